@@ -9,6 +9,7 @@ LISTEN     = 127.0.0.1:6820
 BENCHTIME ?= 20s
 SLURM_ROUNDS ?= 20x
 DIST       = dist
+COMPRESSION ?= 9
 SLURM_RELEASES ?= 24.11
 SYSTEMD_SUITES ?= bookworm trixie
 KERNELS   ?= bullseye/amd64 bookworm/amd64 trixie/amd64 trixie/arm64
@@ -46,12 +47,16 @@ bin/%:
 demo: build ## a cluster of one machine with the gateway before it, at LISTEN (127.0.0.1:6820), until Ctrl-C
 	bin/schedctl demo --listen $(LISTEN)
 
+# Most tests wait for processes: more packages run than there are processors, and the longest ones first.
+TESTS   ?= -p $(shell echo $$(($$(nproc) + 1))) -ldflags=-w -timeout 20m
+LONGEST  = $(addprefix ./,privsep integration/attack integration/chaos integration/jobs integration/gateway integration/auth)
+
 test: build ## everything that needs no foreign software; the end of it lists what was skipped, and why
-	$(GO) run ./lint/skipped -timeout 20m ./... -- -tags failpoint ./ctld/...
+	INTEGRATION_BIN=$(CURDIR)/bin $(GO) run ./lint/skipped $(TESTS) $(LONGEST) $$($(GO) list ./...) -- $(TESTS) -tags failpoint ./ctld ./ctld/step
 
 race: ## the tests under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo 'error: the race detector needs a C compiler' >&2; echo 'hint: apt-get install gcc libc6-dev' >&2; exit 1; }
-	CGO_ENABLED=1 $(GO) test -race $$($(GO) list ./... | grep -vE '/(privsep|integration(/slurm)?|bench)$$') # the last two drive programs built without it
+	CGO_ENABLED=1 $(GO) test -race $$($(GO) list ./... | grep -vE '/(privsep|bench)$$|/integration/') # the last two drive programs built without it
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m -tags uncaged ./privsep # its programs are this binary, and the sandbox can't be closed with cgo
 
 fuzz: ## each fuzz target for FUZZTIME (10s), the processes' own language for IPCFUZZTIME (60s)
@@ -97,8 +102,8 @@ integration-kernels: ## the sandbox on Debian's KERNELS, from 5.10 on and of two
 		echo "== Debian $$kernel"; KERNEL=$$kernel $(GO) test -count=1 -v -timeout 150m ./integration/kernels; \
 	done
 
-chaos: build ## load while workers, keeper and controller are killed, for CHAOS (10m; a minute of it is in "make test")
-	CHAOS=$(CHAOS) $(GO) test -count=1 -v -timeout 0 -run '^TestChaos$$' ./integration
+chaos: build ## load while workers, keeper and controller are killed, for CHAOS (10m; 30 s of it are in "make test")
+	CHAOS=$(CHAOS) $(GO) test -count=1 -v -timeout 0 -run '^TestChaos$$' ./integration/chaos
 
 bench: build ## speed in paired rounds, as tables; each benchmark takes BENCHTIME (20s, or a number of rounds: 6x), all of it under 10 minutes
 	$(GO) test -count=1 -timeout 20m -run '^$$' -bench . -benchtime $(BENCHTIME) -skip '^BenchmarkSlurm' ./bench/...
@@ -113,7 +118,7 @@ dist: build ## an archive for this machine's architecture into DIST (dist); it h
 	cp -r README.md CHANGELOG.md SECURITY.md LICENSE THIRD-PARTY.txt docs deploy $(DIST)/schedrestd-$(VERSION)
 	mv $(DIST)/schedrestd-$(VERSION)/deploy/install.mk $(DIST)/schedrestd-$(VERSION)/Makefile
 	tar -C $(DIST) --sort=name --owner=0 --group=0 --numeric-owner --mtime='1970-01-01 00:00Z' \
-		-cf - schedrestd-$(VERSION) | gzip -n9 >$(DIST)/schedrestd-$(VERSION)-linux-$(GOARCH).tar.gz
+		-cf - schedrestd-$(VERSION) | gzip -n$(COMPRESSION) >$(DIST)/schedrestd-$(VERSION)-linux-$(GOARCH).tar.gz
 	@rm -r $(DIST)/schedrestd-$(VERSION)
 	cd $(DIST) && sha256sum *.tar.gz | tee SHA256SUMS
 

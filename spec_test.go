@@ -83,7 +83,11 @@ type tested struct {
 // the tests.
 func (t *tested) has(function, part string) bool {
 	if function == "TestCommand" || function == "TestCommands" {
-		_, err := os.Stat(filepath.Join(t.folder, "testdata", "script", part+".txtar"))
+		folder := t.folder
+		if folder == "integration" {
+			folder = "integration/install"
+		}
+		_, err := os.Stat(filepath.Join(folder, "testdata", "script", part+".txtar"))
 		return err == nil
 	}
 	return t.words[`"`+part+`"`]
@@ -100,7 +104,11 @@ func testsOf(t *testing.T, folder string) *tested {
 	}
 	found := &tested{folder, map[string]bool{}, map[string]bool{}}
 	testsIn[folder] = found
-	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	pattern := filepath.Join(folder, "*_test.go")
+	if folder == "integration" { // its tests are in folders by subject, and are named without these
+		pattern = filepath.Join(folder, "*", "*_test.go")
+	}
+	files, err := filepath.Glob(pattern)
 	if err != nil {
 		t.Fatal(err)
 	}

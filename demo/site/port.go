@@ -5,13 +5,22 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"sync"
 
 	"schedrestd/errs"
 )
 
+// taken keeps the marks of the ports that FreePorts has returned.
+var taken struct {
+	sync.Mutex // guards marks
+	marks      []net.Listener
+}
+
 // FreePorts returns n unused ports of the loopback interface. They are outside
 // the range from which the kernel assigns ports to connections, so that a
-// restarted daemon finds its port free.
+// restarted daemon finds its port free. No other call returns them until this
+// process exits, not even in another process: sites that start concurrently do
+// not listen yet.
 func FreePorts(n int) ([]int, error) {
 	low, high := 10000, 32768
 	var first, last int
@@ -26,11 +35,19 @@ func FreePorts(n int) ([]int, error) {
 			return ports, nil
 		}
 		port := low + rand.IntN(high-low)
-		l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
+		mark, err := net.Listen("unix", fmt.Sprintf("@schedrestd-port-%d", port)) // of the same network namespace
 		if err != nil {
 			continue
 		}
-		defer l.Close() // held until all are known, so that they differ
+		l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			mark.Close()
+			continue
+		}
+		taken.Lock()
+		taken.marks = append(taken.marks, mark)
+		taken.Unlock()
+		defer l.Close() // held until the last is known, so that they differ
 		ports = append(ports, port)
 	}
 	return nil, errs.New(errs.Internal, "no free port of the loopback interface found")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -66,7 +67,9 @@ func (r *report) line(text []byte) {
 		p.end(e, r.skips)
 	default:
 		p.failed = e.Action == "fail"
-		p.print(r.out)
+		var text bytes.Buffer // written at once: another run may write, too
+		p.print(&text)
+		r.out.Write(text.Bytes())
 		delete(r.packages, e.Package)
 	}
 }

@@ -1,0 +1,382 @@
+package abuse
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"schedrestd/integration/harness"
+)
+
+// TestAbusesTLS: below TLS the same abuses come to the same.
+func TestAbusesTLS(t *testing.T) {
+	t.Parallel()
+	s := harness.NewSecure(t)
+	g := &harness.Gate{Daemon: s.Daemons["schedrestd"], Lab: s.Lab, T: t}
+	workers := g.Workers()
+	own := "X-SCHED-USER-TOKEN: " + s.OwnToken + "\r\n"
+	dial := func() (net.Conn, error) { return tls.Dial("tcp", s.Addr, &tls.Config{InsecureSkipVerify: true}) }
+	client := speech{own, own}
+	list := expose(abuses(client), 0, client.marker(), dial, patient)
+	heldTo(t, list, paths(g, list))
+	unharmedBy(g, t, workers)
+}
+
+// The frames of HTTP/2 and their flags (RFC 9113, 6).
+const (
+	frameData, frameHeaders, framePriority, frameReset, frameSettings = 0, 1, 2, 3, 4
+	framePush, framePing, frameGoAway, frameWindow, frameContinuation = 5, 6, 7, 8, 9
+
+	endStream, acknowledged, endHeaders, isPadded = 1, 1, 4, 8
+)
+
+func frame(kind, flags byte, stream uint32, payload string) string {
+	n := len(payload)
+	head := []byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags}
+	return string(binary.BigEndian.AppendUint32(head, stream)) + payload
+}
+
+// literals are header fields as HPACK writes them that keeps no table and no secrets: name, value, name, value.
+func literals(fields ...string) string {
+	var b strings.Builder
+	for i, text := range fields {
+		if i%2 == 0 {
+			b.WriteByte(0)
+		}
+		if n := len(text); n < 127 {
+			b.WriteByte(byte(n))
+		} else {
+			b.WriteByte(127)
+			for n -= 127; n >= 128; n >>= 7 {
+				b.WriteByte(byte(n) | 128)
+			}
+			b.WriteByte(byte(n))
+		}
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+func number(n uint32) string { return string(binary.BigEndian.AppendUint32(nil, n)) }
+
+func setting(id uint16, value uint32) string {
+	return string(binary.BigEndian.AppendUint16(nil, id)) + number(value)
+}
+
+// stream is an abuse of HTTP/2: frames, of which those of stream 1 ask for something.
+type stream struct {
+	name, frames string
+	want         string // what may become of it, with bars between
+}
+
+// What may become of one. The marker is a request on another stream behind it.
+const (
+	markStream = 99_999
+	asked      = "404, mark 404"
+	reset      = "reset, mark 404" // the stream is ended
+	goAway     = "ended"           // the connection is
+)
+
+// streams are those of a client with this token.
+func streams(token string) []stream {
+	fields := func(more ...string) []string {
+		return append([]string{":method", "GET", ":scheme", "https", ":path", strings.ReplaceAll(nodePath("own"), nonce, "00000"), ":authority", "lab", "x-sched-user-token", token}, more...)
+	}
+	without := func(name string, more ...string) string {
+		all := fields(more...)
+		i := slices.Index(all, name)
+		return literals(slices.Delete(all, i, i+2)...)
+	}
+	changed := func(name, value string, more ...string) string {
+		all := fields(more...)
+		all[slices.Index(all, name)+1] = value
+		return literals(all...)
+	}
+	ask := func(block string) string { return frame(frameHeaders, endStream|endHeaders, 1, block) }
+	get := func(more ...string) string { return ask(literals(fields(more...)...)) }
+	post := func(more ...string) string {
+		all := fields(more...)
+		all[1], all[5] = "POST", "/sched/"+harness.Version+"/job/submit"
+		return frame(frameHeaders, endHeaders, 1, literals(all...))
+	}
+	data := func(text string) string { return frame(frameData, endStream, 1, text) }
+	many := func(n int, f func(i int) string) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(f(i))
+		}
+		return b.String()
+	}
+	again := func(n int, text string) string { return strings.Repeat(text, n) }
+	list := []stream{
+		{"a GET", get(), asked},
+		{"a submission", post() + data("{}"), "422, mark 404"},
+		{"a name in capitals", get("X-Other", "1"), reset},
+		{"a blank in a name", get("x other", "1"), reset},
+		{"a colon in a name", get("x:other", "1"), reset},
+		{"an empty name", get("", "1"), reset},
+		{"a line end in a value", get("x-other", "1\r\nhost: elsewhere"), reset},
+		{"a zero byte in a value", get("x-other", "1\x002"), reset},
+		{"a line end in a name", get("x-other: 1\r\ny", "1"), reset},
+		{"Connection", get("connection", "close"), "400, mark 404"},
+		{"Connection that lists the token", get("connection", "x-sched-user-token"), "400, mark 404"},
+		{"Transfer-Encoding", post("transfer-encoding", "chunked") + data(noMore), "400, mark 404"},
+		{"Upgrade", get("upgrade", "h2c"), "400, mark 404"},
+		{"Keep-Alive", get("keep-alive", "1"), "400, mark 404"},
+		{"Proxy-Connection", get("proxy-connection", "close"), "400, mark 404"},
+		{"TE", get("te", "gzip"), "400, mark 404"},
+		{"TE: trailers", get("te", "trailers"), asked},
+		{"another Host", get("host", "elsewhere.invalid"), asked},
+		{"two Hosts", get("host", "lab", "host", "elsewhere.invalid"), asked},
+		{"an authority with a user", ask(changed(":authority", "root@lab")), "404, mark 404|400, mark 404|" + reset},
+		{"no authority", ask(without(":authority")), asked},
+		{"no path", ask(without(":path")), reset},
+		{"an empty path", ask(changed(":path", "")), reset},
+		{"a path without a slash", ask(changed(":path", "sched")), reset},
+		{"a path with a blank", ask(changed(":path", "/x HTTP/1.1\r\nHost: y")), reset},
+		{"an asterisk", ask(changed(":path", "*")), reset + "|" + asked},
+		{"an address", ask(changed(":path", "http://elsewhere.invalid/")), asked},
+		{"no method", ask(without(":method")), reset},
+		{"a method with a blank", ask(changed(":method", "GET / HTTP/1.1")), reset + "|405, mark 404"},
+		{"CONNECT with a path", ask(changed(":method", "CONNECT")), reset},
+		{"no scheme", ask(without(":scheme")), reset},
+		{"another scheme", ask(changed(":scheme", "ftp")), reset},
+		{"two paths", ask(literals(":path", "/") + literals(fields()...)), reset},
+		{"two methods", ask(literals(":method", "GET") + literals(fields()...)), reset},
+		{"a pseudo field behind others", get(":path", "/"), reset},
+		{"a pseudo field nobody knows", ask(literals(append([]string{":other", "1"}, fields()...)...)), reset},
+		{"a status", ask(literals(append([]string{":status", "200"}, fields()...)...)), reset},
+		{"two tokens", get("x-sched-user-token", token), "401, mark 404"},
+		{"a token with underscores", get("x_sched_user_token", token), "401, mark 404"},
+		{"less than its length", post("content-length", "100") + data("{}"), reset + "|400, mark 404"},
+		{"more than its length", post("content-length", "1") + data("{}"), reset + "|400, mark 404"},
+		{"a length with a sign", post("content-length", "+2") + data("{}"), reset + "|400, mark 404|422, mark 404"},
+		{"two lengths", post("content-length", "2", "content-length", "3") + data("{}"), reset + "|400, mark 404|422, mark 404"},
+		{"a length of a GET without a body", get("content-length", "5"), reset + "|400, mark 404|" + asked},
+		{"trailers", post() + frame(frameData, 0, 1, "{}") + ask(literals("x-other", "1")), "422, mark 404"},
+		{"a pseudo field in trailers", post() + frame(frameData, 0, 1, "{}") + ask(literals(":path", "/")), reset},
+		{"a token in trailers", strings.Replace(post(), token, strings.Repeat("x", len(token)), 1) + frame(frameData, 0, 1, "{}") + ask(literals("x-sched-user-token", token)), "401, mark 404"},
+		{"trailers that do not end", post() + frame(frameData, 0, 1, "{}") + frame(frameHeaders, endHeaders, 1, literals("x-other", "1")), reset + "|" + goAway + "|400, mark 404"},
+		{"padding longer than its frame", frame(frameHeaders, endStream|endHeaders|isPadded, 1, "\xff"+literals(fields()...)[:100]), reset + "|" + goAway},
+		{"data behind the end", get() + data("{}"), asked + "|" + reset + "|" + goAway},
+		{"data of nobody", frame(frameData, endStream, 7, "{}"), goAway},
+		{"headers of the connection", frame(frameHeaders, endStream|endHeaders, 0, literals(fields()...)), goAway},
+		{"a stream of even number", frame(frameHeaders, endStream|endHeaders, 2, literals(fields()...)), goAway},
+		{"a stream that was", frame(frameHeaders, endStream|endHeaders, 5, literals(fields()...)) + get(), goAway},
+		{"a push", frame(framePush, endHeaders, 1, number(2)+literals(fields()...)), goAway},
+		{"a continuation of nothing", frame(frameContinuation, endHeaders, 1, literals(fields()...)), goAway},
+		{"headers that are interrupted", frame(frameHeaders, endStream, 1, literals(fields()...)) + frame(framePing, 0, 0, "12345678"), goAway},
+		{"a frame too long", frame(frameData, 0, 1, again(1<<20, "a")), goAway},
+		{"a frame nobody knows", frame(99, 0xff, 1, "?") + get(), asked},
+		{"a window of nothing", frame(frameSettings, 0, 0, setting(4, 0)) + get(), asked},
+		{"a window that grows by nothing", get() + frame(frameWindow, 0, 0, number(0)), goAway},
+		{"a window that overflows", get() + frame(frameWindow, 0, 0, number(1<<31-1)), goAway},
+		{"a first window that overflows", frame(frameSettings, 0, 0, setting(4, 1<<31)) + get(), goAway},
+		{"a frame size too small", frame(frameSettings, 0, 0, setting(5, 1)) + get(), goAway},
+		{"pushing 2", frame(frameSettings, 0, 0, setting(2, 2)) + get(), goAway},
+		{"settings of no whole number", frame(frameSettings, 0, 0, "1234567") + get(), goAway},
+		{"settings of a stream", frame(frameSettings, 0, 1, "") + get(), goAway},
+		{"a short ping", frame(framePing, 0, 0, "1") + get(), goAway},
+		{"a stream that depends on itself", frame(framePriority, 0, 1, number(1)+"\x00") + get(), asked + "|" + reset + "|" + goAway},
+		{"an index beyond the table", ask("\xff\xff\xff\x7f"), goAway},
+		{"index 0", ask("\x80"), goAway},
+		{"a table too large", ask("\x3f\xff\xff\xff\x7f" + literals(fields()...)), goAway},
+		{"Huffman that ends in the middle", ask("\x00\x81\x00\x81\x00"), goAway},
+		{"a string longer than its frame", ask("\x00\x7f\xff\xff\xff\x7f"), goAway},
+		{"a number without an end", ask("\x7f" + again(100, "\xff")), goAway},
+		{"a large field many times", ask(literals(fields()...) + "\x40\x01x\x7f\x81\x1e" + again(4000, "a") + again(20_000, "\xbe")), "431, mark 404|" + goAway},
+		{"a long header", frame(frameHeaders, endStream, 1, literals(fields()...)) + again(40, frame(frameContinuation, 0, 1, literals("x", again(10_000, "a")))) + frame(frameContinuation, endHeaders, 1, ""), "431, mark 404|" + goAway},
+
+		{"continuations without an end", frame(frameHeaders, endStream, 1, literals(fields()...)) + again(20_000, frame(frameContinuation, 0, 1, literals("x", "1"))), goAway},
+		{"empty continuations", frame(frameHeaders, endStream, 1, literals(fields()...)) + again(20_000, frame(frameContinuation, 0, 1, "")), goAway},
+		{"settings by the thousand", again(20_000, frame(frameSettings, 0, 0, "")) + get(), goAway},
+		{"pings by the thousand", again(20_000, frame(framePing, 0, 0, "12345678")) + get(), goAway},
+		{"priorities by the thousand", many(20_000, func(i int) string { return frame(framePriority, 0, uint32(2*i+3), number(1)+"\x00") }) + get(), goAway},
+		{"windows by the thousand", again(20_000, frame(frameWindow, 0, 0, number(1))) + get(), goAway},
+		{"empty data by the thousand", post() + again(20_000, frame(frameData, 0, 1, "")) + data("{}"), goAway},
+		{"data of a byte each by the thousand", post() + again(20_000, frame(frameData, 0, 1, " ")) + data("{}"), goAway},
+		{"unknown frames by the thousand", again(20_000, frame(99, 0, 0, "?")) + get(), goAway},
+		{"some of each", again(50, frame(frameSettings, 0, 0, "")+frame(framePing, 0, 0, "12345678")+frame(framePriority, 0, 7, number(1)+"\x00")+frame(frameWindow, 0, 0, number(1))+frame(99, 0, 0, "?")) + get(), asked},
+		{"streams that are reset at once", many(5000, func(i int) string {
+			id := uint32(2*i + 3)
+			return frame(frameHeaders, endStream|endHeaders, id, literals(fields()...)) + frame(frameReset, 0, id, number(8))
+		}) + get(), goAway},
+		{"bodies that are reset at once", many(5000, func(i int) string {
+			id := uint32(2*i + 3)
+			return frame(frameHeaders, endHeaders, id, literals(fields()...)) + frame(frameReset, 0, id, number(8))
+		}) + get(), goAway},
+		{"streams beyond the limit", many(1000, func(i int) string {
+			return frame(frameHeaders, endHeaders, uint32(2*i+3), literals(fields("content-length", "9")...))
+		}), "none, mark 404|" + goAway + "|none, mark reset"},
+	}
+	return list
+}
+
+// TestAbusesHTTP2: what breaks the rules of HTTP/2 ends its stream or its connection, and nothing else; floods end theirs.
+func TestAbusesHTTP2(t *testing.T) {
+	t.Parallel()
+	s := harness.NewSecure(t)
+	g := &harness.Gate{Daemon: s.Daemons["schedrestd"], Lab: s.Lab, T: t}
+	workers := g.Workers()
+	for _, a := range streams(s.OwnToken) {
+		t.Run(a.name, func(t *testing.T) {
+			got := streamed(s, t, a.frames)
+			t.Log(got)
+			if !slices.Contains(strings.Split(a.want, "|"), got) {
+				t.Errorf("came to %q, want %q", got, a.want)
+			}
+		})
+	}
+	s.Ask("GET", "/sched/"+harness.Version+"/ping", "").Want(t, 200)
+	unharmedBy(g, t, workers)
+}
+
+// TestAbusesHTTP2ArePaused: header blocks that end in 431, floods, and streams that give an answer no window while others wait count as
+// malformed requests: the gateway closes the source's connections for a while.
+func TestAbusesHTTP2ArePaused(t *testing.T) {
+	t.Parallel()
+	s := harness.NewSecure(t)
+	list := streams(s.OwnToken)
+	frames := func(name string) string {
+		return list[slices.IndexFunc(list, func(a stream) bool { return a.name == name })].frames
+	}
+	one := frames("a GET")
+	two := one + one[:8] + "\x03" + one[9:] // as many as one connection may have of 16
+	mute := frame(frameSettings, 0, 0, setting(4, 0))
+	for _, tt := range []struct {
+		name, frames string
+		options      []string
+	}{
+		{"431", frames("a large field many times"), nil},
+		{"pings", frames("pings by the thousand"), nil},
+		{"empty data", frames("empty data by the thousand"), nil},
+		{"no window", mute + two, []string{"--max-connections=16"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+			p := s.Restd
+			p.Args = slices.Concat(p.Args[:len(p.Args)-2], tt.options, []string{"https://" + address})
+			g := s.GateOf(t, p, []string{"SCHEDRESTD_PENALTIES=threshold:3s"})
+			var all sync.WaitGroup
+			defer all.Wait()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			harness.Eventually(t, "its source is blocked", func() bool {
+				c, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+				if err != nil {
+					return strings.Contains(g.Logged(), "last=malformed")
+				}
+				context.AfterFunc(ctx, func() { c.Close() })
+				all.Go(func() {
+					defer c.Close()
+					_, _ = io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+frame(frameSettings, 0, 0, "")+tt.frames)
+					_, _ = io.Copy(io.Discard, c)
+				})
+				return false
+			})
+		})
+	}
+}
+
+// streamed sends frames and the marker on a connection of its own, and says what became of stream 1 and the marker.
+func streamed(s *harness.Secure, t *testing.T, frames string) string {
+	t.Helper()
+	c, err := tls.Dial("tcp", s.Addr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	harness.Must(t, err)
+	defer c.Close()
+	harness.Must(t, c.SetDeadline(time.Now().Add(time.Minute)))
+	mark := literals(":method", "GET", ":scheme", "https", ":path", strings.ReplaceAll(nodePath("mark"), nonce, "00000"), ":authority", "lab", "x-sched-user-token", s.OwnToken)
+	go func() { // who ends the connection does not wait for all of it
+		_, _ = io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+frame(frameSettings, 0, 0, setting(1, 0))+frame(frameSettings, acknowledged, 0, "")+
+			frames+frame(frameHeaders, endStream|endHeaders, markStream, mark))
+	}()
+	became := map[uint32]string{1: "none"}
+	in := bufio.NewReader(c)
+	for settled := false; became[markStream] == "" || became[1] == "none" && !settled; {
+		head := make([]byte, 9)
+		if _, err := io.ReadFull(in, head); err != nil {
+			if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+				return "no end"
+			}
+			return goAway
+		}
+		payload := make([]byte, int(head[0])<<16|int(head[1])<<8|int(head[2]))
+		if _, err := io.ReadFull(in, payload); err != nil {
+			return goAway
+		}
+		switch id := binary.BigEndian.Uint32(head[5:]); head[3] {
+		case frameHeaders:
+			if became[id] == "" || became[id] == "none" {
+				became[id] = statusIn(t, payload)
+			}
+		case frameReset:
+			if became[id] == "" || became[id] == "none" {
+				became[id] = "reset"
+			}
+		case frameGoAway:
+			if binary.BigEndian.Uint32(payload[4:]) != 0 {
+				return goAway
+			}
+		}
+		if became[markStream] != "" && !settled { // nobody may be going to say anything of stream 1
+			settled = true
+			if became[1] == "none" {
+				harness.Must(t, c.SetReadDeadline(time.Now().Add(time.Second)))
+				settled = false
+				if _, err := in.Peek(1); err != nil {
+					settled = true
+				}
+				harness.Must(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
+			}
+		}
+	}
+	return became[1] + ", mark " + became[markStream]
+}
+
+// statusIn reads the first field of an answer. The server keeps no table: it was told to.
+func statusIn(t *testing.T, block []byte) string {
+	t.Helper()
+	for len(block) > 0 && block[0]&0xe0 == 0x20 { // a change of the table's size
+		block = block[1:]
+	}
+	known := map[byte]string{0x88: "200", 0x89: "204", 0x8a: "206", 0x8b: "304", 0x8c: "400", 0x8d: "404", 0x8e: "500"}
+	if len(block) > 0 && known[block[0]] != "" {
+		return known[block[0]]
+	}
+	if len(block) < 2 || block[0] < 8 || block[0] > 14 || len(block) < 2+int(block[1]&0x7f) {
+		t.Errorf("an answer begins %x, with no status", block)
+		return "?"
+	}
+	text := block[2 : 2+int(block[1]&0x7f)]
+	if block[1]&0x80 == 0 {
+		return string(text)
+	}
+	return digitsOf(text)
+}
+
+// digitsOf reads three digits of Huffman's code (RFC 7541, appendix B): those below 3 have five bits, the others six.
+func digitsOf(text []byte) (digits string) {
+	bits := ""
+	for _, b := range text {
+		bits += fmt.Sprintf("%08b", b)
+	}
+	for bits += "0"; len(digits) < 3 && len(bits) >= 6; {
+		length, first := 6, 0x19-3
+		if bits < "00011" {
+			length, first = 5, 0
+		}
+		n, _ := strconv.ParseUint(bits[:length], 2, 8)
+		digits, bits = digits+strconv.Itoa(int(n)-first), bits[length:]
+	}
+	return digits
+}

@@ -1,0 +1,423 @@
+package admission
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"schedrestd/demo/thread"
+	"schedrestd/integration/harness"
+)
+
+// admitted is a gateway with its own rules of admission.
+type admitted struct {
+	*harness.Gate
+	address string
+}
+
+// admitting starts one; env is settings of admission.
+func admitting(t *testing.T, l *harness.Lab, env ...string) *admitted {
+	t.Helper()
+	a := &admitted{address: fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))}
+	a.Gate = l.Gate(t, env, a.address)
+	return a
+}
+
+// source is a client on the loopback interface that runs as uid, which makes it a source of its own. It keeps its connection or not.
+func source(t *testing.T, uid uint32, keep bool) *http.Client {
+	t.Helper()
+	tr := &http.Transport{DialContext: dialerAs(t, uid), DisableKeepAlives: !keep, MaxConnsPerHost: 1,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr, Timeout: 30 * time.Second}
+}
+
+// Users of each Debian system, beside the one that runs the tests.
+const (
+	daemonUser = 1
+	binUser    = 2
+)
+
+var self = uint32(os.Getuid())
+
+// dialerAs connects as uid.
+func dialerAs(t *testing.T, uid uint32) func(context.Context, string, string) (net.Conn, error) {
+	t.Helper()
+	var d net.Dialer
+	if uid == self {
+		return d.DialContext
+	}
+	harness.NeedRoot(t)
+	return func(ctx context.Context, network, address string) (c net.Conn, err error) {
+		return c, thread.As(uid, uid, func() error {
+			c, err = d.DialContext(ctx, network, address)
+			return err
+		})
+	}
+}
+
+const badToken = "X-SCHED-USER-TOKEN: eyJhbGciOiJIUzI1NiJ9.eyJzdW4iOiJ4IiwiZXhwIjo5OTk5OTk5OTk5fQ.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+
+// guess is a bad token that nobody has sent before, and aGuess stands for another one each time that it is sent: to repeat one
+// is no offence.
+func guess() string {
+	i := len(badToken) - 11
+	return badToken[:i] + fmt.Sprintf("%010d", guesses.Add(1)) + badToken[i+10:]
+}
+
+const aGuess = "X-SCHED-USER-TOKEN: another guess"
+
+var guesses atomic.Uint32
+
+// ask asks for a ping and gives the status, 0 for a connection that was closed without a word.
+func (a *admitted) ask(c *http.Client, headers ...string) (int, http.Header) {
+	a.T.Helper()
+	headers = slices.Clone(headers)
+	for i, h := range headers {
+		if h == aGuess {
+			headers[i] = guess()
+		}
+	}
+	l := *a.Lab
+	l.URL = "http://" + a.address
+	got, err := l.Try(c, "GET", "/sched/v0.0.43/ping", "", headers...)
+	if err != nil {
+		return 0, nil
+	}
+	return got.Status, got.Header
+}
+
+// until asks until it is answered with status, and gives how often it was answered otherwise.
+func (a *admitted) until(c *http.Client, status int, headers ...string) (others map[int]int, h http.Header) {
+	a.T.Helper()
+	others = map[int]int{}
+	for end := time.Now().Add(time.Minute); ; {
+		got, h := a.ask(c, headers...)
+		if got == status {
+			return others, h
+		}
+		if others[got]++; time.Now().After(end) {
+			a.T.Fatalf("never answered with %d, but %v", status, others)
+		}
+		if got != http.StatusUnauthorized {
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+}
+
+// TestPenalties: who sends one bad token after the other has to wait, by the parent's word on new connections and
+// his worker's on those he has; others are served; and it ends by itself.
+func TestPenalties(t *testing.T) {
+	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
+	bad := source(t, self, true)
+	others, h := a.until(bad, http.StatusTooManyRequests, aGuess)
+	if others[http.StatusUnauthorized] < 10 {
+		t.Errorf("it was told to wait after %v", others)
+	}
+	if wait, err := strconv.Atoi(h.Get("Retry-After")); err != nil || wait < 1 || wait > 10 || h.Get("X-Request-Id") == "" {
+		t.Errorf("the worker's answer: %v", h)
+	}
+	// The first pause may be over when this machine is slow; each is longer than the one before.
+	fresh := source(t, self, false)
+	if _, h := a.until(fresh, http.StatusTooManyRequests, aGuess); h.Get("Retry-After") == "" {
+		t.Errorf("no Retry-After: %v", h)
+	}
+	for range 5 {
+		if status, _ := a.ask(source(t, daemonUser, false)); status != http.StatusOK {
+			t.Errorf("another source: %d", status)
+		}
+	}
+	a.until(fresh, http.StatusOK)
+	a.until(bad, http.StatusOK)
+
+	harness.Must(t, syscall.Kill(a.PID(), syscall.SIGUSR1))
+	harness.Eventually(t, "the counters are in the log", func() bool { return harness.ParentCounts.MatchString(a.Logged()) })
+	if log := a.Logged(); !strings.Contains(log, "source blocked") || !strings.Contains(log, fmt.Sprintf("source=\"uid %d\"", self)) || strings.Contains(log, "turned_away.paused=0 ") || strings.Contains(log, "penalties.auth=0 ") {
+		t.Errorf("the log:\n%s", strings.Join(a.LastLines(8), "\n"))
+	}
+	for _, pid := range a.Workers() { // whoever signals all of that name harms none
+		harness.Must(t, syscall.Kill(pid, syscall.SIGUSR1))
+	}
+	if status, _ := a.ask(source(t, self, false)); status != http.StatusOK {
+		t.Errorf("after the signal: %d", status)
+	}
+}
+
+// TestPenaltiesOfLoopback: a user of this machine who guesses is one source on whichever address of the loopback interface, and
+// has no other user wait there.
+func TestPenaltiesOfLoopback(t *testing.T) {
+	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
+	n := 0
+	from := func() *http.Client {
+		n++
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 1, byte(n>>8), byte(n))}}
+		return &http.Client{Transport: &http.Transport{DialContext: d.DialContext, DisableKeepAlives: true}, Timeout: 30 * time.Second}
+	}
+	harness.Eventually(t, "guesses from everywhere are stopped", func() bool {
+		status, _ := a.ask(from(), aGuess)
+		return status == http.StatusTooManyRequests
+	})
+	if n < 10 {
+		t.Errorf("after %d guesses", n)
+	}
+	if status, _ := a.ask(source(t, daemonUser, false)); status != http.StatusOK {
+		t.Errorf("another user: %d", status)
+	}
+	a.until(from(), http.StatusOK)
+}
+
+// TestMalformedPenalties: what is no request is an offence, too.
+func TestMalformedPenalties(t *testing.T) {
+	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:5s,auth:0s")
+	said := func() string {
+		c, err := net.Dial("tcp", a.address)
+		harness.Must(t, err)
+		defer c.Close()
+		io.WriteString(c, "this is no request\r\n\r\n")
+		text, _ := io.ReadAll(c)
+		line, _, _ := strings.Cut(string(text), "\r\n")
+		return line
+	}
+	harness.Eventually(t, "it has to wait", func() bool { return strings.Contains(said(), " 429 ") })
+	if status, _ := a.ask(source(t, daemonUser, false)); status != http.StatusOK {
+		t.Errorf("another source: %d", status)
+	}
+	a.until(source(t, self, false), http.StatusOK)
+}
+
+// TestExempt: who is named has no penalties, and neither has anybody when there are none.
+func TestExempt(t *testing.T) {
+	l := harness.NewLab(t)
+	for _, env := range [][]string{
+		{"SCHEDRESTD_PENALTIES=threshold:1s", "SCHEDRESTD_EXEMPT=192.0.2.0/24,127.0.0.0/24"},
+		{"SCHEDRESTD_PENALTIES=threshold:1s", "SLURMRESTD_TRUSTED_PROXIES=127.0.0.1"},
+		{"SCHEDRESTD_PENALTIES=off"},
+	} {
+		a := admitting(t, l, env...)
+		c := source(t, self, false)
+		for range 40 {
+			if status, _ := a.ask(c, aGuess); status != http.StatusUnauthorized {
+				t.Fatalf("%v: %d", env, status)
+			}
+		}
+	}
+}
+
+// TestForwarded: behind a trusted proxy the one it speaks for has to wait, and what he writes before that
+// changes nothing.
+func TestForwarded(t *testing.T) {
+	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:5s", "SCHEDRESTD_TRUSTED_PROXIES=127.0.0.1,10.1.1.1")
+	proxy := source(t, self, true)
+	a.until(proxy, http.StatusTooManyRequests, aGuess, "X-Forwarded-For: 203.0.113.9")
+	a.until(proxy, http.StatusTooManyRequests, aGuess, "X-Forwarded-For: 198.51.100.1, 203.0.113.9, 10.1.1.1")
+	for _, other := range []string{"203.0.113.10", "203.0.113.9, 203.0.113.10", "2001:db8::1"} {
+		if status, _ := a.ask(proxy, "X-Forwarded-For: "+other); status != http.StatusOK {
+			t.Errorf("for %s: %d", other, status)
+		}
+	}
+	a.until(proxy, http.StatusOK, "X-Forwarded-For: 203.0.113.9")
+	for _, want := range []string{" msg=\"source behind a proxy blocked\" ", "forwarded_for=203.0.113.9", "forwarded_for=2001:db8::1"} {
+		if !strings.Contains(a.Logged(), want) {
+			t.Errorf("the log has no %s", want)
+		}
+	}
+	if strings.Contains(a.Logged(), "198.51.100.1") {
+		t.Error("the log has what the client wrote himself")
+	}
+}
+
+// TestForwardedBySocket: over a UNIX socket, to which everybody may connect, the proxy's own user speaks for others, and
+// nobody else does: who writes another's address into the header has neither him wait nor himself spared.
+func TestForwardedBySocket(t *testing.T) {
+	harness.NeedRoot(t)
+	l := harness.NewLab(t)
+	path := filepath.Join(harness.ServedDir(t, l), "s")
+	a := &admitted{address: "gateway", Gate: l.Gate(t, []string{"SCHEDRESTD_PENALTIES=auth:3s,threshold:5s", "SCHEDRESTD_TRUSTED_PROXIES=unix:20013"}, "unix:"+path)}
+	as := func(uid uint32) *http.Client {
+		return harness.ClientOf(func() (net.Conn, error) { return thread.DialAs(uid, uid, path) })
+	}
+	other := 0
+	harness.Eventually(t, "who writes others' addresses has to wait himself", func() bool {
+		other++
+		status, _ := a.ask(as(20014), aGuess, fmt.Sprintf("X-Forwarded-For: 203.0.113.%d", other%250))
+		return status == http.StatusTooManyRequests
+	})
+	for i := range 9 {
+		if status, _ := a.ask(as(20013), fmt.Sprintf("X-Forwarded-For: 203.0.113.%d", i+1)); status != http.StatusOK {
+			t.Errorf("the proxy, for one of them: %d", status)
+		}
+	}
+	a.until(as(20013), http.StatusTooManyRequests, aGuess, "X-Forwarded-For: 203.0.113.9")
+	if status, _ := a.ask(as(20013), "X-Forwarded-For: 203.0.113.10"); status != http.StatusOK {
+		t.Errorf("the proxy, for another: %d", status)
+	}
+}
+
+// TestCrashPenalty: whose requests are being answered when workers crash has to wait.
+func TestCrashPenalty(t *testing.T) {
+	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")
+	c, err := dialerAs(t, binUser)(context.Background(), "tcp", a.address)
+	harness.Must(t, err)
+	defer c.Close()
+	fmt.Fprintf(c, "POST /sched/v0.0.43/job/submit HTTP/1.1\r\nHost: x\r\nX-SCHED-USER-TOKEN: %s\r\nContent-Type: application/json\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n", a.Lab.OwnToken)
+	if text, err := io.ReadAll(io.LimitReader(c, 12)); err != nil || string(text) != "HTTP/1.1 100" {
+		t.Fatalf("%v: %q", err, text)
+	}
+	for _, pid := range a.Workers() {
+		harness.Must(t, syscall.Kill(pid, syscall.SIGSEGV)) // which Go's runtime answers as it does a wild pointer
+	}
+	harness.Eventually(t, "the crash is noticed", func() bool { return strings.Contains(a.Logged(), "last=crash") })
+	if !strings.Contains(a.Logged(), `source="uid 2"`) {
+		t.Errorf("somebody else has to wait:\n%s", strings.Join(a.LastLines(8), "\n"))
+	}
+	a.until(source(t, self, false), http.StatusOK)
+	a.until(source(t, binUser, false), http.StatusOK)
+}
+
+// TestUserPenalties: under become_user a user's offences are his own.
+func TestUserPenalties(t *testing.T) {
+	harness.NeedRoot(t)
+	l := harness.NewLab(t)
+	path := filepath.Join(harness.ServedDir(t, l), "s")
+	g := l.Gate(t, []string{"SCHEDRESTD_SECURITY=become_user", "SCHEDRESTD_PENALTIES=threshold:5s"},
+		"-f", l.Conf(), "-a", "rest_auth/local", "--socket-mode", "0666", "unix:"+path)
+	ask := func(uid uint32, headers ...string) int {
+		c := harness.ClientOf(func() (net.Conn, error) { return thread.DialAs(uid, uid, path) })
+		a, err := l.Try(c, "GET", "/sched/v0.0.43/ping", "", append(headers, "X-SCHED-USER-TOKEN:")...)
+		if err != nil && strings.Contains(err.Error(), "readLoopPeekFailLocked") {
+			return 0 // the parent's answer was there before the request was sent, and net/http makes nothing of that
+		}
+		harness.Must(t, err)
+		return a.Status
+	}
+	others := 0
+	harness.Eventually(t, "he has to wait", func() bool {
+		others++
+		return ask(1, fmt.Sprintf("X-SCHED-USER-NAME: somebody-else%d", others)) == http.StatusTooManyRequests
+	})
+	if status := ask(2); status != http.StatusOK {
+		t.Errorf("another user: %d", status)
+	}
+	if !strings.Contains(g.Logged(), `source="uid 1"`) {
+		t.Errorf("the log:\n%s", strings.Join(g.LastLines(8), "\n"))
+	}
+	harness.Eventually(t, "it ends", func() bool { return ask(1) == http.StatusOK })
+}
+
+// TestPenaltiesOfHTTP2: streams are requests, and the connection is closed to no one who is served on it.
+func TestPenaltiesOfHTTP2(t *testing.T) {
+	s := harness.NewSecure(t)
+	harness.Must(t, s.Daemons["schedrestd"].Stop())
+	s.Restd.Env = append(s.Restd.Env, "SCHEDRESTD_PENALTIES=threshold:5s")
+	s.Up(s.Restd)
+	c := source(t, self, true)
+	ask := func(c *http.Client, token string) (int, int) {
+		req, err := http.NewRequestWithContext(context.Background(), "GET", "https://"+s.Addr+"/sched/"+harness.Version+"/ping", nil)
+		harness.Must(t, err)
+		req.Header.Set("X-SCHED-USER-TOKEN", token)
+		resp, err := c.Do(req)
+		if err != nil {
+			return 0, 0
+		}
+		defer resp.Body.Close()
+		io.Copy(io.Discard, resp.Body)
+		return resp.StatusCode, resp.ProtoMajor
+	}
+	bad := func() string { return strings.TrimPrefix(guess(), "X-SCHED-USER-TOKEN: ") }
+	harness.Eventually(t, "the streams have to wait", func() bool {
+		status, proto := ask(c, bad())
+		return status == http.StatusTooManyRequests && proto == 2
+	})
+	harness.Eventually(t, "new connections are closed", func() bool {
+		status, _ := ask(source(t, self, false), bad())
+		return status == 0
+	})
+	if status, proto := ask(source(t, daemonUser, true), s.OwnToken); status != http.StatusOK || proto != 2 {
+		t.Errorf("another source: %d by HTTP/%d", status, proto)
+	}
+	harness.Eventually(t, "it ends", func() bool {
+		status, _ := ask(c, s.OwnToken)
+		return status == http.StatusOK
+	})
+}
+
+// TestRate: who asks more often than he may is told when to come again, whatever connections he has, and others
+// ask on.
+func TestRate(t *testing.T) {
+	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_RATE=1:3")
+	c := source(t, self, true)
+	if _, h := a.until(c, http.StatusTooManyRequests); h.Get("Retry-After") != "1" {
+		t.Errorf("Retry-After: %q", h.Get("Retry-After"))
+	}
+	if status, _ := a.ask(c, badToken); status != http.StatusUnauthorized {
+		t.Errorf("nobody's rate is not his: %d", status)
+	}
+	a.until(c, http.StatusOK)
+}
+
+// TestCounters: SIGUSR1 has the gateway, each worker, the keeper and the resolver write what they counted, and what was asked before is in it.
+func TestCounters(t *testing.T) {
+	var log string
+	s := harness.NewSecure(t)
+	harness.Must(t, s.Daemons["schedrestd"].Stop())
+	harness.Audited(&log)(s.Lab)
+	s.Restd.Env = append(s.Restd.Env, "SCHEDRESTD_PENALTIES=threshold:1h", "SCHEDRESTD_RATE=1:3")
+	s.Up(s.Restd)
+	g := &harness.Gate{Daemon: s.Daemons["schedrestd"], Lab: s.Lab, T: t}
+	c := source(t, self, false)
+	bad := harness.Altered(s.OwnToken)
+	for _, token := range []string{bad, harness.AlteredAt(s.OwnToken, 21), s.OwnToken, s.OwnToken, s.OwnToken, s.OwnToken, s.OwnToken, s.OwnToken, s.OwnToken, s.OwnToken} {
+		req, err := http.NewRequest("GET", "https://"+s.Addr+"/sched/"+harness.Version+"/ping", nil)
+		harness.Must(t, err)
+		req.Header.Set("X-SCHED-USER-TOKEN", token)
+		resp, err := c.Do(req)
+		harness.Must(t, err)
+		resp.Body.Close()
+	}
+	garbage, err := net.Dial("tcp", s.Addr)
+	harness.Must(t, err)
+	io.WriteString(garbage, "this is no handshake")
+	io.Copy(io.Discard, garbage)
+	garbage.Close()
+
+	harness.Eventually(t, "all of them have written", func() bool { // the parent hears of the garbage a moment after its client
+		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGUSR1))
+		time.Sleep(200 * time.Millisecond)
+		text := g.Logged()
+		return strings.Contains(text, "penalties.malformed=1") && harness.KeeperCounts.MatchString(text) && harness.ResolverCounts.MatchString(text) && len(harness.WorkerCounts.FindAllString(text, -1)) >= len(g.Workers())
+	})
+	sums := map[string]int{}
+	for line := range strings.Lines(g.Logged()) {
+		_, rest, ok := strings.Cut(line, "counters")
+		for pair := range strings.FieldsSeq(rest) {
+			key, value, _ := strings.Cut(pair, "=")
+			if n, err := strconv.Atoi(value); ok && err == nil {
+				sums[key] += n
+			}
+		}
+	}
+	for key, least := range map[string]int{"connections.accepted": 11, "penalties.auth": 2, "penalties.malformed": 1, "workers.born": 2, "errands.dialled": 1,
+		"requests.read": 10, "requests.unauthenticated": 2, "requests.rate": 1, "malformed.handshakes": 1, "offences.told": 3, "rates.identities": 1,
+		"handshakes.signed": 1, "tokens.genuine": 1, "tokens.forged": 2, "clients": 2} {
+		if sums[key] < least {
+			t.Errorf("%s is %d, at least %d were expected", key, sums[key], least)
+		}
+	}
+	for _, key := range []string{"audit.lines", "audit.granted", "requests.paused", "workers.died", "turned_away.paused"} {
+		if n, ok := sums[key]; !ok || n != 0 {
+			t.Errorf("%s is %d, %t", key, n, ok)
+		}
+	}
+}

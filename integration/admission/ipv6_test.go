@@ -1,0 +1,122 @@
+package admission
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"schedrestd/demo/thread"
+	"schedrestd/integration/harness"
+)
+
+// have gives n's loopback interface one more address of IPv6.
+func (n network) have(t *testing.T, addr string) {
+	t.Helper()
+	harness.Must(t, thread.Apart(func() error {
+		if err := netns.Set(n.handle); err != nil {
+			return err
+		}
+		fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		request := struct { // struct in6_ifreq
+			addr  [16]byte
+			bits  uint32
+			index int32
+		}{netip.MustParseAddr(addr).As16(), 128, 1}
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFADDR, uintptr(unsafe.Pointer(&request))); errno != 0 {
+			return fmt.Errorf("give lo %s: %w", addr, errno)
+		}
+		return nil
+	}))
+}
+
+// dialsFrom makes connections that begin in n at that address of it.
+func (n network) dialsFrom(from, address string) func() (net.Conn, error) {
+	return func() (conn net.Conn, err error) {
+		return conn, thread.Apart(func() error {
+			if err := netns.Set(n.handle); err != nil {
+				return err
+			}
+			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+			conn, err = d.Dial("tcp", address)
+			return err
+		})
+	}
+}
+
+// TestIPv6Penalties: a /64 is one source, whichever of its addresses offends and whichever comes next; its neighbour is
+// another one.
+func TestIPv6Penalties(t *testing.T) {
+	within := newNetwork(t, "six")
+	const gateway, other = "2001:db8:0:ff::1", "2001:db8:0:2::1"
+	offenders := []string{"2001:db8:0:1::1", "2001:db8:0:1::2", "2001:db8:0:1:ffff:ffff:ffff:ffff"}
+	for _, addr := range append(offenders, gateway, other) {
+		within.have(t, addr)
+	}
+	l := harness.NewLab(t)
+	address := fmt.Sprintf("[%s]:%d", gateway, harness.FreePort(t))
+	g := l.Gate(t, []string{"SCHEDRESTD_NETNS=" + within.name, "SCHEDRESTD_PENALTIES=threshold:5s"}, "-a", "rest_auth/jwt", address)
+	ask := func(from string, headers ...string) int {
+		a, err := l.Try(harness.ClientOf(within.dialsFrom(from, address)), "GET", "/sched/"+harness.Version+"/ping", "", headers...)
+		if err != nil && strings.Contains(err.Error(), "readLoopPeekFailLocked") {
+			return http.StatusTooManyRequests // before the request was sent, and net/http makes nothing of that
+		}
+		harness.Must(t, err)
+		return a.Status
+	}
+	n := 0
+	harness.Eventually(t, "they have to wait", func() bool {
+		n++
+		return ask(offenders[n%2], guess()) == http.StatusTooManyRequests
+	})
+	if n < 6 {
+		t.Errorf("after %d requests", n)
+	}
+	if status := ask(other); status != http.StatusOK {
+		t.Errorf("another /64: %d", status)
+	}
+	// The first pause may be over when this machine is slow; each is longer than the one before.
+	harness.Eventually(t, "a third address of theirs has to wait, too", func() bool {
+		return ask(offenders[2]) == http.StatusTooManyRequests || ask(offenders[n%2], guess()) == 0
+	})
+	if !strings.Contains(g.Logged(), "source=2001:db8:0:1::/64") {
+		t.Errorf("the log:\n%s", strings.Join(g.LastLines(8), "\n"))
+	}
+	harness.Eventually(t, "it ends", func() bool { return ask(offenders[2]) == http.StatusOK })
+}
+
+// TestLoopbackOfIPv6: a user is the same source on ::1 and on 127.0.0.1, and others are not.
+func TestLoopbackOfIPv6(t *testing.T) {
+	l := harness.NewLab(t)
+	probe, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skipf("this machine has no IPv6: %v", err)
+	}
+	probe.Close()
+	four, six := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("[::1]:%d", harness.FreePort(t))
+	g := l.Gate(t, []string{"SCHEDRESTD_PENALTIES=threshold:5s"}, four, six)
+	a, b := &admitted{Gate: g, address: six}, &admitted{Gate: g, address: four}
+	both := 0 // the first pause may be over when this machine is slow; each is longer than the one before
+	harness.Eventually(t, "it has to wait on both", func() bool {
+		a.until(source(t, self, false), http.StatusTooManyRequests, aGuess)
+		both, _ = b.ask(source(t, self, false))
+		return both == http.StatusTooManyRequests
+	})
+	if !strings.Contains(a.Logged(), fmt.Sprintf("source=\"uid %d\"", self)) {
+		t.Errorf("the log:\n%s", strings.Join(g.LastLines(8), "\n"))
+	}
+	if status, _ := a.ask(source(t, daemonUser, false)); status != http.StatusOK {
+		t.Errorf("another user on ::1: %d", status)
+	}
+	a.until(source(t, self, false), http.StatusOK)
+}

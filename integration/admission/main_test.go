@@ -1,0 +1,11 @@
+// Package admission tests how connections and requests share the gateway: penalties for addresses and users, fair
+// shares, exemptions, network namespaces, and daemons' ports that others have taken.
+package admission
+
+import (
+	"testing"
+
+	"schedrestd/integration/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }

@@ -1,0 +1,205 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"schedrestd/demo/thread"
+	"schedrestd/integration/harness"
+)
+
+// network is a network namespace of a test's own, with nothing but loopback.
+type network struct {
+	name   string // as ip-netns(8) has it
+	handle netns.NsHandle
+}
+
+// newNetwork makes one. It goes with the test.
+func newNetwork(t *testing.T, name string) network {
+	t.Helper()
+	harness.NeedRoot(t)
+	n := network{name: fmt.Sprintf("test-%d-%s", os.Getpid(), name)}
+	err := thread.Apart(func() (err error) {
+		if n.handle, err = netns.NewNamed(n.name); err != nil {
+			return err
+		}
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		lo, err := unix.NewIfreq("lo")
+		if err != nil {
+			return err
+		}
+		lo.SetUint16(unix.IFF_UP)
+		return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
+	})
+	if errors.Is(err, unix.EPERM) {
+		t.Skipf("root may make no network namespace here: %v", err)
+	}
+	t.Cleanup(func() {
+		n.forget()
+		n.handle.Close()
+	})
+	harness.Must(t, err)
+	return n
+}
+
+// forget takes its name away, as "ip netns del" does.
+func (n network) forget() { netns.DeleteNamed(n.name) }
+
+// dials makes connections that begin in n.
+func (n network) dials(network, address string) func() (net.Conn, error) {
+	return func() (conn net.Conn, err error) {
+		return conn, thread.Apart(func() error {
+			if err := netns.Set(n.handle); err != nil {
+				return err
+			}
+			conn, err = net.Dial(network, address)
+			return err
+		})
+	}
+}
+
+// TestNetworkNamespaces: who is in the namespace that SCHEDRESTD_NETNS names reaches the gateway, nobody else does, and
+// daemons are asked from the one that SCHEDRESTD_CONTROLLER_NETNS names. The gateway's own is a third, which reaches nobody.
+// So it stays after a SIGHUP, with new workers, and when the names are gone.
+func TestNetworkNamespaces(t *testing.T) {
+	served, own := newNetwork(t, "served"), newNetwork(t, "own")
+	l := harness.NewLab(t)
+	four, six := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("[::1]:%d", harness.FreePort(t))
+	every := harness.FreePort(t)
+	path := filepath.Join(l.Dir, "run", "inside.sock")
+	within := l.Restd
+	within.Path = "/usr/bin/nsenter"
+	within.Args = append([]string{"--net=/run/netns/" + own.name, l.Restd.Path}, l.Restd.Args[:len(l.Restd.Args)-1]...)
+	within.Args = append(within.Args, "-a", "rest_auth/jwt", four, six, fmt.Sprintf(":%d", every), "unix:"+path)
+
+	// With tokens alone they are asked over TCP and by no socket.
+	g := l.GateOf(t, within, []string{"SCHEDRESTD_NETNS=" + served.name, fmt.Sprintf("SLURMRESTD_CONTROLLER_NETNS=/proc/%d/ns/net", l.Daemons["schedctld"].PID())})
+	ask := func(dial func() (net.Conn, error)) (harness.Answer, error) {
+		return l.Try(harness.ClientOf(dial), "GET", "/sched/"+harness.Version+"/diag", "")
+	}
+	check := func(when string) {
+		t.Helper()
+		for _, address := range []string{four, six, fmt.Sprintf("127.0.0.1:%d", every), fmt.Sprintf("[::1]:%d", every)} {
+			a, err := ask(served.dials("tcp", address))
+			if err != nil || a.Status != 200 {
+				t.Errorf("%s, %s from inside: %v, %d %s", when, address, err, a.Status, a.Text)
+			}
+			for from, dial := range map[string]func() (net.Conn, error){"the test's": harness.Dials("tcp", address), "the gateway's": own.dials("tcp", address)} {
+				if a, err := ask(dial); !errors.Is(err, syscall.ECONNREFUSED) {
+					t.Errorf("%s, %s from %s: %v, %d", when, address, from, err, a.Status)
+				}
+			}
+		}
+		a, err := ask(own.dials("unix", path))
+		if err != nil || a.Status != 200 {
+			t.Errorf("%s, by the socket: %v, %d %s", when, err, a.Status, a.Text)
+		}
+	}
+	check("at first")
+	for _, line := range []string{" netns=" + served.name + " netns_listen=\"[" + four + " ", " netns=" + served.name + " controller_netns=/proc/"} {
+		if !strings.Contains(g.Logged(), line) || strings.Contains(g.Logged(), "netns_listen=[unix") {
+			t.Errorf("the log has no %s:\n%s", line, g.Logged())
+		}
+	}
+	served.forget()
+	own.forget()
+	check("without names")
+	harness.Must(t, syscall.Kill(g.PID(), syscall.SIGHUP))
+	harness.Eventually(t, "it rereads", func() bool { return strings.Contains(g.Logged(), "configuration is reread") })
+	check("reread")
+	for _, pid := range g.Workers() {
+		harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
+	}
+	harness.Eventually(t, "others take their places", func() bool { a, err := ask(served.dials("tcp", four)); return err == nil && a.Status == 200 })
+	check("with new workers")
+}
+
+// TestDaemonsFromTheGatewaysOwn: without SCHEDRESTD_CONTROLLER_NETNS daemons are asked from where the gateway
+// was started, wherever it listens.
+func TestDaemonsFromTheGatewaysOwn(t *testing.T) {
+	served := newNetwork(t, "alone")
+	l := harness.NewLab(t)
+	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+	l.Gate(t, []string{"SCHEDRESTD_NETNS=/run/netns/" + served.name}, "-a", "rest_auth/jwt", address)
+	diag := func(address string) harness.Answer {
+		a, err := l.Try(harness.ClientOf(served.dials("tcp", address)), "GET", "/sched/"+harness.Version+"/diag", "")
+		harness.Must(t, err)
+		return a
+	}
+	diag(address).Want(t, 200)
+
+	address = fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+	l.Gate(t, []string{"SCHEDRESTD_NETNS=" + served.name, "SCHEDRESTD_CONTROLLER_NETNS=" + served.name}, "-a", "rest_auth/jwt", address)
+	if a := diag(address); a.Status == 200 {
+		t.Errorf("daemons are reached from a namespace that has none: %s", a.Text)
+	}
+}
+
+// TestNetworkNamespaceRefused: what is no network namespace is refused at the start, with what to do.
+func TestNetworkNamespaceRefused(t *testing.T) {
+	l := harness.NewLab(t)
+	// Of another process: a test that was another user for a moment leaves this one's /proc to him.
+	other := exec.Command("sleep", "600")
+	harness.Must(t, other.Start())
+	defer func() { other.Process.Kill(); other.Wait() }()
+	own := fmt.Sprintf("/proc/%d/ns/net", other.Process.Pid)
+	unixOnly := "unix:" + filepath.Join(l.Dir, "run", "other.sock")
+	tests := map[string]struct {
+		value, listen, want string
+		daemonsToo          bool // of the other variable likewise
+	}{
+		"unknown":    {"no-such-name", "127.0.0.1:0", "there is no network namespace /run/netns/no-such-name", true},
+		"gone":       {"/proc/0/ns/net", "127.0.0.1:0", "there is no network namespace", true},
+		"a file":     {"/etc/passwd", "127.0.0.1:0", "is not a network namespace", true},
+		"directory":  {"/proc", "127.0.0.1:0", "is not a network namespace", true},
+		"other kind": {fmt.Sprintf("/proc/%d/ns/ipc", other.Process.Pid), "127.0.0.1:0", "is not a network namespace", true},
+		"relative":   {"netns/x", "127.0.0.1:0", "neither the name of a network namespace nor an absolute path", true},
+		"parent":     {"..", "127.0.0.1:0", "neither the name", true},
+		"address":    {own, "192.0.2.1:0", "no such address", false},
+		"no TCP":     {own, unixOnly, "without a TCP address", false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, variable := range []string{"SCHEDRESTD_NETNS", "SCHEDRESTD_CONTROLLER_NETNS"} {
+				if variable != "SCHEDRESTD_NETNS" && !tt.daemonsToo {
+					continue
+				}
+				args := append(append([]string{}, l.Restd.Args[:len(l.Restd.Args)-1]...), tt.listen)
+				log := l.FailsToStart(t, nil, append(l.Restd.Env[:len(l.Restd.Env):len(l.Restd.Env)], variable+"="+tt.value), args...)
+				if !strings.Contains(log, variable+"="+tt.value) || !strings.Contains(log, tt.want) || !strings.Contains(log, "hint: ") {
+					t.Errorf("%s:\n%s", variable, log)
+				}
+			}
+		})
+	}
+}
+
+// TestNetworkNamespaceNeedsRoot: root without CAP_SYS_ADMIN can't enter another one, and is told who can.
+func TestNetworkNamespaceNeedsRoot(t *testing.T) {
+	other := newNetwork(t, "closed")
+	l := harness.NewLab(t)
+	for _, variable := range []string{"SCHEDRESTD_NETNS", "SCHEDRESTD_CONTROLLER_NETNS"} {
+		cmd := exec.CommandContext(t.Context(), "setpriv", append([]string{"--bounding-set=-sys_admin", l.Restd.Path}, l.Restd.Args[:len(l.Restd.Args)-1]...)...)
+		cmd.Args = append(cmd.Args, "127.0.0.1:0")
+		cmd.Env = append(append(os.Environ(), l.Restd.Env...), variable+"="+other.name)
+		out, err := cmd.CombinedOutput()
+		log := string(out)
+		if err == nil || !strings.Contains(log, variable+"="+other.name) || !strings.Contains(log, "CAP_SYS_ADMIN") || !strings.Contains(log, "NetworkNamespacePath=") {
+			t.Errorf("%s: %v\n%s", variable, err, log)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package admission
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"schedrestd/auth"
+	"schedrestd/integration/harness"
+)
+
+// expired is tokens of so many users that were good until a while ago.
+func expired(l *harness.Lab, t *testing.T, users int) (headers []string) {
+	t.Helper()
+	secret, err := os.ReadFile(l.Key())
+	harness.Must(t, err)
+	key, err := auth.NewKey(secret)
+	harness.Must(t, err)
+	for i := range users {
+		token, err := auth.Create(key, fmt.Sprintf("user%d", i), time.Minute, time.Now().Add(-time.Hour))
+		harness.Must(t, err)
+		headers = append(headers, "X-SCHED-USER-TOKEN: "+token)
+	}
+	return headers
+}
+
+// TestPortal: users behind one address whose tokens have expired, or are rejected for another reason, block none of the others,
+// however often each repeats his.
+func TestPortal(t *testing.T) {
+	l := harness.NewLab(t)
+	a := admitting(t, l, "SCHEDRESTD_PENALTIES=threshold:30s")
+	c := source(t, self, false)
+	rejected := make([]string, 10)
+	for i := range rejected {
+		rejected[i] = guess()
+	}
+	for _, tt := range []struct {
+		name   string
+		tokens []string
+	}{{"expired", expired(l, t, 50)}, {"rejected", rejected}} {
+		for i := range 200 {
+			if status, _ := a.ask(c, tt.tokens[i%len(tt.tokens)]); status != http.StatusUnauthorized {
+				t.Fatalf("%s token %d: %d", tt.name, i, status)
+			}
+			if status, _ := a.ask(c); status != http.StatusOK {
+				t.Fatalf("another user, after %d %s tokens: %d", i, tt.name, status)
+			}
+		}
+	}
+	harness.Eventually(t, "the log names the users", func() bool { return strings.Contains(a.Logged(), "unverified_user=user49") })
+
+	for i := range 100 { // and who guesses is stopped all the same
+		status, _ := a.ask(c, aGuess)
+		if status == http.StatusTooManyRequests {
+			break
+		}
+		if i == 99 {
+			t.Errorf("guess 100 is answered with %d", status)
+		}
+	}
+	harness.Eventually(t, "the log says how to exempt a portal", func() bool { return strings.Contains(a.Logged(), "SCHEDRESTD_EXEMPT=127.0.0.0/8") })
+}
+
+// TestPortalOfFifty: behind one address, one of fifty users retries an expired token, again and again. The
+// others, each with a connection that is kept, are never refused.
+func TestPortalOfFifty(t *testing.T) {
+	l := harness.NewLab(t)
+	a := admitting(t, l)
+	expired := expired(l, t, 1)[0]
+	retries, pause := 300, time.Duration(0)
+	if os.Getenv("PORTAL_SECONDS") != "" { // as a portal does it
+		pause = time.Second
+		_, err := fmt.Sscan(os.Getenv("PORTAL_SECONDS"), &retries)
+		harness.Must(t, err)
+	}
+	over := make(chan struct{})
+	var others sync.WaitGroup
+	var served atomic.Int64
+	for range 49 {
+		c := source(t, self, true)
+		others.Go(func() {
+			for {
+				if status, _ := a.ask(c); status != http.StatusOK {
+					t.Errorf("another user: %d", status)
+					return
+				}
+				served.Add(1)
+				select {
+				case <-over:
+					return
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+		})
+	}
+	c := source(t, self, true)
+	for i := range retries {
+		if status, _ := a.ask(c, expired); status != http.StatusUnauthorized {
+			t.Errorf("retry %d: %d", i, status)
+			break
+		}
+		time.Sleep(pause)
+	}
+	close(over)
+	others.Wait()
+	t.Logf("%d retries; %d requests of the others were served", retries, served.Load())
+	if log := a.Logged(); strings.Contains(log, "source blocked") || strings.Contains(log, "closed unserved") {
+		t.Errorf("the log:\n%s", strings.Join(a.LastLines(8), "\n"))
+	}
+}
+
+// TestKilledWorkers: no client pays for workers that were killed, whatever they were doing, and certainly not one
+// that has many connections at rest.
+func TestKilledWorkers(t *testing.T) {
+	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")
+	busy := func() {
+		c, err := net.Dial("tcp", a.address)
+		harness.Must(t, err)
+		t.Cleanup(func() { c.Close() })
+		fmt.Fprintf(c, "POST /sched/v0.0.43/job/submit HTTP/1.1\r\nHost: x\r\nX-SCHED-USER-TOKEN: %s\r\nContent-Type: application/json\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n", a.Lab.OwnToken)
+		if text, err := io.ReadAll(io.LimitReader(c, 12)); err != nil || string(text) != "HTTP/1.1 100" {
+			t.Fatalf("%v: %q", err, text)
+		}
+	}
+	for range 3 {
+		for range 40 {
+			c := source(t, self, true)
+			if status, _ := a.ask(c); status != http.StatusOK {
+				t.Fatalf("one that rests then: %d", status)
+			}
+		}
+		for range 10 {
+			busy()
+		}
+		before := strings.Count(a.Logged(), `msg="worker died"`)
+		workers := a.Workers()
+		for _, pid := range workers {
+			harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
+		}
+		harness.Eventually(t, "the deaths are noticed", func() bool { return strings.Count(a.Logged(), `msg="worker died"`) == before+len(workers) })
+	}
+	if status, _ := a.ask(source(t, self, false)); status != http.StatusOK || strings.Contains(a.Logged(), "source blocked") {
+		t.Errorf("after it: %d\n%s", status, strings.Join(a.LastLines(8), "\n"))
+	}
+}

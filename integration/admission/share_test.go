@@ -1,0 +1,76 @@
+package admission
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"schedrestd/integration/harness"
+)
+
+// TestSlowUser: a user who has all slots, and sends on each as slowly as one may while others wait, has to give some of
+// them back. While nobody waits he sends as slowly as he likes.
+func TestSlowUser(t *testing.T) {
+	l := harness.NewLab(t)
+	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+	g := l.Gate(t, nil, "--max-connections", "4", address)
+	a := &admitted{Gate: g, address: address}
+	over := make(chan struct{})
+	var ended atomic.Int32
+	send := func() {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		go func() {
+			io.Copy(io.Discard, c)
+			ended.Add(1)
+			c.Close()
+		}()
+		fmt.Fprintf(c, "POST /sched/v0.0.43/job/submit HTTP/1.1\r\nHost: x\r\nX-SCHED-USER-TOKEN: %s\r\nContent-Type: application/json\r\nContent-Length: 30000000\r\n\r\n", l.OwnToken)
+		for piece := strings.Repeat(" ", 32<<10); ; {
+			if _, err := io.WriteString(c, piece); err != nil {
+				return
+			}
+			select {
+			case <-over:
+				return
+			case <-time.After(time.Second):
+			}
+		}
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+					send()
+				}
+			}
+		})
+	}
+	defer all.Wait()
+	defer close(over)
+	time.Sleep(7 * time.Second)
+	if n := ended.Load(); n > 0 {
+		t.Errorf("%d connections ended while nobody waited", n)
+	}
+	for range 2 {
+		if status, _ := a.ask(source(t, daemonUser, false)); status != http.StatusOK {
+			t.Errorf("somebody who waits: %d", status)
+		}
+	}
+	if ended.Load() == 0 {
+		t.Error("no connection ended, and yet there was room")
+	}
+}

@@ -1,0 +1,121 @@
+package admission
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/vishvananda/netns"
+
+	"schedrestd/demo/thread"
+	"schedrestd/integration/harness"
+)
+
+// join connects two namespaces as two machines are: n has the address 192.0.2.1, and
+// other 192.0.2.2.
+func (n network) join(t *testing.T, other network) {
+	t.Helper()
+	ip := func(line string) {
+		t.Helper()
+		if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
+			t.Skipf("ip %s: %v: %s", line, err, out)
+		}
+	}
+	ip("-n " + n.name + " link add veth0 type veth peer name veth0 netns " + other.name)
+	for i, name := range []string{n.name, other.name} {
+		ip(fmt.Sprintf("-n %s address add 192.0.2.%d/24 dev veth0", name, i+1))
+		ip("-n " + name + " link set veth0 up")
+	}
+}
+
+// forwards listens on address in n, and joins each connection to one with the address
+// to outside of it.
+func (n network) forwards(t *testing.T, address, to string) {
+	t.Helper()
+	var l net.Listener
+	harness.Must(t, thread.Apart(func() (err error) {
+		if err = netns.Set(n.handle); err == nil {
+			l, err = net.Listen("tcp", address)
+		}
+		return err
+	}))
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer in.Close()
+				out, err := net.Dial("tcp", to)
+				if err != nil {
+					return
+				}
+				defer out.Close()
+				go func() {
+					io.Copy(out, in)
+					out.(*net.TCPConn).CloseWrite()
+				}()
+				io.Copy(in, out)
+			}()
+		}
+	}()
+}
+
+// TestSpares: the worker of a busy client connects to a controller on another machine by
+// sockets that the parent prepared.
+func TestSpares(t *testing.T) {
+	l, here, there := harness.NewLab(t), newNetwork(t, "here"), newNetwork(t, "there")
+	here.join(t, there)
+	there.forwards(t, fmt.Sprintf("192.0.2.2:%d", l.Controller), fmt.Sprintf("127.0.0.1:%d", l.Controller))
+	text, err := os.ReadFile(l.Conf())
+	harness.Must(t, err)
+	conf := filepath.Join(l.Dir, "etc", "remote.conf")
+	harness.Must(t, os.WriteFile(conf, []byte(strings.Replace(string(text), "(127.0.0.1)", "(192.0.2.2)", 1)), 0o600))
+	a := &admitted{address: fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))}
+	args := append([]string{}, l.Restd.Args[:len(l.Restd.Args)-1]...)
+	for i, arg := range args {
+		if arg == l.Conf() {
+			args[i] = conf
+		}
+	}
+	restd := l.Restd
+	restd.Args = append(args, a.address)
+	a.Gate = l.GateOf(t, restd, []string{"SCHEDRESTD_CONTROLLER_NETNS=" + here.name})
+	client := source(t, self, false)
+	client.Transport.(*http.Transport).MaxConnsPerHost = 0
+	counted := regexp.MustCompile(`errands\.dialled=(\d+).* errands\.spares=(\d+)`)
+	harness.Eventually(t, "spares are used", func() bool {
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 50 {
+					if status, _ := a.ask(client); status != http.StatusOK {
+						t.Errorf("answered %d", status)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		harness.Must(t, syscall.Kill(a.PID(), syscall.SIGUSR1))
+		var all [][]string
+		harness.Eventually(t, "the counters are in the log", func() bool {
+			all = counted.FindAllStringSubmatch(a.Logged(), -1)
+			return len(all) > 0
+		})
+		last := all[len(all)-1]
+		spares, _ := strconv.Atoi(last[2])
+		return spares > 0
+	})
+}

@@ -1,0 +1,126 @@
+package admission
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/demo/thread"
+	"schedrestd/integration/harness"
+)
+
+// squatter listens on a port of the loopback interface as another user, and counts the
+// bytes that it is sent.
+type squatter struct {
+	accepted, bytes atomic.Int64
+	over            chan struct{}
+	ended           chan error
+}
+
+func newSquatter(t *testing.T, who harness.Account, port int) *squatter {
+	t.Helper()
+	i := &squatter{over: make(chan struct{}), ended: make(chan error, 1)}
+	ready := make(chan error)
+	go func() {
+		i.ended <- thread.As(who.UID, who.GID, func() error {
+			ln, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+			if err == nil {
+				err = unix.SetsockoptInt(ln, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+			}
+			if err == nil {
+				err = unix.Bind(ln, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
+			}
+			if err == nil {
+				err = unix.Listen(ln, 100)
+			}
+			ready <- err
+			if err != nil {
+				return err
+			}
+			defer unix.Close(ln)
+			return i.serve(ln)
+		})
+	}()
+	harness.Must(t, <-ready)
+	return i
+}
+
+// serve accepts and reads on its own thread: what another thread accepts is root's.
+func (i *squatter) serve(ln int) error {
+	open := []unix.PollFd{{Fd: int32(ln), Events: unix.POLLIN}}
+	defer func() {
+		for _, p := range open[1:] {
+			unix.Close(int(p.Fd))
+		}
+	}()
+	for b := make([]byte, 4096); ; {
+		select {
+		case <-i.over:
+			return nil
+		default:
+		}
+		if _, err := unix.Poll(open, 20); err != nil && err != unix.EINTR {
+			return err
+		}
+		if fd, _, err := unix.Accept4(ln, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC); err == nil {
+			i.accepted.Add(1)
+			open = append(open, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+		}
+		for _, p := range open[1:] {
+			if n, err := unix.Read(int(p.Fd), b); err == nil {
+				i.bytes.Add(int64(n))
+			}
+		}
+	}
+}
+
+func (i *squatter) stop(t *testing.T) {
+	t.Helper()
+	close(i.over)
+	harness.Must(t, <-i.ended)
+}
+
+// TestPortOfAnotherUser: a user who binds the port of a controller that is away is sent
+// nothing, neither a token nor a question. Requests are answered 503, the log names the
+// user, and requests are answered again when the controller is back.
+func TestPortOfAnotherUser(t *testing.T) {
+	harness.NeedRoot(t)
+	l, who := harness.NewLab(t), harness.SomeUser(t)
+	a := admitting(t, l)
+	client := source(t, self, true)
+	if status, _ := a.ask(client); status != http.StatusOK {
+		t.Fatalf("at first: %d", status)
+	}
+	l.Daemons["schedctld"].Stop()
+	i := newSquatter(t, who, l.Controller)
+	list := func() harness.Answer {
+		t.Helper()
+		lab := *l
+		lab.URL = "http://" + a.address
+		got, err := lab.Try(client, "GET", "/sched/"+harness.Version+"/jobs", "", "X-SCHED-USER-TOKEN: "+l.OwnToken)
+		harness.Must(t, err)
+		return got
+	}
+	for range 10 {
+		if got := list(); got.Status != http.StatusServiceUnavailable {
+			t.Errorf("served by another user: %d %s", got.Status, got.Text)
+		}
+	}
+	harness.Eventually(t, "it is connected to", func() bool { return i.accepted.Load() > 0 })
+	time.Sleep(100 * time.Millisecond) // what was sent has arrived
+	if n := i.bytes.Load(); n != 0 {
+		t.Errorf("the other user was sent %d bytes", n)
+	}
+	why := fmt.Sprintf("the port 127.0.0.1:%d is served by uid %d, which is neither root's nor the scheduler's user's", l.Controller, who.UID)
+	if !strings.Contains(a.Logged(), why) {
+		t.Errorf("the log does not have %q:\n%s", why, a.Logged())
+	}
+	i.stop(t)
+	l.Up(l.Ctld)
+	harness.Eventually(t, "requests are answered again", func() bool { return list().Status == http.StatusOK })
+}

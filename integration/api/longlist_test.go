@@ -1,0 +1,178 @@
+package api
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"schedrestd/integration/harness"
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
+)
+
+// impostor is a controller that accepts every token, and answers every question with these bytes. A
+// connection is open until the gateway closes it, but for one that breaks off.
+type impostor struct {
+	port  int
+	open  atomic.Int32 // connections with such a question
+	asked atomic.Int32
+
+	mu     sync.Mutex
+	answer []byte
+	breaks bool // after the answer it closes
+}
+
+func newImpostor(t *testing.T) *impostor {
+	t.Helper()
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	harness.Must(t, err)
+	s := &impostor{port: ln.Addr().(*net.TCPAddr).Port}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer nc.Close()
+				nc.SetDeadline(time.Now().Add(5 * time.Minute))
+				request, err := wire.Read(nc, 1<<20)
+				if err != nil {
+					return
+				}
+				f, err := message.ParseFrame(request)
+				if err != nil {
+					return
+				}
+				if f.Header.Type == message.RequestPing {
+					pong, _ := message.Encode(f.Header.Version, 0, message.ResponseRC, nil, &message.RC{})
+					nc.Write(pong)
+					return
+				}
+				s.asked.Add(1)
+				s.open.Add(1)
+				defer s.open.Add(-1)
+				s.mu.Lock()
+				answer, breaks := s.answer, s.breaks
+				s.mu.Unlock()
+				nc.Write(answer)
+				if !breaks {
+					io.Copy(io.Discard, nc)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { ln.Close(); all.Wait() })
+	return s
+}
+
+// say sets what is answered from now on.
+func (s *impostor) say(answer []byte, breaks bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer, s.breaks = answer, breaks
+}
+
+// jobList is an answer with n jobs, about 800 bytes each.
+func jobList(t *testing.T, n int) []byte {
+	list := &message.JobInfo{LastUpdate: 7}
+	for i := range n {
+		list.Jobs.List = append(list.Jobs.List, model.Job{StepID: model.StepID{JobID: uint32(i + 1)}, Name: "long",
+			Comment: strings.Repeat("x", 200), Detailed: true})
+	}
+	b, err := message.Encode(codec.Newest, 0, message.ResponseJobInfo, nil, list)
+	harness.Must(t, err)
+	return b
+}
+
+// more is an answer that announces one job more than it has.
+func more(t *testing.T, answer []byte, n int) []byte {
+	f, err := message.ParseFrame(answer[4:])
+	harness.Must(t, err)
+	b := append([]byte(nil), answer...)
+	binary.BigEndian.PutUint32(b[len(b)-len(f.Body):], uint32(n+1))
+	return b
+}
+
+// before is a gateway whose controller is s, with these variables.
+func before(l *harness.Lab, t *testing.T, s *impostor, env ...string) *harness.Tolled {
+	real, had := l.Controller, l.Restd.Env
+	defer func() { l.Controller, l.Restd.Env = real, had }()
+	l.Controller, l.Restd.Env = s.port, append(append([]string{}, had...), env...)
+	return l.Tolled(t)
+}
+
+// TestLongLists: a list of many pieces arrives whole; and one that is not whole ends in a way that
+// nobody can take for the end, whether it is read before it is sent or as it is sent.
+func TestLongLists(t *testing.T) {
+	const jobs = 3000
+	whole := jobList(t, jobs)
+	for name, env := range map[string]string{"there is room": "SCHEDRESTD_ANSWER_MEMORY=64M", "longer than the room": "SCHEDRESTD_ANSWER_MEMORY=100K"} {
+		t.Run(name, func(t *testing.T) {
+			s := newImpostor(t)
+			k := before(harness.NewLab(t), t, s, env)
+			s.say(whole, false)
+			if got := len(k.Ask(k.Client(), "GET", "/sched/v0.0.43/jobs", "").Want(t, http.StatusOK).List("jobs")); got != jobs {
+				t.Errorf("%d jobs of %d", got, jobs)
+			}
+			s.say(more(t, whole, jobs), false)
+			for _, coding := range []string{"", "gzip"} {
+				broken(k, t, "the count is wrong", coding)
+			}
+			s.say(whole[:len(whole)-100], true)
+			if strings.HasPrefix(name, "longer") {
+				broken(k, t, "it breaks off", "")
+				return
+			}
+			k.Ask(k.Client(), "GET", "/sched/v0.0.43/jobs", "").Want(t, http.StatusBadGateway)
+		})
+	}
+}
+
+// broken asks for the jobs, and wants an answer that begins and does not end.
+func broken(k *harness.Tolled, t *testing.T, what, coding string) {
+	t.Helper()
+	req, err := http.NewRequest("GET", "http://"+k.Address+"/sched/v0.0.43/jobs", nil)
+	harness.Must(t, err)
+	req.Header.Set("X-SCHED-USER-TOKEN", k.Lab.OwnToken)
+	if coding != "" {
+		req.Header.Set("Accept-Encoding", coding)
+	}
+	resp, err := (&http.Transport{DisableCompression: true}).RoundTrip(req)
+	harness.Must(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Encoding") != coding || len(text) == 0 || err == nil || json.Valid(text) {
+		t.Errorf("%s, coding %q: status %d, %d bytes, %v", what, coding, resp.StatusCode, len(text), err)
+	}
+}
+
+// TestStalledClients: a hundred clients that ask for a long list and take nothing of it hold no
+// connection to the controller, and others are served meanwhile.
+func TestStalledClients(t *testing.T) {
+	l, s := harness.NewLab(t), newImpostor(t)
+	s.say(jobList(t, 1000), false) // one user may have half of the room
+	k := before(l, t, s)
+	for range 100 {
+		nc, err := net.Dial("tcp", k.Address)
+		harness.Must(t, err)
+		t.Cleanup(func() { nc.Close() })
+		harness.Must(t, nc.(*net.TCPConn).SetReadBuffer(4096))
+		_, err = fmt.Fprintf(nc, "GET /sched/v0.0.43/jobs HTTP/1.1\r\nHost: x\r\nX-SCHED-USER-TOKEN: %s\r\n\r\n", l.OwnToken)
+		harness.Must(t, err)
+	}
+	harness.Eventually(t, "all have asked", func() bool { return s.asked.Load() == 100 })
+	harness.Eventually(t, "no connection to the controller is open", func() bool { return s.open.Load() == 0 })
+	k.Ask(k.Client(), "GET", "/sched/v0.0.43/ping", "").Want(t, http.StatusOK)
+}

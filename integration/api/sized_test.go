@@ -1,0 +1,101 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"schedrestd/integration/harness"
+)
+
+// sizedList wants a whole list of so many jobs that says how long it is, in one of the formats.
+func sizedList(t *testing.T, resp *http.Response, jobs int) {
+	t.Helper()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK || resp.ContentLength != int64(len(body)) {
+		t.Fatalf("status %d, Content-Length %d of %d bytes: %v", resp.StatusCode, resp.ContentLength, len(body), err)
+	}
+	if resp.Header.Get("Content-Encoding") == "gzip" {
+		z, err := gzip.NewReader(bytes.NewReader(body))
+		harness.Must(t, err)
+		body, err = io.ReadAll(z)
+		harness.Must(t, err)
+	}
+	if n := bytes.Count(body, bytes.Repeat([]byte("x"), 200)); n != jobs { // their comments
+		t.Errorf("%d of %d jobs", n, jobs)
+	}
+}
+
+// old sends a request of HTTP/1.0, whose connection ends with the answer although it asks to keep it.
+func old(t *testing.T, address, request string) *http.Response {
+	t.Helper()
+	nc, err := net.Dial("tcp", address)
+	harness.Must(t, err)
+	t.Cleanup(func() { nc.Close() })
+	harness.Must(t, nc.SetDeadline(time.Now().Add(5*time.Minute)))
+	_, err = io.WriteString(nc, request)
+	harness.Must(t, err)
+	resp, err := http.ReadResponse(bufio.NewReader(nc), nil)
+	harness.Must(t, err)
+	if !resp.Close {
+		t.Error("the connection stays")
+	}
+	return resp
+}
+
+// TestSizedLists: a list of many pieces says how long it is to who speaks HTTP/1.0, so that he
+// knows half of it from all, and on standard output. One for which there is no memory ends with its connection.
+func TestSizedLists(t *testing.T) {
+	const jobs = 3000
+	s := newImpostor(t)
+	s.say(jobList(t, jobs), false)
+	l := harness.NewLab(t)
+	k := before(l, t, s)
+	ask := func(protocol, accept, coding string) string {
+		return fmt.Sprintf("GET /sched/v0.0.43/jobs %s\r\nHost: x\r\nConnection: keep-alive\r\nX-SCHED-USER-TOKEN: %s\r\nAccept: %s\r\nAccept-Encoding: %s\r\n\r\n", protocol, l.OwnToken, accept, coding)
+	}
+	formats := [][2]string{{"application/json", "identity"}, {"application/yaml", "identity"}, {"application/json", "gzip"}, {"application/yaml", "gzip"}}
+	t.Run("HTTP/1.0", func(t *testing.T) {
+		for _, f := range formats {
+			sizedList(t, old(t, k.Address, ask("HTTP/1.0", f[0], f[1])), jobs)
+		}
+	})
+	t.Run("inetd", func(t *testing.T) {
+		var requests strings.Builder
+		for _, f := range formats {
+			requests.WriteString(ask("HTTP/1.1", f[0], f[1]))
+		}
+		cmd := l.Inetd()
+		for i, a := range cmd.Args {
+			if a == l.Conf() {
+				cmd.Args[i] = filepath.Join(l.Dir, "etc", "tolled.conf")
+			}
+		}
+		cmd.Stdin = strings.NewReader(requests.String())
+		out, log, status := harness.Finish(t, cmd)
+		in := bufio.NewReader(strings.NewReader(out))
+		for range formats {
+			resp, err := http.ReadResponse(in, nil)
+			if err != nil {
+				t.Fatalf("%v, exit status %d\n%s", err, status, log)
+			}
+			sizedList(t, resp, jobs)
+		}
+	})
+	t.Run("no memory", func(t *testing.T) {
+		k := before(harness.NewLab(t), t, s, "SCHEDRESTD_ANSWER_MEMORY=20K")
+		resp := old(t, k.Address, strings.Replace(ask("HTTP/1.0", "application/json", "identity"), l.OwnToken, k.Lab.OwnToken, 1))
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || resp.ContentLength != -1 || bytes.Count(body, []byte(`"comment":`)) < jobs {
+			t.Errorf("Content-Length %d, %d bytes: %v", resp.ContentLength, len(body), err)
+		}
+	})
+}

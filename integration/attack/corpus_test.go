@@ -1,0 +1,306 @@
+package attack
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"schedrestd/integration/harness"
+)
+
+var update = flag.Bool("update", false, "write golden files anew")
+
+// placements are where a text of the corpus stands in a submission. None of them is a whole one.
+var placements = []struct{ name, before, behind string }{
+	{"whole", "", ""},
+	{"name", `{"job": {"name": `, `}}`},
+	{"unknown", `{"job": {}, "colour": [`, `]}`},
+}
+
+// TestCorpus: of the public corpus of JSON texts each is judged for what it is, wherever in a request's body it stands: what is
+// no JSON is 400, what is, is never called ill-formed, and what either may be is in the golden.
+func TestCorpus(t *testing.T) {
+	t.Parallel()
+	dir := os.Getenv("JSON_CORPUS")
+	if dir == "" {
+		dir = harness.Root + "/../shared/vectors/json-parsing/test_parsing" // beside the repository
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
+	if len(files) == 0 {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("no JSON corpus in %s (set JSON_CORPUS)", dir)
+		}
+		t.Skipf("no JSON corpus in %s (set JSON_CORPUS)", dir)
+	}
+	c := newCorpus(t)
+	either := ""
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		harness.Must(t, err)
+		name := strings.TrimSuffix(filepath.Base(file), ".json")
+		var statuses []string
+		for _, p := range placements {
+			body := p.before + string(text) + p.behind
+			a := c.submit("application/json", body)
+			statuses = append(statuses, fmt.Sprint(a.Status))
+			want := http.StatusUnprocessableEntity
+			if name[0] == 'n' && !(p.before != "" && json.Valid([]byte(body))) {
+				want = http.StatusBadRequest
+			}
+			if name[0] != 'i' && a.Status != want || a.Status != 400 && a.Status != 422 {
+				t.Errorf("%s as %s: status %d, want %d: %s", name, p.name, a.Status, want, brief(a.Text))
+			}
+		}
+		if name[0] == 'i' {
+			either += name + " " + strings.Join(statuses, " ") + "\n"
+		}
+	}
+	golden(t, filepath.Join("testdata", "corpus.txt"), "# What JSON leaves open: the status of each text as the whole body, as a name, and in an unknown field.\n"+either)
+	c.unharmed()
+}
+
+// golden compares with a file, or writes it.
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		harness.Must(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	harness.Must(t, err)
+	if string(want) != got {
+		t.Errorf("%s is\n%s\ngot\n%s", path, want, got)
+	}
+}
+
+// corpus is a gateway that gets bodies.
+type corpus struct {
+	*harness.Lab
+	line   *line
+	before []int
+}
+
+func newCorpus(t *testing.T) *corpus {
+	t.Helper()
+	c := &corpus{Lab: harness.NewLab(t)}
+	c.line = &line{address: strings.TrimPrefix(c.URL, "http://")}
+	t.Cleanup(c.line.close)
+	c.before = c.Workers()
+	return c
+}
+
+// submit hands in a body, as the user, on a connection that is kept.
+func (c *corpus) submit(media, body string) harness.Answer {
+	c.T.Helper()
+	if body == "" {
+		c.line.close()
+	}
+	a, err := c.line.ask(request{"POST", "/sched/" + harness.Version + "/job/submit", ""},
+		fmt.Sprintf("X-SCHED-USER-TOKEN: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", c.OwnToken, media, len(body), body))
+	harness.Must(c.T, err)
+	_ = json.Unmarshal([]byte(a.Text), &a.Body)
+	return a
+}
+
+// unharmed fails the test unless the same workers serve as before, and no job was made.
+func (c *corpus) unharmed() {
+	c.T.Helper()
+	if after := c.Workers(); len(after) == 0 || fmt.Sprint(after) != fmt.Sprint(c.before) {
+		c.T.Errorf("the workers are %v, before %v", after, c.before)
+	}
+	if n := len(c.Ask("GET", "/sched/"+harness.Version+"/jobs", "").Want(c.T, 200).List("jobs")); n != 0 {
+		c.T.Errorf("%d jobs", n)
+	}
+}
+
+// TestCorpusContent: what JSON can say and a scheduler can't mean is refused with its place. Nothing is cut, and of two values
+// none is chosen.
+func TestCorpusContent(t *testing.T) {
+	t.Parallel()
+	c := newCorpus(t)
+	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	for _, tt := range []struct {
+		name, body string
+		status     int
+		source     string
+	}{
+		{"a NUL in a name", `{"job":{"script":"#!/bin/sh\n","name":"a\u0000b"}}`, 422, "#/job/name"},
+		{"a NUL in a script", `{"job":{"script":"#!/bin/sh\n\u0000"}}`, 422, "#/job/script"},
+		{"a NUL in the environment", `{"job":{"script":"#!/bin/sh\n","environment":["A=b\u0000"]}}`, 422, "#/job/environment/0"},
+		{"a NUL as it is", "{\"job\":{\"script\":\"#!/bin/sh\\n\",\"name\":\"a\x00b\"}}", 400, "#"},
+		{"a NUL behind the document", "{\"job\":{}}\x00", 400, "#"},
+		{"a name twice", `{"job":{"script":"#!/bin/sh\n","name":"a","name":"b"}}`, 422, "#/job/name"},
+		{"a name twice, once escaped", `{"job":{"script":"#!/bin/sh\n","name":"a","n\u0061me":"b"}}`, 422, "#/job/name"},
+		{"a job twice", `{"job":{"script":"#!/bin/sh\n"},"job":{"script":"#!/bin/sh\n"}}`, 422, "#/job"},
+		{"a script twice, once null", `{"job":{"script":"#!/bin/sh\n","script":null}}`, 422, "#/job/script"},
+		{"half a surrogate", `{"job":{"script":"#!/bin/sh\n","name":"\ud800"}}`, 400, "#"},
+		{"two halves, the wrong way round", `{"job":{"script":"#!/bin/sh\n","name":"\udc00\ud800"}}`, 400, "#"},
+		{"a surrogate in UTF-8", "{\"job\":{\"script\":\"#!/bin/sh\\n\",\"name\":\"\xed\xa0\x80\"}}", 400, "#"},
+		{"an overlong NUL", "{\"job\":{\"script\":\"#!/bin/sh\\n\",\"name\":\"\xc0\x80\"}}", 400, "#"},
+		{"a cut character", "{\"job\":{\"script\":\"#!/bin/sh\\n\",\"name\":\"\xe2\x82\"}}", 400, "#"},
+		{"UTF-16", "\xff\xfe{\x00}\x00", 400, "#"},
+		{"two byte order marks", "\ufeff\ufeff{}", 400, "#"},
+		{"a number beyond 64 bits", `{"job":{"script":"#!/bin/sh\n","time_limit":18446744073709551616}}`, 422, "#/job/time_limit"},
+		{"a number beyond 32 bits", `{"job":{"script":"#!/bin/sh\n","tasks":4294967297}}`, 422, "#/job/tasks"},
+		{"a number below zero", `{"job":{"script":"#!/bin/sh\n","time_limit":-1}}`, 422, "#/job/time_limit"},
+		{"a huge exponent", `{"job":{"script":"#!/bin/sh\n","time_limit":1e999999999}}`, 422, "#/job/time_limit"},
+		{"a tiny one", `{"job":{"script":"#!/bin/sh\n","tasks":1e-999999999}}`, 422, "#/job/tasks"},
+		{"nearly one", `{"job":{"script":"#!/bin/sh\n","tasks":0.99999999999999999999}}`, 422, "#/job/tasks"},
+		{"half of one", `{"job":{"script":"#!/bin/sh\n","tasks":1.5}}`, 422, "#/job/tasks"},
+		{"as deep as may be", `{"x":` + nested(64) + `}`, 422, "#"},
+		{"too deep", `{"x":` + nested(65) + `}`, 400, "#"},
+		{"two documents", `{"job":{}}{"job":{}}`, 400, "#"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c.T = t
+			a := c.submit("application/json", tt.body)
+			if source := fmt.Sprint(a.Get("errors", 0, "source")); a.Status != tt.status || !strings.HasPrefix(source, tt.source) {
+				t.Errorf("status %d at %s, want %d at %s: %s", a.Status, source, tt.status, tt.source, a.Text)
+			}
+		})
+	}
+	c.T = t
+	c.unharmed()
+}
+
+// trap is a body that costs some readers more than its length.
+type trap struct {
+	name, media string
+	body        func() string
+	status      string // one of these
+}
+
+const (
+	inJSON = "application/json"
+	inYAML = "application/yaml"
+	much   = 10 << 20
+)
+
+// repeated is a body of so many bytes: before, then text again and again, then behind.
+func repeated(n int, before, text, behind string) func() string {
+	return func() string { return before + strings.Repeat(text, (n-len(before)-len(behind))/len(text)) + behind }
+}
+
+// numbered is as repeated, where %d in text is a number that grows.
+func numbered(n int, before, text, behind string) func() string {
+	return func() string {
+		var b strings.Builder
+		b.WriteString(before)
+		for i := 0; b.Len() < n; i++ {
+			b.WriteString(strings.ReplaceAll(text, "%d", strconv.Itoa(i)))
+		}
+		return b.String() + behind
+	}
+}
+
+var traps = []trap{
+	{"zeros without an end", inJSON, repeated(100<<10, "[", "0,", ""), "400"},
+	{"many zeros without an end", inJSON, repeated(much, "[", "0,", ""), "413"},
+	{"many zeros in a job", inJSON, repeated(900<<10, `{"job":{"environment":[`, "0,", "0]}}"), "422"},
+	{"many names", inJSON, numbered(209<<10, "{", `"k%d":0,`, `"x":0}`), "422"},
+	{"very many names", inJSON, numbered(much, "{", `"k%d":0,`, `"x":0}`), "413"},
+	{"many names in a job", inJSON, numbered(4<<20, `{"job":{`, `"k%d":0,`, `"x":0}}`), "422"},
+	{"one name many times", inJSON, repeated(2<<20, `{"job":{`, `"name":"a",`, `"x":0}}`), "422"},
+	{"one unknown name many times", inJSON, repeated(2<<20, `{"job":{`, `"colour":"a",`, `"x":0}}`), "422"},
+	{"brackets", inJSON, repeated(much, "", "[", ""), "400"},
+	{"braces", inJSON, repeated(much, "", `{"":`, ""), "400"},
+	{"many small lists", inJSON, repeated(1<<20, "[", "[],", "[]]"), "422"},
+	{"a long text", inJSON, repeated(much, `{"job":{"name":"`, "a", `"}}`), "422"},
+	{"a long text of escapes", inJSON, repeated(much, `{"job":{"name":"`, `\u00e4`, `"}}`), "422"},
+	{"a long name", inJSON, repeated(much, `{"job":{"`, `~/`, `":1}}`), "422"},
+	{"blanks", inJSON, repeated(much, "", " ", "{}"), "422"},
+	{"empty lines", inJSON, repeated(much, "", "\n", "{}"), "422"},
+	{"a long number", inJSON, repeated(much, `{"job":{"time_limit":`, "9", "}}"), "422"},
+	{"a long fraction", inJSON, repeated(much, `{"job":{"tasks":1.`, "0", "1}}"), "422"},
+	{"a long exponent", inJSON, repeated(much, `{"job":{"tasks":1e`, "9", "}}"), "422"},
+	{"a long environment", inJSON, numbered(4<<20, `{"job":{"environment":["A=b"`, `,"V%d=x"`, "]}}"), "422"},
+
+	{"brackets of YAML", inYAML, repeated(much, "", "[", ""), "413"},
+	{"some brackets of YAML", inYAML, repeated(100<<10, "", "[", ""), "400"},
+	{"as many as it takes", inYAML, repeated(240_000, "", "[", ""), "400"},
+	{"braces of YAML", inYAML, repeated(100<<10, "", "{", ""), "400"},
+	{"deep brackets, then many values", inYAML, repeated(400<<10, strings.Repeat("[", 9000), "a,", ""), "400"},
+	{"sixty brackets, then many values", inYAML, repeated(400<<10, strings.Repeat("[", 60), "a,", ""), "400"},
+	{"dashes", inYAML, repeated(much, "", "- ", ""), "413"},
+	{"some dashes", inYAML, repeated(200<<10, "", "- ", ""), "400"},
+	{"question marks", inYAML, repeated(200<<10, "", "? ", ""), "400"},
+	{"names of YAML", inYAML, numbered(1<<20, "", "k%d: 0\n", ""), "422"},
+	{"laughs", inYAML, func() string { return laughs(10, 9) }, "413"},
+	{"many aliases of one", inYAML, repeated(400<<10, "a: &a [x,x,x]\nb: [", "*a,", "x]\n"), "413"},
+	{"an alias of itself", inYAML, func() string { return "job: &a\n  x: *a\n" }, "400"},
+	{"an alias of nothing", inYAML, func() string { return "job: *a\n" }, "400"},
+	{"merge keys", inYAML, repeated(64<<10, "a: &a {x: 1}\nb:\n", "  <<: *a\n", ""), "400"},
+	{"a list of merge keys", inYAML, func() string { return "a: &a {x: 1}\njob:\n  <<: [*a, *a]\n" }, "400"},
+	{"many anchors", inYAML, numbered(1<<20, "", "- &a%d x\n", ""), "422"},
+	{"one anchor many times", inYAML, repeated(1<<20, "", "- &a x\n", ""), "422"},
+	{"a long anchor", inYAML, repeated(much, "job: &", "a", " x\n"), "422"},
+	{"tags", inYAML, repeated(400<<10, "", "- !!str x\n", ""), "422"},
+	{"tags of a language", inYAML, func() string { return "job: !!python/object/apply:os.system [id]\n" }, "400"},
+	{"a tag for a file", inYAML, func() string { return "job: !include /etc/passwd\n" }, "400"},
+	{"a long tag", inYAML, repeated(much, "job: !", "a", " x\n"), "400"},
+	{"documents", inYAML, repeated(much, "", "---\n", ""), "400 413"},
+	{"directives", inYAML, numbered(1<<20, "", "%TAG !a%d! tag:x,2000:\n", "--- x\n"), "413"},
+	{"comments", inYAML, repeated(4<<20, "", "# a\n", "job: x\n"), "422"},
+	{"comments behind values", inYAML, repeated(1<<20, "", "- a # b\n", ""), "422"},
+	{"comments within", inYAML, repeated(2<<20, "a:\n", "  # b\n", "  c: 1\n"), "422"},
+	{"a text of many lines", inYAML, repeated(2<<20, "job: a\n", "  a\n", ""), "422"},
+	{"a text in quotes of many lines", inYAML, repeated(2<<20, "job: \"a\n", "  a\n", "\"\n"), "422"},
+	{"a block", inYAML, repeated(4<<20, "job: |\n", "  a\n", ""), "422"},
+	{"a block of empty lines", inYAML, repeated(4<<20, "job: >\n", "\n", "  a\n"), "422"},
+	{"blanks of YAML", inYAML, repeated(much, "", " ", "x\n"), "422"},
+	{"tabs of YAML", inYAML, repeated(1<<20, "job:", "\t", "x\n"), "400 422"},
+	{"a long name of YAML", inYAML, repeated(1<<20, "", "a", ": 1\n"), "400"},
+	{"a name in quotes that does not end", inYAML, repeated(1<<20, "\"", "a ", ""), "400"},
+}
+
+// laughs names a list of texts, a list of that list, and so on.
+func laughs(width, depth int) string {
+	text := "a0: &a0 [x" + strings.Repeat(",x", width-1) + "]\n"
+	for i := 1; i <= depth; i++ {
+		text += fmt.Sprintf("a%d: &a%[1]d [*a%d%s]\n", i, i-1, strings.Repeat(fmt.Sprintf(",*a%d", i-1), width-1))
+	}
+	return text
+}
+
+// TestCorpusTraps: a body costs what its length says, in time and in memory.
+func TestCorpusTraps(t *testing.T) {
+	t.Parallel()
+	c := newCorpus(t)
+	for _, tt := range traps {
+		t.Run(tt.name, func(t *testing.T) {
+			c.T = t
+			body, begun := tt.body(), time.Now()
+			a := c.submit(tt.media, body) // gives up after a minute
+			t.Logf("%d bytes: %d in %v: %s", len(body), a.Status, time.Since(begun).Round(time.Millisecond), brief(a.Text))
+			if !strings.Contains(tt.status, fmt.Sprint(a.Status)) {
+				t.Errorf("status %d, want %s: %s", a.Status, tt.status, brief(a.Text))
+			}
+			if len(a.Text) > 64<<10 {
+				t.Errorf("an answer of %d bytes", len(a.Text))
+			}
+		})
+	}
+	c.T = t
+	c.unharmed()
+	for _, pid := range c.Workers() {
+		if peak := harness.StatusOf(t, pid)["VmHWM"]; kilobytes(t, peak) > 1<<20 {
+			t.Errorf("worker %d took %s", pid, peak)
+		} else {
+			t.Logf("worker %d took %s", pid, peak)
+		}
+	}
+}
+
+// kilobytes reads "12 kB".
+func kilobytes(t *testing.T, text string) int {
+	t.Helper()
+	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(text), "kB")))
+	harness.Must(t, err)
+	return n
+}

@@ -1,0 +1,188 @@
+package attack
+
+import (
+	"crypto"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	_ "crypto/sha512" // SHA-384 and SHA-512, which only attackers use here
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"math/big"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"schedrestd/integration/harness"
+)
+
+// forger makes tokens with nothing of this project's: good ones as other tools do, since it has the cluster's
+// keys, and what attackers make. Tokens signed with the cluster's own keys are the sharp ones: but for
+// the one thing that is wrong with them they would be taken.
+type forger struct {
+	t        testing.TB
+	secret   []byte          // the cluster's, for HS256
+	provider *rsa.PrivateKey // the identity provider's, in the cluster's key set
+	stranger *rsa.PrivateKey // an attacker's own
+	kid      string          // of the provider's key
+	user     string          // whom all of it is about
+	trap     string          // URL of a server that nobody must ask for keys
+	now      time.Time
+}
+
+// rsaKeys are made once: to make one takes its time.
+var rsaKeys = sync.OnceValues(func() (provider, stranger *rsa.PrivateKey) {
+	var err error
+	if provider, err = rsa.GenerateKey(rand.Reader, 2048); err == nil {
+		stranger, err = rsa.GenerateKey(rand.Reader, 2048)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return provider, stranger
+})
+
+// newForger knows secret, and an identity provider's key of which keySet is the public part.
+func newForger(t testing.TB, secret []byte, user string) *forger {
+	f := &forger{t: t, secret: secret, kid: "provider-1", user: user, now: time.Now()}
+	f.provider, f.stranger = rsaKeys()
+	return f
+}
+
+func base64url(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+// webKey is a public key as a JSON Web Key, kid "" for none.
+func webKey(key *rsa.PrivateKey, kid string) map[string]any {
+	jwk := map[string]any{"kty": "RSA", "n": base64url(key.N.Bytes()), "e": base64url(big.NewInt(int64(key.E)).Bytes())}
+	if kid != "" {
+		jwk["kid"], jwk["use"], jwk["alg"] = kid, "sig", "RS256"
+	}
+	return jwk
+}
+
+// keySet is the text of the cluster's key set, as the provider publishes it: with a certificate that does not count.
+func (f *forger) keySet() string {
+	jwk := webKey(f.provider, f.kid)
+	jwk["x5c"] = []string{base64.StdEncoding.EncodeToString(f.certificate())}
+	return f.json(map[string]any{"keys": []any{jwk}}) + "\n"
+}
+
+// certificate is one of the provider's key, DER; always the same.
+func (f *forger) certificate() []byte {
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "provider"}}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &f.provider.PublicKey, f.provider)
+	harness.Must(f.t, err)
+	return der
+}
+
+func (f *forger) json(v any) string {
+	text, err := json.Marshal(v)
+	harness.Must(f.t, err)
+	return string(text)
+}
+
+// signer makes the signature of a text.
+type signer func(signed string) []byte
+
+// mac is an HMAC with secret.
+func mac(hash crypto.Hash, secret []byte) signer {
+	return func(signed string) []byte {
+		m := hmac.New(hash.New, secret)
+		m.Write([]byte(signed))
+		return m.Sum(nil)
+	}
+}
+
+// pkcs1 is RSA as RS256 has it, and PS256 as that.
+func (f *forger) pkcs1(hash crypto.Hash, key *rsa.PrivateKey) signer {
+	return func(signed string) []byte {
+		h := hash.New()
+		h.Write([]byte(signed))
+		s, err := rsa.SignPKCS1v15(rand.Reader, key, hash, h.Sum(nil))
+		harness.Must(f.t, err)
+		return s
+	}
+}
+
+func (f *forger) pss(key *rsa.PrivateKey) signer {
+	return func(signed string) []byte {
+		h := sha256.Sum256([]byte(signed))
+		s, err := rsa.SignPSS(rand.Reader, key, crypto.SHA256, h[:], nil)
+		harness.Must(f.t, err)
+		return s
+	}
+}
+
+// always is a signature that is always the same, whatever it is of.
+func always(b []byte) signer { return func(string) []byte { return b } }
+
+// A good token's header and payload.
+const (
+	plainHead   = `{"alg":"$alg","typ":"JWT"}`
+	plainClaims = `{"iat":$iat,"exp":$exp,"sun":"$user"}`
+)
+
+// fill puts what the forger knows in the place of $words.
+func (f *forger) fill(text, alg string) string {
+	at := func(d time.Duration) string { return strconv.FormatInt(f.now.Add(d).Unix(), 10) }
+	return strings.NewReplacer("$alg", alg, "$user", f.user, "$kid", f.kid, "$trap", f.trap,
+		"$iat", at(-time.Minute), "$exp", at(time.Hour), "$past", at(-30*time.Minute), "$later", at(30*time.Minute)).Replace(text)
+}
+
+// token makes one of a header and a payload, with alg for $alg.
+func (f *forger) token(alg, head, claims string, sign signer) string {
+	signed := base64url([]byte(f.fill(head, alg))) + "." + base64url([]byte(f.fill(claims, alg)))
+	return signed + "." + base64url(sign(signed))
+}
+
+// own signs as the cluster's own keys do: alg is "HS256" or "RS256".
+func (f *forger) own(alg string) signer {
+	if alg == "RS256" {
+		return f.pkcs1(crypto.SHA256, f.provider)
+	}
+	return mac(crypto.SHA256, f.secret)
+}
+
+// good is a token that nothing is wrong with.
+func (f *forger) good(alg string) string { return f.token(alg, plainHead, plainClaims, f.own(alg)) }
+
+// encoded is one way to write a public key, and so one thing that a careless verifier may take for a secret.
+type encoded struct {
+	name string
+	text []byte
+}
+
+// encodings are the ways to write the provider's public key: it is known to everybody.
+func (f *forger) encodings() []encoded {
+	spki, err := x509.MarshalPKIXPublicKey(&f.provider.PublicKey)
+	harness.Must(f.t, err)
+	pkcs1, cert, n := x509.MarshalPKCS1PublicKey(&f.provider.PublicKey), f.certificate(), f.provider.N.Bytes()
+	set, jwk := f.keySet(), webKey(f.provider, f.kid)
+	inPEM := func(kind string, der []byte) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+	}
+	list := []encoded{
+		{"the key set's file", []byte(set)}, {"the key set's file without its line end", []byte(strings.TrimSpace(set))},
+		{"the JWK", []byte(f.json(jwk))}, {"the bare JWK", []byte(f.json(webKey(f.provider, "")))}, {"the kid", []byte(f.kid)},
+		{"DER of SPKI", spki}, {"DER of PKCS1", pkcs1}, {"DER of the certificate", cert},
+		{"base64 of SPKI", []byte(base64.StdEncoding.EncodeToString(spki))},
+		{"base64 of the certificate", []byte(base64.StdEncoding.EncodeToString(cert))},
+		{"n", n}, {"n with a zero in front", append([]byte{0}, n...)}, {"n in base64url", []byte(base64url(n))},
+		{"n in hexadecimal", []byte(f.provider.N.Text(16))}, {"n in decimal", []byte(f.provider.N.String())},
+		{"e", big.NewInt(int64(f.provider.E)).Bytes()}, {"n and e", append(n, 1, 0, 1)},
+		{"n and e in base64url", []byte(base64url(n) + "." + base64url([]byte{1, 0, 1}))},
+	}
+	for kind, der := range map[string][]byte{"PUBLIC KEY": spki, "RSA PUBLIC KEY": pkcs1, "CERTIFICATE": cert} {
+		text := inPEM(kind, der)
+		list = append(list, encoded{"PEM of " + kind, []byte(text)},
+			encoded{"PEM of " + kind + " without its line end", []byte(strings.TrimSpace(text))},
+			encoded{"PEM of " + kind + " with CR LF", []byte(strings.ReplaceAll(text, "\n", "\r\n"))})
+	}
+	return list
+}

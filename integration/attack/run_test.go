@@ -1,0 +1,370 @@
+package attack
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"schedrestd/demo/site"
+	"schedrestd/errs"
+	"schedrestd/integration/harness"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/fault"
+)
+
+// TestAttacks: a token that is not good is refused, by each of the daemons and by gateways that have something to verify it
+// with as by those that have not, always in the same words; and nothing of it does any harm.
+func TestAttacks(t *testing.T) {
+	t.Parallel()
+	for _, keys := range []string{"jwt_key jwks", "jwks"} {
+		t.Run("daemons with "+keys, func(t *testing.T) {
+			s := besiege(t, keys)
+			before := s.workersOf()
+			for _, r := range s.rows() {
+				t.Run(r.name, func(t *testing.T) { s.attack(t, r) })
+			}
+			s.unharmed(t, before)
+		})
+	}
+}
+
+// siege is a cluster under attack: its daemons, several gateways before them, and who knows how to forge.
+type siege struct {
+	*harness.Lab
+	*forger
+	algs  string // of the keys that the daemons have
+	gates []*besieged
+	body  string // of a submission
+	tried int
+
+	controller *client.Client
+	accounting *client.Accounting
+	asked      atomic.Int32 // how often the trap was
+}
+
+// besieged is one of the gateways.
+type besieged struct {
+	name     string
+	daemon   *site.Daemon
+	line     *line
+	refusals map[string]string // by request, as it was told the first time
+}
+
+// besiege starts daemons that have these keys, and gateways that have all, some and none of them.
+func besiege(t *testing.T, keys string) *siege {
+	t.Helper()
+	s := &siege{}
+	trap := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.asked.Add(1)
+		fmt.Fprintf(w, `{"keys":[%s]}`, s.json(webKey(s.stranger, s.kid)))
+	}))
+	t.Cleanup(trap.Close)
+	s.Lab = harness.NewLab(t, func(l *harness.Lab) {
+		secret, err := os.ReadFile(l.Key())
+		harness.Must(t, err)
+		s.forger = newForger(t, secret, l.Owner)
+		s.trap = trap.URL
+		harness.Must(t, site.Write(s.setPath(l), s.keySet()))
+		l.Tokens = s.parameters(l, keys)
+		s.algs = map[string]string{"jwt_key jwks": "HS256 RS256", "jwks": "RS256"}[keys]
+		l.OwnToken = s.good(s.anyAlg())
+		// The controller may have no key to make tokens with, so that it is not asked for any.
+		l.Ctld.Answers = connects(l.Ctld.At)
+		l.Restd.Answers = func(ctx context.Context) error {
+			g := site.NewGateway(l.Restd.At, l.OwnToken)
+			if _, err := g.Ping(ctx); err != nil {
+				return err
+			}
+			return g.Diag(ctx)
+		}
+	})
+	s.body = s.JobRequest("true", nil)
+	s.gates = []*besieged{{name: "the gateway with " + keys, daemon: s.Daemons["schedrestd"], line: &line{address: strings.TrimPrefix(s.URL, "http://")}}}
+	for _, has := range []string{"", "jwt_key", "jwks"} {
+		if has != keys {
+			s.gates = append(s.gates, s.gateWith(t, has))
+		}
+	}
+	for _, g := range s.gates {
+		g.refusals = map[string]string{}
+		t.Cleanup(g.line.close)
+		g.mustHave(t)
+	}
+	at := func(p site.Part) client.Config {
+		address := []client.Address{{Name: s.Node, Network: "tcp", Address: p.At}}
+		return client.Config{Controllers: address, Accounting: address, Cluster: "demo", Timeout: time.Minute}
+	}
+	s.controller, s.accounting = client.New(at(s.Ctld)), client.NewAccounting(at(s.DBD))
+	return s
+}
+
+func connects(address string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	}
+}
+
+func (s *siege) setPath(l *harness.Lab) string { return filepath.Join(l.Dir, "etc", "jwks.json") }
+
+// parameters are AuthAltParameters that name these keys. A gateway that has none is told of one that is not there,
+// as it is where gateway and daemons share their configuration, but not a machine.
+func (s *siege) parameters(l *harness.Lab, keys string) string {
+	switch keys {
+	case "":
+		return "jwt_key=" + filepath.Join(l.Dir, "etc", "elsewhere")
+	case "jwks":
+		return "jwks=" + s.setPath(l)
+	case "jwt_key":
+		return "jwt_key=" + l.Key()
+	}
+	return "jwt_key=" + l.Key() + ",jwks=" + s.setPath(l)
+}
+
+// gateWith is one more gateway before the same daemons, which has these keys.
+func (s *siege) gateWith(t *testing.T, keys string) *besieged {
+	t.Helper()
+	text, err := os.ReadFile(s.Conf())
+	harness.Must(t, err)
+	mine := regexp.MustCompile(`(?m)^AuthAltParameters=.*$`).ReplaceAllLiteralString(string(text), `AuthAltParameters="`+s.parameters(s.Lab, keys)+`"`)
+	path, listen := filepath.Join(s.Dir, "etc", "gate "+keys), fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+	harness.Must(t, site.Write(path, mine))
+	p := s.Restd
+	p.Args = slices.Clone(p.Args)
+	p.Args[1], p.Args[len(p.Args)-1] = path, listen // of -f PATH … LISTEN
+	g := s.GateOf(t, p, nil)
+	return &besieged{name: "the gateway with " + cmp.Or(keys, "nothing"), daemon: g.Daemon, line: &line{address: listen}}
+}
+
+// mustHave fails the test unless the gateway has the keys that its name says.
+func (g *besieged) mustHave(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(g.daemon.Log)
+	harness.Must(t, err)
+	for key, says := range map[string]string{"jwt_key": "the key of HS256 tokens is in use", "jwks": "the key set of RS256 tokens is handed to the workers"} {
+		if want := strings.Contains(g.name, key); strings.Contains(string(text), says) != want {
+			t.Fatalf("%s: %q in its log is not %t:\n%s", g.name, says, want, text)
+		}
+	}
+}
+
+// anyAlg is an algorithm whose tokens this cluster takes.
+func (s *siege) anyAlg() string { return s.algs[:5] }
+
+// taken says whether the cluster takes r.
+func (s *siege) taken(r row) bool {
+	return (r.good || r.http == http.StatusOK) && strings.Contains(s.algs, r.sharp)
+}
+
+// attack tries r everywhere.
+func (s *siege) attack(t *testing.T, r row) {
+	status := r.http
+	switch {
+	case s.taken(r):
+		status = http.StatusOK
+	case status == 0, status == http.StatusOK:
+		status = http.StatusUnauthorized
+	}
+	for _, g := range s.gates {
+		for _, request := range s.requests(status) {
+			g.try(t, request, "X-SCHED-USER-TOKEN: "+r.token, status)
+		}
+	}
+	s.overRPC(t, r)
+	s.tried++
+	next := s.gates[s.tried%len(s.gates)] // all of them would take twice the time
+	next.try(t, pingRequest, "X-SCHED-USER-TOKEN: "+s.OwnToken, http.StatusOK)
+}
+
+// request is what is asked of a gateway.
+type request struct{ method, path, body string }
+
+var (
+	pingRequest = request{"GET", "/sched/" + harness.Version + "/ping", ""}
+	diagRequest = request{"GET", "/scheddb/" + harness.Version + "/diag", ""}
+)
+
+// requests are those that are made with a token, one to each daemon. Where it is to be refused, one would do something.
+func (s *siege) requests(status int) []request {
+	if status == http.StatusOK {
+		return []request{pingRequest, diagRequest}
+	}
+	return []request{diagRequest, {"POST", "/sched/" + harness.Version + "/job/submit", s.body}}
+}
+
+// try makes a request with these header lines, and holds the answer against the status. All refusals are one and the
+// same: whoever guesses must not learn from them what was wrong.
+func (g *besieged) try(t *testing.T, r request, headers string, status int) {
+	t.Helper()
+	g.tryAs(t, r.path, r, headers, status)
+}
+
+// tryAs is try for a request whose refusal is to be that of the path of.
+func (g *besieged) tryAs(t *testing.T, of string, r request, headers string, status int) {
+	t.Helper()
+	a, err := g.line.ask(r, headers)
+	if err != nil {
+		t.Errorf("%s: %s %s: %v", g.name, r.method, r.path, err)
+		return
+	}
+	if a.Status != status {
+		t.Errorf("%s: %s %s: status %d, want %d: %s", g.name, r.method, r.path, a.Status, status, brief(a.Text))
+	}
+	if a.Status != http.StatusUnauthorized {
+		return
+	}
+	told := told(a)
+	if first, ok := g.refusals[of]; !ok {
+		g.refusals[of] = told
+	} else if told != first {
+		t.Errorf("%s: %s %s: refused as\n%s\nothers as\n%s", g.name, r.method, r.path, told, first)
+	}
+}
+
+var ofConnection = regexp.MustCompile(`"source":"127\.0\.0\.1:\d+"`)
+
+// told is all of an answer but what belongs to this one request.
+func told(a harness.Answer) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, a.Status)
+	for _, name := range slices.Sorted(maps.Keys(a.Header)) {
+		if name != "Date" && name != "X-Request-Id" && name != "Content-Length" { // the port of who asks is in the body, and has four letters or five
+			fmt.Fprintln(&b, name, a.Header[name])
+		}
+	}
+	return b.String() + ofConnection.ReplaceAllString(a.Text, `"source":""`)
+}
+
+// line is a connection to a gateway, opened anew when it was closed. http.Client would not send half of what is sent here.
+type line struct {
+	address string
+	conn    net.Conn
+	in      *bufio.Reader
+}
+
+func (l *line) close() {
+	if l.conn != nil {
+		l.conn.Close()
+	}
+	l.conn = nil
+}
+
+// ask sends a request with these header lines.
+func (l *line) ask(r request, headers string) (harness.Answer, error) {
+	if l.conn != nil {
+		if a, err := l.once(r, headers); err == nil {
+			return a, nil
+		}
+		l.close() // it had ended: some refusals end it
+	}
+	var err error
+	if l.conn, err = net.Dial("tcp", l.address); err != nil {
+		return harness.Answer{}, err
+	}
+	l.in = bufio.NewReader(l.conn)
+	return l.once(r, headers)
+}
+
+func (l *line) once(r request, headers string) (harness.Answer, error) {
+	l.conn.SetDeadline(time.Now().Add(time.Minute))
+	length := ""
+	if r.body != "" {
+		length = fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", len(r.body))
+	}
+	// Who is refused before all of his body was read is answered all the same, and the connection ends while he may still be writing.
+	_, wrote := fmt.Fprintf(l.conn, "%s %s HTTP/1.1\r\nHost: lab\r\n%s%s\r\n\r\n%s", r.method, r.path, length, headers, r.body)
+	resp, err := http.ReadResponse(l.in, nil)
+	if err != nil {
+		return harness.Answer{}, errors.Join(wrote, err)
+	}
+	text, err := io.ReadAll(resp.Body)
+	if resp.Close || err != nil {
+		l.close()
+	}
+	return harness.Answer{Status: resp.StatusCode, Header: resp.Header, Text: string(text)}, err
+}
+
+// maxRPC is the length of a token that a daemon reads at all; who sends a longer one is not answered.
+const maxRPC = 30 << 10
+
+// overRPC tries r at the daemons themselves.
+func (s *siege) overRPC(t *testing.T, r row) {
+	t.Helper()
+	good := r.good && strings.Contains(s.algs, r.sharp)
+	for name, err := range s.byRPC(t.Context(), model.Credential{Token: r.token}) {
+		e, ok := errors.AsType[*errs.Error](err)
+		switch {
+		case good && err != nil:
+			t.Errorf("%s refuses it: %v", name, err)
+		case !good && err == nil:
+			t.Errorf("%s takes it", name)
+		case !good && len(r.token) < maxRPC && (!ok || e.Number != fault.Authentication):
+			t.Errorf("%s says %v, not number %d", name, err, fault.Authentication)
+		}
+	}
+}
+
+// byRPC asks the daemons with that credential.
+func (s *siege) byRPC(ctx context.Context, c model.Credential) map[string]error {
+	_, err := s.controller.Nodes(ctx, c, model.Query{}, func(*model.Node) error { return nil })
+	return map[string]error{"schedctld": err, "scheddbd": s.accounting.Vouch(ctx, c)}
+}
+
+// workersOf are the workers of all gateways.
+func (s *siege) workersOf() []int {
+	var all []int
+	for _, g := range s.gates {
+		all = append(all, harness.WorkersOf(s.Lab.T, g.daemon.PID())...)
+	}
+	return all
+}
+
+// unharmed fails the test unless everything works as before, by the processes that were there before.
+func (s *siege) unharmed(t *testing.T, before []int) {
+	t.Helper()
+	if n := s.asked.Load(); n > 0 {
+		t.Errorf("%d requests for keys that a token named", n)
+	}
+	if after := s.workersOf(); len(before) == 0 || !slices.Equal(before, after) {
+		t.Errorf("the workers are %v, before %v", after, before)
+	}
+	logs := []string{s.Log("schedctld"), s.Log("scheddbd")}
+	for _, g := range s.gates {
+		logs = append(logs, g.daemon.Log)
+		for _, r := range []request{pingRequest, diagRequest} {
+			g.try(t, r, "X-SCHED-USER-TOKEN: "+s.OwnToken, http.StatusOK)
+		}
+	}
+	for name, err := range s.byRPC(t.Context(), model.Credential{Token: s.OwnToken}) {
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	secrets := strings.Split(s.good(s.anyAlg()), ".")[2] + "|" + strings.Split(s.OwnToken, ".")[2]
+	for _, path := range logs {
+		text, err := os.ReadFile(path)
+		harness.Must(t, err)
+		if bad := regexp.MustCompile(`.*(panic|goroutine |level=ERROR|` + secrets + `).*`).Find(text); bad != nil {
+			t.Errorf("%s has %s", path, bad)
+		}
+	}
+}

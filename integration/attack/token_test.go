@@ -1,0 +1,135 @@
+package attack
+
+import (
+	"strings"
+	"testing"
+
+	"schedrestd/integration/harness"
+)
+
+// carriage is one way to send a token, and what becomes of it. In headers and path $HS and $RS are good tokens, $bad one whose signature
+// is another's, $user their user.
+type carriage struct {
+	name    string
+	headers []string
+	status  int
+	path    string // added to that of the request
+}
+
+// carriages are how a token comes, and does not.
+var carriages = []carriage{
+	{name: "made elsewhere with the key", headers: []string{"X-SCHED-USER-TOKEN: $HS"}, status: 200},
+	{name: "made by the provider", headers: []string{"X-SCHED-USER-TOKEN: $RS"}, status: 200},
+	{name: "with the name of its user", headers: []string{"X-SCHED-USER-TOKEN: $HS", "X-SCHED-USER-NAME: $user"}, status: 200},
+	{name: "as Bearer", headers: []string{"Authorization: Bearer $RS"}, status: 200},
+	{name: "as bearer", headers: []string{"authorization: bearer $HS"}, status: 200},
+	{name: "in the other spelling", headers: []string{"X-SLURM-USER-TOKEN: $HS"}, status: 200},
+	{name: "in small letters", headers: []string{"x-slurm-user-token: $RS", "x-sched-user-name: $user"}, status: 200},
+	{name: "beside a password for the proxy", headers: []string{"X-SCHED-USER-TOKEN: $HS", "Authorization: Basic cm9vdDpyb290"}, status: 200},
+	{name: "beside headers that mean nothing", headers: []string{"X-SCHED-USER-TOKEN: $HS", "Cookie: token=$bad", "X-Auth-Token: $bad", "Proxy-Authorization: Bearer $bad"}, status: 200},
+
+	{name: "none", status: 401},
+	{name: "a name alone", headers: []string{"X-SCHED-USER-NAME: $user"}, status: 401},
+	{name: "empty", headers: []string{"X-SCHED-USER-TOKEN:"}, status: 401},
+	{name: "blanks", headers: []string{"X-SCHED-USER-TOKEN:  \t "}, status: 401},
+	{name: "a name header with the token", headers: []string{"X-SCHED-USER-NAME: $HS"}, status: 401},
+	{name: "the token as its user's name", headers: []string{"X-SCHED-USER-TOKEN: $HS", "X-SCHED-USER-NAME: $HS"}, status: 401},
+	{name: "an empty Bearer", headers: []string{"Authorization: Bearer"}, status: 401},
+	{name: "Bearer in the token's header", headers: []string{"X-SCHED-USER-TOKEN: Bearer $HS"}, status: 401},
+	{name: "Bearer twice in one", headers: []string{"Authorization: Bearer Bearer $HS"}, status: 401},
+	{name: "Bearer with a comma", headers: []string{"Authorization: Bearer $HS, $HS"}, status: 401},
+	{name: "Bearer with a colon", headers: []string{"Authorization: Bearer: $HS"}, status: 401},
+	{name: "Bearer with a word behind", headers: []string{"Authorization: Bearer $HS x"}, status: 401},
+	{name: "Bearer with a parameter", headers: []string{`Authorization: Bearer token="$HS"`}, status: 401},
+	{name: "Authorization without a scheme", headers: []string{"Authorization: $HS"}, status: 401},
+	{name: "a wrong kind of Authorization", headers: []string{"Authorization: Basic $HS"}, status: 401},
+	{name: "Authorization: Token", headers: []string{"Authorization: Token $HS"}, status: 401},
+	{name: "Authorization: JWT", headers: []string{"Authorization: JWT $HS"}, status: 401},
+	{name: "Authorization: DPoP", headers: []string{"Authorization: DPoP $HS"}, status: 401},
+
+	{name: "twice, the same", headers: []string{"X-SCHED-USER-TOKEN: $HS", "X-SCHED-USER-TOKEN: $HS"}, status: 401},
+	{name: "twice, the last forged", headers: []string{"X-SCHED-USER-TOKEN: $HS", "X-SCHED-USER-TOKEN: $bad"}, status: 401},
+	{name: "twice, the first forged", headers: []string{"X-SCHED-USER-TOKEN: $bad", "X-SCHED-USER-TOKEN: $HS"}, status: 401},
+	{name: "two good ones", headers: []string{"X-SCHED-USER-TOKEN: $HS", "X-SCHED-USER-TOKEN: $RS"}, status: 401},
+	{name: "twice, one empty", headers: []string{"X-SCHED-USER-TOKEN: $HS", "X-SCHED-USER-TOKEN:"}, status: 401},
+	{name: "in both spellings", headers: []string{"X-SCHED-USER-TOKEN: $HS", "X-SLURM-USER-TOKEN: $HS"}, status: 401},
+	{name: "in both spellings, one forged", headers: []string{"X-SLURM-USER-TOKEN: $bad", "X-SCHED-USER-TOKEN: $HS"}, status: 401},
+	{name: "in both spellings, one empty", headers: []string{"X-SLURM-USER-TOKEN:", "X-SCHED-USER-TOKEN: $HS"}, status: 401},
+	{name: "in two headers", headers: []string{"X-SCHED-USER-TOKEN: $HS", "Authorization: Bearer $HS"}, status: 401},
+	{name: "in two headers, Bearer forged", headers: []string{"X-SCHED-USER-TOKEN: $HS", "Authorization: Bearer $bad"}, status: 401},
+	{name: "in two headers, Bearer good", headers: []string{"X-SCHED-USER-TOKEN: $bad", "Authorization: Bearer $HS"}, status: 401},
+	{name: "in two headers, Bearer empty", headers: []string{"X-SCHED-USER-TOKEN: $HS", "Authorization: Bearer "}, status: 401},
+	{name: "an empty header, and Bearer", headers: []string{"X-SCHED-USER-TOKEN:", "Authorization: Bearer $HS"}, status: 401},
+	{name: "Bearer in two headers", headers: []string{"Authorization: Bearer $HS", "Authorization: Bearer $HS"}, status: 401},
+	{name: "Bearer and Basic", headers: []string{"Authorization: Basic cm9vdDpyb290", "Authorization: Bearer $HS"}, status: 401},
+	{name: "with underscores beside", headers: []string{"X-SCHED-USER-TOKEN: $HS", "X_SCHED_USER_TOKEN: $bad"}, status: 401},
+	{name: "a name named in Connection", headers: []string{"X-SCHED-USER-TOKEN: $HS", "X-SCHED-USER-NAME: $user", "Connection: X-SCHED-USER-NAME"}, status: 401},
+	{name: "an empty name", headers: []string{"X-SCHED-USER-TOKEN: $HS", "X-SCHED-USER-NAME:"}, status: 401},
+
+	{name: "in X-Auth-Token", headers: []string{"X-Auth-Token: $HS"}, status: 401},
+	{name: "in X-SCHED-TOKEN", headers: []string{"X-SCHED-TOKEN: $HS"}, status: 401},
+	{name: "in SCHED_JWT", headers: []string{"SCHED_JWT: $HS", "SCHED-JWT: $HS"}, status: 401},
+	{name: "in Proxy-Authorization", headers: []string{"Proxy-Authorization: Bearer $HS"}, status: 401},
+	{name: "in X-Forwarded-Authorization", headers: []string{"X-Forwarded-Authorization: Bearer $HS", "X-Original-Authorization: Bearer $HS"}, status: 401},
+	{name: "in a cookie", headers: []string{"Cookie: X-SCHED-USER-TOKEN=$HS; token=$HS; jwt=$HS"}, status: 401},
+	{name: "in Sec-WebSocket-Protocol", headers: []string{"Sec-WebSocket-Protocol: bearer, $HS"}, status: 401},
+	{name: "in a header that is like the right one", headers: []string{"X-SCHED-USER-TOKEN-: $HS", "XX-SCHED-USER-TOKEN: $HS", "X-SCHED-USER-TOKENS: $HS", "X.SCHED.USER.TOKEN: $HS"}, status: 401},
+
+	{name: "in the query", path: "?token=$HS", status: 401},
+	{name: "in the query, by the header's name", path: "?X-SCHED-USER-TOKEN=$HS", status: 401},
+	{name: "in the query, as OAuth has it", path: "?access_token=$RS", status: 401},
+	{name: "in the query, escaped", path: "?x%2Dsched%2Duser%2Dtoken=$HS", status: 401},
+	{name: "in the query by any name", path: "?q=$HS", status: 401},
+	{name: "in the query, with a good header", path: "?token=$HS", headers: []string{"X-SCHED-USER-TOKEN: $HS"}, status: 401},
+	{name: "in the query, forged, with a good header", path: "?access_token=$bad", headers: []string{"X-SCHED-USER-TOKEN: $HS"}, status: 401},
+}
+
+// TestTokens: a token counts where it belongs, once, whatever keys the gateway has.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	s := besiege(t, "jwt_key jwks")
+	good := s.good("HS256")
+	end := strings.LastIndexByte(good, '.') + 1
+	fill := strings.NewReplacer("$HS", good, "$RS", s.good("RS256"), "$bad", good[:end]+changed(good[end:], 7), "$user", s.Owner)
+	for _, c := range carriages {
+		t.Run(c.name, func(t *testing.T) {
+			for _, g := range s.gates {
+				for _, r := range append(s.requests(c.status), request{"GET", "/sched/v0.0.40/node/" + s.Node, ""}) {
+					of := r.path // refusals are compared without what was added
+					r.path += fill.Replace(c.path)
+					g.tryAs(t, of, r, fill.Replace(strings.Join(append(c.headers, "X-Other: x"), "\r\n")), c.status)
+				}
+			}
+		})
+	}
+	// What each gateway says does not depend on its keys either.
+	for _, g := range s.gates[1:] {
+		for path, told := range g.refusals {
+			if told != s.gates[0].refusals[path] {
+				t.Errorf("%s refuses %s as\n%s\n%s as\n%s", g.name, path, told, s.gates[0].name, s.gates[0].refusals[path])
+			}
+		}
+	}
+}
+
+// A token of root's may act as another; a user's only as himself.
+func TestActAs(t *testing.T) {
+	t.Parallel()
+	harness.NeedRoot(t)
+	l := harness.NewLab(t)
+	u := harness.SomeUser(t)
+	as := "X-SCHED-USER-NAME: " + u.Name
+	id := l.Submit("id -un", nil, as)
+	l.AwaitEnd(id)
+	if got := l.Output(t, id); got != u.Name+"\n" {
+		t.Errorf("the job ran as %q, want %s", got, u.Name)
+	}
+	own := "X-SCHED-USER-TOKEN: " + l.UserToken(u.Name)
+	l.Ask("GET", "/sched/v0.0.43/ping", "", own).Want(t, 200)
+	l.Ask("GET", "/sched/v0.0.43/ping", "", own, as).Want(t, 200)
+	l.Ask("GET", "/sched/v0.0.43/ping", "", own, "X-SCHED-USER-NAME: root").Want(t, 401)
+	a := l.Ask("POST", "/sched/v0.0.43/job/submit", l.JobRequest("true", nil), own, "X-SCHED-USER-NAME: root")
+	if a.Status != 401 {
+		t.Errorf("a user submitted as root: %s", a.Text)
+	}
+}

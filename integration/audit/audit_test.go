@@ -1,0 +1,359 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ctld/process"
+	"schedrestd/integration/harness"
+)
+
+// auditLine is one line of the audit log, as far as tests look at it.
+type auditLine struct {
+	Time    time.Time
+	Event   string
+	Change  string
+	Gateway struct {
+		Listener, Network, Peer, Ended, Because string
+		PeerUID                                 *uint32 `json:"peer_uid"`
+		WorkerPID                               int     `json:"worker_pid"`
+		WorkerUID                               uint32  `json:"worker_uid"`
+	}
+	Worker struct {
+		Request, User, Method, Route, Object string
+		UID                                  *uint32
+		ActAs                                string `json:"act_as"`
+		Status                               int
+		Code, Result                         string
+		Number                               int `json:"error_number"`
+	}
+}
+
+// auditLines reads files of the log; every line must be whole.
+func auditLines(t *testing.T, paths ...string) (list []auditLine) {
+	t.Helper()
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		harness.Must(t, err)
+		for line := range strings.Lines(string(raw)) {
+			var l auditLine
+			if err := json.Unmarshal([]byte(line), &l); err != nil || !strings.HasSuffix(line, "}\n") {
+				t.Fatalf("%v in %q", err, line)
+			}
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// awaitAudit waits for n lines: an outcome is written a moment after the answer.
+func awaitAudit(t *testing.T, n int, path string) (list []auditLine) {
+	t.Helper()
+	harness.Eventually(t, fmt.Sprintf("%d lines of audit", n), func() bool {
+		raw, err := os.ReadFile(path)
+		return err == nil && bytes.Count(raw, []byte("\n")) >= n
+	})
+	if list = auditLines(t, path); len(list) != n {
+		t.Fatalf("%d lines, want %d: %+v", len(list), n, list)
+	}
+	return list
+}
+
+// TestAudit: who did what, as whom and from where, with a line before and one after; reads and strangers leave none.
+func TestAudit(t *testing.T) {
+	var log string
+	l := harness.NewLab(t, harness.Audited(&log))
+	info, err := os.Stat(log)
+	harness.Must(t, err)
+	if info.Mode().Perm() != 0o600 || info.Size() != 0 {
+		t.Errorf("a log of mode %s, %d bytes, before anything was changed", info.Mode(), info.Size())
+	}
+	l.Ask("GET", "/sched/"+harness.Version+"/jobs", "").Want(t, 200)
+	l.Ask("POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("true", nil), "X-SCHED-USER-TOKEN: "+harness.Altered(l.OwnToken)).Want(t, 401)
+	l.Ask("POST", "/sched/"+harness.Version+"/job/submit", `{"job":{"script":7}`).Want(t, 400)
+	a := l.Ask("POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("sleep 60", nil)).Want(t, 200)
+	id := strconv.Itoa(int(a.Get("job_id").(float64)))
+	lines := awaitAudit(t, 2, log)
+	before, after := lines[0], lines[1]
+	if before.Event != "intent" || after.Event != "outcome" || before.Change != after.Change || after.Gateway.Ended != "reported" {
+		t.Errorf("not an intent and its outcome: %+v", lines)
+	}
+	if request := a.Header.Get("X-Request-Id"); before.Worker.Request != request || after.Worker.Request != request {
+		t.Errorf("request %q and %q, the client saw %q", before.Worker.Request, after.Worker.Request, request)
+	}
+	g, w := after.Gateway, after.Worker
+	if g.Network != "tcp" || !strings.HasPrefix(g.Peer, "127.0.0.1:") || !strings.HasSuffix(l.URL, g.Listener) || g.WorkerPID == 0 || time.Since(after.Time) > time.Hour {
+		t.Errorf("gateway: %+v", g)
+	}
+	if w.User == "" || w.UID != nil || w.Method != "POST" || !strings.Contains(w.Route, "submit") || w.Status != 200 || w.Code != "ok" || w.Result != id {
+		t.Errorf("worker: %+v, of job %s", w, id)
+	}
+	l.Ask("DELETE", "/sched/"+harness.Version+"/job/"+id, "").Want(t, 200)
+	if w := awaitAudit(t, 4, log)[3].Worker; w.Method != "DELETE" || w.Object != id || w.Status != 200 || w.User == "" {
+		t.Errorf("cancelled: %+v", w)
+	}
+	refused := l.Ask("POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("true", map[string]any{"partition": "nowhere\"\n"}))
+	if w := awaitAudit(t, 6, log)[5].Worker; refused.Status == 200 || w.Status != refused.Status || w.Code == "ok" || w.Number == 0 || w.Result != "" {
+		t.Errorf("refused with %d: %+v", refused.Status, w)
+	}
+	l.Ask("DELETE", "/sched/"+harness.Version+"/job/9999999", "")
+	if w := awaitAudit(t, 8, log)[7].Worker; w.Object != "9999999" || w.Status == 200 && w.Number == 0 {
+		t.Errorf("no such job: %+v", w)
+	}
+}
+
+// TestAuditRotates: under load a file is moved away and SIGHUP sent, again and again. No line is lost, none is torn, and each
+// intent has one outcome.
+func TestAuditRotates(t *testing.T) {
+	var log string
+	l := harness.NewLab(t, harness.Audited(&log))
+	const clients, each = 4, 25
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	ids := map[string]int{}
+	for range clients {
+		all.Go(func() {
+			for range each {
+				a, err := l.Try(http.DefaultClient, "POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("true", map[string]any{"hold": true}))
+				if err != nil || a.Status != 200 {
+					t.Errorf("submit: %v %d %s", err, a.Status, a.Text)
+					return
+				}
+				mu.Lock()
+				ids[strconv.Itoa(int(a.Get("job_id").(float64)))] = 0
+				mu.Unlock()
+			}
+		})
+	}
+	over := make(chan struct{})
+	go func() { all.Wait(); close(over) }()
+	paths := []string{log}
+	for running := true; running; {
+		select {
+		case <-over:
+			running = false
+		case <-time.After(50 * time.Millisecond):
+			old := log + "." + strconv.Itoa(len(paths))
+			harness.Must(t, os.Rename(log, old))
+			paths = append(paths, old)
+			harness.Must(t, syscall.Kill(l.Daemons["schedrestd"].PID(), syscall.SIGHUP))
+			harness.Eventually(t, "a new file", func() bool { _, err := os.Stat(log); return err == nil })
+		}
+	}
+	if len(paths) < 3 {
+		t.Logf("only %d files", len(paths))
+	}
+	harness.Eventually(t, "all outcomes", func() bool {
+		n := 0
+		for _, path := range paths {
+			raw, err := os.ReadFile(path)
+			harness.Must(t, err)
+			n += bytes.Count(raw, []byte(`"event":"outcome"`))
+		}
+		return n >= clients*each
+	})
+	changes := map[string][2]int{}
+	for _, line := range auditLines(t, paths...) {
+		seen := changes[line.Change]
+		if line.Event == "intent" {
+			seen[0]++
+		} else {
+			seen[1]++
+			mu.Lock()
+			ids[line.Worker.Result]++
+			mu.Unlock()
+		}
+		changes[line.Change] = seen
+	}
+	if len(changes) != clients*each {
+		t.Errorf("%d changes, want %d", len(changes), clients*each)
+	}
+	for change, seen := range changes {
+		if seen != [2]int{1, 1} {
+			t.Errorf("%s has %d intents and %d outcomes", change, seen[0], seen[1])
+		}
+	}
+	for id, n := range ids {
+		if n != 1 {
+			t.Errorf("job %s is there %d times", id, n)
+		}
+	}
+}
+
+// TestAuditFull: on a full disk changes are refused before the controller hears of them, or made when that is asked for; reads
+// go on, and when there is room again changes do.
+func TestAuditFull(t *testing.T) {
+	harness.NeedRoot(t)
+	for _, mode := range []string{"closed", "open"} {
+		t.Run(mode, func(t *testing.T) {
+			var log string
+			l := harness.NewLab(t, harness.Audited(&log, "SCHEDRESTD_AUDIT_FAIL="+mode), func(l *harness.Lab) {
+				dir := filepath.Dir(log)
+				if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k,mode=0700"); err != nil {
+					t.Skipf("needs a small file system: %v", err)
+				}
+				t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+			})
+			ballast := filepath.Join(filepath.Dir(log), "ballast")
+			f, err := os.Create(ballast)
+			harness.Must(t, err)
+			for err == nil {
+				_, err = f.Write(make([]byte, 4096))
+			}
+			f.Close()
+			jobs := func() int { return len(l.Ask("GET", "/sched/"+harness.Version+"/jobs", "").Want(t, 200).List("jobs")) }
+			submit := func() harness.Answer {
+				return l.Ask("POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("true", nil))
+			}
+			was := jobs()
+			if mode == "open" {
+				submit().Want(t, 200)
+				return
+			}
+			a := submit().Want(t, 503)
+			if a.Header.Get("Retry-After") == "" || !strings.Contains(a.Text, "unavailable") {
+				t.Errorf("%v %s", a.Header, a.Text)
+			}
+			if n := jobs(); n != was {
+				t.Errorf("%d jobs, there were %d", n, was)
+			}
+			harness.Must(t, os.Remove(ballast))
+			submit().Want(t, 200)
+			harness.Eventually(t, "an outcome", func() bool {
+				raw, err := os.ReadFile(log)
+				return err == nil && bytes.Contains(raw, []byte(`"ended":"reported"`))
+			})
+		})
+	}
+}
+
+// TestAuditAtLimit: at the limit of a file's size (ulimit -f) it is as on a full disk, and a line that was cut off stays alone.
+func TestAuditAtLimit(t *testing.T) {
+	var log string
+	l := harness.NewLab(t, harness.Audited(&log))
+	submit := func() harness.Answer {
+		return l.Ask("POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("true", nil))
+	}
+	submit().Want(t, 200)
+	awaitAudit(t, 2, log)
+	info, err := os.Stat(log)
+	harness.Must(t, err)
+	var was unix.Rlimit
+	pid := l.Daemons["schedrestd"].PID()
+	limit := func(l unix.Rlimit) { // the next auditor has the parent's
+		harness.Must(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, &l, nil))
+		killed := child(t, pid, "schedrestd-audi")
+		harness.Must(t, syscall.Kill(killed, syscall.SIGKILL))
+		harness.Eventually(t, "the next auditor", func() bool { next := find(t, pid, "schedrestd-audi"); return next != 0 && next != killed })
+	}
+	harness.Must(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, nil, &was))
+	limit(unix.Rlimit{Cur: uint64(info.Size()) + 10, Max: was.Max})
+	harness.Eventually(t, "half a line", func() bool { // by the next auditor, whose workers the client comes to
+		submit().Want(t, 503)
+		now, err := os.Stat(log)
+		return err == nil && now.Size() > info.Size()
+	})
+	for range 3 {
+		submit().Want(t, 503)
+	}
+	l.Ask("GET", "/sched/"+harness.Version+"/jobs", "").Want(t, 200)
+	limit(was)
+	harness.Eventually(t, "changes are made again", func() bool { return submit().Status == 200 })
+	harness.Eventually(t, "its outcome", func() bool {
+		raw, err := os.ReadFile(log)
+		return err == nil && bytes.Count(raw, []byte("\n")) == 5
+	})
+	raw, err := os.ReadFile(log)
+	harness.Must(t, err)
+	for i, line := range strings.Split(strings.TrimSuffix(string(raw), "\n"), "\n") {
+		if cut := i == 2; json.Valid([]byte(line)) == cut || cut && len(line) != 10 {
+			t.Errorf("line %d is %q", i+1, line)
+		}
+	}
+}
+
+// child returns the pid of the child of that name that a process has.
+func child(t *testing.T, parent int, name string) int {
+	t.Helper()
+	pid := find(t, parent, name)
+	if pid == 0 {
+		t.Fatalf("there is no %s", name)
+	}
+	return pid
+}
+
+// find is child, or 0 when there is none.
+func find(t *testing.T, parent int, name string) int {
+	t.Helper()
+	list, err := process.Descendants(parent)
+	harness.Must(t, err)
+	for _, st := range list {
+		if text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", st.PID)); strings.TrimSpace(string(text)) == name {
+			return st.PID
+		}
+	}
+	return 0
+}
+
+// TestAuditBecomesUser: with become_user the log is root's, and has the peer as the kernel says it is beside what the worker says.
+func TestAuditBecomesUser(t *testing.T) {
+	harness.NeedRoot(t)
+	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
+	path, log := filepath.Join(harness.ServedDir(t, l), "s"), filepath.Join(l.Dir, "audit.log")
+	l.Gate(t, []string{"SCHEDRESTD_SECURITY=become_user", "SCHEDRESTD_AUDIT_LOG=" + log}, "-f", l.Conf(), "-a", "rest_auth/local", "--socket-mode", "0666", "unix:"+path)
+	l.OwnToken = "" // the kernel says who asks
+	a, err := l.AskAs(1, 20101, path, "POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("true", map[string]any{"standard_output": "/dev/null"}))
+	harness.Must(t, err)
+	a.Want(t, 200)
+	for _, line := range awaitAudit(t, 2, log) {
+		g, w := line.Gateway, line.Worker
+		if g.Network != "unix" || g.PeerUID == nil || *g.PeerUID != 1 || g.WorkerUID != 1 || w.UID == nil || *w.UID != 1 || w.User != "" {
+			t.Errorf("%+v", line)
+		}
+	}
+}
+
+// TestAuditInetd: the one request of an inetd run is recorded as any other, by the time the run has ended.
+func TestAuditInetd(t *testing.T) {
+	var log string
+	l := harness.NewLab(t, harness.Audited(&log))
+	job := l.JobRequest("true", nil)
+	cmd := l.Inetd("-a", "rest_auth/jwt")
+	cmd.Stdin = strings.NewReader("POST http://localhost/sched/v0.0.43/job/submit HTTP/1.1\r\nX-SCHED-USER-TOKEN: " + l.OwnToken +
+		"\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(job)) + "\r\n\r\n" + job)
+	out, said, status := harness.Finish(t, cmd)
+	if got := harness.Statuses(harness.AnswersIn(t, out)); got != "[200]" || status != 0 {
+		t.Fatalf("%s, exit status %d\n%s", got, status, said)
+	}
+	lines := auditLines(t, log)
+	if len(lines) != 2 || lines[1].Gateway.Network != "stdio" || lines[1].Gateway.Ended != "reported" || lines[1].Worker.Status != 200 {
+		t.Errorf("%+v", lines)
+	}
+
+	// One that can't begin, for want of a worker's program, leaves no log behind.
+	program, err := os.ReadFile(filepath.Join(harness.Bin, "schedrestd"))
+	harness.Must(t, err)
+	cmd = l.Inetd("-a", "rest_auth/jwt")
+	cmd.Path = filepath.Join(l.Dir, "schedrestd")
+	harness.Must(t, os.WriteFile(cmd.Path, program, 0o755))
+	program, err = os.ReadFile(filepath.Join(harness.Bin, "schedrestd-config"))
+	harness.Must(t, err)
+	harness.Must(t, os.WriteFile(cmd.Path+"-config", program, 0o711))
+	cmd.Env = append(cmd.Env, "SCHEDRESTD_AUDIT_LOG="+log+".none")
+	_, said, status = harness.Finish(t, cmd)
+	if _, err := os.Stat(log + ".none"); status == 0 || !strings.Contains(said, "schedrestd-worker") || err == nil {
+		t.Errorf("exit status %d, %v\n%s", status, err, said)
+	}
+}

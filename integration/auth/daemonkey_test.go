@@ -1,0 +1,321 @@
+package auth
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/integration/harness"
+	"schedrestd/model"
+	"schedrestd/rpc/fault"
+)
+
+// refusing is the daemons that refuse token, asked over TCP.
+func (d *daemons) refusing(token string) (refused []string) {
+	d.T.Helper()
+	for name, vouch := range map[string]func(context.Context, model.Credential) error{
+		"schedctld": d.controller("tcp").Vouch, "scheddbd": d.accounting("tcp").Vouch,
+	} {
+		err := vouch(d.T.Context(), byToken(token))
+		if err != nil && errs.KindOf(err) != errs.Unauthenticated {
+			d.T.Fatalf("%s: %v", name, err)
+		}
+		if err != nil {
+			refused = append(refused, name)
+		}
+	}
+	return refused
+}
+
+func (d *daemons) takes(token string) bool  { return len(d.refusing(token)) == 0 }
+func (d *daemons) refuse(token string) bool { return len(d.refusing(token)) == 2 }
+
+// TestKeySetAlone: both daemons verify an identity provider's tokens by its key set, and create none. A new key
+// set counts without a restart; one that can't be used changes nothing, and is logged.
+func TestKeySetAlone(t *testing.T) {
+	t.Parallel()
+	d := newDaemons(t, "jwks=JWKS,userclaimfield=preferred_username")
+	keys := issuerKeys()
+	named, unnamed := issuer{key: keys[0], kid: "a"}, issuer{key: keys[0]}
+	d.publish(named)
+	d.start()
+	me := d.Owner
+	mapped := named.claiming("preferred_username", me, time.Hour)
+	for what, token := range map[string]string{
+		"with a kid": named.token(me, time.Hour), "without one": unnamed.token(me, time.Hour), "by the site's claim": mapped,
+	} {
+		if refused := d.refusing(token); refused != nil {
+			t.Errorf("%s: refused by %v", what, refused)
+		}
+	}
+	stranger := issuer{key: keys[1], kid: "a"}
+	for what, token := range map[string]string{
+		"another kid": issuer{key: keys[0], kid: "b"}.token(me, time.Hour), "another key": stranger.token(me, time.Hour),
+		"HS256 by the site's old key": d.hs256().token(me, time.Hour), "HS256 by the public key": issuer{secret: keys[0].N.Bytes()}.token(me, time.Hour),
+		"expired": named.token(me, -time.Minute), "nobody's": named.token("no-such-user-here", time.Hour), "by a claim that is not the site's": named.claiming("email", me, time.Hour),
+	} {
+		if !d.refuse(token) {
+			t.Errorf("%s: taken by one of the daemons", what)
+		}
+	}
+	if out, errOut, status := d.run(d.self(), []string{"SCHED_JWT=" + mapped}, "show", "node"); status != 0 || !strings.Contains(out, d.Node) {
+		t.Errorf("schedctl with a provider's token: status %d, %s%s", status, out, errOut)
+	}
+	for _, env := range [][]string{nil, {"SCHED_JWT=" + mapped}} {
+		out, errOut, status := d.run(d.self(), env, "token")
+		if status != 1 || out != "" || !strings.HasPrefix(errOut, "error: the controller has no key to sign tokens") || !strings.Contains(errOut, "\nhint: ") || !strings.Contains(errOut, "jwt_key=PATH") {
+			t.Errorf("schedctl token: status %d, printed %q, said %q", status, out, errOut)
+		}
+	}
+	if log := d.said("schedctld"); !strings.Contains(log, "tokens are not created here") {
+		t.Errorf("the log does not say that no tokens are created:\n%s", log)
+	}
+
+	next := issuer{key: keys[1], kid: "b"}
+	d.publish(named, next)
+	harness.Eventually(t, "the new key is taken by both", func() bool { return d.takes(next.token(me, time.Hour)) })
+	if !d.takes(mapped) {
+		t.Error("the old key is not taken beside the new one")
+	}
+	d.publish(next)
+	harness.Eventually(t, "the old key is taken by none", func() bool { return d.refuse(mapped) })
+	d.replaceKeySet(`{"keys":[{"kty":"RSA"`)
+	for _, name := range []string{"schedctld", "scheddbd"} { // nobody asks them for a token's sake
+		harness.Eventually(t, name+" logs that the key set is broken", func() bool { return strings.Contains(d.said(name), "keeping the current one") })
+		for line := range strings.Lines(d.said(name)) {
+			if strings.Contains(line, "keeping the current one") && (!strings.Contains(line, "level=ERROR") || !strings.Contains(line, d.jwks()) || !strings.Contains(line, "hint=")) {
+				t.Errorf("%s: %s", name, line)
+			}
+		}
+	}
+	if !d.takes(next.token(me, time.Hour)) || !d.refuse(mapped) {
+		t.Error("a broken key set changed who is taken")
+	}
+	d.publish(named)
+	harness.Eventually(t, "a mended key set is read", func() bool { return d.takes(mapped) && d.refuse(next.token(me, time.Hour)) })
+}
+
+// TestNewKey: tokens of an old key fail at once when the daemons have been started with a new one, and not before.
+func TestNewKey(t *testing.T) {
+	t.Parallel()
+	d := newDaemons(t, "jwt_key=KEY")
+	d.start()
+	before := d.hs256().token(d.Owner, time.Hour)
+	created, _, _ := d.run(d.self(), nil, "token")
+	created = strings.TrimSpace(strings.TrimPrefix(created, "SCHED_JWT="))
+	harness.Must(t, os.WriteFile(d.Key(), []byte("a new key, of exactly 33 bytes !!"), 0o600))
+	after := d.hs256().token(d.Owner, time.Hour)
+	if !d.takes(before) || !d.takes(created) || !d.refuse(after) {
+		t.Error("the new key counts before the restart")
+	}
+	d.start()
+	if !d.refuse(before) || !d.refuse(created) || !d.takes(after) {
+		t.Error("the old key counts after the restart")
+	}
+	_, errOut, status := d.run(d.self(), []string{"SCHED_JWT=" + before}, "show", "node")
+	if status != 1 || !strings.Contains(errOut, "a change of its key: unset SCHED_JWT") {
+		t.Errorf("schedctl with an old token: status %d, %s", status, errOut)
+	}
+}
+
+// TestCreation: for how long tokens are created, and with which keys, for a raw client as for schedctl.
+func TestCreation(t *testing.T) {
+	t.Parallel()
+	d := newDaemons(t, "jwks=JWKS,jwt_key=KEY,max_token_lifespan=7200")
+	d.publish(issuer{key: issuerKeys()[0]})
+	d.start()
+	ctx, local := t.Context(), d.controller("unix")
+	token, err := local.Token(ctx, model.Credential{}, "", 0) // not set, on the wire
+	harness.Must(t, err)
+	if !d.takes(token) || !d.takes(issuer{key: issuerKeys()[0]}.token(d.Owner, time.Hour)) {
+		t.Error("a key beside a key set: one of the two is not taken")
+	}
+	if lasts := dated(t, token, "exp") - dated(t, token, "iat"); lasts != 1800 {
+		t.Errorf("a token lasts for %d seconds when nobody says", lasts)
+	}
+	for lifespan, good := range map[time.Duration]bool{
+		time.Second: true, 7200 * time.Second: true, 7201 * time.Second: false, 400 * 24 * time.Hour: false,
+		0xffffffff * time.Second: false, // unlimited
+	} {
+		if _, err := local.Token(ctx, model.Credential{}, "", lifespan); (err == nil) != good || !good && numberIn(err) != fault.InvalidTimeLimit {
+			t.Errorf("for %v: %v", lifespan, err)
+		}
+	}
+	for word, says := range map[string]string{
+		"lifespan=7201":     `^error: the lifespan exceeds the controller's limit, which is 7200 seconds in this configuration\nhint: .*max_token_lifespan=`,
+		"lifespan=31622401": `^error: lifespan=31622401 is too long: the maximum is 31622400 seconds\n`,
+		"lifespan=0":        `^error: lifespan=0 is not a number of seconds above 0\nhint: `,
+		"lifespan=-5":       `^error: lifespan=-5 is not a number of seconds above 0\nhint: `,
+	} {
+		out, errOut, status := d.run(d.self(), nil, "token", word)
+		if status != 1 || out != "" || !regexp.MustCompile(says).MatchString(errOut) {
+			t.Errorf("%s: status %d, printed %q, said %q", word, status, out, errOut)
+		}
+	}
+	// What asks by a token gets none that outlives it.
+	short := d.hs256().token(d.Owner, 20*time.Second)
+	token, err = d.controller("tcp").Token(ctx, byToken(short), "", time.Hour)
+	harness.Must(t, err)
+	if a, b := dated(t, token, "exp"), dated(t, short, "exp"); a > b {
+		t.Errorf("a token until %d was created by one until %d", a, b)
+	}
+}
+
+// TestCreationIsForAdministrators: others have tokens for themselves alone, or none where the site says so.
+func TestCreationIsForAdministrators(t *testing.T) {
+	t.Parallel()
+	alice, bob := harness.TwoUsers(t)
+	d := newDaemons(t, "jwt_key=KEY")
+	d.start()
+	root, keys := d.self(), d.hs256()
+	byToken := func(u harness.Account) []string { return []string{"SCHED_JWT=" + keys.token(u.Name, time.Hour)} }
+	check := func(private bool) {
+		t.Helper()
+		const others, any = "error: only root and the scheduler's user may have a token for another user\n", "error: only root and the scheduler's user may create tokens on this cluster\n"
+		for _, tt := range []struct {
+			who  harness.Account
+			args string
+			good bool
+			says string
+		}{
+			{alice, "", !private, any},
+			{alice, "username=" + alice.Name, !private, any},
+			{alice, "username=" + bob.Name, false, map[bool]string{false: others, true: any}[private]},
+			{alice, "username=root", false, map[bool]string{false: others, true: any}[private]},
+			{root, "", true, ""},
+			{root, "username=" + alice.Name, true, ""},
+			{root, "username=no-such-user-here", false, "error: unknown user\n"},
+		} {
+			for _, env := range [][]string{nil, byToken(tt.who)} {
+				out, errOut, status := d.run(tt.who, env, append([]string{"token"}, strings.Fields(tt.args)...)...)
+				good := status == 0 && strings.HasPrefix(out, "SCHED_JWT=") && errOut == ""
+				bad := status == 1 && out == "" && strings.HasPrefix(errOut, tt.says) && strings.Contains(errOut, "\nhint: ")
+				if tt.good && !good || !tt.good && !bad {
+					t.Errorf("%s: token %s (%d variables, private %t): status %d, printed %q, said %q", tt.who.Name, tt.args, len(env), private, status, out, errOut)
+				}
+			}
+		}
+	}
+	check(false)
+	// Root's token in a user's name counts as the user.
+	as := model.Credential{Token: keys.token("root", time.Hour), ActAs: alice.Name}
+	if token, err := d.controller("tcp").Token(t.Context(), as, "", time.Minute); err != nil || !strings.Contains(decoded(t, token), `"sun":"`+alice.Name+`"`) {
+		t.Errorf("root's token as alice: %v", err)
+	}
+	d.parameters("jwt_key=KEY,disable_token_creation")
+	copyTo(t, d.Conf(), d.conf, 0o644)
+	d.start()
+	check(true)
+	if _, err := d.controller("tcp").Token(t.Context(), as, "", time.Minute); numberIn(err) != fault.AccessDenied {
+		t.Errorf("root's token as alice, where users may have none: %v", err)
+	}
+}
+
+// TestKeysThatCanNotBeUsed: a daemon does not start with them, and says which file, what is wrong, and what mends it.
+func TestKeysThatCanNotBeUsed(t *testing.T) {
+	t.Parallel()
+	d := newDaemons(t, "jwt_key=KEY")
+	good, err := os.ReadFile(d.Key())
+	harness.Must(t, err)
+	write := func(path, text string, mode os.FileMode) func() {
+		return func() {
+			harness.Must(t, os.WriteFile(path, []byte(text), 0o600))
+			harness.Must(t, os.Chmod(path, mode))
+		}
+	}
+	key, set := d.Key(), d.jwks()
+	for _, tt := range []struct {
+		name, parameters string
+		make             func()
+		says, hint       string
+	}{
+		{"no key", "jwt_key=KEY.none", func() {}, key + ".none: no such file", "head -c 32 /dev/urandom >" + key},
+		{"a short key", "jwt_key=KEY", write(key, "short", 0o600), key + ": 5 bytes", "head -c 32 /dev/urandom >" + key},
+		{"a key for all to read", "jwt_key=KEY", write(key, string(good), 0o644), key + ": mode 0644 lets other users access it", "chmod 0600 " + key},
+		{"no key set", "jwks=JWKS", func() {}, set + ": no such file", "curl --fail --output " + set},
+		{"a key set that is none", "jwks=JWKS", write(set, "<html>", 0o644), set + ": not a JSON object", "curl --fail --output " + set},
+		{"a key set for all to write", "jwks=JWKS", write(set, `{"keys":[]}`, 0o666), set + ": mode 0666 lets other users write it", "chmod o-w " + set},
+		{"one of the two", "jwt_key=KEY,jwks=JWKS", func() { write(key, string(good), 0o600)(); write(set, "{}", 0o644)() }, set + ": no list named keys", "curl"},
+		{"a relative path", "jwt_key=etc/jwt.key", func() {}, "AuthAltParameters: jwt_key: want an absolute path", ""},
+		{"none of both", "userclaimfield=mail", func() {}, "AuthAltTypes=auth/jwt without a key", "jwt_key=PATH"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d.parameters(tt.parameters)
+			tt.make()
+			for _, p := range []string{"schedctld", "scheddbd"} {
+				conf, says, hint := d.Conf(), tt.says, tt.hint
+				if p == "scheddbd" {
+					conf = d.DbdConf()
+				}
+				if tt.name == "none of both" && p == "schedctld" { // which looks where Slurm has its key
+					says, hint = filepath.Join(d.Dir, "state", "schedctld", "jwt_hs256.key")+": ", "head -c 32"
+				}
+				text, err := refusedStart(t, p, conf)
+				if err == nil || !strings.Contains(text, "error: ") || !strings.Contains(text, says) || hint != "" && !strings.Contains(text, "hint: ") || !strings.Contains(text, hint) {
+					t.Errorf("%s: %v\n%s", p, err, text)
+				}
+				if strings.Contains(text, string(good)) {
+					t.Errorf("%s shows the key", p)
+				}
+			}
+		})
+	}
+}
+
+// TestAccountingByTCPNeedsAKey: with a key set alone there is nothing to sign the controller's tickets with, and
+// it says so before it takes jobs that it could not record.
+func TestAccountingByTCPNeedsAKey(t *testing.T) {
+	t.Parallel()
+	socket := regexp.MustCompile(`(?m)^AccountingStorageSocket=.*\n`)
+	d := newDaemons(t, "jwks=JWKS", func(conf string) string { return socket.ReplaceAllString(conf, "") })
+	d.publish(issuer{key: issuerKeys()[0]})
+	out, err := refusedStart(t, "schedctld", d.Conf())
+	if err == nil || !strings.Contains(out, "the key set in jwks= cannot sign") || !strings.Contains(out, "hint: set AccountingStorageSocket=PATH") ||
+		!strings.Contains(out, "or jwt_key=PATH beside jwks=") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	d.parameters("jwks=JWKS,jwt_key=KEY") // the second way out
+	d.start()
+	job, err := d.controller("unix").Submit(t.Context(), model.Credential{}, d.held("true"))
+	harness.Must(t, err)
+	harness.Eventually(t, "the job is recorded by tickets", func() bool {
+		stats, _, err := d.accounting("unix").Stats(t.Context(), model.Credential{})
+		return err == nil && len(stats.RPCs) > 1
+	})
+	if log := d.said("scheddbd"); strings.Contains(log, "refused") {
+		t.Errorf("job %d:\n%s", job.StepID.JobID, log)
+	}
+}
+
+// refusedStart is what a daemon says that is not to start. One that does is ended after a while.
+func refusedStart(t *testing.T, name, conf string) (said string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, filepath.Join(harness.Bin, name), "-f", conf).CombinedOutput()
+	return string(out), err
+}
+
+// decoded is the payload of a token.
+func decoded(t *testing.T, token string) string {
+	t.Helper()
+	text, err := unpad(strings.Split(token, ".")[1])
+	harness.Must(t, err)
+	return string(text)
+}
+
+// dated is the date of a token that the claim name has.
+func dated(t *testing.T, token, name string) (at int64) {
+	t.Helper()
+	_, rest, _ := strings.Cut(decoded(t, token), fmt.Sprintf("%q:", name))
+	_, err := fmt.Sscanf(rest, "%d", &at)
+	harness.Must(t, err)
+	return at
+}

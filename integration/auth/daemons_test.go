@@ -1,0 +1,258 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"schedrestd/demo/site"
+	"schedrestd/demo/thread"
+	"schedrestd/integration/harness"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+)
+
+// daemons is a lab without a gateway: what a client of the two daemons meets.
+type daemons struct {
+	*harness.Lab
+	schedctl string // a copy that every user may run
+	conf     string // and read
+}
+
+// newDaemons makes a site whose AuthAltParameters are parameters, in which KEY and JWKS are the paths of its keys.
+// change may adjust the configuration of both daemons. They are to be started.
+func newDaemons(t *testing.T, parameters string, change ...func(conf string) string) *daemons {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "daemons-") // not t.TempDir: a socket's path is short
+	harness.Must(t, err)
+	d := &daemons{Lab: &harness.Lab{T: t, Daemons: map[string]*site.Daemon{}, Work: filepath.Join(dir, "work")}}
+	t.Cleanup(func() {
+		d.Down()
+		harness.Eventually(t, "the directory can be removed", func() bool { return os.RemoveAll(dir) == nil })
+	})
+	harness.Must(t, os.Chmod(dir, 0o711))
+	d.Site, err = site.New(dir)
+	harness.Must(t, err)
+	harness.Must(t, os.Chmod(filepath.Join(dir, "run"), 0o711))
+	harness.Must(t, os.Mkdir(d.Work, 0o700))
+	harness.Must(t, os.Chmod(d.Work, 0o777|os.ModeSticky))
+	public := filepath.Join(dir, "public")
+	harness.Must(t, os.Mkdir(public, 0o700))
+	harness.Must(t, os.Chmod(public, 0o711))
+	d.DBD, d.Ctld = d.Scheddbd(harness.Bin), d.Schedctld(harness.Bin)
+	d.Ctld.Answers = func(ctx context.Context) error { return d.controller("unix").Vouch(ctx, model.Credential{}) }
+	harness.Must(t, d.Configure())
+	d.parameters(parameters)
+	for _, f := range change {
+		d.rewrite(f)
+	}
+	d.schedctl, d.conf = filepath.Join(public, "schedctl"), filepath.Join(public, "sched.conf")
+	copyTo(t, filepath.Join(harness.Bin, "schedctl"), d.schedctl, 0o755)
+	copyTo(t, d.Conf(), d.conf, 0o644)
+	return d
+}
+
+func copyTo(t *testing.T, from, to string, mode os.FileMode) {
+	t.Helper()
+	in, err := os.Open(from)
+	harness.Must(t, err)
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o600)
+	harness.Must(t, err)
+	_, err = io.Copy(out, in)
+	harness.Must(t, err)
+	harness.Must(t, out.Close())
+	harness.Must(t, os.Chmod(to, mode))
+}
+
+// jwks is the path of the site's key set.
+func (d *daemons) jwks() string { return filepath.Join(d.Dir, "etc", "jwks.json") }
+
+var altParameters = regexp.MustCompile(`AuthAltParameters=.*`)
+
+// parameters configures both daemons; who runs has to be restarted.
+func (d *daemons) parameters(text string) {
+	d.T.Helper()
+	text = strings.NewReplacer("KEY", d.Key(), "JWKS", d.jwks()).Replace(text)
+	d.rewrite(func(conf string) string {
+		return altParameters.ReplaceAllLiteralString(conf, `AuthAltParameters="`+text+`"`)
+	})
+}
+
+// rewrite has change make both configurations anew.
+func (d *daemons) rewrite(change func(conf string) string) {
+	d.T.Helper()
+	for _, path := range []string{d.Conf(), d.DbdConf()} {
+		text, err := os.ReadFile(path)
+		harness.Must(d.T, err)
+		harness.Must(d.T, os.WriteFile(path, []byte(change(string(text))), 0o600))
+	}
+}
+
+// start starts both daemons, or starts them again.
+func (d *daemons) start() {
+	d.T.Helper()
+	for _, name := range []string{"schedctld", "scheddbd"} {
+		if running := d.Daemons[name]; running != nil {
+			running.Stop()
+		}
+	}
+	d.Up(d.DBD)
+	d.Up(d.Ctld)
+}
+
+// said is what the daemon name has logged.
+func (d *daemons) said(name string) string {
+	d.T.Helper()
+	text, err := os.ReadFile(d.Log(name))
+	harness.Must(d.T, err)
+	return string(text)
+}
+
+// controller is a client of schedctld by "tcp" or "unix"; as, when given, is who connects the socket.
+func (d *daemons) controller(network string, as ...harness.Account) *client.Client {
+	at := fmt.Sprintf("127.0.0.1:%d", d.Controller)
+	if network == "unix" {
+		at = d.Socket()
+	}
+	return client.New(client.Config{Controllers: []client.Address{{Name: d.Node, Network: network, Address: at}}, Dial: dialer(as)})
+}
+
+// accounting is a client of scheddbd, likewise.
+func (d *daemons) accounting(network string, as ...harness.Account) *client.Accounting {
+	at := fmt.Sprintf("127.0.0.1:%d", d.Accounting)
+	if network == "unix" {
+		at = d.DbdSocket()
+	}
+	return client.NewAccounting(client.Config{Cluster: "demo", Accounting: []client.Address{{Name: d.Node, Network: network, Address: at}}, Dial: dialer(as)})
+}
+
+func dialer(as []harness.Account) func(context.Context, client.Address) (net.Conn, error) {
+	if len(as) == 0 {
+		return nil
+	}
+	return func(_ context.Context, a client.Address) (net.Conn, error) {
+		return thread.DialAs(as[0].UID, as[0].GID, a.Address)
+	}
+}
+
+// run runs schedctl as u with these variables. status is its exit status.
+func (d *daemons) run(u harness.Account, env []string, args ...string) (out, errOut string, status int) {
+	d.T.Helper()
+	cmd := exec.Command(d.schedctl, append([]string{"-f", d.conf}, args...)...)
+	cmd.Env, cmd.Dir = append([]string{"PATH=/usr/bin:/bin"}, env...), "/"
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: []uint32{}}}
+	}
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		d.T.Fatal(err)
+	}
+	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
+}
+
+// self is the user of this process.
+func (d *daemons) self() harness.Account {
+	return harness.Account{Name: d.Owner, UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+}
+
+// issuer makes tokens as any other tool would: with Go's standard library, and nothing of this project's.
+type issuer struct {
+	secret []byte          // of HS256
+	key    *rsa.PrivateKey // of RS256
+	kid    string
+}
+
+var issuerKeys = sync.OnceValue(func() (keys [2]*rsa.PrivateKey) {
+	for i := range keys {
+		var err error
+		if keys[i], err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
+			panic(err)
+		}
+	}
+	return keys
+})
+
+func unpadded(b []byte) string          { return base64.RawURLEncoding.EncodeToString(b) }
+func unpad(text string) ([]byte, error) { return base64.RawURLEncoding.DecodeString(text) }
+
+// hs256 is the issuer that has the site's key.
+func (d *daemons) hs256() issuer {
+	d.T.Helper()
+	secret, err := os.ReadFile(d.Key())
+	harness.Must(d.T, err)
+	return issuer{secret: secret}
+}
+
+// token is a token of user, who is named by the claim sun, from an hour ago until lifespan from now.
+func (i issuer) token(user string, lifespan time.Duration) string {
+	return i.claiming("sun", user, lifespan)
+}
+
+func (i issuer) claiming(claim, user string, lifespan time.Duration) string {
+	alg, kid := "HS256", ""
+	if i.key != nil {
+		alg = "RS256"
+	}
+	if i.kid != "" {
+		kid = fmt.Sprintf(`,"kid":%q`, i.kid)
+	}
+	now := time.Now()
+	signed := unpadded(fmt.Appendf(nil, `{"alg":%q,"typ":"JWT"%s}`, alg, kid)) + "." +
+		unpadded(fmt.Appendf(nil, `{"iat":%d,"exp":%d,%q:%q}`, now.Add(-time.Hour).Unix(), now.Add(lifespan).Unix(), claim, user))
+	return signed + "." + unpadded(i.sign([]byte(signed)))
+}
+
+func (i issuer) sign(text []byte) []byte {
+	if i.key == nil {
+		mac := hmac.New(sha256.New, i.secret)
+		mac.Write(text)
+		return mac.Sum(nil)
+	}
+	digest := sha256.Sum256(text)
+	signature, err := rsa.SignPKCS1v15(rand.Reader, i.key, crypto.SHA256, digest[:])
+	if err != nil {
+		panic(err)
+	}
+	return signature
+}
+
+// publish writes a key set with the public keys of issuers, as people do who don't want it read by halves.
+func (d *daemons) publish(issuers ...issuer) {
+	d.T.Helper()
+	var keys []string
+	for _, i := range issuers {
+		kid := ""
+		if i.kid != "" {
+			kid = fmt.Sprintf(`"kid":%q,`, i.kid)
+		}
+		keys = append(keys, fmt.Sprintf(`{"kty":"RSA",%s"n":%q,"e":"AQAB","x5t":"passed over"}`, kid, unpadded(i.key.N.Bytes())))
+	}
+	d.replaceKeySet(`{"keys":[` + strings.Join(keys, ",") + `]}`)
+}
+
+func (d *daemons) replaceKeySet(text string) {
+	d.T.Helper()
+	harness.Must(d.T, os.WriteFile(d.jwks()+".new", []byte(text), 0o600))
+	harness.Must(d.T, os.Rename(d.jwks()+".new", d.jwks()))
+}
+
+func byToken(token string) model.Credential { return model.Credential{Token: token} }

@@ -1,0 +1,413 @@
+package auth
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/integration/harness"
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
+)
+
+// held is a job that waits until it is cancelled; a script makes it one that runs.
+func (d *daemons) held(script string) *model.JobDesc {
+	desc := &model.JobDesc{Name: "held", Script: "#!/bin/sh\n" + script + "\n", WorkDir: d.Work,
+		Environment: []string{"PATH=/usr/bin:/bin"}, Priority: model.Some[uint32](0)}
+	if script != "" {
+		desc.Priority = model.Opt[uint32]{}
+	}
+	return desc
+}
+
+// numberIn is Slurm's number in an error of a daemon.
+func numberIn(err error) int {
+	if e, ok := err.(*errs.Error); ok {
+		return e.Number
+	}
+	return 0
+}
+
+// TestSchedctlByBothWays: each command does the same for whom the kernel names, over the socket, and for whom a token
+// names, over TCP.
+func TestSchedctlByBothWays(t *testing.T) {
+	t.Parallel()
+	d := newDaemons(t, "jwt_key=KEY")
+	d.Ctld.Args, d.DBD.Args = append(d.Ctld.Args, "-v"), append(d.DBD.Args, "-v")
+	d.start()
+	u := d.self()
+	if os.Geteuid() == 0 {
+		u, _ = harness.TwoUsers(t)
+	}
+	whole := regexp.MustCompile(`^SCHED_JWT=[-A-Za-z0-9_]+\.[-A-Za-z0-9_]+\.[-A-Za-z0-9_]+\n$`)
+	out, errOut, status := d.run(u, nil, "token", "lifespan=7200") // that those it asks for end before it
+	if status != 0 || errOut != "" || !whole.MatchString(out) {
+		t.Fatalf("token: status %d, printed %q, said %q", status, out, errOut)
+	}
+	tokens := []string{strings.TrimSpace(strings.TrimPrefix(out, "SCHED_JWT="))}
+	for _, by := range []struct {
+		name string
+		env  []string
+	}{
+		{"the kernel's word", nil},
+		{"a token", []string{"SCHED_JWT=" + tokens[0]}},
+		{"a token in the other spelling", []string{"SLURM_JWT=" + tokens[0]}},
+		{"a token of another tool", []string{"SCHED_JWT=" + d.hs256().token(u.Name, time.Hour)}},
+	} {
+		t.Run(by.name, func(t *testing.T) {
+			// The way that is not to be taken leads nowhere.
+			port, socket := fmt.Sprintf("SchedctldPort=%d", d.Controller), "socket="+d.Socket()
+			from, to := port, "SchedctldPort=1"
+			if by.env != nil {
+				from, to = socket, "socket=/nowhere"
+			}
+			conf, err := os.ReadFile(d.Conf())
+			harness.Must(t, err)
+			harness.Must(t, os.WriteFile(d.conf, []byte(strings.Replace(string(conf), from, to, 1)), 0o644))
+			job, err := d.controller("tcp").Submit(t.Context(), byToken(tokens[0]), d.held(""))
+			harness.Must(t, err)
+			id := fmt.Sprint(job.StepID.JobID)
+			for _, tt := range []struct {
+				args string
+				want string // of the output, a regular expression; "": nothing is printed
+			}{
+				{"ping", `^` + d.Node + ` primary UP \d+ us\n$`},
+				{"show node", `(?m)^` + d.Node + ` +IDLE `},
+				{"show node " + d.Node, `(?m)^name=` + d.Node + `$`},
+				{"show job", `(?m)^` + id + ` +held +` + u.Name + ` +PENDING `},
+				{"show job " + id, `(?m)^user_name=` + u.Name + `$`},
+				{"token", whole.String()},
+				{"token username=" + u.Name + " lifespan=60", whole.String()},
+				{"cancel " + id, ""},
+				{"show job " + id, `(?m)^job_state=CANCELLED$`},
+			} {
+				out, errOut, status := d.run(u, by.env, strings.Fields(tt.args)...)
+				if status != 0 || errOut != "" || (tt.want == "") != (out == "") || !regexp.MustCompile(tt.want).MatchString(out) {
+					t.Errorf("%s: status %d, printed %q, said %q", tt.args, status, out, errOut)
+				}
+				if token, ok := strings.CutPrefix(strings.TrimSpace(out), "SCHED_JWT="); ok {
+					tokens = append(tokens, token)
+				}
+			}
+		})
+	}
+	// The accounting daemon is asked by no command.
+	if err := d.accounting("unix", u).Vouch(t.Context(), model.Credential{}); err != nil {
+		t.Errorf("accounting by the kernel's word: %v", err)
+	}
+	if err := d.accounting("tcp").Vouch(t.Context(), byToken(tokens[0])); err != nil {
+		t.Errorf("accounting by a token: %v", err)
+	}
+	if err := d.accounting("tcp").Vouch(t.Context(), model.Credential{}); err == nil {
+		t.Error("accounting serves the kernel's word over TCP")
+	}
+	log := d.said("schedctld") + d.said("scheddbd")
+	if !strings.Contains(log, "token created") {
+		t.Fatalf("what is certainly logged is not found:\n%s", log)
+	}
+	for _, token := range tokens {
+		if strings.Contains(log, token[strings.IndexByte(token, '.')+1:]) || strings.Contains(log, token[strings.LastIndexByte(token, '.')+1:]) {
+			t.Errorf("a token is in the log:\n%s", log)
+		}
+	}
+}
+
+// TestTokensThatAreNone: schedctl says what is wrong with the token of its environment, and what to do.
+func TestTokensThatAreNone(t *testing.T) {
+	t.Parallel()
+	d := newDaemons(t, "jwt_key=KEY")
+	d.start()
+	u := d.self()
+	other := issuer{secret: []byte("another key, of thirty-five bytes !")}
+	for _, tt := range []struct{ name, env, says, hint string }{
+		{"nothing", "SCHED_JWT=", "SCHED_JWT is set but empty", "unset SCHED_JWT"},
+		{"the gateway's word", "SCHED_JWT=daemon", "not a token", "unset SCHED_JWT"},
+		{"garbage", "SCHED_JWT=good day", "not three segments", "schedctl token"},
+		{"expired", "SCHED_JWT=" + d.hs256().token(u.Name, -time.Minute), "expired ", "schedctl token"},
+		{"of another key", "SCHED_JWT=" + other.token(u.Name, time.Minute), "does not accept the credential", "see the controller's log"},
+		{"of nobody", "SCHED_JWT=" + d.hs256().token("no-such-user-here", time.Minute), "does not accept the credential", "see the controller's log"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, args := range [][]string{{"ping"}, {"token"}, {"show", "job"}, {"show", "node"}, {"show", "job", "1"}, {"cancel", "1"}} {
+				out, errOut, status := d.run(u, []string{tt.env}, args...)
+				line, hint, _ := strings.Cut(errOut, "\n")
+				if args[0] == "ping" { // says first that the controller is down for such a one
+					out = ""
+				}
+				if status != 1 || out != "" || !strings.HasPrefix(line, "error: ") || !strings.Contains(line, tt.says) ||
+					!strings.HasPrefix(hint, "hint: ") || !strings.Contains(hint, tt.hint) {
+					t.Errorf("%v: status %d, printed %q, said %q", args, status, out, errOut)
+				}
+			}
+		})
+	}
+}
+
+// TestWhoSeesWhose: users see and cancel their own jobs, root and SchedUser all; by the kernel's word and by a token.
+func TestWhoSeesWhose(t *testing.T) {
+	t.Parallel()
+	alice, bob := harness.TwoUsers(t)
+	sched, ok := harness.AccountOf("mail")
+	if !ok || sched == alice || sched == bob {
+		t.Skip("this machine has no third user")
+	}
+	d := newDaemons(t, "jwt_key=KEY", func(conf string) string {
+		return strings.NewReplacer("SchedUser=root\n", "SchedUser="+sched.Name+"\n", "AccountingStorageType=accounting_storage/scheddbd", "").Replace(conf)
+	})
+	harness.Must(t, os.Chown(d.Key(), int(sched.UID), int(sched.GID)))
+	d.Up(d.Ctld)
+	ctx, keys := t.Context(), d.hs256()
+	tcp := d.controller("tcp")
+	submit := func(u harness.Account) uint32 {
+		job, err := tcp.Submit(ctx, byToken(keys.token(u.Name, time.Hour)), d.held(""))
+		harness.Must(t, err)
+		return job.StepID.JobID
+	}
+	for _, network := range []string{"unix", "tcp"} {
+		for _, who := range []struct {
+			harness.Account
+			all bool
+		}{{alice, false}, {bob, false}, {d.self(), true}, {sched, true}} {
+			t.Run(who.Name+" by "+network, func(t *testing.T) {
+				mine, theirs := submit(alice), submit(bob)
+				if who.Account == bob {
+					mine, theirs = theirs, mine
+				}
+				ask, cred := d.controller("unix", who.Account), model.Credential{}
+				if network == "tcp" {
+					ask, cred = tcp, byToken(keys.token(who.Name, time.Hour))
+				}
+				var seen []uint32
+				_, err := ask.Jobs(ctx, cred, model.Query{Flags: model.ShowAll}, func(j *model.Job) error {
+					seen = append(seen, j.StepID.JobID)
+					return nil
+				})
+				if err != nil || !slices.Contains(seen, mine) || slices.Contains(seen, theirs) != who.all {
+					t.Errorf("sees %v of %d and %d: %v", seen, mine, theirs, err)
+				}
+				for id, good := range map[uint32]bool{mine: true, theirs: who.all} {
+					if _, err := ask.Job(ctx, cred, id, model.Query{}, func(*model.Job) error { return nil }); (err == nil) != good || !good && numberIn(err) != fault.InvalidJobID {
+						t.Errorf("shown %d: %v", id, err)
+					}
+					if err := ask.Kill(ctx, cred, fmt.Sprint(id), 9, 0); (err == nil) != good || !good && numberIn(err) != fault.InvalidJobID {
+						t.Errorf("cancels %d: %v", id, err)
+					}
+					cancelled := false
+					_, err := tcp.Job(ctx, byToken(keys.token("root", time.Hour)), id, model.Query{}, func(j *model.Job) error {
+						cancelled = j.State == model.JobCancelled
+						return nil
+					})
+					harness.Must(t, err)
+					if cancelled != good {
+						t.Errorf("job %d is cancelled: %t", id, cancelled)
+					}
+				}
+				if !who.all {
+					harness.Must(t, tcp.Kill(ctx, byToken(keys.token("root", time.Hour)), fmt.Sprint(theirs), 9, 0))
+				}
+			})
+		}
+	}
+}
+
+// TestActingForAnother: a token of root's acts as whom it names: the job is his, and the log has both names.
+// Everybody else who names another is refused as any bad credential is, by both daemons and in one way.
+func TestActingForAnother(t *testing.T) {
+	t.Parallel()
+	alice, bob := harness.TwoUsers(t)
+	d := newDaemons(t, "jwt_key=KEY")
+	d.start()
+	ctx, keys := t.Context(), d.hs256()
+	tcp, as := d.controller("tcp"), model.Credential{Token: keys.token("root", time.Hour), ActAs: alice.Name}
+
+	job, err := tcp.Submit(ctx, as, d.held("id -un; id -gn"))
+	harness.Must(t, err)
+	file := filepath.Join(d.Work, fmt.Sprintf("sched-%d.out", job.StepID.JobID))
+	harness.Eventually(t, "the job has written who it is", func() bool {
+		text, _ := os.ReadFile(file)
+		return strings.HasPrefix(string(text), alice.Name+"\n") && strings.Count(string(text), "\n") == 2
+	})
+	waits, err := tcp.Submit(ctx, as, d.held(""))
+	harness.Must(t, err)
+	id := fmt.Sprint(waits.StepID.JobID)
+	if err := tcp.Kill(ctx, model.Credential{Token: as.Token, ActAs: bob.Name}, id, 9, 0); numberIn(err) != fault.InvalidJobID {
+		t.Errorf("root's token cancels alice's job as bob: %v", err)
+	}
+	harness.Must(t, tcp.Kill(ctx, as, id, 9, 0))
+	both := fmt.Sprintf("uid=%d user=%s by=root peer=", alice.UID, alice.Name)
+	for _, want := range []string{fmt.Sprintf(`msg="job accepted" job=%s %s`, id, both), fmt.Sprintf(`msg="job signal requested" job=%s signal=9 %s`, id, both)} {
+		if log := d.said("schedctld"); !strings.Contains(log, want) {
+			t.Errorf("the log has no %s:\n%s", want, log)
+		}
+	}
+	if err := d.accounting("tcp").Vouch(ctx, as); err != nil {
+		t.Errorf("accounting for alice: %v", err)
+	}
+
+	users, roots := keys.token(alice.Name, time.Hour), as.Token
+	refusals := map[string]bool{}
+	for _, c := range []model.Credential{
+		{Token: users, ActAs: bob.Name}, {Token: users, ActAs: "root"}, {Token: users, ActAs: strings.ToUpper(alice.Name)},
+		{Token: users, ActAs: "no-such-user-here"}, {Token: roots, ActAs: "no-such-user-here"},
+		{Token: roots, ActAs: "0"}, {Token: roots, ActAs: "65534"}, {Token: roots, ActAs: fmt.Sprint(alice.UID)}, {Token: roots, ActAs: "-x"},
+		{Token: roots, ActAs: strings.ToUpper(alice.Name)}, {Token: roots, ActAs: strings.Repeat("a", 65)}, {Token: roots, ActAs: users},
+		{Token: roots, ActAs: "nobody"},
+		{Token: keys.token("nobody", time.Hour)}, {Token: keys.token("0", time.Hour)}, {Token: keys.token("no-such-user-here", time.Hour)},
+		{Token: keys.token(alice.Name, -time.Minute)}, {Token: users + "A"}, {Token: users, ActAs: users},
+	} {
+		for _, vouch := range []func() error{
+			func() error { return tcp.Vouch(ctx, c) },
+			func() error { return d.controller("unix").Vouch(ctx, c) }, // whose kernel would name root
+			func() error { return d.accounting("tcp").Vouch(ctx, c) },
+			func() error { return d.accounting("unix").Vouch(ctx, c) },
+		} {
+			err := vouch()
+			if errs.KindOf(err) != errs.Unauthenticated || numberIn(err) != fault.Authentication {
+				t.Errorf("%.12s… as %.20s: %v", c.Token, c.ActAs, err)
+				continue
+			}
+			refusals[err.(*errs.Error).Message] = true
+		}
+	}
+	if len(refusals) != 1 {
+		t.Errorf("%d different refusals: %v", len(refusals), refusals)
+	}
+	for _, name := range []string{"schedctld", "scheddbd"} {
+		if log := d.said(name); strings.Contains(log, users[strings.LastIndexByte(users, '.')+1:]) {
+			t.Errorf("%s logged a token that came as a name:\n%s", name, log)
+		}
+	}
+}
+
+// TestTokensStayOutOfJobs: a token in the environment of a submission, or of the controller, reaches neither
+// the job nor the disk.
+func TestTokensStayOutOfJobs(t *testing.T) {
+	t.Parallel()
+	d := newDaemons(t, "jwt_key=KEY")
+	planted := issuer{secret: []byte("a key that is nobody's, 34 bytes !")}.token("root", time.Hour)
+	d.Ctld.Env = append(d.Ctld.Env, "SCHED_JWT="+planted, "SLURM_JWT="+planted)
+	d.start()
+	desc := d.held("env; exec 1>&-; touch " + d.Work + "/done")
+	desc.Environment = append(desc.Environment, "SCHED_JWT="+planted, "MARK=is-kept", "SLURM_JWT="+planted, "SCHED_JWT=again")
+	job, err := d.controller("unix").Submit(t.Context(), model.Credential{}, desc)
+	harness.Must(t, err)
+	if want := "SCHED_JWT and SLURM_JWT removed from the job's environment"; !strings.HasPrefix(job.UserMessage, want) {
+		t.Errorf("the user is told %q", job.UserMessage)
+	}
+	kept := d.held("")
+	kept.Environment = desc.Environment // it waits, and its environment with it
+	_, err = d.controller("unix").Submit(t.Context(), model.Credential{}, kept)
+	harness.Must(t, err)
+	harness.Eventually(t, "the job has ended", func() bool { _, err := os.Stat(d.Work + "/done"); return err == nil })
+	env, err := os.ReadFile(filepath.Join(d.Work, fmt.Sprintf("sched-%d.out", job.StepID.JobID)))
+	harness.Must(t, err)
+	if !strings.Contains(string(env), "MARK=is-kept\n") || strings.Contains(string(env), "_JWT") {
+		t.Errorf("the job's environment:\n%s", env)
+	}
+	marks := 0
+	harness.Must(t, filepath.WalkDir(d.Dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() || strings.HasPrefix(path, filepath.Dir(d.schedctl)) {
+			return nil
+		}
+		text, _ := os.ReadFile(path)
+		if strings.Contains(string(text), "is-kept") {
+			marks++
+		}
+		if strings.Contains(string(text), planted[:40]) || strings.Contains(string(text), planted[len(planted)-40:]) {
+			t.Errorf("%s has the token", path)
+		}
+		return nil
+	}))
+	if marks < 2 { // the output and the journal
+		t.Error("what is certainly on the disk was not found")
+	}
+	harness.Must(t, d.controller("unix").Kill(t.Context(), model.Credential{}, fmt.Sprint(job.StepID.JobID+1), 9, 0))
+}
+
+// TestKeyTakenBack: a key that is taken out of the key set ends the sessions that were opened with it, at the next
+// question in them, however long their tokens would have lasted. Others stay.
+func TestKeyTakenBack(t *testing.T) {
+	t.Parallel()
+	d := newDaemons(t, "jwks=JWKS")
+	keys := issuerKeys()
+	lost, kept := issuer{key: keys[0], kid: "a"}, issuer{key: keys[1], kid: "b"}
+	d.publish(lost, kept)
+	d.Up(d.DBD)
+	token := lost.token(d.Owner, 100*24*time.Hour)
+	ends, stays := d.session(token), d.session(kept.token(d.Owner, time.Hour))
+	for range 2 {
+		if err := errors.Join(ends.ask(), stays.ask()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.publish(kept)
+	harness.Eventually(t, "the key counts no more", func() bool { return d.accounting("tcp").Vouch(t.Context(), byToken(token)) != nil })
+	if err := ends.ask(); numberIn(err) != fault.Authentication {
+		t.Errorf("a session that was opened with the key: %v", err)
+	}
+	if err := ends.ask(); err == nil || numberIn(err) != 0 {
+		t.Errorf("the session is still open: %v", err)
+	}
+	if err := stays.ask(); err != nil {
+		t.Errorf("a session that was opened with another key: %v", err)
+	}
+}
+
+// session is a connection to the accounting daemon that stays.
+type session struct {
+	t  *testing.T
+	nc net.Conn
+}
+
+func (d *daemons) session(token string) *session {
+	d.T.Helper()
+	nc, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", d.Accounting))
+	harness.Must(d.T, err)
+	d.T.Cleanup(func() { nc.Close() })
+	harness.Must(d.T, nc.SetDeadline(time.Now().Add(time.Minute)))
+	s := &session{d.T, nc}
+	b, err := message.EncodeOpening(codec.V2411, message.Sealed(&message.Credential{Plugin: message.PluginJWT, Token: token}),
+		&message.PersistInit{Version: codec.V2411, ClusterName: "demo", PersistType: message.PersistToAccounting})
+	harness.Must(d.T, err)
+	harness.Must(d.T, s.send(b))
+	return s
+}
+
+// ask asks for the least that needs a credential.
+func (s *session) ask() error {
+	b, err := message.EncodePersistent(codec.V2411, message.AccountingGetStats, message.Empty{})
+	harness.Must(s.t, err)
+	return s.send(b)
+}
+
+// send sends a message; the error is the daemon's refusal, or the connection's end.
+func (s *session) send(b []byte) error {
+	if _, err := s.nc.Write(b); err != nil {
+		return err
+	}
+	answer, err := wire.Read(s.nc, 1<<20)
+	if err != nil {
+		return err
+	}
+	var rc message.PersistRC
+	if t := message.Type(binary.BigEndian.Uint16(answer)); t != message.AccountingRC {
+		return nil
+	}
+	harness.Must(s.t, message.DecodeBody(codec.V2411, message.AccountingRC, answer[2:], &rc))
+	if rc.Code != 0 {
+		return fault.Of(rc.Code, rc.Comment)
+	}
+	return nil
+}

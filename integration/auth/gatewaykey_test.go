@@ -1,0 +1,320 @@
+package auth
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"schedrestd/demo/site"
+	"schedrestd/integration/harness"
+)
+
+// keyed is a lab with a gateway that has keys of its own to verify tokens with, before turnstiles.
+type keyed struct {
+	*harness.Tolled
+	user string
+	c    *http.Client
+}
+
+func newKeyed(t *testing.T, l *harness.Lab, parameters string) *keyed {
+	t.Helper()
+	k := &keyed{Tolled: l.TolledWith(t, parameters), user: l.Owner}
+	k.c = k.Client()
+	t.Cleanup(k.c.CloseIdleConnections)
+	return k
+}
+
+// hs256 is a new token of the user's, signed with key.
+func (k *keyed) hs256(key []byte) string {
+	k.T.Helper()
+	return harness.Forge(k.T, key, jwt.SigningMethodHS256, k.claims())
+}
+
+// rs256 is one signed with an RSA key.
+func (k *keyed) rs256(key *rsa.PrivateKey) string {
+	k.T.Helper()
+	claims, err := json.Marshal(k.claims())
+	harness.Must(k.T, err)
+	return harness.SignedBy(k.T, key, `{"alg":"RS256","typ":"JWT"}`, string(claims))
+}
+
+var tokensMade atomic.Int64
+
+// claims are others each time: no token is one that was seen before.
+func (k *keyed) claims() jwt.MapClaims {
+	now := time.Now()
+	return jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "sun": k.user, "jti": fmt.Sprint(tokensMade.Add(1))}
+}
+
+// costs makes a request of each kind with a token, and tells what it cost the controller and the
+// accounting daemon in connections.
+func (k *keyed) costs(token string, status int) (ctl, dbd int64) {
+	k.T.Helper()
+	header := "X-SCHED-USER-TOKEN: " + token
+	ctl = k.Ctl.Cost(func() {
+		dbd = k.Dbd.Cost(func() {
+			k.Ask(k.c, "GET", harness.PingPath, "", header).Want(k.T, status)
+			k.Ask(k.c, "GET", harness.DiagPath, "", header).Want(k.T, status)
+			// One that can't be understood: who may know that is told so, and no daemon hears of it.
+			if status == http.StatusOK {
+				k.Ask(k.c, "POST", harness.SubmitPath, "{", header).Want(k.T, http.StatusBadRequest)
+			} else {
+				k.Ask(k.c, "POST", harness.SubmitPath, "{", header).Want(k.T, status)
+			}
+		})
+	})
+	return ctl, dbd
+}
+
+// status is what a ping with token is answered.
+func (k *keyed) status(token string) int {
+	k.T.Helper()
+	return k.Ask(k.c, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+token).Status
+}
+
+// refusesByItself sees that a token is refused at no cost to any daemon.
+func (k *keyed) refusesByItself(what, token string) {
+	k.T.Helper()
+	if ctl, dbd := k.costs(token, http.StatusUnauthorized); ctl+dbd != 0 {
+		k.T.Errorf("%s: refused after %d connections to the controller and %d to the accounting daemon", what, ctl, dbd)
+	}
+}
+
+// free tells whether a ping with a token is refused at no cost to the controller.
+func (k *keyed) free(token string) bool {
+	k.T.Helper()
+	status := 0
+	cost := k.Ctl.Cost(func() { status = k.status(token) })
+	return status == http.StatusUnauthorized && cost == 0
+}
+
+// keeper is the pid of the gateway's keeper; 0 when there is none.
+func (k *keyed) keeper() int {
+	k.T.Helper()
+	list, err := filepath.Glob("/proc/[0-9]*/stat")
+	harness.Must(k.T, err)
+	for _, path := range list {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it is gone
+		}
+		pid, rest, _ := strings.Cut(string(text), " (")
+		name, rest, _ := strings.Cut(rest, ") ")
+		if fields := strings.Fields(rest); name == "schedrestd-keep" && fields[0] != "Z" && fields[1] == strconv.Itoa(k.PID()) {
+			n, err := strconv.Atoi(pid)
+			harness.Must(k.T, err)
+			return n
+		}
+	}
+	return 0
+}
+
+var strangersSecret = []byte("12345678901234567890123456789012")
+
+// TestGatewayKey: a gateway that has the daemons' key refuses what it did not sign without a word to any
+// daemon; what it did is none of the daemons' to vouch for, and they do the work.
+func TestGatewayKey(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	key, err := os.ReadFile(l.Key())
+	harness.Must(t, err)
+	k := newKeyed(t, l, "jwt_key="+l.Key())
+	k.costs(l.OwnToken, 200)                                                                 // which protocol is spoken
+	if ctl, dbd := k.costs(k.hs256(key), http.StatusOK); ctl < 1 || dbd < 1 || ctl+dbd > 3 { // a word for each would make it more
+		t.Errorf("a good token cost %d and %d connections", ctl, dbd)
+	}
+	for range 5 {
+		k.refusesByItself("signed with another key", k.hs256(strangersSecret))
+	}
+	if os.Geteuid() == 0 { // root's token may act for another: the controller has to say so
+		u := harness.SomeUser(t)
+		a := k.Ask(k.c, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+k.hs256(key), "X-SCHED-USER-NAME: "+u.Name)
+		a.Want(t, http.StatusOK)
+		if n := k.Ctl.Cost(func() {
+			k.Ask(k.c, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+k.hs256(strangersSecret), "X-SCHED-USER-NAME: "+u.Name).Want(t, http.StatusUnauthorized)
+		}); n != 0 {
+			t.Errorf("a forged token that names another user cost %d connections", n)
+		}
+	}
+}
+
+// TestGatewayKeyChanges: the gateway has a new key soon after its file, without a restart, and the old one's tokens
+// then cost nobody anything.
+func TestGatewayKeyChanges(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	old, err := os.ReadFile(l.Key())
+	harness.Must(t, err)
+	k := newKeyed(t, l, "jwt_key="+l.Key())
+	remembered := k.hs256(old)
+	if k.status(remembered) != http.StatusOK {
+		t.Fatal("the key that is there is not taken")
+	}
+	harness.Replace(t, l.Key(), []byte("short"), 0o600)
+	harness.Eventually(t, "a key that is none is complained of", func() bool { return strings.Contains(k.Logged(), "5 bytes; HS256 needs at least 32") })
+	if k.status(k.hs256(old)) != http.StatusOK {
+		t.Error("a broken file took the key that was in use")
+	}
+	harness.Eventually(t, "the gateway asks about what may be signed with a key that it could not take", func() bool {
+		return k.Ctl.Cost(func() {
+			k.Ask(k.c, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+k.hs256(strangersSecret)).Want(t, 401)
+		}) > 0
+	})
+
+	next := []byte("a key that the administrator has made anew")
+	harness.Replace(t, l.Key(), next, 0o600)
+	for _, p := range []site.Part{l.Ctld, l.DBD} {
+		l.Daemons[p.Name].Stop()
+		l.Up(p)
+	}
+	harness.Eventually(t, "the old key's tokens are refused by the gateway itself", func() bool { return k.free(k.hs256(old)) })
+	k.refusesByItself("what it remembered", remembered)
+	if status := k.status(k.hs256(next)); status != http.StatusOK {
+		t.Errorf("the new key's token: status %d", status)
+	}
+	k.refusesByItself("neither key's", k.hs256(strangersSecret))
+}
+
+// TestGatewayWithoutItsKeeper: when the keeper is stopped, or gone, the daemons vouch, and nobody is
+// kept from his work; the next one has the key.
+func TestGatewayWithoutItsKeeper(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	key, err := os.ReadFile(l.Key())
+	harness.Must(t, err)
+	k := newKeyed(t, l, "jwt_key="+l.Key())
+	k.refusesByItself("with a keeper", k.hs256(strangersSecret))
+	first := k.keeper()
+	if first == 0 {
+		t.Fatal("there is no keeper")
+	}
+	harness.Must(t, syscall.Kill(first, syscall.SIGSTOP))
+	if status := k.status(k.hs256(key)); status != http.StatusOK {
+		t.Errorf("with a keeper that says nothing: status %d", status)
+	}
+	if n := k.Ctl.Cost(func() {
+		k.Ask(k.c, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+k.hs256(strangersSecret)).Want(t, 401)
+	}); n == 0 {
+		t.Error("a forged token was refused without a keeper and without a daemon")
+	}
+	harness.Must(t, syscall.Kill(first, syscall.SIGKILL))
+	for range 20 {
+		if status := k.status(k.hs256(key)); status != http.StatusOK {
+			t.Fatalf("while the keeper is gone: status %d", status)
+		}
+	}
+	harness.Eventually(t, "the next keeper has the key", func() bool { return k.free(k.hs256(strangersSecret)) })
+	if next := k.keeper(); next == first || next == 0 {
+		t.Errorf("the keeper was %d and is %d", first, next)
+	}
+	if status := k.status(k.hs256(key)); status != http.StatusOK {
+		t.Errorf("with the next keeper: status %d", status)
+	}
+}
+
+// TestGatewayKeySet: with a key set of its own the gateway verifies RS256 tokens, and takes over a new
+// set, as the daemons do.
+func TestGatewayKeySet(t *testing.T) {
+	t.Parallel()
+	one, other, stranger := rsaOf(t), rsaOf(t), rsaOf(t)
+	var set string
+	write := func(key *rsa.PrivateKey) {
+		t.Helper()
+		harness.Replace(t, set, []byte(`{"keys":[`+harness.PublicJWK(&key.PublicKey, "")+`]}`), 0o644)
+	}
+	l := harness.NewLab(t, func(l *harness.Lab) {
+		set = filepath.Join(l.Dir, "etc", "jwks.json")
+		write(one)
+		l.Tokens = "jwt_key=" + l.Key() + ",jwks=" + set
+	})
+	k := newKeyed(t, l, "jwks="+set)
+	k.costs(k.rs256(one), http.StatusOK) // which protocol is spoken
+	if ctl, dbd := k.costs(k.rs256(one), http.StatusOK); ctl < 1 || dbd < 1 || ctl+dbd > 3 {
+		t.Errorf("a good token cost %d and %d connections", ctl, dbd)
+	}
+	for range 5 {
+		k.refusesByItself("a stranger's", k.rs256(stranger))
+	}
+	if n := k.Ctl.Cost(func() { k.Ask(k.c, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+l.OwnToken).Want(t, 200) }); n < 2 {
+		t.Errorf("HS256 without a key here: the controller was not asked, %d connections", n)
+	}
+	if k.keeper() != 0 {
+		t.Error("a keeper runs that has nothing to keep")
+	}
+	write(other)
+	harness.Eventually(t, "the old set's tokens are refused by the gateway itself", func() bool { return k.free(k.rs256(one)) })
+	if status := k.status(k.rs256(other)); status != http.StatusOK {
+		t.Errorf("the new set's token: status %d", status)
+	}
+	harness.Replace(t, set, []byte("{"), 0o644)
+	harness.Eventually(t, "a set that is none is complained of", func() bool {
+		return strings.Contains(k.Logged(), "jwks= key set rejected")
+	})
+	if status := k.status(k.rs256(other)); status != http.StatusOK {
+		t.Errorf("after a broken set, the token of the one before: status %d", status)
+	}
+}
+
+func rsaOf(t *testing.T) *rsa.PrivateKey {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	harness.Must(t, err)
+	return key
+}
+
+// TestGatewayKeysThatMustNotBeUsed: the gateway does not start, by listening or for one client, says which file,
+// what is wrong with it, and the command that mends it.
+func TestGatewayKeysThatMustNotBeUsed(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	key, set := filepath.Join(l.Dir, "etc", "gateway.key"), filepath.Join(l.Dir, "etc", "gateway.jwks")
+	for _, tt := range []struct {
+		name, path, text string
+		mode             os.FileMode
+		want, hint       string
+		inetd            bool // found out there, too
+	}{
+		{"others read the key", key, strings.Repeat("k", 32), 0o644, "mode 0644 lets other users access it", "hint: chmod 0600 " + key, true},
+		{"a short key", key, "password", 0o600, "8 bytes; HS256 needs at least 32", " && chmod 0600 " + key + ".new && mv " + key + ".new " + key, false},
+		{"others write the key set", set, "{}", 0o666, "mode 0666 lets other users write it", "hint: chmod o-w " + set, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			harness.Must(t, os.WriteFile(tt.path, []byte(tt.text), 0o600))
+			harness.Must(t, os.Chmod(tt.path, tt.mode))
+			defer os.Remove(tt.path)
+			conf := filepath.Join(l.Dir, "etc", "refused.conf")
+			text, err := os.ReadFile(l.Conf())
+			harness.Must(t, err)
+			harness.Must(t, os.WriteFile(conf, regexp.MustCompile("(?m)^AuthAltParameters=.*$").ReplaceAll(text, []byte(`AuthAltParameters="jwt_key=`+key+`,jwks=`+set+`"`)), 0o600))
+			args := slices.Clone(l.Restd.Args[:len(l.Restd.Args)-1]) // the last one is where to listen
+			args[1] = conf
+			for _, listen := range []string{"127.0.0.1:0", ""} {
+				if listen == "" && !tt.inetd {
+					continue
+				}
+				cmd := exec.Command(l.Restd.Path, append(args, strings.Fields(listen)...)...)
+				cmd.Env = append(os.Environ(), l.Restd.Env...)
+				cmd.Stdin = strings.NewReader("GET " + harness.PingPath + " HTTP/1.1\r\n\r\n")
+				out, err := cmd.CombinedOutput()
+				if err == nil || !strings.Contains(string(out), tt.path+": ") || !strings.Contains(string(out), tt.want) || !strings.Contains(string(out), tt.hint+"\n") {
+					t.Errorf("listening on %q: %v\n%s", listen, err, out)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,94 @@
+package auth
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"schedrestd/integration/harness"
+)
+
+// TestNoTokensForNobody: of whom no daemon believes a token, none is made, and who he is himself is not told of a token
+// that he has not got.
+func TestNoTokensForNobody(t *testing.T) {
+	t.Parallel()
+	harness.NeedRoot(t)
+	nobody, ok := harness.AccountOf("nobody")
+	if !ok || nobody.UID != 65534 {
+		t.Skip("nobody is not uid 65534 on this machine")
+	}
+	alice, _ := harness.TwoUsers(t)
+	d := newDaemons(t, "jwt_key=KEY")
+	d.start()
+	root, ingroup := d.self(), harness.Account{Name: alice.Name, UID: alice.UID}
+	roots := []string{"SCHED_JWT=" + d.hs256().token("root", time.Hour)}
+	const none, not, own = "error: tokens for nobody can't be created: no daemon accepts them\nhint: ", "error: the daemon does not accept the credential\nhint: ", "you are uid "
+	for _, tt := range []struct {
+		name string
+		who  harness.Account
+		env  []string
+		args string
+		says string // beginning of it
+		hint string // in it
+	}{
+		{"root for nobody", root, nil, "token username=nobody", none, "in group 0"},
+		{"root's token for nobody", root, roots, "token username=nobody", none, "in group 0"},
+		{"nobody", nobody, nil, "token", not, own + "65534, gid 65534"},
+		{"nobody, by name", nobody, nil, "token username=nobody", not, own + "65534, gid 65534"},
+		{"nobody asks", nobody, nil, "show job", not, own + "65534, gid 65534"},
+		{"who is in group 0", ingroup, nil, "token", not, "gid 0: "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out, errOut, status := d.run(tt.who, tt.env, strings.Fields(tt.args)...)
+			if status != 1 || out != "" || !strings.HasPrefix(errOut, tt.says) || !strings.Contains(errOut, tt.hint) || strings.Contains(errOut, "unset SCHED_JWT") {
+				t.Errorf("status %d, printed %q, said %q", status, out, errOut)
+			}
+		})
+	}
+	if log := d.said("schedctld"); strings.Contains(log, `msg="token created"`) || !strings.Contains(log, "uid 65534 and gid 65534 stand for no user") {
+		t.Errorf("the log:\n%s", log)
+	}
+}
+
+// TestTokenEndsWithItsAsker: who asks by a token for one that is to last longer is told so, and when it ends, where no
+// program reads it; who asks by the kernel's word gets what he asks for.
+func TestTokenEndsWithItsAsker(t *testing.T) {
+	t.Parallel()
+	d := newDaemons(t, "jwt_key=KEY")
+	d.start()
+	u := d.self()
+	old := d.hs256().token(u.Name, 24*time.Hour)
+	whole := regexp.MustCompile(`^SCHED_JWT=(\S+)\n$`)
+	for _, tt := range []struct {
+		env   []string
+		args  string
+		warns bool
+	}{
+		{nil, "token lifespan=2592000", false},
+		{[]string{"SCHED_JWT=" + old}, "token lifespan=2592000", true},
+		{[]string{"SLURM_JWT=" + old}, "token lifespan=2592000", true},
+		{[]string{"SCHED_JWT=" + old}, "token lifespan=3600", false},
+		{[]string{"SCHED_JWT=" + d.hs256().token(u.Name, 10*time.Minute)}, "token", true},
+	} {
+		out, errOut, status := d.run(u, tt.env, strings.Fields(tt.args)...)
+		m := whole.FindStringSubmatch(out)
+		if status != 0 || m == nil {
+			t.Fatalf("%s: status %d, printed %q, said %q", tt.args, status, out, errOut)
+		}
+		if !tt.warns {
+			if errOut != "" {
+				t.Errorf("%s: said %q", tt.args, errOut)
+			}
+			continue
+		}
+		said := regexp.MustCompile(`^warning: the new token expires together with the token in use: at (\S+), after \d+ seconds instead of \d+\nhint: .*\n$`).FindStringSubmatch(errOut)
+		if said == nil {
+			t.Errorf("%s: said %q", tt.args, errOut)
+			continue
+		}
+		if at, err := time.Parse(time.RFC3339, said[1]); err != nil || at.Unix() != dated(t, m[1], "exp") {
+			t.Errorf("%s: ends at %d, said %s, %v", tt.args, dated(t, m[1], "exp"), said[1], err)
+		}
+	}
+}

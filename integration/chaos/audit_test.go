@@ -1,0 +1,72 @@
+package chaos
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"schedrestd/integration/harness"
+)
+
+// chaosChange is what is looked at in a line of the audit log.
+type chaosChange struct {
+	Event, Change string
+	Gateway       struct{ Ended string }
+	Worker        struct{ Request, User, Route, Code, Result string }
+}
+
+// counted fails the test unless the parent holds no connection any more: no slot was lost with a worker.
+func (c *chaos) counted() {
+	c.t.Helper()
+	d := c.Daemons["schedrestd"]
+	harness.Eventually(c.t, "the parent holds no connection", func() bool {
+		harness.Must(c.t, syscall.Kill(d.PID(), syscall.SIGUSR1))
+		for _, line := range d.LastLines(20) {
+			if strings.Contains(line, "msg=counters") && strings.Contains(line, "connections.held=0 ") {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// audited fails the test unless the audit log, of which the gateway that wrote it has ended, has each change twice, before and
+// after, and each job that was answered as its user's. Of one whose worker died nobody knows what came of it.
+func (c *chaos) audited() {
+	c.t.Helper()
+	f, err := os.Open(c.Log("audit"))
+	harness.Must(c.t, err)
+	defer f.Close()
+	intents, outcomes, submitted := map[string]bool{}, map[string]bool{}, map[string]chaosChange{}
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		var a chaosChange
+		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
+			c.t.Fatalf("the audit log: %v: %s", err, lines.Text())
+		}
+		switch {
+		case a.Event == "intent" && !intents[a.Change]:
+			intents[a.Change] = true
+		case a.Event == "outcome" && intents[a.Change] && !outcomes[a.Change]:
+			outcomes[a.Change] = true
+			submitted[a.Worker.Request] = a
+			c.tally.add("changes on record, " + a.Gateway.Ended)
+		default:
+			c.t.Fatalf("the audit log, out of turn: %s", lines.Text())
+		}
+	}
+	harness.Must(c.t, lines.Err())
+	if len(intents) != len(outcomes) {
+		c.t.Errorf("the audit log has %d changes, and what came of %d", len(intents), len(outcomes))
+	}
+	for id, job := range c.jobs.byID {
+		a := submitted[job.request]
+		known := a.Gateway.Ended == "reported"
+		if a.Worker.User != job.user || a.Worker.Route != "job/submit" || known && (a.Worker.Code != "ok" || a.Worker.Result != fmt.Sprint(id)) {
+			c.t.Errorf("job %d of %s, request %s, has in the audit log: %+v", id, job.user, job.request, a)
+		}
+	}
+}

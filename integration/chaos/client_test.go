@@ -1,0 +1,487 @@
+package chaos
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"schedrestd/integration/harness"
+)
+
+// chaosKind is a way to ask, and how many connections do.
+type chaosKind struct {
+	name        string
+	connections int
+	tls, kept   bool
+	streams     int // HTTP/2, that many at a time; 0: HTTP/1.1
+}
+
+// chaosKinds have 64 connections together.
+var chaosKinds = []chaosKind{
+	{name: "HTTP/1.1", connections: 24, kept: true},
+	{name: "HTTP/1.1, a connection each", connections: 12},
+	{name: "HTTP/1.1 over TLS", connections: 14, tls: true, kept: true},
+	{name: "HTTP/1.1 over TLS, a connection each", connections: 6, tls: true},
+	{name: "HTTP/2", connections: 8, tls: true, kept: true, streams: 3},
+}
+
+// chaosPause is the mean of a client's pauses: the machine has others to serve.
+const chaosPause = 150 * time.Millisecond
+
+// chaosClient is one that asks for one thing at a time.
+type chaosClient struct {
+	*chaos
+	kind string
+	chaosKind
+	number int
+	user   chaosUser
+	turn   int         // of its jobs
+	own    []*chaosJob // that it has not cancelled
+	conn   net.Conn    // nil: the next request opens one
+	in     *bufio.Reader
+	h2     *http.Client // instead, shared with others
+}
+
+// chaosReply is an answer that came whole.
+type chaosReply struct {
+	status int
+	header http.Header
+	text   []byte
+	local  string // the client's end of the connection
+	body   chaosBody
+}
+
+// chaosBody is what is looked at in the body of an answer.
+type chaosBody struct {
+	Meta struct {
+		Client struct{ Source, User string }
+	}
+	Errors []any
+	JobID  int `json:"job_id"`
+	Jobs   []shown
+	Nodes  []struct{ Name string }
+	Pings  []struct {
+		Hostname   string
+		Responding bool
+	}
+}
+
+// clients are all of them. Users take turns, so that each kind has all.
+func (c *chaos) clients() (all []*chaosClient) {
+	for _, kind := range chaosKinds {
+		for range kind.connections {
+			var h2 *http.Client
+			if kind.streams > 0 {
+				protocols := new(http.Protocols)
+				protocols.SetHTTP2(true)
+				h2 = &http.Client{Transport: &http.Transport{Protocols: protocols, TLSClientConfig: c.trusting()}}
+			}
+			for range max(1, kind.streams) {
+				all = append(all, &chaosClient{chaos: c, chaosKind: kind, kind: kind.name, user: c.users[len(all)%len(c.users)], h2: h2})
+			}
+		}
+	}
+	return all
+}
+
+func (c *chaos) trusting() *tls.Config {
+	return &tls.Config{InsecureSkipVerify: true} // the certificate is the test's own
+}
+
+// run asks until the load ends.
+func (c *chaosClient) run(number int) {
+	c.number = number
+	defer c.hangUp()
+	for {
+		select {
+		case <-c.over:
+			return
+		case <-time.After(time.Duration(rand.Int64N(int64(2 * chaosPause)))):
+		}
+		c.act()
+	}
+}
+
+// act does one of the things that a client does.
+func (c *chaosClient) act() {
+	select {
+	case <-c.lists: // its turn
+		c.list()
+		return
+	default:
+	}
+	switch n := rand.IntN(100); {
+	case n < 4 && c.user.submits:
+		c.submit()
+	case n < 10 && len(c.own) > 0:
+		c.cancel()
+	case n < 65:
+		c.look()
+	case n < 70 && !c.user.sees:
+		c.pry()
+	case n < 90:
+		c.ping()
+	default:
+		c.node()
+	}
+}
+
+// submit hands in a job that does not run, and looks at it.
+func (c *chaosClient) submit() bool {
+	for !c.ended() {
+		c.turn++
+		job := c.jobs.add(fmt.Sprintf("chaos-%d-%d", c.number, c.turn), c.user.name)
+		reply := c.once("POST", harness.SubmitPath, c.JobRequest("true", map[string]any{"name": job.name, "hold": true}))
+		if reply == nil || reply.status != http.StatusOK {
+			c.tally.add("submit: nobody can say whether it is there")
+			continue // a name of its own for the next
+		}
+		if err := c.jobs.answered(job, reply.body.JobID, c.restarts.get(), reply.header.Get("X-Request-Id")); err != nil {
+			c.fail("%v: %s", err, reply.text)
+			return true
+		}
+		c.tally.add("submit")
+		c.own = append(c.own, job)
+		return c.lookAt(job)
+	}
+	return false
+}
+
+// cancel ends the oldest of its jobs: half of them when they have come through a restart of the controller.
+func (c *chaosClient) cancel() {
+	job := c.own[0]
+	survived := job.restarts < c.restarts.get()
+	if !survived && rand.IntN(2) == 0 || !c.lookAt(job) {
+		return
+	}
+	if survived {
+		c.tally.add("survived")
+	}
+	c.own = c.own[1:]
+	c.jobs.mu.Lock()
+	job.cancelling = true
+	c.jobs.mu.Unlock()
+	var before []int // who was not answered may hear that it is done
+	for !c.ended() {
+		reply := c.once("DELETE", fmt.Sprintf("/sched/%s/job/%d", harness.Version, job.id), "", before...)
+		if reply != nil && (reply.status == http.StatusOK || slices.Contains(before, reply.status)) {
+			c.jobs.mu.Lock()
+			job.cancelled = true
+			c.jobs.mu.Unlock()
+			c.tally.add("cancel")
+			c.lookAt(job)
+			return
+		}
+		before = []int{http.StatusConflict}
+	}
+}
+
+// look looks at a job that its user may see.
+func (c *chaosClient) look() bool {
+	job := c.jobs.some(c.user.may)
+	return job == nil || c.lookAt(job)
+}
+
+// pry looks at a job of somebody else, whom the controller does not show to it.
+func (c *chaosClient) pry() {
+	job := c.jobs.some(func(user string) bool { return user != c.user.name })
+	if job == nil {
+		return
+	}
+	reply := c.once("GET", fmt.Sprintf("/sched/%s/job/%d", harness.Version, job.id), "", http.StatusNotFound)
+	if reply != nil && reply.status == http.StatusOK {
+		c.fail("%s sees a job of %s: %s", c.user.name, job.user, reply.text)
+	}
+	if reply != nil && reply.status == http.StatusNotFound {
+		c.tally.add("pry")
+	}
+}
+
+func (c *chaosClient) lookAt(job *chaosJob) bool {
+	c.jobs.mu.Lock()
+	wasCancelled := job.cancelled
+	c.jobs.mu.Unlock()
+	reply := c.again("GET", fmt.Sprintf("/sched/%s/job/%d", harness.Version, job.id))
+	if reply == nil {
+		return false
+	}
+	if len(reply.body.Jobs) != 1 || reply.body.Jobs[0].ID != job.id || reply.body.Jobs[0].Name != job.name {
+		c.fail("asked for job %d, %s, and got %s", job.id, job.name, reply.text)
+		return true
+	}
+	if err := c.jobs.judge(reply.body.Jobs[0], wasCancelled); err != nil {
+		c.fail("%v", err)
+	}
+	c.tally.add("look")
+	return true
+}
+
+// list looks at all jobs.
+func (c *chaosClient) list() {
+	there := c.jobs.there(c.user.may)
+	reply := c.again("GET", "/sched/"+harness.Version+"/jobs/")
+	if reply == nil {
+		return
+	}
+	if err := c.jobs.judgeList(reply.body.Jobs, there, c.user.may); err != nil {
+		c.fail("the list of jobs: %v", err)
+	}
+	c.tally.add("list")
+}
+
+func (c *chaosClient) ping() bool {
+	reply := c.again("GET", harness.PingPath)
+	if reply == nil {
+		return false
+	}
+	if p := reply.body.Pings; len(p) != 1 || p[0].Hostname != c.Node || !p[0].Responding {
+		c.fail("ping: %s", reply.text)
+	}
+	c.tally.add("ping")
+	return true
+}
+
+func (c *chaosClient) node() {
+	reply := c.again("GET", "/sched/"+harness.Version+"/node/"+c.Node)
+	if reply == nil {
+		return
+	}
+	if n := reply.body.Nodes; len(n) != 1 || n[0].Name != c.Node {
+		c.fail("node: %s", reply.text)
+	}
+	c.tally.add("node")
+}
+
+// ended tells whether the load has ended.
+func (c *chaosClient) ended() bool {
+	select {
+	case <-c.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// again asks until it is answered with 200, and gives nil when that has not happened before the load's end.
+func (c *chaosClient) again(method, path string) *chaosReply {
+	for !c.ended() {
+		if reply := c.once(method, path, ""); reply != nil && reply.status == http.StatusOK {
+			return reply
+		}
+	}
+	return nil
+}
+
+// once asks once, and judges the answer as far as every answer can be. It gives nil when there was none, and waits when it
+// was asked to, but a second at the most: what is to be seen happens while somebody asks. A status of also
+// is as good as 200.
+func (c *chaosClient) once(method, path, body string, also ...int) *chaosReply {
+	c.tally.add("requests")
+	began := time.Now()
+	ask := c.exchange
+	if c.h2 != nil {
+		ask = c.exchange2
+	}
+	reply, err := ask(method, path, body)
+	c.tally.took(time.Since(began))
+	switch {
+	case err == nil:
+	case errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded):
+		c.fail("%s %s hangs: no answer, and no end of the connection, in %s", method, path, time.Since(began))
+		return nil
+	case closed(err):
+		c.tally.add("closed")
+		return nil
+	default:
+		c.fail("%s %s: %v", method, path, err)
+		return nil
+	}
+	c.tally.add("answered, " + c.kind)
+	if err := c.judge(reply, also); err != nil {
+		c.fail("%s %s: %v: status %d: %.2000s", method, path, err, reply.status, reply.text)
+		return nil
+	}
+	if !slices.Contains(append(also, http.StatusOK), reply.status) {
+		c.tally.add("refused")
+		c.tally.add(fmt.Sprintf("refused, %d", reply.status))
+		wait, _ := strconv.Atoi(reply.header.Get("Retry-After"))
+		time.Sleep(max(50*time.Millisecond, min(time.Duration(wait)*time.Second, time.Second)))
+	}
+	return reply
+}
+
+// judge reads an answer and says what is wrong with it.
+func (c *chaosClient) judge(r *chaosReply, also []int) error {
+	if t := r.header.Get("Content-Type"); t != "application/json" {
+		return fmt.Errorf("Content-Type %q", t)
+	}
+	if err := json.Unmarshal(r.text, &r.body); err != nil {
+		return err
+	}
+	if id := r.header.Get("X-Request-Id"); id != "" && !c.tally.first(id) {
+		return fmt.Errorf("request %s was answered before", id)
+	}
+	outage := []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+	if !slices.Contains(append(also, http.StatusOK), r.status) {
+		if !slices.Contains(outage, r.status) || len(r.body.Errors) == 0 {
+			return errors.New("nothing that an outage explains")
+		}
+		return nil
+	}
+	if (r.status == http.StatusOK) != (len(r.body.Errors) == 0) {
+		return errors.New("status and errors do not agree")
+	}
+	if from := r.body.Meta.Client; from.Source != r.local || from.User != c.user.name {
+		return fmt.Errorf("the answer is for %s of %s, and came to %s of %s", from.User, from.Source, c.user.name, r.local)
+	}
+	return nil
+}
+
+func (c *chaosClient) fail(format string, args ...any) {
+	if c.tally.tell() {
+		c.t.Errorf("%s, by %s: %s", c.user.name, c.kind, fmt.Sprintf(format, args...))
+	}
+	time.Sleep(time.Second)
+}
+
+func (c *chaosClient) hangUp() {
+	if c.conn != nil {
+		c.conn.Close()
+	}
+	if c.conn = nil; c.h2 != nil {
+		c.h2.CloseIdleConnections()
+	}
+}
+
+// exchange sends one request of HTTP/1.1. http.Client would ask again by itself, and hide what it reads
+// between two answers.
+func (c *chaosClient) exchange(method, path, body string) (*chaosReply, error) {
+	reply, err := c.exchange1(method, path, body)
+	if err != nil || !c.kept {
+		c.hangUp()
+	}
+	return reply, err
+}
+
+func (c *chaosClient) exchange1(method, path, body string) (*chaosReply, error) {
+	if c.conn == nil {
+		if err := c.dial(); err != nil {
+			return nil, err
+		}
+	}
+	c.conn.SetDeadline(time.Now().Add(chaosPatience))
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: lab\r\nX-SCHED-USER-TOKEN: %s\r\n", method, path, c.user.token)
+	if body != "" {
+		fmt.Fprintf(&b, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
+	}
+	if !c.kept {
+		b.WriteString("Connection: close\r\n")
+	}
+	if _, err := io.WriteString(c.conn, b.String()+"\r\n"+body); err != nil {
+		return nil, err
+	}
+	resp, err := http.ReadResponse(c.in, &http.Request{Method: method})
+	if err != nil {
+		return nil, err
+	}
+	if resp.ContentLength < 0 && !slices.Contains(resp.TransferEncoding, "chunked") {
+		return nil, errors.New("nothing says where the answer ends")
+	}
+	reply := &chaosReply{status: resp.StatusCode, header: resp.Header, local: c.conn.LocalAddr().String()}
+	if reply.text, err = io.ReadAll(resp.Body); err != nil {
+		return nil, err
+	}
+	if n := c.in.Buffered(); n > 0 {
+		rest, _ := c.in.Peek(n)
+		return nil, fmt.Errorf("more than was asked for: %.200q", rest)
+	}
+	if !c.kept {
+		if rest, err := io.ReadAll(c.in); len(rest) > 0 || err != nil && !closed(err) {
+			return nil, fmt.Errorf("after the last answer: %.200q, %w", rest, err)
+		}
+	}
+	if resp.Close {
+		c.hangUp()
+	}
+	return reply, nil
+}
+
+func (c *chaosClient) dial() error {
+	address := strings.TrimPrefix(c.URL, "http://")
+	if c.tls {
+		address = c.Addr
+	}
+	conn, err := net.DialTimeout("tcp", address, chaosPatience)
+	if err != nil {
+		return err
+	}
+	c.conn = conn
+	if c.tls {
+		conn.SetDeadline(time.Now().Add(chaosPatience))
+		secured := tls.Client(conn, c.trusting())
+		if err := secured.Handshake(); err != nil {
+			return err
+		}
+		c.conn = secured
+	}
+	c.in = bufio.NewReader(c.conn)
+	return nil
+}
+
+// exchange2 sends one request of HTTP/2.
+func (c *chaosClient) exchange2(method, path, body string) (*chaosReply, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), chaosPatience)
+	defer cancel()
+	reply := &chaosReply{}
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { reply.local = i.Conn.LocalAddr().String() }})
+	req, err := http.NewRequestWithContext(ctx, method, "https://"+c.Addr+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("X-SCHED-USER-TOKEN", c.user.token)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.h2.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.ProtoMajor != 2 {
+		return nil, fmt.Errorf("%s", resp.Proto)
+	}
+	reply.status, reply.header = resp.StatusCode, resp.Header
+	reply.text, err = io.ReadAll(resp.Body)
+	return reply, err
+}
+
+// closed tells whether an error is a connection's visible end, or a stream's.
+func closed(err error) bool {
+	for _, is := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	text := err.Error()
+	for _, is := range []string{"http2: client connection lost", "http2: server sent GOAWAY", "http2: client conn", "INTERNAL_ERROR", "CANCEL", "REFUSED_STREAM", "remote error: tls: internal error"} {
+		if strings.Contains(text, is) {
+			return true
+		}
+	}
+	return false
+}

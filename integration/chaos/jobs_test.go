@@ -1,0 +1,185 @@
+package chaos
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"schedrestd/integration/harness"
+)
+
+// chaosJobs is every job that was handed in, by its name, which is of one request alone.
+type chaosJobs struct {
+	mu    sync.Mutex
+	named map[string]*chaosJob
+	byID  map[int]*chaosJob
+}
+
+// chaosJob is one of them. Its fields are chaosJobs.mu's.
+type chaosJob struct {
+	name, user string
+	id         int    // 0: nobody has answered
+	restarts   int    // of the controller when it was answered
+	request    string // by which the gateway knows it
+	cancelling bool
+	cancelled  bool // and the answer was there
+}
+
+// shown is a job as an answer has it.
+type shown struct {
+	ID    int      `json:"job_id"`
+	Name  string   `json:"name"`
+	User  string   `json:"user_name"`
+	State []string `json:"job_state"`
+	Hold  bool     `json:"hold"`
+}
+
+func newChaosJobs() *chaosJobs {
+	return &chaosJobs{named: map[string]*chaosJob{}, byID: map[int]*chaosJob{}}
+}
+
+// add is a job that is about to be handed in.
+func (j *chaosJobs) add(name, user string) *chaosJob {
+	job := &chaosJob{name: name, user: user}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.named[name] = job
+	return job
+}
+
+// answered is the number that a job was given.
+func (j *chaosJobs) answered(job *chaosJob, id, restarts int, request string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if other := j.byID[id]; other != nil || id < 1 {
+		return fmt.Errorf("%s was answered with number %d, which is %+v", job.name, id, other)
+	}
+	job.id, job.restarts, job.request = id, restarts, request
+	j.byID[id] = job
+	return nil
+}
+
+// some is a job of such a user that was answered and that nobody has cancelled; nil when there is none.
+func (j *chaosJobs) some(whose func(string) bool) *chaosJob {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, job := range j.byID { // in no order
+		if !job.cancelling && whose(job.user) {
+			return job
+		}
+	}
+	return nil
+}
+
+// there are the jobs of such users that a list that is asked for now has to have.
+func (j *chaosJobs) there(whose func(string) bool) []*chaosJob {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Collect(func(yield func(*chaosJob) bool) {
+		for _, job := range j.byID {
+			if !job.cancelling && whose(job.user) && !yield(job) {
+				return
+			}
+		}
+	})
+}
+
+// judge says what is wrong with a job that was shown. before is what was known of it when it was asked for.
+func (j *chaosJobs) judge(s shown, wasCancelled bool) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	job := j.named[s.Name]
+	switch {
+	case job == nil:
+		return fmt.Errorf("job %d: nobody has handed in %q", s.ID, s.Name)
+	case job.user != s.User:
+		return fmt.Errorf("job %d of %s is shown as %s's", s.ID, job.user, s.User)
+	case job.id != 0 && job.id != s.ID:
+		return fmt.Errorf("job %d is shown as %d: %q is there twice", job.id, s.ID, s.Name)
+	case !job.cancelling && (!s.Hold || !slices.Equal(s.State, []string{"PENDING"})):
+		return fmt.Errorf("job %d, which is held, is %v, hold %t", s.ID, s.State, s.Hold)
+	case wasCancelled && !slices.Equal(s.State, []string{"CANCELLED"}):
+		return fmt.Errorf("job %d, which was cancelled, is %v", s.ID, s.State)
+	}
+	return nil
+}
+
+// judgeList says what is wrong with a list of jobs, which has to have these, and others of such users alone.
+func (j *chaosJobs) judgeList(list []shown, there []*chaosJob, whose func(string) bool) error {
+	names := map[string]bool{}
+	for _, s := range list {
+		if names[s.Name] {
+			return fmt.Errorf("%q is in the list twice", s.Name)
+		}
+		if names[s.Name] = true; !whose(s.User) {
+			return fmt.Errorf("%q of %s is in the list", s.Name, s.User)
+		}
+		if err := j.judge(s, false); err != nil {
+			return err
+		}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, job := range there {
+		if !job.cancelling && !names[job.name] {
+			return fmt.Errorf("job %d is not in a list of %d", job.id, len(list))
+		}
+	}
+	return nil
+}
+
+// chaosToken is a token of that user, signed with the daemons' key: the controller would make those of others for root alone.
+func (c *chaos) chaosToken(user string) string {
+	key, err := os.ReadFile(c.Key())
+	harness.Must(c.t, err)
+	now := time.Now()
+	return harness.Forge(c.t, key, jwt.SigningMethodHS256, jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(c.lasts + time.Hour).Unix(), "sun": user})
+}
+
+// chaosTally counts what the clients did and got.
+type chaosTally struct {
+	mu     sync.Mutex
+	counts map[string]int
+	seen   map[string]bool // numbers of requests, each of one answer alone
+	wrong  int
+	most   time.Duration // that a request took, whatever came of it
+}
+
+func (y *chaosTally) add(what string) { y.mu.Lock(); y.counts[what]++; y.mu.Unlock() }
+
+func (y *chaosTally) of(what string) int { y.mu.Lock(); defer y.mu.Unlock(); return y.counts[what] }
+
+func (y *chaosTally) took(d time.Duration) { y.mu.Lock(); y.most = max(y.most, d); y.mu.Unlock() }
+
+// first tells whether the number of a request is new.
+func (y *chaosTally) first(id string) bool {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	old := y.seen[id]
+	y.seen[id] = true
+	return !old
+}
+
+// tell tells whether an error is to be shown: one of many is like the others.
+func (y *chaosTally) tell() bool {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.wrong++
+	return y.wrong <= 20
+}
+
+func (y *chaosTally) each(line func(string, any)) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	for _, what := range slices.SortedFunc(maps.Keys(y.counts), strings.Compare) {
+		line(what, y.counts[what])
+	}
+	line("wrong", y.wrong)
+	line("the longest took", y.most.Round(time.Millisecond))
+}

@@ -1,0 +1,118 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"schedrestd/integration/harness"
+)
+
+// TestPicked: the versions, contents, ways and layouts that options pick are served, and no others.
+func TestPicked(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t, harness.WithOptions([]string{"-d", "v0.0.42+fast", "-s", "schedctld"}, "SCHEDRESTD_JSON=pretty", "SLURMRESTD_DATA_PARSER_PLUGINS=v0.0.40"))
+	a := l.Ask("GET", "/sched/v0.0.42/ping", "").Want(t, 200)
+	if !strings.Contains(a.Text, "\n  \"pings\": [") {
+		t.Errorf("not in lines:\n%s", a.Text)
+	}
+	a = l.Ask("GET", "/sched/v0.0.43/ping", "").Want(t, 404)
+	if !strings.Contains(a.Text, "v0.0.42") {
+		t.Errorf("the version that is served is not named:\n%s", a.Text)
+	}
+	l.Ask("GET", "/sched/v0.0.40/ping", "").Want(t, 404) // the flag goes before the variable
+	l.Ask("GET", "/scheddb/v0.0.42/diag", "").Want(t, 404)
+	l.Ask("GET", "/slurm/v0.0.42/ping", "").Want(t, 404)
+	harness.Eventually(t, "a line for a request", func() bool { return strings.Contains(l.Logged(), " level=INFO msg=request ") })
+}
+
+// TestQuiet: SCHEDRESTD_DEBUG is how much is logged, of the workers too.
+func TestQuiet(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t, harness.WithOptions(nil, "SLURMRESTD_DEBUG=error"))
+	l.Ask("GET", "/sched/v0.0.43/ping", "").Want(t, 200)
+	l.Ask("GET", "/sched/v0.0.43/ping", "", "X-SCHED-USER-TOKEN: x.y.z").Want(t, 401)
+	harness.Must(t, l.Daemons["schedrestd"].Stop())
+	if log := l.Logged(); log != "" {
+		t.Errorf("logged at error:\n%s", log)
+	}
+}
+
+// TestNoTokensInLogs: at the highest verbosity no token is logged. That the search would find one
+// is shown by a word that is known to be logged.
+func TestNoTokensInLogs(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t, harness.WithOptions([]string{"-vvvvvv"}))
+	const planted = "planted-word-that-is-logged"
+	forged := "eyJhbGciOiJIUzI1NiJ9.forgedpayload.forgedsignature"
+	l.Ask("GET", "/sched/v0.0.43/node/"+planted, "").Want(t, 404)
+	l.Ask("GET", "/sched/v0.0.43/ping", "", "X-SCHED-USER-TOKEN: "+forged).Want(t, 401)
+	l.Ask("GET", "/sched/v0.0.43/ping", "", "Authorization: Bearer "+l.OwnToken).Want(t, 200)
+	l.Ask("GET", "/sched/v0.0.43/ping", "", "Authorization: Bearer "+forged).Want(t, 401)
+	l.Ask("GET", "/sched/v0.0.43/ping?token="+forged, "", "X-SCHED-USER-TOKEN: "+l.OwnToken, "X-SCHED-USER-TOKEN: "+forged).Want(t, 401)
+	l.Ask("POST", "/sched/v0.0.43/job/submit", `{"job":{"environment":["SCHED_JWT=`+forged+`"],"current_working_directory":"/nowhere"},"script":`)
+	harness.Must(t, l.Daemons["schedrestd"].Stop())
+	log := l.Logged()
+	if !strings.Contains(log, planted) {
+		t.Fatalf("what is certainly logged is not found:\n%s", log)
+	}
+	for _, part := range []string{"forgedpayload", "forgedsignature", strings.Split(l.OwnToken, ".")[1], strings.Split(l.OwnToken, ".")[2]} {
+		if strings.Contains(log, part) {
+			t.Errorf("a token is in the log:\n%s", log)
+		}
+	}
+}
+
+// TestReread: SIGHUP has a changed configuration served, and one that can't be used changes nothing.
+func TestReread(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	text, err := os.ReadFile(l.Conf())
+	harness.Must(t, err)
+	cluster := func() string {
+		var answer struct {
+			Meta struct {
+				Sched struct{ Cluster string }
+			}
+		}
+		http.DefaultClient.CloseIdleConnections() // one that is open stays with the worker it has
+		a := l.Ask("GET", "/sched/v0.0.43/ping", "").Want(t, 200)
+		harness.Must(t, json.Unmarshal([]byte(a.Text), &answer))
+		return answer.Meta.Sched.Cluster
+	}
+	reread := func(text, logged string) {
+		t.Helper()
+		before := strings.Count(l.Logged(), logged)
+		harness.Must(t, os.WriteFile(l.Conf(), []byte(text), 0o600))
+		harness.Must(t, syscall.Kill(l.Daemons["schedrestd"].PID(), syscall.SIGHUP))
+		harness.Eventually(t, "the log says "+logged, func() bool { return strings.Count(l.Logged(), logged) > before })
+	}
+	if got := cluster(); got != "demo" {
+		t.Fatalf("cluster %q", got)
+	}
+	reread(strings.Replace(string(text), "ClusterName=demo", "ClusterName=renamed", 1), "configuration is reread")
+	if got := cluster(); got != "renamed" {
+		t.Errorf("cluster %q after it was renamed", got)
+	}
+	reread("ClusterName=broken\nSchedctldPort=none\n", "nothing is changed")
+	if log := l.Logged(); !strings.Contains(log, filepath.Base(l.Conf())+":2: SchedctldPort") {
+		t.Errorf("the log does not say what is wrong:\n%s", log)
+	}
+	if got := cluster(); got != "renamed" {
+		t.Errorf("cluster %q after a bad file", got)
+	}
+	if os.Geteuid() != 0 {
+		return // a key file of our own suits no other SchedUser
+	}
+	reread(strings.Replace(string(text), "SchedUser="+l.Owner, "SchedUser=daemon", 1), "needs a restart")
+	// Root without privileges may not read what is another's.
+	harness.Must(t, os.Chown(l.Conf(), int(harness.SomeUser(t).UID), -1))
+	reread(string(text), "the running parent can only reread files that root may read without privileges")
+	if got := cluster(); got != "demo" {
+		t.Errorf("cluster %q in the end", got)
+	}
+}

@@ -1,0 +1,325 @@
+package gateway
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/demo/thread"
+	"schedrestd/integration/harness"
+)
+
+// rooted starts a gateway as root that has groups besides, as at a login.
+func rooted(l *harness.Lab, t *testing.T, env []string, args ...string) *harness.Gate {
+	t.Helper()
+	p := l.Restd
+	p.Args = append([]string{"-f", l.Conf()}, args...)
+	p.Credential = &syscall.Credential{Groups: []uint32{0, 4, 7, 44}}
+	return l.GateOf(t, p, env)
+}
+
+// idsOf is the uid, the gid and the supplementary groups of a process.
+func idsOf(t *testing.T, pid int) string {
+	t.Helper()
+	s := harness.StatusOf(t, pid)
+	return fmt.Sprint(strings.Fields(s["Uid"]), strings.Fields(s["Gid"]), strings.Fields(s["Groups"]))
+}
+
+func fourTimes(n uint32) []uint32 { return []uint32{n, n, n, n} }
+
+// -u and -g are who reads requests, and no group besides; without -g it is the user's own.
+func TestUserAndGroup(t *testing.T) {
+	t.Parallel()
+	harness.NeedRoot(t)
+	u := harness.SomeUser(t)
+	l := harness.NewLab(t)
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-u", u.Name}, fmt.Sprint(fourTimes(u.UID), fourTimes(u.GID), "[]")},
+		{[]string{"-u", u.Name, "-g", "61234"}, fmt.Sprint(fourTimes(u.UID), fourTimes(61234), "[]")},
+		{[]string{"-u", "61234", "-g", strconv.Itoa(int(u.GID))}, fmt.Sprint(fourTimes(61234), fourTimes(u.GID), "[]")},
+	} {
+		g := rooted(l, t, nil, append(tt.args, "127.0.0.1:0")...)
+		pids := g.Workers()
+		if len(pids) == 0 {
+			t.Fatal("no worker")
+		}
+		for _, pid := range pids {
+			if got := idsOf(t, pid); strings.ReplaceAll(got, " []", "[]") != strings.ReplaceAll(tt.want, " []", "[]") {
+				t.Errorf("%q: a worker has %s, want %s", tt.args, got, tt.want)
+			}
+		}
+	}
+}
+
+// Who must not serve does not, and is told the way out; disable_user_check is one.
+func TestUserCheck(t *testing.T) {
+	t.Parallel()
+	harness.NeedRoot(t)
+	u := harness.SomeUser(t)
+	var own string // a configuration with another SchedUser
+	l := harness.NewLab(t, func(l *harness.Lab) {
+		own = filepath.Join(l.Dir, "etc", "own.conf")
+	})
+	text, err := os.ReadFile(l.Conf())
+	harness.Must(t, err)
+	changed := regexp.MustCompile(`(?m)^SchedUser=.*$`).ReplaceAllString(string(text), "SchedUser="+u.Name)
+	changed = regexp.MustCompile(`(?m)^AuthAltParameters=.*$`).ReplaceAllString(changed, "")
+	harness.Must(t, os.WriteFile(own, []byte(changed), 0o644))
+	const listen = "127.0.0.1:0"
+	gid := strconv.Itoa(int(u.GID))
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"root, nothing said", []string{"-f", l.Conf(), listen}, "would serve as root"},
+		{"root by name", []string{"-f", l.Conf(), "-u", "root", listen}, "would serve as root"},
+		{"root's group", []string{"-f", l.Conf(), "-u", u.Name, "-g", "root", listen}, "a group of root"},
+		{"SchedUser", []string{"-f", own, "-u", u.Name, "-g", "61234", listen}, "would serve as SchedUser"},
+		{"SchedUser's group", []string{"-f", own, "-u", "61234", "-g", gid, listen}, "a group of SchedUser"},
+		{"no such user", []string{"-f", l.Conf(), "-u", "nobody-has-this-name", listen}, "nobody-has-this-name"},
+		{"no such group", []string{"-f", l.Conf(), "-u", u.Name, "-g", "nobody-has-this-name", listen}, "nobody-has-this-name"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if log := l.FailsToStart(t, nil, nil, tt.args...); !strings.Contains(log, tt.want) || !strings.Contains(log, "hint: ") {
+				t.Errorf("said:\n%s", log)
+			}
+		})
+	}
+	for _, name := range []string{"SCHEDRESTD_SECURITY", "SLURMRESTD_SECURITY"} {
+		t.Run(name, func(t *testing.T) {
+			address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+			g := l.Gate(t, []string{name + "=disable_user_check"}, "-f", l.Conf(), address)
+			g.Served(address)
+			for _, pid := range g.Workers() {
+				if s := harness.StatusOf(t, pid); !strings.HasPrefix(s["Uid"], "0\t") || strings.Trim(s["CapEff"], "0") != "" {
+					t.Errorf("Uid %s, CapEff %s", s["Uid"], s["CapEff"])
+				}
+			}
+		})
+	}
+}
+
+// Workers have an IPC namespace of their own, unless disable_unshare_sysv is given, and descriptors of
+// their own from the start, unless disable_unshare_files is.
+func TestUnshare(t *testing.T) {
+	t.Parallel()
+	harness.NeedRoot(t)
+	l := harness.NewLab(t)
+	for _, tt := range []struct {
+		env  []string
+		own  bool     // an IPC namespace
+		unsh []string // what is unshared for each process alone
+	}{
+		{nil, true, []string{"CLONE_FILES", "CLONE_SYSVSEM"}},
+		{[]string{"SCHEDRESTD_SECURITY=disable_unshare_files"}, true, []string{"CLONE_SYSVSEM"}},
+		{[]string{"SLURMRESTD_SECURITY=disable_unshare_sysv"}, false, []string{"CLONE_FILES"}},
+		{[]string{"SCHEDRESTD_SECURITY=disable_unshare_sysv,disable_unshare_files"}, false, nil},
+	} {
+		t.Run(fmt.Sprint(tt.env), func(t *testing.T) {
+			g := l.Gate(t, tt.env, "127.0.0.1:0")
+			parent, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/ipc", g.PID()))
+			harness.Must(t, err)
+			for _, pid := range g.Workers() {
+				worker, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/ipc", pid))
+				harness.Must(t, err)
+				if (worker != parent) != tt.own {
+					t.Errorf("worker %s, parent %s", worker, parent)
+				}
+			}
+			strace, err := exec.LookPath("strace")
+			if err != nil {
+				t.Skip("needs strace, to see what is unshared before a worker's program runs")
+			}
+			trace := filepath.Join(t.TempDir(), "trace")
+			cmd := l.Inetd()
+			cmd.Args = append([]string{strace, "-f", "-qq", "-e", "trace=unshare", "-o", trace, cmd.Path}, cmd.Args[1:]...)
+			cmd.Path = strace
+			cmd.Env = append(cmd.Env, tt.env...)
+			cmd.Stdin = strings.NewReader("GET http://localhost/healthz HTTP/1.1\n\n")
+			if out, log, status := harness.Finish(t, cmd); status != 0 || !strings.Contains(out, "200 OK") {
+				t.Skipf("this machine lets no strace look: exit status %d, %s\n%s", status, out, log)
+			}
+			text, err := os.ReadFile(trace)
+			harness.Must(t, err)
+			var got []string
+			for _, m := range regexp.MustCompile(`unshare\(([A-Z_|]+)\)`).FindAllStringSubmatch(string(text), -1) {
+				if !slices.Contains([]string{"CLONE_NEWIPC", "CLONE_NEWNET", "CLONE_NEWNS"}, m[1]) { // once, for all
+					got = append(got, strings.Split(m[1], "|")...)
+				}
+			}
+			slices.Sort(got) // of the worker and of the services beside it
+			got = slices.Compact(got)
+			if diff := cmp.Diff(tt.unsh, got); diff != "" {
+				t.Errorf("(-want +got):\n%s%s", diff, text)
+			}
+			if strings.Contains(string(text), "CLONE_NEWIPC") != tt.own {
+				t.Errorf("unshared:\n%s", text)
+			}
+		})
+	}
+}
+
+// become_user while it listens: whoever connects to the UNIX socket is served by a process of his own
+// uid and gid, and by no other; what he submits is his. 1 to 3 are users on every distribution; who is none has no worker.
+func TestBecomeUser(t *testing.T) {
+	t.Parallel()
+	harness.NeedRoot(t)
+	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
+	path := filepath.Join(harness.ServedDir(t, l), "s")
+	env := []string{"SCHEDRESTD_SECURITY=become_user"}
+	g := l.Gate(t, env, "-f", l.Conf(), "-a", "rest_auth/local", "--socket-mode", "0666", "unix:"+path)
+	l.OwnToken = "" // the kernel says who asks
+	ask := func(uid, gid uint32, method, path2, body string) (harness.Answer, error) {
+		return l.AskAs(uid, gid, path, method, path2, body)
+	}
+	users := []uint32{1, 2, 3}
+	var wg sync.WaitGroup
+	for _, uid := range users {
+		for range 4 {
+			wg.Go(func() {
+				a, err := ask(uid, uid+100, "GET", "/sched/v0.0.43/ping", "")
+				if err != nil || a.Status != 200 {
+					t.Errorf("uid %d: %v, %d %s", uid, err, a.Status, a.Text)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	var ids []string
+	for _, pid := range g.Workers() {
+		ids = append(ids, idsOf(t, pid))
+	}
+	for _, uid := range users {
+		want := strings.TrimSuffix(fmt.Sprint(fourTimes(uid), fourTimes(uid+100), "[]"), "[]")
+		count := 0
+		for _, got := range ids {
+			if strings.HasPrefix(got, strings.TrimSpace(want)) && strings.HasSuffix(got, "[]") {
+				count++
+			}
+		}
+		if count != 1 {
+			t.Errorf("%d workers are %s, of %q", count, want, ids)
+		}
+	}
+	a, err := ask(1, 20101, "POST", "/sched/v0.0.43/job/submit", l.JobRequest("id -u", map[string]any{"standard_output": "/dev/null"}))
+	if err != nil || a.Status != 200 {
+		t.Fatalf("submit: %v, %d %s", err, a.Status, a.Text)
+	}
+	a, err = ask(1, 20101, "GET", fmt.Sprintf("/sched/v0.0.43/job/%v", a.Get("job_id")), "")
+	if err != nil || a.Get("jobs", 0, "user_id") != 1.0 && a.Get("jobs", 0, "user_id", "number") != 1.0 {
+		t.Errorf("the job's user: %v, %v", err, a.Get("jobs", 0, "user_id"))
+	}
+	for _, ids := range [][2]uint32{{0, 0}, {0, 20101}, {1, 0}} { // answered before they ask
+		c, err := thread.DialAs(ids[0], ids[1], path)
+		harness.Must(t, err)
+		if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != 403 {
+			t.Errorf("%v: %v, %+v", ids, err, resp)
+		}
+		c.Close()
+	}
+	for _, tt := range [][]string{
+		{"-f", l.Conf(), "-a", "rest_auth/local,rest_auth/jwt", "unix:" + path + "2"},
+		{"-f", l.Conf(), "unix:" + path + "2"},
+		{"-f", l.Conf(), "-a", "rest_auth/local", "127.0.0.1:0"},
+		{"-f", l.Conf(), "-a", "rest_auth/local", "unix:" + path + "2", "127.0.0.1:0"},
+	} {
+		if log := l.FailsToStart(t, nil, env, tt...); !strings.Contains(log, "become_user") || !strings.Contains(log, "hint: ") {
+			t.Errorf("%q said:\n%s", tt, log)
+		}
+	}
+	ordinary := &syscall.Credential{Uid: 61234, Gid: 61234, Groups: []uint32{}}
+	if log := l.FailsToStart(t, ordinary, env, "-f", "/dev/null", "-a", "rest_auth/local", "unix:"+path+"2"); log == "" {
+		t.Error("said nothing")
+	}
+}
+
+// worker_per_connection: each connection has a worker of its own, which ends with it.
+func TestWorkerPerConnection(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+	env := []string{"SCHEDRESTD_SECURITY=worker_per_connection"}
+	if os.Geteuid() != 0 {
+		env = []string{"SCHEDRESTD_SECURITY=worker_per_connection,disable_user_check"}
+	}
+	g := l.Gate(t, env, address)
+	for range 3 {
+		h := newHalf(l, t, address)
+		defer h.Close()
+		one := g.Workers()
+		other := newHalf(l, t, address)
+		two := g.Workers()
+		if len(two) != len(one)+1 {
+			t.Errorf("%d workers with one connection more than %d", len(two), len(one))
+		}
+		if a, err := other.end(); err != nil || a.Status != 200 {
+			t.Errorf("%v, %d", err, a.Status)
+		}
+		other.Close()
+		harness.Eventually(t, "its worker has ended with it", func() bool { return cmp.Equal(g.Workers(), one) })
+		if a, err := h.end(); err != nil || a.Status != 200 {
+			t.Errorf("%v, %d", err, a.Status)
+		}
+	}
+}
+
+// require_user_name: who may act for all must say for whom.
+func TestRequireUserName(t *testing.T) {
+	t.Parallel()
+	harness.NeedRoot(t)
+	u := harness.SomeUser(t)
+	l := harness.NewLab(t)
+	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+	g := l.Gate(t, []string{"SCHEDRESTD_SECURITY=require_user_name"}, address)
+	ask := func(headers ...string) int {
+		g.T.Helper()
+		saved := l.URL
+		l.URL = "http://" + address
+		defer func() { l.URL = saved }()
+		return l.Ask("GET", "/sched/v0.0.43/ping", "", headers...).Status
+	}
+	for _, tt := range []struct {
+		name    string
+		headers []string
+		status  int
+	}{
+		{"root", nil, 401},
+		{"root for root", []string{"X-SCHED-USER-NAME: root"}, 401},
+		{"root for a user", []string{"X-SCHED-USER-NAME: " + u.Name}, 200},
+		{"a user", []string{"X-SCHED-USER-TOKEN: " + l.UserToken(u.Name)}, 200},
+	} {
+		if got := ask(tt.headers...); got != tt.status {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.status)
+		}
+	}
+}
+
+// TestRootWithoutCapabilities: what is missing is named, and not what fails first for want of it.
+func TestRootWithoutCapabilities(t *testing.T) {
+	t.Parallel()
+	harness.NeedRoot(t)
+	l := harness.NewLab(t)
+	for _, one := range []string{"setuid", "setgid", "kill"} {
+		cmd := exec.Command("setpriv", "--bounding-set", "-"+one, filepath.Join(harness.Bin, "schedrestd"), "-f", l.Conf(), "-u", "nobody", "127.0.0.1:0")
+		cmd.Env = append(os.Environ(), l.Restd.Env...)
+		if _, log, status := harness.Finish(t, cmd); status != 1 || !strings.Contains(log, "start and end workers: CAP_"+strings.ToUpper(one)+" missing") {
+			t.Errorf("without %s: exit status %d\n%s", one, status, log)
+		}
+	}
+}

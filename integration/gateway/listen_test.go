@@ -1,0 +1,168 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"schedrestd/integration/harness"
+)
+
+// Without a host the gateway listens on every address of the machine, of both families.
+func TestAllInterfaces(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	port := harness.FreePort(t)
+	g := l.Gate(t, nil, fmt.Sprintf(":%d", port))
+	list, err := net.InterfaceAddrs()
+	harness.Must(t, err)
+	asked := 0
+	for _, a := range list {
+		ip := a.(*net.IPNet).IP
+		if ip.IsLinkLocalUnicast() {
+			continue
+		}
+		asked++
+		g.Served(net.JoinHostPort(ip.String(), fmt.Sprint(port)))
+	}
+	if asked == 0 {
+		t.Fatal("this machine has no address")
+	}
+	g.Served(fmt.Sprintf("127.1.2.3:%d", port)) // all of 127/8 is this machine's
+}
+
+// An IPv6 address stands in brackets, and is listened on alone.
+func TestIPv6(t *testing.T) {
+	t.Parallel()
+	if probe, err := net.Listen("tcp", "[::1]:0"); err != nil {
+		t.Skipf("this machine has no IPv6: %v", err)
+	} else {
+		probe.Close()
+	}
+	l := harness.NewLab(t)
+	port := harness.FreePort(t)
+	g := l.Gate(t, nil, fmt.Sprintf("[::1]:%d", port))
+	g.Served(fmt.Sprintf("[::1]:%d", port))
+	if a, err := g.Ping(fmt.Sprintf("127.0.0.1:%d", port)); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("by IPv4: %v, %d", err, a.Status)
+	}
+	if log := l.FailsToStart(t, nil, nil, fmt.Sprintf("::1:%d", port)); !strings.Contains(log, "in brackets") {
+		t.Errorf("without brackets:\n%s", log)
+	}
+}
+
+// Each argument is a listener of its own, and so is each word of SCHEDRESTD_LISTEN, in either spelling.
+// The file of a UNIX socket goes with the gateway.
+func TestListeners(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	one, two := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("localhost:%d", harness.FreePort(t))
+	path := filepath.Join(harness.ServedDir(t, l), "s")
+	for name, g := range map[string]func() *harness.Gate{
+		"arguments": func() *harness.Gate { return l.Gate(t, nil, one, two, "unix:"+path) },
+		"SCHEDRESTD_LISTEN": func() *harness.Gate {
+			return l.Gate(t, []string{"SCHEDRESTD_LISTEN=" + one + "," + two + ",unix:" + path})
+		},
+		"SLURMRESTD_LISTEN": func() *harness.Gate {
+			return l.Gate(t, []string{"SLURMRESTD_LISTEN=" + one + "," + two + ",unix:" + path})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := g()
+			for _, address := range []string{one, two, path} {
+				g.Served(address)
+			}
+			harness.Must(t, g.Stop())
+			if _, err := os.Lstat(path); err == nil {
+				t.Error("the socket's file is left")
+			}
+		})
+	}
+}
+
+// Who asks over a UNIX socket need not know what to call the gateway.
+func TestHostIsIgnored(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	path := filepath.Join(harness.ServedDir(t, l), "s")
+	l.Gate(t, nil, "unix:"+path)
+	for _, text := range []string{
+		"GET /sched/v0.0.43/ping HTTP/1.1\r\nHost: nobody.invalid:99\r\n",
+		"GET /sched/v0.0.43/ping HTTP/1.1\r\nHost:\r\n",
+		"GET http://elsewhere.invalid/sched/v0.0.43/ping HTTP/1.1\r\nHost: nobody.invalid\r\n",
+	} {
+		c, err := net.Dial("unix", path)
+		harness.Must(t, err)
+		fmt.Fprintf(c, "%sX-SCHED-USER-TOKEN: %s\r\nConnection: close\r\n\r\n", text, l.OwnToken)
+		said, err := io.ReadAll(c)
+		harness.Must(t, err)
+		if got := harness.AnswersIn(t, string(said)); harness.Statuses(got) != "[200]" {
+			t.Errorf("%q: %s", text, said)
+		}
+	}
+}
+
+// The process must be allowed to make the socket, and says so when it is not.
+func TestSocketNotAllowed(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	dir := harness.ServedDir(t, l)
+	harness.Must(t, os.Chmod(dir, 0o555))
+	harness.Must(t, os.Chmod(filepath.Join(l.Dir, "etc"), 0o755))
+	harness.Must(t, os.Chmod(l.Conf(), 0o644))
+	harness.Must(t, os.Remove(l.Key())) // it is not for that user's eyes, and the gateway does not need it
+	var credential *syscall.Credential
+	if os.Geteuid() == 0 {
+		credential = &syscall.Credential{Uid: 61234, Gid: 61234, Groups: []uint32{}}
+	}
+	log := l.FailsToStart(t, credential, nil, "-f", l.Conf(), "unix:"+filepath.Join(dir, "s"))
+	if !strings.Contains(log, filepath.Join(dir, "s")) || !strings.Contains(log, "permission denied") {
+		t.Errorf("said:\n%s", log)
+	}
+}
+
+// A host's name is looked up when the gateway starts, and then no more: not when its address
+// changes, and not on SIGHUP.
+func TestNameResolvedOnce(t *testing.T) {
+	t.Parallel()
+	harness.NeedRoot(t)
+	if _, err := exec.LookPath("unshare"); err != nil {
+		t.Skip("needs unshare, for a file of names of its own")
+	}
+	l := harness.NewLab(t)
+	hosts := filepath.Join(l.Dir, "hosts")
+	harness.Must(t, os.WriteFile(hosts, []byte("127.0.0.1 localhost "+l.Node+"\n127.7.0.1 gateway.lab\n"), 0o644))
+	port := harness.FreePort(t)
+	p := l.Restd
+	script := `set -e; mount --bind "$1" /etc/hosts; shift; exec "$@"`
+	p.Args = append([]string{"--mount", "--propagation", "private", "sh", "-c", script, "sh", hosts, p.Path}, p.Args[:len(p.Args)-1]...)
+	p.Args = append(p.Args, fmt.Sprintf("gateway.lab:%d", port))
+	p.Path = "/usr/bin/unshare"
+	g := l.GateOf(t, p, nil)
+	before, after := fmt.Sprintf("127.7.0.1:%d", port), fmt.Sprintf("127.7.0.2:%d", port)
+	g.Served(before)
+	harness.Must(t, os.WriteFile(hosts, []byte("127.0.0.1 localhost "+l.Node+"\n127.7.0.2 gateway.lab\n"), 0o644))
+	harness.Must(t, syscall.Kill(g.PID(), syscall.SIGHUP))
+	harness.Eventually(t, "the configuration is reread", func() bool { return strings.Contains(g.Logged(), "configuration is reread") })
+	g.Served(before)
+	if a, err := g.Ping(after); err == nil {
+		t.Errorf("the new address is served: %d", a.Status)
+	}
+}
+
+// A name that nobody knows keeps the gateway from starting.
+func TestNameUnknown(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	args := append(l.Restd.Args[:len(l.Restd.Args)-1:len(l.Restd.Args)-1], "no-such-host.invalid:1")
+	if log := l.FailsToStart(t, nil, nil, args...); !strings.Contains(log, "no-such-host.invalid") {
+		t.Errorf("said:\n%s", log)
+	}
+}

@@ -1,0 +1,128 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/demo/thread"
+	"schedrestd/integration/harness"
+)
+
+// rest_auth/local: over a UNIX socket the kernel says who asks, and only the uid that the gateway
+// serves as is let in.
+func TestLocal(t *testing.T) {
+	t.Parallel()
+	u := harness.SomeUser(t)
+	var socket string
+	l := harness.NewLab(t, func(l *harness.Lab) {
+		// The worker asks the controller with its own uid as the credential.
+		harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755))
+		socket = filepath.Join(l.Dir, "run", "rest.sock")
+		if os.Geteuid() == 0 {
+			harness.Must(t, os.Mkdir(filepath.Join(l.Dir, "rest"), 0o755))
+			socket = filepath.Join(l.Dir, "rest", "sock")
+			l.Restd.Args = []string{"-f", l.Conf(), "-u", u.Name, "-g", strconv.Itoa(int(u.GID)), l.Restd.Args[len(l.Restd.Args)-1]}
+		}
+		l.Restd.Args = append(l.Restd.Args, "unix:"+socket)
+	})
+	over := func(uid uint32) *http.Client {
+		return &http.Client{Transport: &http.Transport{
+			DisableKeepAlives: true,
+			DialContext:       func(context.Context, string, string) (net.Conn, error) { return thread.DialAs(uid, u.GID, socket) },
+		}}
+	}
+	ask := func(t *testing.T, uid uint32, status int, headers ...string) {
+		t.Helper()
+		headers = append([]string{"X-SCHED-USER-TOKEN:"}, headers...)
+		a, err := l.Try(over(uid), "GET", "/sched/v0.0.43/ping", "", headers...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Want(t, status)
+	}
+	t.Run("own uid", func(t *testing.T) { ask(t, u.UID, 200) })
+	t.Run("own uid and own name", func(t *testing.T) { ask(t, u.UID, 200, "X-SCHED-USER-NAME: "+u.Name) })
+	t.Run("another's name", func(t *testing.T) { ask(t, u.UID, 401, "X-SCHED-USER-NAME: somebody-else") })
+	t.Run("a bad token does not fall back", func(t *testing.T) { ask(t, u.UID, 401, "X-SCHED-USER-TOKEN: x.y.z") })
+	t.Run("over TCP", func(t *testing.T) {
+		l.Ask("GET", "/sched/v0.0.43/ping", "", "X-SCHED-USER-TOKEN:").Want(t, 401)
+	})
+	t.Run("a token over the socket", func(t *testing.T) {
+		ask(t, u.UID, 200, "X-SCHED-USER-TOKEN: "+l.OwnToken)
+	})
+	t.Run("another uid", func(t *testing.T) {
+		harness.NeedRoot(t)
+		ask(t, u.UID+1, 401)
+		ask(t, u.UID+1, 200, "X-SCHED-USER-TOKEN: "+l.OwnToken)
+	})
+}
+
+// TestOrdinaryBeforeRoots: a gateway that a user starts for himself asks root's controller over its socket, in the name of that user, though its
+// workers, in a user namespace, can't tell root from any other stranger. Another one's socket in its place is believed no more than anywhere.
+func TestOrdinaryBeforeRoots(t *testing.T) {
+	t.Parallel()
+	u, other := harness.TwoUsers(t)
+	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
+	harness.Must(t, os.Chmod(filepath.Dir(l.Conf()), 0o755))
+	harness.Must(t, os.Chmod(l.Conf(), 0o644))
+	home := filepath.Join(l.Dir, "home")
+	harness.Must(t, os.Mkdir(home, 0o755))
+	harness.Must(t, os.Chown(home, int(u.UID), int(u.GID)))
+	socket := filepath.Join(home, "rest")
+	p := l.Restd
+	p.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: []uint32{}}
+	p.Args = []string{"-f", l.Conf(), "-a", "rest_auth/local", "unix:" + socket}
+	l.GateOf(t, p, nil)
+	for range 3 {
+		a, err := l.AskAs(u.UID, u.GID, socket, "GET", "/sched/v0.0.43/ping", "")
+		harness.Must(t, err)
+		a.Want(t, http.StatusOK)
+	}
+
+	harness.Must(t, os.Rename(l.Socket(), l.Socket()+".before"))
+	imposter, err := net.ListenUnix("unix", &net.UnixAddr{Name: l.Socket()})
+	harness.Must(t, err)
+	defer imposter.Close()
+	harness.Must(t, os.Chmod(l.Socket(), 0o777))
+	harness.Must(t, os.Chown(l.Socket(), int(other.UID), int(other.GID)))
+	harness.Must(t, listenAs(imposter, other))
+	a, err := l.AskAs(u.UID, u.GID, socket, "GET", "/sched/v0.0.43/ping", "")
+	harness.Must(t, err)
+	a.Want(t, http.StatusServiceUnavailable)
+	harness.Must(t, imposter.SetDeadline(time.Now().Add(100*time.Millisecond))) // the answer has come: so has each connection
+	for {
+		c, err := imposter.Accept()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+		harness.Must(t, err)
+		if said, err := io.ReadAll(c); err != nil || len(said) > 0 {
+			t.Errorf("an imposter was told %q, %v", said, err)
+		}
+		c.Close()
+	}
+}
+
+// listenAs has the kernel take u for who serves l.
+func listenAs(l *net.UnixListener, u harness.Account) error {
+	raw, err := l.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return thread.As(u.UID, u.GID, func() error {
+		var listened error
+		err := raw.Control(func(fd uintptr) { listened = unix.Listen(int(fd), 5) })
+		return errors.Join(err, listened)
+	})
+}

@@ -1,0 +1,11 @@
+// Package gateway tests the gateway as its administrator runs it: options, identity, confinement, listeners, TLS,
+// signals and log.
+package gateway
+
+import (
+	"testing"
+
+	"schedrestd/integration/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }

@@ -1,0 +1,191 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"schedrestd/integration/harness"
+)
+
+// at asks the gateway at an address for the status of a path.
+func at(l *harness.Lab, t *testing.T, address, path string, headers ...string) int {
+	t.Helper()
+	saved := l.URL
+	l.URL = "http://" + address
+	defer func() { l.URL = saved }()
+	return l.Ask("GET", path, "", headers...).Status
+}
+
+// The prefixes of -a, -d and -s may be left out, and latest is the newest version.
+func TestPrefixes(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	for _, tt := range []struct {
+		args []string
+		env  []string
+		want map[string]int
+	}{
+		{args: []string{"-a", "rest_auth/jwt", "-d", "data_parser/v0.0.41", "-s", "openapi/schedctld"},
+			want: map[string]int{"/sched/v0.0.41/ping": 200, "/sched/v0.0.43/ping": 404, "/scheddb/v0.0.41/diag": 404}},
+		{args: []string{"-a", "jwt", "-d", "v0.0.41", "-s", "schedctld"},
+			want: map[string]int{"/sched/v0.0.41/ping": 200, "/sched/v0.0.43/ping": 404, "/scheddb/v0.0.41/diag": 404}},
+		{args: []string{"-d", "latest", "-s", "scheddb"},
+			want: map[string]int{"/scheddb/v0.0.45/diag": 200, "/scheddb/v0.0.44/diag": 404, "/sched/v0.0.45/ping": 404}},
+		{args: []string{"-d", "data_parser/latest+fast"},
+			want: map[string]int{"/scheddb/v0.0.45/diag": 200, "/sched/v0.0.45/ping": 200, "/sched/v0.0.44/ping": 404}},
+		{env: []string{"SLURMRESTD_DATA_PARSER_PLUGINS=v0.0.40,v0.0.42", "SLURMRESTD_OPENAPI_PLUGINS=slurmctld", "SLURMRESTD_AUTH_TYPES=rest_auth/jwt"},
+			want: map[string]int{"/sched/v0.0.40/ping": 200, "/sched/v0.0.41/ping": 404, "/sched/v0.0.42/ping": 200, "/scheddb/v0.0.42/diag": 404}},
+		{want: map[string]int{"/sched/v0.0.40/ping": 200, "/sched/v0.0.41/ping": 200, "/sched/v0.0.42/ping": 200, "/sched/v0.0.43/ping": 200, "/sched/v0.0.44/ping": 200, "/sched/v0.0.45/ping": 200, "/scheddb/v0.0.40/diag": 200}},
+	} {
+		address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+		g := l.Gate(t, tt.env, append(tt.args, address)...)
+		for path, status := range tt.want {
+			if got := at(l, t, address, path); got != status {
+				t.Errorf("%q %q: %s: %d, want %d", tt.args, tt.env, path, got, status)
+			}
+		}
+		harness.Must(t, g.Stop())
+	}
+}
+
+// The configuration is the one that -f names, else the variable, in either spelling.
+func TestConfiguration(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	text, err := os.ReadFile(l.Conf())
+	harness.Must(t, err)
+	other := filepath.Join(l.Dir, "etc", "other.conf")
+	harness.Must(t, os.WriteFile(other, []byte(strings.Replace(string(text), "ClusterName=demo", "ClusterName=other", 1)), 0o600))
+	rest := l.Restd.Args[2 : len(l.Restd.Args)-1] // who serves
+	for _, tt := range []struct {
+		name string
+		args []string
+		env  string
+		want string
+	}{
+		{"-f", []string{"-f", other}, "", "other"},
+		{"-f before the variable", []string{"-f", other}, "SCHED_CONF=/nowhere/at/all", "other"},
+		{"SCHED_CONF", nil, "SCHED_CONF=" + other, "other"},
+		{"SLURM_CONF", nil, "SLURM_CONF=" + l.Conf(), "demo"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+			p := l.Restd
+			p.Args = append(append(append([]string{}, tt.args...), rest...), address)
+			l.GateOf(t, p, []string{tt.env})
+			saved := l.URL
+			l.URL = "http://" + address
+			defer func() { l.URL = saved }()
+			if got := l.Ask("GET", "/sched/v0.0.43/ping", "").Want(t, 200).Get("meta", "sched", "cluster"); got != tt.want {
+				t.Errorf("cluster %v", got)
+			}
+		})
+	}
+}
+
+// -v logs more, and -vv still more, the controller's calls too; SCHEDRESTD_DEBUG says as much by number or
+// name, and nothing where there is a -v.
+func TestVerbosity(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	const none, info, verbose, debug = "", "INFO", "INFO VERBOSE", "INFO VERBOSE DEBUG"
+	for _, tt := range []struct{ env, arg, want string }{
+		{"", "", none}, // in inetd mode: the answer, and no story
+		{"", "-v", verbose},
+		{"", "--verbose", verbose},
+		{"", "-vv", debug},
+		{"", "-vvvvvv", debug},
+		{"SCHEDRESTD_DEBUG=quiet", "", none},
+		{"SCHEDRESTD_DEBUG=0", "", none},
+		{"SCHEDRESTD_DEBUG=3", "", info},
+		{"SLURMRESTD_DEBUG=info", "", info},
+		{"SCHEDRESTD_DEBUG=Verbose", "", verbose},
+		{"SCHEDRESTD_DEBUG=5", "", debug},
+		{"SCHEDRESTD_DEBUG=debug5", "", debug},
+		{"SCHEDRESTD_DEBUG=9", "", debug},
+		{"SCHEDRESTD_DEBUG=quiet", "-vv", debug},
+		{"SCHEDRESTD_DEBUG=9", "-v", verbose},
+		{"SCHED_DEBUG_FLAGS=Network", "", debug},
+	} {
+		t.Run(tt.env+" "+tt.arg, func(t *testing.T) {
+			var args []string
+			if tt.arg != "" {
+				args = []string{tt.arg}
+			}
+			cmd := l.Inetd(args...)
+			cmd.Env = append(cmd.Env, tt.env)
+			cmd.Stdin = strings.NewReader("GET http://localhost/sched/v0.0.43/ping HTTP/1.1\nX-SCHED-USER-TOKEN: " + l.OwnToken + "\n\n")
+			out, log, status := harness.Finish(t, cmd)
+			if status != 0 || !strings.HasPrefix(out, "HTTP/1.1 200 ") {
+				t.Fatalf("exit status %d: %s\n%s", status, out, log)
+			}
+			var seen []string
+			for _, level := range []string{"WARN", "INFO", "VERBOSE", "DEBUG"} {
+				if strings.Contains(log, "level="+level) {
+					seen = append(seen, level)
+				}
+			}
+			if got := strings.Join(seen, " "); got != tt.want {
+				t.Errorf("logged %q, want %q:\n%s", got, tt.want, log)
+			}
+			if strings.Contains(log, "daemon was asked") != (tt.want == debug) {
+				t.Errorf("of calls:\n%s", log)
+			}
+		})
+	}
+}
+
+// What the flags of a data parser do to the document that is printed: +prefer_refs keeps no schema apart that
+// is used once, +minimize_refs keeps such, +inline_enums has no schema for a list of words.
+func TestDocumentFlags(t *testing.T) {
+	t.Parallel()
+	document := func(parser string) (schemas map[string]any, text string) {
+		t.Helper()
+		cmd := exec.Command(filepath.Join(harness.Bin, "schedrestd"), "-f", "/dev/null", "--generate-openapi-spec", "-d", parser)
+		out, err := cmd.Output()
+		harness.Must(t, err)
+		var doc struct {
+			Components struct{ Schemas map[string]any }
+		}
+		harness.Must(t, json.Unmarshal(out, &doc))
+		return doc.Components.Schemas, string(out)
+	}
+	uses := func(text, name string) int { return strings.Count(text, `"#/components/schemas/`+name+`"`) }
+	schemas, text := document("v0.0.41+prefer_refs")
+	for name := range schemas {
+		if n := uses(text, name); n < 2 && !strings.Contains(name, "openapi_") && !strings.HasSuffix(name, "_req") {
+			t.Errorf("+prefer_refs: %s is used %d times", name, n)
+		}
+	}
+	for _, parser := range []string{"data_parser/v0.0.42+minimize_refs", "latest+minimize_refs"} {
+		schemas, text = document(parser)
+		once := 0
+		for name := range schemas {
+			if uses(text, name) == 1 && !strings.Contains(name, "openapi_") && !strings.HasSuffix(name, "_req") {
+				once++
+			}
+		}
+		if once == 0 {
+			t.Errorf("%s: no schema is used once", parser)
+		}
+	}
+	lists := func(schemas map[string]any) (n int) {
+		for _, s := range schemas {
+			s, _ := s.(map[string]any)
+			if items, _ := s["items"].(map[string]any); s["type"] == "array" && items["enum"] != nil {
+				n++
+			}
+		}
+		return n
+	}
+	schemas, _ = document("v0.0.42")
+	with, text := document("v0.0.42+inline_enums")
+	if lists(schemas) == 0 || lists(with) != 0 || !strings.Contains(text, `"enum":[`) {
+		t.Errorf("lists of words that are schemas: %d, with +inline_enums %d", lists(schemas), lists(with))
+	}
+}

@@ -1,0 +1,294 @@
+package gateway
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"schedrestd/integration/harness"
+)
+
+// ignores is whether a process ignores a signal.
+func ignores(t *testing.T, pid int, s syscall.Signal) bool {
+	t.Helper()
+	mask, err := strconv.ParseUint(harness.StatusOf(t, pid)["SigIgn"], 16, 64)
+	harness.Must(t, err)
+	return mask&(1<<(s-1)) != 0
+}
+
+// SIGPIPE is ignored by the parent and by its workers, from the first line of the log on, and by who
+// serves standard input: whoever reads may go at any time.
+func TestSIGPIPE(t *testing.T) {
+	l := harness.NewLab(t)
+	g := l.Gate(t, nil, "127.0.0.1:0")
+	pids := append(g.Workers(), g.PID())
+	if len(pids) < 2 {
+		t.Fatal("no worker")
+	}
+	for _, pid := range pids {
+		if !ignores(t, pid, syscall.SIGPIPE) {
+			t.Errorf("process %d does not ignore SIGPIPE", pid)
+		}
+	}
+	closed := func() *os.File {
+		r, w, err := os.Pipe()
+		harness.Must(t, err)
+		r.Close()
+		return w
+	}
+	t.Run("nobody reads the log", func(t *testing.T) {
+		address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+		cmd := l.Inetd("-vvvvvv", "-a", "rest_auth/jwt", address) // it has something to say at once
+		cmd.Stderr = closed()
+		harness.Must(t, cmd.Start())
+		harness.Eventually(t, "it serves", func() bool {
+			a, err := (&harness.Gate{Lab: l, T: t}).Ping(address)
+			return err == nil && a.Status == 200 || cmd.Process.Signal(syscall.Signal(0)) != nil || zombie(cmd.Process.Pid)
+		})
+		harness.Must(t, cmd.Process.Signal(syscall.SIGTERM))
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("nobody reads the answer", func(t *testing.T) {
+		cmd := l.Inetd()
+		cmd.Stdin = strings.NewReader(strings.Repeat("GET http://localhost/sched/v0.0.43/ping HTTP/1.1\n\n", 10))
+		cmd.Stdout = closed()
+		cmd.Run()
+		if s := cmd.ProcessState.Sys().(syscall.WaitStatus); s.Signaled() {
+			t.Errorf("ended by %v", s.Signal())
+		}
+	})
+}
+
+// zombie is whether a process has ended and nobody has asked how.
+func zombie(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || strings.Contains(string(text), ") Z ")
+}
+
+// half is a submission of which the last byte is not sent yet: it is being handled.
+type half struct {
+	net.Conn
+	rest string
+}
+
+func newHalf(l *harness.Lab, t *testing.T, address string) half {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	harness.Must(t, err)
+	t.Cleanup(func() { c.Close() })
+	body := l.JobRequest("true", nil)
+	fmt.Fprintf(c, "POST /sched/v0.0.43/job/submit HTTP/1.1\r\nHost: lab\r\nX-SCHED-USER-TOKEN: %s\r\n"+
+		"Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", l.OwnToken, len(body))
+	line, err := bufio.NewReaderSize(io.LimitReader(c, int64(len("HTTP/1.1 100 Continue\r\n\r\n"))), 32).ReadString('\n')
+	if err != nil || line != "HTTP/1.1 100 Continue\r\n" {
+		t.Fatalf("not asked for the body: %q, %v", line, err)
+	}
+	fmt.Fprint(c, body[:len(body)-1])
+	return half{c, body[len(body)-1:]}
+}
+
+// end sends the rest and reads the answer.
+func (h half) end() (harness.Answer, error) {
+	fmt.Fprint(h, h.rest)
+	resp, err := http.ReadResponse(bufio.NewReader(h), nil)
+	if err != nil {
+		return harness.Answer{}, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return harness.Answer{Status: resp.StatusCode, Header: resp.Header, Text: string(text)}, err
+}
+
+// SIGINT and SIGTERM: who is being answered is answered, nobody else gets in, and the exit status is 0. A
+// second signal does not wait.
+func TestGraceful(t *testing.T) {
+	l := harness.NewLab(t)
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(s.String(), func(t *testing.T) {
+			address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+			g := l.Gate(t, nil, address)
+			h := newHalf(l, t, address)
+			harness.Must(t, syscall.Kill(g.PID(), s))
+			harness.Eventually(t, "nobody gets in", func() bool {
+				c, err := net.Dial("tcp", address)
+				if err == nil {
+					c.Close()
+				}
+				return errors.Is(err, syscall.ECONNREFUSED)
+			})
+			if a, err := h.end(); err != nil || a.Status != 200 || !strings.Contains(a.Text, `"job_id"`) {
+				t.Errorf("the request in flight: %v, %d %s", err, a.Status, a.Text)
+			}
+			<-g.Ended()
+			if err := g.Stop(); err != nil {
+				t.Errorf("%v\n%s", err, g.Logged())
+			}
+		})
+	}
+	t.Run("twice", func(t *testing.T) {
+		address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+		g := l.Gate(t, nil, address)
+		newHalf(l, t, address)
+		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGINT))
+		harness.Eventually(t, "it drains", func() bool { return strings.Contains(g.Logged(), "draining") })
+		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGTERM))
+		<-g.Ended() // and not only when the client's time is over
+		if !strings.Contains(g.Logged(), "error: ") {
+			t.Errorf("not a word of who was not answered:\n%s", g.Logged())
+		}
+	})
+}
+
+// waiting is how many connections the kernel holds for who listens on a port, and nobody has accepted.
+func waiting(t *testing.T, address string) int {
+	t.Helper()
+	_, text, err := net.SplitHostPort(address)
+	harness.Must(t, err)
+	port, err := strconv.Atoi(text)
+	harness.Must(t, err)
+	var n int64
+	harness.Eventually(t, "somebody listens on "+address, func() (found bool) { // a table that changes while it is read loses lines
+		table, err := os.ReadFile("/proc/thread-self/net/tcp") // that of the first thread may be of a namespace that a test made
+		harness.Must(t, err)
+		for line := range strings.Lines(string(table)) {
+			f := strings.Fields(line)
+			if len(f) > 4 && f[3] == "0A" && strings.HasSuffix(f[1], fmt.Sprintf(":%04X", port)) {
+				_, queue, _ := strings.Cut(f[4], ":")
+				n, err = strconv.ParseInt(queue, 16, 32)
+				harness.Must(t, err)
+				return true
+			}
+		}
+		return false
+	})
+	return int(n)
+}
+
+// As many connections are handled as --max-connections says, 124 by default; the next waits until one
+// of them has ended.
+func TestConnectionsHandled(t *testing.T) {
+	l := harness.NewLab(t)
+	for name, tt := range map[string]struct {
+		env, args []string
+		most      int
+	}{
+		"default":                                {nil, nil, 124},
+		"--max-connections":                      {[]string{"SCHEDRESTD_MAX_CONNECTIONS=9"}, []string{"--max-connections", "3"}, 3},
+		"SCHEDRESTD_MAX_CONNECTIONS":             {[]string{"SCHEDRESTD_MAX_CONNECTIONS=4"}, nil, 4},
+		"SLURMRESTD_MAX_CONNECTIONS":             {[]string{"SLURMRESTD_MAX_CONNECTIONS=5"}, nil, 5},
+		"more than the usual limit of the shell": {nil, []string{"--max-connections", "400"}, 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+			g := l.Gate(t, tt.env, append(tt.args, address)...)
+			var handled []half
+			for range tt.most {
+				handled = append(handled, newHalf(l, t, address))
+			}
+			if n := parked(g); n != 0 {
+				t.Fatalf("%d wait beside %d", n, tt.most)
+			}
+			next, err := net.Dial("tcp", address)
+			harness.Must(t, err)
+			defer next.Close()
+			fmt.Fprint(next, "GET /healthz HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\r\n")
+			harness.Eventually(t, "the next one waits", func() bool { return parked(g) == 1 })
+			handled[0].Close()
+			if resp, err := http.ReadResponse(bufio.NewReader(next), nil); err != nil || resp.StatusCode != 200 {
+				t.Errorf("the one that waited: %v", err)
+			}
+			if a, err := handled[1].end(); err != nil || a.Status != 200 {
+				t.Errorf("one that was handled all the time: %v, %d\n%s", err, a.Status, g.Logged())
+			}
+		})
+	}
+}
+
+// parked asks the gateway how many connections wait.
+func parked(g *harness.Gate) int {
+	g.T.Helper()
+	written := len(harness.ParentCounts.FindAllString(g.Logged(), -1))
+	harness.Must(g.T, syscall.Kill(g.PID(), syscall.SIGUSR1))
+	var all []string
+	harness.Eventually(g.T, "the counters are in the log", func() bool {
+		all = harness.ParentCounts.FindAllString(g.Logged(), -1)
+		return len(all) > written
+	})
+	_, text, _ := strings.Cut(all[len(all)-1], " connections.parked=")
+	number, _, _ := strings.Cut(text, " ")
+	n, err := strconv.Atoi(number)
+	harness.Must(g.T, err)
+	return n
+}
+
+// Of 2000 connections over a limit of 8 none is lost: they wait while those before them are answered.
+func TestNoneIsLost(t *testing.T) {
+	l := harness.NewLab(t)
+	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+	g := l.Gate(t, nil, "--max-connections", "8", address)
+	var handled []half
+	for range 8 {
+		handled = append(handled, newHalf(l, t, address))
+	}
+	var conns []net.Conn
+	for range 2000 {
+		c, err := net.Dial("tcp", address)
+		harness.Must(t, err)
+		defer c.Close()
+		fmt.Fprintf(c, "GET /sched/v0.0.43/ping HTTP/1.1\r\nHost: lab\r\nX-SCHED-USER-TOKEN: %s\r\nConnection: close\r\n\r\n", l.OwnToken)
+		conns = append(conns, c)
+	}
+	harness.Eventually(t, "all wait", func() bool { return waiting(t, address) == 0 && parked(g) == len(conns) })
+	for _, h := range handled {
+		if a, err := h.end(); err != nil || a.Status != 200 {
+			t.Errorf("one of those before: %v, %d", err, a.Status)
+		}
+	}
+	for i, c := range conns {
+		if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != 200 {
+			t.Errorf("connection %d: %v, %+v", i, err, resp)
+		}
+	}
+	g.Served(address)
+}
+
+// The processors that all workers use at one time are as many as -t says.
+func TestThreads(t *testing.T) {
+	harness.NeedRoot(t) // to read a worker's environment
+	l := harness.NewLab(t)
+	for want, args := range map[int][]string{1: {"-t", "1"}, 2: {"-t2"}, 5: {"--threads=5"}, runtime.NumCPU(): nil} {
+		g := l.Gate(t, nil, append(args, "127.0.0.1:0")...)
+		sum := 0
+		for _, pid := range g.Workers() {
+			text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+			harness.Must(t, err)
+			for v := range strings.SplitSeq(string(text), "\x00") {
+				if n, ok := strings.CutPrefix(v, "GOMAXPROCS="); ok {
+					i, err := strconv.Atoi(n)
+					harness.Must(t, err)
+					sum += i
+				}
+			}
+		}
+		if sum != want {
+			t.Errorf("%q: %d", args, sum)
+		}
+	}
+	cmd := l.Inetd("-t", "3")
+	cmd.Stdin = strings.NewReader("")
+	if _, log, status := harness.Finish(t, cmd); status != 0 || !strings.Contains(log, "-t is ignored") {
+		t.Errorf("in inetd mode: exit status %d\n%s", status, log)
+	}
+}

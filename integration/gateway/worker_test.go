@@ -1,0 +1,102 @@
+package gateway
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"schedrestd/ctld/process"
+	"schedrestd/integration/harness"
+)
+
+// What /proc says of a worker is what it is, whatever it says of itself.
+func TestWorkerPosture(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	pids := l.Workers()
+	if len(pids) == 0 {
+		t.Fatal("no worker")
+	}
+	for _, pid := range pids {
+		status := harness.StatusOf(t, pid)
+		if status["NoNewPrivs"] != "1" {
+			t.Errorf("NoNewPrivs %q", status["NoNewPrivs"])
+		}
+		if os.Geteuid() != 0 {
+			continue
+		}
+		for _, ids := range []string{"Uid", "Gid"} {
+			for _, id := range strings.Fields(status[ids]) {
+				if id == "0" {
+					t.Errorf("%s %s", ids, status[ids])
+				}
+			}
+		}
+		if status["Groups"] != "" || strings.Trim(status["CapEff"], "0") != "" || strings.Trim(status["CapPrm"], "0") != "" {
+			t.Errorf("Groups %q, CapEff %s, CapPrm %s", status["Groups"], status["CapEff"], status["CapPrm"])
+		}
+	}
+}
+
+// 50 clients hold connections when their worker is killed: all of them see it, and whoever comes
+// next is served. The parent keeps nothing of the dead, over 200 deaths: no descriptor, no slot.
+func TestWorkerKilled(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t, func(l *harness.Lab) { l.Restd.Args = append([]string{"--max-connections", "60"}, l.Restd.Args...) })
+	parent := l.Daemons["schedrestd"].PID()
+	held := func(n int) []net.Conn {
+		var conns []net.Conn
+		for range n {
+			conns = append(conns, l.Hold())
+		}
+		return conns
+	}
+	fresh := func() *http.Client { return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} }
+	served := func() {
+		t.Helper()
+		a, err := l.Try(fresh(), "GET", "/sched/v0.0.43/ping", "")
+		harness.Must(t, err)
+		a.Want(t, 200)
+	}
+
+	conns := held(50)
+	for _, pid := range l.Workers() {
+		harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
+	}
+	for i, c := range conns {
+		if _, err := c.Read(make([]byte, 1)); err == nil {
+			t.Errorf("connection %d got something from a dead worker", i)
+		}
+		c.Close()
+	}
+	served()
+
+	deaths := 200
+	if testing.Short() {
+		deaths = 20
+	}
+	before := harness.Descriptors(t, parent)
+	for range deaths {
+		c := l.Hold()
+		pids := l.Workers()
+		if len(pids) == 0 {
+			t.Fatal("no worker")
+		}
+		harness.Must(t, syscall.Kill(pids[0], syscall.SIGKILL))
+		// A connection that is handed to a worker in its last moments is lost with it.
+		harness.Eventually(t, "the worker is dead", func() bool {
+			st, err := process.ReadStat(pids[0])
+			return err != nil || st.State == 'Z'
+		})
+		served()
+		c.Close()
+	}
+	harness.Eventually(t, "the parent's descriptors are no more than before", func() bool { return harness.Descriptors(t, parent) <= before })
+	conns = held(55) // of 60 slots: none was lost with a worker
+	for _, c := range conns {
+		c.Close()
+	}
+}

@@ -1,0 +1,92 @@
+package harness
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Root is the directory of the sources, Bin that of the programs. Main sets them.
+var Root, Bin string
+
+// Main builds the programs and runs the package's tests. Each package calls it in TestMain. INTEGRATION_BIN names a
+// directory with programs that have been built already.
+func Main(m *testing.M) {
+	flag.Parse()
+	if err := build(); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func build() (err error) {
+	if Root, err = root(); err != nil {
+		return err
+	}
+	Bin = cmp.Or(os.Getenv("INTEGRATION_BIN"), filepath.Join(Root, "bin"))
+	if os.Getenv("INTEGRATION_BIN") == "" {
+		if err := makeBuild(); err != nil {
+			return err
+		}
+	}
+	return stat()
+}
+
+// root returns the directory above this package's that has the module.
+func root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		_, err := os.Stat(filepath.Join(dir, "go.mod"))
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return dir, err
+		}
+		if filepath.Dir(dir) == dir {
+			return "", errors.New("find go.mod: no directory above has one")
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// makeBuild builds the programs. Packages whose tests start at the same time take turns.
+func makeBuild() error {
+	dir, err := os.Open(Root)
+	if err != nil {
+		return err
+	}
+	defer dir.Close() // ends the lock
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", Root, err)
+	}
+	out, err := exec.Command("make", "-s", "-C", Root, "build").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("make build: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// stat reads the metadata of each program. "go test" notices that and repeats the tests when a program has changed; it
+// does not notice which programs a test starts.
+func stat() error {
+	programs, err := filepath.Glob(filepath.Join(Bin, "sched*"))
+	if err == nil && len(programs) == 0 {
+		err = fmt.Errorf("find programs: none in %s", Bin)
+	}
+	for _, path := range programs {
+		if _, one := os.Stat(path); one != nil {
+			err = one
+		}
+	}
+	return err
+}

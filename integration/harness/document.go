@@ -1,0 +1,62 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"schedrestd/api"
+	"schedrestd/api/openapi"
+	"schedrestd/api/schema"
+	"schedrestd/plugin"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+)
+
+// described returns a router that finds a request's operation in the complete OpenAPI document. The document is
+// generated here: fetching it would send the gateway a request that the test did not make.
+var described = sync.OnceValues(func() (routers.Router, error) {
+	d, err := openapi.New(openapi.Options{Parsers: plugin.AllParsers(), Names: api.NamesBoth,
+		Content: plugin.Controller | plugin.Accounting, Auth: plugin.JWT, YAML: true})
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	out := schema.NewJSONWriter(&b, schema.Compact)
+	d.Write(out)
+	if err := out.Flush(); err != nil {
+		return nil, err
+	}
+	doc, err := openapi3.NewLoader().LoadFromData(b.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	return gorillamux.NewRouter(doc)
+})
+
+// asDocumented fails the test unless the answer to req matches the OpenAPI document. It ignores paths that the document
+// does not have.
+func asDocumented(t *testing.T, req *http.Request, a Answer) {
+	router, err := described()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	route, params, err := router.FindRoute(req)
+	if err != nil || a.Text == "" {
+		return
+	}
+	input := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: req, Route: route, PathParams: params},
+		Status:                 a.Status, Header: a.Header,
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
+	}
+	input.SetBodyBytes([]byte(a.Text))
+	if err := openapi3filter.ValidateResponse(context.Background(), input); err != nil {
+		t.Errorf("%s %s, status %d: not as documented: %v", req.Method, req.URL.Path, a.Status, err)
+	}
+}

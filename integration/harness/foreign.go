@@ -1,0 +1,62 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// CodeBlock returns the code block of a document whose first line names file.
+func CodeBlock(t *testing.T, document, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(Root, "docs", document))
+	Must(t, err)
+	for _, m := range regexp.MustCompile("(?ms)^```[a-z]*\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+		first, _, _ := strings.Cut(strings.TrimPrefix(m[1], "#!/bin/sh\n"), "\n")
+		if first == "# "+file || strings.HasPrefix(first, "# "+file+", after ") {
+			return m[1]
+		}
+	}
+	t.Fatalf("%s has no block # %s", document, file)
+	return ""
+}
+
+// Replaced returns text with each pair's first (a regular expression) replaced by its second. The test fails when one
+// matches nothing: the rest of what a document shows is run unchanged.
+func Replaced(t *testing.T, text string, pairs ...string) string {
+	t.Helper()
+	for i := 0; i < len(pairs); i += 2 {
+		old := regexp.MustCompile("(?m)" + pairs[i])
+		if !old.MatchString(text) {
+			t.Fatalf("no %s in:\n%s", pairs[i], text)
+		}
+		text = old.ReplaceAllLiteralString(text, pairs[i+1])
+	}
+	return text
+}
+
+// Program returns the path of a foreign program. Without the program the test is skipped, except in continuous integration as
+// root, which has installed all of them.
+func Program(t *testing.T, name, pkg string) string {
+	t.Helper()
+	for _, path := range []string{name, "/usr/sbin/" + name} {
+		if path, err := exec.LookPath(path); err == nil {
+			return path
+		}
+	}
+	Missing(t, fmt.Sprintf("%s is not here; apt-get install %s", name, pkg))
+	return ""
+}
+
+// Missing skips a test that this machine lacks something for. In continuous integration as root the test fails.
+func Missing(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" && os.Geteuid() == 0 {
+		t.Fatal(what)
+	}
+	t.Skip(what)
+}

@@ -1,0 +1,239 @@
+package harness
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"schedrestd/demo/site"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Front is one way to reach the gateway with a token that may act for all users: a proxy that has the token and checks
+// passwords, or no proxy, and then the request itself has the headers that a proxy would add.
+type Front struct {
+	Name    string
+	Address string // HOST:PORT
+	Adds    string // header lines with which a request is the user's
+	Proxied bool
+}
+
+// Fronts is a gateway with proxies before it.
+type Fronts struct {
+	*Lab
+	Gate   *Gate
+	Holder string  // whose token the proxies have
+	User   Account // who asks; somebody else
+	Socket string  // the gateway's
+	Ways   []Front
+}
+
+// Password is the user's password at the proxies.
+const Password = "correct horse"
+
+// NewFronts starts a gateway with these switches of SCHEDRESTD_SECURITY, and those proxies that are installed.
+func NewFronts(t *testing.T, switches ...string) *Fronts {
+	t.Helper()
+	f := &Fronts{Lab: NewLab(t)}
+	f.Holder, f.User = f.Owner, servedUser(t)
+	f.Socket = filepath.Join(ServedDir(t, f.Lab), "socket")
+	direct := fmt.Sprintf("127.0.0.1:%d", FreePort(t))
+	if os.Geteuid() != 0 {
+		switches = append(switches, "disable_user_check")
+	}
+	f.Gate = f.Lab.Gate(t, []string{"SCHEDRESTD_SECURITY=" + strings.Join(switches, ",")}, direct, "unix:"+f.Socket)
+	f.Ways = []Front{{Name: "directly", Address: direct,
+		Adds: "X-SCHED-USER-TOKEN: " + f.OwnToken + "\r\nX-SCHED-USER-NAME: " + f.User.Name + "\r\n"}}
+	f.haproxy(t, "haproxy", CodeBlock(t, "PROXY.md", "/etc/haproxy/haproxy.cfg"))
+	f.haproxy(t, "careless haproxy", careless(t, "haproxy.cfg"))
+	f.Nginx(t, "nginx", CodeBlock(t, "PROXY.md", "/etc/nginx/conf.d/sched.conf"))
+	f.Nginx(t, "careless nginx", careless(t, "nginx.conf"))
+	return f
+}
+
+// servedUser returns a user other than the one that the daemons run as. Without root no job can run as that user.
+func servedUser(t *testing.T) Account {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		return SomeUser(t)
+	}
+	for _, name := range []string{"games", "daemon", "bin", "mail", "root"} {
+		if u, err := user.Lookup(name); err == nil && u.Uid != fmt.Sprint(os.Geteuid()) {
+			return Account{Name: name}
+		}
+	}
+	t.Skip("this machine has no other user to act as")
+	return Account{}
+}
+
+func careless(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(Root, "integration/harness/testdata/proxy", "careless-"+name))
+	Must(t, err)
+	return string(text)
+}
+
+// here reports whether a foreign program is installed. Unlike Program it skips a subtest only.
+func here(t *testing.T, name, pkg string) (ok bool) {
+	t.Run(name, func(t *testing.T) {
+		Program(t, name, pkg)
+		ok = true
+	})
+	return ok
+}
+
+// asUser returns the header line that authenticates the user at a proxy.
+func (f *Fronts) asUser() string {
+	return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(f.User.Name+":"+Password)) + "\r\n"
+}
+
+// haproxy starts HAProxy with these sections of its configuration.
+func (f *Fronts) haproxy(t *testing.T, name, sections string) {
+	t.Helper()
+	if !here(t, "haproxy", "haproxy") {
+		return
+	}
+	dir, address := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", FreePort(t))
+	tokens, config := filepath.Join(dir, "token.map"), filepath.Join(dir, "haproxy.cfg")
+	socket, global := f.Socket, "global\n"
+	if os.Geteuid() == 0 { // as Debian's; a socket is named as it is found below the chroot
+		socket = strings.TrimPrefix(f.Socket, f.Dir)
+		global = "global\n\tchroot " + f.Dir + "\n\tuser nobody\n\tgroup " + site.NobodyGroup() + "\n"
+	}
+	sections = Replaced(t, sections, `^\tuser alice password .*$`, "\tuser "+f.User.Name+` insecure-password "`+Password+`"`,
+		` :443 ssl crt /etc/haproxy/site\.pem`, " "+address, `/etc/haproxy/sched-token\.map`, tokens, `/run/schedrestd/socket`, socket)
+	f.renew(t, CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token"), "/etc/haproxy/sched-token.map", tokens)
+	Must(t, os.WriteFile(config, []byte(global+"defaults\n\ttimeout connect 10s\n\ttimeout client 50s\n\ttimeout server 50s\n\n"+sections), 0o600))
+	f.proxy(t, name, address, Program(t, "haproxy", "haproxy"), "-db", "-f", config)
+}
+
+// Nginx starts nginx with these parts of the http section of its configuration.
+func (f *Fronts) Nginx(t *testing.T, name, parts string) {
+	t.Helper()
+	if !here(t, "nginx", "nginx-light") {
+		return
+	}
+	dir, address := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", FreePort(t))
+	tokens, users, config := filepath.Join(dir, "token.conf"), filepath.Join(dir, "users"), filepath.Join(dir, "nginx.conf")
+	parts = Replaced(t, parts, `^\tlisten 443 ssl;$`, "\tlisten "+address+";", `^\tssl_certificate.*$`, "",
+		`/etc/nginx/sched-users`, users, `/etc/nginx/sched-token\.conf`, tokens, `/run/schedrestd/socket`, f.Socket)
+	Must(t, os.WriteFile(users, []byte(f.User.Name+":{PLAIN}"+Password+"\n"), 0o600))
+	script, _, _ := strings.Cut(CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token"), "printf")
+	f.renew(t, script+CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token, for nginx"), "/etc/nginx/sched-token.conf", tokens)
+	// One process, so that nothing of it is left whatever becomes of the test.
+	main := "master_process off;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n"
+	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		main += kind + "_temp_path " + dir + "/" + kind + ";\n"
+	}
+	Must(t, os.WriteFile(config, []byte(main+parts+"}\n"), 0o600))
+	f.proxy(t, name, address, Program(t, "nginx", "nginx-light"), "-e", "stderr", "-c", config, "-g", "daemon off;")
+}
+
+// renew runs the document's script that writes a token to where the proxy reads it.
+func (f *Fronts) renew(t *testing.T, script, path, instead string) {
+	t.Helper()
+	Must(t, f.shell(t, Replaced(t, script, regexp.QuoteMeta(path), instead)))
+	info, err := os.Stat(instead)
+	if Must(t, err); info.Mode().Perm() != 0o600 {
+		t.Errorf("%s has mode %o", path, info.Mode().Perm())
+	}
+}
+
+// shell runs a script from a document. It finds schedctl, and a systemctl that does nothing.
+func (l *Lab) shell(t *testing.T, script string, variables ...string) error {
+	t.Helper()
+	stubs := t.TempDir()
+	Must(t, os.WriteFile(filepath.Join(stubs, "systemctl"), []byte("#!/bin/sh\n"), 0o755))
+	cmd := exec.Command("sh", "-c", script)
+	cmd.Env = append([]string{"PATH=" + stubs + ":" + Bin + ":/usr/bin:/bin", "SCHED_CONF=" + l.Conf()}, variables...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s\n%s", err, script, out)
+	}
+	return nil
+}
+
+// proxy starts a program that listens at address.
+func (f *Fronts) proxy(t *testing.T, name, address, path string, args ...string) {
+	t.Helper()
+	p := site.Part{Program: site.Program{Name: name, Path: path, Args: args, Log: f.Log(name)}, At: address, Answers: Accepts(address)}
+	d, err := site.Start(p)
+	Must(t, err)
+	t.Cleanup(func() { d.Stop() })
+	if err := d.Await(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, strings.Join(d.LastLines(20), "\n"))
+	}
+	f.Ways = append(f.Ways, Front{name, address, f.asUser(), true})
+}
+
+// Accepts returns a check that succeeds once connections to address are accepted.
+func Accepts(address string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err == nil {
+			c.Close()
+		}
+		return err
+	}
+}
+
+// Exchange sends text unchanged and reads up to most answers, until the other side closes the connection or sends no
+// more.
+func Exchange(t *testing.T, address string, most int, text string) []Answer {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	Must(t, err)
+	defer c.Close()
+	_, _ = io.WriteString(c, text) // who refuses it may have hung up
+	var answers []Answer
+	for r := bufio.NewReader(c); len(answers) < most; {
+		limit := time.Minute
+		if len(answers) > 0 {
+			limit = time.Second // an answer that is missed here is found in the gateway's log
+		}
+		Must(t, c.SetReadDeadline(time.Now().Add(limit)))
+		resp, err := http.ReadResponse(r, nil)
+		if err != nil {
+			return answers
+		}
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return answers
+		}
+		a := Answer{Status: resp.StatusCode, Header: resp.Header, Text: string(text)}
+		_ = json.Unmarshal(text, &a.Body)
+		if answers = append(answers, a); resp.Close {
+			break
+		}
+	}
+	return answers
+}
+
+// CountedAs returns the result of a request: "as NAME" with the user that it was answered for, or the status of a refusal.
+func (a Answer) CountedAs() string {
+	if a.Status == http.StatusOK {
+		return fmt.Sprintf("as %v", a.Get("meta", "client", "user"))
+	}
+	return fmt.Sprint(a.Status)
+}
+
+// ServedAs stops the gateway and returns how many requests it has answered for each user, according to its log.
+func (g *Gate) ServedAs() map[string]int {
+	g.T.Helper()
+	Must(g.T, g.Stop())
+	users := map[string]int{}
+	for _, m := range regexp.MustCompile(`(?m)worker=\d+ .*msg=request .*\buser=("[^"]*"|\S*) .*\bstatus=2\d\d `).FindAllStringSubmatch(g.Logged(), -1) {
+		users[strings.Trim(m[1], `"`)]++
+	}
+	return users
+}

@@ -1,0 +1,191 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"schedrestd/demo/site"
+	"schedrestd/demo/thread"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Dials returns a function that connects to address.
+func Dials(network, address string) func() (net.Conn, error) {
+	return func() (net.Conn, error) { return net.Dial(network, address) }
+}
+
+// Lines of the log with counters.
+var (
+	ParentCounts   = regexp.MustCompile(`(?m)^time=\S+ level=INFO msg=counters .*$`)
+	KeeperCounts   = regexp.MustCompile(`keeper=\d+ .*msg=counters `)
+	ResolverCounts = regexp.MustCompile(`resolver=\d+ .*msg=counters `)
+	WorkerCounts   = regexp.MustCompile(`worker=\d+ .*msg=counters `)
+)
+
+// Audited returns a change for NewLab: the gateway writes an audit log into a directory of its own. It sets path to the log's.
+func Audited(path *string, env ...string) func(*Lab) {
+	return func(l *Lab) {
+		dir := filepath.Join(l.Dir, "audit")
+		Must(l.T, os.Mkdir(dir, 0o700))
+		*path = filepath.Join(dir, "log")
+		l.Restd.Env = append(append(l.Restd.Env, "SCHEDRESTD_AUDIT_LOG="+*path), env...)
+	}
+}
+
+// WithOptions returns a change for NewLab: the gateway gets these options and variables.
+func WithOptions(args []string, env ...string) func(*Lab) {
+	return func(l *Lab) {
+		last := len(l.Restd.Args) - 1
+		l.Restd.Args = append(append(append([]string{}, l.Restd.Args[:last]...), args...), l.Restd.Args[last])
+		l.Restd.Env = append(l.Restd.Env, env...)
+		l.Restd.Answers = func(context.Context) error { // whatever it serves
+			_, err := l.Try(http.DefaultClient, "GET", "/healthz", "")
+			return err
+		}
+	}
+}
+
+// Logged returns what the lab's gateway has logged so far.
+func (l *Lab) Logged() string {
+	data, err := os.ReadFile(l.Restd.Log)
+	Must(l.T, err)
+	return string(data)
+}
+
+// AskAs sends a request without a token over a UNIX socket, as a process with that uid and gid.
+func (l *Lab) AskAs(uid, gid uint32, socket, method, path, body string) (Answer, error) {
+	c := ClientOf(func() (net.Conn, error) { return thread.DialAs(uid, gid, socket) })
+	return l.Try(c, method, path, body, "X-SCHED-USER-TOKEN:")
+}
+
+// ServedDir returns a directory in which the gateway may create sockets that any user can reach.
+func ServedDir(t *testing.T, l *Lab) string {
+	t.Helper()
+	dir := filepath.Join(l.Dir, "rest")
+	Must(t, os.MkdirAll(dir, 0o755))
+	return dir
+}
+
+// Gate is a gateway of a test's own, beside the lab's.
+type Gate struct {
+	*site.Daemon
+	Lab *Lab
+	T   *testing.T
+}
+
+// Gate starts a gateway with these variables and arguments, and returns when it serves. It has the identity and the
+// configuration of the lab's, unless args begin with -f.
+func (l *Lab) Gate(t *testing.T, env []string, args ...string) *Gate {
+	t.Helper()
+	p := l.Restd
+	p.Args = append(append([]string{}, l.Restd.Args[:len(l.Restd.Args)-1]...), args...)
+	if len(args) > 0 && args[0] == "-f" {
+		p.Args = args
+	}
+	return l.GateOf(t, p, env)
+}
+
+// GateOf starts the gateway p with env added to its environment, and returns when it serves.
+func (l *Lab) GateOf(t *testing.T, p site.Part, env []string) *Gate {
+	t.Helper()
+	f, err := os.CreateTemp(filepath.Join(l.Dir, "log"), "gate-")
+	Must(t, err)
+	f.Close()
+	p.Log = f.Name()
+	p.Env = append(append([]string{}, p.Env...), env...)
+	g := &Gate{Lab: l, T: t}
+	p.Answers = func(context.Context) error {
+		if !strings.Contains(g.Logged(), "msg=serving") {
+			return fmt.Errorf("it does not say that it serves:\n%s", g.Logged())
+		}
+		return nil
+	}
+	g.Daemon, err = site.Start(p)
+	Must(t, err)
+	t.Cleanup(func() {
+		g.Stop()
+		if t.Failed() {
+			t.Logf("the gateway said:\n%s", strings.Join(g.LastLines(40), "\n"))
+		}
+	})
+	if err := g.Await(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, g.Logged())
+	}
+	return g
+}
+
+// Logged returns what the gateway has logged so far.
+func (g *Gate) Logged() string {
+	if g.Daemon == nil {
+		return ""
+	}
+	text, err := os.ReadFile(g.Log)
+	Must(g.T, err)
+	return string(text)
+}
+
+// Ping sends a ping to the gateway at an address: "127.0.0.1:80" or the path of a UNIX socket.
+func (g *Gate) Ping(address string) (Answer, error) {
+	network := "tcp"
+	if strings.HasPrefix(address, "/") {
+		network = "unix"
+	}
+	c := ClientOf(func() (net.Conn, error) { return net.Dial(network, address) })
+	return g.Lab.Try(c, "GET", "/sched/"+Version+"/ping", "")
+}
+
+// ClientOf returns a client that makes a new connection for each request.
+func ClientOf(dial func() (net.Conn, error)) *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return dial() }}}
+}
+
+// Served fails the test unless the gateway answers at address.
+func (g *Gate) Served(address string) {
+	g.T.Helper()
+	a, err := g.Ping(address)
+	if err != nil {
+		g.T.Errorf("%s: %v", address, err)
+		return
+	}
+	a.Want(g.T, 200)
+}
+
+// Workers returns the process ids of the gateway's workers.
+func (g *Gate) Workers() []int {
+	g.T.Helper()
+	return (&Lab{T: g.T, Daemons: map[string]*site.Daemon{"schedrestd": g.Daemon}}).Workers()
+}
+
+// FreePort returns a port of the loopback interface that nothing else uses until the process exits.
+func FreePort(t *testing.T) int {
+	t.Helper()
+	ports, err := site.FreePorts(1)
+	Must(t, err)
+	return ports[0]
+}
+
+// FailsToStart starts a gateway that must refuse to serve, and returns what it prints.
+func (l *Lab) FailsToStart(t *testing.T, credential *syscall.Credential, env []string, args ...string) string {
+	t.Helper()
+	cmd := l.Inetd()
+	cmd.Args = append(cmd.Args[:1], args...)
+	cmd.Env = append(cmd.Env, env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
+	cmd.Stdin = new(bytes.Buffer)
+	end := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() }) // one that serves after all
+	defer end.Stop()
+	out, log, status := Finish(t, cmd)
+	if status != 1 || out != "" || !strings.Contains(log, "error: ") {
+		t.Errorf("%q: exit status %d, printed %q\n%s", args, status, out, log)
+	}
+	return log
+}

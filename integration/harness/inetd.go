@@ -1,0 +1,77 @@
+package harness
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Inetd returns the command of a gateway in inetd mode, not started yet.
+func (l *Lab) Inetd(args ...string) *exec.Cmd {
+	all := append([]string{}, l.Restd.Args[:len(l.Restd.Args)-1]...) // the last one is where the lab's own listens
+	cmd := exec.Command(filepath.Join(Bin, "schedrestd"), append(all, args...)...)
+	cmd.Env = append(os.Environ(), l.Restd.Env...)
+	return cmd
+}
+
+// Finish runs cmd and returns its output, its log and its exit status.
+func Finish(t *testing.T, cmd *exec.Cmd) (out, log string, status int) {
+	t.Helper()
+	var o, e bytes.Buffer
+	if cmd.Stdout == nil {
+		cmd.Stdout = &o
+	}
+	cmd.Stderr = &e
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return o.String(), e.String(), cmd.ProcessState.ExitCode()
+}
+
+// AnswersIn parses the answers in text.
+func AnswersIn(t *testing.T, text string) (list []Answer) {
+	t.Helper()
+	in := bufio.NewReader(strings.NewReader(text))
+	for {
+		if _, err := in.Peek(1); err != nil {
+			return list
+		}
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatalf("%v in %q", err, text)
+		}
+		list = append(list, read(t, resp))
+	}
+}
+
+// read reads an answer whose body must be a JSON object of the stated length.
+func read(t *testing.T, resp *http.Response) Answer {
+	t.Helper()
+	body, err := io.ReadAll(resp.Body)
+	Must(t, err)
+	if resp.ContentLength != int64(len(body)) {
+		t.Errorf("Content-Length %d of %d bytes", resp.ContentLength, len(body))
+	}
+	a := Answer{Status: resp.StatusCode, Header: resp.Header, Text: string(body)}
+	Must(t, json.Unmarshal(body, &a.Body))
+	return a
+}
+
+// Statuses returns the statuses of the answers, as fmt prints a slice.
+func Statuses(list []Answer) string {
+	var s []int
+	for _, a := range list {
+		s = append(s, a.Status)
+	}
+	return fmt.Sprint(s)
+}

@@ -1,0 +1,59 @@
+package harness
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"schedrestd/ctld/process"
+	"strconv"
+	"sync/atomic"
+	"testing"
+)
+
+var sleeps atomic.Int64
+
+// UniqueSleep returns an argument for sleep(1) that no other test has, so that a test finds its own processes.
+func UniqueSleep() string {
+	return fmt.Sprintf("3600.%07d%03d", os.Getpid(), sleeps.Add(1))
+}
+
+// Named returns the processes that sleep for that time.
+func Named(t *testing.T, sleep string) []process.Stat {
+	t.Helper()
+	all, err := process.All()
+	Must(t, err)
+	var found []process.Stat
+	for _, st := range all {
+		line, err := os.ReadFile("/proc/" + strconv.Itoa(st.PID) + "/cmdline")
+		if err == nil && string(line) == "sleep\x00"+sleep+"\x00" {
+			found = append(found, st)
+		}
+	}
+	return found
+}
+
+// Running returns how many processes sleep for that time.
+func Running(t *testing.T, sleep string) int { return len(Named(t, sleep)) }
+
+// Schedctl runs schedctl on the lab and returns what it prints.
+func (l *Lab) Schedctl(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(Bin, "schedctl"), append([]string{"-f", l.Conf()}, args...)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("schedctl %v: %v\n%s%s", args, err, out.Bytes(), errOut.Bytes())
+	}
+	return out.String()
+}
+
+// Output returns what a job wrote.
+func (l *Lab) Output(t *testing.T, id int) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(l.Work, fmt.Sprintf("sched-%d.out", id)))
+	Must(t, err)
+	return string(text)
+}

@@ -1,0 +1,201 @@
+// Package harness starts the real programs for the tests in integration/: a site with all daemons ([NewLab]),
+// further gateways ([Lab.Gate]), proxies before them ([NewFronts]), and gateways whose connections to the daemons are
+// counted ([Lab.Tolled]). It sends requests and checks answers ([Lab.Ask], [Answer.Want]), and waits for events
+// ([Eventually]).
+//
+// Each folder of integration/ is a package of tests about one subject. A test that starts its own site shares nothing with
+// others, ports included, and calls t.Parallel unless it measures time. Root's tests act as other users, too; a test that
+// needs what this machine lacks is skipped with the reason. The daemons end with the test; when it fails, their last
+// log lines are printed.
+package harness
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"schedrestd/demo/site"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TwoUsers returns two ordinary users of this machine.
+func TwoUsers(t *testing.T) (alice, bob Account) {
+	t.Helper()
+	NeedRoot(t)
+	var found []Account
+	for _, name := range []string{"games", "daemon", "bin", "mail"} {
+		if u, ok := AccountOf(name); ok && u.GID != 0 {
+			found = append(found, u)
+		}
+	}
+	if len(found) < 2 {
+		t.Skip("this machine has no two ordinary users to act as")
+	}
+	return found[0], found[1]
+}
+
+// AccountOf looks a user up by name.
+func AccountOf(name string) (Account, bool) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return Account{}, false
+	}
+	uid, _ := strconv.ParseUint(u.Uid, 10, 32)
+	gid, _ := strconv.ParseUint(u.Gid, 10, 32)
+	return Account{u.Username, uint32(uid), uint32(gid)}, true
+}
+
+// Lab is a site with its daemons running, for one test.
+type Lab struct {
+	*site.Site
+	T        *testing.T
+	DBD      site.Part
+	Ctld     site.Part
+	Restd    site.Part
+	URL      string // of the gateway
+	Daemons  map[string]*site.Daemon
+	Work     string // where jobs run; anybody may write there
+	OwnToken string // of this process's user; made by the controller unless the test brings one
+}
+
+// NewLab creates a site, lets change adjust it, and starts its daemons, which end with the test.
+func NewLab(t *testing.T, change ...func(*Lab)) *Lab {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "lab-") // not t.TempDir: a socket's path is short
+	Must(t, err)
+	l := &Lab{T: t, Daemons: map[string]*site.Daemon{}, Work: filepath.Join(dir, "work")}
+	t.Cleanup(func() {
+		l.Down()
+		// The step of a job that has not ended still writes there, until its directory is gone.
+		Eventually(t, "the directory can be removed", func() bool { return os.RemoveAll(dir) == nil })
+	})
+	Must(t, os.Chmod(dir, 0o711))
+	l.Site, err = site.New(dir)
+	Must(t, err)
+	Must(t, os.Mkdir(l.Work, 0o700))
+	Must(t, os.Chmod(l.Work, 0o777|os.ModeSticky))
+	port, err := site.FreePorts(1)
+	Must(t, err)
+	listen := fmt.Sprintf("127.0.0.1:%d", port[0])
+	l.DBD, l.Ctld, l.Restd = l.Scheddbd(Bin), l.Schedctld(Bin), l.Schedrestd(Bin, listen)
+	// Every client of a test has one address, and many tests send what is refused: those of admission alone have this on.
+	l.Restd.Env = append(l.Restd.Env, "SCHEDRESTD_PENALTIES=off")
+	l.URL = l.Restd.At
+	for _, f := range change {
+		f(l)
+	}
+	Must(t, l.Configure())
+	l.Up(l.DBD)
+	l.Up(l.Ctld)
+	l.Up(l.Restd)
+	if l.OwnToken == "" {
+		l.OwnToken = l.UserToken("")
+	}
+	return l
+}
+
+// Up starts a daemon and waits until it answers.
+func (l *Lab) Up(p site.Part) {
+	l.T.Helper()
+	d, err := site.Start(p)
+	Must(l.T, err)
+	l.Daemons[p.Name] = d
+	if err := d.Await(l.T.Context()); err != nil {
+		l.T.Fatalf("%v\n%s", err, strings.Join(d.LastLines(20), "\n"))
+	}
+}
+
+// Down ends all daemons, clients before servers, and prints their logs when the test has failed.
+func (l *Lab) Down() {
+	l.cancelAll()
+	for _, name := range []string{"schedrestd", "schedctld", "scheddbd"} {
+		d := l.Daemons[name]
+		if d == nil {
+			continue
+		}
+		d.Stop()
+		if l.T.Failed() {
+			l.T.Logf("%s said:\n%s", name, strings.Join(d.LastLines(12), "\n"))
+		}
+	}
+}
+
+// cancelAll cancels jobs that a failed test left; they would outlive their controller.
+func (l *Lab) cancelAll() {
+	if !l.T.Failed() || l.Daemons["schedrestd"] == nil {
+		return
+	}
+	for id := 1; id < 10; id++ {
+		exec.Command(filepath.Join(Bin, "schedctl"), "-f", l.Conf(), "cancel", strconv.Itoa(id)).Run()
+	}
+}
+
+// UserToken returns a token for user, or for this process's user when user is "".
+func (l *Lab) UserToken(user string) string {
+	l.T.Helper()
+	ctx, cancel := context.WithTimeout(l.T.Context(), 10*time.Second)
+	defer cancel()
+	token, err := l.Token(ctx, user, time.Hour)
+	Must(l.T, err)
+	return token
+}
+
+// Account is a user of this machine that a test of root's can act as.
+type Account struct {
+	Name     string
+	UID, GID uint32
+}
+
+// SomeUser returns an ordinary user when this process is root's, otherwise this process's user.
+func SomeUser(t *testing.T) Account {
+	t.Helper()
+	names := []string{"games", "daemon", "bin", "mail"}
+	if os.Geteuid() != 0 {
+		names = []string{strconv.Itoa(os.Geteuid())}
+	}
+	for _, name := range names {
+		u, err := user.Lookup(name)
+		if err != nil {
+			u, err = user.LookupId(name)
+		}
+		if err != nil {
+			continue
+		}
+		uid, _ := strconv.ParseUint(u.Uid, 10, 32)
+		gid, _ := strconv.ParseUint(u.Gid, 10, 32)
+		return Account{u.Username, uint32(uid), uint32(gid)}
+	}
+	t.Skip("this machine has no ordinary user to act as")
+	return Account{}
+}
+
+// NeedRoot skips a test that acts as several users.
+func NeedRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to act as other users")
+	}
+}
+
+// Must fails the test when err is not nil.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Eventually waits until happened returns true. The limit only ends a test that has failed.
+func Eventually(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !happened(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("did not happen: %s", what)
+		}
+	}
+}

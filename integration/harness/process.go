@@ -1,0 +1,73 @@
+package harness
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"schedrestd/ctld/process"
+	"strings"
+	"testing"
+)
+
+// Workers returns the process ids of the lab's gateway's workers.
+func (l *Lab) Workers() []int {
+	l.T.Helper()
+	return WorkersOf(l.T, l.Daemons["schedrestd"].PID())
+}
+
+// WorkersOf returns the workers of the gateway whose parent is pid.
+func WorkersOf(t *testing.T, pid int) []int {
+	t.Helper()
+	list, err := process.Descendants(pid)
+	Must(t, err)
+	var pids []int
+	for _, st := range list {
+		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", st.PID))
+		if err == nil && strings.HasPrefix(string(name), "schedrestd-work") { // 15 letters are kept
+			pids = append(pids, st.PID)
+		}
+	}
+	return pids
+}
+
+// StatusOf returns the fields of /proc/PID/status.
+func StatusOf(t *testing.T, pid int) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	Must(t, err)
+	fields := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		fields[name] = strings.TrimSpace(value)
+	}
+	return fields
+}
+
+// Hold opens a connection, sends one request, reads the answer and keeps the connection open.
+func (l *Lab) Hold() net.Conn {
+	l.T.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(l.URL, "http://"))
+	Must(l.T, err)
+	fmt.Fprintf(c, "GET /sched/v0.0.43/ping HTTP/1.1\r\nHost: lab\r\nX-SCHED-USER-TOKEN: %s\r\n\r\n", l.OwnToken)
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	Must(l.T, err)
+	if resp.StatusCode != 200 {
+		l.T.Fatalf("status %s", resp.Status)
+	}
+	return c
+}
+
+// Descriptors returns how many descriptors the process has open; 0 when it hides them, as the parent does from ordinary users.
+func Descriptors(t *testing.T, pid int) int {
+	t.Helper()
+	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if os.Geteuid() != 0 && errors.Is(err, fs.ErrPermission) {
+		return 0
+	}
+	Must(t, err)
+	return len(list)
+}

@@ -1,0 +1,114 @@
+package harness
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"schedrestd/demo/site"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Secure is a lab whose gateway listens for https as well.
+type Secure struct {
+	*Lab
+	Addr              string // of the https:// listener
+	CertFile, KeyFile string // files
+	leaf              *x509.Certificate
+}
+
+// NewSecure starts such a lab with these further TLSParameters.
+func NewSecure(t *testing.T, parameters ...string) *Secure {
+	t.Helper()
+	s := &Secure{}
+	s.Lab = NewLab(t, func(l *Lab) {
+		s.Lab = l
+		s.CertFile, s.KeyFile = filepath.Join(l.Dir, "etc", "cert.pem"), filepath.Join(l.Dir, "etc", "key.pem")
+		s.Renew()
+		port, err := site.FreePorts(1)
+		Must(t, err)
+		s.Addr = fmt.Sprintf("127.0.0.1:%d", port[0])
+		l.Restd.Args = append(l.Restd.Args, "https://"+s.Addr)
+		s.Extra = "TLSParameters=" + strings.Join(append([]string{"restd_cert_file=" + s.CertFile, "restd_cert_key_file=" + s.KeyFile}, parameters...), ",") + "\n"
+	})
+	return s
+}
+
+// Identity is a key and its certificate, signed by an authority or by itself.
+type Identity struct {
+	key     *ecdsa.PrivateKey
+	leaf    *x509.Certificate
+	KeyPEM  []byte
+	CertPEM []byte
+}
+
+// NewIdentity makes an identity, signed by another one or, when by is nil, by itself.
+func NewIdentity(t *testing.T, by *Identity) *Identity {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	Must(t, err)
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<60))
+	Must(t, err)
+	c := &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: "lab"}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0), BasicConstraintsValid: true, IsCA: by == nil,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+	parent, signer := c, key
+	if by != nil {
+		parent, signer = by.leaf, by.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, key.Public(), signer)
+	Must(t, err)
+	leaf, err := x509.ParseCertificate(der)
+	Must(t, err)
+	text, err := x509.MarshalPKCS8PrivateKey(key)
+	Must(t, err)
+	return &Identity{key: key, leaf: leaf,
+		KeyPEM:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text}),
+		CertPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+}
+
+// Replace replaces a file by rename, as programs that renew certificates do.
+func Replace(t *testing.T, path string, text []byte, mode os.FileMode) {
+	t.Helper()
+	Must(t, os.WriteFile(path+".new", text, mode))
+	Must(t, os.Rename(path+".new", path))
+}
+
+// Renew replaces key and certificate.
+func (s *Secure) Renew() {
+	s.T.Helper()
+	id := NewIdentity(s.T, nil)
+	Replace(s.T, s.KeyFile, id.KeyPEM, 0o600)
+	Replace(s.T, s.CertFile, id.CertPEM, 0o644)
+	s.leaf = id.leaf
+}
+
+// Shown reports whether the gateway presents the current certificate on a new connection.
+func (s *Secure) Shown() bool {
+	c, err := tls.Dial("tcp", s.Addr, &tls.Config{InsecureSkipVerify: true})
+	Must(s.T, err)
+	defer c.Close()
+	return c.ConnectionState().PeerCertificates[0].Equal(s.leaf)
+}
+
+// Curl runs curl, which trusts the certificate file, and returns what it prints.
+func (s *Secure) Curl(args ...string) (string, error) {
+	s.T.Helper()
+	tool, err := exec.LookPath("curl")
+	if err != nil {
+		s.T.Skip("there is no curl")
+	}
+	out, err := exec.Command(tool, append([]string{"-sS", "--max-time", "60", "--cacert", s.CertFile}, args...)...).CombinedOutput()
+	return string(out), err
+}

@@ -1,0 +1,98 @@
+package inetd
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"schedrestd/integration/harness"
+)
+
+// A listening socket on standard input or from the service manager is served like one that was
+// asked for, and its file is left alone.
+func TestActivated(t *testing.T) {
+	l := harness.NewLab(t)
+	serve := func(t *testing.T, cmd *exec.Cmd, network, address string) {
+		t.Helper()
+		var log bytes.Buffer
+		cmd.Stderr = &log
+		harness.Must(t, cmd.Start())
+		client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
+			DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial(network, address) }}}
+		for range 2 { // the first one was in the queue before the gateway was there
+			askBy(l, t, client).Want(t, 200)
+		}
+		harness.Must(t, cmd.Process.Signal(syscall.SIGTERM))
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v\n%s", err, log.String())
+		}
+	}
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	harness.Must(t, err)
+	defer tcp.Close()
+	path := filepath.Join(l.Dir, "run", "given")
+	local, err := net.Listen("unix", path)
+	harness.Must(t, err)
+	defer local.Close()
+	harness.Must(t, os.Chmod(path, 0o640))
+	tcpFile, err := tcp.(*net.TCPListener).File()
+	harness.Must(t, err)
+	defer tcpFile.Close()
+	localFile, err := local.(*net.UnixListener).File()
+	harness.Must(t, err)
+	defer localFile.Close()
+
+	t.Run("standard input", func(t *testing.T) {
+		cmd := l.Inetd()
+		cmd.Stdin = tcpFile
+		serve(t, cmd, "tcp", tcp.Addr().String())
+	})
+	t.Run("service manager", func(t *testing.T) {
+		cmd := l.Inetd()
+		// LISTEN_PID is the process's own: a shell knows it before it becomes the gateway.
+		cmd.Args = append([]string{"/bin/sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=one:two exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = "/bin/sh"
+		cmd.ExtraFiles = []*os.File{localFile, tcpFile}
+		serve(t, cmd, "unix", path)
+		st, err := os.Stat(path)
+		if err != nil || st.Mode().Perm() != 0o640 {
+			t.Errorf("%s: %v, %v", path, st, err)
+		}
+	})
+	t.Run("another's", func(t *testing.T) { // without an address it is inetd mode, and there is no input
+		cmd := l.Inetd()
+		cmd.Env = append(cmd.Env, "LISTEN_PID=1", "LISTEN_FDS=1")
+		cmd.ExtraFiles = []*os.File{tcpFile}
+		if out, log, status := harness.Finish(t, cmd); status != 0 || out != "" {
+			t.Errorf("exit status %d: %s\n%s", status, out, log)
+		}
+	})
+	t.Run("not listening", func(t *testing.T) {
+		null, err := os.Open(os.DevNull)
+		harness.Must(t, err)
+		defer null.Close()
+		cmd := l.Inetd()
+		cmd.Args = append([]string{"/bin/sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = "/bin/sh"
+		cmd.ExtraFiles = []*os.File{null}
+		if _, log, status := harness.Finish(t, cmd); status != 1 || !strings.Contains(log, "does not listen") {
+			t.Errorf("exit status %d\n%s", status, log)
+		}
+	})
+}
+
+// askBy is a ping through client.
+func askBy(l *harness.Lab, t *testing.T, client *http.Client) harness.Answer {
+	t.Helper()
+	a, err := l.Try(client, "GET", "/sched/v0.0.43/ping", "")
+	harness.Must(t, err)
+	return a
+}

@@ -1,0 +1,472 @@
+package inetd
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/demo/thread"
+	"schedrestd/integration/harness"
+)
+
+// TestExampleOfARequest: what -h shows for a request in a pipe is a whole request.
+func TestExampleOfARequest(t *testing.T) {
+	l := harness.NewLab(t)
+	page, err := exec.Command(filepath.Join(harness.Bin, "schedrestd"), "-h").Output()
+	harness.Must(t, err)
+	var example string
+	for line := range strings.Lines(string(page)) {
+		if request, ok := strings.CutSuffix(line, "| schedrestd\n"); ok {
+			example = request
+		}
+	}
+	if example == "" {
+		t.Fatalf("there is none in\n%s", page)
+	}
+	gateway := l.Inetd()
+	shell := exec.Command("sh", "-c", example+`| "$@"`, "sh")
+	shell.Args = append(shell.Args, append([]string{gateway.Path}, gateway.Args[1:]...)...)
+	shell.Env = gateway.Env
+	out, log, _ := harness.Finish(t, shell)
+	// Whether the user of this test may ask is another matter.
+	if got := harness.Statuses(harness.AnswersIn(t, out)); got != "[200]" && got != "[401]" {
+		t.Errorf("%s is answered with %s\n%s%s", example, got, out, log)
+	}
+}
+
+// A request as the specification writes it, and what else may stand on standard input: all of it
+// is answered in order, and whatever the answers are, the service did not fail.
+func TestInetdPipe(t *testing.T) {
+	l := harness.NewLab(t)
+	token := "X-SCHED-USER-TOKEN: " + l.OwnToken
+	ping := func(eol string) string {
+		return strings.Join([]string{"GET http://localhost/sched/v0.0.41/ping HTTP/1.1", token, "", ""}, eol)
+	}
+	job := l.JobRequest("true", nil)
+	post := "POST /sched/v0.0.43/job/submit HTTP/1.1\r\n" + token + "\r\nContent-Type: application/json\r\n"
+	tests := []struct {
+		name, send, want string
+	}{
+		{"nothing", "", "[]"},
+		{"empty lines", "\n\r\n\n", "[]"},
+		{"CRLF", ping("\r\n"), "[200]"},
+		{"LF", ping("\n"), "[200]"},
+		{"three", ping("\n") + "\n" + ping("\r\n") + ping("\n"), "[200 200 200]"},
+		{"HTTP/1.0", strings.Replace(ping("\n"), "/1.1", "/1.0", 1) + ping("\n"), "[200]"},
+		{"with a Host", strings.Replace(ping("\n"), token, "Host: there\n"+token, 1), "[200]"},
+		{"close", strings.Replace(ping("\n"), token, "Connection: close\n"+token, 1) + ping("\n"), "[200]"},
+		{"no credential", "GET http://localhost/sched/v0.0.41/ping HTTP/1.1\n\n" + ping("\n"), "[401 200]"},
+		{"unknown path", strings.Replace(ping("\n"), "ping", "pong", 1), "[404]"},
+		{"body", post + "Content-Length: " + strconv.Itoa(len(job)) + "\r\n\r\n" + job + ping("\n"), "[200 200]"},
+		{"chunks, which end the connection", post + "Transfer-Encoding: chunked\r\n\r\n5\r\n" + job[:5] + "\r\n" +
+			strconv.FormatInt(int64(len(job)-5), 16) + ";x=y\r\n" + job[5:] + "\r\n0\r\nTrailing: yes\r\n\r\n" + ping("\n"), "[200]"},
+		{"broken chunk", post + "Transfer-Encoding: chunked\r\n\r\nnonsense\r\n" + ping("\n"), "[400]"},
+		{"half a body", post + "Content-Length: 1000\r\n\r\n{", "[400]"},
+		{"two Hosts", strings.Replace(ping("\n"), token, "Host: a\nHost: b\n"+token, 1) + ping("\n"), "[400]"},
+		{"half a header", "GET http://localhost/sched/v0.0.41/ping HTTP/1.1\n", "[400]"},
+		{"no request", "hello\n\n", "[400]"},
+		{"a long line", "GET /" + strings.Repeat("x", 80<<10) + " HTTP/1.1\n\n", "[414]"},
+		{"a long header", strings.Replace(ping("\n"), token, "X: "+strings.Repeat("x", 80<<10), 1), "[431]"},
+		{"all answered before a bad one", ping("\n") + "hello\n\n", "[200 400]"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := l.Inetd("-a", "rest_auth/jwt") // the pipe's owner may be who serves, who needs no token then
+			cmd.Stdin = strings.NewReader(tt.send)
+			out, log, status := harness.Finish(t, cmd)
+			got := harness.AnswersIn(t, out)
+			if harness.Statuses(got) != tt.want || status != 0 {
+				t.Errorf("%s, exit status %d, want %s\n%s", harness.Statuses(got), status, tt.want, log)
+			}
+			for _, a := range got {
+				a.Want(t, a.Status)
+			}
+			if strings.Contains(log+out, l.OwnToken) {
+				t.Error("the token is in the log")
+			}
+		})
+	}
+}
+
+// Standard input and output may be files; the answer stands behind what was there.
+func TestInetdFiles(t *testing.T) {
+	l := harness.NewLab(t)
+	in, out := filepath.Join(l.Dir, "in"), filepath.Join(l.Dir, "out")
+	harness.Must(t, os.WriteFile(in, []byte("GET http://localhost/sched/v0.0.43/ping HTTP/1.1\nX-SCHED-USER-TOKEN: "+l.OwnToken+"\n\n"), 0o600))
+	harness.Must(t, os.WriteFile(out, []byte("before\n"), 0o600))
+	from, err := os.Open(in)
+	harness.Must(t, err)
+	defer from.Close()
+	to, err := os.OpenFile(out, os.O_WRONLY|os.O_APPEND, 0)
+	harness.Must(t, err)
+	defer to.Close()
+	cmd := l.Inetd()
+	cmd.Stdin, cmd.Stdout = from, to
+	_, log, status := harness.Finish(t, cmd)
+	text, err := os.ReadFile(out)
+	harness.Must(t, err)
+	rest, ok := strings.CutPrefix(string(text), "before\n")
+	if !ok || status != 0 {
+		t.Fatalf("exit status %d, %q\n%s", status, text, log)
+	}
+	harness.AnswersIn(t, rest)[0].Want(t, 200)
+}
+
+// The one client's worker has a PID namespace where all of the cage is required, and else not; the log says so to who asks.
+func TestInetdConfinement(t *testing.T) {
+	harness.NeedRoot(t)
+	l := harness.NewLab(t)
+	request := "GET http://localhost/sched/v0.0.43/ping HTTP/1.1\nX-SCHED-USER-TOKEN: " + l.OwnToken + "\n\n"
+	for _, tt := range []struct{ switches, args, want string }{
+		{"require_confinement", "-v", "PID namespace, "},
+		{"", "-v", `off="PID namespace (one client)"`},
+		{"", "", ""},
+	} {
+		cmd := l.Inetd(strings.Fields(tt.args)...)
+		cmd.Env = append(cmd.Env, "SCHEDRESTD_SECURITY="+tt.switches)
+		cmd.Stdin = strings.NewReader(request)
+		out, log, status := harness.Finish(t, cmd)
+		if status != 0 || harness.Statuses(harness.AnswersIn(t, out)) != "[200]" || !strings.Contains(log, tt.want) {
+			t.Errorf("%q %s: exit status %d, %s\n%s", tt.switches, tt.args, status, out, log)
+		}
+		if said := strings.Contains(log, "confinement of the workers"); said != (tt.want != "") || strings.Contains(log, "left_out") {
+			t.Errorf("%q %s: %s", tt.switches, tt.args, log)
+		}
+	}
+	// Who is not root can't drop a group that he is in.
+	conf, u := filepath.Join(l.Work, "sched.conf"), harness.SomeUser(t)
+	harness.Must(t, os.WriteFile(conf, []byte("ClusterName=c\nSchedctldHost=127.0.0.1\nAuthAltTypes=auth/jwt\n"), 0o644))
+	cmd := l.Inetd()
+	cmd.Env = append(cmd.Env, "SCHEDRESTD_SECURITY=require_confinement", "SCHED_JWT=daemon")
+	cmd.Args = []string{cmd.Path, "-f", conf} // not the lab's -u
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: []uint32{u.GID, u.GID + 40_000}}}
+	cmd.Stdin = strings.NewReader(request)
+	if out, log, status := harness.Finish(t, cmd); status != 1 || out != "" || !strings.Contains(log, "all of it is required (require_confinement): ") || !strings.Contains(log, "dropping of supplementary groups") {
+		t.Errorf("not all of it, where all is required: exit status %d, %q\n%s", status, out, log)
+	}
+}
+
+// What keeps the service from answering is exit status 1, with the reason.
+func TestInetdFails(t *testing.T) {
+	l := harness.NewLab(t)
+	packets, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET, 0)
+	harness.Must(t, err)
+	one := os.NewFile(uintptr(packets[0]), "packets")
+	defer one.Close()
+	defer unix.Close(packets[1])
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	harness.Must(t, err)
+	defer full.Close()
+	for _, tt := range []struct {
+		name, want string
+		change     func(*exec.Cmd)
+	}{
+		{"no configuration", "/nowhere", func(c *exec.Cmd) { c.Args = append(c.Args, "-f", "/nowhere/at/all") }},
+		{"a socket of packets", "not one of streams", func(c *exec.Cmd) { c.Stdin = one }},
+		{"nobody has the answer", "could not write the answers", func(c *exec.Cmd) {
+			c.Stdin, c.Stdout = strings.NewReader("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), full
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := l.Inetd()
+			tt.change(cmd)
+			if out, log, status := harness.Finish(t, cmd); status != 1 || !strings.Contains(log, tt.want) || out != "" {
+				t.Errorf("exit status %d, %q\n%s", status, out, log)
+			}
+		})
+	}
+}
+
+// At a terminal a person types a request, sees the answer, types another one, and ends with Ctrl-D.
+func TestInetdTerminal(t *testing.T) {
+	l := harness.NewLab(t)
+	for _, signal := range []syscall.Signal{0, syscall.SIGINT} {
+		person, terminal := openTerminal(t)
+		cmd := l.Inetd()
+		cmd.Stdin, cmd.Stdout = terminal, terminal
+		log, err := cmd.StderrPipe()
+		harness.Must(t, err)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+		harness.Must(t, cmd.Start())
+		terminal.Close()
+		lines := bufio.NewScanner(log)
+		hint := ""
+		for hint == "" && lines.Scan() {
+			if strings.Contains(lines.Text(), "interactive") {
+				hint = lines.Text()
+			}
+		}
+		if !strings.Contains(hint, "Ctrl-D") {
+			t.Errorf("nobody is told how it ends: %q", hint)
+		}
+		go func() { // or it could not log on
+			for lines.Scan() {
+			}
+		}()
+		in := bufio.NewReader(person)
+		for range 2 {
+			for _, line := range []string{"GET /sched/v0.0.43/ping HTTP/1.1", "X-SCHED-USER-TOKEN: " + l.OwnToken, ""} {
+				fmt.Fprintln(person, line)
+			}
+			for line := ""; !strings.HasPrefix(line, "HTTP/1.1 200"); { // what was typed is seen before
+				line, err = in.ReadString('\n')
+				harness.Must(t, err)
+			}
+			for line := ""; !strings.Contains(line, `"pings"`); {
+				text, err := in.ReadString('}')
+				harness.Must(t, err)
+				line += text
+			}
+		}
+		if signal == 0 {
+			fmt.Fprint(person, "\x04")
+		} else {
+			harness.Must(t, cmd.Process.Signal(signal))
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("signal %v: %v", signal, err)
+		}
+		person.Close()
+	}
+}
+
+// openTerminal makes a terminal: the person's side and the program's.
+func openTerminal(t *testing.T) (person, program *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	raw, err := person.SyscallConn()
+	harness.Must(t, err)
+	var n int
+	harness.Must(t, raw.Control(func(fd uintptr) {
+		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
+			n, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+		}
+	}))
+	harness.Must(t, err)
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	return person, program
+}
+
+// A connected socket on standard input is the client, as inetd and socket units pass it: it is
+// found as it was, and who stops sending after a request still has its answer.
+func TestInetdSocket(t *testing.T) {
+	l := harness.NewLab(t)
+	for _, network := range []string{"tcp", "unix", "pair", "two pairs"} {
+		t.Run(network, func(t *testing.T) {
+			client, theirs, out := connect(t, network)
+			cmd := l.Inetd()
+			cmd.Stdin, cmd.Stdout = theirs, theirs
+			if out != nil {
+				cmd.Stdout = out
+			}
+			harness.Must(t, cmd.Start())
+			fmt.Fprintf(client, "GET http://localhost/sched/v0.0.43/ping HTTP/1.1\r\nX-SCHED-USER-TOKEN: %s\r\n\r\n", l.OwnToken)
+			harness.Must(t, client.(interface{ CloseWrite() error }).CloseWrite())
+			if err := cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+			flags, err := unix.FcntlInt(fdOf(t, theirs), unix.F_GETFL, 0)
+			if err != nil || flags&unix.O_NONBLOCK != 0 {
+				t.Errorf("the socket was left with flags %#x, %v", flags, err)
+			}
+			theirs.Close()
+			if out != nil {
+				out.Close()
+			}
+			text, err := io.ReadAll(client)
+			harness.Must(t, err)
+			if got := harness.AnswersIn(t, string(text)); harness.Statuses(got) != "[200]" {
+				t.Errorf("%s in %q", harness.Statuses(got), text)
+			}
+		})
+	}
+}
+
+func fdOf(t *testing.T, f *os.File) (n uintptr) {
+	t.Helper()
+	raw, err := f.SyscallConn()
+	harness.Must(t, err)
+	harness.Must(t, raw.Control(func(fd uintptr) { n = fd }))
+	return n
+}
+
+// bothWays reads from one connection and writes to another.
+type bothWays struct {
+	net.Conn
+	out net.Conn
+}
+
+func (b bothWays) Write(p []byte) (int, error) { return b.out.Write(p) }
+func (b bothWays) CloseWrite() error           { return b.out.(*net.UnixConn).CloseWrite() }
+
+// connect makes a connection: the client's end, and the program's as a blocking descriptor. Of
+// "two pairs" each goes one way.
+func connect(t *testing.T, network string) (client net.Conn, theirs, out *os.File) {
+	t.Helper()
+	pair := func() (net.Conn, *os.File) {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		harness.Must(t, err)
+		f := os.NewFile(uintptr(fds[0]), "client")
+		defer f.Close()
+		c, err := net.FileConn(f)
+		harness.Must(t, err)
+		t.Cleanup(func() { c.Close() })
+		return c, os.NewFile(uintptr(fds[1]), "theirs")
+	}
+	switch network {
+	case "pair":
+		client, theirs = pair()
+	case "two pairs":
+		var in net.Conn
+		in, theirs = pair()
+		client, out = pair()
+		client = bothWays{client, in}
+	default:
+		address := "127.0.0.1:0"
+		if network == "unix" {
+			address = filepath.Join(t.TempDir(), "s")
+		}
+		ln, err := net.Listen(network, address)
+		harness.Must(t, err)
+		defer ln.Close()
+		client, err = net.Dial(network, ln.Addr().String())
+		harness.Must(t, err)
+		t.Cleanup(func() { client.Close() })
+		accepted, err := ln.Accept()
+		harness.Must(t, err)
+		defer accepted.Close()
+		theirs, err = accepted.(interface{ File() (*os.File, error) }).File()
+		harness.Must(t, err)
+		harness.Must(t, unix.SetNonblock(int(fdOf(t, theirs)), false))
+	}
+	return client, theirs, out
+}
+
+// rest_auth/local takes the owner of a pipe or file, when nobody else may open it.
+func TestInetdLocal(t *testing.T) {
+	u := harness.SomeUser(t)
+	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
+	in := filepath.Join(l.Dir, "request")
+	harness.Must(t, os.WriteFile(in, []byte("GET http://localhost/sched/v0.0.43/ping HTTP/1.1\n\n"), 0o600))
+	for _, tt := range []struct {
+		name   string
+		owner  harness.Account
+		mode   os.FileMode
+		status int
+	}{
+		{"own file", u, 0o600, 200},
+		{"own file that its group may read", u, 0o640, 200},
+		{"own file that its group may write", u, 0o660, 401},
+		{"own file that others may read", u, 0o604, 401},
+		{"another's file", harness.Account{UID: u.UID + 1, GID: u.GID}, 0o600, 401},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if os.Geteuid() == 0 {
+				harness.Must(t, os.Chown(in, int(tt.owner.UID), int(tt.owner.GID)))
+			} else if tt.owner != u {
+				harness.NeedRoot(t)
+			}
+			harness.Must(t, os.Chmod(in, tt.mode))
+			f, err := os.Open(in)
+			harness.Must(t, err)
+			defer f.Close()
+			cmd := l.Inetd()
+			if os.Geteuid() == 0 {
+				cmd = l.Inetd("-u", u.Name, "-g", strconv.Itoa(int(u.GID)))
+			}
+			cmd.Stdin = f
+			out, log, status := harness.Finish(t, cmd)
+			got := harness.AnswersIn(t, out)
+			if status != 0 || harness.Statuses(got) != fmt.Sprint([]int{tt.status}) {
+				t.Errorf("%s, exit status %d\n%s", harness.Statuses(got), status, log)
+			}
+		})
+	}
+}
+
+// become_user: the worker is whoever has connected the UNIX socket, and root is nobody's guest.
+func TestInetdBecomesUser(t *testing.T) {
+	harness.NeedRoot(t)
+	u := harness.SomeUser(t)
+	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
+	dir, err := os.MkdirTemp("", "inetd-")
+	harness.Must(t, err)
+	defer os.RemoveAll(dir)
+	harness.Must(t, os.Chmod(dir, 0o755))
+	path := filepath.Join(dir, "s")
+	ln, err := net.Listen("unix", path)
+	harness.Must(t, err)
+	defer ln.Close()
+	harness.Must(t, os.Chmod(path, 0o666))
+	run := func(uid, gid uint32) (string, string, int) {
+		t.Helper()
+		client, err := thread.DialAs(uid, gid, path)
+		harness.Must(t, err)
+		defer client.Close()
+		accepted, err := ln.Accept()
+		harness.Must(t, err)
+		f, err := accepted.(*net.UnixConn).File()
+		harness.Must(t, err)
+		accepted.Close()
+		cmd := exec.Command(filepath.Join(harness.Bin, "schedrestd"), "-f", l.Conf(), "-a", "rest_auth/local", "-v")
+		cmd.Env = append(os.Environ(), "SCHEDRESTD_SECURITY=become_user")
+		var log bytes.Buffer
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = f, f, &log
+		harness.Must(t, cmd.Start())
+		f.Close()
+		fmt.Fprint(client, "GET http://localhost/sched/v0.0.43/ping HTTP/1.1\r\n\r\n")
+		client.(*net.UnixConn).CloseWrite()
+		text, _ := io.ReadAll(client) // what was refused unread is reset
+		cmd.Wait()
+		return string(text), log.String(), cmd.ProcessState.ExitCode()
+	}
+	out, log, status := run(u.UID, u.GID)
+	if got := harness.AnswersIn(t, out); status != 0 || harness.Statuses(got) != "[200]" || got[0].Get("meta", "client", "user") != u.Name {
+		t.Errorf("exit status %d: %s\n%s", status, out, log)
+	}
+	if want := fmt.Sprintf("worker_uid=%d", u.UID); !strings.Contains(log, want) {
+		t.Errorf("no %s in the log:\n%s", want, log)
+	}
+	for _, ids := range [][2]uint32{{0, 0}, {0, u.GID}, {u.UID, 0}} {
+		out, log, status := run(ids[0], ids[1])
+		if got := harness.AnswersIn(t, out); status != 0 || harness.Statuses(got) != "[403]" {
+			t.Errorf("%v: exit status %d: %s\n%s", ids, status, out, log)
+		}
+	}
+	cmd := exec.Command(filepath.Join(harness.Bin, "schedrestd"), "-f", l.Conf(), "-a", "rest_auth/local")
+	cmd.Env = append(os.Environ(), "SCHEDRESTD_SECURITY=become_user")
+	cmd.Stdin = strings.NewReader("")
+	if _, log, status := harness.Finish(t, cmd); status != 1 || !strings.Contains(log, "UNIX socket") {
+		t.Errorf("with a pipe: exit status %d\n%s", status, log)
+	}
+	// A connection made from here: the kernel would name the owner of the service at its other end.
+	ours, err := thread.DialAs(0, 0, path)
+	harness.Must(t, err)
+	defer ours.Close()
+	f, err := ours.(*net.UnixConn).File()
+	harness.Must(t, err)
+	defer f.Close()
+	cmd = exec.Command(filepath.Join(harness.Bin, "schedrestd"), "-f", l.Conf(), "-a", "rest_auth/local")
+	cmd.Env = append(os.Environ(), "SCHEDRESTD_SECURITY=become_user")
+	cmd.Stdin, cmd.Stdout = f, f
+	if _, log, status := harness.Finish(t, cmd); status != 1 || !strings.Contains(log, "accepted") {
+		t.Errorf("with a connection of its own making: exit status %d\n%s", status, log)
+	}
+}

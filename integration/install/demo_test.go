@@ -1,0 +1,282 @@
+package install
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"schedrestd/ctld/process"
+	"schedrestd/integration/harness"
+)
+
+// The whole way in one command, as root and as an ordinary user: for that one the binaries
+// lie where nobody else may look, and the user has no entry in any database.
+func TestDemoOnce(t *testing.T) {
+	users := map[string]*syscall.Credential{"this user": nil}
+	if os.Geteuid() == 0 {
+		users["an ordinary user"] = &syscall.Credential{Uid: 61234, Gid: 61234, Groups: []uint32{}}
+	}
+	for name, credential := range users {
+		t.Run(name, func(t *testing.T) {
+			d := demoCommand(t, credential, "--once")
+			out, err := d.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			for _, want := range []string{"is up", "IDLE", "submit  job 1", "COMPLETED, exit code 0", "| Hello from job 1", "| part 3 of 3"} {
+				if !strings.Contains(string(out), want) {
+					t.Errorf("no %q in\n%s", want, out)
+				}
+			}
+			if os.Geteuid() == 0 && credential == nil == strings.Contains(string(out), "disable_user_check") {
+				t.Errorf("what it says of disable_user_check:\n%s", out)
+			}
+			nothingLeft(t, d)
+		})
+	}
+}
+
+// As root for somebody who used sudo, the job is his.
+func TestDemoSudo(t *testing.T) {
+	harness.NeedRoot(t)
+	u := harness.SomeUser(t)
+	d := demoCommand(t, nil, "--once")
+	d.Env = append(d.Env, "SUDO_USER="+u.Name)
+	out, err := d.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !strings.Contains(string(out), "I am "+u.Name) || !strings.Contains(string(out), "owned by "+u.Name) {
+		t.Errorf("the job is not %s's:\n%s", u.Name, out)
+	}
+	nothingLeft(t, d)
+}
+
+// What the demo prints can be pasted; Ctrl-C and worse end all of it, a running job too.
+func TestDemoStays(t *testing.T) {
+	curl, err := exec.LookPath("curl")
+	if err != nil {
+		t.Skip("needs curl, to run what the demo prints")
+	}
+	tests := []struct {
+		name string
+		end  func(d *demo) // ends it
+		kill bool          // by a signal, so that its status is not its own
+	}{
+		{name: "Ctrl-C", end: func(d *demo) { d.signal(syscall.SIGINT) }},
+		{name: "SIGTERM", end: func(d *demo) { d.signal(syscall.SIGTERM) }},
+		{name: "twice", end: func(d *demo) { d.signal(syscall.SIGINT); d.signal(syscall.SIGINT) }, kill: true},
+		{name: "kill -9 of the process that was started", end: func(d *demo) { d.signal(syscall.SIGKILL) }, kill: true},
+		{name: "kill -9 of its stage", end: func(d *demo) { syscall.Kill(d.stage(), syscall.SIGKILL) }, kill: true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			d := demoCommand(t, nil)
+			d.start()
+			pasted := d.lines("curl ")
+			if len(pasted) != 3 {
+				t.Fatalf("%d lines to paste", len(pasted))
+			}
+			for i, want := range []string{`"pings"`, `"nodes"`, `"job_id":1`} {
+				sh := exec.Command("sh", "-c", pasted[i])
+				sh.Env = []string{"PATH=" + filepath.Dir(curl) + ":/usr/bin:/bin"}
+				out, err := sh.Output()
+				if err != nil || !bytes.Contains(out, []byte(want)) || !bytes.Contains(out, []byte(`"errors":[]`)) {
+					t.Errorf("%s: %v\n%s", pasted[i], err, out)
+				}
+			}
+			// A job that would rather stay.
+			sleep := harness.UniqueSleep()
+			body := fmt.Sprintf(`{"job":{"script":"#!/bin/sh\ntrap '' TERM\nsetsid sleep %s &\nwait","environment":["PATH=/usr/bin:/bin"],"current_working_directory":"/","standard_output":"/dev/null"}}`, sleep)
+			submit := strings.Fields(pasted[2])
+			args := []string{"-s", "-H", submit[2], "-H", "Content-Type: application/json", "-d", body, submit[len(submit)-1]}
+			if out, err := exec.Command(curl, args...).Output(); err != nil || !bytes.Contains(out, []byte(`"job_id":2`)) {
+				t.Fatalf("submit: %v %s", err, out)
+			}
+			harness.Eventually(t, "the job runs", func() bool { return harness.Running(t, sleep) == 1 })
+
+			test.end(d)
+			err := d.Wait()
+			if !test.kill && err != nil {
+				t.Errorf("exit status: %v\n%s", err, d.errors.String())
+			}
+			harness.Eventually(t, "the job has ended", func() bool { return harness.Running(t, sleep) == 0 })
+			nothingLeft(t, d)
+		})
+	}
+}
+
+// A daemon that dies is named, with its last words, and the rest does not stay.
+func TestDemoDaemonDies(t *testing.T) {
+	d := demoCommand(t, nil)
+	d.start()
+	for _, pid := range d.processes() {
+		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); string(name) == "scheddbd\n" {
+			harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
+		}
+	}
+	if err := d.Wait(); err == nil {
+		t.Error("exit status 0")
+	}
+	if got := d.errors.String(); !strings.Contains(got, "error: scheddbd has ended") {
+		t.Errorf("said %s", got)
+	}
+	nothingLeft(t, d)
+}
+
+// With its port in use the demo names two commands that find a free one. Both can be pasted.
+func TestDemoBusyPort(t *testing.T) {
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	harness.Must(t, err)
+	defer busy.Close()
+	d := demoCommand(t, nil, "--listen", busy.Addr().String())
+	out, err := d.CombinedOutput()
+	hint := regexp.MustCompile(`\nhint: .*: (make demo LISTEN=\S+), or (schedctl demo --listen \S+)\n`).FindStringSubmatch(string(out))
+	if err == nil || !strings.Contains(string(out), "is in use") || hint == nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	nothingLeft(t, d)
+	for _, command := range hint[1:] {
+		t.Run(command, func(t *testing.T) {
+			d := demoCommand(t, nil)
+			d.Path, d.Args = "/bin/sh", []string{"sh", "-c", "exec " + command}
+			d.Dir, d.Env = harness.Root, append(os.Environ(), "TMPDIR="+d.tmp, "PATH="+harness.Bin+":"+os.Getenv("PATH"))
+			d.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			d.start()
+			harness.Must(t, syscall.Kill(-d.Process.Pid, syscall.SIGINT)) // as Ctrl-C does
+			if d.Wait(); !strings.Contains(strings.Join(d.out, "\n"), "http://127.0.0.1:") {
+				t.Errorf("printed %q", d.out)
+			}
+			nothingLeft(t, d)
+		})
+	}
+}
+
+// demo is a running schedctl demo, with a temporary directory of its own.
+type demo struct {
+	*exec.Cmd
+	t      *testing.T
+	tmp    string
+	out    []string
+	errors bytes.Buffer
+}
+
+func demoCommand(t *testing.T, credential *syscall.Credential, args ...string) *demo {
+	t.Helper()
+	home, err := os.MkdirTemp("", "home-")
+	harness.Must(t, err)
+	t.Cleanup(func() { os.RemoveAll(home) })
+	program := filepath.Join(harness.Bin, "schedctl")
+	if credential != nil {
+		program = moveIn(t, home, credential)
+	}
+	if !slices.Contains(args, "--listen") {
+		args = append(args, "--listen", "127.0.0.1:0")
+	}
+	d := &demo{Cmd: exec.Command(program, append([]string{"demo"}, args...)...), t: t, tmp: filepath.Join(home, "tmp")}
+	harness.Must(t, os.MkdirAll(d.tmp, 0o700))
+	harness.Must(t, os.Chmod(home, 0o755))
+	harness.Must(t, os.Chmod(d.tmp, 0o755))
+	if credential != nil {
+		harness.Must(t, os.Chown(d.tmp, int(credential.Uid), int(credential.Gid)))
+		harness.Must(t, os.Chmod(home, 0o700))
+	}
+	d.Dir = "/"
+	d.Env = []string{"PATH=/usr/bin:/bin", "TMPDIR=" + d.tmp}
+	d.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
+	return d
+}
+
+// moveIn copies the binaries to a home that only its owner may enter.
+func moveIn(t *testing.T, home string, owner *syscall.Credential) (schedctl string) {
+	t.Helper()
+	dir := filepath.Join(home, "bin")
+	harness.Must(t, os.Mkdir(dir, 0o700))
+	for _, name := range []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor", "schedctl", "schedctld", "scheddbd"} {
+		data, err := os.ReadFile(filepath.Join(harness.Bin, name))
+		harness.Must(t, err)
+		harness.Must(t, os.WriteFile(filepath.Join(dir, name), data, 0o700))
+		harness.Must(t, os.Chown(filepath.Join(dir, name), int(owner.Uid), int(owner.Gid)))
+	}
+	harness.Must(t, os.Chown(dir, int(owner.Uid), int(owner.Gid)))
+	harness.Must(t, os.Chown(home, int(owner.Uid), int(owner.Gid)))
+	return filepath.Join(dir, "schedctl")
+}
+
+// start starts the demo and returns when it has printed all it has to say.
+func (d *demo) start() {
+	d.t.Helper()
+	out, err := d.StdoutPipe()
+	harness.Must(d.t, err)
+	d.Stderr = &d.errors
+	harness.Must(d.t, d.Start())
+	d.t.Cleanup(func() { d.Process.Signal(syscall.SIGTERM) })
+	for in := bufio.NewScanner(out); in.Scan(); {
+		d.out = append(d.out, in.Text())
+		if strings.HasPrefix(in.Text(), "Ctrl-C") {
+			go io.Copy(io.Discard, out)
+			return
+		}
+	}
+	d.Wait()
+	d.t.Fatalf("it did not start:\n%s\n%s", strings.Join(d.out, "\n"), d.errors.String())
+}
+
+func (d *demo) signal(s syscall.Signal) { harness.Must(d.t, d.Process.Signal(s)) }
+
+// lines are those that begin with prefix.
+func (d *demo) lines(prefix string) []string {
+	return slices.DeleteFunc(slices.Clone(d.out), func(s string) bool { return !strings.HasPrefix(s, prefix) })
+}
+
+// stage is the process that the demo's daemons are children of.
+func (d *demo) stage() int {
+	list, err := process.Descendants(d.Process.Pid)
+	harness.Must(d.t, err)
+	for _, st := range list {
+		if st.Parent == d.Process.Pid {
+			return st.PID
+		}
+	}
+	d.t.Fatal("no stage")
+	return 0
+}
+
+// processes are all those that have the demo's directory among their arguments or in their environment.
+func (d *demo) processes() []int {
+	d.t.Helper()
+	all, err := process.All()
+	harness.Must(d.t, err)
+	var pids []int
+	for _, st := range all {
+		dir := "/proc/" + strconv.Itoa(st.PID)
+		arguments, _ := os.ReadFile(dir + "/cmdline")
+		environment, _ := os.ReadFile(dir + "/environ")
+		if st.State != 'Z' && (bytes.Contains(arguments, []byte(d.tmp)) || bytes.Contains(environment, []byte(d.tmp))) {
+			pids = append(pids, st.PID)
+		}
+	}
+	return pids
+}
+
+// nothingLeft waits until no process of the demo is there, and looks for files.
+func nothingLeft(t *testing.T, d *demo) {
+	t.Helper()
+	harness.Eventually(t, "no process of the demo is left", func() bool { return len(d.processes()) == 0 })
+	harness.Eventually(t, "no file of the demo is left", func() bool {
+		list, err := os.ReadDir(d.tmp)
+		harness.Must(t, err)
+		return len(list) == 0
+	})
+}

@@ -1,0 +1,438 @@
+package install
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/integration/harness"
+)
+
+// installed is every file that "make install" puts below PREFIX but the documents, with its mode.
+var installed = map[string]fs.FileMode{
+	"bin/schedctl":             0o755,
+	"sbin/schedrestd":          0o755,
+	"sbin/scheddbd":            0o755,
+	"sbin/schedctld":           0o711,
+	"sbin/schedrestd-config":   0o711,
+	"sbin/schedrestd-keeper":   0o711,
+	"sbin/schedrestd-resolver": 0o711,
+	"sbin/schedrestd-auditor":  0o711,
+	"sbin/schedrestd-worker":   0o711,
+
+	"lib/systemd/system/schedctld.service":         0o644,
+	"lib/systemd/system/scheddbd.service":          0o644,
+	"lib/systemd/system/schedctld.socket":          0o644,
+	"lib/systemd/system/scheddbd.socket":           0o644,
+	"lib/systemd/system/schedrestd.service":        0o644,
+	"lib/systemd/system/schedrestd.socket":         0o644,
+	"lib/systemd/system/schedrestd-https.socket":   0o644,
+	"lib/systemd/system/schedrestd-inetd.socket":   0o644,
+	"lib/systemd/system/schedrestd-inetd@.service": 0o644,
+	"lib/systemd/system/schedrestd-users.service":  0o644,
+	"lib/systemd/system/schedrestd-users.socket":   0o644,
+	"lib/sysusers.d/schedrestd.conf":               0o644,
+	"lib/tmpfiles.d/schedrestd.conf":               0o644,
+
+	"share/bash-completion/completions/schedrestd":    0o644,
+	"share/zsh/site-functions/_schedrestd":            0o644,
+	"share/fish/vendor_completions.d/schedrestd.fish": 0o644,
+	"share/man/man1/schedctl.1":                       0o644,
+	"share/man/man5/sched.conf.5":                     0o644,
+	"share/man/man8/schedctld.8":                      0o644,
+	"share/man/man8/scheddbd.8":                       0o644,
+	"share/man/man8/schedrestd.8":                     0o644,
+	"share/doc/schedrestd/INSTALL.md":                 0o644,
+	"share/doc/schedrestd/LICENSE":                    0o644,
+	"share/doc/schedrestd/THIRD-PARTY.txt":            0o644,
+	"share/doc/schedrestd/examples/root.conf":         0o644,
+	"share/doc/schedrestd/examples/controllers.conf":  0o644,
+	"share/doc/schedrestd/examples/sched.conf":        0o644,
+	"share/doc/schedrestd/examples/scheddbd.conf":     0o644,
+	"share/doc/schedrestd/examples/schedrestd.env":    0o644,
+}
+
+// makeIn runs make in the project, with variables, for somebody whose files nobody else may read:
+// that must not show.
+func makeIn(t *testing.T, arguments ...string) {
+	t.Helper()
+	cmd := exec.Command("sh", append([]string{"-c", `umask 077; exec make -s -C "$0" "$@"`, harness.Root}, arguments...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("make %s: %v\n%s", strings.Join(arguments, " "), err, out)
+	}
+}
+
+// install installs into a directory of the test's own, so that units name what is there.
+func install(t *testing.T) (prefix string) {
+	t.Helper()
+	prefix = t.TempDir()
+	makeIn(t, "install", "PREFIX="+prefix, "SYSCONFDIR="+prefix+"/etc")
+	return prefix
+}
+
+// filesIn is the files below dir with their modes; root alone owns them when it installs.
+func filesIn(t *testing.T, dir string) map[string]fs.FileMode {
+	t.Helper()
+	files := map[string]fs.FileMode{}
+	harness.Must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			if path != dir && info.Mode().Perm() != 0o755 {
+				t.Errorf("%s has mode %o", path, info.Mode().Perm())
+			}
+			return nil
+		}
+		if st := info.Sys().(*syscall.Stat_t); int(st.Uid) != os.Geteuid() || os.Geteuid() == 0 && st.Gid != 0 {
+			t.Errorf("%s belongs to %d:%d", path, st.Uid, st.Gid)
+		}
+		name, err := filepath.Rel(dir, path)
+		files[name] = info.Mode()
+		return err
+	}))
+	return files
+}
+
+// Every program says which build it is.
+func TestVersion(t *testing.T) {
+	head, _ := exec.Command("git", "-C", harness.Root, "rev-parse", "HEAD").Output()
+	for name := range installed {
+		if !strings.HasPrefix(name, "bin/") && !strings.HasPrefix(name, "sbin/") {
+			continue
+		}
+		name = filepath.Base(name)
+		out, err := exec.Command(filepath.Join(harness.Bin, name), "-V").CombinedOutput()
+		m := regexp.MustCompile(`^` + name + ` \d+\.\d+\.\d+(?: \(commit ([0-9a-f]+)(-dirty)?, \d{4}-\d\d-\d\d\))?\n$`).FindSubmatch(out)
+		if err != nil || m == nil || len(head) > 0 && (len(m[1]) == 0 || !bytes.HasPrefix(head, m[1])) {
+			t.Errorf("%s -V: %v, printed %q; HEAD is %s", name, err, out, head)
+		}
+	}
+}
+
+// The archive has the licences, and installs without the project and without Go.
+func TestArchive(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	makeIn(t, "dist", "VERSION=test", "COMPRESSION=1", "DIST="+filepath.Join(dir, "dist"))
+	script := `cd "$0" && (cd dist && sha256sum --quiet -c SHA256SUMS)
+		tar -xzf dist/schedrestd-test-linux-*.tar.gz && cd schedrestd-test
+		grep -q 'Apache License' LICENSE && grep -q 'golang.org/x/sys' THIRD-PARTY.txt
+		PATH=/usr/bin:/bin:/usr/sbin:/sbin make -s install DESTDIR="$0/root"`
+	if out, err := exec.Command("sh", "-ec", script, dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for name := range installed {
+		if _, err := os.Stat(filepath.Join(dir, "root/usr/local", name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Installed twice into a package's directory, everything is there once, with its mode; uninstalled, nothing is left.
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for range 2 {
+		makeIn(t, "install", "DESTDIR="+root, "PREFIX=/opt/gate")
+	}
+	got := filesIn(t, filepath.Join(root, "opt/gate"))
+	maps.DeleteFunc(got, func(name string, mode fs.FileMode) bool {
+		_, listed := installed[name]
+		document := strings.HasPrefix(name, "share/doc/") || strings.HasPrefix(name, "share/man/")
+		return !listed && document && mode == 0o644
+	})
+	if diff := cmp.Diff(installed, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	pages, err := filepath.Glob(filepath.Join(harness.Root, "docs/man/*.[1-9]"))
+	harness.Must(t, err)
+	for _, page := range pages {
+		if _, err := os.Stat(filepath.Join(root, "opt/gate/share/man/man"+page[len(page)-1:], filepath.Base(page))); err != nil {
+			t.Error(err)
+		}
+	}
+	makeIn(t, "uninstall", "DESTDIR="+root, "PREFIX=/opt/gate")
+	for name := range filesIn(t, root) {
+		t.Errorf("%s is left", name)
+	}
+}
+
+// What the units start and read is where it was installed.
+func TestUnitsNameWhatIsInstalled(t *testing.T) {
+	t.Parallel()
+	prefix := install(t)
+	var files []string
+	for name := range installed {
+		if dir := filepath.Base(filepath.Dir(name)); dir == "system" || dir == "examples" {
+			files = append(files, name)
+		}
+	}
+	slices.Sort(files)
+	command := regexp.MustCompile(`(?m)^ExecStart=(\S+)`)
+	started := 0
+	for _, name := range files {
+		text, err := os.ReadFile(filepath.Join(prefix, name))
+		harness.Must(t, err)
+		if left := regexp.MustCompile(`@[A-Z]+@`).Find(text); left != nil {
+			t.Errorf("%s has %s in it", name, left)
+		}
+		// One that is set nowhere has a line in the journal at each start, and what a file sets goes before what a unit does.
+		for _, m := range regexp.MustCompile(`(?m)^ExecStart=.* \$(\w+)`).FindAllSubmatch(text, -1) {
+			if !strings.HasSuffix(name, ".conf") && !regexp.MustCompile(`(?m)^Environment=(.* )?`+string(m[1])+`=`).Match(text) {
+				t.Errorf("%s sets no %s", name, m[1])
+			}
+		}
+		for _, m := range command.FindAllSubmatch(text, -1) {
+			started++
+			program := string(m[1])
+			if info, err := os.Stat(program); !strings.HasPrefix(program, prefix) || err != nil || info.Mode()&0o111 == 0 {
+				t.Errorf("%s starts %s: %v", name, program, err)
+			}
+		}
+	}
+	if started < 6 {
+		t.Errorf("%d programs are started", started)
+	}
+}
+
+// systemd gives the path of a program of Debian's package systemd.
+func systemd(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("%s is not here; apt-get install systemd", name)
+	}
+	return path
+}
+
+// A systemd gets no unit with a key that it would warn about.
+func TestUnitsSuitTheSystemd(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]bool{"252": false, "253": false, "254": true, "257": true} {
+		prefix := t.TempDir()
+		makeIn(t, "install", "PREFIX="+prefix, "SYSTEMD_VERSION="+version)
+		text, err := os.ReadFile(filepath.Join(prefix, "lib/systemd/system/schedctld.service"))
+		harness.Must(t, err)
+		if got := strings.Contains(string(text), "\nDelegateSubgroup=schedctld\n"); got != want {
+			t.Errorf("systemd %s: DelegateSubgroup is there: %v", version, got)
+		}
+	}
+}
+
+// systemd itself finds nothing wrong with the units.
+func TestUnitsVerify(t *testing.T) {
+	t.Parallel()
+	program := systemd(t, "systemd-analyze")
+	prefix := install(t)
+	dir := filepath.Join(prefix, "lib/systemd/system")
+	names, err := os.ReadDir(dir)
+	harness.Must(t, err)
+	arguments := []string{"verify", "--man=no"}
+	for _, n := range names {
+		arguments = append(arguments, strings.Replace(n.Name(), "@.", "@1.", 1))
+	}
+	cmd := exec.Command(program, arguments...)
+	cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":") // and the machine's own
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, prefix) {
+			t.Error(line)
+		}
+	}
+}
+
+// The exposure level of each unit, in tenths, may not rise above what is said here. The reference's is 92.
+func TestUnitsAreHardened(t *testing.T) {
+	t.Parallel()
+	program := systemd(t, "systemd-analyze")
+	prefix := install(t)
+	dir := filepath.Join(prefix, "lib/systemd/system")
+	levels := map[string]int{
+		"schedrestd.service": 20, "schedrestd-inetd@.service": 20, "scheddbd.service": 20,
+		"schedrestd-users.service": 40, "with root.conf/schedrestd.service": 40,
+	}
+	with := filepath.Join(dir, "with root.conf")
+	harness.Must(t, os.MkdirAll(filepath.Join(with, "schedrestd.service.d"), 0o755))
+	for to, from := range map[string]string{
+		"schedrestd.service":             filepath.Join(dir, "schedrestd.service"),
+		"schedrestd.service.d/root.conf": filepath.Join(prefix, "share/doc/schedrestd/examples/root.conf"),
+	} {
+		text, err := os.ReadFile(from)
+		harness.Must(t, err)
+		harness.Must(t, os.WriteFile(filepath.Join(with, to), text, 0o644))
+	}
+	for name, most := range levels {
+		out, err := exec.Command(program, "security", "--offline=true", "--no-pager", fmt.Sprintf("--threshold=%d", most), filepath.Join(dir, name)).CombinedOutput()
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		t.Logf("%s: %s", name, lines[len(lines)-1])
+		if err != nil {
+			t.Errorf("%s: more than %d: %v\n%s", name, most, err, out)
+		}
+	}
+}
+
+// What the cage takes at the start, with root and without, and what workers shut themselves in with: the units forbid
+// neither. What they name is looked up in systemd's own sets, which differ between its versions.
+func TestUnitsPermitTheCage(t *testing.T) {
+	t.Parallel()
+	sets, err := exec.Command(systemd(t, "systemd-analyze"), "syscall-filter", "--no-pager").Output()
+	harness.Must(t, err)
+	prefix := install(t)
+	dir, unprivileged := filepath.Join(prefix, "lib/systemd/system"), []string{"unshare", "clone", "seccomp", "prctl", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"}
+	root := append(unprivileged[:len(unprivileged):len(unprivileged)], "mount", "umount2", "pivot_root", "open_tree", "move_mount", "setns", "setresuid", "setresgid", "setgroups")
+	service := filepath.Join(dir, "schedrestd.service")
+	for name, tt := range map[string]struct {
+		files, calls []string
+		namespaces   string
+	}{
+		"service": {[]string{service}, unprivileged, "user net ipc"},
+		"root":    {[]string{service, filepath.Join(prefix, "share/doc/schedrestd/examples/root.conf")}, root, "net ipc mnt pid"},
+		"users":   {[]string{filepath.Join(dir, "schedrestd-users.service")}, root, "net ipc mnt pid"},
+		"inetd":   {[]string{filepath.Join(dir, "schedrestd-inetd@.service")}, unprivileged, "user net ipc"},
+	} {
+		var text strings.Builder
+		for _, f := range tt.files {
+			part, err := os.ReadFile(f)
+			harness.Must(t, err)
+			text.Write(part)
+		}
+		permitted := permits(text.String(), "SystemCallFilter", callSets(string(sets)))
+		for _, call := range tt.calls {
+			if !permitted[call] {
+				t.Errorf("%s: the filter forbids %s", name, call)
+			}
+		}
+		want := permits("N="+tt.namespaces, "N", nil)
+		if diff := cmp.Diff(want, permits(text.String(), "RestrictNamespaces", nil)); diff != "" {
+			t.Errorf("%s: namespaces (-want +got):\n%s", name, diff)
+		}
+		if strings.Contains(tt.namespaces, "mnt") && !strings.Contains(text.String(), "CAP_SYS_ADMIN") {
+			t.Errorf("%s: nobody may make these namespaces", name)
+		}
+		// systemd 257 starts who is named root without CAP_SETUID; who is not named has what the bounding set has.
+		user := regexp.MustCompile(`(?m)^User=(.*)$`).FindAllStringSubmatch(text.String(), -1)
+		if strings.Contains(tt.namespaces, "mnt") && len(user) > 0 && user[len(user)-1][1] != "" {
+			t.Errorf("%s: User=%s", name, user[len(user)-1][1])
+		}
+		if !regexp.MustCompile(`(?m)^LogsDirectory=\S`).MatchString(text.String()) {
+			t.Errorf("%s: there is no directory that an audit log could be written to", name)
+		}
+	}
+}
+
+// callSets is what "systemd-analyze syscall-filter" prints: the members of each set, which may be sets.
+func callSets(text string) map[string][]string {
+	sets, name := map[string][]string{}, ""
+	for line := range strings.Lines(text) {
+		word := strings.TrimSpace(line)
+		switch {
+		case word == "" || strings.HasPrefix(word, "#"):
+		case strings.HasPrefix(line, "@"):
+			name = word
+		default:
+			sets[name] = append(sets[name], word)
+		}
+	}
+	return sets
+}
+
+// permits is what a list that a unit gives in several lines comes to: each adds words, or with ~ takes them away.
+func permits(unit, key string, sets map[string][]string) map[string]bool {
+	all := map[string]bool{}
+	var apply func(word string, on bool)
+	apply = func(word string, on bool) {
+		for _, member := range sets[word] {
+			apply(member, on)
+		}
+		switch {
+		case strings.HasPrefix(word, "@"):
+		case on:
+			all[word] = true
+		default:
+			delete(all, word)
+		}
+	}
+	for line := range strings.Lines(unit) {
+		value, ok := strings.CutPrefix(strings.TrimSpace(line), key+"=")
+		if !ok {
+			continue
+		}
+		value, off := strings.CutPrefix(value, "~")
+		for word := range strings.FieldsSeq(value) {
+			apply(word, !off)
+		}
+	}
+	return all
+}
+
+// The users' file is one that systemd can read, and makes the users that the units name.
+func TestSysusers(t *testing.T) {
+	t.Parallel()
+	program := systemd(t, "systemd-sysusers")
+	root := t.TempDir()
+	makeIn(t, "install", "DESTDIR="+root, "PREFIX=/usr")
+	out, err := exec.Command(program, "--dry-run", "--root="+root).CombinedOutput()
+	harness.Must(t, err)
+	for _, user := range []string{"schedrestd", "sched"} {
+		if !strings.Contains(string(out), "Creating user '"+user+"'") {
+			t.Errorf("no user %s:\n%s", user, out)
+		}
+	}
+}
+
+// What was installed serves: a job, from its submission over REST to its output.
+func TestInstalledProgramsServe(t *testing.T) {
+	t.Parallel()
+	prefix := install(t)
+	cmd := exec.Command(filepath.Join(prefix, "bin/schedctl"), "demo", "--once", "--listen", "127.0.0.1:0")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "COMPLETED, exit code 0") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// A service manager opens the port and starts the gateway with the first client: once for all
+// of them, or for each one, with the connection as its standard input.
+func TestSystemdActivates(t *testing.T) {
+	for name, how := range map[string][]string{"once": nil, "for each connection": {"--inetd", "--accept"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			program := systemd(t, "systemd-socket-activate")
+			l := harness.NewLab(t, func(l *harness.Lab) {
+				gateway, last := l.Restd.Path, len(l.Restd.Args)-1
+				arguments := append([]string{"--listen", l.Restd.Args[last]}, how...)
+				for _, variable := range l.Restd.Env {
+					arguments = append(arguments, "--setenv="+variable)
+				}
+				l.Restd.Path = program
+				l.Restd.Args = append(append(arguments, gateway), l.Restd.Args[:last]...)
+			})
+			for range 3 {
+				c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+				a, err := l.Try(c, "GET", "/sched/"+harness.Version+"/ping", "")
+				harness.Must(t, err)
+				a.Want(t, 200)
+			}
+		})
+	}
+}

@@ -1,0 +1,107 @@
+package install
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"schedrestd/integration/harness"
+	"schedrestd/integration/page"
+)
+
+// TestReadme runs each block of commands in README as printed, on a bare machine.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	blocks, err := page.Blocks(filepath.Join(harness.Root, "README.md"))
+	harness.Must(t, err)
+	var steps strings.Builder
+	for _, b := range blocks {
+		if strings.HasPrefix(b.Text, "make demo ") {
+			t.Run("demo", func(t *testing.T) { readmeDemo(t, b) })
+			continue
+		}
+		steps.WriteString(script("README.md", b))
+	}
+	t.Run("steps", func(t *testing.T) {
+		out, err := onBareMachine(t, steps.String()+"schedrestd -V\n")
+		if err != nil || !strings.Contains(out, "| Hello from job 1 on head. I am root.") {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+}
+
+// TestContributing checks that .ci/run runs the tests that CONTRIBUTING names.
+func TestContributing(t *testing.T) {
+	blocks, err := page.Blocks(filepath.Join(harness.Root, "CONTRIBUTING.md"))
+	harness.Must(t, err)
+	ci, err := os.ReadFile(filepath.Join(harness.Root, ".ci/run"))
+	harness.Must(t, err)
+	for _, b := range blocks {
+		for line := range strings.Lines(b.Text) {
+			target := regexp.MustCompile(`^make ([a-z-]+)`).FindStringSubmatch(line)
+			if target == nil || !regexp.MustCompile(`(?m)^\s*(step make|machine) `+target[1]+`\b`).Match(ci) {
+				t.Errorf("CONTRIBUTING.md:%d: .ci/run does not run %s", b.Line, line)
+			}
+		}
+	}
+}
+
+// TestClients starts the bundled daemons as docs/BUNDLED.md does, and runs the blocks of the guide for clients.
+func TestClients(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not installed")
+	}
+	var steps strings.Builder
+	for _, name := range []string{"docs/BUNDLED.md", "docs/CLIENTS.md"} {
+		blocks, err := page.Blocks(filepath.Join(harness.Root, name))
+		harness.Must(t, err)
+		for _, b := range blocks {
+			steps.WriteString(script(name, b))
+		}
+		if name == "docs/BUNDLED.md" {
+			steps.WriteString("export SCHED_JWT\ncd \"$(mktemp -d)\"\n")
+		}
+	}
+	out, err := onBareMachine(t, steps.String()+"grep -c '\"/sched/v0.0.43/job/submit\"' openapi.json\n")
+	if err != nil || strings.Contains(out, "level=WARN") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for _, want := range []string{`"pinged":"UP"`, "job 1: COMPLETED\n", "hello from 1\n", "job 3 ['COMPLETED'] exit code 0\nhello from python\n",
+		"job 4 ['CANCELLED']\nrefused: 409 2021\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+// script returns the commands of a block, with a line before them that says where it is.
+func script(name string, b page.Block) string {
+	text := b.Text
+	if b.Language == "python" {
+		text = "python3 - <<'END_OF_PYTHON'\n" + text + "END_OF_PYTHON\n"
+	}
+	return fmt.Sprintf("echo '%s:%d' >&2\n%s", name, b.Line, text)
+}
+
+// readmeDemo runs the demo's block until it says that it stays, and ends it as Ctrl-C does.
+func readmeDemo(t *testing.T, b page.Block) {
+	out, err := onBareMachine(t, `set -m
+(
+`+b.Text+`) >/run/printed 2>&1 &
+until grep '^Ctrl-C' /run/printed; do kill -0 $! || break; sleep 0.2; done
+grep '^curl .*ping' /run/printed >/run/pasted
+bash -e /run/pasted
+kill -INT -$!
+wait $! || true
+cat /run/printed
+! pgrep sched
+`)
+	if err != nil || !strings.Contains(out, `"pinged":"UP"`) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,120 @@
+package jobs
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"schedrestd/integration/harness"
+)
+
+// TestAccountingLists: what the shipped accounting daemon keeps is served in every version and both
+// spellings, and so is that it has none of the rest.
+func TestAccountingLists(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t, func(l *harness.Lab) { l.Restd.Env = append(l.Restd.Env, "SCHEDRESTD_NAMES=both") })
+	id := l.Submit("exit 3", map[string]any{"name": "kept"})
+	l.AwaitEnd(id)
+	harness.Eventually(t, "the job is recorded as ended", func() bool {
+		a := l.Ask("GET", fmt.Sprintf("/scheddb/%s/job/%d", harness.Version, id), "")
+		return a.Status == 200 && a.Get("jobs", 0, "state", "current", 0) == "FAILED"
+	})
+	for _, v := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"} {
+		for _, segment := range []string{"scheddb", "slurmdb"} {
+			ask := func(path string) harness.Answer { return l.Ask("GET", "/"+segment+"/"+v+"/"+path, "") }
+			for _, path := range []string{fmt.Sprintf("job/%d", id), "jobs", "jobs?users=" + l.Owner, fmt.Sprintf("jobs?job_name=kept&step=%d&state=FAILED&show_duplicates=true", id)} {
+				a := ask(path).Want(t, 200)
+				if len(a.List("jobs")) != 1 || a.Get("jobs", 0, "name") != "kept" || a.Get("jobs", 0, "exit_code", "return_code", "number") != 3.0 || a.Get("jobs", 0, "user") != l.Owner {
+					t.Errorf("%s: %s", path, a.Text)
+				}
+			}
+			for _, path := range []string{"jobs?users=nobody-i-know", "jobs?state=RUNNING", "jobs?cluster=elsewhere", "jobs?end_time=1000"} {
+				if a := ask(path).Want(t, 200); len(a.List("jobs")) != 0 {
+					t.Errorf("%s: %s", path, a.Text)
+				}
+			}
+			if a := ask("tres").Want(t, 200); len(a.List("TRES")) != 4 || a.Get("TRES", 1, "type") != "mem" {
+				t.Errorf("tres: %s", a.Text)
+			}
+			clusters := ask("clusters").Want(t, 200)
+			name := fmt.Sprint(clusters.Get("clusters", 0, "name"))
+			if len(clusters.List("clusters")) != 1 || ask("cluster/"+name).Want(t, 200).Get("clusters", 0, "name") != name {
+				t.Errorf("clusters: %s", clusters.Text)
+			}
+			for _, list := range []string{"accounts", "users", "associations", "qos"} {
+				if a := ask(list).Want(t, 200); a.List(list) == nil || len(a.List(list)) != 0 {
+					t.Errorf("%s: %s", list, a.Text)
+				}
+			}
+			for path, list := range map[string]string{"account/lab": "accounts", "user/" + l.Owner: "users", "qos/normal": "qos", "cluster/elsewhere": "clusters", "job/4000000": "jobs"} {
+				status := map[string]int{"scheddb": 404, "slurmdb": 200}[segment]
+				if a := ask(path).Want(t, status); a.List(list) == nil || len(a.List(list)) != 0 {
+					t.Errorf("%s: %s", path, a.Text)
+				}
+			}
+			ask("job/x").Want(t, 404)
+			ask("jobs?qos=normal").Want(t, 422)
+			ask("jobs?association=1").Want(t, 501)
+			ask("jobs?state=DREAMING").Want(t, 422)
+		}
+	}
+}
+
+// TestAccountingSessions: a session with the accounting daemon serves one token again and again; a forged token and one
+// that has ended, of the same user, get nothing by it; and a daemon that was started anew is asked anew.
+func TestAccountingSessions(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	k := l.Tolled(t)
+	c := k.Client()
+	defer c.CloseIdleConnections()
+	key, err := os.ReadFile(l.Key())
+	harness.Must(t, err)
+	path := "/scheddb/" + harness.Version + "/tres"
+	forged := func(key []byte, lasts time.Duration) string {
+		now := time.Now()
+		return harness.Forge(t, key, jwt.SigningMethodHS256, jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(lasts).Unix(), "sun": l.Owner})
+	}
+	ask := func(token string, status int) (cost int64) {
+		t.Helper()
+		return k.Dbd.Cost(func() { k.Ask(c, "GET", path, "", "X-SCHED-USER-TOKEN: "+token).Want(t, status) })
+	}
+	good, short := forged(key, time.Hour), forged(key, 5*time.Second)
+	if n := ask(good, 200); n < 1 {
+		t.Fatalf("the first question cost %d connections", n)
+	}
+	for range 3 {
+		if n := ask(good, 200); n != 0 {
+			t.Errorf("one more cost %d connections", n)
+		}
+	}
+	for i := range 2 { // the daemon's refusal of one token is remembered for a moment
+		bad := forged([]byte("12345678901234567890123456789012"), time.Hour+time.Duration(i)*time.Second)
+		if n := ask(bad, 401); n != 1 {
+			t.Errorf("a forged token cost %d connections", n)
+		}
+	}
+	if n := ask(short, 200); n < 1 {
+		t.Errorf("another token of the same user cost %d connections", n)
+	}
+	harness.Eventually(t, "the token ends", func() bool {
+		return k.Ask(c, "GET", path, "", "X-SCHED-USER-TOKEN: "+short).Status == 401
+	})
+	if n := ask(short, 401); n != 0 {
+		t.Errorf("a token that has ended cost %d connections", n)
+	}
+	if n := ask(good, 200); n != 0 {
+		t.Errorf("the good token's session was lost: %d connections", n)
+	}
+	harness.Must(t, l.Daemons["scheddbd"].Stop())
+	l.Up(l.DBD)
+	if n := ask(good, 200); n < 1 {
+		t.Errorf("after the daemon was started anew: %d connections", n)
+	}
+	if n := ask(good, 200); n != 0 {
+		t.Errorf("and then: %d connections", n)
+	}
+}

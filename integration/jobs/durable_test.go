@@ -1,0 +1,187 @@
+package jobs
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"schedrestd/demo/site"
+	"schedrestd/integration/harness"
+)
+
+// How many jobs are submitted, and by how many clients. At each of the points ctld.TestKilledAtFailpoints has
+// the controller die as often, without a gateway.
+const (
+	durableJobs    = 200
+	jobsAtPoint    = 40
+	durableClients = 16
+)
+
+// Every answered job is run exactly once, however often and whenever its controller dies.
+func TestControllerKilled(t *testing.T) {
+	t.Parallel()
+	t.Run("by the clock", func(t *testing.T) {
+		l := harness.NewLab(t)
+		submitAll(l, t, durableJobs, func(while func(time.Duration, <-chan struct{})) {
+			while(200*time.Millisecond, nil)
+			l.Daemons["schedctld"].Kill()
+			l.Up(l.Ctld)
+		})
+	})
+	// Between two writes that belong together, each time at another pass of the point.
+	program := failing(t)
+	for _, point := range []string{"accepted", "recorded", "prepared", "spawned", "started", "outcome", "finished"} {
+		t.Run("at "+point, func(t *testing.T) {
+			l := harness.NewLab(t, func(l *harness.Lab) { l.Ctld.Path = program })
+			pass := 0
+			submitAll(l, t, jobsAtPoint, func(while func(time.Duration, <-chan struct{})) {
+				pass++
+				l.Daemons["schedctld"].Kill()
+				l.Ctld.Env = []string{fmt.Sprintf("SCHEDCTLD_FAILPOINT=%s:%d", point, 1+7*pass%23)}
+				d, err := site.Start(l.Ctld) // not up: it may die before it can answer
+				harness.Must(t, err)
+				l.Daemons["schedctld"] = d
+				while(time.Second, d.Ended()) // in the last pass there are no jobs left to bring it there
+			})
+		})
+	}
+}
+
+// failing is a controller that dies at points named in its environment.
+func failing(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "schedctld")
+	build := exec.Command("go", "build", "-tags", "failpoint", "-o", path, "./cmd/schedctld")
+	build.Dir = harness.Root
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return path
+}
+
+// submitAll has clients submit jobs over REST until so many are answered, while disturb is called over and
+// over; then it checks that each answered job wrote its number exactly once. What disturb is given waits so long, and on a machine that is
+// too slow for it until one more is answered, unless the controller has ended or all is done.
+func submitAll(l *harness.Lab, t *testing.T, jobs int, disturb func(while func(time.Duration, <-chan struct{}))) {
+	t.Helper()
+	ledger := filepath.Join(l.Work, "ledger")
+	harness.Must(t, os.WriteFile(ledger, nil, 0o666))
+	harness.Must(t, os.Chmod(ledger, 0o666))
+	body := l.JobRequest(`echo "$SCHED_JOB_ID" >>`+ledger, map[string]any{"standard_output": "/dev/null", "memory_per_cpu": 64})
+
+	var left atomic.Int64
+	left.Store(int64(jobs))
+	var mu sync.Mutex
+	var answered []int
+	var clients sync.WaitGroup
+	for range durableClients {
+		clients.Go(func() {
+			for left.Add(-1) >= 0 {
+				id, ok := submitUntilAnswered(l, t, body)
+				if !ok {
+					return
+				}
+				mu.Lock()
+				answered = append(answered, id)
+				mu.Unlock()
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { clients.Wait(); close(done) }()
+	count := func() int { mu.Lock(); defer mu.Unlock(); return len(answered) }
+	while := func(least time.Duration, ended <-chan struct{}) {
+		before := count()
+		for begun := time.Now(); time.Since(begun) < least || count() == before; {
+			select {
+			case <-done:
+				return
+			case <-ended:
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}
+	for disturbing := true; disturbing; {
+		select {
+		case <-done:
+			disturbing = false
+		default:
+			disturb(while)
+		}
+	}
+	l.Daemons["schedctld"].Kill()
+	l.Ctld.Env = nil
+	l.Up(l.Ctld)
+	checkLedger(l, t, ledger, jobs, answered)
+}
+
+// submitUntilAnswered submits one job, again as long as nothing was done or nobody can say.
+func submitUntilAnswered(l *harness.Lab, t *testing.T, body string) (id int, ok bool) {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
+		a, err := l.Try(http.DefaultClient, "POST", "/sched/v0.0.43/job/submit", body)
+		switch {
+		case err != nil && t.Context().Err() != nil: // the test has failed elsewhere
+			return 0, false
+		case err != nil:
+			t.Errorf("the gateway is gone: %v", err)
+			return 0, false
+		case a.Status == 200:
+			return int(a.Get("job_id").(float64)), true
+		case a.Status < 500:
+			t.Errorf("status %d: %s", a.Status, a.Text)
+			return 0, false
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Error("no answer in five minutes")
+	return 0, false
+}
+
+// checkLedger compares what was answered with what was run. Jobs that were not answered may
+// have run, once; answered ones must have.
+func checkLedger(l *harness.Lab, t *testing.T, ledger string, jobs int, answered []int) {
+	t.Helper()
+	if len(answered) != jobs {
+		t.Errorf("%d jobs were answered, want %d", len(answered), jobs)
+	}
+	unique := map[int]bool{}
+	for _, id := range answered {
+		if unique[id] {
+			t.Errorf("job %d was answered to two clients", id)
+		}
+		unique[id] = true
+	}
+	for _, id := range answered {
+		if got := l.AwaitEnd(id).State(); got != "COMPLETED" {
+			t.Errorf("job %d ended as %s", id, got)
+		}
+	}
+	text, err := os.ReadFile(ledger)
+	harness.Must(t, err)
+	runs := map[int]int{}
+	for word := range strings.FieldsSeq(string(text)) {
+		id, err := strconv.Atoi(word)
+		harness.Must(t, err)
+		runs[id]++
+	}
+	for id, n := range runs {
+		if n > 1 {
+			t.Errorf("job %d ran %d times", id, n)
+		}
+	}
+	for _, id := range answered {
+		if runs[id] == 0 {
+			t.Errorf("job %d never ran", id)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package jobs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"schedrestd/ctld/process"
+	"schedrestd/integration/harness"
+)
+
+// A job is its user's: who it runs as, where, with which environment and how it ended.
+func TestJob(t *testing.T) {
+	l := harness.NewLab(t)
+	u := harness.SomeUser(t)
+	as := "X-SCHED-USER-NAME: " + u.Name
+	id := l.Submit(`echo "$SCHED_JOB_ID $GREETING $PWD $(id -u) $(id -g) $HOME"; echo problem >&2; exit 7`,
+		map[string]any{"environment": []string{"PATH=/usr/bin:/bin", "GREETING=good-day"}, "name": "seven", "tasks": 1, "memory_per_cpu": 50}, as)
+	a := l.AwaitEnd(id)
+	if a.State() != "FAILED" || a.Get("jobs", 0, "exit_code", "return_code", "number") != 7.0 {
+		t.Errorf("ended as %s: %v", a.State(), a.Get("jobs", 0, "exit_code"))
+	}
+	got := strings.Split(l.Output(t, id), "\n")
+	if fields := strings.Fields(got[0]); len(fields) < 5 || fields[0] != fmt.Sprint(id) || fields[1] != "good-day" ||
+		fields[2] != l.Work || fields[3] != fmt.Sprint(u.UID) || fields[4] != fmt.Sprint(u.GID) {
+		t.Errorf("output %q", got)
+	}
+	if len(got) < 2 || got[1] != "problem" {
+		t.Errorf("stderr is missing from %q", got)
+	}
+	st, err := os.Stat(filepath.Join(l.Work, fmt.Sprintf("sched-%d.out", id)))
+	harness.Must(t, err)
+	if owner := st.Sys().(*syscall.Stat_t); owner.Uid != u.UID || owner.Gid != u.GID {
+		t.Errorf("output owned by %d:%d, want %d:%d", owner.Uid, owner.Gid, u.UID, u.GID)
+	}
+}
+
+// What a user names is opened as that user, so that a link can't make root write for him.
+func TestTraps(t *testing.T) {
+	t.Parallel()
+	harness.NeedRoot(t)
+	u := harness.SomeUser(t)
+	l := harness.NewLab(t)
+	as := "X-SCHED-USER-NAME: " + u.Name
+	treasure := filepath.Join(l.Dir, "treasure")
+	harness.Must(t, os.WriteFile(treasure, []byte("gold"), 0o600))
+
+	t.Run("output is a link to a file of root's", func(t *testing.T) {
+		trap := filepath.Join(l.Work, "trap")
+		harness.Must(t, os.Symlink(treasure, trap))
+		harness.Must(t, os.Lchown(trap, int(u.UID), int(u.GID)))
+		id := l.Submit("echo lead", map[string]any{"standard_output": trap}, as)
+		if a := l.AwaitEnd(id); a.State() != "FAILED" {
+			t.Errorf("ended as %s", a.State())
+		}
+		text, err := os.ReadFile(treasure)
+		if harness.Must(t, err); string(text) != "gold" {
+			t.Errorf("the file of root's is now %q", text)
+		}
+	})
+	t.Run("working directory is root's alone", func(t *testing.T) {
+		id := l.Submit("echo inside >proof", map[string]any{"current_working_directory": filepath.Join(l.Dir, "state")}, as)
+		if a := l.AwaitEnd(id); a.State() != "FAILED" {
+			t.Errorf("ended as %s", a.State())
+		}
+	})
+	t.Run("working directory is a link to root's", func(t *testing.T) {
+		trap := filepath.Join(l.Work, "dir")
+		harness.Must(t, os.Symlink(filepath.Join(l.Dir, "state"), trap))
+		id := l.Submit("echo inside >proof", map[string]any{"current_working_directory": trap}, as)
+		if a := l.AwaitEnd(id); a.State() != "FAILED" {
+			t.Errorf("ended as %s", a.State())
+		}
+	})
+	for _, name := range []string{"state/proof", "state/sched-2.out", "state/sched-3.out"} {
+		if _, err := os.Lstat(filepath.Join(l.Dir, name)); err == nil {
+			t.Errorf("%s was made", name)
+		}
+	}
+}
+
+// cancel takes all of a job with it.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	sleep := harness.UniqueSleep()
+	id := l.Submit(fmt.Sprintf("setsid sleep %s &\nsleep %s", sleep, sleep), nil)
+	harness.Eventually(t, "both sleeps run", func() bool { return harness.Running(t, sleep) == 2 })
+	l.Schedctl(t, "cancel", fmt.Sprint(id))
+	if a := l.AwaitEnd(id); a.State() != "CANCELLED" {
+		t.Errorf("ended as %s", a.State())
+	}
+	if n := harness.Running(t, sleep); n != 0 {
+		t.Errorf("%d of its processes run on", n)
+	}
+}
+
+// Jobs end rightly, and are told of rightly, while their controller is dead. The limit of one is a
+// minute, the shortest there is, so this test takes that long; others run beside it.
+func TestJobsOutliveController(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	long, hidden := harness.UniqueSleep(), harness.UniqueSleep()
+	// "began" tells that the script runs; a job that waits for a cpu would prove nothing.
+	ends := l.Submit("echo began; sleep 2; echo done; exit 5", nil)
+	harness.Eventually(t, "the first job runs", func() bool { return l.Job(ends).State() == "RUNNING" })
+	late := l.Submit("sleep "+long, map[string]any{"time_limit": 1})
+	forks := l.Submit(fmt.Sprintf("setsid sleep %s &\nsleep 2; exit 0", hidden), nil)
+	harness.Eventually(t, "all have been started", func() bool {
+		return l.Job(late).State() == "RUNNING" && l.Job(forks).State() != "PENDING" && harness.Running(t, hidden) == 1
+	})
+	l.Daemons["schedctld"].Kill()
+	harness.Eventually(t, "the last job has ended without its controller", func() bool { return harness.Running(t, long) == 0 && harness.Running(t, hidden) == 0 })
+	l.Up(l.Ctld)
+	for _, want := range []struct {
+		id    int
+		state string
+		code  any
+	}{{ends, "FAILED", 5.0}, {late, "TIMEOUT", nil}, {forks, "COMPLETED", 0.0}} {
+		a := l.AwaitEnd(want.id)
+		if a.State() != want.state || want.code != nil && a.Get("jobs", 0, "exit_code", "return_code", "number") != want.code {
+			t.Errorf("job %d: %s %v, want %s %v", want.id, a.State(), a.Get("jobs", 0, "exit_code"), want.state, want.code)
+		}
+	}
+	if got := l.Output(t, ends); got != "began\ndone\n" {
+		t.Errorf("output %q", got)
+	}
+}
+
+// A job whose step was killed is lost with it: reported, not run again.
+func TestStepKilled(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	sleep := harness.UniqueSleep()
+	id := l.Submit("echo began >>once; sleep "+sleep, nil)
+	harness.Eventually(t, "the job runs", func() bool { return harness.Running(t, sleep) == 1 })
+	l.Daemons["schedctld"].Kill()
+	for _, st := range harness.Named(t, sleep) {
+		step := parentOf(t, parentOf(t, st.PID)) // sleep, the script's shell, the step
+		harness.Must(t, syscall.Kill(step, syscall.SIGKILL))
+	}
+	l.Up(l.Ctld)
+	if a := l.AwaitEnd(id); a.State() != "NODE_FAIL" {
+		t.Errorf("ended as %s", a.State())
+	}
+	harness.Eventually(t, "nothing of it is left", func() bool { return harness.Running(t, sleep) == 0 })
+	if text, err := os.ReadFile(filepath.Join(l.Work, "once")); err != nil || string(text) != "began\n" {
+		t.Errorf("ran %q, %v", text, err)
+	}
+}
+
+func parentOf(t *testing.T, pid int) int {
+	t.Helper()
+	st, err := process.ReadStat(pid)
+	harness.Must(t, err)
+	return st.Parent
+}

@@ -1,0 +1,11 @@
+// Package jobs tests jobs from their submission to their record: what they run as, their limits, quotas and
+// privacy, and controllers that die.
+package jobs
+
+import (
+	"testing"
+
+	"schedrestd/integration/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }

@@ -1,0 +1,215 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"schedrestd/integration/harness"
+)
+
+// ambiguity is a request that two readers could understand in two ways. The user sends it to a proxy, which adds a token
+// that may act for all, and hopes that something of what the proxy adds does not count.
+type ambiguity struct {
+	name     string
+	headers  string // lines that the user adds; {holder} is whose token it is, {user} the user himself
+	directly string // what becomes of it, with the token and the user's name beside it
+}
+
+// ambiguities are those of the headers that say who asks.
+var ambiguities = []ambiguity{
+	{"the name twice", "X-SCHED-USER-NAME: {holder}", "401"},
+	{"the same name twice", "X-SCHED-USER-NAME: {user}", "401"},
+	{"an empty name beside", "X-SCHED-USER-NAME:", "401"},
+	{"a blank name beside", "X-SCHED-USER-NAME: \t ", "401"},
+	{"the name in the other spelling", "X-SLURM-USER-NAME: {holder}", "401"},
+	{"an empty name in the other spelling", "X-SLURM-USER-NAME:", "401"},
+	{"the name in small letters", "x-sched-user-name: {holder}", "401"},
+	{"the name with underscores", "X_SCHED_USER_NAME: {holder}", "401"},
+	{"the name with some underscores", "X-Sched_User-Name: {holder}", "401"},
+	{"the other spelling with underscores", "x_slurm_user_name: {holder}", "401"},
+	{"a blank before the colon", "X-SCHED-USER-NAME : {holder}", "400"},
+	{"a tab before the colon", "X-SCHED-USER-NAME\t: {holder}", "400"},
+	{"a folded name", "X-SCHED-USER-NAME:\r\n {holder}", "400"},
+	{"a name folded into the header before", "X-Other: 1\r\n\tX-SCHED-USER-NAME: {holder}", "400"},
+	{"two names in one", "X-SCHED-USER-NAME: {user}, {holder}", "401"},
+	{"a bare line end in a name", "X-Other: 1\nX-SCHED-USER-NAME: {holder}", "401"},
+	{"a bare return in a header", "X-Other: 1\rX-SCHED-USER-NAME: {holder}", "400"},
+	{"a zero byte in a header", "X-Other: 1\x00\r\nX-SCHED-USER-NAME: {holder}", "400"},
+	{"the token twice", "X-SCHED-USER-TOKEN: x.y.z", "401"},
+	{"an empty token beside", "X-SCHED-USER-TOKEN:", "401"},
+	{"the token in the other spelling", "X-SLURM-USER-TOKEN: x.y.z", "401"},
+	{"the token with underscores", "X_SCHED_USER_TOKEN: x.y.z", "401"},
+	{"Bearer beside", "Authorization: Bearer x.y.z", "401"},
+	{"an empty Authorization beside", "Authorization:", "401"},
+	{"Connection lists the name", "Connection: X-SCHED-USER-NAME", "401"},
+	{"Connection lists the name among others", "Connection: close, X-SCHED-USER-NAME", "401"},
+	{"Connection lists the name in small letters", "Connection: x-sched-user-name, keep-alive", "401"},
+	{"Connection lists the name in quotes", `Connection: close, "X-SCHED-USER-NAME"`, "401"},
+	{"Connection lists the name after a semicolon", "Connection: close;X-SCHED-USER-NAME", "401"},
+	{"Connection lists the name in its second line", "Connection: close\r\nConnection: X-SCHED-USER-NAME", "401"},
+	{"Connection lists the name, folded", "Connection: close,\r\n X-SCHED-USER-NAME", "400"},
+	{"Connection lists the other spelling", "Connection: X-SLURM-USER-NAME", "401"},
+	{"Connection lists the token", "Connection: X-SCHED-USER-TOKEN", "401"},
+	{"Connection lists Authorization", "Connection: close, Authorization", "401"},
+	{"Proxy-Connection lists the name", "Proxy-Connection: X-SCHED-USER-NAME", "401"},
+	{"trailing blanks after the other spelling", "X-SLURM-USER-NAME: {holder} \t ", "401"},
+}
+
+// TestAmbiguities: what could be read in two ways is refused when it gets here, whatever a proxy before
+// made of it: through none of them, well or carelessly configured, is a user anybody else, and never he
+// who holds the token. Nothing but the header rules is there to see to that: require_user_name is not set.
+func TestAmbiguities(t *testing.T) {
+	t.Parallel()
+	f := harness.NewFronts(t)
+	fill := strings.NewReplacer("{holder}", f.Holder, "{user}", f.User.Name)
+	for _, a := range ambiguities {
+		t.Run(a.name, func(t *testing.T) {
+			var became []string
+			for _, way := range f.Ways {
+				request := fmt.Sprintf("GET /sched/%s/ping HTTP/1.1\r\nHost: cluster\r\n%%s%%s\r\n", harness.Version)
+				added := fill.Replace(a.headers) + "\r\n"
+				if !strings.Contains(added, "onnection: ") {
+					request = strings.Replace(request, "Host", "Connection: close\r\nHost", 1)
+				}
+				for _, text := range []string{fmt.Sprintf(request, way.Adds, added), fmt.Sprintf(request, added, way.Adds)} {
+					got := harness.Exchange(t, way.Address, 1, text)
+					if len(got) == 0 {
+						t.Errorf("%s: no answer", way.Name)
+						continue
+					}
+					became = append(became, way.Name+": "+got[0].CountedAs())
+					judge(f, t, way, got[0], fill.Replace(a.directly))
+				}
+			}
+			t.Log(strings.Join(became, "; "))
+		})
+	}
+	for _, name := range meant {
+		t.Run("sent as "+strings.TrimSpace(name.headers), func(t *testing.T) {
+			text := fmt.Sprintf("GET /sched/%s/ping HTTP/1.1\r\nHost: cluster\r\nX-SCHED-USER-TOKEN: %s\r\n%s\r\n\r\n", harness.Version, f.OwnToken, fill.Replace(name.headers))
+			got := harness.Exchange(t, f.Ways[0].Address, 1, text)
+			if len(got) != 1 || got[0].CountedAs() != fill.Replace(name.directly) {
+				t.Errorf("counted %v, want %s", got, name.directly)
+			}
+		})
+	}
+	nobodyElse(f, t)
+}
+
+// meant are names that come alone beside the token, as of a proxy that was set up wrongly or knows no user.
+var meant = []ambiguity{
+	{headers: "X-SCHED-USER-NAME:", directly: "401"},
+	{headers: "X-SCHED-USER-NAME: \t ", directly: "401"},
+	{headers: "X-SLURM-USER-NAME:", directly: "401"},
+	{headers: "X_SCHED_USER_NAME: {user}", directly: "401"},
+	{headers: "X_SLURM_USER_NAME: {user}", directly: "401"},
+	{headers: `X-SCHED-USER-NAME: "{user}"`, directly: "401"},
+	{headers: "X-SCHED-USER-NAME: {user}@example.org", directly: "401"},
+	{headers: "X-SCHED-USER-NAME: -", directly: "401"},
+	{headers: "X-SCHED-USER-NAME:{user} \t", directly: "as {user}"},
+	{headers: "X-SLURM-USER-NAME: {user}", directly: "as {user}"},
+}
+
+// judge holds an answer against what has to come directly; through a proxy the user is himself or refused.
+func judge(f *harness.Fronts, t *testing.T, way harness.Front, a harness.Answer, directly string) {
+	t.Helper()
+	got := a.CountedAs()
+	if way.Proxied && got != "as "+f.User.Name && (a.Status < 400 || a.Status > 499) || !way.Proxied && got != directly {
+		t.Errorf("%s: counted %s: %s", way.Name, got, a.Text)
+	}
+}
+
+// nobodyElse fails the test when the gateway served anybody but the user, ever; a request whose
+// answer nobody waited for is in its log as well.
+func nobodyElse(f *harness.Fronts, t *testing.T) {
+	t.Helper()
+	got := f.Gate.ServedAs()
+	both := f.User.Name + " by " + f.Holder
+	if got[both] == 0 || len(got) != 1 {
+		t.Errorf("the gateway's log says it served %v, want %q alone", got, both)
+	}
+}
+
+// TestFraming: where a request ends is the same to the proxy and to the gateway, or it is refused. What is hidden in
+// a body, or follows it, is never somebody else's request, and never takes what a proxy adds to the next one.
+func TestFraming(t *testing.T) {
+	t.Parallel()
+	f := harness.NewFronts(t)
+	path := "/sched/" + harness.Version + "/ping"
+	hidden := "GET " + path + " HTTP/1.1\r\nHost: cluster\r\nX-SCHED-USER-NAME: " + f.Holder + "\r\n\r\n"
+	// It has no end: the first lines of whatever comes next would be its headers.
+	prefix := "GET " + path + " HTTP/1.1\r\nHost: cluster\r\nX-SCHED-USER-NAME: " + f.Holder + "\r\nX-Rest: "
+	chunks := func(text string) string { return fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(text), text) }
+	get := func(headers, body string) string {
+		return "GET " + path + " HTTP/1.1\r\nHost: cluster\r\n{own}" + headers + "\r\n" + body
+	}
+	post := func(headers, body string) string {
+		return "POST /sched/" + harness.Version + "/job/submit HTTP/1.1\r\nHost: cluster\r\nContent-Type: application/json\r\n{own}" + headers + "\r\n" + body
+	}
+	last := get("Connection: close\r\n", "")
+	tests := []struct {
+		name string
+		text string // {own} is what makes a request the user's
+		want string // of the first answer, directly
+	}{
+		{"HTTP/1.0", "GET " + path + " HTTP/1.0\r\n{own}\r\n", "as {user}"},
+		{"HTTP/1.0 that lists the name", "GET " + path + " HTTP/1.0\r\nConnection: X-SCHED-USER-NAME\r\n{own}\r\n", "401"},
+		{"HTTP/1.0 with chunks", strings.Replace(post("Transfer-Encoding: chunked\r\n", chunks(hidden)), "1.1", "1.0", 1), ""},
+		{"HTTP/0.9", "GET " + path + "\r\n", "400"},
+		{"an absolute address", "GET http://cluster" + path + " HTTP/1.1\r\nHost: cluster\r\nConnection: close\r\n{own}\r\n", "as {user}"},
+		{"an absolute address of another host", "GET http://elsewhere.invalid" + path + " HTTP/1.1\r\nHost: cluster\r\nConnection: close\r\n{own}\r\n", "as {user}"},
+		{"a user in the address", "GET http://" + f.Holder + "@cluster" + path + " HTTP/1.1\r\nHost: cluster\r\nConnection: close\r\n{own}\r\n", "400"},
+		{"two hosts", "GET " + path + " HTTP/1.1\r\nHost: cluster\r\nHost: elsewhere.invalid\r\nConnection: close\r\n{own}\r\n", "400"},
+		{"a line before the headers", "GET " + path + " HTTP/1.1\r\n X-SCHED-USER-NAME: " + f.Holder + "\r\nHost: cluster\r\n{own}\r\n", "400"},
+		{"pipelined", get("", "") + get("", "") + last, "as {user}"},
+		{"pipelined after one without a credential", hidden + last, "401"},
+		{"pipelined before one without a credential", get("", "") + hidden + last, "as {user}"},
+		{"a body of a GET", get(fmt.Sprintf("Content-Length: %d\r\n", len(hidden)), hidden) + last, ""},
+		{"a length and chunks", post(fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n", len(chunks(""))+len(hidden)), chunks("")+hidden) + last, ""},
+		{"chunks and a length", post("Transfer-Encoding: chunked\r\nContent-Length: 4\r\n", chunks(hidden)) + last, ""},
+		{"chunks and a length, without an end", post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + last, ""},
+		{"two lengths", post("Content-Length: 0\r\nContent-Length: "+fmt.Sprint(len(prefix))+"\r\n", prefix) + last, "400"},
+		{"two lengths in one", post("Content-Length: 0, "+fmt.Sprint(len(prefix))+"\r\n", prefix) + last, "400"},
+		{"a length with a sign", post("Content-Length: +"+fmt.Sprint(len(prefix))+"\r\n", prefix) + last, "400"},
+		{"a length with a blank", post("Content-Length : "+fmt.Sprint(len(prefix))+"\r\n", prefix) + last, "400"},
+		{"a folded length", post("Content-Length:\r\n "+fmt.Sprint(len(prefix))+"\r\n", prefix) + last, ""},
+		{"chunked, twice", post("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", chunks(hidden)) + last, ""},
+		{"chunked and something else", post("Transfer-Encoding: chunked, identity\r\n", chunks(hidden)) + last, "501"},
+		{"something else, then chunked", post("Transfer-Encoding: x, chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + last, "501"},
+		{"nearly chunked", post("Transfer-Encoding: xchunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + last, "501"},
+		{"chunked after a tab", post("Transfer-Encoding:\tchunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + last, ""},
+		{"chunked after a control character", post("Transfer-Encoding: \x0bchunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + last, ""},
+		{"chunked, a blank before the colon", post("Transfer-Encoding : chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + last, "400"},
+		{"chunked with an underscore", post("Transfer_Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + last, ""},
+		{"chunked in capitals", post("TRANSFER-ENCODING: CHUNKED\r\nContent-Length: 5\r\n", "0\r\n\r\n"+prefix) + last, ""},
+		{"chunks of a wrong length", post("Transfer-Encoding: chunked\r\n", "-1\r\n"+hidden) + last, ""},
+		{"chunks with a bare line end", post("Transfer-Encoding: chunked\r\n", "0\n\n"+hidden) + last, ""},
+		{"a chunk's extension with a line end", post("Transfer-Encoding: chunked\r\n", "0;a\nb\r\n\r\n"+prefix) + last, ""},
+		{"a name in a trailer", post("Transfer-Encoding: chunked\r\nTrailer: X-SCHED-USER-NAME\r\n", "2\r\n{}\r\n0\r\nX-SCHED-USER-NAME: "+f.Holder+"\r\n\r\n") + last, ""},
+		{"an upgrade", get("Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n", hidden) + last, "as {user}"},
+	}
+	fill := strings.NewReplacer("{user}", f.User.Name)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var became []string
+			for _, way := range f.Ways {
+				answers := harness.Exchange(t, way.Address, 10, strings.ReplaceAll(tt.text, "{own}", way.Adds))
+				if len(answers) == 0 && !way.Proxied {
+					t.Error("no answer")
+				}
+				for i, got := range answers {
+					became = append(became, way.Name+": "+got.CountedAs())
+					switch want := fill.Replace(tt.want); {
+					case i == 0 && !way.Proxied && want != "" && got.CountedAs() != want:
+						t.Errorf("%s: counted %s, want %s: %s", way.Name, got.CountedAs(), want, got.Text)
+					case got.CountedAs() != "as "+f.User.Name && got.Status < 400:
+						t.Errorf("%s: counted %s: %s", way.Name, got.CountedAs(), got.Text)
+					}
+				}
+			}
+			t.Log(strings.Join(became, "; "))
+		})
+	}
+	nobodyElse(f, t)
+}

@@ -1,0 +1,11 @@
+// Package proxy tests the gateway beside programs that are not ours: proxies, identity providers, and libraries that
+// make tokens.
+package proxy
+
+import (
+	"testing"
+
+	"schedrestd/integration/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }

@@ -1,0 +1,395 @@
+package proxy
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"schedrestd/integration/harness"
+)
+
+// provider is an identity provider with one realm, as far as docs/IDENTITY-PROVIDER.md asks it.
+type provider struct {
+	t      *testing.T
+	server *httptest.Server
+	ca     string // file with its certificate
+	user   string
+
+	mu        sync.Mutex
+	keys      map[string]*rsa.PrivateKey // by kid
+	published []string                   // kids in the key set
+	signs     string                     // kid of new tokens
+	set       string                     // served instead of the key set, when not empty
+	down      bool
+	denies    bool // by device: the user says no there
+	polls     int  // of the device grant
+}
+
+const realm = "https://id.example.org/realms/hpc"
+
+// newProvider starts one that knows a user with the password of the proxies' tests.
+func newProvider(t *testing.T, user string) *provider {
+	t.Helper()
+	p := &provider{t: t, user: user, keys: map[string]*rsa.PrivateKey{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /realms/hpc/protocol/openid-connect/certs", p.certs)
+	mux.HandleFunc("POST /realms/hpc/protocol/openid-connect/auth/device", p.device)
+	mux.HandleFunc("POST /realms/hpc/protocol/openid-connect/token", p.token)
+	p.server = httptest.NewTLSServer(mux)
+	t.Cleanup(p.server.Close)
+	p.ca = filepath.Join(t.TempDir(), "ca.pem")
+	harness.Must(t, os.WriteFile(p.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw}), 0o644))
+	return p
+}
+
+// rotate publishes these keys, making those that are new, and signs with the last from now on.
+func (p *provider) rotate(kids ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, kid := range kids {
+		if p.keys[kid] == nil {
+			key, err := rsa.GenerateKey(rand.Reader, 2048)
+			harness.Must(p.t, err)
+			p.keys[kid] = key
+		}
+	}
+	p.published, p.signs = kids, kids[len(kids)-1]
+}
+
+func (p *provider) certs(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.down:
+		http.Error(w, "<html>out of order", http.StatusServiceUnavailable)
+	case p.set != "":
+		fmt.Fprint(w, p.set)
+	default:
+		var keys []string
+		for _, kid := range p.published {
+			keys = append(keys, harness.PublicJWK(&p.keys[kid].PublicKey, kid))
+		}
+		fmt.Fprintf(w, `{"keys":[%s]}`, strings.Join(keys, ","))
+	}
+}
+
+// device begins a log-in by a browser elsewhere (RFC 8628, 3.1).
+func (p *provider) device(w http.ResponseWriter, r *http.Request) {
+	json.NewEncoder(w).Encode(map[string]any{"device_code": "Gm+Rh/mn=", "user_code": "WDJB-MJHT", "verification_uri": realm + "/device",
+		"verification_uri_complete": realm + "/device?user_code=WDJB-MJHT", "expires_in": 60, "interval": 0})
+}
+
+// token gives one for the password, or when the user has logged in elsewhere, which takes him three polls.
+func (p *provider) token(w http.ResponseWriter, r *http.Request) {
+	fail := func(code string) {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"error":%q,"error_description":"said in more words"}`, code)
+	}
+	p.mu.Lock()
+	down, denies := p.down, p.denies
+	p.mu.Unlock()
+	switch {
+	case down:
+		http.Error(w, "<html>out of order", http.StatusServiceUnavailable)
+		return
+	case r.PostFormValue("client_id") != "sched":
+		fail("invalid_client")
+		return
+	case r.PostFormValue("grant_type") == "password":
+		if r.PostFormValue("username") != p.user || r.PostFormValue("password") != harness.Password {
+			fail("invalid_grant")
+			return
+		}
+	case denies:
+		fail("access_denied")
+		return
+	case r.PostFormValue("grant_type") == "urn:ietf:params:oauth:grant-type:device_code" && r.PostFormValue("device_code") == "Gm+Rh/mn=":
+		p.mu.Lock()
+		p.polls++
+		pending := p.polls < 3
+		p.mu.Unlock()
+		if pending {
+			fail("authorization_pending")
+			return
+		}
+	default:
+		fail("unsupported_grant_type")
+		return
+	}
+	token := p.sign(`"preferred_username":"` + p.user + `"`)
+	json.NewEncoder(w).Encode(map[string]any{"access_token": "of another realm", "id_token": token, "token_type": "Bearer", "expires_in": 300})
+}
+
+// sign makes a token of these claims and what else there is in one of Keycloak's.
+func (p *provider) sign(claims string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now().Unix()
+	return harness.SignedBy(p.t, p.keys[p.signs], `{"alg":"RS256","typ":"JWT","kid":"`+p.signs+`"}`, fmt.Sprintf(`{"exp":%d,"iat":%d,"auth_time":0,
+		"iss":%q,"aud":"sched","sub":"3f1d4e8a","typ":"ID","azp":"sched","email_verified":true,"name":"Ada Lovelace",%s}`, now+300, now, realm, claims))
+}
+
+// identified is a lab whose users come from a provider.
+type identified struct {
+	*harness.Lab
+	*provider
+	t *testing.T
+}
+
+// run runs a block of the document's, with input, and gives what it prints and then SCHED_JWT. before are commands ahead of it.
+func (i *identified) run(block, before, input string) (string, error) {
+	i.t.Helper()
+	text := harness.CodeBlock(i.t, "IDENTITY-PROVIDER.md", block)
+	if strings.HasPrefix(block, "by ") {
+		text = harness.CodeBlock(i.t, "IDENTITY-PROVIDER.md", "at first") + text
+	}
+	for old, instead := range map[string]string{"https://id.example.org": i.server.URL, "/etc/sched/": i.Dir + "/etc/", "http://127.0.0.1:6820": i.URL} {
+		text = strings.ReplaceAll(text, old, instead)
+	}
+	cmd := exec.Command("bash", "-c", before+"\n"+text+"\nstatus=$?\nprintf '\\n%s' \"${SCHED_JWT-}\"\nexit $status")
+	cmd.Env = []string{"PATH=" + harness.Bin + ":/usr/bin:/bin", "SCHED_CONF=" + i.Conf(), "CURL_CA_BUNDLE=" + i.ca, "USER=" + i.provider.user}
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// fetch runs the script that fetches the key set.
+func (i *identified) fetch() {
+	i.t.Helper()
+	if out, err := i.run("/etc/cron.hourly/sched-jwks", "", ""); err != nil {
+		i.t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// login gives the token that a block of the document's leaves in SCHED_JWT.
+func (i *identified) login(block, input string) string {
+	i.t.Helper()
+	out, err := i.run(block, "", input)
+	if err != nil {
+		i.t.Fatalf("%s: %v\n%s", block, err, out)
+	}
+	return out[strings.LastIndexByte(out, '\n')+1:]
+}
+
+// configure restarts the daemons with a line of the document's.
+func (i *identified) configure(block string) {
+	i.t.Helper()
+	text := harness.CodeBlock(i.t, "IDENTITY-PROVIDER.md", block)
+	m := regexp.MustCompile(`(?m)^AuthAltParameters=(.*)$`).FindStringSubmatch(text)
+	if m == nil {
+		i.t.Fatalf("no AuthAltParameters in %s", text)
+	}
+	parameters := strings.ReplaceAll(strings.ReplaceAll(m[1], "/etc/sched/keys/", i.Dir+"/etc/"), "/etc/sched/", i.Dir+"/etc/")
+	keyed(i.Lab, i.t, parameters)
+}
+
+// counted is what becomes of a request with a token.
+func (i *identified) counted(token string) string {
+	i.t.Helper()
+	return asked(i.Lab, i.t, i.URL, "/sched/"+harness.Version+"/ping", token).CountedAs()
+}
+
+// soon waits until requests with a token count as wanted. What a gateway remembers lasts for a minute.
+func (i *identified) soon(token, want string) {
+	i.t.Helper()
+	var got string
+	for end := time.Now().Add(3 * time.Minute); got != want; time.Sleep(100 * time.Millisecond) {
+		if got = i.counted(token); time.Now().After(end) {
+			i.t.Fatalf("counted %s, want %s", got, want)
+		}
+	}
+}
+
+// logged waits until both daemons have logged something.
+func (i *identified) logged(what string) {
+	i.t.Helper()
+	for _, name := range []string{"schedctld", "scheddbd"} {
+		harness.Eventually(i.t, name+" logs "+what, func() bool {
+			log, err := os.ReadFile(i.Log(name))
+			harness.Must(i.t, err)
+			return regexp.MustCompile(what).Match(log)
+		})
+	}
+}
+
+// withoutTokens is how daemons show that they are there when none can be made: they take connections.
+func withoutTokens(l *harness.Lab) {
+	l.Ctld.Answers = harness.Accepts(l.Ctld.At)
+	l.Restd.Answers = harness.Accepts(strings.TrimPrefix(l.Restd.At, "http://"))
+}
+
+// TestIdentityProvider goes through docs/IDENTITY-PROVIDER.md from the first fetch to the day when the
+// keys change and the day when the provider is broken, with the commands that stand there.
+func TestIdentityProvider(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"bash", "curl"} {
+		harness.Program(t, name, name)
+	}
+	u := harness.SomeUser(t)
+	i := &identified{Lab: harness.NewLab(t), provider: newProvider(t, u.Name), t: t}
+	i.rotate("first")
+	withoutTokens(i.Lab)
+	i.fetch()
+	i.configure("both files")
+	pids := i.pids()
+
+	// A user logs in, in either way, asks, and submits.
+	i.notLoggedIn()
+	var token string
+	for block, input := range map[string]string{"by password": harness.Password + "\n", "by device": ""} {
+		token = i.login(block, input)
+		if got := i.counted(token); got != "as "+u.Name {
+			t.Fatalf("%s: counted %s", block, got)
+		}
+	}
+	out, err := i.run("use", "export SCHED_JWT="+token, "")
+	if err != nil || !strings.Contains(out, `"user":"`+u.Name+`"`) || !strings.Contains(out, i.Node+" ") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	i.OwnToken = token
+	id := i.Submit("id -un; env", nil)
+	if a := i.AwaitEnd(id); a.Get("jobs", 0, "user_name") != u.Name {
+		t.Errorf("the job is %v's", a.Get("jobs", 0, "user_name"))
+	}
+	if got := i.Output(t, id); !strings.HasPrefix(got, u.Name+"\n") || strings.Contains(got, tokenBegins) {
+		t.Errorf("the job printed:\n%s", got)
+	}
+
+	// sun comes before username, and username before the claim of the site.
+	for _, tt := range []struct{ claims, want string }{
+		{`"sun":"` + u.Name + `","username":"somebody-else","preferred_username":"somebody-else"`, "as " + u.Name},
+		{`"username":"` + u.Name + `","preferred_username":"somebody-else"`, "as " + u.Name},
+		{`"sun":"somebody-else","preferred_username":"` + u.Name + `"`, "401"},
+		{`"username":"somebody-else","preferred_username":"` + u.Name + `"`, "401"},
+		{`"preferred_username":"` + u.Name + `@example.org"`, "401"},
+		{`"name":"` + u.Name + `"`, "401"},
+	} {
+		if got := i.counted(i.sign(tt.claims)); got != tt.want {
+			t.Errorf("%s: counted %s, want %s", tt.claims, got, tt.want)
+		}
+	}
+
+	i.keysChange(token)
+	i.brokenProvider()
+	if got := i.pids(); got != pids {
+		t.Errorf("the daemons are %s, were %s", got, pids)
+	}
+	i.ownTokensBeside()
+}
+
+// notLoggedIn: whoever gets no token is told why in a line or two, and his SCHED_JWT is what it was.
+func (i *identified) notLoggedIn() {
+	i.t.Helper()
+	for _, tt := range []struct {
+		name, block, input string
+		down, denies       bool
+		says               string // a regular expression of the whole
+	}{
+		{name: "a wrong password", block: "by password", input: "guess\n", says: `the provider gave no id_token: invalid_grant: said in more words\n`},
+		{name: "no password", block: "by password", input: "\n", says: `the provider gave no id_token: invalid_grant: said in more words\n`},
+		{name: "a provider that is down", block: "by password", input: "guess\n", down: true, says: `the provider gave no answer in JSON\n`},
+		{name: "no by device", block: "by device", denies: true, says: `open https://\S+\nthe provider gave no id_token: access_denied: said in more words\n`},
+		{name: "a provider that is down, by device", block: "by device", down: true,
+			says: `open https://\S+\nthe provider gave no answer in JSON\n`},
+	} {
+		i.provider.mu.Lock()
+		i.provider.down, i.provider.denies = tt.down, tt.denies
+		i.provider.mu.Unlock()
+		for before, has := range map[string]string{"": "none", "set -eo pipefail": "none", "export SCHED_JWT=old": "old"} {
+			show := `trap 'bash -c "echo it has \${SCHED_JWT-none}"' EXIT` + "\n"
+			says := regexp.MustCompile(`^(?:` + tt.says + `)(?:bash: line \d+: token: was not given\n)?it has ` + has + `\n$`)
+			if out, err := i.run(tt.block, show+before, tt.input); err == nil || !says.MatchString(out) {
+				i.t.Errorf("%s, after %q: %v\n%s", tt.name, before, err, out)
+			}
+		}
+	}
+	i.provider.mu.Lock()
+	i.provider.down, i.provider.denies = false, false
+	i.provider.mu.Unlock()
+}
+
+// pids are the daemons' processes.
+func (i *identified) pids() string {
+	return fmt.Sprint(i.Daemons["schedctld"].PID(), i.Daemons["scheddbd"].PID(), i.Daemons["schedrestd"].PID())
+}
+
+// keysChange: tokens of a new key count soon, and those of one that was taken out no more.
+func (i *identified) keysChange(old string) {
+	i.t.Helper()
+	i.rotate("first", "second")
+	i.fetch()
+	token := i.login("by password", harness.Password+"\n")
+	i.soon(token, "as "+i.provider.user)
+	if got := i.counted(old); got != "as "+i.provider.user {
+		i.t.Errorf("the old key's token counted %s while it was published", got)
+	}
+	i.rotate("second")
+	i.fetch()
+	i.soon(old, "401")
+	if got := i.counted(token); got != "as "+i.provider.user {
+		i.t.Errorf("the new key's token counted %s", got)
+	}
+	stranger := newProvider(i.t, i.provider.user)
+	stranger.rotate("second") // with another key of that name
+	if got := i.counted(stranger.sign(`"preferred_username":"` + i.provider.user + `"`)); got != "401" {
+		i.t.Errorf("a stranger's token counted %s", got)
+	}
+}
+
+// brokenProvider: neither a fetch that fails nor what is no key set keeps anybody from his work.
+func (i *identified) brokenProvider() {
+	i.t.Helper()
+	file := filepath.Join(i.Dir, "etc", "jwks.json")
+	before, err := os.ReadFile(file)
+	harness.Must(i.t, err)
+	i.provider.down = true
+	if out, err := i.run("/etc/cron.hourly/sched-jwks", "", ""); err == nil {
+		i.t.Errorf("a fetch from a provider that is down succeeded: %s", out)
+	}
+	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
+		i.t.Errorf("the file is now %s, %v", after, err)
+	}
+	i.provider.down = false
+
+	token := i.login("by password", harness.Password+"\n")
+	for _, broken := range []string{"<html>please log in</html>", `{"keys":[]}`} {
+		i.set = broken
+		i.fetch()
+		i.logged(`level=ERROR .*new key set rejected; keeping the current one`)
+		for _, token := range []string{token, i.sign(`"preferred_username":"` + i.provider.user + `"`)} {
+			if got := i.counted(token); got != "as "+i.provider.user {
+				i.t.Errorf("with %q as the key set counted %s", broken, got)
+			}
+		}
+	}
+	i.set = ""
+	i.fetch()
+}
+
+// ownTokensBeside: with the key set alone schedctl makes no token, and says how it would; with jwt_key= it does, and
+// both kinds count.
+func (i *identified) ownTokensBeside() {
+	i.t.Helper()
+	if out, err := schedctl(i.Lab, "", "token"); err == nil || !strings.Contains(out, "jwt_key=") {
+		i.t.Errorf("schedctl token: %v\n%s", err, out)
+	}
+	i.configure("both files, with tokens of the cluster's own")
+	if got := i.counted(i.Lab.UserToken("")); got != "as "+i.Owner {
+		i.t.Errorf("a token of the cluster's own counted %s", got)
+	}
+	if got := i.counted(i.login("by password", harness.Password+"\n")); got != "as "+i.provider.user {
+		i.t.Errorf("a token of the provider's counted %s", got)
+	}
+}
