@@ -153,6 +153,9 @@ func (c *change) words(l *auditLine) {
 	if c.said.Object != "" {
 		l.text("object", c.said.Object)
 	}
+	if c.said.Fields != "" {
+		l.text("fields", c.said.Fields)
+	}
 }
 
 // appendJSON appends s as a JSON string: what is no UTF-8 is U+FFFD, what can't be printed is escaped, and what is

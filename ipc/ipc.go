@@ -30,7 +30,7 @@ const (
 // bookVersion stands for the book and all walks: the checksum of testdata/book.txt, which has them in words. Tests demand
 // both. It begins the first message that a process hears, and is judged before anything that another build may have
 // otherwise, so that a worker of one refuses in words. Versions are the same or not; none is the newer one.
-const bookVersion = 0x897533aa
+const bookVersion = 0xad200b77
 
 // WorkerFD is the descriptor on which a worker finds its channel.
 const WorkerFD = 3
