@@ -4,7 +4,6 @@ package api
 // serve yet. Clients are told that instead of that there is no such path.
 // Generated from testdata/paths.tsv by go test ./api -update.
 var Unserved = []Endpoint{
-	{Method: "GET", Path: "conf", Since: V45},
 	{Method: "DELETE", Accounting: true, Path: "account/{account_name}"},
 	{Method: "POST", Accounting: true, Path: "accounts"},
 	{Method: "POST", Accounting: true, Path: "accounts_association"},

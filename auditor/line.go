@@ -156,6 +156,9 @@ func (c *change) words(l *auditLine) {
 	if c.said.Object != "" {
 		l.text("object", c.said.Object)
 	}
+	if c.said.Fields != "" {
+		l.text("fields", c.said.Fields)
+	}
 }
 
 // appendJSON appends s as a JSON string. Invalid UTF-8 becomes U+FFFD,

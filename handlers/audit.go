@@ -28,6 +28,7 @@ type Change struct {
 	ActAs         string // who he wants to be; "": himself
 	Method, Route string // "job/{job_id}"
 	Object        string // what is changed, as the client names it; "" when it is made
+	Fields        string // names of the fields that the body sets, with spaces between them; no values
 }
 
 // Result is what became of a change.
@@ -68,7 +69,7 @@ func change[T any](c *call, object string, do func() (T, error), name func(T) Re
 
 // about is what the log has of c's change.
 func (c *call) about(object string) Change {
-	a := Change{Request: c.id, Local: c.who.Local, UID: c.who.UID, ActAs: c.who.ActAs, Object: conceal(object)}
+	a := Change{Request: c.id, Local: c.who.Local, UID: c.who.UID, ActAs: c.who.ActAs, Object: conceal(object), Fields: strings.Join(c.fields, " ")}
 	if peer, ok := auth.PeerFrom(c.ctx); ok {
 		a.Forwarded = peer.Forwarded
 	}

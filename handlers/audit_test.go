@@ -74,11 +74,11 @@ func TestChanges(t *testing.T) {
 		change                   Change
 		result                   Result
 	}{
-		{name: "submit", method: "POST", path: "/job/submit", body: changeBody, change: Change{User: "alice", Method: "POST", Route: "/job/submit"},
+		{name: "submit", method: "POST", path: "/job/submit", body: changeBody, change: Change{User: "alice", Method: "POST", Route: "/job/submit", Fields: "job/script job/current_working_directory job/environment"},
 			result: Result{Status: 200, Code: "ok", Objects: "1"}},
 		{name: "refused", method: "POST", path: "/job/submit", body: changeBody, make: func(f *fake) { f.submitErr = full },
-			change: Change{User: "alice", Method: "POST", Route: "/job/submit"}, result: Result{Status: 403, Code: "denied", Number: 2002}},
-		{name: "update", method: "POST", path: "/job/12", body: `{"comment": "c"}`, change: Change{User: "alice", Method: "POST", Route: "/job/{job_id}", Object: "12"},
+			change: Change{User: "alice", Method: "POST", Route: "/job/submit", Fields: "job/script job/current_working_directory job/environment"}, result: Result{Status: 403, Code: "denied", Number: 2002}},
+		{name: "update", method: "POST", path: "/job/12", body: `{"comment": "c"}`, change: Change{User: "alice", Method: "POST", Route: "/job/{job_id}", Object: "12", Fields: "comment"},
 			make: func(f *fake) { f.taskResults = []model.TaskResult{{Tasks: "12_[1-2]", Code: 2021}, {Tasks: "12_3"}} }, result: Result{Status: 200, Code: "partial", Number: 2021, Objects: "12 12_[1-2]:2021"}},
 		{name: "cancel", method: "DELETE", path: "/job/12_3", change: Change{User: "alice", Method: "DELETE", Route: "/job/{job_id}", Object: "12_3"},
 			make: func(f *fake) {

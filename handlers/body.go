@@ -35,12 +35,19 @@ func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
 	}
 	report := schema.Report{Lenient: c.fast && !c.h.Strict, Strict: c.h.Strict}
 	body := new(T)
+	var shape *schema.Shape
+	if c.route != nil && c.route.Request != nil {
+		shape = c.route.Request.Shape(c.view)
+	}
 	err = c.h.parse(c.ctx, len(text), func() error {
 		doc, err := read.read(c.ctx, text, schema.DefaultLimits)
 		if err != nil {
 			return syntaxError(read.name, err)
 		}
 		table.Parser(c.view)(&report, doc, body)
+		if c.h.Audit != nil && shape != nil {
+			c.fields = givenFields(shape, doc)
+		}
 		return nil
 	})
 	if err != nil {

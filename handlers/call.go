@@ -32,6 +32,7 @@ type call struct {
 	claimed  string           // the user that a rejected credential names; for the log
 	cred     model.Credential // the credential for a daemon
 	warnings []api.Warning
+	fields   []string // that the body sets, for the audit log
 }
 
 // ServeHTTP is the whole way of a request, step by step.

@@ -102,6 +102,9 @@ type Controller interface {
 	// Reconfigure has the controllers read their configuration again.
 	Reconfigure(context.Context, model.Credential) error
 
+	// Configuration returns the controller's configuration; errs.Unchanged when it did not change since.
+	Configuration(ctx context.Context, cred model.Credential, since model.Time) (*model.Configuration, error)
+
 	// ResourceLayout returns what a job has of each of its nodes; errs.Unsupported from a controller before 25.11.
 	ResourceLayout(ctx context.Context, cred model.Credential, id uint32) ([]model.ResourceLayout, error)
 

@@ -50,6 +50,16 @@ func (f *fake) Allocate(ctx context.Context, cred model.Credential, descs []mode
 	return f.SubmitSeveral(ctx, cred, descs)
 }
 
+func (f *fake) Configuration(_ context.Context, cred model.Credential, _ model.Time) (*model.Configuration, error) {
+	return &model.Configuration{
+		LastUpdate: 1_795_000_000, BootTime: 1_794_000_000,
+		Texts:       map[string]string{"cluster_name": "demo", "version": "26.05.5", "sched_params": "a,b=2"},
+		Numbers:     map[string]uint64{"slurmctld_port": 6817, "max_mem_per_cpu": 512 | model.MemPerCPU, "priority_decay_hl": 604800, "slurmctld_debug": 3, "health_check_node_state": 0x1ff, "epilog_timeout": 0xfffe, "task_plugin_param": 0x4},
+		Lists:       map[string][]string{"control_machine": {"c1", "c2"}, "control_addr": {"10.0.0.1", ""}, "prolog": {"/p"}},
+		JobDefaults: []model.JobDefault{{Type: 1, Value: 4}},
+	}, f.asked("conf", cred)
+}
+
 func (f *fake) DeletePartition(_ context.Context, cred model.Credential, name string) error {
 	return f.changed("delete partition "+name, cred)
 }

@@ -43,6 +43,7 @@ func (h *handler) routes() []route {
 			on(api.PostPartitions, h.postPartitions),
 			on(api.DeletePartition, h.deletePartition),
 			on(api.GetResources, h.getResources),
+			on(api.GetConf, h.getConf),
 			on(api.PostHostnames, h.postHostnames),
 			on(api.PostHostlist, h.postHostlist),
 		)

@@ -78,7 +78,7 @@ func (c *changes) intend(ctx context.Context, change handlers.Change) (func(hand
 // intent returns the message that announces a change.
 func intent(number, connection uint64, change handlers.Change) *query.Intent {
 	m := &query.Intent{ID: number, Connection: connection, Request: change.Request, Forwarded: change.Forwarded, User: change.User, UID: ipc.NoID, ActAs: change.ActAs,
-		Method: change.Method, Route: change.Route, Object: change.Object}
+		Method: change.Method, Route: change.Route, Object: change.Object, Fields: change.Fields}
 	if change.Local {
 		m.UID = change.UID
 	}

@@ -9,6 +9,7 @@ const (
 	maxMethod = 16
 	maxRoute  = 64
 	maxObject = 255
+	maxFields = 512
 	maxCode   = 64
 )
 
@@ -26,6 +27,7 @@ type Intent struct {
 	Method     string
 	Route      string // as "job/{job_id}"
 	Object     string // the object to change, as the client names it; "" when it is created
+	Fields     string // names of the fields that the request sets, separated by spaces; no values
 }
 
 func (i *Intent) Walk(w *ipc.Walker) {
@@ -38,13 +40,14 @@ func (i *Intent) Walk(w *ipc.Walker) {
 	w.Text(maxMethod, &i.Method)
 	w.Text(maxRoute, &i.Route)
 	w.Text(maxObject, &i.Object)
+	w.Text(maxFields, &i.Fields)
 }
 
 // Cut shortens each text to its bound and returns i.
 func (i *Intent) Cut() *Intent {
 	i.Request, i.User, i.ActAs = cut(i.Request, maxName), cut(i.User, maxName), cut(i.ActAs, maxName)
 	i.Forwarded = cut(i.Forwarded, maxSource)
-	i.Method, i.Route, i.Object = cut(i.Method, maxMethod), cut(i.Route, maxRoute), cut(i.Object, maxObject)
+	i.Method, i.Route, i.Object, i.Fields = cut(i.Method, maxMethod), cut(i.Route, maxRoute), cut(i.Object, maxObject), cut(i.Fields, maxFields)
 	return i
 }
 

@@ -17,7 +17,7 @@ var Rows = ipc.Register(
 	// yes, no, or that there is no key to decide with
 	ipc.Of[Verified](22, ipc.Keeper, ipc.Worker, ipc.In(ipc.Born), 9, 9, 0, ipc.Born),
 	// asks for permission to make a change for a connection of this worker
-	ipc.Of[Intent](47, ipc.Worker, ipc.Auditor, ipc.In(ipc.Born), 34, 34+3*maxName+maxSource+maxMethod+maxRoute+maxObject, 0, ipc.Born),
+	ipc.Of[Intent](47, ipc.Worker, ipc.Auditor, ipc.In(ipc.Born), 36, 36+3*maxName+maxSource+maxMethod+maxRoute+maxObject+maxFields, 0, ipc.Born),
 	// the intent is in the audit log and the change may be made, or it must not be made, or not yet
 	ipc.Of[Noted](48, ipc.Auditor, ipc.Worker, ipc.In(ipc.Born), 9, 9, 0, ipc.Born),
 	// the result of a permitted change, sent once

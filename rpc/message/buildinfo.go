@@ -14,262 +14,264 @@ type BuildInfoRequest struct {
 func (m *BuildInfoRequest) Walk(c *codec.Codec) { c.Time("last_update", &m.LastUpdate) }
 
 // BuildInfo answers it (table conf_response). Of the configuration it keeps what is used here; the rest is
-// skipped, and sent as empty.
+// skipped, and sent as empty, unless Whole is there to take it.
 type BuildInfo struct {
 	LastUpdate  model.Time
 	BootTime    model.Time
 	ClusterName string
-	Version     string // the release, "24.11.5"
+	Version     string               // the release, "24.11.5"
+	Whole       *model.Configuration // takes all of it when it is not nil
 }
 
 // Walk is the wire's order.
 func (m *BuildInfo) Walk(c *codec.Codec) {
+	k := keeper{c, m.Whole}
 	c.Time("last_update", &m.LastUpdate)
-	skip16(c, "accounting_storage_enforce")
-	skipTexts(c, "accounting_storage_backup_host", "accounting_storage_host", "accounting_storage_ext_host",
+	keep16(k, "accounting_storage_enforce")
+	keepTexts(k, "accounting_storage_backup_host", "accounting_storage_host", "accounting_storage_ext_host",
 		"accounting_storage_params")
-	skip16(c, "accounting_storage_port")
-	skipTexts(c, "accounting_storage_tres", "accounting_storage_type")
+	keep16(k, "accounting_storage_port")
+	keepTexts(k, "accounting_storage_tres", "accounting_storage_type")
 	if c.Until(codec.V2511) {
-		skipTexts(c, "accounting_storage_user")
+		keepTexts(k, "accounting_storage_user")
 	}
 	skipRecords(c, "acct_gather_conf", "config_key_pair", configPair)
-	skipTexts(c, "acct_gather_energy_type", "acct_gather_filesystem_type", "acct_gather_interconnect_type")
-	skip16(c, "acct_gather_node_freq")
-	skipTexts(c, "acct_gather_profile_type", "authalttypes", "authalt_params", "authinfo", "authtype")
-	skip16(c, "batch_start_timeout")
+	keepTexts(k, "acct_gather_energy_type", "acct_gather_filesystem_type", "acct_gather_interconnect_type")
+	keep16(k, "acct_gather_node_freq")
+	keepTexts(k, "acct_gather_profile_type", "authalttypes", "authalt_params", "authinfo", "authtype")
+	keep16(k, "batch_start_timeout")
 	c.Time("boot_time", &m.BootTime)
-	skipTexts(c, "bb_type", "bcast_exclude", "bcast_parameters")
+	keepTexts(k, "bb_type", "bcast_exclude", "bcast_parameters")
 	if c.Since(codec.V2505) {
-		skipTexts(c, "certmgr_params", "certmgr_type")
+		keepTexts(k, "certmgr_params", "certmgr_type")
 	}
 	skipRecords(c, "cgroup_conf", "config_key_pair", configPair)
 	if c.Since(codec.V2511) {
-		skipTexts(c, "cli_filter_params")
+		keepTexts(k, "cli_filter_params")
 	}
-	skipTexts(c, "cli_filter_plugins")
+	keepTexts(k, "cli_filter_plugins")
 	c.String("cluster_name", &m.ClusterName)
-	skipTexts(c, "comm_params")
-	skip16(c, "complete_wait")
-	skip32(c, "conf_flags")
-	skipLists(c, "control_addr", "control_machine")
+	keepTexts(k, "comm_params")
+	keep16(k, "complete_wait")
+	keep32(k, "conf_flags")
+	keepLists(k, "control_addr", "control_machine")
 	if c.Until(codec.V2405) {
-		skipTexts(c, "core_spec_plugin")
+		keepTexts(k, "core_spec_plugin")
 	}
-	skip32(c, "cpu_freq_def", "cpu_freq_govs")
-	skipTexts(c, "cred_type")
+	keep32(k, "cpu_freq_def", "cpu_freq_govs")
+	keepTexts(k, "cred_type")
 	if c.Since(codec.V2411) {
-		skipTexts(c, "data_parser_parameters")
+		keepTexts(k, "data_parser_parameters")
 	}
-	skip64(c, "def_mem_per_cpu", "debug_flags")
-	skipTexts(c, "dependency_params")
-	skip16(c, "eio_timeout", "enforce_part_limits")
+	keep64(k, "def_mem_per_cpu", "debug_flags")
+	keepTexts(k, "dependency_params")
+	keep16(k, "eio_timeout", "enforce_part_limits")
 	if c.Until(codec.V2405) {
-		skipTexts(c, "epilog")
+		keepTexts(k, "epilog")
 	}
 	if c.Since(codec.V2405) {
-		skipLists(c, "epilog")
+		keepLists(k, "epilog")
 	}
-	skip32(c, "epilog_msg_time")
+	keep32(k, "epilog_msg_time")
 	if c.Until(codec.V2405) {
-		skipTexts(c, "epilog_slurmctld")
+		keepTexts(k, "epilog_slurmctld")
 		skipRecords(c, "ext_sensors_conf", "config_key_pair", configPair)
-		skipTexts(c, "ext_sensors_type")
-		skip16(c, "ext_sensors_freq")
+		keepTexts(k, "ext_sensors_type")
+		keep16(k, "ext_sensors_freq")
 	}
 	if c.Since(codec.V2405) {
-		skipLists(c, "epilog_slurmctld")
+		keepLists(k, "epilog_slurmctld")
 	}
 	if c.Since(codec.V2505) {
-		skip16(c, "epilog_timeout")
+		keep16(k, "epilog_timeout")
 	}
-	skipTexts(c, "fed_params")
-	skip32(c, "first_job_id")
-	skip16(c, "fs_dampening_factor")
+	keepTexts(k, "fed_params")
+	keep32(k, "first_job_id")
+	keep16(k, "fs_dampening_factor")
 	if c.Until(codec.V2505) {
-		skip16(c, "get_env_timeout")
+		keep16(k, "get_env_timeout")
 	}
-	skipTexts(c, "gres_plugins")
-	skip16(c, "group_time", "group_force")
-	skipTexts(c, "gpu_freq_def")
+	keepTexts(k, "gres_plugins")
+	keep16(k, "group_time", "group_force")
+	keepTexts(k, "gpu_freq_def")
 	if c.Since(codec.V2405) {
-		skipTexts(c, "hash_plugin")
+		keepTexts(k, "hash_plugin")
 	}
-	skip32(c, "hash_val")
-	skip16(c, "health_check_interval", "health_check_node_state")
-	skipTexts(c, "health_check_program")
+	keep32(k, "hash_val")
+	keep16(k, "health_check_interval", "health_check_node_state")
+	keepTexts(k, "health_check_program")
 	if c.Since(codec.V2605) {
-		skip16(c, "health_check_timeout")
+		keep16(k, "health_check_timeout")
 	}
 	if c.Since(codec.V2511) {
-		skipTexts(c, "http_parser_type")
+		keepTexts(k, "http_parser_type")
 	}
-	skip16(c, "inactive_limit")
-	skipTexts(c, "interactive_step_opts", "job_acct_gather_freq", "job_acct_gather_type",
+	keep16(k, "inactive_limit")
+	keepTexts(k, "interactive_step_opts", "job_acct_gather_freq", "job_acct_gather_type",
 		"job_acct_gather_params", "job_comp_host", "job_comp_loc", "job_comp_params")
-	skip32(c, "job_comp_port")
-	skipTexts(c, "job_comp_type", "job_comp_user")
+	keep32(k, "job_comp_port")
+	keepTexts(k, "job_comp_type", "job_comp_user")
 	if c.Until(codec.V2511) {
-		skipTexts(c, "job_container_plugin")
+		keepTexts(k, "job_container_plugin")
 	}
 	if c.Until(codec.V2311) {
-		skipTexts(c, "job_credential_private_key", "job_credential_public_certificate")
+		keepTexts(k, "job_credential_private_key", "job_credential_public_certificate")
 	}
 	if c.Since(codec.V2511) {
-		skipTexts(c, "namespace_plugin")
+		keepTexts(k, "namespace_plugin")
 	}
-	skipRecords(c, "job_defaults_list", "job_defaults", jobDefault)
-	skip16(c, "job_file_append", "job_requeue")
-	skipTexts(c, "job_submit_plugins")
-	skip16(c, "kill_on_bad_exit", "kill_wait")
-	skipTexts(c, "launch_params")
+	keepDefaults(k)
+	keep16(k, "job_file_append", "job_requeue")
+	keepTexts(k, "job_submit_plugins")
+	keep16(k, "kill_on_bad_exit", "kill_wait")
+	keepTexts(k, "launch_params")
 	if c.Until(codec.V2302) {
-		skipTexts(c, "launch_type")
+		keepTexts(k, "launch_type")
 	}
 	if c.Since(codec.V2605) {
-		skipTexts(c, "license_params")
+		keepTexts(k, "license_params")
 	}
-	skipTexts(c, "licenses")
-	skip16(c, "log_fmt")
-	skip32(c, "max_array_sz")
+	keepTexts(k, "licenses")
+	keep16(k, "log_fmt")
+	keep32(k, "max_array_sz")
 	if c.Since(codec.V2302) {
-		skip32(c, "max_batch_requeue")
+		keep32(k, "max_batch_requeue")
 	}
-	skip32(c, "max_dbd_msgs")
-	skipTexts(c, "mail_domain", "mail_prog")
-	skip32(c, "max_job_cnt", "max_job_id")
-	skip64(c, "max_mem_per_cpu")
-	skip32(c, "max_node_cnt", "max_step_cnt")
-	skip16(c, "max_tasks_per_node")
-	skipTexts(c, "mcs_plugin", "mcs_plugin_params")
+	keep32(k, "max_dbd_msgs")
+	keepTexts(k, "mail_domain", "mail_prog")
+	keep32(k, "max_job_cnt", "max_job_id")
+	keep64(k, "max_mem_per_cpu")
+	keep32(k, "max_node_cnt", "max_step_cnt")
+	keep16(k, "max_tasks_per_node")
+	keepTexts(k, "mcs_plugin", "mcs_plugin_params")
 	if c.Since(codec.V2605) {
-		skipTexts(c, "metrics_auth_users", "metrics_params")
+		keepTexts(k, "metrics_auth_users", "metrics_params")
 	}
 	if c.Since(codec.V2511) {
-		skipTexts(c, "metrics_type")
+		keepTexts(k, "metrics_type")
 	}
-	skip32(c, "min_job_age")
+	keep32(k, "min_job_age")
 	skipRecords(c, "mpi_conf", "config_key_pair", configPair)
-	skipTexts(c, "mpi_default", "mpi_params")
-	skip16(c, "msg_timeout")
-	skip32(c, "next_job_id")
+	keepTexts(k, "mpi_default", "mpi_params")
+	keep16(k, "msg_timeout")
+	keep32(k, "next_job_id")
 	skipRecords(c, "node_features_conf", "config_plugin_params", pluginParams)
-	skipTexts(c, "node_features_plugins")
+	keepTexts(k, "node_features_plugins")
 	if c.Until(codec.V2505) {
-		skipTexts(c, "node_prefix")
+		keepTexts(k, "node_prefix")
 	}
-	skip16(c, "over_time_limit")
-	skipTexts(c, "plugindir", "plugstack")
+	keep16(k, "over_time_limit")
+	keepTexts(k, "plugindir", "plugstack")
 	if c.Until(codec.V2405) {
-		skipTexts(c, "power_parameters", "power_plugin")
+		keepTexts(k, "power_parameters", "power_plugin")
 	}
-	skip16(c, "preempt_mode")
+	keep16(k, "preempt_mode")
 	if c.Since(codec.V2302) {
-		skipTexts(c, "preempt_params")
+		keepTexts(k, "preempt_params")
 	}
-	skipTexts(c, "preempt_type")
-	skip32(c, "preempt_exempt_time")
-	skipTexts(c, "prep_params", "prep_plugins")
-	skip32(c, "priority_decay_hl", "priority_calc_period")
-	skip16(c, "priority_favor_small", "priority_flags")
-	skip32(c, "priority_max_age")
-	skipTexts(c, "priority_params")
-	skip16(c, "priority_reset_period")
-	skipTexts(c, "priority_type")
-	skip32(c, "priority_weight_age", "priority_weight_assoc", "priority_weight_fs", "priority_weight_js",
+	keepTexts(k, "preempt_type")
+	keep32(k, "preempt_exempt_time")
+	keepTexts(k, "prep_params", "prep_plugins")
+	keep32(k, "priority_decay_hl", "priority_calc_period")
+	keep16(k, "priority_favor_small", "priority_flags")
+	keep32(k, "priority_max_age")
+	keepTexts(k, "priority_params")
+	keep16(k, "priority_reset_period")
+	keepTexts(k, "priority_type")
+	keep32(k, "priority_weight_age", "priority_weight_assoc", "priority_weight_fs", "priority_weight_js",
 		"priority_weight_part", "priority_weight_qos")
-	skipTexts(c, "priority_weight_tres")
-	skip16(c, "private_data")
-	skipTexts(c, "proctrack_type")
+	keepTexts(k, "priority_weight_tres")
+	keep16(k, "private_data")
+	keepTexts(k, "proctrack_type")
 	if c.Until(codec.V2405) {
-		skipTexts(c, "prolog")
+		keepTexts(k, "prolog")
 	}
 	if c.Since(codec.V2405) {
-		skipLists(c, "prolog")
+		keepLists(k, "prolog")
 	}
 	if c.Until(codec.V2505) {
-		skip16(c, "prolog_epilog_timeout")
+		keep16(k, "prolog_epilog_timeout")
 	}
 	if c.Until(codec.V2405) {
-		skipTexts(c, "prolog_slurmctld")
+		keepTexts(k, "prolog_slurmctld")
 	}
 	if c.Since(codec.V2405) {
-		skipLists(c, "prolog_slurmctld")
+		keepLists(k, "prolog_slurmctld")
 	}
 	if c.Since(codec.V2505) {
-		skip16(c, "prolog_timeout")
+		keep16(k, "prolog_timeout")
 	}
-	skip16(c, "prolog_flags", "propagate_prio_process")
-	skipTexts(c, "propagate_rlimits", "propagate_rlimits_except", "reboot_program")
-	skip16(c, "reconfig_flags")
-	skipTexts(c, "requeue_exit", "requeue_exit_hold", "resume_fail_program", "resume_program")
-	skip16(c, "resume_rate", "resume_timeout")
-	skipTexts(c, "resv_epilog")
-	skip16(c, "resv_over_run")
-	skipTexts(c, "resv_prolog")
-	skip16(c, "ret2service")
+	keep16(k, "prolog_flags", "propagate_prio_process")
+	keepTexts(k, "propagate_rlimits", "propagate_rlimits_except", "reboot_program")
+	keep16(k, "reconfig_flags")
+	keepTexts(k, "requeue_exit", "requeue_exit_hold", "resume_fail_program", "resume_program")
+	keep16(k, "resume_rate", "resume_timeout")
+	keepTexts(k, "resv_epilog")
+	keep16(k, "resv_over_run")
+	keepTexts(k, "resv_prolog")
+	keep16(k, "ret2service")
 	if c.Until(codec.V2311) {
-		skipTexts(c, "route_plugin")
+		keepTexts(k, "route_plugin")
 	}
-	skipTexts(c, "sched_params", "sched_logfile")
-	skip16(c, "sched_log_level", "sched_time_slice")
-	skipTexts(c, "schedtype", "scron_params", "select_type")
+	keepTexts(k, "sched_params", "sched_logfile")
+	keep16(k, "sched_log_level", "sched_time_slice")
+	keepTexts(k, "schedtype", "scron_params", "select_type")
 	skipRecords(c, "select_conf_key_pairs", "config_key_pair", configPair)
-	skip16(c, "select_type_param")
-	skipTexts(c, "slurm_conf")
-	skip32(c, "slurm_user_id")
-	skipTexts(c, "slurm_user_name")
-	skip32(c, "slurmd_user_id")
-	skipTexts(c, "slurmd_user_name", "slurmctld_addr")
-	skip16(c, "slurmctld_debug")
+	keep16(k, "select_type_param")
+	keepTexts(k, "slurm_conf")
+	keep32(k, "slurm_user_id")
+	keepTexts(k, "slurm_user_name")
+	keep32(k, "slurmd_user_id")
+	keepTexts(k, "slurmd_user_name", "slurmctld_addr")
+	keep16(k, "slurmctld_debug")
 	if c.Since(codec.V2605) {
-		skipTexts(c, "slurmctld_http_auth_params")
+		keepTexts(k, "slurmctld_http_auth_params")
 	}
-	skipTexts(c, "slurmctld_logfile", "slurmctld_params", "slurmctld_pidfile")
+	keepTexts(k, "slurmctld_logfile", "slurmctld_params", "slurmctld_pidfile")
 	if c.Until(codec.V2302) {
-		skipTexts(c, "slurmctld_plugstack")
+		keepTexts(k, "slurmctld_plugstack")
 		skipRecords(c, "slurmctld_plugstack_conf", "config_plugin_params", pluginParams)
 	}
-	skip32(c, "slurmctld_port")
-	skip16(c, "slurmctld_port_count")
-	skipTexts(c, "slurmctld_primary_off_prog", "slurmctld_primary_on_prog")
-	skip16(c, "slurmctld_syslog_debug", "slurmctld_timeout", "slurmd_debug")
+	keep32(k, "slurmctld_port")
+	keep16(k, "slurmctld_port_count")
+	keepTexts(k, "slurmctld_primary_off_prog", "slurmctld_primary_on_prog")
+	keep16(k, "slurmctld_syslog_debug", "slurmctld_timeout", "slurmd_debug")
 	if c.Since(codec.V2605) {
-		skipTexts(c, "slurmd_http_auth_params")
+		keepTexts(k, "slurmd_http_auth_params")
 	}
-	skipTexts(c, "slurmd_logfile", "slurmd_params", "slurmd_pidfile")
-	skip32(c, "slurmd_port")
-	skipTexts(c, "slurmd_spooldir")
-	skip16(c, "slurmd_syslog_debug", "slurmd_timeout")
-	skipTexts(c, "srun_epilog")
-	skip16(c, "srun_port_range[0]", "srun_port_range[1]")
-	skipTexts(c, "srun_prolog", "state_save_location", "suspend_exc_nodes", "suspend_exc_parts")
+	keepTexts(k, "slurmd_logfile", "slurmd_params", "slurmd_pidfile")
+	keep32(k, "slurmd_port")
+	keepTexts(k, "slurmd_spooldir")
+	keep16(k, "slurmd_syslog_debug", "slurmd_timeout")
+	keepTexts(k, "srun_epilog")
+	keep16(k, "srun_port_range[0]", "srun_port_range[1]")
+	keepTexts(k, "srun_prolog", "state_save_location", "suspend_exc_nodes", "suspend_exc_parts")
 	if c.Since(codec.V2302) {
-		skipTexts(c, "suspend_exc_states")
+		keepTexts(k, "suspend_exc_states")
 	}
-	skipTexts(c, "suspend_program")
-	skip16(c, "suspend_rate")
-	skip32(c, "suspend_time")
-	skip16(c, "suspend_timeout")
-	skipTexts(c, "switch_param", "switch_type", "task_epilog", "task_prolog", "task_plugin")
-	skip32(c, "task_plugin_param")
-	skip16(c, "tcp_timeout")
+	keepTexts(k, "suspend_program")
+	keep16(k, "suspend_rate")
+	keep32(k, "suspend_time")
+	keep16(k, "suspend_timeout")
+	keepTexts(k, "switch_param", "switch_type", "task_epilog", "task_prolog", "task_plugin")
+	keep32(k, "task_plugin_param")
+	keep16(k, "tcp_timeout")
 	if c.Since(codec.V2505) {
-		skipTexts(c, "tls_params")
+		keepTexts(k, "tls_params")
 	}
 	if c.Since(codec.V2405) {
-		skipTexts(c, "tls_type")
+		keepTexts(k, "tls_type")
 	}
-	skipTexts(c, "tmp_fs", "topology_param", "topology_plugin")
-	skip16(c, "tree_width")
-	skipTexts(c, "unkillable_program")
-	skip16(c, "unkillable_timeout")
+	keepTexts(k, "tmp_fs", "topology_param", "topology_plugin")
+	keep16(k, "tree_width")
+	keepTexts(k, "unkillable_program")
+	keep16(k, "unkillable_timeout")
 	if c.Since(codec.V2511) {
-		skipTexts(c, "url_parser_type")
+		keepTexts(k, "url_parser_type")
 	}
 	c.String("version", &m.Version)
-	skip16(c, "vsize_factor", "wait_time")
-	skipTexts(c, "x11_params")
+	keep16(k, "vsize_factor", "wait_time")
+	keepTexts(k, "x11_params")
 }
 
 func configPair(c *codec.Codec, _ *struct{}) { skipTexts(c, "name", "value") }
@@ -279,11 +281,69 @@ func pluginParams(c *codec.Codec, _ *struct{}) {
 	skipRecords(c, "key_pairs", "config_key_pair", configPair)
 }
 
+// keeper walks fields that Whole takes, when there is one.
+type keeper struct {
+	*codec.Codec
+	whole *model.Configuration
+}
+
 func skipTexts(c *codec.Codec, names ...string) { skip(names, c.String) }
-func skip16(c *codec.Codec, names ...string)    { skip(names, c.Uint16) }
-func skip32(c *codec.Codec, names ...string)    { skip(names, c.Uint32) }
-func skip64(c *codec.Codec, names ...string)    { skip(names, c.Uint64) }
-func skipLists(c *codec.Codec, names ...string) { skip(names, c.Strings) }
+
+func keepTexts(k keeper, names ...string) {
+	if k.whole == nil {
+		skip(names, k.String)
+		return
+	}
+	if k.whole.Texts == nil {
+		k.whole.Texts = map[string]string{}
+	}
+	into(names, k.whole.Texts, k.String)
+}
+
+func keepLists(k keeper, names ...string) {
+	if k.whole == nil {
+		skip(names, k.Strings)
+		return
+	}
+	if k.whole.Lists == nil {
+		k.whole.Lists = map[string][]string{}
+	}
+	into(names, k.whole.Lists, k.Strings)
+}
+
+func keep16(k keeper, names ...string) { keepNumbers(k, names, k.Uint16) }
+func keep32(k keeper, names ...string) { keepNumbers(k, names, k.Uint32) }
+func keep64(k keeper, names ...string) { keepNumbers(k, names, k.Uint64) }
+
+func keepNumbers[T uint16 | uint32 | uint64](k keeper, names []string, walk func(string, *T)) {
+	for _, name := range names {
+		var n T
+		if walk(name, &n); k.whole == nil {
+			continue
+		}
+		if k.whole.Numbers == nil {
+			k.whole.Numbers = map[string]uint64{}
+		}
+		k.whole.Numbers[name] = uint64(n)
+	}
+}
+
+func keepDefaults(k keeper) {
+	var defaults []model.JobDefault
+	codec.List(k.Codec, "job_defaults_list", "job_defaults", &defaults, jobDefault)
+	if k.whole != nil {
+		k.whole.JobDefaults = defaults
+	}
+}
+
+// into walks fields and keeps them by their names.
+func into[T any](names []string, values map[string]T, walk func(string, *T)) {
+	for _, name := range names {
+		var value T
+		walk(name, &value)
+		values[name] = value
+	}
+}
 
 func skip[T any](names []string, walk func(string, *T)) {
 	for _, name := range names {

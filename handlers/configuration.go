@@ -1,0 +1,16 @@
+package handlers
+
+import (
+	"net/http"
+
+	"schedrestd/api"
+)
+
+// getConf shows the controller's configuration.
+func (h *handler) getConf(c *call, p *api.SinceParams) error {
+	conf, err := h.Controller.Configuration(c.ctx, c.cred, p.Since)
+	if err != nil {
+		return err
+	}
+	return send(c, http.StatusOK, api.Conf, &api.ConfAnswer{Configuration: *conf, Envelope: c.envelope()})
+}

@@ -1,0 +1,49 @@
+package handlers
+
+import (
+	"slices"
+	"strings"
+
+	"schedrestd/api/schema"
+)
+
+// givenFields lists the fields that a body sets, as "job/time_limit", once each:
+// those that its table knows, and no values, which may be secrets. Lists of
+// records leave no numbers in the names.
+func givenFields(shape *schema.Shape, doc *schema.Value) []string {
+	var list []string
+	walkGiven(shape, doc, "", &list)
+	return list
+}
+
+func walkGiven(shape *schema.Shape, doc *schema.Value, at string, list *[]string) {
+	if shape.Kind == "array" && doc.Kind == schema.Array && isRecord(shape.Items) {
+		for i := range doc.Items {
+			walkGiven(shape.Items, &doc.Items[i], at, list)
+		}
+		return
+	}
+	if !isRecord(shape) || doc.Kind != schema.Map {
+		if name := strings.TrimPrefix(at, "/"); name != "" && len(*list) < maxFields && !slices.Contains(*list, name) {
+			*list = append(*list, name)
+		}
+		return
+	}
+	for i := range doc.Items {
+		m := &doc.Items[i]
+		k := slices.IndexFunc(shape.Fields, func(p schema.Property) bool { return p.Name == m.Key })
+		if k >= 0 && m.Kind != schema.Null && !shape.Fields[k].Ignored {
+			walkGiven(shape.Fields[k].Shape, m, at+"/"+m.Key, list)
+		}
+	}
+}
+
+// maxFields bounds the names that are looked for: the audit log has room for
+// fewer.
+const maxFields = 100
+
+// isRecord reports whether a shape has fields of its own. The wrapper of a number
+// is a value.
+func isRecord(s *schema.Shape) bool {
+	return s != nil && s.Kind == "object" && !strings.Contains(s.Name, "_no_val")
+}
