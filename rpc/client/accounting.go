@@ -83,7 +83,7 @@ func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs
 }
 
 // account does ask in a session, which get gives it, with the first accounting daemon that answers.
-// All that is asked may be asked twice.
+// All that is asked may be asked twice, unless it fails with a final failure.
 func (a *Accounting) account(ctx context.Context, cred model.Credential, get getter, ask func(*session) *failure) error {
 	ctx, cancel := a.limit(ctx)
 	defer cancel()
@@ -98,7 +98,7 @@ func (a *Accounting) account(ctx context.Context, cred model.Credential, get get
 		if f.stage == unmade {
 			return a.report([]*failure{f}) // there is none for the next one either
 		}
-		if tried = append(tried, f); f.stage == answered || ctx.Err() != nil {
+		if tried = append(tried, f); f.stage == answered || f.final || ctx.Err() != nil {
 			break
 		}
 	}
@@ -137,7 +137,7 @@ func (a *Accounting) inSession(ctx context.Context, d *daemon, cred model.Creden
 	a.end(s, f)
 	// Nobody may be there any more, and what is between says nothing. The connection's deadline may come before its context's end.
 	silent := f != nil && limit != ctx && late(f.err) && ctx.Err() == nil
-	if f == nil || !s.reused || !broken(f) && !silent {
+	if f == nil || f.final || !s.reused || !broken(f) && !silent {
 		return f
 	}
 	// The daemon was started anew, or has had enough of waiting: that says nothing of what it is now.

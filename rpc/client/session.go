@@ -27,6 +27,7 @@ type session struct {
 	ctx     context.Context // of the question
 	lent    bool            // to an answer that is read from it as it is used; it is closed afterwards
 	reused  bool            // it waited before this question
+	tainted bool            // it may have changes that are neither kept nor dropped; it is closed
 	since   time.Time       // reused: it has waited
 	alarm   *time.Timer     // closes it while it waits
 	stop    func() bool     // ends the limit of the question

@@ -1,0 +1,79 @@
+package message
+
+import (
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+)
+
+// GetAccountingConf asks for the accounting daemon's configuration.
+type GetAccountingConf struct{}
+
+// Walk is the wire's order.
+func (m *GetAccountingConf) Walk(c *codec.Codec) {
+	if c.Until(codec.V2605) {
+		file := "slurmdbd.conf"
+		c.String("file", &file)
+	}
+}
+
+// AccountingConf answers it: up to protocol 44 by Settings, from 45 on by Conf.
+type AccountingConf struct {
+	Settings Listed[AccountingSetting]
+	Conf     model.AccountingConf // table dbd_slurmdbd_conf
+}
+
+// Walk is the wire's order.
+func (m *AccountingConf) Walk(c *codec.Codec) {
+	if c.Until(codec.V2605) {
+		m.Settings.walk(c, "config_key_pair", accountingSetting)
+		return
+	}
+	accountingConf(c, &m.Conf)
+}
+
+// accountingConf walks the accounting daemon's configuration (table dbd_slurmdbd_conf).
+func accountingConf(c *codec.Codec, a *model.AccountingConf) {
+	if c.Until(codec.V2605) {
+		return
+	}
+	c.String("archive_dir", &a.ArchiveDir)
+	c.String("archive_script", &a.ArchiveScript)
+	c.Uint16("commit_delay", &a.CommitDelay)
+	c.String("dbd_addr", &a.Address)
+	c.String("dbd_backup", &a.BackupHost)
+	c.String("dbd_host", &a.Host)
+	c.Uint16("dbd_port", &a.Port)
+	c.Uint16("debug_level", &a.DebugLevel)
+	c.String("default_qos", &a.DefaultQOS)
+	c.Uint32("flags", &a.Flags)
+	c.String("log_file", &a.LogFile)
+	c.Uint32("max_purge_limit", &a.MaxPurgeLimit)
+	c.Uint32("max_time_range", &a.MaxTimeRange)
+	c.String("parameters", &a.Parameters)
+	c.Uint16("persist_conn_rc_flags", &a.PersistFlags)
+	c.String("pid_file", &a.PIDFile)
+	c.Uint32("purge_event", &a.PurgeEvent)
+	c.Uint32("purge_job", &a.PurgeJob)
+	c.Uint32("purge_resv", &a.PurgeReservation)
+	c.Uint32("purge_step", &a.PurgeStep)
+	c.Uint32("purge_suspend", &a.PurgeSuspend)
+	c.Uint32("purge_txn", &a.PurgeTransaction)
+	c.Uint32("purge_usage", &a.PurgeUsage)
+	c.Uint32("purge_jobscript", &a.PurgeJobScript)
+	c.Uint32("purge_jobenv", &a.PurgeJobEnv)
+	c.String("storage_loc", &a.StorageLoc)
+	c.String("storage_pass_script", &a.StoragePass)
+	c.String("storage_user", &a.StorageUser)
+	c.Uint16("syslog_debug", &a.SyslogDebug)
+	flag16(c, "track_wckey", &a.TrackWCKey)
+	flag16(c, "track_ctld", &a.TrackController)
+}
+
+// AccountingSetting is one line of the accounting daemon's configuration
+// (table config_key_pair).
+type AccountingSetting struct{ Name, Value string }
+
+func accountingSetting(c *codec.Codec, s *AccountingSetting) {
+	c.String("name", &s.Name)
+	c.String("value", &s.Value)
+}
