@@ -109,6 +109,9 @@ func (e *edit) Change(change any) ([]string, error) {
 		}
 		return []string{rc.Comment}, nil
 	}
+	if got.kind == message.AccountingRC {
+		return nil, nil
+	}
 	var names message.Names
 	if err := got.decode(&names); err != nil {
 		return nil, e.garbled(err)

@@ -176,6 +176,7 @@ func (s *session) verdict(answer *reply, want message.Type) *failure {
 	switch {
 	case rc.Code != 0:
 		return failed(answered, fault.Of(rc.Code, rc.Comment))
+	case want == message.AccountingGotList: // there is nothing to list
 	case want != message.AccountingRC:
 		return failed(garbled, fmt.Errorf("success without a message %d", want))
 	}
