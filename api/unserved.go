@@ -11,9 +11,4 @@ var Unserved = []Endpoint{
 	{Method: "POST", Path: "reservation", Since: V43},
 	{Method: "POST", Path: "reservations", Since: V43},
 	{Method: "GET", Path: "resources/{job_id}", Since: V44},
-	{Method: "GET", Accounting: true, Path: "conf", Since: V45},
-	{Method: "GET", Accounting: true, Path: "config"},
-	{Method: "POST", Accounting: true, Path: "config"},
-	{Method: "POST", Accounting: true, Path: "job/{job_id}", Since: V44},
-	{Method: "POST", Accounting: true, Path: "jobs", Since: V44},
 }

@@ -25,8 +25,8 @@ func (c *call) putAccount(e model.Editor, a *model.Account, at string) (changed 
 		return false, err
 	}
 	if a.Flags&1 != 0 {
-		c.warn(at+"/flags", "DELETED has no effect")
-		a.Flags &^= 1
+		c.warn(at+"/flags", "a deleted record is left out")
+		return false, nil
 	}
 	self := model.AssocFilter{Accounts: []string{a.Name}}
 	old, err := one[model.Account](e, model.AccountFilter{Assoc: self, Flags: model.AccountWithCoordinators})

@@ -36,7 +36,8 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 		}
 	}
 	if row.Flags&1 != 0 {
-		c.warn(at+"/flags", "DELETED has no effect")
+		c.warn(at+"/flags", "a deleted record is left out")
+		return false, nil
 	}
 	// An empty list would match any user and any partition, an empty name matches none.
 	filter := model.AssocFilter{Accounts: []string{row.Account}, Clusters: []string{row.Cluster}, Users: []string{row.User},
@@ -46,7 +47,6 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 		return false, err
 	}
 	record := *row.Association
-	record.Flags &^= 1
 	if err := c.fillAssociation(e, row, &record, old, at); err != nil {
 		return false, err
 	}

@@ -35,13 +35,13 @@ const (
 
 // putQOS makes a quality of service, or changes one that there is.
 func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) {
+	if row.Flags&qosDeleted != 0 {
+		c.warn(at+"/flags", "a deleted record is left out")
+		return false, nil
+	}
 	old, err := findQOS(e, row, at)
 	if err != nil {
 		return false, err
-	}
-	if row.Flags&qosDeleted != 0 {
-		c.warn(at+"/flags", "DELETED has no effect")
-		row.Flags &^= qosDeleted
 	}
 	record := *row.QOS
 	if err := c.fillQOS(e, row, &record, old, at); err != nil {

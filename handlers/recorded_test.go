@@ -18,6 +18,7 @@ type recorded struct {
 	clusters     []model.Cluster
 	tres         []model.TRES
 	wckeys       []model.WCKey
+	conf         model.AccountingConf
 	instances    []model.Instance
 
 	changes []any                              // what was changed, in order
@@ -94,6 +95,10 @@ func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing
 	panic(fmt.Sprintf("no records for %T", l.Filter))
 }
 
+func (a accounts) Conf(_ context.Context, cred model.Credential) (*model.AccountingConf, error) {
+	return &a.recorded.conf, a.asked("conf", cred)
+}
+
 // Edit has f look at what the fake has. Its changes are only noted.
 func (a accounts) Edit(_ context.Context, cred model.Credential, f func(model.Editor) error) error {
 	if err := a.asked("edit", cred); err != nil {
@@ -126,6 +131,8 @@ func demoRecorded() recorded {
 		DefaultQOSID: 2, QOSIDs: []string{"1", "+2", "-9"}, GrpTRES: "1=4,1001=2,7=9", MaxTRESPJ: "2=18446744073709551614", GrpJobs: some(3), MaxJobs: none, MaxWallPJ: some(60), Priority: some(7), Comment: "c",
 		Usage: []model.Usage{{AllocSecs: 90, TRES: model.TRES{ID: 1, Type: "cpu", Count: 3}, ID: 4, PeriodStart: 1_795_000_000}}}
 	return recorded{
+		conf: model.AccountingConf{ArchiveDir: "/tmp", CommitDelay: 1, Host: "ctl1", Port: 6819, DebugLevel: 3, Flags: 1 | 1<<4, LogFile: "/var/log/dbd.log",
+			MaxTimeRange: 90061, PurgeEvent: 12 | model.PurgeMonths | model.PurgeArchive, PurgeJob: model.Leave32, PurgeStep: 5 | model.PurgeDays, SyslogDebug: 9, TrackWCKey: true, PersistFlags: 1 | 1<<3},
 		wckeys: []model.WCKey{
 			{Name: "k", Cluster: "demo", User: "alice", ID: 3, Flags: 1, Usage: assoc.Usage},
 			{Name: "other", Cluster: "demo", User: "bob", ID: 4},

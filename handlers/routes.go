@@ -76,6 +76,11 @@ func (h *handler) routes() []route {
 			on(api.PostTRES, h.postTRES),
 			on(api.PostWCKeys, h.postWCKeys),
 			on(api.DeleteWCKey, h.deleteWCKey),
+			on(api.GetConfig, h.getConfig),
+			on(api.PostConfig, h.postConfig),
+			on(api.GetAccountingConf, h.getAccountingConf),
+			on(api.PostAccountingJob, h.postAccountingJob),
+			on(api.PostAccountingJobs, h.postAccountingJobs),
 		)
 	}
 	return routes

@@ -71,6 +71,20 @@ func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.A
 	return nil, nil, a.report(tried)
 }
 
+// Conf is the accounting daemon's configuration. Daemons tell it from Slurm 26.05 on.
+func (a *Accounting) Conf(ctx context.Context, cred model.Credential) (*model.AccountingConf, error) {
+	q := question{message.AccountingGetConf, message.Empty{}, message.AccountingGotConf}
+	var answer message.AccountingConf
+	err := a.account(ctx, cred, a.session, func(s *session) *failure {
+		b, f := q.encode(s)
+		if f != nil {
+			return f
+		}
+		return s.exchange(b, q.want, &answer)
+	})
+	return &answer.AccountingConf, err
+}
+
 // RecordJobs hands jobs to our accounting daemon; nil: they are on its disk. Sent twice
 // they are kept once.
 func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs []model.Job) error {

@@ -63,6 +63,8 @@ func (q *question) since() codec.Version {
 	switch q.kind {
 	case message.AccountingGetInstances, message.AccountingAddAccountsTo, message.AccountingAddUsersTo:
 		return codec.V2311
+	case message.AccountingGetConf:
+		return codec.V2605
 	}
 	return codec.Oldest
 }

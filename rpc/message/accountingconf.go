@@ -5,33 +5,13 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// GetAccountingConf asks for the accounting daemon's configuration.
-type GetAccountingConf struct{}
+// AccountingConf answers AccountingGetConf (table dbd_slurmdbd_conf), from protocol
+// 45 on. Before, a daemon answers with the lines of its file.
+type AccountingConf struct{ model.AccountingConf }
 
 // Walk is the wire's order.
-func (m *GetAccountingConf) Walk(c *codec.Codec) {
-	if c.Until(codec.V2605) {
-		file := "slurmdbd.conf"
-		c.String("file", &file)
-	}
-}
+func (m *AccountingConf) Walk(c *codec.Codec) { accountingConf(c, &m.AccountingConf) }
 
-// AccountingConf answers it: up to protocol 44 by Settings, from 45 on by Conf.
-type AccountingConf struct {
-	Settings Listed[AccountingSetting]
-	Conf     model.AccountingConf // table dbd_slurmdbd_conf
-}
-
-// Walk is the wire's order.
-func (m *AccountingConf) Walk(c *codec.Codec) {
-	if c.Until(codec.V2605) {
-		m.Settings.walk(c, "config_key_pair", accountingSetting)
-		return
-	}
-	accountingConf(c, &m.Conf)
-}
-
-// accountingConf walks the accounting daemon's configuration (table dbd_slurmdbd_conf).
 func accountingConf(c *codec.Codec, a *model.AccountingConf) {
 	if c.Until(codec.V2605) {
 		return
@@ -67,13 +47,4 @@ func accountingConf(c *codec.Codec, a *model.AccountingConf) {
 	c.Uint16("syslog_debug", &a.SyslogDebug)
 	flag16(c, "track_wckey", &a.TrackWCKey)
 	flag16(c, "track_ctld", &a.TrackController)
-}
-
-// AccountingSetting is one line of the accounting daemon's configuration
-// (table config_key_pair).
-type AccountingSetting struct{ Name, Value string }
-
-func accountingSetting(c *codec.Codec, s *AccountingSetting) {
-	c.String("name", &s.Name)
-	c.String("value", &s.Value)
 }

@@ -54,10 +54,9 @@ func init() {
 		"AddAccountsTo":      func() Body { return new(AddAccountsTo) },
 		"AddUsersTo":         func() Body { return new(AddUsersTo) },
 		"AccountingEnd":      func() Body { return new(AccountingEnd) },
-		"GetAccountingConf":  func() Body { return new(GetAccountingConf) },
 		"AccountingConf":     func() Body { return new(AccountingConf) },
 	})
-	comparable = append(comparable, cmpopts.IgnoreUnexported(codec.Stream[string]{}, codec.Stream[model.Instance]{}, codec.Stream[AccountingSetting]{}))
+	comparable = append(comparable, cmpopts.IgnoreUnexported(codec.Stream[string]{}, codec.Stream[model.Instance]{}))
 	fuzzed = append(fuzzed, "Names", "ModifyAccounts", "ModifyAssociations", "ModifyQOS", "ModifyUsers", "ModifyJobs", "Coordinators",
 		"AddAccountsTo", "AddUsersTo", "AccountingConf")
 }

@@ -109,9 +109,8 @@ const (
 	AccountingGotList        Type = 1422
 	AccountingGetInstances   Type = 1503 // from protocol 40 on
 	AccountingGotInstances   Type = 1504
-	AccountingGetConf        Type = 1466
+	AccountingGetConf        Type = 1466 // no body from protocol 45 on
 	AccountingGotConf        Type = 1508
-	AccountingGotSettings    Type = 1467 // instead, up to protocol 44
 	AccountingGetStats       Type = 1489
 	AccountingGotStats       Type = 1490
 	AccountingRecordJobs     Type = 30001 // ours: from schedctld to scheddbd
