@@ -24,7 +24,7 @@ var accountFlags = schema.Words("account_flags",
 
 // Account is an account.
 var Account = schema.Object("account",
-	schema.F("associations", assocShorts, func(a *model.Account) *[]model.Association { return &a.Associations }, "Associations, if requested"),
+	schema.Show("associations", assocShorts, func(a *model.Account) []model.Association { return a.Associations }, "Associations, if requested"),
 	schema.F("coordinators", coordinators, func(a *model.Account) *[]model.Coordinator { return &a.Coordinators }, "Coordinators, if requested"),
 	schema.F("description", schema.String, func(a *model.Account) *string { return &a.Description }, "Any text", schema.Required(0)),
 	schema.F("name", schema.String, func(a *model.Account) *string { return &a.Name }, "Its name", schema.Required(0)),

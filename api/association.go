@@ -11,6 +11,18 @@ import (
 type AssociationRow struct {
 	*model.Association
 	*Records
+	Limits     []Limit[model.Association] // that a client gave
+	DefaultQOS string                     // that a client gave, by name
+	QOS        *[]string                  // that a client gave, by names; nil: none were
+}
+
+// limit is a field with limits of trackable resources.
+func limit(name string, at func(*model.Association) *string, doc string, opts ...schema.Option) schema.Field[AssociationRow] {
+	return schema.Both(name, amounts, func(a *AssociationRow) []model.TRES { return a.amounts(*at(a.Association)) },
+		func(a *AssociationRow, list []model.TRES) error {
+			a.Limits = append(a.Limits, Limit[model.Association]{at, list})
+			return nil
+		}, doc, opts...)
 }
 
 // assocShort is what names an association.
@@ -48,12 +60,12 @@ var usages = schema.Named("accounting_list", schema.List(usage.Type))
 
 // Association is an association.
 var Association = schema.Object("assoc",
-	schema.F("accounting", usages, func(a *AssociationRow) *[]model.Usage { return &a.Usage }, "Usage, if requested"),
+	schema.Show("accounting", usages, func(a *AssociationRow) []model.Usage { return a.Usage }, "Usage, if requested"),
 	schema.F("account", schema.String, func(a *AssociationRow) *string { return &a.Account }, "Account"),
 	schema.F("cluster", schema.String, func(a *AssociationRow) *string { return &a.Cluster }, "Cluster"),
 	schema.F("comment", schema.String, func(a *AssociationRow) *string { return &a.Comment }, "Any text"),
 	schema.Group("default", "Defaults for jobs", []schema.Field[AssociationRow]{
-		schema.Show("qos", schema.String, func(a *AssociationRow) string { return a.qos(a.DefaultQOSID) }, "Quality of service"),
+		schema.Both("qos", schema.String, func(a *AssociationRow) string { return a.qos(a.DefaultQOSID) }, func(a *AssociationRow, name string) error { a.DefaultQOS = name; return nil }, "Quality of service"),
 	}),
 	schema.F("flags", assocFlags.Type, func(a *AssociationRow) *uint32 { return &a.Flags }, "Flags of the record"),
 	schema.Group("max", "Limits", []schema.Field[AssociationRow]{
@@ -69,20 +81,20 @@ var Association = schema.Object("assoc",
 			schema.F("total", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxSubmitJobs }, "Number of pending and running jobs", schema.Count),
 		}),
 		schema.Group("tres", "Of trackable resources", []schema.Field[AssociationRow]{
-			schema.Show("total", amounts, func(a *AssociationRow) []model.TRES { return a.amounts(a.GrpTRES) }, "Of all sub-associations together, concurrently"),
+			limit("total", func(a *model.Association) *string { return &a.GrpTRES }, "Of all sub-associations together, concurrently"),
 			schema.Group("group", "Of all sub-associations together, in resource minutes", []schema.Field[AssociationRow]{
-				schema.Show("minutes", amounts, func(a *AssociationRow) []model.TRES { return a.amounts(a.GrpTRESMins) }, "Ever"),
-				schema.Show("active", amounts, func(a *AssociationRow) []model.TRES { return a.amounts(a.GrpTRESRunMins) }, "That running jobs may still use"),
+				limit("minutes", func(a *model.Association) *string { return &a.GrpTRESMins }, "Ever"),
+				limit("active", func(a *model.Association) *string { return &a.GrpTRESRunMins }, "That running jobs may still use"),
 			}),
 			schema.Group("minutes", "In resource minutes", []schema.Field[AssociationRow]{
-				schema.Show("total", amounts, func(a *AssociationRow) []model.TRES { return a.amounts(a.MaxTRESRunMins) }, "That running jobs may still use"),
+				limit("total", func(a *model.Association) *string { return &a.MaxTRESRunMins }, "That running jobs may still use"),
 				schema.Group("per", "Of each", []schema.Field[AssociationRow]{
-					schema.Show("job", amounts, func(a *AssociationRow) []model.TRES { return a.amounts(a.MaxTRESMinsPJ) }, "Job"),
+					limit("job", func(a *model.Association) *string { return &a.MaxTRESMinsPJ }, "Job"),
 				}),
 			}),
 			schema.Group("per", "Of each", []schema.Field[AssociationRow]{
-				schema.Show("job", amounts, func(a *AssociationRow) []model.TRES { return a.amounts(a.MaxTRESPJ) }, "Job"),
-				schema.Show("node", amounts, func(a *AssociationRow) []model.TRES { return a.amounts(a.MaxTRESPN) }, "Node of a job"),
+				limit("job", func(a *model.Association) *string { return &a.MaxTRESPJ }, "Job"),
+				limit("node", func(a *model.Association) *string { return &a.MaxTRESPN }, "Node of a job"),
 			}),
 		}),
 		schema.Group("per", "Of each", []schema.Field[AssociationRow]{
@@ -93,21 +105,30 @@ var Association = schema.Object("assoc",
 	}),
 	schema.Show("id", assocShort.Type, func(a *AssociationRow) model.Association { return *a.Association }, "Identifying fields", schema.Until(V41)),
 	schema.Show("id", schema.Int32, func(a *AssociationRow) uint32 { return a.ID }, "Its number", schema.Bare, schema.Since(V41)),
-	schema.Show("is_default", schema.Boolean, isDefault, "Whether this is the user's default association"),
-	schema.F("lineage", schema.String, func(a *AssociationRow) *string { return &a.Lineage }, "Path from the root"),
+	schema.Both("is_default", schema.Boolean, isDefault, takeDefault, "Whether this is the user's default association"),
+	schema.Show("lineage", schema.String, func(a *AssociationRow) string { return a.Lineage }, "Path from the root"),
 	schema.Group("min", "Minimum values", []schema.Field[AssociationRow]{
 		schema.F("priority_threshold", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MinPrioThreshold }, "Priority of a job that resources are kept for", schema.Bare),
 	}),
 	schema.F("parent_account", schema.String, func(a *AssociationRow) *string { return &a.ParentAccount }, "Parent account"),
 	schema.F("partition", schema.String, func(a *AssociationRow) *string { return &a.Partition }, "Partition, if the association is limited to one"),
 	schema.F("priority", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.Priority }, "Resulting factor in the priority of its jobs", schema.Bare),
-	schema.Show("qos", schema.Named("qos_string_id_list", schema.List(schema.String)), func(a *AssociationRow) []string { return a.qosList(a.QOSIDs) }, "Qualities of service it may have"),
+	schema.Both("qos", schema.Named("qos_string_id_list", schema.List(schema.String)), func(a *AssociationRow) []string { return a.qosList(a.QOSIDs) }, func(a *AssociationRow, names []string) error { a.QOS = &names; return nil }, "Qualities of service it may have"),
 	schema.F("shares_raw", schema.Int32, func(a *AssociationRow) *uint32 { return &a.Shares }, "Shares; 2147483647 means those of the parent", schema.Bare),
 	schema.F("user", schema.String, func(a *AssociationRow) *string { return &a.User }, "User; empty for the association of the account itself", schema.Required(0)),
 )
 
 // isDefault tells it; what daemons say of accounts' own associations is neither yes nor no.
 func isDefault(a *AssociationRow) bool { return a.IsDefault.Or(0) != 0 }
+
+// takeDefault keeps that it is to be its user's default. That it is not says
+// nothing: a user has one default, and another one takes its place.
+func takeDefault(a *AssociationRow, is bool) error {
+	if is {
+		a.IsDefault = model.Some[uint16](1)
+	}
+	return nil
+}
 
 // AssociationsAnswer is the body of an answer with associations.
 type AssociationsAnswer struct {

@@ -28,17 +28,17 @@ const clusterDeleted uint32 = 1 << 1
 // Cluster is a cluster.
 var Cluster = schema.Object("cluster_rec",
 	schema.Group("controller", "Its controller", []schema.Field[ClusterRow]{
-		schema.F("host", schema.String, func(c *ClusterRow) *string { return &c.ControlHost }, "Host name; empty until the node is registered"),
-		schema.F("port", schema.Int32, func(c *ClusterRow) *uint32 { return &c.ControlPort }, "Port", schema.Bare),
+		schema.Show("host", schema.String, func(c *ClusterRow) string { return c.ControlHost }, "Host name; empty until the node is registered"),
+		schema.Show("port", schema.Int32, func(c *ClusterRow) uint32 { return c.ControlPort }, "Port", schema.Bare),
 	}),
 	schema.F("flags", clusterFlags.Type, func(c *ClusterRow) *uint32 { return &c.Flags }, "Flags of the record"),
 	schema.F("name", schema.String, func(c *ClusterRow) *string { return &c.Name }, "Its name"),
-	schema.F("nodes", schema.String, func(c *ClusterRow) *string { return &c.Nodes }, "Its nodes, as a host list"),
+	schema.Show("nodes", schema.String, func(c *ClusterRow) string { return c.Nodes }, "Its nodes, as a host list"),
 	schema.Show("select_plugin", schema.String, func(*ClusterRow) string { return "" }, "No longer used", schema.Deprecated(V41), schema.Until(V45)),
 	schema.Group("associations", "Of its associations", []schema.Field[ClusterRow]{
-		schema.F("root", assocShort.Type, func(c *ClusterRow) *model.Association { return &c.RootAssoc }, "Root association"),
+		schema.Show("root", assocShort.Type, func(c *ClusterRow) model.Association { return c.RootAssoc }, "Root association"),
 	}),
-	schema.F("rpc_version", schema.Int32, func(c *ClusterRow) *uint16 { return &c.RPCVersion }, "Protocol version of the controller, times 256", schema.Bare),
+	schema.Show("rpc_version", schema.Int32, func(c *ClusterRow) uint16 { return c.RPCVersion }, "Protocol version of the controller, times 256", schema.Bare),
 	schema.Show("tres", amounts, func(c *ClusterRow) []model.TRES { return c.amounts(c.Cluster.TRES) }, "Resources of the cluster"),
 )
 

@@ -202,9 +202,39 @@ func double() schema.Type[float64] {
 				e.Float(0)
 			}
 			e.EndObject()
-		}, nil), func(v schema.View) *schema.Shape {
+		}, takeDouble), func(v schema.View) *schema.Shape {
 		return wrapperShape(v, "float64", &schema.Shape{Kind: "number", Format: "double"})
 	}}
+}
+
+// givenDouble is the wrapper of a floating-point number as a client sends it.
+type givenDouble struct {
+	set, infinite bool
+	number        float64
+}
+
+var givenDoubleType = schema.Object("",
+	schema.F("set", schema.Boolean, func(g *givenDouble) *bool { return &g.set }, ""),
+	schema.F("infinite", schema.Boolean, func(g *givenDouble) *bool { return &g.infinite }, ""),
+	schema.F("number", schema.Float, func(g *givenDouble) *float64 { return &g.number }, ""),
+)
+
+// takeDouble reads a floating-point number, or its wrapper.
+func takeDouble(r *schema.Report, doc *schema.Value, into *float64) bool {
+	if doc.Kind != schema.Map {
+		return schema.Float().Parser(schema.View{})(r, doc, into)
+	}
+	g := givenDouble{set: true}
+	if !givenDoubleType.Parser(schema.View{})(r, doc, &g) {
+		return false
+	}
+	switch {
+	case g.infinite:
+		*into = model.FloatInfinite
+	case g.set:
+		*into = g.number
+	}
+	return true
 }
 
 // shaped is a type that is described in another way in some versions, and nothing else.

@@ -11,6 +11,17 @@ import (
 type QOSRow struct {
 	*model.QOS
 	*Records
+	Limits  []Limit[model.QOS] // that a client gave
+	Preempt *[]string          // that a client gave, by names; nil: none were
+}
+
+// qosLimit is a field with limits of trackable resources.
+func qosLimit(name string, at func(*model.QOS) *string, doc string, opts ...schema.Option) schema.Field[QOSRow] {
+	return schema.Both(name, amounts, func(q *QOSRow) []model.TRES { return q.amounts(*at(q.QOS)) },
+		func(q *QOSRow, list []model.TRES) error {
+			q.Limits = append(q.Limits, Limit[model.QOS]{at, list})
+			return nil
+		}, doc, opts...)
 }
 
 // qosFlags are the words of its flags; the first three only travel to the daemon.
@@ -68,21 +79,21 @@ var QOS = schema.Object("qos",
 				}),
 			}),
 			schema.Group("tres", "Of trackable resources", []schema.Field[QOSRow]{
-				schema.Show("total", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.GrpTRES) }, "Of all its jobs together, concurrently"),
+				qosLimit("total", func(q *model.QOS) *string { return &q.GrpTRES }, "Of all its jobs together, concurrently"),
 				schema.Group("minutes", "In resource minutes", []schema.Field[QOSRow]{
-					schema.Show("total", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.GrpTRESMins) }, "Of all its jobs, accumulated", schema.Since(V42)),
+					qosLimit("total", func(q *model.QOS) *string { return &q.GrpTRESMins }, "Of all its jobs, accumulated", schema.Since(V42)),
 					schema.Group("per", "Of each", []schema.Field[QOSRow]{
-						schema.Show("qos", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.GrpTRESRunMins) }, "Per QOS, that running jobs may still use"),
-						schema.Show("job", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESMinsPJ) }, "Job"),
-						schema.Show("account", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESRunMinsPA) }, "Per account, that running jobs may still use"),
-						schema.Show("user", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESRunMinsPU) }, "Per user, that running jobs may still use"),
+						qosLimit("qos", func(q *model.QOS) *string { return &q.GrpTRESRunMins }, "Per QOS, that running jobs may still use"),
+						qosLimit("job", func(q *model.QOS) *string { return &q.MaxTRESMinsPJ }, "Job"),
+						qosLimit("account", func(q *model.QOS) *string { return &q.MaxTRESRunMinsPA }, "Per account, that running jobs may still use"),
+						qosLimit("user", func(q *model.QOS) *string { return &q.MaxTRESRunMinsPU }, "Per user, that running jobs may still use"),
 					}),
 				}),
 				schema.Group("per", "Of each", []schema.Field[QOSRow]{
-					schema.Show("account", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESPA) }, "Account"),
-					schema.Show("job", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESPJ) }, "Job"),
-					schema.Show("node", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESPN) }, "Node of a job"),
-					schema.Show("user", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESPU) }, "User"),
+					qosLimit("account", func(q *model.QOS) *string { return &q.MaxTRESPA }, "Account"),
+					qosLimit("job", func(q *model.QOS) *string { return &q.MaxTRESPJ }, "Job"),
+					qosLimit("node", func(q *model.QOS) *string { return &q.MaxTRESPN }, "Node of a job"),
+					qosLimit("user", func(q *model.QOS) *string { return &q.MaxTRESPU }, "User"),
 				}),
 			}),
 			schema.Group("wall_clock", "Of time", []schema.Field[QOSRow]{
@@ -103,14 +114,14 @@ var QOS = schema.Object("qos",
 			schema.F("priority_threshold", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MinPrioThreshold }, "Priority of a job that resources are kept for", schema.Bare),
 			schema.Group("tres", "Of trackable resources", []schema.Field[QOSRow]{
 				schema.Group("per", "Of each", []schema.Field[QOSRow]{
-					schema.Show("job", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MinTRESPJ) }, "Job"),
+					qosLimit("job", func(q *model.QOS) *string { return &q.MinTRESPJ }, "Job"),
 				}),
 			}),
 		}),
 	}),
 	schema.F("name", schema.String, func(q *QOSRow) *string { return &q.Name }, "Its name"),
 	schema.Group("preempt", "QOS whose jobs it may preempt, and how", []schema.Field[QOSRow]{
-		schema.Show("list", schema.Named("qos_preempt_list", schema.List(schema.String)), preempted, "Qualities of service whose jobs do"),
+		schema.Both("list", schema.Named("qos_preempt_list", schema.List(schema.String)), preempted, func(q *QOSRow, names []string) error { q.Preempt = &names; return nil }, "Qualities of service whose jobs do"),
 		schema.F("mode", qosPreemptModes.Type, func(q *QOSRow) *uint16 { return &q.PreemptMode }, "What happens to its jobs when they are preempted"),
 		schema.F("exempt_time", number, func(q *QOSRow) *model.Opt[uint32] { return &q.PreemptExemptTime }, "Time that its own jobs run before they can be preempted", schema.Unit("s")),
 	}),

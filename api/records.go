@@ -1,9 +1,11 @@
 package api
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
+	"schedrestd/api/schema"
 	"schedrestd/model"
 )
 
@@ -60,4 +62,93 @@ func (r *Records) qosList(ids []string) []string {
 		list = append(list, s)
 	}
 	return list
+}
+
+// Limit is a limit of trackable resources that a client gave, and where it is
+// in an M, which has it as text.
+type Limit[M any] struct {
+	At   func(*M) *string
+	List []model.TRES
+}
+
+// SetLimits writes limits into m, by the numbers of the resources. What old has
+// and a given limit lacks is taken away. The error names a resource that does
+// not exist.
+func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
+	for _, l := range limits {
+		var parts []string
+		given := map[uint32]bool{}
+		for _, t := range l.List {
+			id, err := r.tresNumber(t)
+			if err != nil {
+				return err
+			}
+			if given[id] {
+				return fmt.Errorf("trackable resource %q is limited twice", tresName(t))
+			}
+			given[id] = true
+			parts = append(parts, fmt.Sprintf("%d=%d", id, int64(t.Count)))
+		}
+		if old != nil {
+			for _, t := range r.amounts(*l.At(old)) {
+				if !given[t.ID] {
+					parts = append(parts, fmt.Sprintf("%d=-1", t.ID))
+				}
+			}
+		}
+		*l.At(m) = strings.Join(parts, ",")
+	}
+	return nil
+}
+
+// tresNumber returns the number of a trackable resource that a client names by
+// type and name, or by number.
+func (r *Records) tresNumber(t model.TRES) (uint32, error) {
+	if t.Type == "" {
+		if _, known := r.TRES[t.ID]; known {
+			return t.ID, nil
+		}
+		return 0, fmt.Errorf("there is no trackable resource with the number %d", t.ID)
+	}
+	for id, known := range r.TRES {
+		if known.Type == t.Type && known.Name == t.Name && (t.ID == 0 || t.ID == id) {
+			return id, nil
+		}
+	}
+	return 0, fmt.Errorf("there is no trackable resource %q", schema.Shorten(tresName(t)))
+}
+
+func tresName(t model.TRES) string {
+	if t.Name == "" {
+		return t.Type
+	}
+	return t.Type + "/" + t.Name
+}
+
+// QOSNumber returns the number of a quality of service that a client names, or
+// gives by number.
+func (r *Records) QOSNumber(name string) (uint32, error) {
+	for id, known := range r.QOS {
+		if known == name {
+			return id, nil
+		}
+	}
+	if n, err := strconv.ParseUint(name, 10, 32); err == nil && r.QOS[uint32(n)] != "" {
+		return uint32(n), nil
+	}
+	return 0, fmt.Errorf("there is no quality of service %q", schema.Shorten(name))
+}
+
+// QOSNumbers is QOSNumber for a list, whose elements may begin with + or -.
+func (r *Records) QOSNumbers(names []string) ([]string, error) {
+	list := []string{}
+	for _, name := range names {
+		bare := strings.TrimLeft(name, "+-")
+		id, err := r.QOSNumber(bare)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, strings.TrimSuffix(name, bare)+strconv.FormatUint(uint64(id), 10))
+	}
+	return list, nil
 }

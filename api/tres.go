@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 
 	"schedrestd/api/schema"
@@ -12,8 +13,19 @@ var TRES = schema.Object("tres",
 	schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
 	schema.F("name", schema.String, func(t *model.TRES) *string { return &t.Name }, "Which one, if there are several of that kind"),
 	schema.F("id", schema.Int32, func(t *model.TRES) *uint32 { return &t.ID }, "Its number", schema.Bare),
-	schema.Show("count", schema.Int64, func(t *model.TRES) int64 { return int64(t.Count) }, "Number of units, of MiB for memory; 0 in a list of resources", schema.Count),
+	schema.Both("count", schema.Int64, func(t *model.TRES) int64 { return int64(t.Count) }, takeCount, "Number of units, of MiB for memory; 0 in a list of resources", schema.Count),
 )
+
+// noLimit as the count of a limit takes the limit away.
+const noLimit = ^uint64(0)
+
+func takeCount(t *model.TRES, n int64) error {
+	if n < -1 {
+		return errors.New("expected a number of them, or -1 for no limit")
+	}
+	t.Count = uint64(n)
+	return nil
+}
 
 // amounts are several, in memory.
 var amounts = schema.Named("tres_list", schema.List(TRES.Type))

@@ -22,25 +22,25 @@ var userFlags = schema.Words("user_flags",
 
 // wckey is a key by which work is told apart.
 var wckey = schema.Object("wckey",
-	schema.F("accounting", usages, func(k *model.WCKey) *[]model.Usage { return &k.Usage }, "Usage of jobs with this key, if requested"),
+	schema.Show("accounting", usages, func(k *model.WCKey) []model.Usage { return k.Usage }, "Usage of jobs with this key, if requested"),
 	schema.F("cluster", schema.String, func(k *model.WCKey) *string { return &k.Cluster }, "Cluster", schema.Required(0)),
-	schema.F("id", schema.Int32, func(k *model.WCKey) *uint32 { return &k.ID }, "Its number", schema.Bare),
+	schema.Show("id", schema.Int32, func(k *model.WCKey) uint32 { return k.ID }, "Its number", schema.Bare),
 	schema.F("name", schema.String, func(k *model.WCKey) *string { return &k.Name }, "Its name", schema.Required(0)),
 	schema.F("user", schema.String, func(k *model.WCKey) *string { return &k.User }, "Owner", schema.Required(0)),
-	schema.F("flags", schema.Words("wckey_flags", schema.Bit("DELETED", uint32(1)<<0)).Type, func(k *model.WCKey) *uint32 { return &k.Flags }, "Flags of the record"),
+	schema.Show("flags", schema.Words("wckey_flags", schema.Bit("DELETED", uint32(1)<<0)).Type, func(k *model.WCKey) uint32 { return k.Flags }, "Flags of the record"),
 )
 
 // User is a user of the accounting daemon.
 var User = schema.Object("user",
 	schema.F("administrator_level", adminLevels.Type, func(u *model.User) *uint16 { return &u.AdminLevel }, "Rights of the user in accounting"),
-	schema.F("associations", assocShorts, func(u *model.User) *[]model.Association { return &u.Associations }, "Associations, if requested"),
-	schema.F("coordinators", coordinators, func(u *model.User) *[]model.Coordinator { return &u.Coordinates }, "Accounts that the user coordinates, if requested"),
+	schema.Show("associations", assocShorts, func(u *model.User) []model.Association { return u.Associations }, "Associations, if requested"),
+	schema.Show("coordinators", coordinators, func(u *model.User) []model.Coordinator { return u.Coordinates }, "Accounts that the user coordinates, if requested"),
 	schema.Group("default", "Defaults for the user's jobs", []schema.Field[model.User]{
 		schema.F("qos", schema.Int32, func(u *model.User) *uint32 { return &u.DefaultQOSID }, "Number of the quality of service; 0 for none", schema.Bare, schema.Since(V44)),
 		schema.F("account", schema.String, func(u *model.User) *string { return &u.DefaultAccount }, "Account"),
 		schema.F("wckey", schema.String, func(u *model.User) *string { return &u.DefaultWCKey }, "Workload key"),
 	}),
-	schema.F("flags", userFlags.Type, func(u *model.User) *uint32 { return &u.Flags }, "About the user"),
+	schema.Show("flags", userFlags.Type, func(u *model.User) uint32 { return u.Flags }, "About the user"),
 	schema.F("name", schema.String, func(u *model.User) *string { return &u.Name }, "Name of the user", schema.Required(0)),
 	schema.F("old_name", schema.String, func(u *model.User) *string { return &u.OldName }, "Former name of the user"),
 	schema.F("wckeys", schema.Named("wckey_list", schema.List(wckey.Type)), func(u *model.User) *[]model.WCKey { return &u.WCKeys }, "Workload keys, if requested"),

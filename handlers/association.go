@@ -19,12 +19,7 @@ func (h *handler) getAssociations(c *call, p *api.AssociationParams) error {
 	if filter.QOSIDs, err = qosNumbers(r, filter.QOSIDs, "qos"); err != nil {
 		return err
 	}
-	switch {
-	case filter.UsageStart != 0 && filter.UsageEnd == 0:
-		filter.UsageEnd = model.At(c.begun)
-	case filter.UsageStart > filter.UsageEnd:
-		filter.UsageStart, filter.UsageEnd = filter.UsageEnd, filter.UsageStart
-	}
+	usagePeriod(c, &filter.UsageStart, &filter.UsageEnd)
 	body := api.AssociationsAnswer{Envelope: c.envelope()}
 	body.Associations = func(each func(*api.AssociationRow) error) error {
 		row := api.AssociationRow{Records: r}

@@ -19,6 +19,12 @@ import (
 // readBody reads and parses a request's body into *T, after authenticate alone. What is
 // odd in it joins the call's warnings.
 func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
+	return readBodyInto(c, table, new(T))
+}
+
+// readBodyInto is readBody into body, which may have values for what the request
+// leaves out.
+func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, error) {
 	read, err := c.reader()
 	if err != nil {
 		return nil, err
@@ -34,7 +40,6 @@ func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
 		return nil, err
 	}
 	report := schema.Report{Lenient: c.fast && !c.h.Strict, Strict: c.h.Strict}
-	body := new(T)
 	var shape *schema.Shape
 	if c.route != nil && c.route.Request != nil {
 		shape = c.route.Request.Shape(c.view)

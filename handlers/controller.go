@@ -145,4 +145,13 @@ type Accounting interface {
 	// List passes on the records that a filter selects. A record may be changed after
 	// the call that it was passed to, but not what it points to.
 	List(context.Context, model.Credential, model.Listing) error
+
+	// Conf is the daemon's configuration; errs.Unsupported before Slurm 26.05.
+	Conf(context.Context, model.Credential) (*model.AccountingConf, error)
+
+	// Edit has f change records in one transaction: all that f changed is kept when
+	// it returns nil, otherwise nothing. f may run more than once; what it changed
+	// before is then not kept. An error with Code errs.OutcomeUnknown says that the
+	// changes may have been kept.
+	Edit(ctx context.Context, cred model.Credential, f func(model.Editor) error) error
 }

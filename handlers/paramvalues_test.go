@@ -41,7 +41,7 @@ func eachParameter(what func(e *api.Endpoint, v schema.View, path string, p sche
 
 // telling are values that make a difference, by parameter; others take "true", or their second word.
 var telling = map[string]string{
-	"update_time": "4000000000", "start_time": "2024-01-02", "end_time": "now", "usage_start": "1000", "usage_end": "2000", "submit_time": "1000",
+	"update_time": "4000000000", "start_time": "2024-01-02", "end_time": "now", "usage_start": "1000", "usage_end": "2000", "time_start": "1000", "time_end": "2000", "submit_time": "1000",
 	"state": "FAILED", "reason": "Priority", "step": "12", "job_id": "12", "qos": "fast", "default_qos": "fast",
 	"id": "7", "association": "7", "reservation_id": "7", "rpc_version": "7", "cpus_min": "7", "cpus_max": "7", "nodes_min": "7", "nodes_max": "7",
 	"timelimit_min": "7", "timelimit_max": "7", "exit_code": "7", "node": "n[1-2]", "users": "alice", "groups": "alice",

@@ -17,6 +17,13 @@ type recorded struct {
 	qos          []model.QOS
 	clusters     []model.Cluster
 	tres         []model.TRES
+	wckeys       []model.WCKey
+	conf         model.AccountingConf
+	instances    []model.Instance
+
+	changes []any                              // what was changed, in order
+	kept    []bool                             // of each transaction: whether its changes are
+	refuse  func(change any) ([]string, error) // what a change is answered with; nil: its type
 
 	filters []any // what was asked for
 }
@@ -55,7 +62,9 @@ func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing
 			return (len(f.Steps) == 0 || f.Steps[0].Step.JobID == j.JobID) && oneOf(f.Clusters, j.Cluster)
 		})
 	case model.AssocFilter:
-		return listed(a, "associations", cred, l, a.recorded.associations, func(r *model.Association) bool { return oneOf(f.Users, r.User) })
+		return listed(a, "associations", cred, l, a.recorded.associations, func(r *model.Association) bool {
+			return oneOf(f.Users, r.User) && oneOf(f.Accounts, r.Account) && oneOf(f.Clusters, r.Cluster) && oneOf(f.Partitions, r.Partition)
+		})
 	case model.AccountFilter:
 		return listed(a, "accounts", cred, l, a.recorded.accounts, func(r *model.Account) bool {
 			if f.Flags&model.AccountWithAssocs == 0 {
@@ -71,13 +80,48 @@ func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing
 			return oneOf(f.Assoc.Users, u.Name)
 		})
 	case model.QOSFilter:
-		return listed(a, "qos", cred, l, a.recorded.qos, func(q *model.QOS) bool { return oneOf(f.Names, q.Name) })
+		return listed(a, "qos", cred, l, a.recorded.qos, func(q *model.QOS) bool { return oneOf(f.Names, q.Name) && oneOf(f.IDs, fmt.Sprint(q.ID)) })
 	case model.ClusterFilter:
 		return listed(a, "clusters", cred, l, a.recorded.clusters, func(c *model.Cluster) bool { return oneOf(f.Names, c.Name) })
+	case model.WCKeyFilter:
+		return listed(a, "wckeys", cred, l, a.recorded.wckeys, func(k *model.WCKey) bool {
+			return oneOf(f.Names, k.Name) && oneOf(f.Users, k.User) && oneOf(f.Clusters, k.Cluster) && oneOf(f.IDs, fmt.Sprint(k.ID))
+		})
+	case model.InstanceFilter:
+		return listed(a, "instances", cred, l, a.recorded.instances, func(i *model.Instance) bool { return oneOf(f.Clusters, i.Cluster) })
 	case model.TRESFilter:
 		return listed(a, "tres", cred, l, a.recorded.tres, func(*model.TRES) bool { return true })
 	}
 	panic(fmt.Sprintf("no records for %T", l.Filter))
+}
+
+func (a accounts) Conf(_ context.Context, cred model.Credential) (*model.AccountingConf, error) {
+	return &a.recorded.conf, a.asked("conf", cred)
+}
+
+// Edit has f look at what the fake has. Its changes are only noted.
+func (a accounts) Edit(_ context.Context, cred model.Credential, f func(model.Editor) error) error {
+	if err := a.asked("edit", cred); err != nil {
+		return err
+	}
+	err := f(editor{a, cred})
+	a.recorded.kept = append(a.recorded.kept, err == nil)
+	return err
+}
+
+type editor struct {
+	accounts
+	cred model.Credential
+}
+
+func (e editor) List(l model.Listing) error { return e.accounts.List(context.Background(), e.cred, l) }
+
+func (e editor) Change(change any) ([]string, error) {
+	e.recorded.changes = append(e.recorded.changes, change)
+	if e.recorded.refuse != nil {
+		return e.recorded.refuse(change)
+	}
+	return []string{fmt.Sprintf("%T", change)}, nil
 }
 
 // demoRecorded has one of everything that is shown in its own way.
@@ -87,6 +131,13 @@ func demoRecorded() recorded {
 		DefaultQOSID: 2, QOSIDs: []string{"1", "+2", "-9"}, GrpTRES: "1=4,1001=2,7=9", MaxTRESPJ: "2=18446744073709551614", GrpJobs: some(3), MaxJobs: none, MaxWallPJ: some(60), Priority: some(7), Comment: "c",
 		Usage: []model.Usage{{AllocSecs: 90, TRES: model.TRES{ID: 1, Type: "cpu", Count: 3}, ID: 4, PeriodStart: 1_795_000_000}}}
 	return recorded{
+		conf: model.AccountingConf{ArchiveDir: "/tmp", CommitDelay: 1, Host: "ctl1", Port: 6819, DebugLevel: 3, Flags: 1 | 1<<4, LogFile: "/var/log/dbd.log",
+			MaxTimeRange: 90061, PurgeEvent: 12 | model.PurgeMonths | model.PurgeArchive, PurgeJob: model.Leave32, PurgeStep: 5 | model.PurgeDays, SyslogDebug: 9, TrackWCKey: true, PersistFlags: 1 | 1<<3},
+		wckeys: []model.WCKey{
+			{Name: "k", Cluster: "demo", User: "alice", ID: 3, Flags: 1, Usage: assoc.Usage},
+			{Name: "other", Cluster: "demo", User: "bob", ID: 4},
+		},
+		instances:    []model.Instance{{Cluster: "demo", Extra: "x", InstanceID: "i-1", InstanceType: "large", Node: "n1", TimeStart: 1_795_000_000, TimeEnd: 1_795_000_500}},
 		tres:         []model.TRES{{ID: 1, Type: "cpu"}, {ID: 2, Type: "mem"}, {ID: 4, Type: "node"}, {ID: 1001, Type: "gres", Name: "gpu"}},
 		clusters:     []model.Cluster{{Name: "demo", ControlHost: "ctl1", ControlPort: 6817, Flags: 1 | 1<<7 | 1<<9, Nodes: "n[1-2]", RPCVersion: 42 << 8, TRES: "1=12,4=2", RootAssoc: model.Association{Account: "root", Cluster: "demo", ID: 1}}, {Name: "other", Flags: 2}},
 		associations: []model.Association{{Account: "lab", Cluster: "demo", ID: 3, ParentAccount: "root", GrpWall: some(9), MinPrioThreshold: some(5)}, assoc},

@@ -15,19 +15,24 @@ func recordsOf[T any](h *handler, c *call, filter model.Filter[T]) schema.Stream
 
 // records asks for the names that records have numbers for: two short lists.
 func (h *handler) records(c *call) (*api.Records, error) {
+	// The deleted too: what was recorded in their time still has their numbers.
+	return h.namesFrom(func(l model.Listing) error { return h.Accounting.List(c.ctx, c.cred, l) }, model.QOSFilter{Flags: model.QOSWithDeleted})
+}
+
+// namesFrom is records with list to ask for those of the QOS that filter selects.
+func (h *handler) namesFrom(list func(model.Listing) error, filter model.QOSFilter) (*api.Records, error) {
 	r := &api.Records{TRES: map[uint32]model.TRES{}, QOS: map[uint32]string{}, Users: h.Users}
-	err := recordsOf[model.TRES](h, c, model.TRESFilter{})(func(t *model.TRES) error {
+	err := list(model.List(model.TRESFilter{}, func(t *model.TRES) error {
 		r.TRES[t.ID] = model.TRES{Type: t.Type, Name: t.Name}
 		return nil
-	})
+	}))
 	if err != nil {
 		return nil, err
 	}
-	// The deleted too: what was recorded in their time still has their numbers.
-	err = recordsOf[model.QOS](h, c, model.QOSFilter{Flags: model.QOSWithDeleted})(func(q *model.QOS) error {
+	err = list(model.List(filter, func(q *model.QOS) error {
 		r.QOS[q.ID] = q.Name
 		return nil
-	})
+	}))
 	return r, err
 }
 

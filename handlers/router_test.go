@@ -36,8 +36,6 @@ func TestRouting(t *testing.T) {
 		{"wrong method for a page", "POST", "/openapi", 405, "GET, HEAD, OPTIONS", nil, "POST /openapi: the path does not have this method; it has GET, HEAD, OPTIONS"},
 		{"unknown path", "GET", "/sched/v0.0.42/nodez", 404, "", nil, "GET /sched/v0.0.42/nodez: no such path; GET /openapi lists the paths"},
 		{"a token as a path", "GET", "/" + token, 404, "", nil, "GET /(a token)"},
-		{"not served yet, of a path that is", "GET", "/sched/v0.0.45/conf", 501, "", nil, "GET /sched/v0.0.45/conf: not supported yet by this gateway"},
-		{"not served yet, in the other spelling", "GET", "/slurmdb/v0.0.40/wckeys/", 501, "", nil, "GET /slurmdb/v0.0.40/wckeys/: not supported yet"},
 		{"Slurm has it in later versions only", "POST", "/slurm/v0.0.42/reservation", 404, "", nil, "no such path"},
 		{"path too long", "GET", "/sched/v0.0.42/ping/ping", 404, "", nil, "no such path"},
 		{"unknown segment", "GET", "/shed/v0.0.42/ping", 404, "", nil, "no such path"},

@@ -7,6 +7,7 @@ func (AccountFilter) selects(Account)             {}
 func (AccountingJobFilter) selects(AccountingJob) {}
 func (AssocFilter) selects(Association)           {}
 func (ClusterFilter) selects(Cluster)             {}
+func (InstanceFilter) selects(Instance)           {}
 func (QOSFilter) selects(QOS)                     {}
 func (TRESFilter) selects(TRES)                   {}
 func (UserFilter) selects(User)                   {}

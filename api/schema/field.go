@@ -137,6 +137,13 @@ func Take[O, T any](name string, typ func() Type[T], set func(*O, T) error, doc 
 	return f
 }
 
+// Both is a field that is shown as Show's is, and taken as Take's is.
+func Both[O, T any](name string, typ func() Type[T], get func(*O) T, set func(*O, T) error, doc string, opts ...Option) Field[O] {
+	f := Show(name, typ, get, doc, opts...)
+	f.parser = Take(name, typ, set, doc, opts...).parser
+	return f
+}
+
 // Ignore is a field that is checked, warned about and makes no difference.
 func Ignore[O, T any](name string, typ func() Type[T], doc string, opts ...Option) Field[O] {
 	f := field[O](name, doc, opts)

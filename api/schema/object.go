@@ -110,17 +110,28 @@ func parseFields[O any](fields []Field[O], v View) func(*Report, *Value, *O) boo
 	byName := make(map[string]int) // to the index in list
 	for i := range fields {
 		f := &fields[i]
-		if f.in.has(v.Version) && f.parser != nil {
-			name := f.spelled(v.Names)
+		if f.in.has(v.Version) {
+			name, parse := f.spelled(v.Names), notTaken[O]
+			if f.parser != nil {
+				parse = f.parser(v)
+			}
 			if _, twice := byName[name]; twice {
 				panic(fmt.Sprintf("schema: field %q twice in %v", name, v.Version))
 			}
 			byName[name] = len(list)
-			list = append(list, taken[O]{name, f.required.has(v.Version), f.parser(v)})
+			list = append(list, taken[O]{name, f.required.has(v.Version) && f.parser != nil, parse})
 			names = append(names, name)
 		}
 	}
 	return func(r *Report, doc *Value, o *O) bool { return parseMembers(r, doc, o, list, names, byName) }
+}
+
+// notTaken parses a field that is only ever shown. A client that sends an answer
+// back is told of what it can't set, unless it is empty.
+func notTaken[O any](r *Report, doc *Value, _ *O) {
+	if len(doc.Items) > 0 || doc.Kind != Map && doc.Kind != Array && doc.Text != "" && doc.Text != "0" && doc.Text != "false" {
+		r.Warn(doc, "can't be set, ignored")
+	}
 }
 
 // parseMembers reads the members of doc into o. null counts as not given. A known

@@ -71,6 +71,20 @@ func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.A
 	return nil, nil, a.report(tried)
 }
 
+// Conf is the accounting daemon's configuration. Daemons tell it from Slurm 26.05 on.
+func (a *Accounting) Conf(ctx context.Context, cred model.Credential) (*model.AccountingConf, error) {
+	q := question{message.AccountingGetConf, message.Empty{}, message.AccountingGotConf}
+	var answer message.AccountingConf
+	err := a.account(ctx, cred, a.session, func(s *session) *failure {
+		b, f := q.encode(s)
+		if f != nil {
+			return f
+		}
+		return s.exchange(b, q.want, &answer)
+	})
+	return &answer.AccountingConf, err
+}
+
 // RecordJobs hands jobs to our accounting daemon; nil: they are on its disk. Sent twice
 // they are kept once.
 func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs []model.Job) error {
@@ -83,7 +97,7 @@ func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs
 }
 
 // account does ask in a session, which get gives it, with the first accounting daemon that answers.
-// All that is asked may be asked twice.
+// All that is asked may be asked twice, unless it fails with a final failure.
 func (a *Accounting) account(ctx context.Context, cred model.Credential, get getter, ask func(*session) *failure) error {
 	ctx, cancel := a.limit(ctx)
 	defer cancel()
@@ -98,7 +112,7 @@ func (a *Accounting) account(ctx context.Context, cred model.Credential, get get
 		if f.stage == unmade {
 			return a.report([]*failure{f}) // there is none for the next one either
 		}
-		if tried = append(tried, f); f.stage == answered || ctx.Err() != nil {
+		if tried = append(tried, f); f.stage == answered || f.final || ctx.Err() != nil {
 			break
 		}
 	}
@@ -137,7 +151,7 @@ func (a *Accounting) inSession(ctx context.Context, d *daemon, cred model.Creden
 	a.end(s, f)
 	// Nobody may be there any more, and what is between says nothing. The connection's deadline may come before its context's end.
 	silent := f != nil && limit != ctx && late(f.err) && ctx.Err() == nil
-	if f == nil || !s.reused || !broken(f) && !silent {
+	if f == nil || f.final || !s.reused || !broken(f) && !silent {
 		return f
 	}
 	// The daemon was started anew, or has had enough of waiting: that says nothing of what it is now.

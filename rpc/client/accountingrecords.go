@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"schedrestd/errs"
 	"schedrestd/model"
+	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"
 )
@@ -12,25 +14,36 @@ import (
 // List asks for records. No slow reader holds the daemon: its whole answer is here
 // before the first record is passed on.
 func (a *Accounting) List(ctx context.Context, cred model.Credential, l model.Listing) error {
+	q, err := listing(l)
+	if err != nil {
+		return err
+	}
+	return a.records(ctx, cred, q)
+}
+
+// listing returns the request for the records that l asks for.
+func listing(l model.Listing) (asked, error) {
 	switch f := l.Filter.(type) {
 	case model.AccountFilter:
-		return list(ctx, a, cred, question{message.AccountingGetAccounts, &message.GetAccounts{AccountFilter: f}, message.AccountingGotAccounts}, new(message.Accounts), l)
+		return ask(question{message.AccountingGetAccounts, &message.GetAccounts{AccountFilter: f}, message.AccountingGotAccounts}, new(message.Accounts), l), nil
 	case model.AccountingJobFilter:
-		return list(ctx, a, cred, question{message.AccountingGetJobs, &message.GetAccountingJobs{AccountingJobFilter: f}, message.AccountingGotJobs}, new(message.AccountingJobs), l)
+		return ask(question{message.AccountingGetJobs, &message.GetAccountingJobs{AccountingJobFilter: f}, message.AccountingGotJobs}, new(message.AccountingJobs), l), nil
 	case model.AssocFilter:
-		return list(ctx, a, cred, question{message.AccountingGetAssocs, &message.GetAssociations{AssocFilter: f}, message.AccountingGotAssocs}, new(message.Associations), l)
+		return ask(question{message.AccountingGetAssocs, &message.GetAssociations{AssocFilter: f}, message.AccountingGotAssocs}, new(message.Associations), l), nil
 	case model.ClusterFilter:
-		return list(ctx, a, cred, question{message.AccountingGetClusters, &message.GetClusters{ClusterFilter: f}, message.AccountingGotClusters}, new(message.Clusters), l)
+		return ask(question{message.AccountingGetClusters, &message.GetClusters{ClusterFilter: f}, message.AccountingGotClusters}, new(message.Clusters), l), nil
+	case model.InstanceFilter:
+		return ask(question{message.AccountingGetInstances, &message.GetInstances{InstanceFilter: f}, message.AccountingGotInstances}, new(message.Instances), l), nil
 	case model.QOSFilter:
-		return list(ctx, a, cred, question{message.AccountingGetQOS, &message.GetQOS{QOSFilter: f}, message.AccountingGotQOS}, new(message.QOSList), l)
+		return ask(question{message.AccountingGetQOS, &message.GetQOS{QOSFilter: f}, message.AccountingGotQOS}, new(message.QOSList), l), nil
 	case model.TRESFilter:
-		return list(ctx, a, cred, question{message.AccountingGetTRES, &message.GetTRES{TRESFilter: f}, message.AccountingGotTRES}, new(message.TRESList), l)
+		return ask(question{message.AccountingGetTRES, &message.GetTRES{TRESFilter: f}, message.AccountingGotTRES}, new(message.TRESList), l), nil
 	case model.UserFilter:
-		return list(ctx, a, cred, question{message.AccountingGetUsers, &message.GetUsers{UserFilter: f}, message.AccountingGotUsers}, new(message.Users), l)
+		return ask(question{message.AccountingGetUsers, &message.GetUsers{UserFilter: f}, message.AccountingGotUsers}, new(message.Users), l), nil
 	case model.WCKeyFilter:
-		return list(ctx, a, cred, question{message.AccountingGetWCKeys, &message.GetWCKeys{WCKeyFilter: f}, message.AccountingGotWCKeys}, new(message.WCKeys), l)
+		return ask(question{message.AccountingGetWCKeys, &message.GetWCKeys{WCKeyFilter: f}, message.AccountingGotWCKeys}, new(message.WCKeys), l), nil
 	}
-	return fmt.Errorf("list records: no request for %T", l.Filter)
+	return asked{}, fmt.Errorf("list records: no request for %T", l.Filter)
 }
 
 // Records is List for a caller that knows the type of the records.
@@ -45,15 +58,64 @@ type question struct {
 	want message.Type
 }
 
+// since returns the oldest protocol that has the question.
+func (q *question) since() codec.Version {
+	switch q.kind {
+	case message.AccountingGetInstances, message.AccountingAddAccountsTo, message.AccountingAddUsersTo:
+		return codec.V2311
+	case message.AccountingGetConf:
+		return codec.V2605
+	}
+	return codec.Oldest
+}
+
+// encode returns the question's message for a session.
+func (q *question) encode(s *session) ([]byte, *failure) {
+	if since := q.since(); s.version < since {
+		return nil, failed(answered, errs.New(errs.Unsupported, "the accounting daemon speaks the protocol of Slurm %s, and what is asked came with %s",
+			s.version.Release(), since.Release()))
+	}
+	b, err := message.EncodePersistent(s.version, q.kind, q.body)
+	if err != nil {
+		return nil, failed(unmade, err)
+	}
+	return b, nil
+}
+
 // answerOf is the body of an answer with records.
 type answerOf[T any] interface {
 	message.Body
 	List() *message.Listed[T]
 }
 
-// list asks for records and passes them on after the session ended. It asks
+// asked is a question, and the body of its answer with records.
+type asked struct {
+	question
+	answer message.Body
+	code   *uint32 // of the answer
+}
+
+// ask returns the question q, the records of whose answer l gets.
+func ask[T any](q question, answer answerOf[T], l model.Listing) asked {
+	listed := answer.List()
+	listed.Records.Each = pass(l.Each.(func(*T) error))
+	return asked{q, answer, &listed.Code}
+}
+
+// read decodes an answer and passes its records on.
+func (a *Accounting) read(q asked, got *reply) error {
+	if err := got.decode(q.answer); err != nil {
+		return a.bad(err)
+	}
+	if *q.code != 0 {
+		return fault.Of(*q.code, "")
+	}
+	return nil
+}
+
+// records asks for records and passes them on after the session ended. It asks
 // another daemon only before the first record was passed on.
-func list[T any](ctx context.Context, a *Accounting, cred model.Credential, q question, answer answerOf[T], l model.Listing) error {
+func (a *Accounting) records(ctx context.Context, cred model.Credential, q asked) error {
 	room := a.room(cred)
 	if err := a.expect(ctx, room, q.kind); err != nil {
 		return err
@@ -61,11 +123,10 @@ func list[T any](ctx context.Context, a *Accounting, cred model.Credential, q qu
 	defer func() { room.less(room.has) }()
 	var got *reply
 	err := a.account(ctx, cred, a.session, func(s *session) *failure {
-		b, err := message.EncodePersistent(s.version, q.kind, q.body)
-		if err != nil {
-			return failed(unmade, err)
+		b, f := q.encode(s)
+		if f != nil {
+			return f
 		}
-		var f *failure
 		got, f = s.fetch(b, q.want, room)
 		return f
 	})
@@ -75,13 +136,5 @@ func list[T any](ctx context.Context, a *Accounting, cred model.Credential, q qu
 	a.usual.note(q.kind, got, a.now())
 	got.follow(ctx)
 	defer got.release()
-	listed := answer.List()
-	listed.Records.Each = pass(l.Each.(func(*T) error))
-	if err := got.decode(answer); err != nil {
-		return a.bad(err)
-	}
-	if listed.Code != 0 {
-		return fault.Of(listed.Code, "")
-	}
-	return nil
+	return a.read(q, got)
 }

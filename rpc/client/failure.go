@@ -29,6 +29,7 @@ type failure struct {
 	stage   stage
 	version codec.Version // unspoken: what the daemon seems to speak; 0: it did not say
 	probe   bool          // it was a probe that failed: the request itself was never sent
+	final   bool          // what was sent must not be sent again, to any daemon
 	wants   int           // it was an answer for which there was no room of so many bytes; its stage means nothing
 	err     error
 }

@@ -27,6 +27,7 @@ type session struct {
 	ctx     context.Context // of the question
 	lent    bool            // to an answer that is read from it as it is used; it is closed afterwards
 	reused  bool            // it waited before this question
+	tainted bool            // it may have changes that are neither kept nor dropped; it is closed
 	since   time.Time       // reused: it has waited
 	alarm   *time.Timer     // closes it while it waits
 	stop    func() bool     // ends the limit of the question
@@ -175,6 +176,7 @@ func (s *session) verdict(answer *reply, want message.Type) *failure {
 	switch {
 	case rc.Code != 0:
 		return failed(answered, fault.Of(rc.Code, rc.Comment))
+	case want == message.AccountingGotList: // there is nothing to list
 	case want != message.AccountingRC:
 		return failed(garbled, fmt.Errorf("success without a message %d", want))
 	}

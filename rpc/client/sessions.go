@@ -151,7 +151,7 @@ func (a *Accounting) end(s *session, f *failure) {
 		s.stop()
 		return // it is closed with the answer
 	}
-	whole := f == nil || f.stage == answered && errs.KindOf(f.err) != errs.Unauthenticated
+	whole := !s.tainted && (f == nil || f.stage == answered && errs.KindOf(f.err) != errs.Unauthenticated)
 	if !s.stop() || !whole || s.nc.SetDeadline(time.Time{}) != nil {
 		s.close()
 		return

@@ -333,7 +333,7 @@ var table = []row{
 	{6011, errs.BadAnswer, "Unable to query kernel for socket peer credential", "", ""},
 
 	{Database, errs.Unavailable, "Unable to connect to database", "the accounting daemon can't connect to its database", ""},
-	{7001, errs.Invalid, "Job(s) active, cancel job(s) before remove", "", ""},
+	{7001, errs.Conflict, "Job(s) active, cancel job(s) before remove", "", ""},
 	{7002, errs.Invalid, "Cluster deleted, commit/rollback immediately", "", ""},
 	{7003, errs.Invalid, "Can only change one at a time", "", ""},
 	{7004, errs.Invalid, "Unacceptable name given. (No '.' in name allowed)", "a name is invalid", ""},
@@ -341,7 +341,7 @@ var table = []row{
 	{7006, errs.TooLarge, "Query result exceeds size limit", "the result would be too large", "narrow the query"},
 	{7007, errs.TooLarge, "Too wide of a date range in query", "the time range of the query is too wide", "narrow the query"},
 	{7008, errs.Invalid, "Database connection reference is invalid", "", ""},
-	{7009, errs.Invalid, "You can not remove the default account of a user", "", ""},
+	{7009, errs.Conflict, "You can not remove the default account of a user", "", ""},
 	{7010, errs.Invalid, "There is something internally wrong with the SQL needed for this. Please consult the slurmdbd log for more info.", "", ""},
 	{7011, errs.Invalid, "This request would make it so some associations would not have access to their default qos.", "", ""},
 	{7012, errs.Invalid, "Coordinators can not increase job limits beyond the parent ones", "", ""},

@@ -1,0 +1,74 @@
+package api
+
+import (
+	"net/http"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// AccountsBody declares the accounts that a request makes or changes.
+var AccountsBody = changes("openapi_accounts_resp", "accounts", "account_list", Account.Type, "The accounts")
+
+// PostAccounts makes and changes accounts.
+var PostAccounts = declare(noParams, Endpoint{
+	Method: http.MethodPost, Accounting: true, Path: "accounts/", ID: "post_accounts",
+	Doc: "Make or change accounts", Request: AccountsBody, Answer: Empty,
+	About:   "Makes the accounts that do not exist, without associations, and changes those that do. coordinators replaces the coordinators of an account; without it they stay. All changes are made, or none.",
+	Takes:   "The accounts",
+	Returns: "Nothing but the envelope: the accounts are as the request has them. A warning names each that was so before",
+})
+
+// NamedAccountParams name an account.
+type NamedAccountParams struct{ Name string }
+
+var namedAccountParams = schema.Object("",
+	schema.F("account_name", someName("account"), func(p *NamedAccountParams) *string { return &p.Name }, "Name of the account", schema.Required(0)),
+)
+
+// AccountsRemoved declares the answer of DeleteAccount.
+var AccountsRemoved = removed("openapi_accounts_removed_resp", "removed_accounts", "The accounts that were removed")
+
+// DeleteAccount removes an account.
+var DeleteAccount = declare(namedAccountParams, Endpoint{
+	Method: http.MethodDelete, Accounting: true, Path: "account/{account_name}", ID: "delete_account",
+	Doc: "Remove an account", Answer: AccountsRemoved,
+	About:   "Removes the account of that name with its associations. One whose jobs run, or that is the default of a user, can't be removed (409). A name that no account has is answered with 404.",
+	Returns: "The account",
+})
+
+// AccountsTo is the body of PostAccountsAssociation.
+type AccountsTo struct {
+	Set     AssocSet
+	Account model.Account
+}
+
+var accountShort = schema.Object("account_short",
+	schema.F("description", schema.String, func(a *model.Account) *string { return &a.Description }, "Any text; when missing, the account's name"),
+	schema.F("organization", schema.String, func(a *model.Account) *string { return &a.Organization }, "Organization; when missing, the parent or the account's name"),
+)
+
+// AccountsToBody declares the fields of an AccountsTo. Slurm's documents
+// require association_condition from v0.0.44 on; it is needed always.
+var AccountsToBody = schema.Object("openapi_accounts_add_cond_resp", append([]schema.Field[AccountsTo]{
+	schema.F("association_condition", accountsSet.Type, func(a *AccountsTo) *AssocSet { return &a.Set }, "Which accounts, and where", schema.Required(V44)),
+	schema.F("account", accountShort.Type, func(a *AccountsTo) *model.Account { return &a.Account }, "What the new accounts have in common"),
+}, unusedEnvelope[AccountsTo]()...)...)
+
+var accountsSet = schema.Object("accounts_add_cond",
+	schema.F("accounts", stringList, func(s *AssocSet) *[]string { return &s.Accounts }, "Names of the accounts", schema.Required(0)),
+	schema.F("association", commonAssoc.Type, func(s *AssocSet) *AssociationRow { return s.row() }, "What the new associations have in common"),
+	schema.F("clusters", stringList, func(s *AssocSet) *[]string { return &s.Clusters }, "Clusters; when missing, all"),
+)
+
+// AccountsAdded declares the answer of PostAccountsAssociation.
+var AccountsAdded = added("openapi_accounts_add_cond_resp_str", "added_accounts", "What was added, as the accounting daemon says it; empty for nothing")
+
+// PostAccountsAssociation makes accounts with associations.
+var PostAccountsAssociation = declare(noParams, Endpoint{
+	Method: http.MethodPost, Accounting: true, Path: "accounts_association/", ID: "post_accounts_association",
+	Doc: "Make accounts with associations", Request: AccountsToBody, Answer: AccountsAdded,
+	About:   "Makes the accounts that do not exist, and an association of each in each of the clusters. What exists stays as it is. All of it is made, or nothing.",
+	Takes:   "The accounts, the clusters, and what the associations have",
+	Returns: "What was added",
+})

@@ -1,0 +1,113 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// accountingFlags are the words for what else is configured.
+var accountingFlags = schema.Words("",
+	schema.Bit("AllowNoDefAcct", uint32(1)<<0),
+	schema.Bit("AllResourcesAbsolute", uint32(1)<<1),
+	schema.Bit("DisableCoordDBD", uint32(1)<<2),
+	schema.Bit("DisableArchiveCommands", uint32(1)<<4),
+)
+
+var persistFlags = schema.Words("", schema.Bit("PreserveCaseUser", uint16(1)<<3))
+
+// slurmdbdConf declares the configuration of the accounting daemon. Its names are
+// those of the file.
+var slurmdbdConf = schema.Object("slurmdbd_conf",
+	schema.F("ArchiveDir", schema.String, func(c *model.AccountingConf) *string { return &c.ArchiveDir }, "Directory of the files that purged records go to"),
+	schema.F("ArchiveScript", schema.String, func(c *model.AccountingConf) *string { return &c.ArchiveScript }, "Program that archives records instead"),
+	schema.F("CommitDelay", schema.Int32, func(c *model.AccountingConf) *uint16 { return &c.CommitDelay }, "Time between commits for a controller", schema.Unit("s")),
+	schema.F("DbdAddr", schema.String, func(c *model.AccountingConf) *string { return &c.Address }, "Address of the daemon"),
+	schema.F("DbdBackupHost", schema.String, func(c *model.AccountingConf) *string { return &c.BackupHost }, "Machine of the backup"),
+	schema.F("DbdHost", schema.String, func(c *model.AccountingConf) *string { return &c.Host }, "Machine of the daemon"),
+	schema.F("DbdPort", schema.Int32, func(c *model.AccountingConf) *uint16 { return &c.Port }, "Port of the daemon", schema.Bare),
+	schema.Show("DebugLevel", schema.String, func(c *model.AccountingConf) string { return logLevel(c.DebugLevel) }, "How much it logs"),
+	schema.F("DefaultQOS", schema.String, func(c *model.AccountingConf) *string { return &c.DefaultQOS }, "Default quality of service"),
+	schema.F("Flags", accountingFlags.Type, func(c *model.AccountingConf) *uint32 { return &c.Flags }, "What else is configured"),
+	schema.F("LogFile", schema.String, func(c *model.AccountingConf) *string { return &c.LogFile }, "File that it logs to"),
+	schema.F("MaxPurgeLimit", schema.Int32, func(c *model.AccountingConf) *uint32 { return &c.MaxPurgeLimit }, "Number of records that one statement purges at most", schema.Count),
+	schema.Show("MaxQueryTimeRange", schema.String, func(c *model.AccountingConf) string { return longTime(c.MaxTimeRange) }, "Longest time that a question may be about, as days-hours:minutes:seconds"),
+	schema.Show("Parameters", csvString, func(c *model.AccountingConf) []string { return words(c.Parameters) }, "Parameters"),
+	schema.F("PersistConnFlags", persistFlags.Type, func(c *model.AccountingConf) *uint16 { return &c.PersistFlags }, "What it tells its clients of itself"),
+	schema.F("PidFile", schema.String, func(c *model.AccountingConf) *string { return &c.PIDFile }, "File with its process id"),
+	schema.F("PurgeEventAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeEvent }, "Age at which events of nodes are purged"),
+	schema.F("PurgeJobAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeJob }, "Age at which jobs are purged"),
+	schema.F("PurgeResvAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeReservation }, "Age at which reservations are purged"),
+	schema.F("PurgeStepAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeStep }, "Age at which steps are purged"),
+	schema.F("PurgeSuspendAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeSuspend }, "Age at which suspensions are purged"),
+	schema.F("PurgeTXNAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeTransaction }, "Age at which transactions are purged"),
+	schema.F("PurgeUsageAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeUsage }, "Age at which usage are purged"),
+	schema.F("PurgeJobScriptAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeJobScript }, "Age at which scripts of jobs are purged"),
+	schema.F("PurgeJobEnvAfter", purge, func(c *model.AccountingConf) *uint32 { return &c.PurgeJobEnv }, "Age at which environments of jobs are purged"),
+	schema.F("StorageLoc", schema.String, func(c *model.AccountingConf) *string { return &c.StorageLoc }, "Always empty"),
+	schema.F("StoragePassScript", schema.String, func(c *model.AccountingConf) *string { return &c.StoragePass }, "Always empty"),
+	schema.F("StorageUser", schema.String, func(c *model.AccountingConf) *string { return &c.StorageUser }, "Always empty"),
+	schema.Show("DebugLevelSyslog", schema.String, func(c *model.AccountingConf) string { return logLevel(c.SyslogDebug) }, "How much it logs to syslog"),
+	schema.F("TrackWCKey", schema.Boolean, func(c *model.AccountingConf) *bool { return &c.TrackWCKey }, "Whether workload keys are recorded"),
+	schema.F("TrackSlurmctldDown", schema.Boolean, func(c *model.AccountingConf) *bool { return &c.TrackController }, "Whether controllers that are down are recorded"),
+)
+
+// purgeAfter declares an age, in one of the units.
+var purgeAfter = schema.Object("slurmdb_purge_units",
+	schema.Show("set", schema.Boolean, func(n *uint32) bool { return *n != model.Leave32 }, "Whether they are purged"),
+	schema.Show("hours", schema.Int32, inUnit(model.PurgeHours), "Age, when it is in hours", schema.Unit("h")),
+	schema.Show("days", schema.Int32, inUnit(model.PurgeDays), "Age, when it is in days", schema.Unit("d")),
+	schema.Show("months", schema.Int32, inUnit(model.PurgeMonths), "Age, when it is in months", schema.Unit("months")),
+	schema.Show("archive", schema.Boolean, func(n *uint32) bool { return *n != model.Leave32 && *n&model.PurgeArchive != 0 }, "Whether purged records go to a file"),
+)
+
+func purge() schema.Type[uint32] { return purgeAfter.Type() }
+
+// inUnit returns the function that gives the number of an age in that unit, else 0.
+func inUnit(unit uint32) func(*uint32) uint32 {
+	return func(n *uint32) uint32 {
+		if *n == model.Leave32 || *n&unit == 0 {
+			return 0
+		}
+		return *n & model.PurgeNumber
+	}
+}
+
+var logLevels = []string{"quiet", "fatal", "error", "info", "verbose", "debug", "debug2", "debug3", "debug4", "debug5"}
+
+// logLevel returns the word for a level of logging.
+func logLevel(n uint16) string {
+	if int(n) < len(logLevels) {
+		return logLevels[n]
+	}
+	return ""
+}
+
+// longTime writes a time as "7-00:00:00".
+func longTime(seconds uint32) string {
+	if seconds >= model.Leave32 {
+		return "UNLIMITED"
+	}
+	return fmt.Sprintf("%d-%02d:%02d:%02d", seconds/86400, seconds/3600%24, seconds/60%60, seconds%60)
+}
+
+// AccountingConfAnswer is the body of an answer with the accounting daemon's configuration.
+type AccountingConfAnswer struct {
+	Conf model.AccountingConf
+	Envelope
+}
+
+// AccountingConf declares the fields of an AccountingConfAnswer.
+var AccountingConf = enveloped("openapi_slurmdbd_conf_resp", func(a *AccountingConfAnswer) *Envelope { return &a.Envelope },
+	schema.F("slurmdbd_conf", slurmdbdConf.Type, func(a *AccountingConfAnswer) *model.AccountingConf { return &a.Conf }, "The configuration", schema.Required(0)),
+)
+
+// GetAccountingConf shows the accounting daemon's configuration.
+var GetAccountingConf = declare(noParams, Endpoint{
+	Method: http.MethodGet, Accounting: true, Path: "conf", ID: "get_conf",
+	Doc: "Show the accounting daemon's configuration", Answer: AccountingConf, Since: V45,
+	About:   "What the accounting daemon is configured with. Daemons tell it from Slurm 26.05 on; before, the answer is 501.",
+	Returns: "The configuration",
+})

@@ -1,0 +1,74 @@
+package api
+
+import (
+	"net/http"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// ConfigAnswer is the body of an answer with all records.
+type ConfigAnswer struct {
+	Clusters     schema.Stream[ClusterRow]
+	TRES         schema.Stream[model.TRES]
+	Accounts     schema.Stream[model.Account]
+	Users        schema.Stream[model.User]
+	QOS          schema.Stream[QOSRow]
+	WCKeys       schema.Stream[model.WCKey]
+	Associations schema.Stream[AssociationRow]
+	Envelope
+}
+
+// Config declares the fields of a ConfigAnswer.
+var Config = enveloped("openapi_slurmdbd_config_resp", func(a *ConfigAnswer) *Envelope { return &a.Envelope },
+	schema.F("clusters", schema.Named("cluster_rec_list", schema.StreamOf(Cluster.Type)), func(a *ConfigAnswer) *schema.Stream[ClusterRow] { return &a.Clusters }, "The clusters"),
+	schema.F("tres", schema.Named("tres_list", schema.StreamOf(TRES.Type)), func(a *ConfigAnswer) *schema.Stream[model.TRES] { return &a.TRES }, "The trackable resources"),
+	schema.F("accounts", schema.Named("account_list", schema.StreamOf(Account.Type)), func(a *ConfigAnswer) *schema.Stream[model.Account] { return &a.Accounts }, "The accounts"),
+	schema.F("users", schema.Named("user_list", schema.StreamOf(User.Type)), func(a *ConfigAnswer) *schema.Stream[model.User] { return &a.Users }, "The users"),
+	schema.F("qos", schema.Named("qos_list", schema.StreamOf(QOS.Type)), func(a *ConfigAnswer) *schema.Stream[QOSRow] { return &a.QOS }, "The qualities of service"),
+	schema.F("wckeys", schema.Named("wckey_list", schema.StreamOf(wckey.Type)), func(a *ConfigAnswer) *schema.Stream[model.WCKey] { return &a.WCKeys }, "The workload keys"),
+	schema.F("associations", schema.Named("assoc_list", schema.StreamOf(Association.Type)), func(a *ConfigAnswer) *schema.Stream[AssociationRow] { return &a.Associations }, "The associations"),
+	schema.Show("instances", instanceList, func(*ConfigAnswer) []model.Instance { return nil }, "Always empty", schema.Until(V45), schema.Deprecated(V43)),
+)
+
+var instanceList = schema.Named("instance_list", schema.List(Instance.Type))
+
+// GetConfig shows all records.
+var GetConfig = declare(noParams, Endpoint{
+	Method: http.MethodGet, Accounting: true, Path: "config", ID: "get_config",
+	Doc: "Show all records of accounting", Answer: Config,
+	About:   "All clusters, trackable resources, accounts, users, qualities of service, workload keys and associations, the deleted ones too. POST config takes it back.",
+	Returns: "The records",
+})
+
+// ConfigBody is the body of PostConfig: records of every kind.
+type ConfigBody struct {
+	Clusters     []ClusterRow
+	TRES         []model.TRES
+	Accounts     []model.Account
+	Users        []model.User
+	QOS          []QOSRow
+	WCKeys       []model.WCKey
+	Associations []AssociationRow
+}
+
+// ConfigRequest declares the fields of a ConfigBody.
+var ConfigRequest = schema.Object("openapi_slurmdbd_config_resp", append([]schema.Field[ConfigBody]{
+	schema.F("clusters", schema.Named("cluster_rec_list", schema.List(fresh(Cluster.Type, blankCluster))), func(b *ConfigBody) *[]ClusterRow { return &b.Clusters }, "The clusters"),
+	schema.F("tres", schema.Named("tres_list", schema.List(TRES.Type)), func(b *ConfigBody) *[]model.TRES { return &b.TRES }, "The trackable resources"),
+	schema.F("accounts", schema.Named("account_list", schema.List(Account.Type)), func(b *ConfigBody) *[]model.Account { return &b.Accounts }, "The accounts"),
+	schema.F("users", schema.Named("user_list", schema.List(fresh(User.Type, model.BlankUser))), func(b *ConfigBody) *[]model.User { return &b.Users }, "The users"),
+	schema.F("qos", schema.Named("qos_list", schema.List(fresh(QOS.Type, blankQOS))), func(b *ConfigBody) *[]QOSRow { return &b.QOS }, "The qualities of service"),
+	schema.F("wckeys", schema.Named("wckey_list", schema.List(fresh(wckey.Type, model.BlankWCKey))), func(b *ConfigBody) *[]model.WCKey { return &b.WCKeys }, "The workload keys"),
+	schema.F("associations", schema.Named("assoc_list", schema.List(fresh(Association.Type, blankAssociation))), func(b *ConfigBody) *[]AssociationRow { return &b.Associations }, "The associations"),
+	schema.Show("instances", instanceList, func(*ConfigBody) []model.Instance { return nil }, "Always empty", schema.Until(V45), schema.Deprecated(V43)),
+}, unusedEnvelope[ConfigBody]()...)...)
+
+// PostConfig loads records.
+var PostConfig = declare(noParams, Endpoint{
+	Method: http.MethodPost, Accounting: true, Path: "config", ID: "post_config",
+	Doc: "Load records of accounting", Request: ConfigRequest, Answer: Empty,
+	About:   "Makes or changes the clusters, accounts, qualities of service, users, associations and workload keys in the body, as the operations for each of them do. All changes are made, or none; but the tables of new clusters stay. Trackable resources are left out, with a warning.",
+	Takes:   "The records",
+	Returns: "Nothing but the envelope: the records are as the request has them",
+})

@@ -1,0 +1,69 @@
+package api
+
+import "schedrestd/api/schema"
+
+// Changes is the body of a request that makes or changes records: those that the
+// answer to the same path lists.
+type Changes[T any] struct{ Records []T }
+
+// changes declares the fields of a Changes. Its document is that of the answer,
+// as in Slurm's gateway.
+func changes[T any](schemaName, field, list string, elem func() schema.Type[T], doc string) *schema.ObjectType[Changes[T]] {
+	return schema.Object(schemaName, append([]schema.Field[Changes[T]]{
+		schema.F(field, schema.Named(list, schema.List(elem)), func(c *Changes[T]) *[]T { return &c.Records }, doc, schema.Required(0)),
+	}, unusedEnvelope[Changes[T]]()...)...)
+}
+
+// unusedEnvelope has the fields of an answer's envelope, which requests may have
+// too. They make no difference there. Their descriptions are those of answers:
+// documents have both in one place.
+func unusedEnvelope[O any]() []schema.Field[O] {
+	return []schema.Field[O]{
+		schema.Show("meta", metaType.Type, func(*O) (none Meta) { return none }, "Who answered whom"),
+		schema.Show("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), func(*O) []Error { return nil }, "What went wrong; empty when all went well"),
+		schema.Show("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), func(*O) []Warning { return nil }, "What was taken differently than meant"),
+	}
+}
+
+// fresh is a type whose values are parsed into what start returns.
+func fresh[T any](typ func() schema.Type[T], start func() T) func() schema.Type[T] {
+	return func() schema.Type[T] { return freshType[T]{typ(), start} }
+}
+
+type freshType[T any] struct {
+	schema.Type[T]
+	start func() T
+}
+
+func (t freshType[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *T) bool {
+	parse := t.Type.Parser(v)
+	return func(r *schema.Report, doc *schema.Value, into *T) bool {
+		*into = t.start()
+		return parse(r, doc, into)
+	}
+}
+
+// RemovedAnswer lists the records that a request removed, in the daemon's words.
+type RemovedAnswer struct {
+	Names []string
+	Envelope
+}
+
+// stringList is the type of names that a change returns.
+var stringList = schema.Named("string_list", schema.List(schema.String))
+
+func removed(schemaName, field, doc string) *AnswerType[RemovedAnswer] {
+	return enveloped(schemaName, func(a *RemovedAnswer) *Envelope { return &a.Envelope },
+		schema.F(field, stringList, func(a *RemovedAnswer) *[]string { return &a.Names }, doc, schema.Required(0)))
+}
+
+// AddedAnswer says in the daemon's words what a request added.
+type AddedAnswer struct {
+	Added string
+	Envelope
+}
+
+func added(schemaName, field, doc string) *AnswerType[AddedAnswer] {
+	return enveloped(schemaName, func(a *AddedAnswer) *Envelope { return &a.Envelope },
+		schema.F(field, schema.String, func(a *AddedAnswer) *string { return &a.Added }, doc, schema.Required(0)))
+}

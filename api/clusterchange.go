@@ -1,0 +1,35 @@
+package api
+
+import (
+	"net/http"
+
+	"schedrestd/model"
+)
+
+// ClustersBody declares the clusters that a request makes.
+var ClustersBody = changes("openapi_clusters_resp", "clusters", "cluster_rec_list", fresh(Cluster.Type, blankCluster), "The clusters")
+
+func blankCluster() ClusterRow {
+	c := model.BlankCluster()
+	return ClusterRow{Cluster: &c}
+}
+
+// PostClusters makes clusters.
+var PostClusters = declare(clustersParams, Endpoint{
+	Method: http.MethodPost, Accounting: true, Path: "clusters/", ID: "post_clusters",
+	Doc: "Make clusters", Request: ClustersBody, Answer: Empty,
+	About:   "Makes the clusters that do not exist. One that exists stays as it is, with a warning: the accounting daemon would reset it. Only administrators may.",
+	Takes:   "The clusters",
+	Returns: "Nothing but the envelope: the clusters exist",
+})
+
+// ClustersRemoved declares the answer of DeleteCluster.
+var ClustersRemoved = removed("openapi_clusters_removed_resp", "deleted_clusters", "The clusters that were removed")
+
+// DeleteCluster removes a cluster.
+var DeleteCluster = declare(clusterParams, Endpoint{
+	Method: http.MethodDelete, Accounting: true, Path: "cluster/{cluster_name}", ID: "delete_cluster",
+	Doc: "Remove a cluster", Answer: ClustersRemoved,
+	About:   "Removes the cluster of that name from accounting, if it matches the parameters as well. One whose jobs run can't be removed (409). A name that no cluster has is answered with 404. Only administrators may.",
+	Returns: "The cluster",
+})

@@ -1,0 +1,62 @@
+package api
+
+import (
+	"net/http"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// Instance declares the fields of an instance.
+var Instance = schema.Object("instance",
+	schema.F("cluster", schema.String, func(i *model.Instance) *string { return &i.Cluster }, "Cluster"),
+	schema.F("extra", schema.String, func(i *model.Instance) *string { return &i.Extra }, "Any text of the node's"),
+	schema.F("instance_id", schema.String, func(i *model.Instance) *string { return &i.InstanceID }, "The cloud's name of the machine"),
+	schema.F("instance_type", schema.String, func(i *model.Instance) *string { return &i.InstanceType }, "The cloud's name of its kind"),
+	schema.F("node_name", schema.String, func(i *model.Instance) *string { return &i.Node }, "Name of the node"),
+	schema.Group("time", "When it was that node", []schema.Field[model.Instance]{
+		schema.F("time_end", seconds, func(i *model.Instance) *model.Time { return &i.TimeEnd }, "When it ended; 0 while it still is", schema.Unit(UnixTime)),
+		schema.F("time_start", seconds, func(i *model.Instance) *model.Time { return &i.TimeStart }, "When it began", schema.Unit(UnixTime)),
+	}),
+)
+
+// InstancesAnswer is the body of an answer with instances.
+type InstancesAnswer struct {
+	Instances schema.Stream[model.Instance]
+	Envelope
+}
+
+// Instances declares the fields of an InstancesAnswer.
+var Instances = enveloped("openapi_instances_resp", func(a *InstancesAnswer) *Envelope { return &a.Envelope },
+	schema.F("instances", schema.Named("instance_list", schema.StreamOf(Instance.Type)), func(a *InstancesAnswer) *schema.Stream[model.Instance] { return &a.Instances }, "The instances", schema.Required(0)),
+)
+
+// InstancesParams are the parameters of GetInstances and GetInstance.
+type InstancesParams struct{ model.InstanceFilter }
+
+var instancesParams = schema.Object("",
+	clusterTexts("cluster", "Clusters", func(p *InstancesParams) *[]string { return &p.Clusters }),
+	texts("extra", "Texts of nodes", func(p *InstancesParams) *[]string { return &p.Extra }),
+	passedOver[InstancesParams]("format", schema.Until(V45)),
+	texts("instance_id", "The cloud's names of machines", func(p *InstancesParams) *[]string { return &p.InstanceIDs }),
+	texts("instance_type", "The cloud's names of kinds", func(p *InstancesParams) *[]string { return &p.InstanceTypes }),
+	schema.F("node_list", hostList, func(p *InstancesParams) *string { return &p.Nodes }, "Nodes, as a host list"),
+	schema.F("time_end", instant, func(p *InstancesParams) *model.Time { return &p.TimeEnd }, "Instances from before then", schema.Unit(TimeText)),
+	schema.F("time_start", instant, func(p *InstancesParams) *model.Time { return &p.TimeStart }, "Instances from after then", schema.Unit(TimeText)),
+)
+
+// GetInstances lists the instances.
+var GetInstances = declare(instancesParams, Endpoint{
+	Method: http.MethodGet, Accounting: true, Path: "instances/", ID: "get_instances",
+	Doc: "List the instances of nodes in a cloud", Answer: Instances,
+	About:   "Which machine of a cloud was which node, and when. Every parameter that is given narrows the list.",
+	Returns: "The instances",
+})
+
+// GetInstance is GetInstances under another name.
+var GetInstance = declare(instancesParams, Endpoint{
+	Method: http.MethodGet, Accounting: true, Path: "instance/", ID: "get_instance",
+	Doc: "Show instances of nodes in a cloud", Answer: Instances,
+	About:   "The instances that the parameters select, as the list of instances does.",
+	Returns: "The instances",
+})

@@ -1,0 +1,110 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// JobChange is what is to become of recorded jobs.
+type JobChange struct {
+	*model.AccountingJob
+	Limits []Limit[model.AccountingJob] // the resources that a client gave
+}
+
+// NewJobChange returns a JobChange with nothing set.
+func NewJobChange() *JobChange {
+	j := blankJobChange()
+	return &j
+}
+
+func blankJobChange() JobChange {
+	j := model.BlankAccountingJob()
+	return JobChange{AccountingJob: &j}
+}
+
+// JobModifyBody declares the fields of a JobChange.
+var JobModifyBody = schema.Object("job_modify",
+	schema.Group("comment", "Comments", []schema.Field[JobChange]{
+		schema.F("administrator", schema.String, func(j *JobChange) *string { return &j.AdminComment }, "Of administrators"),
+		schema.F("job", schema.String, func(j *JobChange) *string { return &j.DerivedExitText }, "Of the user"),
+		schema.F("system", schema.String, func(j *JobChange) *string { return &j.SystemComment }, "Of the system"),
+	}),
+	schema.Both("derived_exit_code", exitCodeType.Type, func(*JobChange) (none exitCode) { return none }, takeExitCode, "Exit code that stands for all steps"),
+	schema.F("extra", schema.String, func(j *JobChange) *string { return &j.Extra }, "Any text of the site's"),
+	schema.Group("tres", "Trackable resources", []schema.Field[JobChange]{
+		schema.Both("allocated", amounts, func(*JobChange) []model.TRES { return nil }, func(j *JobChange, list []model.TRES) error {
+			at := func(j *model.AccountingJob) *string { return &j.TRESAlloc }
+			j.Limits = []Limit[model.AccountingJob]{{at, list}}
+			return nil
+		}, "What was allocated"),
+	}),
+	schema.F("wckey", schema.String, func(j *JobChange) *string { return &j.WCKey }, "Workload key"),
+)
+
+// takeExitCode keeps a code, and a signal, as wait(2) gives them.
+func takeExitCode(j *JobChange, c exitCode) error {
+	if !c.code.Set && !c.signal.Set {
+		return errors.New("expected a return_code, or a signal")
+	}
+	if c.code.Number > 255 || c.signal.Number > 127 {
+		return errors.New("expected a return_code up to 255 and a signal up to 127")
+	}
+	j.DerivedExitCode = c.code.Number<<8 | uint32(c.signal.Number)
+	return nil
+}
+
+// JobModified declares the answer of PostAccountingJob and PostAccountingJobs.
+var JobModified = removed("openapi_job_modify_resp", "results", "The jobs that were changed")
+
+// NamedAccountingJobParams name a recorded job.
+type NamedAccountingJobParams struct{ Job model.JobSelection }
+
+var namedAccountingJobParams = schema.Object("",
+	schema.F("job_id", oneJob, func(p *NamedAccountingJobParams) *model.JobSelection { return &p.Job }, "Number of the job, of a task as \"12_3\", of a component as \"12+1\"", schema.Required(0)),
+)
+
+// PostAccountingJob changes a recorded job.
+var PostAccountingJob = declare(namedAccountingJobParams, Endpoint{
+	Method: http.MethodPost, Accounting: true, Path: "job/{job_id}", ID: "post_job",
+	Doc: "Change a recorded job", Request: JobModifyBody, Answer: JobModified, Since: V44,
+	About:   "Changes what the body names in the record of a job of this cluster, and leaves the rest alone. Users may change their own jobs' comment, extra, wckey and derived_exit_code; the rest is for operators. A job that is not recorded is answered with 404.",
+	Takes:   "The fields to change",
+	Returns: "The job",
+})
+
+// JobsChange is the body of PostAccountingJobs.
+type JobsChange struct {
+	Jobs   []string
+	Change *JobChange // nil: nothing
+}
+
+// JobsModifyBody declares the fields of a JobsChange.
+var JobsModifyBody = schema.Object("openapi_job_modify_req", append([]schema.Field[JobsChange]{
+	schema.F("job_id_list", schema.Named("selected_step_list", jobNames), func(j *JobsChange) *[]string { return &j.Jobs }, "The jobs, or tasks as \"12_3\""),
+	schema.Take("job_rec", fresh(JobModifyBody.Type, blankJobChange), func(j *JobsChange, change JobChange) error { j.Change = &change; return nil }, "The fields to change"),
+}, unusedEnvelope[JobsChange]()...)...)
+
+// Selections returns the jobs that a request names.
+func (j *JobsChange) Selections() ([]model.JobSelection, error) {
+	var list []model.JobSelection
+	for _, name := range j.Jobs {
+		one, err := jobSelection(name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// PostAccountingJobs changes recorded jobs.
+var PostAccountingJobs = declare(noParams, Endpoint{
+	Method: http.MethodPost, Accounting: true, Path: "jobs/", ID: "post_jobs",
+	Doc: "Change recorded jobs", Request: JobsModifyBody, Answer: JobModified, Since: V44,
+	About:   "Changes the records of the jobs in job_id_list as POST job/{job_id} does. A request without jobs is refused: it would mean all. All of them are changed, or none.",
+	Takes:   "The jobs, and the fields to change",
+	Returns: "The jobs",
+})

@@ -1,0 +1,59 @@
+package api
+
+import (
+	"net/http"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// QOSBody declares the qualities of service that a request makes or changes.
+var QOSBody = changes("openapi_slurmdbd_qos_resp", "qos", "qos_list", fresh(QOS.Type, blankQOS), "The qualities of service")
+
+func blankQOS() QOSRow {
+	q := model.BlankQOS()
+	return QOSRow{QOS: &q}
+}
+
+// PostQOSParams are the parameters of PostQOS, which have no effect.
+type PostQOSParams struct{}
+
+var postQOSParams = schema.Object("",
+	unused[PostQOSParams]("description"), unused[PostQOSParams]("id"), unused[PostQOSParams]("name"),
+	unused[PostQOSParams]("format", schema.Until(V45)),
+	unused[PostQOSParams]("with_deleted", schema.Until(V42)),
+	unused[PostQOSParams]("Include deleted QOS", schema.Since(V42)),
+	schema.Ignore[PostQOSParams]("preempt_mode", joined(qosPreemptModes), "Nothing: the body has what is changed"),
+)
+
+// unused is a parameter of a change that Slurm's gateway has and ignores.
+func unused[P any](name string, opts ...schema.Option) schema.Field[P] {
+	return schema.Ignore[P](name, csv, "Nothing: the body has what is changed", opts...)
+}
+
+// PostQOS makes and changes qualities of service.
+var PostQOS = declare(postQOSParams, Endpoint{
+	Method: http.MethodPost, Accounting: true, Path: "qos/", ID: "post_qos",
+	Doc: "Make or change qualities of service", Request: QOSBody, Answer: Empty,
+	About:   "Makes those that do not exist and changes those that do: what a record names. One is named by name or, when it exists, by id. Flags, the list of preempt and each list of limits replace what there is; those that are missing leave it. All changes are made, or none.",
+	Takes:   "The qualities of service",
+	Returns: "Nothing but the envelope: they are as the request has them. A warning names each that was so before",
+})
+
+// NamedQOSParams name a quality of service.
+type NamedQOSParams struct{ Name string }
+
+var namedQOSParams = schema.Object("",
+	schema.F("qos", someName("quality of service"), func(p *NamedQOSParams) *string { return &p.Name }, "Name of the quality of service, or its number", schema.Required(0)),
+)
+
+// QOSRemoved declares the answer of DeleteQOS.
+var QOSRemoved = removed("openapi_slurmdbd_qos_removed_resp", "removed_qos", "What was removed")
+
+// DeleteQOS removes a quality of service.
+var DeleteQOS = declare(namedQOSParams, Endpoint{
+	Method: http.MethodDelete, Accounting: true, Path: "qos/{qos}", ID: "delete_single_qos",
+	Doc: "Remove a quality of service", Answer: QOSRemoved,
+	About:   "Removes the quality of service of that name or number. A name that none has is answered with 404.",
+	Returns: "The quality of service",
+})

@@ -1,0 +1,83 @@
+package api
+
+import (
+	"net/http"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// UsersBody declares the users that a request makes or changes.
+var UsersBody = changes("openapi_users_resp", "users", "user_list", fresh(User.Type, model.BlankUser), "The users")
+
+// PostUsers makes and changes users.
+var PostUsers = declare(noParams, Endpoint{
+	Method: http.MethodPost, Accounting: true, Path: "users/", ID: "post_users",
+	Doc: "Make or change users", Request: UsersBody, Answer: Empty,
+	About:   "Makes the users that do not exist, without associations, and changes those that do. old_name renames a user. All changes are made, or none. A user can submit jobs only with an association: POST users_association/ makes both.",
+	Takes:   "The users",
+	Returns: "Nothing but the envelope: the users are as the request has them. A warning names each that was so before",
+})
+
+// NamedUserParams name a user.
+type NamedUserParams struct{ Name string }
+
+var namedUserParams = schema.Object("",
+	schema.F("name", someName("user"), func(p *NamedUserParams) *string { return &p.Name }, "Name of the user", schema.Required(0)),
+)
+
+// DeleteUser removes a user.
+var DeleteUser = declare(namedUserParams, Endpoint{
+	Method: http.MethodDelete, Accounting: true, Path: "user/{name}", ID: "delete_user",
+	Doc: "Remove a user", Answer: Empty,
+	About:   "Removes the user of that name with all associations. One whose jobs run can't be removed (409). A name that no user has is answered with 404.",
+	Returns: "Nothing but the envelope: the user is removed",
+})
+
+// UsersTo is the body of PostUsersAssociation.
+type UsersTo struct {
+	Set  AssocSet
+	User model.User
+}
+
+var userShort = schema.Object("user_short",
+	schema.F("adminlevel", adminLevels.Type, func(u *model.User) *uint16 { return &u.AdminLevel }, "What they may do with records"),
+	schema.F("defaultqos", schema.Int32, func(u *model.User) *uint32 { return &u.DefaultQOSID }, "Number of the default quality of service", schema.Bare, schema.Since(V44)),
+	schema.F("defaultaccount", schema.String, func(u *model.User) *string { return &u.DefaultAccount }, "Default account"),
+	schema.F("defaultwckey", schema.String, func(u *model.User) *string { return &u.DefaultWCKey }, "Default workload key"),
+)
+
+// UsersToBody declares the fields of a UsersTo.
+var UsersToBody = schema.Object("openapi_users_add_cond_resp", append([]schema.Field[UsersTo]{
+	schema.F("association_condition", usersSet.Type, func(u *UsersTo) *AssocSet { return &u.Set }, "Which users, and where", schema.Required(0)),
+	schema.F("user", fresh(userShort.Type, model.BlankUser), func(u *UsersTo) *model.User { return &u.User }, "What the new users have in common", schema.Required(0)),
+}, unusedEnvelope[UsersTo]()...)...)
+
+var usersSet = schema.Object("users_add_cond",
+	schema.F("accounts", stringList, func(s *AssocSet) *[]string { return &s.Accounts }, "Accounts; when missing, the default account of user"),
+	schema.F("association", commonAssoc.Type, func(s *AssocSet) *AssociationRow { return s.row() }, "What the new associations have in common"),
+	schema.F("clusters", stringList, func(s *AssocSet) *[]string { return &s.Clusters }, "Clusters; when missing, all"),
+	schema.F("partitions", stringList, func(s *AssocSet) *[]string { return &s.Partitions }, "Partitions; when missing, the associations are for all"),
+	schema.F("users", stringList, func(s *AssocSet) *[]string { return &s.Users }, "Names of the users", schema.Required(0)),
+	schema.F("wckeys", stringList, func(s *AssocSet) *[]string { return &s.WCKeys }, "Workload keys; when missing, the default key of user"),
+)
+
+// UsersAdded declares the answer of PostUsersAssociation.
+var UsersAdded = added("openapi_users_add_cond_resp_str", "added_users", "What was added, as the accounting daemon says it; empty for nothing")
+
+// UsersToParams are the parameters of PostUsersAssociation, which have no effect.
+type UsersToParams struct{}
+
+var usersToParams = schema.Object("",
+	schema.Ignore[UsersToParams]("update_time", instant, "Nothing: it is for lists", schema.Unit(TimeText)),
+	schema.Ignore[UsersToParams]("flags", joined(showFlags), "Nothing: it is for lists"),
+)
+
+// PostUsersAssociation makes users with associations.
+var PostUsersAssociation = declare(usersToParams, Endpoint{
+	Method: http.MethodPost, Accounting: true, Path: "users_association/", ID: "post_users_association",
+	Doc: "Make users with associations", Request: UsersToBody, Answer: UsersAdded,
+	About:   "Makes the users that do not exist, and an association of each with each of the accounts in each of the clusters and partitions. What exists stays as it is. All of it is made, or nothing.",
+	Takes:   "The users, the accounts, and what the associations have",
+	Returns: "What was added",
+})

@@ -1,0 +1,106 @@
+package handlers
+
+import (
+	"slices"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// postAccounts makes and changes accounts.
+func (h *handler) postAccounts(c *call, _ *api.NoParams) error {
+	body, err := readBody(c, api.AccountsBody)
+	if err != nil {
+		return err
+	}
+	return h.edited(c, editEach(h, c, "accounts", body.Records, accountName, c.putAccount))
+}
+
+func accountName(a *model.Account) string { return a.Name }
+
+// putAccount makes an account, or changes one that there is.
+func (c *call) putAccount(e model.Editor, a *model.Account, at string) (changed bool, err error) {
+	if err := hasName(a.Name, at); err != nil {
+		return false, err
+	}
+	if a.Flags&1 != 0 {
+		c.warn(at+"/flags", "a deleted record is left out")
+		return false, nil
+	}
+	self := model.AssocFilter{Accounts: []string{a.Name}}
+	old, err := one[model.Account](e, model.AccountFilter{Assoc: self, Flags: model.AccountWithCoordinators})
+	if err != nil {
+		return false, err
+	}
+	record := model.Account{Name: a.Name, Description: a.Description, Organization: a.Organization, Flags: a.Flags}
+	var had []model.Coordinator
+	switch {
+	case old == nil:
+		if record.Description == "" {
+			record.Description = a.Name
+		}
+		if record.Organization == "" {
+			record.Organization = a.Name
+		}
+		changed = true
+		_, err = e.Change(model.Add[model.Account]{Records: []model.Account{record}})
+	case old.Description != a.Description && a.Description != "" || old.Organization != a.Organization && a.Organization != "" || a.Flags != 0:
+		had, changed = old.Coordinators, true
+		record.Name = ""
+		_, err = e.Change(model.Modify[model.Account]{Filter: model.AccountFilter{Assoc: self}, Record: record})
+	default:
+		had = old.Coordinators
+	}
+	if err != nil || a.Coordinators == nil {
+		return changed, err
+	}
+	moved, err := changeCoordinators(e, a, had)
+	return changed || moved, err
+}
+
+// changeCoordinators gives an account those coordinators that its record has,
+// and no others of its own.
+func changeCoordinators(e model.Editor, a *model.Account, had []model.Coordinator) (changed bool, err error) {
+	var add, remove []string
+	is := func(name string) func(model.Coordinator) bool {
+		return func(o model.Coordinator) bool { return o.Name == name }
+	}
+	for _, o := range a.Coordinators {
+		if o.Name != "" && !slices.ContainsFunc(had, is(o.Name)) {
+			add = append(add, o.Name)
+		}
+	}
+	for _, o := range had {
+		if o.Direct.Or(0) != 0 && !slices.ContainsFunc(a.Coordinators, is(o.Name)) {
+			remove = append(remove, o.Name)
+		}
+	}
+	if len(add) > 0 {
+		if _, err := e.Change(model.AddCoordinators{Accounts: []string{a.Name}, Users: add}); err != nil {
+			return false, err
+		}
+	}
+	if len(remove) > 0 {
+		if _, err := e.Change(model.RemoveCoordinators{Accounts: []string{a.Name}, Users: remove}); err != nil {
+			return false, err
+		}
+	}
+	return len(add)+len(remove) > 0, nil
+}
+
+// hasName returns an error for a record without a name. A daemon would take an
+// empty name for every record.
+func hasName(name, at string) error {
+	if name == "" {
+		return errs.New(errs.Invalid, "the name is empty; nothing was changed").WithSource(at + "/name")
+	}
+	return nil
+}
+
+// deleteAccount removes an account.
+func (h *handler) deleteAccount(c *call, p *api.NamedAccountParams) error {
+	filter := model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{p.Name}}}
+	names, err := h.remove(c, "account", p.Name, inPath+"account_name", removal(model.Remove[model.Account]{Filter: filter}), nil)
+	return h.removed(c, api.AccountsRemoved, names, err)
+}

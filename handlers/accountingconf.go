@@ -1,0 +1,16 @@
+package handlers
+
+import (
+	"net/http"
+
+	"schedrestd/api"
+)
+
+// getAccountingConf shows the accounting daemon's configuration.
+func (h *handler) getAccountingConf(c *call, _ *api.NoParams) error {
+	conf, err := h.Accounting.Conf(c.ctx, c.cred)
+	if err != nil {
+		return err
+	}
+	return send(c, http.StatusOK, api.AccountingConf, &api.AccountingConfAnswer{Conf: *conf, Envelope: c.envelope()})
+}

@@ -1,0 +1,107 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// getConfig shows all records.
+func (h *handler) getConfig(c *call, _ *api.NoParams) error {
+	r, err := h.records(c)
+	if err != nil {
+		return err
+	}
+	body := api.ConfigAnswer{
+		Clusters: rows(recordsOf[model.Cluster](h, c, model.ClusterFilter{WithDeleted: true, WithUsage: true}),
+			func(l *model.Cluster) api.ClusterRow { return api.ClusterRow{Cluster: l, Records: r} }),
+		TRES:     recordsOf[model.TRES](h, c, model.TRESFilter{WithDeleted: true}),
+		Accounts: recordsOf[model.Account](h, c, model.AccountFilter{Flags: model.AccountWithDeleted | model.AccountWithAssocs | model.AccountWithCoordinators}),
+		Users:    recordsOf[model.User](h, c, model.UserFilter{WithDeleted: true, WithAssocs: true, WithCoordinates: true, WithWCKeys: true}),
+		QOS: rows(recordsOf[model.QOS](h, c, model.QOSFilter{Flags: model.QOSWithDeleted}),
+			func(q *model.QOS) api.QOSRow { return api.QOSRow{QOS: q, Records: r} }),
+		WCKeys: recordsOf[model.WCKey](h, c, model.WCKeyFilter{WithDeleted: true}),
+		Associations: rows(recordsOf[model.Association](h, c, model.AssocFilter{Flags: model.AssocWithDeleted}),
+			func(a *model.Association) api.AssociationRow { return api.AssociationRow{Association: a, Records: r} }),
+		Envelope: c.envelope(),
+	}
+	return send(c, http.StatusOK, api.Config, &body)
+}
+
+// rows makes rows of records, one at a time.
+func rows[T, R any](list schema.Stream[T], row func(*T) R) schema.Stream[R] {
+	return func(each func(*R) error) error {
+		return list(func(record *T) error {
+			one := row(record)
+			return each(&one)
+		})
+	}
+}
+
+// postConfig loads records of every kind, in the order in which they need each other.
+func (h *handler) postConfig(c *call, _ *api.NoParams) error {
+	body, err := readBody(c, api.ConfigRequest)
+	if err != nil {
+		return err
+	}
+	n := len(body.Clusters) + len(body.Accounts) + len(body.Users) + len(body.QOS) + len(body.WCKeys) + len(body.Associations)
+	if n == 0 {
+		return errs.New(errs.Invalid, "the body has no record: nothing was changed").WithSource("#")
+	}
+	_, err = h.edit(c, fmt.Sprintf("%d records", n), func(e model.Editor) (all []string, err error) {
+		if len(body.TRES) > 0 {
+			c.warn("#/tres", "has no effect: trackable resources are added by AccountingStorageTRES in slurm.conf")
+		}
+		step := func(done []string, err error) error {
+			all = append(all, done...)
+			return err
+		}
+		if err := step(load(c, e, "clusters", body.Clusters, clusterName, c.addCluster)); err != nil {
+			return nil, err
+		}
+		if err := step(load(c, e, "qos", body.QOS, qosName, c.putQOS)); err != nil {
+			return nil, err
+		}
+		withoutCoordinators, coordinators := splitAccounts(body.Accounts)
+		if err := step(load(c, e, "accounts", withoutCoordinators, accountName, c.putAccount)); err != nil {
+			return nil, err
+		}
+		if err := step(load(c, e, "users", body.Users, userName, c.putUser)); err != nil {
+			return nil, err
+		}
+		if err := step(load(c, e, "wckeys", body.WCKeys, wckeyName, addWCKey)); err != nil {
+			return nil, err
+		}
+		if err := step(load(c, e, "associations", body.Associations, associationName, c.putAssociation)); err != nil {
+			return nil, err
+		}
+		return all, step(load(c, e, "accounts", coordinators, accountName, c.putAccount)) // who are users by now
+	})
+	return h.edited(c, err)
+}
+
+// load is changeRecords for records that may be none.
+func load[T any](c *call, e model.Editor, list string, records []T, name func(*T) string, each func(model.Editor, *T, string) (bool, error)) ([]string, error) {
+	names := make([]string, len(records))
+	for i := range records {
+		names[i] = name(&records[i])
+	}
+	return changeRecords(c, e, list, records, names, each)
+}
+
+// splitAccounts returns the accounts without their coordinators, and those that
+// have some.
+func splitAccounts(all []model.Account) (without, with []model.Account) {
+	for _, a := range all {
+		if len(a.Coordinators) > 0 {
+			with = append(with, a)
+		}
+		a.Coordinators = nil
+		without = append(without, a)
+	}
+	return without, with
+}

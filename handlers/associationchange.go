@@ -1,0 +1,151 @@
+package handlers
+
+import (
+	"reflect"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// postAssociations makes and changes associations.
+func (h *handler) postAssociations(c *call, _ *api.NoParams) error {
+	body, err := readBody(c, api.AssociationsBody)
+	if err != nil {
+		return err
+	}
+	return h.edited(c, editEach(h, c, "associations", body.Records, associationName, c.putAssociation))
+}
+
+func associationName(a *api.AssociationRow) string {
+	name := a.Cluster + "/" + a.Account
+	for _, part := range []string{a.User, a.Partition} {
+		if part != "" {
+			name += "/" + part
+		}
+	}
+	return name
+}
+
+// putAssociation makes an association, or changes one that there is.
+func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string) (bool, error) {
+	for _, part := range []struct{ name, value string }{{"account", row.Account}, {"cluster", row.Cluster}} {
+		if part.value == "" {
+			return false, errs.New(errs.Invalid, "expected an account and a cluster").WithSource(at + "/" + part.name)
+		}
+	}
+	if row.Flags&1 != 0 {
+		c.warn(at+"/flags", "a deleted record is left out")
+		return false, nil
+	}
+	// An empty list would match any user and any partition, an empty name matches none.
+	filter := model.AssocFilter{Accounts: []string{row.Account}, Clusters: []string{row.Cluster}, Users: []string{row.User},
+		Partitions: []string{row.Partition}, Flags: model.AssocRawQOS | model.AssocWithoutParentLimits}
+	old, err := one[model.Association](e, filter)
+	if err != nil {
+		return false, err
+	}
+	record := *row.Association
+	if err := c.fillAssociation(e, row, &record, old, at); err != nil {
+		return false, err
+	}
+	if old == nil {
+		_, err := e.Change(model.Add[model.Association]{Records: []model.Association{record}})
+		return true, err
+	}
+	record.Account, record.Cluster, record.User, record.Partition = "", "", "", ""
+	if record.ParentAccount == old.ParentAccount {
+		record.ParentAccount = ""
+	}
+	if reflect.DeepEqual(record, model.BlankAssociation()) {
+		return false, nil
+	}
+	filter.Flags = 0
+	return true, modified(e, model.Modify[model.Association]{Filter: filter, Record: record})
+}
+
+// fillAssociation sets in record what a client gave by names.
+func (c *call) fillAssociation(e model.Editor, row *api.AssociationRow, record, old *model.Association, at string) error {
+	if len(row.Limits) == 0 && row.DefaultQOS == "" && row.QOS == nil {
+		return nil
+	}
+	r, err := c.h.namesFrom(e.List, model.QOSFilter{})
+	if err != nil {
+		return err
+	}
+	if err := api.SetLimits(r, record, old, row.Limits); err != nil {
+		return errs.New(errs.Invalid, "%v", err).WithSource(at)
+	}
+	if row.DefaultQOS != "" {
+		id, err := r.QOSNumber(row.DefaultQOS)
+		if err != nil {
+			return errs.New(errs.Invalid, "%v", err).WithSource(at + "/default/qos")
+		}
+		record.DefaultQOSID = id
+	}
+	if row.QOS == nil {
+		return nil
+	}
+	ids, err := r.QOSNumbers(*row.QOS)
+	if err != nil {
+		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/qos")
+	}
+	switch {
+	case len(ids) > 0 && (old == nil || strings.Join(ids, ",") != strings.Join(old.QOSIDs, ",")):
+		record.QOSIDs = ids
+	case len(ids) == 0 && old != nil && len(old.QOSIDs) > 0:
+		record.QOSIDs = []string{""} // takes them all away; an empty list would leave them
+	}
+	return nil
+}
+
+// selectsAssociations reports whether a filter of associations selects any: without that it
+// means all.
+func selectsAssociations(f *model.AssocFilter) bool {
+	for _, list := range [][]string{f.Accounts, f.Clusters, f.DefaultQOSIDs, f.IDs, f.Partitions, f.ParentAccounts, f.QOSIDs, f.Users} {
+		if len(list) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// deleteAssociations removes associations.
+func (h *handler) deleteAssociations(c *call, p *api.AssociationParams) error {
+	return h.removeAssociations(c, p, nil)
+}
+
+// deleteAssociation removes one association.
+func (h *handler) deleteAssociation(c *call, p *api.AssociationParams) error {
+	return h.removeAssociations(c, p, func(names []string) error {
+		if len(names) < 2 {
+			return nil
+		}
+		e := errs.New(errs.Invalid, "the parameters select %d associations, and what is removed here is one: nothing was removed", len(names)).
+			WithHint("name its account, cluster, user and partition, or use associations/")
+		e.Number = 9210
+		return e
+	})
+}
+
+func (h *handler) removeAssociations(c *call, p *api.AssociationParams, allowed func([]string) error) error {
+	filter := p.AssocFilter
+	if !selectsAssociations(&filter) {
+		return errs.New(errs.Invalid, "remove associations: no parameter selects any, which would mean all").WithSource("query").
+			WithHint("give at least one of account, cluster, default_qos, id, parent_account, partition, qos and user")
+	}
+	filter.Flags &= model.AssocOnlyDefaults | model.AssocSubAccounts
+	names, err := h.remove(c, "association", c.r.URL.RawQuery, "query", func(e model.Editor) (any, error) {
+		r, err := h.namesFrom(e.List, model.QOSFilter{})
+		if err != nil {
+			return nil, err
+		}
+		if filter.DefaultQOSIDs, err = qosNumbers(r, p.DefaultQOSIDs, "default_qos"); err != nil {
+			return nil, err
+		}
+		filter.QOSIDs, err = qosNumbers(r, p.QOSIDs, "qos")
+		return model.Remove[model.Association]{Filter: filter}, err
+	}, allowed)
+	return h.removed(c, api.AssociationsRemoved, names, err)
+}

@@ -1,0 +1,130 @@
+package handlers
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// postAccountsAssociation makes accounts with associations.
+func (h *handler) postAccountsAssociation(c *call, _ *api.NoParams) error {
+	body, err := readBody(c, api.AccountsToBody)
+	if err != nil {
+		return err
+	}
+	if err := checkSet(&body.Set, "accounts", body.Set.Accounts); err != nil {
+		return err
+	}
+	return h.add(c, api.AccountsAdded, body.Set.Accounts, func(e model.Editor) (any, error) {
+		set, err := c.assocSet(e, &body.Set)
+		return model.AddAccountsTo{AssocSet: set, Account: body.Account}, err
+	})
+}
+
+// postUsersAssociation makes users with associations.
+func (h *handler) postUsersAssociation(c *call, _ *api.UsersToParams) error {
+	body, err := readBody(c, api.UsersToBody)
+	if err != nil {
+		return err
+	}
+	if len(body.Set.Accounts)+len(body.Set.WCKeys) == 0 && body.User.DefaultAccount == "" && body.User.DefaultWCKey == "" {
+		e := errs.New(errs.Invalid, "expected accounts or wckeys, or a default of one").WithSource("#/association_condition/accounts")
+		e.Number = 9211
+		return e
+	}
+	if len(body.Set.Accounts) == 0 && body.User.DefaultAccount != "" {
+		body.Set.Accounts = []string{body.User.DefaultAccount}
+	}
+	if len(body.Set.WCKeys) == 0 && body.User.DefaultWCKey != "" {
+		body.Set.WCKeys = []string{body.User.DefaultWCKey}
+	}
+	if err := checkSet(&body.Set, "users", body.Set.Users); err != nil {
+		return err
+	}
+	return h.add(c, api.UsersAdded, body.Set.Users, func(e model.Editor) (any, error) {
+		for _, name := range body.Set.Accounts {
+			if err := exists[model.Account](e, model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{name}}}, "account", name, atSet+"/accounts"); err != nil {
+				return nil, err
+			}
+		}
+		set, err := c.assocSet(e, &body.Set)
+		return model.AddUsersTo{AssocSet: set, User: body.User}, err
+	})
+}
+
+const atSet = "#/association_condition"
+
+// checkSet returns what is wrong with the names of associations. required is the
+// list that must have elements.
+func checkSet(s *api.AssocSet, name string, required []string) error {
+	if len(required) == 0 {
+		return errs.New(errs.Invalid, "expected at least one of %s: nothing was changed", name).WithSource(atSet + "/" + name)
+	}
+	for _, list := range []struct {
+		name   string
+		values []string
+	}{{"accounts", s.Accounts}, {"clusters", s.Clusters}, {"partitions", s.Partitions}, {"users", s.Users}, {"wckeys", s.WCKeys}} {
+		if slices.Contains(list.values, "") {
+			return errs.New(errs.Invalid, "a name is empty: nothing was changed").WithSource(atSet + "/" + list.name)
+		}
+	}
+	return nil
+}
+
+// exists returns an error when a filter selects nothing. Of what is not there the
+// daemon says nothing, and changes nothing.
+func exists[T any](e model.Editor, filter model.Filter[T], kind, name, source string) error {
+	found, err := one(e, filter)
+	if err == nil && found == nil {
+		err = errs.New(errs.NotFound, "there is no %s %q", kind, schema.Shorten(name)).WithSource(source)
+	}
+	return err
+}
+
+// assocSet returns the associations that a body names.
+func (c *call) assocSet(e model.Editor, s *api.AssocSet) (model.AssocSet, error) {
+	set := model.AssocSet{Accounts: s.Accounts, Assoc: model.BlankAssociation(), Clusters: s.Clusters,
+		Partitions: s.Partitions, Users: s.Users, WCKeys: s.WCKeys}
+	for _, name := range s.Clusters {
+		if err := exists[model.Cluster](e, model.ClusterFilter{Names: []string{name}}, "cluster", name, atSet+"/clusters"); err != nil {
+			return set, err
+		}
+	}
+	if s.Common == nil {
+		return set, nil
+	}
+	set.Assoc = *s.Common.Association
+	if name := set.Assoc.ParentAccount; name != "" {
+		if err := exists[model.Account](e, model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{name}}}, "account", name, atSet+"/association/parent"); err != nil {
+			return set, err
+		}
+	}
+	return set, c.fillAssociation(e, s.Common, &set.Assoc, nil, atSet+"/association")
+}
+
+// add makes the change that find returns, and answers with the daemon's words for it.
+func (h *handler) add(c *call, table *api.AnswerType[api.AddedAnswer], names []string, find func(model.Editor) (any, error)) error {
+	said, err := h.edit(c, strings.Join(names, " "), func(e model.Editor) ([]string, error) {
+		change, err := find(e)
+		if err != nil {
+			return nil, nothingKept(err)
+		}
+		said, err := e.Change(change)
+		if err != nil {
+			return nil, nothingKept(err)
+		}
+		if len(said) == 0 {
+			c.warn("#/association_condition", "all of it exists already: nothing was added")
+		}
+		return said, nil
+	})
+	if err != nil {
+		return err
+	}
+	return send(c, http.StatusOK, table, &api.AddedAnswer{Added: strings.Join(said, "\n"), Envelope: c.envelope()})
+}

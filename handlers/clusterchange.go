@@ -1,0 +1,56 @@
+package handlers
+
+import (
+	"slices"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// postClusters makes clusters.
+func (h *handler) postClusters(c *call, _ *api.ClustersParams) error {
+	body, err := readBody(c, api.ClustersBody)
+	if err != nil {
+		return err
+	}
+	return h.edited(c, editEach(h, c, "clusters", body.Records, clusterName, c.addCluster))
+}
+
+func clusterName(l *api.ClusterRow) string { return l.Name }
+
+// addCluster makes a cluster that there is not. A daemon would reset one that there is.
+func (c *call) addCluster(e model.Editor, row *api.ClusterRow, at string) (bool, error) {
+	if err := hasName(row.Name, at); err != nil {
+		return false, err
+	}
+	old, err := one[model.Cluster](e, model.ClusterFilter{Names: []string{row.Name}})
+	if err != nil || old != nil {
+		return false, err
+	}
+	if row.Flags != model.Leave32 {
+		row.Flags &^= 1 << 1 // deleted
+	}
+	_, err = e.Change(model.Add[model.Cluster]{Records: []model.Cluster{*row.Cluster}})
+	return true, err
+}
+
+// deleteCluster removes a cluster.
+func (h *handler) deleteCluster(c *call, p *api.ClusterParams) error {
+	if len(p.Names) > 0 && !slices.Contains(p.Names, p.Name) {
+		return errs.New(errs.NotFound, "there is no cluster %q of those that cluster names", p.Name)
+	}
+	filter := p.ClusterFilter
+	filter.Names = []string{p.Name}
+	for _, w := range []struct {
+		name  string
+		given bool
+	}{{"with_deleted", filter.WithDeleted}, {"with_usage", filter.WithUsage}, {"usage_start", filter.UsageStart != 0}, {"usage_end", filter.UsageEnd != 0}} {
+		if w.given {
+			c.warn(inQuery+w.name, "has no effect")
+		}
+	}
+	filter.WithDeleted, filter.WithUsage, filter.UsageStart, filter.UsageEnd = false, false, 0, 0
+	names, err := h.remove(c, "cluster", p.Name, inPath+"cluster_name", removal(model.Remove[model.Cluster]{Filter: filter}), nil)
+	return h.removed(c, api.ClustersRemoved, names, err)
+}

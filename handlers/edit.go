@@ -1,0 +1,165 @@
+package handlers
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// edit makes the changes of f to records in one transaction, and returns what f
+// did. object is what the request names, for the audit log. f may run more than
+// once: what it did before a session was lost is not kept.
+func (h *handler) edit(c *call, object string, f func(model.Editor) ([]string, error)) ([]string, error) {
+	warned := len(c.warnings)
+	return change(c, shortList(object), func() (done []string, err error) {
+		err = h.Accounting.Edit(c.ctx, c.cred, func(e model.Editor) error {
+			c.warnings = c.warnings[:warned]
+			done, err = f(e)
+			return err
+		})
+		return done, err
+	}, func(done []string) Result { return Result{Objects: shortList(strings.Join(done, "; "))} })
+}
+
+// shortList cuts a list of names to a length fit for a line of the audit log.
+func shortList(names string) string {
+	const most = 1000
+	if len(names) <= most {
+		return names
+	}
+	return strings.ToValidUTF8(names[:most], "") + "…"
+}
+
+// warn adds a warning about a place in the request.
+func (c *call) warn(source, format string, args ...any) {
+	c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf(format, args...), Source: source})
+}
+
+// edited answers a change of records that has nothing to show.
+func (h *handler) edited(c *call, err error) error {
+	if err != nil {
+		return err
+	}
+	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
+}
+
+// editEach makes a request's changes to its records one by one, in one
+// transaction. each changes one, and returns whether anything had to be changed.
+// A record that can't be changed ends all: none is then.
+func editEach[T any](h *handler, c *call, list string, records []T, name func(*T) string, each func(e model.Editor, one *T, at string) (bool, error)) error {
+	if len(records) == 0 {
+		return errs.New(errs.Invalid, "the body names no record: nothing was changed").WithSource("#/" + list)
+	}
+	names := make([]string, len(records))
+	for i := range records {
+		names[i] = name(&records[i])
+	}
+	_, err := h.edit(c, strings.Join(names, " "), func(e model.Editor) ([]string, error) {
+		return changeRecords(c, e, list, records, names, each)
+	})
+	return err
+}
+
+// changeRecords makes the changes of editEach.
+func changeRecords[T any](c *call, e model.Editor, list string, records []T, names []string, each func(e model.Editor, one *T, at string) (bool, error)) ([]string, error) {
+	var done []string
+	for i := range records {
+		at := fmt.Sprintf("#/%s/%d", list, i)
+		changed, err := each(e, &records[i], at)
+		if err != nil {
+			return nil, nothingKept(aboutNamed(err, strings.TrimSuffix(list, "s"), names[i], at))
+		}
+		if !changed {
+			c.warn(at, "%s is so already: nothing was changed", names[i])
+			continue
+		}
+		done = append(done, names[i])
+	}
+	return done, nil
+}
+
+// nothingKept adds to a daemon's refusal that no other record was changed.
+func nothingKept(err error) error {
+	e, ok := errors.AsType[*errs.Error](err)
+	if !ok {
+		return err
+	}
+	told := *e
+	told.Message += "; nothing was changed"
+	return &told
+}
+
+// removal always returns the removal r.
+func removal(r any) func(model.Editor) (any, error) {
+	return func(model.Editor) (any, error) { return r, nil }
+}
+
+// remove makes the removal that find returns, and returns what the daemon removed.
+// It is an error when there are no such records: the request names what is not
+// there. allowed judges what was removed, before it is kept; nil: anything is.
+func (h *handler) remove(c *call, kind, name, source string, find func(model.Editor) (any, error), allowed func([]string) error) ([]string, error) {
+	names, err := h.edit(c, name, func(e model.Editor) ([]string, error) {
+		r, err := find(e)
+		if err != nil {
+			return nil, err
+		}
+		names, err := e.Change(r)
+		switch {
+		case err != nil && len(names) > 0:
+			return nil, blocked(err, names)
+		case err != nil:
+			return nil, err
+		case len(names) == 0:
+			return nil, errs.New(errs.NotFound, "there is no such record")
+		case allowed != nil:
+			return names, allowed(names)
+		}
+		return names, nil
+	})
+	return names, aboutNamed(err, kind, name, source)
+}
+
+// blocked adds to a refusal the records that a daemon gives as its reason.
+func blocked(err error, names []string) error {
+	e, ok := errors.AsType[*errs.Error](err)
+	if !ok {
+		return err
+	}
+	told := *e
+	for i := range names {
+		names[i] = strings.Join(strings.Fields(names[i]), " ")
+	}
+	told.Message += ": " + shortList(strings.Join(names, "; ")) + "; nothing was removed"
+	return &told
+}
+
+// removed answers a removal.
+func (h *handler) removed(c *call, table *api.AnswerType[api.RemovedAnswer], names []string, err error) error {
+	if err != nil {
+		return err
+	}
+	return send(c, http.StatusOK, table, &api.RemovedAnswer{Names: names, Envelope: c.envelope()})
+}
+
+// one returns the record that a filter selects; nil when there is none. More than
+// one are an error.
+func one[T any](e model.Editor, filter model.Filter[T]) (*T, error) {
+	var found *T
+	more := false
+	err := e.List(model.List(filter, func(record *T) error {
+		if more = found != nil; !more {
+			kept := *record
+			found = &kept
+		}
+		return nil
+	}))
+	if more && err == nil {
+		err = errs.New(errs.Invalid, "more than one record is named")
+	}
+	return found, err
+}

@@ -1,0 +1,75 @@
+package handlers
+
+import (
+	"reflect"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// postAccountingJob changes the record of a job.
+func (h *handler) postAccountingJob(c *call, p *api.NamedAccountingJobParams) error {
+	body, err := readBodyInto(c, api.JobModifyBody, api.NewJobChange())
+	if err != nil {
+		return err
+	}
+	return h.modifyJobs(c, []model.JobSelection{p.Job}, []string{c.params["job_id"]}, body, "#", inPath+"job_id")
+}
+
+// postAccountingJobs changes the records of jobs.
+func (h *handler) postAccountingJobs(c *call, _ *api.NoParams) error {
+	body, err := readBody(c, api.JobsModifyBody)
+	if err != nil {
+		return err
+	}
+	jobs, err := body.Selections()
+	switch {
+	case err != nil:
+		return errs.New(errs.Invalid, "%v", err).WithSource("#/job_id_list")
+	case len(jobs) == 0:
+		return errs.New(errs.Invalid, "the body names no job, which would mean all: nothing was changed").WithSource("#/job_id_list")
+	case body.Change == nil:
+		return errs.New(errs.Invalid, "the body has no field to change").WithSource("#/job_rec")
+	}
+	return h.modifyJobs(c, jobs, body.Jobs, body.Change, "#/job_rec", "#/job_id_list")
+}
+
+// modifyJobs changes the records of jobs of this cluster: those of other clusters
+// have the same numbers.
+func (h *handler) modifyJobs(c *call, jobs []model.JobSelection, names []string, change *api.JobChange, at, source string) error {
+	if len(change.Limits) == 0 && reflect.DeepEqual(*change.AccountingJob, model.BlankAccountingJob()) {
+		return errs.New(errs.Invalid, "the body has no field to change").WithSource(at)
+	}
+	if h.Cluster == "" {
+		return errs.New(errs.Unsupported, "the gateway's configuration names no cluster, and jobs of other clusters have the same numbers")
+	}
+	changed, err := h.edit(c, strings.Join(names, " "), func(e model.Editor) ([]string, error) {
+		record := *change.AccountingJob
+		if len(change.Limits) > 0 {
+			r, err := h.namesFrom(e.List, model.QOSFilter{})
+			if err != nil {
+				return nil, err
+			}
+			if err := api.SetLimits(r, &record, nil, change.Limits); err != nil {
+				return nil, errs.New(errs.Invalid, "%v", err).WithSource(at + "/tres/allocated")
+			}
+		}
+		var all []string
+		for i, job := range jobs {
+			filter := model.AccountingJobFilter{Clusters: []string{h.Cluster}, Flags: model.JobFilterNoDefaultUsage,
+				Steps: []model.SelectedStep{{Step: model.StepID{JobID: job.JobID}, ArrayTaskID: job.ArrayTaskID, HetOffset: job.HetOffset}}}
+			changed, err := e.Change(model.Modify[model.AccountingJob]{Filter: filter, Record: record})
+			if err == nil && len(changed) == 0 {
+				err = errs.New(errs.NotFound, "there is no such job")
+			}
+			if err != nil {
+				return nil, nothingKept(aboutNamed(err, "job", names[i], source))
+			}
+			all = append(all, changed...)
+		}
+		return all, nil
+	})
+	return h.removed(c, api.JobModified, changed, err)
+}

@@ -1,0 +1,144 @@
+package handlers
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// postQOS makes and changes qualities of service.
+func (h *handler) postQOS(c *call, _ *api.PostQOSParams) error {
+	body, err := readBody(c, api.QOSBody)
+	if err != nil {
+		return err
+	}
+	return h.edited(c, editEach(h, c, "qos", body.Records, qosName, c.putQOS))
+}
+
+func qosName(q *api.QOSRow) string {
+	if q.Name == "" {
+		return strconv.FormatUint(uint64(q.ID), 10)
+	}
+	return q.Name
+}
+
+const (
+	qosDeleted uint32 = 1 << 13
+	// qosChangesFlags are the flags that say what becomes of the others.
+	qosChangesFlags uint32 = 1<<29 | 1<<30
+)
+
+// putQOS makes a quality of service, or changes one that there is.
+func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) {
+	if row.Flags&qosDeleted != 0 {
+		c.warn(at+"/flags", "a deleted record is left out")
+		return false, nil
+	}
+	old, err := findQOS(e, row, at)
+	if err != nil {
+		return false, err
+	}
+	record := *row.QOS
+	if err := c.fillQOS(e, row, &record, old, at); err != nil {
+		return false, err
+	}
+	if old == nil {
+		record.ID = 0
+		_, err := e.Change(model.Add[model.QOS]{Records: []model.QOS{record}})
+		return true, err
+	}
+	record.Name, record.ID = "", 0
+	if record.Flags&^qosChangesFlags == old.Flags&^model.QOSLeaveFlags && record.Flags&qosChangesFlags == 0 {
+		record.Flags = model.QOSLeaveFlags
+	}
+	if record.Description == old.Description {
+		record.Description = ""
+	}
+	if reflect.DeepEqual(record, model.BlankQOS()) {
+		return false, nil
+	}
+	return true, modified(e, model.Modify[model.QOS]{Filter: model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(old.ID), 10)}}, Record: record})
+}
+
+// findQOS returns the quality of service that a record names; nil when it is to be made.
+func findQOS(e model.Editor, row *api.QOSRow, at string) (*model.QOS, error) {
+	var filter model.QOSFilter
+	switch {
+	case row.Name != "":
+		filter.Names = []string{row.Name}
+	case row.ID != 0:
+		filter.IDs = []string{strconv.FormatUint(uint64(row.ID), 10)}
+	default:
+		return nil, errs.New(errs.Invalid, "expected a name, or the id of one that exists").WithSource(at + "/name")
+	}
+	old, err := one[model.QOS](e, filter)
+	switch {
+	case err != nil:
+		return nil, err
+	case old == nil && row.Name == "":
+		return nil, errs.New(errs.NotFound, "there is no quality of service with the number %d", row.ID).WithSource(at + "/id")
+	case old != nil && row.ID != 0 && row.ID != old.ID:
+		return nil, errs.New(errs.Invalid, "the quality of service %s has the number %d", old.Name, old.ID).WithSource(at + "/id")
+	}
+	return old, nil
+}
+
+// fillQOS sets in record what a client gave by names.
+func (c *call) fillQOS(e model.Editor, row *api.QOSRow, record, old *model.QOS, at string) error {
+	if len(row.Limits) == 0 && row.Preempt == nil {
+		return nil
+	}
+	r, err := c.h.namesFrom(e.List, model.QOSFilter{})
+	if err != nil {
+		return err
+	}
+	if err := api.SetLimits(r, record, old, row.Limits); err != nil {
+		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/limits")
+	}
+	if row.Preempt == nil {
+		return nil
+	}
+	ids, err := r.QOSNumbers(*row.Preempt)
+	if err != nil {
+		return errs.New(errs.Invalid, "%v", err).WithSource(at + "/preempt/list")
+	}
+	var had []string
+	if old != nil {
+		for n := range old.PreemptIDs.Len {
+			if n > 0 && old.PreemptIDs.Has(int(n)) {
+				had = append(had, strconv.FormatUint(uint64(n), 10))
+			}
+		}
+	}
+	slices.Sort(ids)
+	slices.Sort(had)
+	switch {
+	case strings.Join(ids, ",") == strings.Join(had, ","):
+	case len(ids) == 0:
+		record.PreemptNames = []string{""} // takes them all away; an empty list would leave them
+	default:
+		record.PreemptNames = ids
+	}
+	return nil
+}
+
+// deleteQOS removes a quality of service.
+func (h *handler) deleteQOS(c *call, p *api.NamedQOSParams) error {
+	names, err := h.remove(c, "quality of service", p.Name, inPath+"qos", func(e model.Editor) (any, error) {
+		r, err := h.namesFrom(e.List, model.QOSFilter{})
+		if err != nil {
+			return nil, err
+		}
+		id, err := r.QOSNumber(p.Name)
+		if err != nil {
+			return nil, errs.New(errs.NotFound, "there is no such record")
+		}
+		return model.Remove[model.QOS]{Filter: model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(id), 10)}}}, nil
+	}, nil)
+	return h.removed(c, api.QOSRemoved, names, err)
+}

@@ -1,0 +1,120 @@
+package handlers
+
+import (
+	"schedrestd/api"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// postUsers makes and changes users.
+func (h *handler) postUsers(c *call, _ *api.NoParams) error {
+	body, err := readBody(c, api.UsersBody)
+	if err != nil {
+		return err
+	}
+	return h.edited(c, editEach(h, c, "users", body.Records, userName, c.putUser))
+}
+
+func userName(u *model.User) string { return u.Name }
+
+// putUser makes a user, or changes one that there is.
+func (c *call) putUser(e model.Editor, u *model.User, at string) (changed bool, err error) {
+	if err := hasName(u.Name, at); err != nil {
+		return false, err
+	}
+	old, err := one[model.User](e, usersNamed(u.Name))
+	if err != nil {
+		return false, err
+	}
+	if u.OldName != "" && u.OldName != u.Name {
+		return true, c.renameUser(e, u, old, at)
+	}
+	if old == nil {
+		return true, c.addUser(e, u, at)
+	}
+	if len(u.WCKeys) > 0 {
+		c.warn(at+"/wckeys", "has no effect on a user that exists: POST wckeys/ makes workload keys")
+	}
+	record := model.BlankUser()
+	if u.AdminLevel != 0 && u.AdminLevel != old.AdminLevel {
+		record.AdminLevel, changed = u.AdminLevel, true
+	}
+	if u.DefaultAccount != "" && u.DefaultAccount != old.DefaultAccount {
+		record.DefaultAccount, changed = u.DefaultAccount, true
+	}
+	if u.DefaultWCKey != "" && u.DefaultWCKey != old.DefaultWCKey {
+		record.DefaultWCKey, changed = u.DefaultWCKey, true
+	}
+	if u.DefaultQOSID != model.Leave32 && u.DefaultQOSID != 0 && u.DefaultQOSID != old.DefaultQOSID {
+		record.DefaultQOSID, changed = u.DefaultQOSID, true
+	}
+	if !changed {
+		return false, nil
+	}
+	return true, modified(e, model.Modify[model.User]{Filter: usersNamed(u.Name), Record: record})
+}
+
+func usersNamed(name string) model.UserFilter {
+	return model.UserFilter{Assoc: model.AssocFilter{Users: []string{name}}}
+}
+
+// renameUser gives a user another name, and the rest of the record.
+func (c *call) renameUser(e model.Editor, u *model.User, taken *model.User, at string) error {
+	if taken != nil {
+		return errs.New(errs.Conflict, "there is a user of that name already").WithSource(at + "/name")
+	}
+	before, err := one[model.User](e, usersNamed(u.OldName))
+	if err != nil {
+		return err
+	}
+	if before == nil {
+		return errs.New(errs.NotFound, "there is no user %q to rename", u.OldName).WithSource(at + "/old_name")
+	}
+	record := *u
+	record.WCKeys, record.OldName = nil, ""
+	return modified(e, model.Modify[model.User]{Filter: usersNamed(u.OldName), Record: record})
+}
+
+// addUser makes a user.
+func (c *call) addUser(e model.Editor, u *model.User, at string) error {
+	record := *u
+	if record.DefaultAccount != "" {
+		c.warn(at+"/default/account", "has no effect on a new user, who has no association: POST users_association/ makes both")
+		record.DefaultAccount = ""
+	}
+	if u.DefaultQOSID == 0 {
+		record.DefaultQOSID = model.Leave32
+	}
+	record.WCKeys = nil
+	for _, k := range u.WCKeys {
+		if k.Name == "" || k.Cluster == "" {
+			return errs.New(errs.Invalid, "a workload key needs a name and a cluster").WithSource(at + "/wckeys")
+		}
+		key := model.BlankWCKey()
+		key.Name, key.Cluster, key.User = k.Name, k.Cluster, u.Name
+		record.WCKeys = append(record.WCKeys, key)
+	}
+	if u.DefaultWCKey != "" && c.h.Cluster != "" {
+		key := model.BlankWCKey()
+		key.Name, key.Cluster, key.User, key.IsDefault = u.DefaultWCKey, c.h.Cluster, u.Name, model.Some[uint16](1)
+		record.WCKeys = append(record.WCKeys, key)
+	}
+	_, err := e.Change(model.Add[model.User]{Records: []model.User{record}})
+	return err
+}
+
+// modified makes a change of records that there are, and returns an error when
+// the daemon changed none.
+func modified(e model.Editor, change any) error {
+	names, err := e.Change(change)
+	if err == nil && len(names) == 0 {
+		err = errs.New(errs.Invalid, "the accounting daemon changed no record")
+	}
+	return err
+}
+
+// deleteUser removes a user.
+func (h *handler) deleteUser(c *call, p *api.NamedUserParams) error {
+	_, err := h.remove(c, "user", p.Name, inPath+"name", removal(model.Remove[model.User]{Filter: usersNamed(p.Name)}), nil)
+	return h.edited(c, err)
+}

@@ -1,0 +1,136 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// getWCKeys lists workload keys.
+func (h *handler) getWCKeys(c *call, p *api.WCKeysParams) error {
+	filter := p.WCKeyFilter
+	usagePeriod(c, &filter.UsageStart, &filter.UsageEnd)
+	return h.sendWCKeys(c, recordsOf[model.WCKey](h, c, filter))
+}
+
+// usagePeriod completes the time for which usage is asked for: until now, when
+// a client gives its start alone.
+func usagePeriod(c *call, start, end *model.Time) {
+	switch {
+	case *start != 0 && *end == 0:
+		*end = model.At(c.begun)
+	case *start > *end:
+		*start, *end = *end, *start
+	}
+}
+
+func (h *handler) sendWCKeys(c *call, list schema.Stream[model.WCKey]) error {
+	return send(c, http.StatusOK, api.WCKeys, &api.WCKeysAnswer{WCKeys: list, Envelope: c.envelope()})
+}
+
+// getWCKey shows the workload keys of one name, or number.
+func (h *handler) getWCKey(c *call, p *api.WCKeyParams) error {
+	var found []model.WCKey
+	for _, filter := range wckeysCalled(p.Name) {
+		err := recordsOf[model.WCKey](h, c, filter)(func(k *model.WCKey) error { found = append(found, *k); return nil })
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			return h.sendWCKeys(c, streamOf(found))
+		}
+	}
+	return errs.New(errs.NotFound, "there is no workload key %q", p.Name)
+}
+
+// streamOf passes on a list.
+func streamOf[T any](list []T) schema.Stream[T] {
+	return func(each func(*T) error) error {
+		for i := range list {
+			if err := each(&list[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// wckeysCalled returns the filters to look for a workload key with, in turn: by
+// name, and by number where that can be one.
+func wckeysCalled(name string) []model.WCKeyFilter {
+	filters := []model.WCKeyFilter{{Names: []string{name}}}
+	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
+		filters = append(filters, model.WCKeyFilter{IDs: []string{strconv.FormatUint(n, 10)}})
+	}
+	return filters
+}
+
+// postWCKeys makes workload keys.
+func (h *handler) postWCKeys(c *call, _ *api.PostWCKeysParams) error {
+	body, err := readBody(c, api.WCKeysBody)
+	if err != nil {
+		return err
+	}
+	return h.edited(c, editEach(h, c, "wckeys", body.Records, wckeyName, addWCKey))
+}
+
+func wckeyName(k *model.WCKey) string { return k.Name + "/" + k.Cluster + "/" + k.User }
+
+// addWCKey makes a workload key that there is not.
+func addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error) {
+	for _, part := range []struct{ name, value string }{{"name", k.Name}, {"cluster", k.Cluster}, {"user", k.User}} {
+		if part.value == "" {
+			return false, errs.New(errs.Invalid, "expected a name, a cluster and a user").WithSource(at + "/" + part.name)
+		}
+	}
+	old, err := one[model.WCKey](e, model.WCKeyFilter{Names: []string{k.Name}, Clusters: []string{k.Cluster}, Users: []string{k.User}})
+	if err != nil || old != nil {
+		return false, err
+	}
+	_, err = e.Change(model.Add[model.WCKey]{Records: []model.WCKey{*k}})
+	return true, err
+}
+
+// deleteWCKey removes one workload key. A daemon takes a name alone for the keys
+// of all users on all clusters.
+func (h *handler) deleteWCKey(c *call, p *api.WCKeyParams) error {
+	names, err := h.edit(c, p.Name, func(e model.Editor) ([]string, error) {
+		var found []model.WCKey
+		for _, filter := range wckeysCalled(p.Name) {
+			err := e.List(model.List(filter, func(k *model.WCKey) error { found = append(found, *k); return nil }))
+			if err != nil {
+				return nil, err
+			}
+			if len(found) > 0 {
+				break
+			}
+		}
+		switch len(found) {
+		case 0:
+			return nil, errs.New(errs.NotFound, "there is no such record")
+		case 1:
+			k := found[0]
+			return e.Change(model.Remove[model.WCKey]{Filter: model.WCKeyFilter{Names: []string{k.Name}, Clusters: []string{k.Cluster}, Users: []string{k.User}}})
+		}
+		return nil, severalWCKeys(found)
+	})
+	return h.removed(c, api.WCKeysRemoved, names, aboutNamed(err, "workload key", p.Name, inPath+"id"))
+}
+
+// severalWCKeys is the error of a name that several users or clusters have.
+func severalWCKeys(found []model.WCKey) error {
+	var list []string
+	for i := range found {
+		list = append(list, fmt.Sprintf("%d (%s)", found[i].ID, wckeyName(&found[i])))
+	}
+	e := errs.New(errs.Invalid, "%d workload keys are called so, and what is removed here is one: nothing was removed", len(found)).
+		WithHint("use the number of one of %s", shortList(strings.Join(list, ", ")))
+	e.Number = 9210
+	return e
+}

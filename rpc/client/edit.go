@@ -1,0 +1,231 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+)
+
+// Edit lets f change records, in one transaction of one session with an accounting
+// daemon. When f returns nil, what it changed is kept; otherwise it is dropped,
+// and Edit returns f's error. An error with Code errs.OutcomeUnknown says that the
+// daemon was asked to keep the changes and did not answer. Before that nothing is
+// kept, so f may run again, from its start, with another session.
+func (a *Accounting) Edit(ctx context.Context, cred model.Credential, f func(model.Editor) error) error {
+	var own error
+	unknown := false
+	err := a.account(ctx, cred, a.session, func(s *session) *failure {
+		e := &edit{a: a, cred: cred, s: s}
+		own = f(e)
+		switch {
+		case e.failure != nil:
+			s.tainted = e.changed
+			return e.failure
+		case own != nil || !e.changed:
+			if e.changed {
+				s.tainted = e.end(drop) != nil
+			}
+			return nil
+		}
+		failure := e.end(keep)
+		if failure != nil && failure.stage > unsent && failure.stage != answered {
+			unknown = true
+			failure.final = true
+		}
+		s.tainted = failure != nil
+		return failure
+	})
+	switch {
+	case unknown:
+		return a.unknownEdit(err)
+	case err != nil:
+		return err
+	}
+	return own
+}
+
+// unknownEdit returns the error of changes that the daemon may have kept.
+func (a *Accounting) unknownEdit(err error) error {
+	return &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown, Err: err,
+		Message: fmt.Sprintf("the %s was asked to keep the changes and did not answer: it may have kept them", a.what),
+		Hint:    "look at the records before you send the request again"}
+}
+
+// edit is the transaction of a session.
+type edit struct {
+	a       *Accounting
+	cred    model.Credential
+	s       *session
+	changed bool
+	failure *failure // of the session; nil: it answers
+}
+
+// List asks for records within the transaction.
+func (e *edit) List(l model.Listing) error {
+	q, err := listing(l)
+	if err != nil {
+		return err
+	}
+	room := e.a.room(e.cred)
+	defer func() { room.less(room.has) }()
+	got, err := e.send(q.question, room)
+	if err != nil {
+		return err
+	}
+	defer got.release()
+	err = e.a.read(q, got)
+	if errs.KindOf(err) == errs.BadAnswer && numberOf(err) == 0 {
+		e.failure = failed(garbled, err)
+	}
+	return err
+}
+
+// Change makes a change within the transaction.
+func (e *edit) Change(change any) ([]string, error) {
+	q, err := changing(change)
+	if err != nil {
+		return nil, err
+	}
+	e.changed = true
+	room := e.a.room(e.cred)
+	defer func() { room.less(room.has) }()
+	got, err := e.send(q, room)
+	if numberOf(err) == fault.NoChange {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer got.release()
+	if q.want == message.AccountingRC {
+		var rc message.PersistRC
+		if err := got.decode(&rc); err != nil || rc.Comment == "" {
+			return nil, e.garbled(err)
+		}
+		return []string{rc.Comment}, nil
+	}
+	if got.kind == message.AccountingRC {
+		return nil, nil
+	}
+	var names message.Names
+	if err := got.decode(&names); err != nil {
+		return nil, e.garbled(err)
+	}
+	switch names.Code {
+	case 0:
+		return names.Records.List, nil
+	case fault.NoChange:
+		return nil, nil
+	}
+	return names.Records.List, fault.Of(names.Code, "")
+}
+
+// garbled ends the transaction for an answer that can't be understood.
+func (e *edit) garbled(err error) error {
+	if err == nil {
+		return nil
+	}
+	e.failure = failed(garbled, err)
+	return e.a.bad(err)
+}
+
+// send sends a request of the transaction, and returns the answer.
+func (e *edit) send(q question, room *room) (*reply, error) {
+	if e.failure != nil {
+		return nil, e.a.report([]*failure{e.failure})
+	}
+	b, f := q.encode(e.s)
+	var got *reply
+	if f == nil {
+		got, f = e.s.fetch(b, q.want, room)
+	}
+	if f == nil {
+		return got, nil
+	}
+	if f.stage != answered || errs.KindOf(f.err) == errs.Unauthenticated {
+		e.failure = f
+	}
+	return nil, e.a.report([]*failure{f})
+}
+
+// What is done with the changes of a transaction at its end.
+const (
+	drop uint16 = 0
+	keep uint16 = 1
+)
+
+func (e *edit) end(commit uint16) *failure {
+	return e.s.call(message.AccountingFini, &message.AccountingEnd{Commit: commit}, message.AccountingRC, nil)
+}
+
+// changing returns the request that makes a change.
+func changing(change any) (question, error) {
+	switch ch := change.(type) {
+	case model.Add[model.Account]:
+		return adding(message.AccountingAddAccounts, new(message.Accounts), ch.Records), nil
+	case model.Add[model.Association]:
+		return adding(message.AccountingAddAssocs, new(message.Associations), ch.Records), nil
+	case model.Add[model.Cluster]:
+		return adding(message.AccountingAddClusters, new(message.Clusters), ch.Records), nil
+	case model.Add[model.QOS]:
+		return adding(message.AccountingAddQOS, new(message.QOSList), ch.Records), nil
+	case model.Add[model.User]:
+		return adding(message.AccountingAddUsers, new(message.Users), ch.Records), nil
+	case model.Add[model.WCKey]:
+		return adding(message.AccountingAddWCKeys, new(message.WCKeys), ch.Records), nil
+	case model.AddCoordinators:
+		return question{message.AccountingAddCoords, coordinators(ch.Accounts, ch.Users), message.AccountingRC}, nil
+	case model.RemoveCoordinators:
+		return question{message.AccountingRemoveCoords, coordinators(ch.Accounts, ch.Users), message.AccountingGotList}, nil
+	case model.AddAccountsTo:
+		return question{message.AccountingAddAccountsTo, &message.AddAccountsTo{AddAccountsTo: ch}, message.AccountingRC}, nil
+	case model.AddUsersTo:
+		return question{message.AccountingAddUsersTo, &message.AddUsersTo{AddUsersTo: ch}, message.AccountingRC}, nil
+	}
+	kind, body, err := replacing(change)
+	return question{kind, body, message.AccountingGotList}, err
+}
+
+// replacing returns the request that modifies or removes records.
+func replacing(change any) (message.Type, message.Body, error) {
+	switch ch := change.(type) {
+	case model.Modify[model.Account]:
+		return message.AccountingModifyAccounts, &message.ModifyAccounts{Filter: message.GetAccounts{AccountFilter: ch.Filter.(model.AccountFilter)}, Record: ch.Record}, nil
+	case model.Modify[model.Association]:
+		return message.AccountingModifyAssocs, &message.ModifyAssociations{Filter: message.GetAssociations{AssocFilter: ch.Filter.(model.AssocFilter)}, Record: ch.Record}, nil
+	case model.Modify[model.QOS]:
+		return message.AccountingModifyQOS, &message.ModifyQOS{Filter: message.GetQOS{QOSFilter: ch.Filter.(model.QOSFilter)}, Record: ch.Record}, nil
+	case model.Modify[model.User]:
+		return message.AccountingModifyUsers, &message.ModifyUsers{Filter: message.GetUsers{UserFilter: ch.Filter.(model.UserFilter)}, Record: ch.Record}, nil
+	case model.Modify[model.AccountingJob]:
+		return message.AccountingModifyJobs, &message.ModifyJobs{Filter: message.GetAccountingJobs{AccountingJobFilter: ch.Filter.(model.AccountingJobFilter)}, Record: ch.Record}, nil
+	case model.Remove[model.Account]:
+		return message.AccountingRemoveAccounts, &message.GetAccounts{AccountFilter: ch.Filter.(model.AccountFilter)}, nil
+	case model.Remove[model.Association]:
+		return message.AccountingRemoveAssocs, &message.GetAssociations{AssocFilter: ch.Filter.(model.AssocFilter)}, nil
+	case model.Remove[model.Cluster]:
+		return message.AccountingRemoveClusters, &message.GetClusters{ClusterFilter: ch.Filter.(model.ClusterFilter)}, nil
+	case model.Remove[model.QOS]:
+		return message.AccountingRemoveQOS, &message.GetQOS{QOSFilter: ch.Filter.(model.QOSFilter)}, nil
+	case model.Remove[model.User]:
+		return message.AccountingRemoveUsers, &message.GetUsers{UserFilter: ch.Filter.(model.UserFilter)}, nil
+	case model.Remove[model.WCKey]:
+		return message.AccountingRemoveWCKeys, &message.GetWCKeys{WCKeyFilter: ch.Filter.(model.WCKeyFilter)}, nil
+	}
+	return 0, nil, fmt.Errorf("change records: no request for %T", change)
+}
+
+// adding returns the request that adds records: the list that answers hold too.
+func adding[T any](kind message.Type, list answerOf[T], records []T) question {
+	list.List().Records = codec.Stream[T]{List: records}
+	return question{kind, list, message.AccountingRC}
+}
+
+func coordinators(accounts, users []string) *message.Coordinators {
+	return &message.Coordinators{Accounts: accounts, Users: message.GetUsers{UserFilter: model.UserFilter{Assoc: model.AssocFilter{Users: users}}}}
+}
