@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/ipc"
 	"schedrestd/privsep/spawn"
 )
 
@@ -240,21 +239,6 @@ func TestCapturedWorkerGivesNoWay(t *testing.T) {
 			stillOpen(t, c, "the captured worker's connection")
 		}
 	}
-}
-
-// channelTo is a channel of the parent's to such a process, and its other end, both as far as serving.
-func channelTo(t *testing.T, role ipc.Role) (parent, child *ipc.Channel) {
-	t.Helper()
-	parent, fd, err := ipc.Pair(ipc.Parent, role)
-	must(t, err)
-	t.Cleanup(func() { parent.Close() })
-	child, err = ipc.Open(fd, role, ipc.Parent)
-	must(t, err)
-	t.Cleanup(func() { child.Close() })
-	setup := map[ipc.Role]ipc.Message{ipc.Worker: &ipc.Setup{}, ipc.Keeper: &ipc.ServiceSetup{}}[role]
-	pass(t, parent, child, setup, &ipc.Posture{})
-	pass(t, child, parent, &ipc.Ready{})
-	return parent, child
 }
 
 // needDescriptors skips a test that needs more open files than this process may have.

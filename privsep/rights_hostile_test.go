@@ -28,16 +28,6 @@ func sleepy(fd int) error {
 	return unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3600})
 }
 
-// sleeping is a TCP socket whose last close sleeps.
-func sleeping(t *testing.T) int {
-	t.Helper()
-	_, fd := connected(t)
-	must(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 4096))
-	must(t, fill(fd))
-	must(t, sleepy(fd))
-	return fd
-}
-
 // TestLingeringWorker: a worker outside of its cage that has the parent close last what lingers holds up nobody.
 func TestLingeringWorker(t *testing.T) {
 	mark := filepath.Join(room(t), "mark")

@@ -375,13 +375,3 @@ func TestVisitKeys(t *testing.T) {
 		t.Errorf("a key that lies open: %v", err)
 	}
 }
-
-// pass says messages on one end and hears them at the other.
-func pass(t *testing.T, from, to *ipc.Channel, list ...ipc.Message) {
-	t.Helper()
-	for _, m := range list {
-		must(t, from.Send(m))
-		_, err := to.Receive()
-		must(t, err)
-	}
-}

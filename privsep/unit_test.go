@@ -2,9 +2,6 @@ package privsep
 
 import (
 	"io/fs"
-	"os"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,23 +10,6 @@ import (
 	"schedrestd/security"
 )
 
-type syncBuffer struct {
-	mu  sync.Mutex
-	buf strings.Builder
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
 func await(t *testing.T, what string, happened func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !happened(); time.Sleep(time.Millisecond) {
@@ -37,11 +17,6 @@ func await(t *testing.T, what string, happened func() bool) {
 			t.Fatalf("did not happen: %s", what)
 		}
 	}
-}
-
-// self is this process as the one that serves.
-func self() identity.Service {
-	return identity.Service{Identity: security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}, Root: os.Geteuid() == 0}
 }
 
 // room is a directory of this test's own that others can reach.
