@@ -308,7 +308,7 @@ func stateNumbers() schema.Type[[]string] {
 			var state model.JobState
 			var report schema.Report
 			if !parse(&report, &schema.Value{Kind: schema.Text, Text: word, Untyped: true}, &state) {
-				return nil, fmt.Errorf("%w; there are %s", noSuch("state", word), known)
+				return nil, fmt.Errorf("%w; expected one of %s", noSuch("state", word), known)
 			}
 			list = append(list, strconv.FormatUint(uint64(state), 10))
 		}

@@ -73,7 +73,7 @@ func numberTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.
 // hostList is nodes as "node1,n[01-03]".
 func hostList() schema.Type[string] {
 	return asList(func(s string) (string, error) {
-		wrong := fmt.Errorf("expected nodes as node1,n[01-03], got %q", schema.Shorten(s))
+		wrong := fmt.Errorf("expected nodes such as node1,n[01-03], got %q", schema.Shorten(s))
 		open := false
 		for _, c := range s {
 			switch {

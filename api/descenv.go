@@ -25,7 +25,7 @@ func environment() schema.Type[[]string] {
 					var value string
 					switch {
 					case strings.ContainsAny(m.Key, "=\x00") || m.Key == "":
-						ok = r.Error(m, "not a name for a variable")
+						ok = r.Error(m, "not a valid variable name")
 					case schema.ParseText(r, m, &value):
 						*into = append(*into, m.Key+"="+value)
 					default:

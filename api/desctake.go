@@ -67,7 +67,7 @@ func takeMemory(d *model.JobDesc, n model.Opt[uint64], mark uint64) error {
 	case !n.Set:
 		return nil
 	case d.MinMemory.Set:
-		return errors.New("memory_per_cpu and memory_per_node exclude each other")
+		return errors.New("memory_per_cpu and memory_per_node can't both be set")
 	case n.Number >= model.MemPerCPU-2:
 		return errors.New("too much memory")
 	}
@@ -123,7 +123,7 @@ func takeNodes(d *model.JobDesc, s string) error {
 		from, err1 := strconv.ParseUint(low, 10, 32)
 		to, err2 := strconv.ParseUint(high, 10, 32)
 		if err1 != nil || err2 != nil || from > to || to >= nobody {
-			return fmt.Errorf("not a number of nodes: %q", schema.Shorten(s))
+			return fmt.Errorf("expected a number of nodes, got %q", schema.Shorten(s))
 		}
 		least, most = min(least, from), max(most, to)
 	}
@@ -149,7 +149,7 @@ func parseSignal(s string) (uint16, error) {
 	}
 	n, known := signalNumbers[strings.TrimPrefix(strings.ToUpper(s), "SIG")]
 	if !known {
-		return 0, fmt.Errorf("unknown signal %q; expected a number below 128 or a name as USR1", schema.Shorten(s))
+		return 0, fmt.Errorf("unknown signal %q; expected a number below 128 or a name such as USR1", schema.Shorten(s))
 	}
 	return n, nil
 }

@@ -84,7 +84,7 @@ func jobSelections() schema.Type[[]model.JobSelection] {
 
 // jobSelection reads "12", "12_3" or "12+1". "12_*" is "12": all tasks.
 func jobSelection(s string) (one model.JobSelection, err error) {
-	wrong := fmt.Errorf("expected a job as 12, 12_3 or 12+1, got %q", schema.Shorten(s))
+	wrong := fmt.Errorf("expected a job such as 12, 12_3 or 12+1, got %q", schema.Shorten(s))
 	rest := &one.HetOffset
 	id, part, more := strings.Cut(s, "+")
 	if !more {

@@ -24,7 +24,7 @@ func (m mebibyteType) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 		}
 		n, ok := parseMebibytes(doc.Text)
 		if !ok {
-			return r.Error(doc, "expected an amount of memory as 512, 512M or 1G, got %q", schema.Shorten(doc.Text))
+			return r.Error(doc, "expected an amount of memory such as 512, 512M or 1G, got %q", schema.Shorten(doc.Text))
 		}
 		*into = model.Some(n)
 		return true

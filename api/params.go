@@ -44,7 +44,7 @@ func flagsOr[P any](otherwise string, at func(*P) *model.Query) schema.Field[P] 
 }
 
 // asList returns the Type of a list that is written as text in parameters. A
-// parameter that is given more than once has the values of all of them.
+// parameter that is set more than once has the values of all of them.
 func asList[T any](parse func(string) (T, error)) schema.Type[T] {
 	one := asText(parse)
 	parseOne := one.Parser(schema.View{})
@@ -70,7 +70,7 @@ func asText[T any](parse func(string) (T, error)) schema.Type[T] {
 	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, _ *T) { e.Null() },
 		func(r *schema.Report, v *schema.Value, into *T) bool {
 			if v.Kind == schema.Array {
-				return r.Error(v, "given more than once")
+				return r.Error(v, "set more than once")
 			}
 			var s string
 			if !schema.ParseText(r, v, &s) {

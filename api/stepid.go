@@ -21,7 +21,7 @@ func takeStepID(d *model.JobDesc, s model.StepID) error {
 	case s.JobID == 0:
 		return nil
 	case d.JobID.Set && d.JobID.Number != s.JobID:
-		return errors.New("job_id has another number")
+		return errors.New("differs from job_id")
 	}
 	d.JobID = model.Some(s.JobID)
 	return nil

@@ -28,9 +28,9 @@ var SubmissionBody = schema.Object("job_submit_req",
 func (s *Submission) Desc() (*model.JobDesc, error) {
 	switch {
 	case len(s.Jobs) > 0 && s.Job != nil:
-		return nil, errors.New("job and jobs exclude each other")
+		return nil, errors.New("job and jobs can't both be set")
 	case len(s.Jobs) > 1:
-		return nil, errors.New("heterogeneous jobs are not served")
+		return nil, errors.New("heterogeneous jobs are not supported")
 	case len(s.Jobs) == 1:
 		s.Job = &s.Jobs[0]
 	case s.Job == nil:
@@ -38,7 +38,7 @@ func (s *Submission) Desc() (*model.JobDesc, error) {
 	}
 	if s.Script != "" {
 		if s.Job.Script != "" && s.Job.Script != s.Script {
-			return nil, errors.New("two scripts are given, in the job and beside it")
+			return nil, errors.New("the script is set twice, in the job and in the request")
 		}
 		s.Job.Script = s.Script
 	}

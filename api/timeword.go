@@ -48,7 +48,7 @@ var (
 // Digits alone are seconds since 1970, never the date MMDDYY. What is said twice, or can't be, as the
 // 30th of February, is refused: Slurm's own takes the last, or another day.
 func readTime(s string, now time.Time) (model.Time, error) {
-	wrong := fmt.Errorf("expected a time as 1700000000 (seconds since 1970), 2024-01-02T10:00, 01/02/24, 10:00, today, noon or now-1hour, got %q", schema.Shorten(s))
+	wrong := fmt.Errorf("expected a time such as 1700000000 (seconds since 1970), 2024-01-02T10:00, 01/02/24, 10:00, today, noon or now-1hour, got %q", schema.Shorten(s))
 	at, ok := time.Time{}, false
 	switch {
 	case timeSeconds.MatchString(s):

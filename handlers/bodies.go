@@ -32,7 +32,7 @@ func (s *share) grow(n int64) error {
 	m := s.call.h.Memory
 	for m != nil && n > freeBody+int64(s.taken) {
 		if !m.Hold(s.call.cred, stepBody) {
-			return errs.New(errs.Unavailable, "too many large bodies are being read at this moment")
+			return errs.New(errs.Unavailable, "server busy: too many large request bodies are being read")
 		}
 		s.taken += stepBody
 	}

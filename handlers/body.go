@@ -24,7 +24,7 @@ func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
 		return nil, err
 	}
 	if c.r.ContentLength > c.h.MaxBody {
-		return nil, errs.New(errs.TooLarge, "the body is too large").WithHint("%d bytes are taken", c.h.MaxBody)
+		return nil, errs.New(errs.TooLarge, "the body is too large").WithHint("at most %d bytes are accepted", c.h.MaxBody)
 	}
 	if err := c.room.grow(c.r.ContentLength); err != nil { // -1 when it isn't said: then as it comes
 		return nil, err
@@ -139,7 +139,7 @@ func (c *call) reader() (bodyReader, error) {
 
 // unsupported is the error for a body that the header says can't be read.
 func (c *call) unsupported(header string) *errs.Error {
-	return errs.New(errs.UnsupportedMedia, "%s %s: such a body can't be read", header, schema.Shorten(strings.Join(c.r.Header.Values(header), ", ")))
+	return errs.New(errs.UnsupportedMedia, "%s %s is not supported", header, schema.Shorten(strings.Join(c.r.Header.Values(header), ", ")))
 }
 
 // readText reads a body of at most as many bytes as body lets through. What the client announces
@@ -160,7 +160,7 @@ func readText(body io.Reader, announced int64) (string, error) {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return "", errs.Wrap(err, errs.RequestTimeout, "the body did not arrive in time")
 		}
-		return "", errs.Wrap(err, errs.Malformed, "the body did not arrive whole")
+		return "", errs.Wrap(err, errs.Malformed, "the body is incomplete")
 	}
 	return b.String(), nil
 }
@@ -170,7 +170,7 @@ func brokenBody(e *http1.Error) error {
 	if e.Status == http.StatusRequestEntityTooLarge {
 		return errs.New(errs.TooLarge, "the body is too large")
 	}
-	return errs.New(errs.Malformed, "the body can't be read: %s", e.Reason)
+	return errs.New(errs.Malformed, "the body can't be decoded: %s", e.Reason)
 }
 
 // syntaxError returns the error of a body that could not be read. One without a place in the body is

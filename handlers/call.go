@@ -77,7 +77,7 @@ func (c *call) serve() error {
 		return nil
 	}
 	if len(c.r.RequestURI) > maxURI || len(c.r.URL.Path)+len(c.r.URL.RawQuery) > maxURI {
-		c.err = errs.New(errs.URITooLong, "the request's path and query are too long").WithHint("%d bytes are taken", maxURI)
+		c.err = errs.New(errs.URITooLong, "the request's path and query are too long").WithHint("at most %d bytes are accepted", maxURI)
 	}
 	if c.page != nil {
 		return c.servePage()

@@ -170,7 +170,7 @@ func problems(err error, code int) []api.Error {
 	if report, ok := errors.AsType[*notesError](err); ok {
 		return report.problems()
 	}
-	p := api.Error{Name: http.StatusText(code), Code: errcode.Of(errs.KindOf(err)), Description: "something went wrong here; the log has it under the request's id"}
+	p := api.Error{Name: http.StatusText(code), Code: errcode.Of(errs.KindOf(err)), Description: "internal error; the gateway's log has details under the request id"}
 	e, ok := errors.AsType[*errs.Error](err)
 	switch {
 	case !ok || e.Kind == errs.Internal:

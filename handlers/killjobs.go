@@ -22,8 +22,8 @@ func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 		return err
 	}
 	if reflect.DeepEqual(*k, model.KillJobs{Flags: k.Flags, Signal: k.Signal}) || len(k.Jobs) == 0 && k.Jobs != nil {
-		return errs.New(errs.Invalid, "cancel jobs: the body names no job and no other condition").WithSource("#").
-			WithHint("name jobs, or at least one of account, job_name, job_state, nodes, partition, qos, reservation, user_name and wckey")
+		return errs.New(errs.Invalid, "cancel jobs: the body has neither jobs nor another condition").WithSource("#").
+			WithHint("set jobs, or at least one of account, job_name, job_state, nodes, partition, qos, reservation, user_name and wckey")
 	}
 	if err := h.killedUser(c, k); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (h *handler) killedUser(c *call, k *model.KillJobs) error {
 		case err != nil:
 			return err
 		case k.UserID.Set && k.UserID.Number != id:
-			return errs.New(errs.Invalid, "user_id and user_name name two users").WithSource("#/user_name")
+			return errs.New(errs.Invalid, "user_id and user_name name different users").WithSource("#/user_name")
 		}
 		k.UserID = model.Some(id)
 		return nil

@@ -182,11 +182,11 @@ func (c *call) negotiate(offers []string) error {
 	}
 	var ok bool
 	if c.coding, ok = chooseCoding(preferences(c.r.Header.Values("Accept-Encoding"))); !ok {
-		return errs.New(errs.NotAcceptable, "no content coding that Accept-Encoding allows is written here").
-			WithHint("these are: %s", strings.Join(append(slices.Clone(codings), identity), ", "))
+		return errs.New(errs.NotAcceptable, "none of the content codings in Accept-Encoding is supported").
+			WithHint("supported: %s", strings.Join(append(slices.Clone(codings), identity), ", "))
 	}
 	if !found {
-		return errs.New(errs.NotAcceptable, "no format that Accept allows is written here").WithHint("these are: %s", strings.Join(offers, ", "))
+		return errs.New(errs.NotAcceptable, "none of the formats in Accept is supported").WithHint("supported: %s", strings.Join(offers, ", "))
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func (h *handler) postNode(c *call, p *api.NamedNodeParams) error {
 		return err
 	}
 	if u.Names != "" && u.Names != p.Name {
-		c.warnings = append(c.warnings, api.Warning{Description: "the path names the node: ignored", Source: "#/name"})
+		c.warnings = append(c.warnings, api.Warning{Description: "ignored: the path already names the node", Source: "#/name"})
 	}
 	u.Names = p.Name
 	return h.updateNodes(c, u, inPath+"node_name")
@@ -76,7 +76,7 @@ func (h *handler) allNodesExist(c *call, names, source string) error {
 	}
 	for name := range model.Hosts(names) {
 		if !known[name] {
-			e := errs.New(errs.NotFound, "node %s: there is no such node; nothing was changed", name).WithSource(source)
+			e := errs.New(errs.NotFound, "node %s: not found; nothing was changed", name).WithSource(source)
 			e.Number = invalidNodeName
 			return e
 		}
@@ -105,7 +105,7 @@ func (h *handler) postNewNode(c *call, _ *api.NoParams) error {
 		return err
 	}
 	if strings.TrimSpace(n.Line) == "" {
-		return errs.New(errs.Invalid, "make a node: its line of the configuration is empty").WithSource("#/node_conf")
+		return errs.New(errs.Invalid, "create node: the configuration line is empty").WithSource("#/node_conf")
 	}
 	_, err = change(c, "", func() (string, error) { return n.Line, h.Controller.CreateNode(c.ctx, c.cred, n.Line) },
 		func(line string) Result { return Result{Objects: line} })

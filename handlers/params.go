@@ -104,14 +104,14 @@ func (c *call) paramsAsDocument() (*schema.Value, error) {
 	}
 	query, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
-		return nil, errs.New(errs.Malformed, "the query can't be read: %s", schema.Shorten(err.Error())).WithSource("query")
+		return nil, errs.New(errs.Malformed, "the query is malformed: %s", schema.Shorten(err.Error())).WithSource("query")
 	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if c.route.InPath(name) && c.fast {
 			continue
 		}
 		if c.route.InPath(name) {
-			c.warnings = append(c.warnings, api.Warning{Description: "is a part of the path, ignored here", Source: inQuery + name})
+			c.warnings = append(c.warnings, api.Warning{Description: "ignored in the query: it is part of the path", Source: inQuery + name})
 			continue
 		}
 		if len(query[name]) == 1 {

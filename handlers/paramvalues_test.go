@@ -110,7 +110,7 @@ func TestParametersCount(t *testing.T) {
 	}
 }
 
-// TestRepeatedParameters: a parameter that is given more than once means the same
+// TestRepeatedParameters: a parameter that is set more than once means the same
 // as its values with commas between them. One that is no list is refused.
 func TestRepeatedParameters(t *testing.T) {
 	ask := func(path string, values ...string) (status int, asked, refused string) {
@@ -135,7 +135,7 @@ func TestRepeatedParameters(t *testing.T) {
 		if status != again || asked != askedAgain {
 			t.Errorf("%s: %s with a comma: status %d, %s; twice: status %d, %s", path, p.Name, status, asked, again, askedAgain)
 		}
-		if again == http.StatusUnprocessableEntity && refused != inQuery+p.Name+": given more than once" {
+		if again == http.StatusUnprocessableEntity && refused != inQuery+p.Name+": set more than once" {
 			t.Errorf("%s: %s twice: %s", path, p.Name, refused)
 		} else if again == http.StatusOK {
 			lists++

@@ -15,15 +15,15 @@ import (
 // wants the change under that condition only.
 func (c *call) precondition(named bool) error {
 	if lines := c.r.Header.Values("If-Match"); len(lines) > 0 && !(named && isAny(lines)) {
-		return errs.New(errs.PreconditionFailed, "the condition If-Match is false; nothing was changed").
-			WithHint("nothing here has an entity tag: of what the path names If-Match: * is true, and no other")
+		return errs.New(errs.PreconditionFailed, "the If-Match condition is false; nothing was changed").
+			WithHint("resources have no entity tags; only If-Match: * can be true, if the resource exists")
 	}
 	lines := c.r.Header.Values("If-None-Match")
 	if len(lines) == 0 || isAny(lines) && !named || areTags(lines) {
 		return nil
 	}
-	return errs.New(errs.PreconditionFailed, "the condition If-None-Match is false; nothing was changed").
-		WithHint("it is true for entity tags, which nothing here has, and for * where something new is made")
+	return errs.New(errs.PreconditionFailed, "the If-None-Match condition is false; nothing was changed").
+		WithHint("resources have no entity tags, so any tag makes it true; * makes it true only for a request that creates something")
 }
 
 // isAny reports whether a condition is "*".

@@ -28,7 +28,7 @@ func (h *handler) getJobRequeue(c *call, p *api.RequeueParams) error {
 
 func checkRequeue(flags model.Requeue, source string) error {
 	if flags&model.RequeueSpecialExit != 0 && flags&model.RequeueHold == 0 {
-		return errs.New(errs.Invalid, "SpecialExit is for jobs that are held: it needs Hold").WithSource(source)
+		return errs.New(errs.Invalid, "SpecialExit requires Hold").WithSource(source)
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (h *handler) postJobsRequeue(c *call, _ *api.NoParams) error {
 	for _, list := range results {
 		for _, t := range list {
 			if t.Code != 0 {
-				c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf("%s was not queued: %s", t.Tasks, t.Reason), Source: "#/jobs"})
+				c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf("%s was not requeued: %s", t.Tasks, t.Reason), Source: "#/jobs"})
 			}
 		}
 	}

@@ -103,7 +103,7 @@ func (rt *router) find(r *http.Request) match {
 	}
 	m.view.Names = seg.names
 	if len(parts) < 2 || !rt.version(parts[1], &m) {
-		m.err = errs.New(errs.NotFound, "no such API version; served are %s", rt.served())
+		m.err = errs.New(errs.NotFound, "unsupported API version; supported: %s", rt.served())
 		return m
 	}
 	rt.match(r, seg, parts[2:], &m)
@@ -198,7 +198,7 @@ func (rt *router) noPath(r *http.Request, parts []string) error {
 
 // noMethod is the error for a path that exists, and a method that it does not have.
 func (m *match) noMethod(r *http.Request) error {
-	return errs.New(errs.MethodNotAllowed, "%s: the path does not have this method", asked(r)).WithHint("it has %s", strings.Join(m.allow, ", "))
+	return errs.New(errs.MethodNotAllowed, "%s: the path does not have this method", asked(r)).WithHint("supported methods: %s", strings.Join(m.allow, ", "))
 }
 
 // fits compares p with the rest of a path in v; params are nil when every part is literal.
@@ -226,9 +226,9 @@ func pathParts(escaped string) ([]string, error) {
 		part, err := url.PathUnescape(piece)
 		switch {
 		case err != nil || strings.IndexByte(part, 0) >= 0:
-			return nil, errs.New(errs.Malformed, "the path can't be read")
+			return nil, errs.New(errs.Malformed, "the path is malformed")
 		case part == "..":
-			return nil, errs.New(errs.Malformed, "the path has a part \"..\"")
+			return nil, errs.New(errs.Malformed, "the path contains \"..\"")
 		case part != "" && part != ".":
 			parts = append(parts, part)
 		}

@@ -165,7 +165,7 @@ func TestTokenStaysOutOfTheJob(t *testing.T) {
 	f := demo()
 	w := serve(t, config(f), request(http.MethodPost, "/sched/v0.0.42/job/submit",
 		`{"job":{"script":"x","environment":["PATH=/bin","SCHED_JWT=a","SLURM_JWT=b","MINE=Bearer `+token+`","LAST=1"]}}`))
-	if len(f.submitted) != 1 || !strings.Contains(w.Body.String(), "tokens are not passed on") {
+	if len(f.submitted) != 1 || !strings.Contains(w.Body.String(), "tokens are not passed to jobs") {
 		t.Fatalf("%s", w.Body)
 	}
 	if d := cmp.Diff([]string{"PATH=/bin", "LAST=1"}, f.submitted[0].Environment); d != "" {

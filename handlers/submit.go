@@ -23,7 +23,7 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 		return errs.New(errs.Invalid, "%v", err).WithSource("#/job")
 	}
 	if desc.Script == "" && desc.Container == "" {
-		return errs.New(errs.Invalid, "there is no script").WithSource("#/job/script")
+		return errs.New(errs.Invalid, "the job has no script").WithSource("#/job/script")
 	}
 	if err := resolve(c, desc, "#/job/"); err != nil {
 		return err
@@ -82,6 +82,6 @@ func dropTokens(c *call, desc *model.JobDesc, at string) {
 			c.cred.Token != "" && strings.Contains(v, c.cred.Token)
 	})
 	if len(desc.Environment) < before {
-		c.warnings = append(c.warnings, api.Warning{Description: "tokens are not passed on to jobs: left out", Source: at + "environment/"})
+		c.warnings = append(c.warnings, api.Warning{Description: "omitted: tokens are not passed to jobs", Source: at + "environment/"})
 	}
 }

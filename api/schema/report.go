@@ -88,7 +88,7 @@ func (r *Report) note(list *[]Note, v *Value, suffix, format string, args []any)
 	case r.Lenient, len(*list) > maxNotes:
 		return
 	case len(*list) == maxNotes:
-		*list = append(*list, Note{Source: "#", Text: "more of the same kind left out"})
+		*list = append(*list, Note{Source: "#", Text: "further messages of this type omitted"})
 		return
 	}
 	*list = append(*list, Note{

@@ -22,7 +22,7 @@ func Simple[T any](shape *Shape, render func(Encoder, *T), parse func(*Report, *
 }
 
 // Refuse is the parser of what can only be shown.
-func Refuse[T any](r *Report, v *Value, _ *T) bool { return r.Error(v, "can't be given") }
+func Refuse[T any](r *Report, v *Value, _ *T) bool { return r.Error(v, "can't be set") }
 
 // String is any text.
 func String() Type[string] {

@@ -57,7 +57,7 @@ func (e *SyntaxError) Error() string {
 }
 
 // valuesHint names the limit of a document with too many values.
-func valuesHint(lim Limits) string { return fmt.Sprintf("at most %d values are read", lim.Values) }
+func valuesHint(lim Limits) string { return fmt.Sprintf("a document may have at most %d values", lim.Values) }
 
 // depthHint names the limit of a document that is nested too deeply.
-func depthHint(lim Limits) string { return fmt.Sprintf("at most %d levels are read", lim.Depth) }
+func depthHint(lim Limits) string { return fmt.Sprintf("a document may have at most %d levels", lim.Depth) }
