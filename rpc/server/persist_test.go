@@ -116,8 +116,9 @@ func TestPersistentStays(t *testing.T) {
 	}
 }
 
-// A connection that stays must not outlive what opened it: each request is refused that its token, sent
-// anew, would not open one with, and the connection ends with it.
+// TestPersistentIsJudgedEachTime checks that a connection that stays must not
+// outlive what opened it: each request is refused that its token, sent anew,
+// would not open one with, and the connection ends with it.
 func TestPersistentIsJudgedEachTime(t *testing.T) {
 	ended := time.Now().Add(-time.Second) // and in its leeway, which is Verify's to give
 	ann := Identity{UID: 100, GID: 101, Name: "ann", By: "root", Expires: ended}
