@@ -21,7 +21,7 @@ func (h *handler) getCluster(c *call, p *api.ClusterParams) error {
 	return h.sendClusters(c, p.ClusterFilter, p.Name)
 }
 
-// sendClusters answers with clusters; with one, when it has a name.
+// sendClusters returns clusters, or one cluster if name is set.
 func (h *handler) sendClusters(c *call, filter model.ClusterFilter, name string) error {
 	r, err := h.records(c)
 	if err != nil {

@@ -118,8 +118,8 @@ func asEnvelope(t *testing.T, doc *openapi3.T, v schema.View, media string, body
 	}
 }
 
-// TestDocument: the document is where tools look for it, to whoever asks, in the format that
-// is asked for, and the same in both.
+// TestDocument checks that the document is where tools look for it, to whoever
+// asks, in the format that is asked for, and the same in both.
 func TestDocument(t *testing.T) {
 	tests := []struct {
 		name, path, accept string
@@ -168,7 +168,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestDocumentTellsWhatIsServed: nothing that a request would be told does not exist.
+// TestDocumentTellsWhatIsServed checks that nothing that a request would be
+// told does not exist.
 func TestDocumentTellsWhatIsServed(t *testing.T) {
 	tests := []struct {
 		name    string

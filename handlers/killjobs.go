@@ -14,8 +14,8 @@ import (
 )
 
 // deleteJobs cancels the jobs that a body selects, or sends them a signal. A
-// body without a condition is refused: slurmctld would take it for all jobs
-// that wait.
+// body without a condition is refused: slurmctld would apply it to all pending
+// jobs.
 func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 	k, err := readBody(c, api.KillJobsBody)
 	if err != nil {
@@ -52,9 +52,9 @@ func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.JobsKilled, &api.KilledAnswer{Results: results, Envelope: c.envelope()})
 }
 
-// killedUser sets both number and name of the user whose jobs are meant.
-// slurmctld ignores a number without a name: then the other conditions alone
-// would choose, and they match jobs of everyone.
+// killedUser sets both number and name of the user whose jobs are selected.
+// slurmctld ignores a number without a name, and would then select jobs of all
+// users by the other conditions alone.
 func (h *handler) killedUser(c *call, k *model.KillJobs) error {
 	unknown := func(who, source string) error {
 		e := errs.New(errs.Invalid, "the gateway's host has no user %s", schema.Shorten(who)).WithSource(source)
@@ -84,7 +84,7 @@ func (h *handler) killedUser(c *call, k *model.KillJobs) error {
 	return nil
 }
 
-// conditions lists what a body without jobs selects by, for the audit log.
+// conditions returns the conditions of a body without jobs, for the audit log.
 func conditions(k *model.KillJobs) string {
 	var list []string
 	for _, f := range []struct{ name, value string }{

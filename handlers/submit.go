@@ -12,7 +12,8 @@ import (
 	"schedrestd/model"
 )
 
-// postJobSubmit submits a batch job. Nothing is submitted when any of it can't be understood.
+// postJobSubmit submits a batch job. Nothing is submitted if any part of the
+// body is invalid.
 func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	request, err := readBody(c, api.SubmissionBody)
 	if err != nil {
@@ -36,9 +37,9 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.Submit, &api.SubmitAnswer{Submitted: *submitted, Envelope: c.envelope()})
 }
 
-// resolve puts numbers in the place of the user's and the group's name. The name
-// of the user who asks needs none: the controller knows its own number for it,
-// whatever this host says.
+// resolve replaces the names of user and group by ids. The name of the
+// requesting user is not looked up: the controller uses its own id for that
+// user.
 func resolve(c *call, d *model.JobDesc, at string) error {
 	if d.UserName != "" && d.UserName == c.asUser() {
 		d.UserName = ""
@@ -73,8 +74,9 @@ func resolve(c *call, d *model.JobDesc, at string) error {
 	return nil
 }
 
-// dropTokens takes tokens out of a job's environment, in either spelling, and the one that was sent whatever its
-// name: jobs of others on the node, and core files, would show them long after.
+// dropTokens removes tokens from a job's environment: the variables in either
+// spelling, and the token of this request under any name. Otherwise other
+// users' jobs on the node and core files could reveal them long after.
 func dropTokens(c *call, desc *model.JobDesc, at string) {
 	before := len(desc.Environment)
 	desc.Environment = slices.DeleteFunc(desc.Environment, func(v string) bool {

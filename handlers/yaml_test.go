@@ -45,8 +45,8 @@ func TestYAMLGolden(t *testing.T) {
 	}
 }
 
-// TestYAMLSaysTheSame: every body in every layout reads as the one in compact JSON, integers beyond 2^53 and
-// bytes that are not UTF-8 included.
+// TestYAMLSaysTheSame checks that every body in every layout reads as the one
+// in compact JSON, integers beyond 2^53 and bytes that are not UTF-8 included.
 func TestYAMLSaysTheSame(t *testing.T) {
 	for _, tt := range goldens {
 		t.Run(tt.name, func(t *testing.T) {
@@ -75,7 +75,8 @@ func TestYAMLSaysTheSame(t *testing.T) {
 	}
 }
 
-// TestSubmitYAMLCancelled: a body is not parsed to its end, nor submitted, for a client that has disconnected.
+// TestSubmitYAMLCancelled checks that a body is not parsed to its end, nor
+// submitted, for a client that has disconnected.
 func TestSubmitYAMLCancelled(t *testing.T) {
 	f := demo()
 	r := request(http.MethodPost, "/sched/v0.0.42/job/submit", yamlJob)
