@@ -98,7 +98,8 @@ func identity(s string) (number model.Opt[uint32], name string, err error) {
 	return model.Some(uint32(n)), "", nil
 }
 
-// rlimit is a resource limit. A job carries them in its environment.
+// rlimit returns a field for a resource limit, which jobs carry in their
+// environment.
 func rlimit(name, doc, unit string) descField {
 	return schema.Take(name, number, func(d *model.JobDesc, n model.Opt[uint64]) error {
 		if n.Set {

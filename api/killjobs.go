@@ -11,7 +11,7 @@ import (
 // nodeArray is nodes as an array of names or host lists; one text is taken too.
 var nodeArray = schema.Named("hostlist_string", nodeList)
 
-// oneState is a set of states of which one may be given.
+// oneState returns the type of a set of states of which only one may be set.
 func oneState() schema.Type[model.JobState] { return oneStateType{jobStates.Type()} }
 
 type oneStateType struct{ schema.Type[model.JobState] }

@@ -10,7 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// mebibytes is an amount of memory in MiB. A text may have another unit.
+// mebibytes returns the type of an amount of memory in MiB. A string may have
+// another unit.
 func mebibytes() schema.Type[model.Opt[uint64]] { return mebibyteType{} }
 
 type mebibyteType struct{ wrapper[uint64] }

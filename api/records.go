@@ -40,7 +40,8 @@ func amount(part string) (id uint32, count uint64, ok bool) {
 	return uint32(n), count, err == nil
 }
 
-// qos is the name of a quality of service; "" for none, its number when nobody knows its name.
+// qos returns the name of a quality of service, "" for none, or its id if the
+// name is unknown.
 func (r *Records) qos(id uint32) string {
 	if name := r.QOS[id]; name != "" || id == 0 {
 		return name

@@ -24,7 +24,7 @@ var SubmissionBody = schema.Object("job_submit_req",
 	schema.Take("job", JobDesc.Type, func(s *Submission, d model.JobDesc) error { s.Job = &d; return nil }, "The job"),
 )
 
-// Desc is the one job that is to be submitted, whole. Its errors are about "#/job".
+// Desc returns the one job to submit, complete. Its errors refer to "#/job".
 func (s *Submission) Desc() (*model.JobDesc, error) {
 	switch {
 	case len(s.Jobs) > 0 && s.Job != nil:
@@ -71,7 +71,7 @@ var (
 	submittedMessage = schema.F("job_submit_user_msg", schema.String, func(a *SubmitAnswer) *string { return &a.UserMessage }, "Result of the site's policy for the job; empty if none")
 )
 
-// stepName is the name of a step's number: some stand for steps of a kind.
+// stepName returns the name of a step's number; some stand for a kind of step.
 func stepName(o model.Opt[uint32]) string {
 	switch {
 	case !o.Set:

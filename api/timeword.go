@@ -21,7 +21,7 @@ const TimeText = UnixTime + ", or in words: 2024-01-02T10:00, 01/02/24, 10:00, t
 //lint:ignore SA4017 it reads that file
 var _, _ = time.Now().Zone()
 
-// instant is a time of a parameter.
+// instant returns the type of a time in a parameter.
 func instant() schema.Type[model.Time] {
 	return asText(func(s string) (model.Time, error) { return readTime(s, time.Now()) })
 }
@@ -69,7 +69,7 @@ func readTime(s string, now time.Time) (model.Time, error) {
 	return model.At(at), nil
 }
 
-// fromNow is now, or so much later or earlier.
+// fromNow returns the current time, or the time so much later or earlier.
 func fromNow(m []string, now time.Time) time.Time {
 	n, _ := strconv.ParseInt(m[2], 10, 64) // ten digits at the most, or none
 	n *= timeUnits[strings.TrimSuffix(strings.ToLower(m[3]), "s")]
@@ -165,7 +165,7 @@ func (p *timeParts) half(word string) error {
 	return nil
 }
 
-// time is the time that was said.
+// time returns the time that was written.
 func (p *timeParts) time() (time.Time, error) {
 	if p.days > 1 || p.hours > 1 || p.days+p.hours == 0 || p.hour > 23 || p.minute > 59 || p.second > 59 {
 		return time.Time{}, errNoTime

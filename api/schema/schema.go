@@ -24,7 +24,7 @@ import "strconv"
 // Version is the last number of an API version: 42 is v0.0.42.
 type Version uint8
 
-// String is v as it stands in a path, "v0.0.42".
+// String returns v as in a path, "v0.0.42".
 func (v Version) String() string { return "v0.0." + strconv.Itoa(int(v)) }
 
 // Spelling chooses between the two sets of names that one declaration has.

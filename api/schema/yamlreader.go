@@ -185,7 +185,7 @@ func (s *slowly) fail(err error) *SyntaxError {
 	return where
 }
 
-// lineLength is how many characters the line has.
+// lineLength returns how many characters the line has.
 func lineLength(text string, line int) int {
 	for range line - 1 {
 		_, text, _ = strings.Cut(text, "\n")
