@@ -95,7 +95,7 @@ var callTimes = []schema.Field[model.CallCount]{
 	schema.F("total", schema.Int64, func(c *model.CallCount) *uint64 { return &c.Time }, "In all", schema.Unit("µs")),
 }
 
-// userCountRow is a count of one user's requests with his name.
+// userCountRow is a count of one user's requests, with the user's name.
 type userCountRow struct {
 	name string
 	model.CallCount

@@ -10,7 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// What the fields of a job description do that do not simply stand in the model.
+// The functions below parse fields of a job description that are not stored in
+// the model unchanged.
 
 func takeThreadSpec(d *model.JobDesc, n uint16) error {
 	if n >= specializedThreads-2 {

@@ -58,7 +58,7 @@ var rpcType = schema.Object("stats_msg_rpc_type", append(append(
 	schema.F("cycle_max", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.CycleMax }, "Maximum number of requests served in one cycle", schema.Count, schema.Since(V41), schema.Required(0)),
 )...)
 
-// rpcUserRow is a count of one user's requests with his name.
+// rpcUserRow is a count of one user's requests, with the user's name.
 type rpcUserRow struct {
 	name string
 	*model.RPCUserStats

@@ -10,8 +10,8 @@ import (
 	"schedrestd/api/schema"
 )
 
-// Endpoint declares one operation: what is asked how, and what is answered. What it
-// does is handlers' to say.
+// Endpoint declares an operation: its request and its answers. Package handlers
+// implements it.
 type Endpoint struct {
 	Method     string
 	Accounting bool   // under the accounting daemon's path segment

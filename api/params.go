@@ -24,7 +24,8 @@ var listParams = schema.Object("",
 	flags(func(p *ListParams) *model.Query { return &p.Query }),
 )
 
-// shownParams are those of a list that leaves out what is hidden unless the client says otherwise.
+// shownParams are the parameters of a list that omits hidden objects by
+// default.
 var shownParams = schema.Object("",
 	updateTime(func(p *ListParams) *model.Query { return &p.Query }),
 	flagsOr("no hidden records", func(p *ListParams) *model.Query { return &p.Query }),

@@ -14,8 +14,8 @@ type Records struct {
 	Users Users
 }
 
-// amounts reads "1=4,2=1000": ids of trackable resources, and how much of each. An id that nobody knows
-// has no type.
+// amounts parses "1=4,2=1000": ids of trackable resources with their amounts.
+// An unknown id has no type.
 func (r *Records) amounts(s string) []model.TRES {
 	var list []model.TRES
 	for part := range strings.SplitSeq(s, ",") {

@@ -71,7 +71,7 @@ func readTime(s string, now time.Time) (model.Time, error) {
 
 // fromNow returns the current time, or the time so much later or earlier.
 func fromNow(m []string, now time.Time) time.Time {
-	n, _ := strconv.ParseInt(m[2], 10, 64) // ten digits at the most, or none
+	n, _ := strconv.ParseInt(m[2], 10, 64) // at most ten digits, or none
 	n *= timeUnits[strings.TrimSuffix(strings.ToLower(m[3]), "s")]
 	if m[1] == "-" {
 		n = -n

@@ -29,7 +29,8 @@ func number0(zero string, n uint32) string {
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// nobody are the numbers that stand for no user: "not set" and "unlimited".
+// nobody is the first of two numbers that stand for no user: "not set" and
+// "unlimited".
 const nobody = 0xfffffffe
 
 func userName(u Users, uid uint32) string {
