@@ -65,7 +65,7 @@ func TestNoChangeWithoutRecord(t *testing.T) {
 	}
 }
 
-// TestChanges checks that what the audit log is told of each change.
+// TestChanges checks what is written to the audit log for each change.
 func TestChanges(t *testing.T) {
 	full := &errs.Error{Kind: errs.Denied, Message: "no", Number: 2002}
 	tests := []struct {

@@ -118,8 +118,9 @@ func asEnvelope(t *testing.T, doc *openapi3.T, v schema.View, media string, body
 	}
 }
 
-// TestDocument checks that the document is where tools look for it, to whoever
-// asks, in the format that is asked for, and the same in both.
+// TestDocument checks that the document is served at the paths where tools look
+// for it, to every client, in the requested format, with the same content in
+// both.
 func TestDocument(t *testing.T) {
 	tests := []struct {
 		name, path, accept string

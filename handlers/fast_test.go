@@ -47,8 +47,8 @@ func TestFast(t *testing.T) {
 	}
 }
 
-// TestFastHasItsEnd checks that what is no document, has no script or names no
-// job is refused all the same.
+// TestFastHasItsEnd checks that +fast also refuses invalid documents, jobs
+// without a script and requests without a job.
 func TestFastHasItsEnd(t *testing.T) {
 	for _, tt := range []struct {
 		method, path, body string

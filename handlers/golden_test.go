@@ -297,8 +297,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestEveryKindHasAStatus checks that a new kind must not pass for a fault of
-// ours.
+// TestEveryKindHasAStatus checks that every kind of error has a status of its
+// own, so that a new one is not reported as an internal error.
 func TestEveryKindHasAStatus(t *testing.T) {
 	seen := map[string]bool{}
 	for k := errs.Internal; !seen[errcode.Of(k)]; k++ { // past the last one it is "internal" again

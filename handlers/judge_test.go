@@ -33,9 +33,9 @@ func vouches(f *fake) (n int) {
 	return n
 }
 
-// TestJudgedFirst checks that whoever has no good credential is told 401 and
-// nothing about his request but that there is such a path and method, and such
-// a format, which the document tells everybody.
+// TestJudgedFirst checks that a client without a valid credential gets 401. It
+// learns only whether path, method and format exist, which the document shows
+// to everyone.
 func TestJudgedFirst(t *testing.T) {
 	const submit = "/sched/v0.0.42/job/submit"
 	header := func(name, value string) func(*http.Request) {

@@ -50,9 +50,9 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// TestParametersRefused checks that what can't be understood reaches no daemon
-// but to vouch for who asks, says where it stands, and looks to a stranger like
-// everything else.
+// TestParametersRefused checks that a request with invalid parameters reaches
+// no daemon except for verifying the client. The error names the parameter, but
+// only to an authenticated client.
 func TestParametersRefused(t *testing.T) {
 	tests := []struct {
 		name, method, path string

@@ -148,8 +148,8 @@ func TestRepeatedParameters(t *testing.T) {
 	}
 }
 
-// TestStrangeValues checks that whatever stands in a parameter, it is taken or
-// refused by its name.
+// TestStrangeValues checks that every value of a parameter is either accepted
+// or refused with the parameter's name.
 func TestStrangeValues(t *testing.T) {
 	strange := []string{
 		"", "%20", ",", ",,", "a,,b", "0", "-1", "007", "4294967296", "99999999999999999999", "1.5", "1e9", "%2B", "+", "null", "true", "%00", "a%00b",

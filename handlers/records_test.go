@@ -11,8 +11,8 @@ import (
 	"schedrestd/model"
 )
 
-// TestRecordFilters checks that what a query says is what the accounting daemon
-// is asked, in the version that has it.
+// TestRecordFilters checks that the filter sent to the accounting daemon
+// matches the query, in every version that has the parameter.
 func TestRecordFilters(t *testing.T) {
 	whatever := model.Some[uint32](1)
 	jobs := func(change func(*model.AccountingJobFilter)) model.AccountingJobFilter {
@@ -79,8 +79,8 @@ func TestRecordFilters(t *testing.T) {
 	}
 }
 
-// TestRecordsByName checks who is asked for by name is picked by name, with or
-// without a daemon that knows it.
+// TestRecordsByName checks that records requested by a user or group name are
+// selected by that name, even if the daemon does not know it.
 func TestRecordsByName(t *testing.T) {
 	for query, want := range map[string]string{
 		"users=alice":              "old",
@@ -104,8 +104,8 @@ func TestRecordsByName(t *testing.T) {
 	}
 }
 
-// TestBadRecordRequests checks that what can't be meant is refused before the
-// daemon is asked for records.
+// TestBadRecordRequests checks that invalid values are refused before records
+// are requested from the daemon.
 func TestBadRecordRequests(t *testing.T) {
 	for path, status := range map[string]int{
 		"jobs?state=DREAMING":             http.StatusUnprocessableEntity,

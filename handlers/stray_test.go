@@ -116,8 +116,8 @@ func TestNoParameterIsATokens(t *testing.T) {
 	}
 }
 
-// TestTokenIsNotEchoed checks that what is told of a token that stands where
-// something else belongs is not the token.
+// TestTokenIsNotEchoed checks that an error about a token in a wrong place does
+// not contain the token.
 func TestTokenIsNotEchoed(t *testing.T) {
 	const submit = "/sched/v0.0.42/job/submit"
 	half := token[:strings.LastIndexByte(token, '.')]
@@ -163,8 +163,8 @@ func TestMethodIsNoPlace(t *testing.T) {
 	}
 }
 
-// TestTokenStaysOutOfTheJob checks that the token that was sent is in no job's
-// environment, under whatever name.
+// TestTokenStaysOutOfTheJob checks that the request's token is removed from the
+// job's environment, under any name.
 func TestTokenStaysOutOfTheJob(t *testing.T) {
 	f := demo()
 	w := serve(t, config(f), request(http.MethodPost, "/sched/v0.0.42/job/submit",

@@ -69,8 +69,8 @@ func TestSubmit(t *testing.T) {
 	}
 }
 
-// TestSubmitRefuses checks that what can't be understood is said, with its
-// place, and nothing is submitted.
+// TestSubmitRefuses checks that invalid submissions are refused with the place
+// of the error, and that nothing is submitted.
 func TestSubmitRefuses(t *testing.T) {
 	tests := []struct {
 		name, body string
@@ -167,8 +167,8 @@ func TestBodiesOfTheCorpus(t *testing.T) {
 	}
 }
 
-// FuzzSubmit checks that whatever the body, the answer is an envelope, and a
-// job is submitted exactly when it is 200.
+// FuzzSubmit checks that the answer to any body is an envelope, and that a job
+// is submitted exactly if the status is 200.
 func FuzzSubmit(f *testing.F) {
 	f.Add(`{"job": {"script": "x", "environment": {"A": "b"}, "tasks": 4, "crontab": {"specification": "* * * * *"}}}`)
 	f.Add(`{"script": "x", "job": {"nodes": "1-4", "cpu_frequency": "low-high:ondemand", "distribution": "block"}}`)

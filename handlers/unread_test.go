@@ -12,9 +12,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestUnfinishedBody checks that whoever announces a body and doesn't send it
-// is answered all the same, and the connection ends. An answer that waited for
-// the rest would hold a slot for ever, at the price of one byte.
+// TestUnfinishedBody checks that a request whose announced body never arrives
+// is answered, and the connection is closed. An answer that waited for the rest
+// would let a client hold a slot for ever with one byte.
 func TestUnfinishedBody(t *testing.T) {
 	const stall = 50 * time.Millisecond
 	alice := "X-SCHED-USER-TOKEN: " + token + "\r\n"
