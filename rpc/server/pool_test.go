@@ -47,8 +47,8 @@ func closed(nc net.Conn) bool {
 }
 
 // TestSilentConnectionsGiveWay checks that clients that connect and send
-// nothing block no other client, however many they are and however long they
-// may take: FrontTimeout never passes here.
+// nothing block no other client, however many they are: FrontTimeout never
+// passes here.
 func TestSilentConnectionsGiveWay(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
@@ -70,8 +70,7 @@ func TestSilentConnectionsGiveWay(t *testing.T) {
 }
 
 // TestAnsweredConnectionsStay checks that a connection whose request is being
-// answered is never closed to make room. On TCP a client that comes in the
-// meantime waits.
+// answered is never closed to make room. On TCP a new client waits meanwhile.
 func TestAnsweredConnectionsStay(t *testing.T) {
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
 	f := start(t, &Server{MaxConns: 2, FrontTimeout: time.Hour, Super: func(uint32) bool { return false },
@@ -122,9 +121,8 @@ func jwt(token string) message.Credential {
 	return message.Credential{Plugin: message.PluginJWT, Token: token}
 }
 
-// TestSessionsOfOneUser checks that a user with many idle sessions loses the
-// oldest of them, and no other user does, whether the user's share is used up
-// or all connections are.
+// TestSessionsOfOneUser checks that a user with many idle sessions loses their
+// own oldest session, whether the user's share or the whole pool is used up.
 func TestSessionsOfOneUser(t *testing.T) {
 	for name, most := range map[string][2]int{"share": {100, 4}, "all": {7, 100}} {
 		t.Run(name, func(t *testing.T) {
@@ -156,8 +154,8 @@ func TestSessionsOfOneUser(t *testing.T) {
 	}
 }
 
-// TestAnsweredConnectionsOfOneUser checks that a user whose connections are all
-// being answered gets no more of them; others do.
+// TestAnsweredConnectionsOfOneUser checks that a user all of whose connections
+// are busy gets no more of them, and that other users do.
 func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
 	f := start(t, &Server{MaxPerUser: 3, Super: func(uid uint32) bool { return uid == 0 }, Verify: asUser,
@@ -195,8 +193,9 @@ func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	}
 }
 
-// TestSuperGetsIn checks that whichever users hold all connections to the UNIX
-// socket, a Super gets in; ordinary users lose theirs before a Super does.
+// TestSuperGetsIn checks that a Super gets a connection to the UNIX socket,
+// whichever users hold all of them. Ordinary users lose theirs before a Super
+// does.
 func TestSuperGetsIn(t *testing.T) {
 	self := uint32(os.Getuid())
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
@@ -223,8 +222,7 @@ func TestSuperGetsIn(t *testing.T) {
 	}
 }
 
-// TestLongestSilent checks that the order in which silent connections are
-// closed.
+// TestLongestSilent checks the order in which silent connections are closed.
 func TestLongestSilent(t *testing.T) {
 	now := time.Now()
 	at := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }

@@ -392,9 +392,9 @@ func TestPanicCostsOneConnection(t *testing.T) {
 	}
 }
 
-// TestSlotsAreOfAListener checks that with all slots of the TCP listener taken
-// by strangers, the UNIX socket still answers, and the TCP one as soon as a
-// stranger's time is up.
+// TestSlotsAreOfAListener checks that when unknown clients hold all slots of
+// the TCP listener, the UNIX socket still answers, and TCP answers again when
+// their time is up.
 func TestSlotsAreOfAListener(t *testing.T) {
 	f := start(t, &Server{Handlers: map[message.Type]Handler{message.RequestPing: whoami}, MaxConns: 2, FrontTimeout: 200 * time.Millisecond})
 	for range 4 {
@@ -407,8 +407,8 @@ func TestSlotsAreOfAListener(t *testing.T) {
 	}
 }
 
-// TestNoDescriptors checks that nobody sends one to a UNIX socket of ours, and
-// where the kernel lets him it stops no thread of ours.
+// TestNoDescriptors checks that a descriptor sent to a UNIX socket is refused,
+// or at least does not block a thread of the server.
 func TestNoDescriptors(t *testing.T) {
 	f := start(t, &Server{})
 	c := f.dial(t, "unix")
@@ -465,8 +465,8 @@ func TestShutdownWaitsForAnswers(t *testing.T) {
 	}
 }
 
-// TestLargeRequests checks that memory is given to a request by its kind and
-// its sender, before the first byte of its body is read.
+// TestLargeRequests checks that memory for a request is granted by its type and
+// its sender before its body is read.
 func TestLargeRequests(t *testing.T) {
 	f := start(t, &Server{
 		Handlers:   map[message.Type]Handler{message.RequestPing: whoami, message.RequestSubmitBatchJob: whoami},

@@ -17,9 +17,9 @@ func talker(s *Server, from source) *conn {
 	return &conn{server: s, local: true, asked: true, from: from}
 }
 
-// TestLogIsThrottledPerSource checks that one source's lines are limited, and
-// the log says how many were left out; the lines about another source are all
-// there.
+// TestLogIsThrottledPerSource checks that log lines about one source are
+// limited and the omitted ones counted, and that lines about another source are
+// complete.
 func TestLogIsThrottledPerSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log buffer
@@ -54,8 +54,8 @@ func TestLogIsThrottledPerSource(t *testing.T) {
 	})
 }
 
-// TestLogOfManySources checks that however many sources there are, memory and
-// log stay bounded, and all lines are counted.
+// TestLogOfManySources checks that memory and log stay limited for any number
+// of sources, and that all lines are counted.
 func TestLogOfManySources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log buffer
