@@ -22,7 +22,8 @@ var Stats = schema.Object("stats_rec",
 	schema.Show("users", schema.Named("stats_user_list", schema.List(userCount.Type)), userCounts, "Requests, by user"),
 )
 
-// period is the part of a rollup for one kind of period; zeros when there is none.
+// period returns the part of a rollup for one kind of period, or zeros if there
+// is none.
 func period(i int) func(*model.Rollup) *model.RollupPeriod {
 	return func(r *model.Rollup) *model.RollupPeriod {
 		if i < len(r.Periods) {
@@ -94,7 +95,7 @@ var callTimes = []schema.Field[model.CallCount]{
 	schema.F("total", schema.Int64, func(c *model.CallCount) *uint64 { return &c.Time }, "In all", schema.Unit("µs")),
 }
 
-// userCountRow is a count of one user's requests with his name.
+// userCountRow is a count of one user's requests, with the user's name.
 type userCountRow struct {
 	name string
 	model.CallCount

@@ -39,7 +39,7 @@ const (
 	jobAltered
 )
 
-// cpuTime is time that processors worked.
+// cpuTime returns a field for a CPU time.
 func cpuTime[O, S, U any](name, doc string, seconds func() schema.Type[S], micro func() schema.Type[U], sec func(*O) *S, usec func(*O) *U) schema.Field[O] {
 	return schema.Group(name, doc, []schema.Field[O]{
 		schema.F("seconds", seconds, sec, "Whole seconds of it", schema.Unit("s")),
@@ -159,8 +159,8 @@ var wckeyTag = schema.Object("wckey_tag_struct",
 	}, "Origin", schema.Required(0)),
 )
 
-// jobAssociation is what a job's record says of its association; the partition, where it is for one,
-// is not in it.
+// jobAssociation returns the association of a job's record. The record does not
+// contain the association's partition.
 func jobAssociation(j *AccountingJobRow) model.Association {
 	return model.Association{Account: j.Account, Cluster: j.Cluster, User: j.User, ID: j.AssocID}
 }
@@ -172,7 +172,7 @@ func accountedUser(j *AccountingJobRow) string {
 	return userName(j.Users, j.UserID)
 }
 
-// planned is how long a job waited since it could run.
+// planned returns the time between a job's eligibility and its start.
 func planned(j *AccountingJobRow) model.Opt[uint64] {
 	switch {
 	case j.EligibleTime <= 0 || j.EligibleTime == timeInfinite:
@@ -185,7 +185,8 @@ func planned(j *AccountingJobRow) model.Opt[uint64] {
 	return model.Some(uint64(max(j.Now-j.EligibleTime, 0))) // it waits still
 }
 
-// memory is n when it is for each processor, or for each node, as perCPU says.
+// memory returns n if it is memory per CPU or per node as perCPU says, and
+// otherwise an unset number.
 func memory(n uint64, perCPU bool) model.Opt[uint64] {
 	if (n&model.MemPerCPU != 0) != perCPU {
 		return model.Opt[uint64]{}
@@ -193,7 +194,8 @@ func memory(n uint64, perCPU bool) model.Opt[uint64] {
 	return model.Some(n &^ model.MemPerCPU)
 }
 
-// accountedPath is the path that a pattern stands for, as the job's record has the words of it.
+// accountedPath expands the pattern of a path with the values in the job's
+// record.
 func accountedPath(j *AccountingJobRow, pattern string) string {
 	if pattern == "" {
 		return ""
@@ -293,7 +295,8 @@ var accountingJobsParams = schema.Object("",
 // AnySchedule in AccountingJobFilter.JobFlags lets every job through.
 const AnySchedule = scheduledUnset
 
-// stateNumbers are states as the daemon compares them.
+// stateNumbers returns the type of states as numbers, which the daemon
+// compares.
 func stateNumbers() schema.Type[[]string] {
 	newest := schema.View{Version: Versions[len(Versions)-1]}
 	parse := jobStates.Parser(newest)
@@ -308,7 +311,7 @@ func stateNumbers() schema.Type[[]string] {
 			var state model.JobState
 			var report schema.Report
 			if !parse(&report, &schema.Value{Kind: schema.Text, Text: word, Untyped: true}, &state) {
-				return nil, fmt.Errorf("%w; there are %s", noSuch("state", word), known)
+				return nil, fmt.Errorf("%w; expected one of %s", noSuch("state", word), known)
 			}
 			list = append(list, strconv.FormatUint(uint64(state), 10))
 		}
@@ -316,7 +319,8 @@ func stateNumbers() schema.Type[[]string] {
 	})
 }
 
-// reasonNumbers are reasons likewise.
+// reasonNumbers returns the type of reasons as numbers, which the daemon
+// compares.
 func reasonNumbers() schema.Type[[]string] {
 	return asList(func(s string) ([]string, error) {
 		var list []string

@@ -75,7 +75,8 @@ var AccountingStep = schema.Object("step",
 	}),
 )
 
-// usedTRES is one direction of what a step used. Its name is that of another thing, which it never was.
+// usedTRES returns a field for one direction of a step's usage. Slurm gave its
+// schema the name of another object.
 func usedTRES(name, doc string, of func(*AccountingStepRow) *model.StepUsage) schema.Field[AccountingStepRow] {
 	schemas := map[string]string{"requested": "step_tres_req", "consumed": "step_tres_usage"}
 	extreme := func(which string) func() schema.Type[[]taskTRES] {
@@ -144,7 +145,7 @@ func byID(s string) map[uint32]uint64 {
 // maxNth is how far into a host list is looked.
 const maxNth = 1 << 17
 
-// nth is a name in a host list.
+// nth returns the name at an index of a host list.
 func nth(list string, n uint64) string {
 	if n > maxNth {
 		return ""
@@ -158,7 +159,8 @@ func nth(list string, n uint64) string {
 	return ""
 }
 
-// stepNodes are a step's nodes, as many as it says it has.
+// stepNodes returns a step's nodes, limited to the number that the step
+// reports.
 func stepNodes(s *AccountingStepRow) schema.Stream[string] {
 	return func(each func(*string) error) error {
 		left := min(s.NodeCount, maxNth)
@@ -175,7 +177,7 @@ func stepNodes(s *AccountingStepRow) schema.Stream[string] {
 	}
 }
 
-// stepID is as 12, 12.batch, 12.3 or 12.3+1.
+// stepID returns a step id, such as 12, 12.batch, 12.3 or 12.3+1.
 func stepID(id *model.StepID) string {
 	s := strconv.FormatUint(uint64(id.JobID), 10)
 	if step := stepName(id.Step); step != "" {
@@ -187,7 +189,7 @@ func stepID(id *model.StepID) string {
 	return s
 }
 
-// governor is the name of how a processor's frequency is chosen.
+// governor returns the name of a CPU frequency governor.
 func governor(n uint32) string {
 	switch n {
 	case 0x80000001:
@@ -217,7 +219,7 @@ func governor(n uint32) string {
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// distribution is how tasks are laid out, over nodes, sockets and cores.
+// distribution returns the distribution of tasks over nodes, sockets and cores.
 func distribution(n uint32) string {
 	words := [...]string{"", "Cyclic", "Block", "FCyclic"}
 	node, socket, core := n&0xf, n>>4&0xf, n>>8&0xf
@@ -246,7 +248,8 @@ func noSuch(kind, word string) error {
 	return fmt.Errorf("there is no %s %q", kind, schema.Shorten(word))
 }
 
-// selectedStep is a job, a task or a step, as 12, 12_3, 12+1, 12.0 or 12.batch.
+// selectedStep returns the type of a job, a task or a step, such as 12, 12_3,
+// 12+1, 12.0 or 12.batch.
 func selectedStep() schema.Type[model.SelectedStep] { return asText(parseStep) }
 
 func selectedSteps() schema.Type[[]model.SelectedStep] {

@@ -118,7 +118,8 @@ var Association = schema.Object("assoc",
 	schema.F("user", schema.String, func(a *AssociationRow) *string { return &a.User }, "User; empty for the association of the account itself", schema.Required(0)),
 )
 
-// isDefault tells it; what daemons say of accounts' own associations is neither yes nor no.
+// isDefault reports whether an association is its user's default. Daemons send
+// neither yes nor no for associations of accounts.
 func isDefault(a *AssociationRow) bool { return a.IsDefault.Or(0) != 0 }
 
 // takeDefault keeps that it is to be its user's default. That it is not says

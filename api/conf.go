@@ -356,8 +356,8 @@ var configuration = schema.Object("slurm_conf",
 )
 
 var configurationMeta = schema.Object("slurm_conf_meta",
-	confTime("LastUpdate", "When it last changed", func(c *model.Configuration) model.Time { return c.LastUpdate }),
-	confTime("BOOT_TIME", "When the controller started", func(c *model.Configuration) model.Time { return c.BootTime }),
+	confTime("LastUpdate", "Time of the last change", func(c *model.Configuration) model.Time { return c.LastUpdate }),
+	confTime("BOOT_TIME", "Time when the controller started", func(c *model.Configuration) model.Time { return c.BootTime }),
 	confShow("ClusterId", number, func(*model.Configuration) model.Opt[uint16] { return model.Some[uint16](0) }, schema.Bare),
 	confNumber("HashValue", "hash_val", schema.Bare),
 	confLimit[uint32]("NEXT_JOB_ID", "next_job_id", schema.Bare),

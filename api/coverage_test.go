@@ -131,7 +131,7 @@ type body struct {
 	since schema.Version
 }
 
-// bodies are those of all endpoints that are documented, by name.
+// bodies returns the documented bodies of all endpoints, by name.
 func bodies() map[string]body {
 	all := map[string]body{}
 	for _, e := range Endpoints {

@@ -2,8 +2,8 @@ package api
 
 import "strconv"
 
-// messageName is the name of a controller message's number; the number itself when it has
-// none here.
+// messageName returns the name of a controller message, or its number if it has
+// no name here.
 func messageName(n uint32) string {
 	if name := messages[n]; name != "" {
 		return name

@@ -2,8 +2,8 @@ package api
 
 import "strconv"
 
-// requestName is the name of an accounting request's number; the number itself
-// when it has none here.
+// requestName returns the name of an accounting request, or its number if it
+// has no name here.
 func requestName(n uint32) string {
 	if name := requests[n]; name != "" {
 		return "DBD_" + name

@@ -12,7 +12,8 @@ import (
 
 // Parameters of lists of the accounting daemon.
 
-// texts is a parameter of several texts with commas between them. Empty ones are none.
+// texts returns a parameter of several texts, separated by commas. Empty ones
+// are ignored.
 func texts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
 	return schema.F(name, csv, at, doc+", separated by commas", opts...)
 }
@@ -26,7 +27,8 @@ func csv() schema.Type[[]string] {
 	})
 }
 
-// clusterTexts is texts of names of clusters, which are parts of names of tables in the daemon's database.
+// clusterTexts returns a parameter of cluster names, which are parts of table
+// names in the daemon's database.
 func clusterTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
 	names := func() schema.Type[[]string] {
 		return asList(func(s string) ([]string, error) {
@@ -42,7 +44,7 @@ func clusterTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema
 	return schema.F(name, names, at, doc+", separated by commas", opts...)
 }
 
-// words are what stands between the commas of s; empty ones are none.
+// words returns the words of s between commas, without empty ones.
 func words(s string) (list []string) {
 	for part := range strings.SplitSeq(s, ",") {
 		if part = strings.TrimSpace(part); part != "" {
@@ -52,8 +54,8 @@ func words(s string) (list []string) {
 	return list
 }
 
-// numberTexts is texts of numbers. They are held to be some here: a daemon may put them into a question to its
-// database as they are.
+// numberTexts returns a parameter of numbers. They are checked here: a daemon
+// may insert them into a database query unchanged.
 func numberTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
 	numbers := func() schema.Type[[]string] {
 		return asList(func(s string) (list []string, err error) {
@@ -70,10 +72,10 @@ func numberTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.
 	return schema.F(name, numbers, at, doc+", separated by commas", opts...)
 }
 
-// hostList is nodes as "node1,n[01-03]".
+// hostList returns the type of nodes such as "node1,n[01-03]".
 func hostList() schema.Type[string] {
 	return asList(func(s string) (string, error) {
-		wrong := fmt.Errorf("expected nodes as node1,n[01-03], got %q", schema.Shorten(s))
+		wrong := fmt.Errorf("expected nodes such as node1,n[01-03], got %q", schema.Shorten(s))
 		open := false
 		for _, c := range s {
 			switch {
@@ -89,7 +91,7 @@ func hostList() schema.Type[string] {
 	})
 }
 
-// yes is a boolean as text.
+// yes returns the type of a boolean that is written as text.
 func yes() schema.Type[bool] {
 	return asText(func(s string) (bool, error) {
 		switch strings.ToLower(s) {
@@ -102,7 +104,7 @@ func yes() schema.Type[bool] {
 	})
 }
 
-// flagText is a boolean parameter that is a bit of a set.
+// flagText returns a boolean parameter for one bit of a set.
 func flagText[P any, T schema.Integer](name, doc string, at func(*P) *T, bit T, opts ...schema.Option) schema.Field[P] {
 	return schema.Take(name, yes, func(p *P, on bool) error {
 		if *at(p) &^= bit; on {
@@ -112,7 +114,7 @@ func flagText[P any, T schema.Integer](name, doc string, at func(*P) *T, bit T, 
 	}, doc, opts...)
 }
 
-// decimal is an unsigned number as text.
+// decimal returns the type of an unsigned number that is written as text.
 func decimal() schema.Type[uint32] {
 	return asText(func(s string) (uint32, error) {
 		n, err := strconv.ParseUint(s, 10, 32)
@@ -123,12 +125,12 @@ func decimal() schema.Type[uint32] {
 	})
 }
 
-// passedOver is a parameter that makes no difference.
+// passedOver returns a parameter that is ignored.
 func passedOver[P any](name string, opts ...schema.Option) schema.Field[P] {
 	return schema.Ignore[P](name, csv, "Ignored: selects the columns of a table, but answers have all fields", opts...)
 }
 
-// someName is a part of a path that names something of a kind.
+// someName returns the type of a part of a path that names an object of a kind.
 func someName(kind string) func() schema.Type[string] {
 	return func() schema.Type[string] {
 		return asText(func(s string) (string, error) {

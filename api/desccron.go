@@ -57,7 +57,7 @@ func takeCron(d *model.JobDesc, c cron) error {
 	if c.specification != "" {
 		words := strings.Fields(c.specification)
 		if len(words) < len(c.fields) {
-			return fmt.Errorf("five fields are needed, got %d", len(words))
+			return fmt.Errorf("expected five fields, got %d", len(words))
 		}
 		copy(c.fields[:], words)
 	}
@@ -100,7 +100,7 @@ func cronField(text string, least, most int, into *model.Bitmap) error {
 			}
 		}
 		if err != nil || every < 1 {
-			return fmt.Errorf("no such step: %q", schema.Shorten(step))
+			return fmt.Errorf("invalid step %q", schema.Shorten(step))
 		}
 		for n := from; n <= to; n += every {
 			into.Bits[n/8] |= 1 << (n % 8)

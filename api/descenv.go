@@ -7,8 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// environment is an array of NAME=value. An object of names and values is taken
-// too, with a warning: many clients send one.
+// environment returns the type of an array of NAME=value. An object of names
+// and values is accepted too, with a warning, because many clients send one.
 func environment() schema.Type[[]string] {
 	array := stringArray()
 	parse := array.Parser(schema.View{})
@@ -25,7 +25,7 @@ func environment() schema.Type[[]string] {
 					var value string
 					switch {
 					case strings.ContainsAny(m.Key, "=\x00") || m.Key == "":
-						ok = r.Error(m, "not a name for a variable")
+						ok = r.Error(m, "not a valid variable name")
 					case schema.ParseText(r, m, &value):
 						*into = append(*into, m.Key+"="+value)
 					default:
@@ -43,7 +43,8 @@ func takeEnvironment(d *model.JobDesc, vars []string) error {
 	return nil
 }
 
-// nodeList is a list of nodes that the model keeps as one text.
+// nodeList returns the type of a list of nodes that the model stores as one
+// text.
 func nodeList() schema.Type[string] {
 	array := csvString()
 	parse := array.Parser(schema.View{})

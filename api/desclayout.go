@@ -25,7 +25,7 @@ var (
 
 // errDistribution returns the error of a text that is no distribution.
 func errDistribution(s string) error {
-	return fmt.Errorf("expected a distribution as block:cyclic:fcyclic,Pack or plane=4, got %q", schema.Shorten(s))
+	return fmt.Errorf("expected a distribution such as block:cyclic:fcyclic,Pack or plane=4, got %q", schema.Shorten(s))
 }
 
 // takeDistribution reads "node[:socket[:core]][,Pack|NoPack]" or "plane=SIZE".
@@ -62,7 +62,7 @@ func takePlane(d *model.JobDesc, size string) error {
 	const most = 1<<16 - 3 // the RPC's two marks are greater
 	n, err := strconv.ParseUint(size, 10, 16)
 	if err != nil || n == 0 || n > most {
-		return fmt.Errorf("a plane has 1 to %d tasks, not %q", most, schema.Shorten(size))
+		return fmt.Errorf("expected a plane size of 1 to %d tasks, got %q", most, schema.Shorten(size))
 	}
 	d.Distribution, d.PlaneSize = model.Some(planeLayout), model.Some(uint16(n))
 	return nil

@@ -13,8 +13,9 @@ var (
 	points = regexp.MustCompile(`^(Time (of|at|when|from|since)|(Boot|End|Start|Earliest start|Expected end) time|Start of|Deadline|Return 304)\b`)
 )
 
-// TestDescriptions: every field and parameter says what it is, and every number what it is a number
-// of: a unit, things that its description names, or nothing, and that it says too.
+// TestDescriptions checks that every field and parameter has a description. For
+// a number it names the unit or the counted objects, unless the field is marked
+// as having none.
 func TestDescriptions(t *testing.T) {
 	numbers := 0
 	for _, e := range Endpoints {
@@ -40,7 +41,7 @@ func TestDescriptions(t *testing.T) {
 	}
 }
 
-// checkFields looks at all fields below s and gives how many are numbers.
+// checkFields checks all fields below s and returns how many are numbers.
 func checkFields(t *testing.T, in string, s *schema.Shape) (numbers int) {
 	if s.Items != nil {
 		numbers += checkFields(t, in+"[]", s.Items)
@@ -69,7 +70,7 @@ func checkFields(t *testing.T, in string, s *schema.Shape) (numbers int) {
 	return numbers
 }
 
-// isNumber tells whether s is a number, or the wrapper of one.
+// isNumber reports whether s is a number, or the wrapper of one.
 func isNumber(s *schema.Shape) bool {
 	return s.Kind == "integer" || s.Kind == "number" || strings.Contains(s.Name, "_no_val")
 }

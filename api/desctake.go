@@ -10,7 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// What the fields of a job description do that do not simply stand in the model.
+// The functions below parse fields of a job description that are not stored in
+// the model unchanged.
 
 func takeThreadSpec(d *model.JobDesc, n uint16) error {
 	if n >= specializedThreads-2 {
@@ -67,7 +68,7 @@ func takeMemory(d *model.JobDesc, n model.Opt[uint64], mark uint64) error {
 	case !n.Set:
 		return nil
 	case d.MinMemory.Set:
-		return errors.New("memory_per_cpu and memory_per_node exclude each other")
+		return errors.New("memory_per_cpu and memory_per_node can't both be set")
 	case n.Number >= model.MemPerCPU-2:
 		return errors.New("too much memory")
 	}
@@ -98,7 +99,8 @@ func identity(s string) (number model.Opt[uint32], name string, err error) {
 	return model.Some(uint32(n)), "", nil
 }
 
-// rlimit is a resource limit. A job carries them in its environment.
+// rlimit returns a field for a resource limit, which jobs carry in their
+// environment.
 func rlimit(name, doc, unit string) descField {
 	return schema.Take(name, number, func(d *model.JobDesc, n model.Opt[uint64]) error {
 		if n.Set {
@@ -123,7 +125,7 @@ func takeNodes(d *model.JobDesc, s string) error {
 		from, err1 := strconv.ParseUint(low, 10, 32)
 		to, err2 := strconv.ParseUint(high, 10, 32)
 		if err1 != nil || err2 != nil || from > to || to >= nobody {
-			return fmt.Errorf("not a number of nodes: %q", schema.Shorten(s))
+			return fmt.Errorf("expected a number of nodes, got %q", schema.Shorten(s))
 		}
 		least, most = min(least, from), max(most, to)
 	}
@@ -149,7 +151,7 @@ func parseSignal(s string) (uint16, error) {
 	}
 	n, known := signalNumbers[strings.TrimPrefix(strings.ToUpper(s), "SIG")]
 	if !known {
-		return 0, fmt.Errorf("unknown signal %q; expected a number below 128 or a name as USR1", schema.Shorten(s))
+		return 0, fmt.Errorf("unknown signal %q; expected a number below 128 or a name such as USR1", schema.Shorten(s))
 	}
 	return n, nil
 }

@@ -83,7 +83,7 @@ func statsTime(name string, at func(*ControllerStatsRow) *uint32, doc string, op
 	return schema.F(name, schema.Int32, at, doc, append(opts, schema.Unit("µs"))...)
 }
 
-// statsMean is a count by another.
+// statsMean returns a field for the quotient of two counts.
 func statsMean(name string, of func(*ControllerStatsRow) (sum, times uint32), doc string) statsField {
 	return schema.Show(name, schema.Int64, func(s *ControllerStatsRow) uint64 {
 		sum, times := of(s)
@@ -98,14 +98,15 @@ func partsPacked(s *ControllerStatsRow) int {
 	return 0
 }
 
-// queueLength is what Slurm's gateway has its mean of the table's size from, too.
+// queueLength returns the values from which Slurm's gateway computes both
+// means: the length of the queue and the size of the table.
 func queueLength(s *ControllerStatsRow) (sum, times uint32) {
 	return s.Backfill.QueueLenSum, s.Backfill.CycleCounter
 }
 
 func mean(sum uint64, times uint32) uint64 { return sum / max(1, uint64(times)) }
 
-// cyclesPerMinute is 0 in the first minute.
+// cyclesPerMinute returns the cycles per minute, and 0 in the first minute.
 func cyclesPerMinute(s *ControllerStatsRow) uint64 {
 	minutes := (s.RequestTime - s.StatsStart) / 60
 	if minutes <= 0 {
@@ -114,7 +115,8 @@ func cyclesPerMinute(s *ControllerStatsRow) uint64 {
 	return uint64(s.Schedule.CycleCounter) / uint64(minutes)
 }
 
-// exits is a table of how often something ended for which reason; reasons are the indexes they travel by.
+// exits returns the table of how often something ended for which reason.
+// Reasons are indexes in the protocol.
 func exits(name string, fields ...schema.Field[[]uint32]) *schema.ObjectType[[]uint32] {
 	return schema.Object(name, fields...)
 }

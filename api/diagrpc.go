@@ -11,7 +11,7 @@ import (
 // Requests in what a controller counts. v0.0.40 has them as objects without names or promises, with plain
 // numbers.
 
-// rpcList is a list of them.
+// rpcList returns the type of a list of RPC statistics.
 func rpcList[T any](name string, row *schema.ObjectType[T]) func() schema.Type[[]T] {
 	return schema.Named(name, schema.List(func() schema.Type[T] {
 		return shaped[T]{row, func(v schema.View) *schema.Shape {
@@ -24,7 +24,7 @@ func rpcList[T any](name string, row *schema.ObjectType[T]) func() schema.Type[[
 	}))
 }
 
-// rpcNumber is the number of a message and its name.
+// rpcNumber returns the fields for the number and the name of a message.
 func rpcNumber[O any, T schema.Integer](at func(*O) *T) []schema.Field[O] {
 	return []schema.Field[O]{
 		schema.F("type_id", schema.Int32, at, "Number of the message", schema.Bare, schema.Required(V41)),
@@ -32,7 +32,7 @@ func rpcNumber[O any, T schema.Integer](at func(*O) *T) []schema.Field[O] {
 	}
 }
 
-// rpcTimes are a count of requests and what they took.
+// rpcTimes returns the fields for a count of requests and their durations.
 func rpcTimes[O any](count func(*O) *uint32, total func(*O) *uint64) []schema.Field[O] {
 	average := func(o *O) uint64 { return mean(*total(o), *count(o)) }
 	return []schema.Field[O]{
@@ -58,7 +58,7 @@ var rpcType = schema.Object("stats_msg_rpc_type", append(append(
 	schema.F("cycle_max", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.CycleMax }, "Maximum number of requests served in one cycle", schema.Count, schema.Since(V41), schema.Required(0)),
 )...)
 
-// rpcUserRow is a count of one user's requests with his name.
+// rpcUserRow is a count of one user's requests, with the user's name.
 type rpcUserRow struct {
 	name string
 	*model.RPCUserStats

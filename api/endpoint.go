@@ -10,8 +10,8 @@ import (
 	"schedrestd/api/schema"
 )
 
-// Endpoint declares one operation: what is asked how, and what is answered. What it
-// does is handlers' to say.
+// Endpoint declares an operation: its request and its answers. Package handlers
+// implements it.
 type Endpoint struct {
 	Method     string
 	Accounting bool   // under the accounting daemon's path segment
@@ -66,7 +66,7 @@ func declare[P any](params *schema.ObjectType[P], e Endpoint) Operation[P] {
 	return Operation[P]{&e, params}
 }
 
-// Segment is the first segment of an endpoint's path in the spelling s.
+// Segment returns the first segment of the endpoint's path in the spelling s.
 func (e *Endpoint) Segment(s schema.Spelling) string {
 	if e.Util {
 		return pathUtil
@@ -77,12 +77,13 @@ func (e *Endpoint) Segment(s schema.Spelling) string {
 	return pathController.in(s)
 }
 
-// URL is the whole path in v.
+// URL returns the whole path in v.
 func (e *Endpoint) URL(v schema.View) string {
 	return "/" + e.Segment(v.Names) + "/" + v.Version.String() + "/" + e.Path
 }
 
-// OperationID is the operation's name in documents, "sched_v0042_get_node".
+// OperationID returns the operation's name in documents,
+// "sched_v0042_get_node".
 func (e *Endpoint) OperationID(v schema.View) string {
 	return fmt.Sprintf("%s_v%04d_%s", e.Segment(v.Names), v.Version, e.ID)
 }
@@ -90,12 +91,12 @@ func (e *Endpoint) OperationID(v schema.View) string {
 // Changing reports whether the endpoint changes something.
 func (e *Endpoint) Changing() bool { return e.Changes || e.Method != http.MethodGet && !e.Util }
 
-// InPath tells whether the parameter name is a part of the path.
+// InPath reports whether the parameter name is a part of the path.
 func (e *Endpoint) InPath(name string) bool {
 	return strings.Contains(e.Path, "{"+name+"}")
 }
 
-// In tells whether the endpoint exists in v.
+// In reports whether the endpoint exists in v.
 func (e *Endpoint) In(v schema.Version) bool {
 	return v >= e.Since && (e.Until == 0 || v < e.Until)
 }

@@ -38,7 +38,7 @@ func rows(t *testing.T, name string) [][]string {
 // operation is one row of testdata/paths.tsv.
 type operation struct{ id, request, answer string }
 
-// operations are the rows by version, method and path.
+// operations returns the rows by version, method and path.
 func operations(t *testing.T) map[[3]string]operation {
 	ops := map[[3]string]operation{}
 	for _, c := range rows(t, "paths.tsv")[1:] {
@@ -270,8 +270,8 @@ func described(p schema.Property) string {
 	return typ
 }
 
-// schemaName is body's schema as testdata writes it; where that has it in place, "object" is all
-// there is to compare, and TestCoverage compares the rest.
+// schemaName returns the name of body's schema as testdata has it. For a schema
+// defined in place it returns "object"; TestCoverage compares the rest.
 func schemaName(v schema.Version, documented string, body Described, view schema.View) string {
 	switch {
 	case body == nil:

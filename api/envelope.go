@@ -138,7 +138,7 @@ type Answered interface {
 	Failure(schema.View) func(schema.Encoder, *Envelope)
 }
 
-// Failure is as Answered has it.
+// Failure implements Answered.
 func (t *AnswerType[O]) Failure(v schema.View) func(schema.Encoder, *Envelope) {
 	if f, ok := t.failures.Load(v); ok {
 		return f.(func(schema.Encoder, *Envelope))

@@ -15,8 +15,8 @@ var Instance = schema.Object("instance",
 	schema.F("instance_type", schema.String, func(i *model.Instance) *string { return &i.InstanceType }, "The cloud's name of its kind"),
 	schema.F("node_name", schema.String, func(i *model.Instance) *string { return &i.Node }, "Name of the node"),
 	schema.Group("time", "When it was that node", []schema.Field[model.Instance]{
-		schema.F("time_end", seconds, func(i *model.Instance) *model.Time { return &i.TimeEnd }, "When it ended; 0 while it still is", schema.Unit(UnixTime)),
-		schema.F("time_start", seconds, func(i *model.Instance) *model.Time { return &i.TimeStart }, "When it began", schema.Unit(UnixTime)),
+		schema.F("time_end", seconds, func(i *model.Instance) *model.Time { return &i.TimeEnd }, "End time; 0 while it is active", schema.Unit(UnixTime)),
+		schema.F("time_start", seconds, func(i *model.Instance) *model.Time { return &i.TimeStart }, "Start time", schema.Unit(UnixTime)),
 	}),
 )
 

@@ -18,7 +18,8 @@ type JobRow struct {
 // Job is a job. Its fields are in jobfields.go; here is what of them is worked out.
 var Job = schema.Object("job_info", jobFields...)
 
-// asTravelled is the number of o as the RPC has it, with its two marks.
+// asTravelled returns the number for o in the protocol, in which two values
+// mean "not set" and "unlimited".
 func asTravelled[T model.Unsigned](o model.Opt[T]) T {
 	switch {
 	case o.Infinite:
@@ -58,8 +59,9 @@ func detail(j *JobRow, o model.Opt[uint16]) uint16 {
 // memoryNotSet is the RPC's mark in a 64-bit number; it has the per-CPU bit set too.
 const memoryNotSet = ^uint64(0) - 1
 
-// jobMemory is what a job asked for. With memory for each of some resource it is that of the first; what its
-// record says then is the partition's.
+// jobMemory returns the memory that a job requests. For memory per trackable
+// resource it uses the first one, because the job's record then has the
+// partition's default.
 func jobMemory(j *JobRow) uint64 {
 	first, _, _ := strings.Cut(j.MemPerTRES, ",")
 	n, err := strconv.ParseUint(first[strings.LastIndexAny(first, ":=")+1:], 10, 64)
@@ -101,7 +103,8 @@ func jobUser(j *JobRow) string {
 // oversubscribed: only a job that was asked to share nothing is not.
 func oversubscribed(j *JobRow) bool { return asTravelled(j.Shared) != 0 }
 
-// ArrayTasks are the tasks of j, an array, that still wait. They travel as hex digits of a bitmap.
+// ArrayTasks returns the pending tasks of j, an array. The protocol has them as
+// hexadecimal digits of a bitmap.
 func ArrayTasks(j *model.Job) model.Bitmap {
 	digits, isBitmap := strings.CutPrefix(j.ArrayTasks, "0x")
 	if !isBitmap {
@@ -115,7 +118,8 @@ func ArrayTasks(j *model.Job) model.Bitmap {
 	return b
 }
 
-// arrayTasks are ArrayTasks as a list, with their limit, which travels apart from them.
+// arrayTasks returns the ArrayTasks as a list, with their limit, which is a
+// separate field in the protocol.
 func arrayTasks(j *JobRow) string {
 	tasks := ArrayTasks(j.Job)
 	if !tasks.Set {
@@ -128,12 +132,13 @@ func arrayTasks(j *JobRow) string {
 	return list
 }
 
-// jobSizes are the numbers of nodes a job would take, as a list of ranges.
+// jobSizes returns the acceptable numbers of nodes of a job, as a list of
+// ranges.
 func jobSizes(j *JobRow) []string {
 	return commaList(rangeList(members(&j.JobSizes)))
 }
 
-// members are the numbers in a set.
+// members returns the numbers in a set.
 func members(b *model.Bitmap) func(yield func(int) bool) {
 	return func(yield func(int) bool) {
 		for i := range int(b.Len) {
@@ -197,7 +202,8 @@ func partitionPriorities(j *JobRow) []partitionPriority {
 	return list
 }
 
-// anything is an array whose elements nobody describes; it is always empty.
+// anything returns the type of an array without a documented element type; it
+// is always empty.
 func anything() schema.Type[[]struct{}] {
 	return schema.Simple(&schema.Shape{Kind: "array"}, func(e schema.Encoder, _ *[]struct{}) {
 		e.BeginArray()

@@ -5,8 +5,8 @@ import (
 	"schedrestd/model"
 )
 
-// JobDesc is the description of a job to submit. It is only ever taken. What a text among
-// its fields means is read in the files named desc*.go.
+// JobDesc is the description of a job to submit. It is only parsed, never
+// shown. The files named desc*.go parse texts in its fields.
 var JobDesc = schema.Object("job_desc_msg", descFields...)
 
 // descField is a line of the description's table.

@@ -10,7 +10,7 @@ import (
 // Where a job's output goes travels as a pattern, or not at all when nothing was
 // said (controllers before 26.05); clients were always shown a path.
 
-// defaultOutput is where output goes when nothing was said.
+// defaultOutput returns the output path of a job that sets none.
 func defaultOutput(j *JobRow) string {
 	if j.ArrayJobID != 0 {
 		return "slurm-%A_%a.out"
@@ -28,7 +28,8 @@ func stdout(j *JobRow) string {
 	return ""
 }
 
-// stderr is where errors go: where output goes unless said otherwise.
+// stderr returns the path of the error output, which by default is that of the
+// output.
 func stderr(j *JobRow) string {
 	if j.StdErr != "" {
 		return expandPath(j, j.StdErr)

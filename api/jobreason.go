@@ -2,8 +2,8 @@ package api
 
 import "strconv"
 
-// reasonName is the name of why a job waits or how it failed. A number that has none here,
-// from a later controller, is shown as it is.
+// reasonName returns the name of the reason why a job waits or failed, or the
+// number if it is unknown, for example from a later controller.
 func reasonName(n uint32) string {
 	if int64(n) < int64(len(reasons)) && reasons[n] != "" {
 		return reasons[n]

@@ -48,7 +48,7 @@ func (jobResourcesType) Parser(schema.View) func(*schema.Report, *schema.Value, 
 	return schema.Refuse[model.JobResources]
 }
 
-// selectTypes are the words for what is allocated apart.
+// selectTypes are the words for the unit of allocation.
 var selectTypes = schema.Words("cr_type",
 	schema.Part("CPU", uint16(7), 1),
 	schema.Part("SOCKET", uint16(7), 2),

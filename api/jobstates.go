@@ -68,7 +68,7 @@ var jobStatesParams = schema.Object("",
 	schema.F("job_id", jobSelections, func(p *JobStatesParams) *[]model.JobSelection { return &p.Jobs }, "Jobs, separated by commas: numbers, tasks such as \"12_3\", components such as \"12+1\"; default: all there are"),
 )
 
-// jobSelections are jobs in one text, with commas between them.
+// jobSelections returns the type of jobs in one text, separated by commas.
 func jobSelections() schema.Type[[]model.JobSelection] {
 	return asList(func(s string) (list []model.JobSelection, err error) {
 		for _, word := range commaList(s) {
@@ -84,7 +84,7 @@ func jobSelections() schema.Type[[]model.JobSelection] {
 
 // jobSelection reads "12", "12_3" or "12+1". "12_*" is "12": all tasks.
 func jobSelection(s string) (one model.JobSelection, err error) {
-	wrong := fmt.Errorf("expected a job as 12, 12_3 or 12+1, got %q", schema.Shorten(s))
+	wrong := fmt.Errorf("expected a job such as 12, 12_3 or 12+1, got %q", schema.Shorten(s))
 	rest := &one.HetOffset
 	id, part, more := strings.Cut(s, "+")
 	if !more {
@@ -114,7 +114,7 @@ var GetJobStates = declare(jobStatesParams, Endpoint{
 	Returns: "The states of the jobs",
 })
 
-// InTaskList tells whether a task is in a list as "1-3,7,10-20:2%5".
+// InTaskList reports whether a task is in a list such as "1-3,7,10-20:2%5".
 func InTaskList(list string, task uint32) bool {
 	list, _, _ = strings.Cut(list, "%")
 	for part := range strings.SplitSeq(list, ",") {

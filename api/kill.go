@@ -22,7 +22,8 @@ var killResult = schema.Object("kill_jobs_resp_job",
 	}),
 )
 
-// selectedName is the name of a job, of tasks or of a component of it, and of its step.
+// selectedName returns the name of a job, of its tasks or its component, and of
+// its step.
 func selectedName(s *model.SelectedStep) string {
 	name := fmt.Sprint(s.Step.JobID)
 	switch {

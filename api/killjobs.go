@@ -11,7 +11,7 @@ import (
 // nodeArray is nodes as an array of names or host lists; one text is taken too.
 var nodeArray = schema.Named("hostlist_string", nodeList)
 
-// oneState is a set of states of which one may be given.
+// oneState returns the type of a set of states of which only one may be set.
 func oneState() schema.Type[model.JobState] { return oneStateType{jobStates.Type()} }
 
 type oneStateType struct{ schema.Type[model.JobState] }
@@ -45,7 +45,7 @@ var KillJobsBody = schema.Object("kill_jobs_msg",
 
 func takeState(k *model.KillJobs, s model.JobState) error {
 	if s&^jobBase != 0 {
-		return errors.New("expected a base state, as PENDING or RUNNING")
+		return errors.New("expected a base state, such as PENDING or RUNNING")
 	}
 	k.State = model.Some(s)
 	return nil
@@ -61,7 +61,7 @@ func takeKilledUser(k *model.KillJobs, s string) error {
 	case name == "" && !number.Set:
 		return nil
 	case number.Set && k.UserID.Set && number != k.UserID, name != "" && k.UserName != "" && name != k.UserName:
-		return errors.New("user_id and user_name name two users")
+		return errors.New("user_id and user_name name different users")
 	}
 	if number.Set {
 		k.UserID = number

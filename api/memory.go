@@ -10,7 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// mebibytes is an amount of memory in MiB. A text may have another unit.
+// mebibytes returns the type of an amount of memory in MiB. A string may have
+// another unit.
 func mebibytes() schema.Type[model.Opt[uint64]] { return mebibyteType{} }
 
 type mebibyteType struct{ wrapper[uint64] }
@@ -24,7 +25,7 @@ func (m mebibyteType) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 		}
 		n, ok := parseMebibytes(doc.Text)
 		if !ok {
-			return r.Error(doc, "expected an amount of memory as 512, 512M or 1G, got %q", schema.Shorten(doc.Text))
+			return r.Error(doc, "expected an amount of memory such as 512, 512M or 1G, got %q", schema.Shorten(doc.Text))
 		}
 		*into = model.Some(n)
 		return true

@@ -30,14 +30,14 @@ var (
 // pathUtil is the first segment of a path in both spellings.
 const pathUtil = "util"
 
-// HeaderUser is the header that names the user a request is made as.
+// HeaderUser returns the header that names the user of a request.
 func HeaderUser(s schema.Spelling) string { return headerUser.in(s) }
 
-// HeaderToken is the header with the token.
+// HeaderToken returns the header with the token.
 func HeaderToken(s schema.Spelling) string { return headerToken.in(s) }
 
-// SchemaName is the name that documents have for the schema of a Shape, "v0.0.42_node". Tables
-// name schemas as Slurm does.
+// SchemaName returns the name of a schema in documents, "v0.0.42_node". Tables
+// name schemas like Slurm.
 func SchemaName(shape string, v schema.View) string {
 	if v.Names == schema.Sched {
 		shape = strings.ReplaceAll(shape, "slurm", "sched")
@@ -48,7 +48,7 @@ func SchemaName(shape string, v schema.View) string {
 // name is one name in both spellings.
 type name struct{ sched, slurm string }
 
-// in is the name as the spelling s has it.
+// in returns the name in the spelling s.
 func (n name) in(s schema.Spelling) string {
 	if s == schema.Slurm {
 		return n.slurm
@@ -56,7 +56,7 @@ func (n name) in(s schema.Spelling) string {
 	return n.sched
 }
 
-// spelled is the type of a value that is a name.
+// spelled returns the type of a value that is a name.
 func spelled() schema.Type[name] { return spelledType{} }
 
 type spelledType struct{}
@@ -81,7 +81,7 @@ var (
 	NamesBoth  = Names{sched: true, slurm: true}
 )
 
-// Serves tells whether s is one of the spellings served.
+// Serves reports whether s is one of the served spellings.
 func (n Names) Serves(s schema.Spelling) bool {
 	if s == schema.Slurm {
 		return n.slurm

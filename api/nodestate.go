@@ -49,8 +49,8 @@ var nodeStates = schema.Words("node_states",
 // certFlags are the words about a node's TLS certificate.
 var certFlags = schema.Words("", schema.Bit("TOKEN_SET", uint16(1)))
 
-// shownState is a node's state with what controllers leave to their clients: a
-// node that jobs have in part is MIXED.
+// shownState returns a node's state, completed as controllers expect clients to
+// do: a node that is partly allocated is MIXED.
 func shownState(n *NodeRow) model.NodeState {
 	if !n.Unmixed && n.State.Base() == model.NodeAllocated && n.AllocCPUs > 0 && n.AllocCPUs < n.EffectiveCPUs {
 		return n.State&^nodeBase | model.NodeMixed

@@ -37,7 +37,7 @@ var NodeUpdateBody = schema.Object("update_node_msg",
 func takeReasonUser(u *model.NodeUpdate, s string) error {
 	number, name, err := identity(s)
 	if name != "" {
-		return errors.New("expected the number of a user")
+		return errors.New("expected a user id")
 	}
 	u.ReasonUID = number
 	return err
@@ -55,7 +55,7 @@ func nodeName() schema.Type[string] {
 	parse := hostList().Parser(schema.View{})
 	return schema.Simple(&schema.Shape{Kind: "string"}, nil, func(r *schema.Report, doc *schema.Value, into *string) bool {
 		if strings.TrimSpace(doc.Text) == "" {
-			return r.Error(doc, "there is no node without a name")
+			return r.Error(doc, "expected a node name")
 		}
 		return parse(r, doc, into)
 	})

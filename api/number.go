@@ -12,11 +12,11 @@ import (
 // A number that may be missing or without limit is an object in JSON: {set,
 // infinite, number}. In a request a plain integer is taken for it too.
 
-// number is the wrapper of a model.Opt.
+// number returns the type of a wrapped model.Opt.
 func number[T model.Unsigned]() schema.Type[model.Opt[T]] { return wrapper[T]{} }
 
-// rawNumber is the wrapper of an integer as it travelled, in which the greatest value
-// stands for "infinite" and the one below it for "not set".
+// rawNumber returns the type of a wrapped integer of the protocol, in which the
+// largest value means "infinite" and the next smaller one "not set".
 func rawNumber[T model.Unsigned]() schema.Type[T] { return rawWrapper[T]{} }
 
 type rawWrapper[T model.Unsigned] struct{ wrapper[T] }
@@ -84,7 +84,7 @@ func renderWrapper(e schema.Encoder, set, infinite bool, n uint64) {
 	e.EndObject()
 }
 
-// wrapperText is what beginWrapper writes as compact JSON.
+// wrapperText returns the output of beginWrapper as compact JSON.
 func wrapperText(set, infinite bool) string {
 	switch {
 	case set && infinite:
@@ -146,12 +146,13 @@ func (wrapper[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *mod
 	}
 }
 
-// greatest is the greatest number of T's width that does not stand for something else.
+// greatest returns the largest number of T's width without a special meaning.
 func greatest[T model.Unsigned]() int64 {
 	return int64(min(uint64(^T(0)-2), math.MaxInt64))
 }
 
-// plain is a model.Opt shown as a plain integer, 0 when it is not set.
+// plain returns the type of a model.Opt shown as a plain integer, 0 if it is
+// not set.
 func plain[T model.Unsigned]() schema.Type[model.Opt[T]] {
 	return schema.Simple(&schema.Shape{Kind: "integer", Format: "int32", Wide: greatest[T]() > math.MaxInt32},
 		func(e schema.Encoder, o *model.Opt[T]) { e.Uint(uint64(o.Or(0))) },
@@ -162,7 +163,8 @@ func plain[T model.Unsigned]() schema.Type[model.Opt[T]] {
 		})
 }
 
-// truth is a number shown as a boolean: anything but 0.
+// truth returns the type of a number shown as a boolean: true for all values
+// except 0.
 func truth[T schema.Integer]() schema.Type[T] {
 	return schema.Simple(&schema.Shape{Kind: "boolean"},
 		func(e schema.Encoder, n *T) { e.Bool(*n != 0) },
@@ -177,7 +179,7 @@ func truth[T schema.Integer]() schema.Type[T] {
 		})
 }
 
-// optTruth is truth for a number that may be not set.
+// optTruth returns the type like truth for an optional number.
 func optTruth[T model.Unsigned]() schema.Type[model.Opt[T]] {
 	parse := truth[T]().Parser(schema.View{})
 	return schema.Simple(&schema.Shape{Kind: "boolean"},
@@ -188,8 +190,8 @@ func optTruth[T model.Unsigned]() schema.Type[model.Opt[T]] {
 		})
 }
 
-// double is the wrapper of a floating-point number. What no JSON number can say is
-// not set; neither are Slurm's two marks.
+// double returns the type of a wrapped floating-point number. Values that JSON
+// can't represent and Slurm's two special values are shown as not set.
 func double() schema.Type[float64] {
 	return shaped[float64]{schema.Simple(nil,
 		func(e schema.Encoder, f *float64) {

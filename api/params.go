@@ -24,7 +24,8 @@ var listParams = schema.Object("",
 	flags(func(p *ListParams) *model.Query { return &p.Query }),
 )
 
-// shownParams are those of a list that leaves out what is hidden unless the client says otherwise.
+// shownParams are the parameters of a list that omits hidden objects by
+// default.
 var shownParams = schema.Object("",
 	updateTime(func(p *ListParams) *model.Query { return &p.Query }),
 	flagsOr("no hidden records", func(p *ListParams) *model.Query { return &p.Query }),
@@ -37,14 +38,14 @@ func updateTime[P any](at func(*P) *model.Query) schema.Field[P] {
 
 func flags[P any](at func(*P) *model.Query) schema.Field[P] { return flagsOr("all records", at) }
 
-// flagsOr is flags with what is shown when the client does not say.
+// flagsOr returns the parameter flags; otherwise describes its default.
 func flagsOr[P any](otherwise string, at func(*P) *model.Query) schema.Field[P] {
 	return schema.F("flags", joined(showFlags), func(p *P) *uint16 { return (*uint16)(&at(p).Flags) },
 		"Additional information to show; words separated by commas. Default: "+otherwise)
 }
 
 // asList returns the Type of a list that is written as text in parameters. A
-// parameter that is given more than once has the values of all of them.
+// parameter that is set more than once has the values of all of them.
 func asList[T any](parse func(string) (T, error)) schema.Type[T] {
 	one := asText(parse)
 	parseOne := one.Parser(schema.View{})
@@ -65,12 +66,13 @@ func joinValues(v *schema.Value) *schema.Value {
 	return &schema.Value{Kind: schema.Text, Key: v.Key, Text: strings.Join(values, ","), Untyped: true}
 }
 
-// asText is a Type of what is written as text in parameters, and never shown.
+// asText returns the type of a parameter that is written as text and never
+// shown.
 func asText[T any](parse func(string) (T, error)) schema.Type[T] {
 	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, _ *T) { e.Null() },
 		func(r *schema.Report, v *schema.Value, into *T) bool {
 			if v.Kind == schema.Array {
-				return r.Error(v, "given more than once")
+				return r.Error(v, "set more than once")
 			}
 			var s string
 			if !schema.ParseText(r, v, &s) {
@@ -85,7 +87,7 @@ func asText[T any](parse func(string) (T, error)) schema.Type[T] {
 		})
 }
 
-// signalNumber is a signal by name or number.
+// signalNumber returns the type of a signal by name or number.
 func signalNumber() schema.Type[model.Opt[uint16]] {
 	return asText(func(s string) (model.Opt[uint16], error) {
 		n, err := parseSignal(s)
@@ -93,7 +95,8 @@ func signalNumber() schema.Type[model.Opt[uint16]] {
 	})
 }
 
-// oneJob is a job, a task "12_3" or a component "12+1" as a part of a path. "12_*" is all tasks.
+// oneJob returns the type of a job, a task "12_3" or a component "12+1" in a
+// path. "12_*" means all tasks.
 func oneJob() schema.Type[model.JobSelection] {
 	return asText(func(s string) (model.JobSelection, error) {
 		one, err := jobSelection(s)
@@ -104,7 +107,8 @@ func oneJob() schema.Type[model.JobSelection] {
 	})
 }
 
-// jobName is a job, a task "12_3", tasks "12_[1-3]" or a part "12+1" as a part of a path.
+// jobName returns the type of a job, a task "12_3", tasks "12_[1-3]" or a
+// component "12+1" in a path.
 func jobName() schema.Type[string] {
 	return asText(func(s string) (string, error) {
 		if s == "" || s[0] < '0' || s[0] > '9' || strings.Trim(s, "0123456789_+[],-") != "" {
@@ -114,7 +118,7 @@ func jobName() schema.Type[string] {
 	})
 }
 
-// joined is a set of words as one text, with commas between them.
+// joined returns the type of a set of words as one text, separated by commas.
 func joined[T schema.Integer](set *schema.WordSet[T]) func() schema.Type[T] {
 	return func() schema.Type[T] { return joinedWords[T]{set} }
 }

@@ -86,8 +86,9 @@ var Partition = schema.Object("partition_info",
 	schema.F("suspend_time", number, func(p *model.Partition) *model.Opt[uint32] { return &p.SuspendTime }, "Idle time after which a node is powered down; not set for the cluster's default", schema.Unit("s")),
 )
 
-// partitionMemory are the three ways to say an amount of memory, of a processor or of a node. In the
-// first the mark that tells which is the sign, as 64 bits with a sign have it.
+// partitionMemory returns the three fields for an amount of memory, per CPU or
+// per node. The first distinguishes them by the sign, as a signed 64-bit
+// number.
 func partitionMemory(amount func(*model.Partition) uint64) []schema.Field[model.Partition] {
 	return []schema.Field[model.Partition]{
 		schema.Show("memory_per_cpu", schema.Int64, func(p *model.Partition) int64 { return int64(amount(p)) }, "Memory of a node; if negative, memory of a processor with 2^63 added", schema.Unit("MiB"), schema.Until(V45)),
@@ -100,7 +101,7 @@ func partitionMemory(amount func(*model.Partition) uint64) []schema.Field[model.
 // shareForced in a MaxShare: jobs share whether they like it or not.
 const shareForced uint16 = 0x8000
 
-// noShare is the value of fields that v0.0.45 keeps but no longer fills.
+// noShare returns the value of fields that v0.0.45 keeps but no longer fills.
 func noShare(*model.Partition) uint16 { return 0 }
 
 // exclusivePartition returns the word for what jobs of a partition have alone.

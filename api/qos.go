@@ -130,7 +130,7 @@ var QOS = schema.Object("qos",
 	schema.F("usage_threshold", double, func(q *QOSRow) *float64 { return &q.UsageThreshold }, "Fair-share factor that a job needs to start", schema.Bare),
 )
 
-// preempted are names; a number that is nobody's any more is left out.
+// preempted returns names, and omits ids that no longer exist.
 func preempted(q *QOSRow) []string {
 	var list []string
 	for n := range members(&q.PreemptIDs) {

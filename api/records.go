@@ -16,8 +16,8 @@ type Records struct {
 	Users Users
 }
 
-// amounts reads "1=4,2=1000": ids of trackable resources, and how much of each. An id that nobody knows
-// has no type.
+// amounts parses "1=4,2=1000": ids of trackable resources with their amounts.
+// An unknown id has no type.
 func (r *Records) amounts(s string) []model.TRES {
 	var list []model.TRES
 	for part := range strings.SplitSeq(s, ",") {
@@ -42,7 +42,8 @@ func amount(part string) (id uint32, count uint64, ok bool) {
 	return uint32(n), count, err == nil
 }
 
-// qos is the name of a quality of service; "" for none, its number when nobody knows its name.
+// qos returns the name of a quality of service, "" for none, or its id if the
+// name is unknown.
 func (r *Records) qos(id uint32) string {
 	if name := r.QOS[id]; name != "" || id == 0 {
 		return name

@@ -72,8 +72,8 @@ var RequeueBody = schema.Object("openapi_jobs_requeue_query",
 	schema.F("flags", requeueFlags.Type, func(r *Requeues) *model.Requeue { return &r.Flags }, "Options for requeueing"),
 )
 
-// jobNames is an array of the names of jobs, or one text with commas between
-// them.
+// jobNames returns the type of an array of job names, or of one text separated
+// by commas.
 func jobNames() schema.Type[[]string] {
 	list := csvString()
 	parse, one := list.Parser(schema.View{}), jobName().Parser(schema.View{})

@@ -37,7 +37,8 @@ var coreSpecialization = schema.Object("reservation_core_spec",
 	schema.F("core", schema.String, func(c *model.CoreSpecialization) *string { return &c.Cores }, "Numbers of the cores, as ranges"),
 )
 
-// formerNumber is an object without members where documents still have the wrapper of a number.
+// formerNumber returns the type of an object without members, where documents
+// still have the wrapper of a number.
 func formerNumber() schema.Type[struct{}] {
 	return shaped[struct{}]{empty(), wrapper[uint32]{}.Shape}
 }

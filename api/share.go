@@ -39,12 +39,14 @@ var Share = schema.Object("assoc_shares_obj_wrap",
 	schema.Show("type", shareKinds.Type, shareKind, "USER, or ASSOCIATION for an account"),
 )
 
-// share is a figure that is a plain number before v0.0.42.
+// share returns a field for a floating-point number that is plain before
+// v0.0.42.
 func share(name string, at func(*ShareRow) *float64, doc string) schema.Field[ShareRow] {
 	return schema.F(name, figure, at, doc, schema.Bare)
 }
 
-// figure is a floating-point number: a plain one before v0.0.42, a wrapper from there on.
+// figure returns the type of a floating-point number: plain before v0.0.42,
+// wrapped from there on.
 func figure() schema.Type[float64] { return figureType{double()} }
 
 type figureType struct{ schema.Type[float64] }
@@ -123,7 +125,8 @@ var (
 	)
 )
 
-// unsized is a floating-point number whose width documents leave open.
+// unsized returns the type of a floating-point number whose width documents
+// leave open.
 func unsized() schema.Type[float64] {
 	return shaped[float64]{schema.Float(), func(schema.View) *schema.Shape { return &schema.Shape{Kind: "number"} }}
 }

@@ -21,7 +21,7 @@ func takeStepID(d *model.JobDesc, s model.StepID) error {
 	case s.JobID == 0:
 		return nil
 	case d.JobID.Set && d.JobID.Number != s.JobID:
-		return errors.New("job_id has another number")
+		return errors.New("differs from job_id")
 	}
 	d.JobID = model.Some(s.JobID)
 	return nil
@@ -41,7 +41,7 @@ func (unheeded[T]) Parser(schema.View) func(*schema.Report, *schema.Value, *T) b
 	}
 }
 
-// jobNumber is the wrapper of a job's number.
+// jobNumber returns the type of a wrapped job id.
 func jobNumber() schema.Type[uint32] { return jobNumberType{} }
 
 type jobNumberType struct{ rawWrapper[uint32] }
@@ -58,8 +58,8 @@ func (jobNumberType) Parser(v schema.View) func(*schema.Report, *schema.Value, *
 
 const sluidDigits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// sluid is a 64-bit number as s and 13 digits of Crockford's base 32, which
-// sorts as the number does. 0 is an empty text.
+// sluid returns the type of a 64-bit number shown as s and 13 digits of
+// Crockford's base 32, which sorts like the number. 0 is an empty text.
 func sluid() schema.Type[uint64] {
 	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, n *uint64) {
 		if *n == 0 {
@@ -74,7 +74,7 @@ func sluid() schema.Type[uint64] {
 	}, nil)
 }
 
-// stepText is the number of a step, or the word for its kind.
+// stepText returns the type of a step's number, or of the word for its kind.
 func stepText() schema.Type[model.Opt[uint32]] {
 	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, o *model.Opt[uint32]) {
 		if !o.Set {

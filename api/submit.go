@@ -25,19 +25,18 @@ var SubmissionBody = schema.Object("job_submit_req",
 	schema.Take("job", JobDesc.Type, func(s *Submission, d model.JobDesc) error { s.Job = &d; return nil }, "The job"),
 )
 
-// maxComponents is how many components a heterogeneous job can have.
+// maxComponents is the largest number of components of a heterogeneous job.
 const maxComponents = 128
 
-// Descs returns the components of the job that is to be submitted, whole: one,
-// unless it is heterogeneous. at is where they are in the body, and an error is
-// about that.
+// Descs returns the complete components of the job to submit: one, unless the
+// job is heterogeneous. at is their place in the body, to which an error refers.
 func (s *Submission) Descs() (descs []model.JobDesc, at string, err error) {
 	if descs, at, err = components(s.Job, s.Jobs, "jobs"); err != nil {
 		return nil, at, err
 	}
 	if first := &descs[0]; s.Script != "" {
 		if first.Script != "" && first.Script != s.Script {
-			return nil, at, errors.New("two scripts are given, in the job and beside it")
+			return nil, at, errors.New("the script is set twice, in the job and in the request")
 		}
 		first.Script = s.Script
 	}
@@ -48,7 +47,7 @@ func (s *Submission) Descs() (descs []model.JobDesc, at string, err error) {
 func components(job *model.JobDesc, several []model.JobDesc, name string) (descs []model.JobDesc, at string, err error) {
 	switch {
 	case len(several) > 0 && job != nil:
-		return nil, "#/job", fmt.Errorf("job and %s exclude each other", name)
+		return nil, "#/job", fmt.Errorf("job and %s can't both be set", name)
 	case len(several) > maxComponents:
 		return nil, "#/" + name, fmt.Errorf("a heterogeneous job has at most %d components", maxComponents)
 	case len(several) > 0:
@@ -87,7 +86,7 @@ var (
 	submittedMessage = schema.F("job_submit_user_msg", schema.String, func(a *SubmitAnswer) *string { return &a.UserMessage }, "Result of the site's policy for the job; empty if none")
 )
 
-// stepName is the name of a step's number: some stand for steps of a kind.
+// stepName returns the name of a step's number; some stand for a kind of step.
 func stepName(o model.Opt[uint32]) string {
 	switch {
 	case !o.Set:

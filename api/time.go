@@ -17,7 +17,7 @@ const (
 // UnixTime is the unit of a point in time.
 const UnixTime = "seconds since 1970"
 
-// moment is a time as a wrapper around seconds since 1970.
+// moment returns the type of a time as wrapped seconds since 1970.
 func moment() schema.Type[model.Time] {
 	return shaped[model.Time]{schema.Simple(nil,
 		func(e schema.Encoder, t *model.Time) {
@@ -33,8 +33,8 @@ func moment() schema.Type[model.Time] {
 		parseTime), wrapper[uint64]{}.Shape}
 }
 
-// givenSeconds is a time as plain seconds since 1970 that is taken in any form
-// that moment is taken in.
+// givenSeconds returns the type of a time as plain seconds since 1970 that is
+// parsed in every form that moment accepts.
 func givenSeconds() schema.Type[model.Time] {
 	plain := seconds()
 	return schema.Simple(plain.Shape(schema.View{}), plain.Renderer(schema.View{}), parseTime)
@@ -68,5 +68,5 @@ func parseTime(r *schema.Report, doc *schema.Value, into *model.Time) bool {
 
 var parseMoment = wrapper[uint64]{}.Parser(schema.View{Version: V43})
 
-// seconds is a time as plain seconds since 1970.
+// seconds returns the type of a time as plain seconds since 1970.
 func seconds() schema.Type[model.Time] { return schema.Int64[model.Time]() }

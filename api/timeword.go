@@ -21,7 +21,7 @@ const TimeText = UnixTime + ", or in words: 2024-01-02T10:00, 01/02/24, 10:00, t
 //lint:ignore SA4017 it reads that file
 var _, _ = time.Now().Zone()
 
-// instant is a time of a parameter.
+// instant returns the type of a time in a parameter.
 func instant() schema.Type[model.Time] {
 	return asText(func(s string) (model.Time, error) { return readTime(s, time.Now()) })
 }
@@ -48,7 +48,7 @@ var (
 // Digits alone are seconds since 1970, never the date MMDDYY. What is said twice, or can't be, as the
 // 30th of February, is refused: Slurm's own takes the last, or another day.
 func readTime(s string, now time.Time) (model.Time, error) {
-	wrong := fmt.Errorf("expected a time as 1700000000 (seconds since 1970), 2024-01-02T10:00, 01/02/24, 10:00, today, noon or now-1hour, got %q", schema.Shorten(s))
+	wrong := fmt.Errorf("expected a time such as 1700000000 (seconds since 1970), 2024-01-02T10:00, 01/02/24, 10:00, today, noon or now-1hour, got %q", schema.Shorten(s))
 	at, ok := time.Time{}, false
 	switch {
 	case timeSeconds.MatchString(s):
@@ -69,9 +69,9 @@ func readTime(s string, now time.Time) (model.Time, error) {
 	return model.At(at), nil
 }
 
-// fromNow is now, or so much later or earlier.
+// fromNow returns the current time, or the time so much later or earlier.
 func fromNow(m []string, now time.Time) time.Time {
-	n, _ := strconv.ParseInt(m[2], 10, 64) // ten digits at the most, or none
+	n, _ := strconv.ParseInt(m[2], 10, 64) // at most ten digits, or none
 	n *= timeUnits[strings.TrimSuffix(strings.ToLower(m[3]), "s")]
 	if m[1] == "-" {
 		n = -n
@@ -165,7 +165,7 @@ func (p *timeParts) half(word string) error {
 	return nil
 }
 
-// time is the time that was said.
+// time returns the time that was written.
 func (p *timeParts) time() (time.Time, error) {
 	if p.days > 1 || p.hours > 1 || p.days+p.hours == 0 || p.hour > 23 || p.minute > 59 || p.second > 59 {
 		return time.Time{}, errNoTime

@@ -20,7 +20,7 @@ var userFlags = schema.Words("user_flags",
 	schema.Bit("DELETED", uint32(1)<<0),
 )
 
-// wckey is a key by which work is told apart.
+// wckey is a workload key, by which jobs are distinguished in accounting.
 var wckey = schema.Object("wckey",
 	schema.Show("accounting", usages, func(k *model.WCKey) []model.Usage { return k.Usage }, "Usage of jobs with this key, if requested"),
 	schema.F("cluster", schema.String, func(k *model.WCKey) *string { return &k.Cluster }, "Cluster", schema.Required(0)),

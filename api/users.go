@@ -16,10 +16,10 @@ type Users interface {
 // Numbers are the Users of a process that can't look names up.
 type Numbers struct{}
 
-// User is uid in decimal; root has one name everywhere.
+// User returns uid in decimal; root is always shown by name.
 func (Numbers) User(uid uint32) string { return number0("root", uid) }
 
-// Group is gid in decimal.
+// Group returns gid in decimal.
 func (Numbers) Group(gid uint32) string { return number0("root", gid) }
 
 func number0(zero string, n uint32) string {
@@ -29,7 +29,8 @@ func number0(zero string, n uint32) string {
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// nobody are the numbers that stand for no user: "not set" and "unlimited".
+// nobody is the first of two numbers that stand for no user: "not set" and
+// "unlimited".
 const nobody = 0xfffffffe
 
 func userName(u Users, uid uint32) string {
@@ -46,7 +47,7 @@ func groupName(u Users, gid uint32) string {
 	return u.Group(gid)
 }
 
-// empty is the type of an object that has no members any more.
+// empty returns the type of an object that no longer has members.
 func empty() schema.Type[struct{}] {
 	return schema.Simple(&schema.Shape{Kind: "object"},
 		func(e schema.Encoder, _ *struct{}) {

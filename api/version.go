@@ -1,8 +1,8 @@
 // Package api declares the REST surface: which endpoints there are and what the
 // objects in their bodies look like, in every API version served and in both
-// spellings, each once. It knows no behaviour and no HTTP; handlers joins its
-// endpoints with what they do, and everything that must agree with them (router,
-// parsing, rendering, documents) is read off these tables.
+// spellings, each once. It contains no behaviour and no HTTP. Package handlers
+// joins its endpoints with functions. Router, parsing, rendering and documents are
+// derived from these tables, so that they always agree.
 //
 // One entity a file: node.go has the node's table, and so on. Fields and types follow
 // what clients of slurmrestd know, version by version, held against its own

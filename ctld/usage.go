@@ -77,12 +77,12 @@ func (c *Controller) kept(j *job, texts int64) load {
 // oldest ended jobs of the user, and releases c.mu meanwhile. The caller holds
 // c.mu.
 func (c *Controller) take(j *job, l load) error {
-	err := c.room(j, l)
+	err := c.checkLimits(j, l)
 	if err != nil {
 		c.mu.Unlock()
-		c.makeRoom(j.Job.UserID)
+		c.forgetOldest(j.Job.UserID)
 		c.mu.Lock()
-		err = c.room(j, l)
+		err = c.checkLimits(j, l)
 	}
 	if err == nil {
 		c.count(j, l)
@@ -90,9 +90,9 @@ func (c *Controller) take(j *job, l load) error {
 	return err
 }
 
-// room returns an error if counting j with load l would exceed a limit. The
+// checkLimits returns an error if counting j with load l would exceed a limit. The
 // caller holds c.mu.
-func (c *Controller) room(j *job, l load) error {
+func (c *Controller) checkLimits(j *job, l load) error {
 	uid, most, limits, change := j.Job.UserID, c.cfg.MaxJobs, &c.cfg.limits, l.minus(j.counted)
 	own, all := c.usage.users[uid].plus(change), c.usage.all.plus(change)
 	tooMany := func(format string, args ...any) error {
@@ -172,9 +172,9 @@ func sizes(entries []journal.Entry) (bytes int64) {
 	return bytes
 }
 
-// makeRoom forgets the oldest ended jobs of user uid before Config.Keep has
+// forgetOldest forgets the oldest ended jobs of user uid before Config.Keep has
 // passed. The results of other users are kept.
-func (c *Controller) makeRoom(uid uint32) {
+func (c *Controller) forgetOldest(uid uint32) {
 	list, _ := c.snapshot()
 	var done []*record
 	for _, r := range list {

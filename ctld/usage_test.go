@@ -194,7 +194,7 @@ func TestUsageIsGivenBack(t *testing.T) {
 	if got := c.usage.users[c.uid]; got != (load{jobs: 1, texts: c.texts(c.jobs[1])}) {
 		t.Errorf("%+v of a job that ended", got)
 	}
-	c.makeRoom(c.uid)
+	c.forgetOldest(c.uid)
 	if len(c.usage.users) > 0 || c.usage.all != (load{}) {
 		t.Errorf("%+v of none", c.usage)
 	}

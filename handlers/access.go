@@ -9,24 +9,24 @@ import (
 	"schedrestd/auth"
 )
 
-// Access is what the log has of a request: one line, and of each request the same, whether it
-// reached an endpoint or could not even be read.
+// Access is the log line of a request. All requests have the same line, whether
+// they reached an endpoint or could not even be parsed.
 type Access struct {
 	ID           string
 	Peer         auth.Peer
-	User         string // whose credential is good; "": nobody's
-	Claimed      string // the user that a rejected credential names, which anybody can write; "" when it names none
+	User         string // user of the verified credential; "": none
+	Claimed      string // the user that a rejected credential names, unverified; "" if it names none
 	Method, Path string // as the client sent them; "" when they could not be read
 	Route        string // "" when there is none
 	Status       int
 	Bytes        int
 	Took         time.Duration
-	Because      string // why it was not let in, or could not be read; "" when it was
+	Because      string // why it was refused or malformed; "" otherwise
 }
 
-// Log writes the line. Headers are never in it, nor the query: either may hold a token. Whoever looks for
-// what somebody did finds in user only what he did: a forged token would otherwise write
-// lines in its victim's name.
+// Log writes the line. It contains neither headers nor the query, because
+// either may hold a token. The field user is set only for verified credentials:
+// otherwise a forged token would write lines in its victim's name.
 func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
 	if a.Route == "" {
 		a.Route = "none"
@@ -47,7 +47,7 @@ func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
 	log.LogAttrs(ctx, level, "request", attrs...)
 }
 
-// logAccess writes the line of c.
+// logAccess writes the log line of c.
 func (c *call) logAccess() {
 	a := Access{ID: c.id, User: c.who.User(), Claimed: c.claimed, Method: c.r.Method, Path: c.r.URL.Path, Status: c.w.status, Bytes: c.w.bytes,
 		Took: time.Since(c.begun), Because: c.why}

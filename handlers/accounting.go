@@ -6,7 +6,7 @@ import (
 	"schedrestd/api"
 )
 
-// getAccountingPing asks the accounting daemon whether it is there.
+// getAccountingPing pings the accounting daemon.
 func (h *handler) getAccountingPing(c *call, _ *api.NoParams) error {
 	pings, err := h.Accounting.Ping(c.ctx, c.cred)
 	if err != nil {
@@ -18,7 +18,8 @@ func (h *handler) getAccountingPing(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.AccountingPings, &api.PingsAnswer{Pings: pings, Envelope: c.envelope()})
 }
 
-// getAccountingDiag shows the accounting daemon's statistics, and its ping beside them.
+// getAccountingDiag returns the accounting daemon's statistics together with
+// its ping.
 func (h *handler) getAccountingDiag(c *call, _ *api.NoParams) error {
 	stats, pings, err := h.Accounting.Stats(c.ctx, c.cred)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"schedrestd/model"
 )
 
-// everyJob is how jobs are looked up unless the client says otherwise.
+// everyJob are the flags for looking up jobs unless the client sets others.
 const everyJob = model.JobFilterDuplicates | model.JobFilterNoTruncation
 
-// getAccountingJobs lists jobs that are recorded. A client that narrows the list means this cluster,
-// unless it names others.
+// getAccountingJobs returns recorded jobs. A request with filters selects jobs
+// of this cluster unless it names other clusters.
 func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error {
 	r, err := h.records(c)
 	if err != nil {
@@ -51,9 +51,9 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 	return h.sendAccountingJobs(c, r, list)
 }
 
-// wholeRange adds the end that a client left open. slurmdbd looks for jobs that
-// have exactly the least number when it gets no greatest one, and ignores a
-// greatest number without a least one.
+// wholeRange completes a range that has only one limit. Without a maximum
+// slurmdbd looks for jobs with exactly the minimum, and without a minimum it
+// ignores the maximum.
 func wholeRange(least, most uint32) (uint32, uint32) {
 	switch {
 	case least == 0 && most == 0:
@@ -64,7 +64,7 @@ func wholeRange(least, most uint32) (uint32, uint32) {
 	return max(least, 1), most
 }
 
-// byName takes a list out of the filter when there is a name in it.
+// byName removes a list from the filter if it contains a name, and returns it.
 func byName(list *[]string) (all []string) {
 	isName := func(s string) bool {
 		_, err := strconv.ParseUint(s, 10, 32)
@@ -76,7 +76,8 @@ func byName(list *[]string) (all []string) {
 	return all
 }
 
-// has tells whether someone is in a list of names and numbers; everybody is in none.
+// has reports whether a user or group is in a list of names and numbers. An
+// empty list contains everyone.
 func has(list []string, name string, number uint32, nameOf func(uint32) string) bool {
 	if list == nil {
 		return true
@@ -87,7 +88,8 @@ func has(list []string, name string, number uint32, nameOf func(uint32) string) 
 	return slices.Contains(list, name) || slices.Contains(list, strconv.FormatUint(uint64(number), 10))
 }
 
-// getAccountingJob shows one job: several entries when its number was given anew, or is an array's.
+// getAccountingJob returns one job: several records if its number was reused or
+// belongs to an array.
 func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 	r, err := h.records(c)
 	if err != nil {
@@ -121,7 +123,8 @@ func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 	})
 }
 
-// isPart tells whether j is the task or the component that is named, or has it among those that wait.
+// isPart reports whether j is the named task or component, or contains it among
+// its pending tasks.
 func isPart(j *model.AccountingJob, named model.SelectedStep) bool {
 	if named.HetOffset.Set {
 		return j.HetJobID == named.Step.JobID && j.HetJobOffset == named.HetOffset

@@ -23,7 +23,7 @@ func TestAllocate(t *testing.T) {
 			want: []*model.JobDesc{{AllocNode: "n1", MinNodes: model.Some[uint32](2)}, {Name: "a", AllocNode: "localhost", MinNodes: model.Some[uint32](1)}}},
 		{name: "nothing", body: `{}`, status: 422, says: "#/job"},
 		{name: "no component", body: `{"hetjob": []}`, status: 422, says: "#/hetjob"},
-		{name: "both", body: `{"job": {}, "hetjob": [{}]}`, status: 422, says: "exclude each other"},
+		{name: "both", body: `{"job": {}, "hetjob": [{}]}`, status: 422, says: "both be set"},
 		{name: "a script", body: `{"hetjob": [{}, {"script": "x"}]}`, status: 422, says: "#/hetjob/1/script"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

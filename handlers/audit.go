@@ -11,37 +11,39 @@ import (
 	"schedrestd/model"
 )
 
-// Audit has a line in the audit log for each change, before it is made.
+// Audit writes a line to the audit log before each change.
 type Audit interface {
-	// Intend says what is about to be changed, and waits for leave. An error says that it must not be changed. Else
-	// report is called once, with what became of it.
+	// Intend records the change and waits until the line is written. After an
+	// error the change must not be made. Otherwise the caller calls report once,
+	// with the result.
 	Intend(context.Context, Change) (report func(Result), err error)
 }
 
-// Change is what the audit log has of a change before it is made.
+// Change describes a change for the audit log before it is made.
 type Change struct {
 	Request       string // id of the request
-	Forwarded     string // for whom a trusted proxy says that it asks, an address; "": nobody
-	User          string // whose credential it is; "" when it has a uid alone
-	Local         bool   // UID is that user, by the kernel's word
+	Forwarded     string // client address reported by a trusted proxy; "": none
+	User          string // user of the credential; "" if it has only a uid
+	Local         bool   // the kernel identified the user as UID
 	UID           uint32
-	ActAs         string // who he wants to be; "": himself
+	ActAs         string // user to act as; "": the user itself
 	Method, Route string // "job/{job_id}"
-	Object        string // what is changed, as the client names it; "" when it is made
-	Fields        string // names of the fields that the body sets, with spaces between them; no values
+	Object        string // changed object, as the client names it; "" for a new one
+	Fields        string // names of the fields that the body sets, separated by spaces; no values
 }
 
-// Result is what became of a change.
+// Result is the result of a change.
 type Result struct {
-	Status  int    // that the client is answered with
+	Status  int    // of the answer to the client
 	Code    string // "ok", or the word for programs of the error
 	Number  uint32 // Slurm's number of it; 0: none
 	Objects string // what was made, or changed
 }
 
-// change makes a change: every request that has a daemon change something calls the daemon in do, and nowhere else.
-// object is what is changed, as far as it is known before; name tells what was, and how, when all went well.
-// A condition of the client's is judged before.
+// change makes a change. Every request that makes a daemon change something
+// calls the daemon in do, and nowhere else. object names the object as far as
+// it is known before. name returns the final name and details after success.
+// Conditions of the client are checked before.
 func change[T any](c *call, object string, do func() (T, error), name func(T) Result) (done T, err error) {
 	if err := c.precondition(object != ""); err != nil {
 		return done, err
@@ -67,7 +69,7 @@ func change[T any](c *call, object string, do func() (T, error), name func(T) Re
 	return done, nil
 }
 
-// about is what the log has of c's change.
+// about returns the Change of c for the audit log.
 func (c *call) about(object string) Change {
 	a := Change{Request: c.id, Local: c.who.Local, UID: c.who.UID, ActAs: c.who.ActAs, Object: conceal(object), Fields: strings.Join(c.fields, " ")}
 	if peer, ok := auth.PeerFrom(c.ctx); ok {
@@ -82,19 +84,20 @@ func (c *call) about(object string) Change {
 	return a
 }
 
-// failed is the result of a change that a daemon refused, or that came to nothing otherwise.
+// failed returns the result of a change that failed.
 func failed(err error) Result {
 	code := status(err)
 	p := problems(err, code)[0]
 	return Result{Status: code, Code: p.Code, Number: uint32(max(0, p.Number))}
 }
 
-// made is the result of a submission.
+// made returns the result of a submission.
 func made(s *model.Submitted) Result {
 	return Result{Objects: strconv.FormatUint(uint64(s.StepID.JobID), 10), Number: s.ErrorCode}
 }
 
-// signalled is the result of a signal to several jobs, of which some may have refused it.
+// signalled returns the result of a signal to several jobs, some of which may
+// have failed.
 func signalled(list []model.KillResult) (r Result) {
 	var ids []string
 	for _, k := range list {
@@ -111,7 +114,7 @@ func signalled(list []model.KillResult) (r Result) {
 	return r
 }
 
-// jobName returns the name of a job that was sent a signal, as "12", "12_3" or
+// jobName returns the name of a job that was signalled, such as "12", "12_3" or
 // "12+1".
 func jobName(k *model.KillResult) string {
 	id := strconv.FormatUint(uint64(k.ID.Step.JobID), 10)

@@ -34,8 +34,10 @@ func (r *recorder) Intend(_ context.Context, c Change) (func(Result), error) {
 // changeBody is a body that each endpoint with one takes.
 const changeBody = `{"job": {"script": "#!/bin/sh\n", "current_working_directory": "/tmp", "environment": ["A=b"]}}`
 
-// TestNoChangeWithoutRecord: every endpoint that changes something asks its daemon for nothing in any version while
-// the audit log takes no line about it. A new endpoint that asks its daemon otherwise than by change fails here.
+// TestNoChangeWithoutRecord checks that every endpoint that changes something
+// asks its daemon for nothing in any version while the audit log takes no line
+// about it. A new endpoint that asks its daemon otherwise than by change fails
+// here.
 func TestNoChangeWithoutRecord(t *testing.T) {
 	h := newHandler(config(demo()))
 	tried := map[*api.Endpoint]bool{}
@@ -68,7 +70,7 @@ func TestNoChangeWithoutRecord(t *testing.T) {
 	}
 }
 
-// TestChanges: what the audit log is told of each change.
+// TestChanges checks what is written to the audit log for each change.
 func TestChanges(t *testing.T) {
 	full := &errs.Error{Kind: errs.Denied, Message: "no", Number: 2002}
 	tests := []struct {

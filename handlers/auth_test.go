@@ -26,8 +26,8 @@ func (u untouched) Read([]byte) (int, error) {
 
 func (untouched) Close() error { return nil }
 
-// TestNobodyUnknownIsServed: without a good credential no daemon does anything, no body is
-// read, and the answer is always the same.
+// TestNobodyUnknownIsServed checks that without a good credential no daemon
+// does anything, no body is read, and the answer is always the same.
 func TestNobodyUnknownIsServed(t *testing.T) {
 	forged := &errs.Error{Kind: errs.Unauthenticated, Message: "protocol authentication error", Number: 1007}
 	tests := []struct {
@@ -133,7 +133,8 @@ func TestNoTokenInAnyLog(t *testing.T) {
 	}
 }
 
-// TestPanicIsAnswered: a fault of ours is a 500 with the envelope, and the next request is served.
+// TestPanicIsAnswered checks that a fault of ours is a 500 with the envelope,
+// and the next request is served.
 func TestPanicIsAnswered(t *testing.T) {
 	cfg := config(demo())
 	cfg.Controller = nil

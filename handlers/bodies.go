@@ -6,10 +6,10 @@ import (
 	"schedrestd/errs"
 )
 
-// share is what the body of one request takes of the memory that the requests of
-// a worker have for bodies and answers together. One body may be MaxBody long,
-// and as many may be read as there are requests in progress: without a bound of
-// their sum one user with a token and patience could have a worker hold
+// share is the memory that the body of one request takes from the budget that a
+// worker's requests have for bodies and answers together. One body may be
+// MaxBody long, and as many may be read as there are requests in progress.
+// Without a common limit, one user with a token could make a worker hold
 // gigabytes.
 type share struct {
 	call  *call
@@ -22,24 +22,24 @@ const (
 	longParse = 64 << 10 // bytes from which on a body waits for a place to be parsed: it becomes many times as much
 )
 
-// LongestBody returns how long a body can be when bodies and answers have so much
-// memory: what one client can have of it (client.Budget), in whole steps.
+// LongestBody returns the maximum length of a body for a budget of memory
+// bytes: the share of one client (client.Budget), in whole steps.
 func LongestBody(memory int64) int64 { return max(freeBody, memory/2-stepBody) }
 
-// grow takes memory for n bytes of a body in total. It does not wait: two bodies
-// of which each has half the memory would wait for each other.
+// grow takes memory for n bytes of a body in total. It does not wait: two
+// bodies that hold half of the memory each would wait for each other.
 func (s *share) grow(n int64) error {
 	m := s.call.h.Memory
 	for m != nil && n > freeBody+int64(s.taken) {
 		if !m.Hold(s.call.cred, stepBody) {
-			return errs.New(errs.Unavailable, "too many large bodies are being read at this moment")
+			return errs.New(errs.Unavailable, "server busy: too many large request bodies are being read")
 		}
 		s.taken += stepBody
 	}
 	return nil
 }
 
-// release gives back what was taken.
+// release returns the memory.
 func (s *share) release() {
 	if s.taken > 0 {
 		s.call.h.Memory.Release(s.call.cred, s.taken)
@@ -47,7 +47,7 @@ func (s *share) release() {
 	}
 }
 
-// parse calls f when there is a place to parse a body of n bytes.
+// parse calls f when a body of n bytes may be parsed.
 func (h *handler) parse(ctx context.Context, n int, f func() error) error {
 	if n < longParse {
 		return f()
@@ -61,7 +61,8 @@ func (h *handler) parse(ctx context.Context, n int, f func() error) error {
 	}
 }
 
-// cancelled returns the error of a request that ended before its body was parsed.
+// cancelled returns the error of a request that ended before its body was
+// parsed.
 func cancelled(err error) error {
 	return errs.Wrap(err, errs.Unavailable, "request cancelled before its body was parsed")
 }

@@ -29,8 +29,9 @@ func (p *lockedPot) Release(c model.Credential, n int) {
 	p.pot.Release(c, n)
 }
 
-// TestLargeBodies: a few large bodies at a time; one more is asked to come back, small ones are
-// taken all the same, and when the large ones have ended there is room again.
+// TestLargeBodies checks that a few large bodies at a time; one more is asked
+// to come back, small ones are taken all the same, and when the large ones have
+// ended there is room again.
 func TestLargeBodies(t *testing.T) {
 	cfg := config(demo())
 	cfg.MaxBody = 2 * stepBody

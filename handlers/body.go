@@ -16,8 +16,8 @@ import (
 	"schedrestd/http1"
 )
 
-// readBody reads and parses a request's body into *T, after authenticate alone. What is
-// odd in it joins the call's warnings.
+// readBody reads and parses a request's body into *T. It must be called only
+// after authenticate. Oddities in the body are added to the call's warnings.
 func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
 	return readBodyInto(c, table, new(T))
 }
@@ -30,7 +30,7 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 		return nil, err
 	}
 	if c.r.ContentLength > c.h.MaxBody {
-		return nil, errs.New(errs.TooLarge, "the body is too large").WithHint("%d bytes are taken", c.h.MaxBody)
+		return nil, errs.New(errs.TooLarge, "the body is too large").WithHint("at most %d bytes are accepted", c.h.MaxBody)
 	}
 	if err := c.room.grow(c.r.ContentLength); err != nil { // -1 when it isn't said: then as it comes
 		return nil, err
@@ -67,15 +67,18 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 	return body, nil
 }
 
-// closeUnlessRead says that the connection ends with the answer, when the request announces a
-// body: until it has been read. net/http would otherwise wait for the rest of an
-// unread body before it sends the answer, and a stranger who sends one byte of a
-// thousand would keep his slot for good. A connection that is to end in any case (its worker is
-// retired, or somebody waits for its slot) ends with this answer, read or not.
+// closeUnlessRead makes the connection end with the answer if the request
+// announces a body; readBody undoes that once the body was read. Otherwise
+// net/http would wait for the rest of an unread body before it sends the answer,
+// and an unauthenticated client that sends one byte of a thousand would keep its
+// slot permanently. A connection that has to end anyway, because its worker is
+// retired or another client waits for its slot, ends with this answer in both
+// cases.
 //
-// So does one with a body in chunks, or of HTTP/1.0. A length beside the chunks, and chunks of HTTP/1.0, are
-// refused before (http1); but a proxy that frames chunks in its own way could take for a body what is the next
-// request here, with its client's choice of headers (RFC 9112, 6.1 and 11.2).
+// A connection with a body in chunks, or of HTTP/1.0, ends too. A length together
+// with chunks, and chunks of HTTP/1.0, are refused before (http1). But a proxy
+// that frames chunks differently could take the next request here for a part of
+// the body, with headers chosen by its client (RFC 9112, 6.1 and 11.2).
 func (c *call) closeUnlessRead() {
 	h := c.w.Header()
 	modern := c.r.ProtoAtLeast(1, 1)
@@ -85,8 +88,8 @@ func (c *call) closeUnlessRead() {
 	}
 }
 
-// body is the request's body, bounded in size, and in time for each piece of it: who
-// sends slowly is served, who stops is not waited for.
+// body returns the request's body, limited in size and in the time for each
+// piece: a slow client is served, but one that stops is not waited for.
 func (c *call) body() io.Reader {
 	conn := http.NewResponseController(c.w.ResponseWriter)
 	bounded := http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, c.h.MaxBody)
@@ -118,13 +121,15 @@ type bodyReader struct {
 	read func(context.Context, string, schema.Limits) (*schema.Value, error)
 }
 
-// jsonBody reads JSON to its end: that takes less than a second however long the body is.
+// jsonBody reads JSON without checking its context: that takes less than a
+// second however long the body is.
 var jsonBody = bodyReader{"JSON", func(_ context.Context, text string, lim schema.Limits) (*schema.Value, error) {
 	return schema.ReadJSON(text, lim)
 }}
 
-// reader is the reader of what the request says its body is; of JSON when it doesn't say. Both
-// formats are UTF-8; a body that says otherwise, or is compressed, is refused, not misread.
+// reader returns the bodyReader for the Content-Type of the request, or for
+// JSON if there is none. Both formats are UTF-8. A body that declares another
+// encoding, or is compressed, is refused.
 func (c *call) reader() (bodyReader, error) {
 	coding, sent, ok := single(c.r.Header, "Content-Encoding")
 	if sent && (!ok || !strings.EqualFold(coding, identity)) {
@@ -149,13 +154,15 @@ func (c *call) reader() (bodyReader, error) {
 	return bodyReader{}, c.unsupported("Content-Type").WithHint("send %s, in UTF-8", strings.Join(bodyMedia, " or "))
 }
 
-// unsupported is the error for a body that the header says can't be read.
+// unsupported returns the error for a body whose header declares an unsupported
+// encoding or format.
 func (c *call) unsupported(header string) *errs.Error {
-	return errs.New(errs.UnsupportedMedia, "%s %s: such a body can't be read", header, schema.Shorten(strings.Join(c.r.Header.Values(header), ", ")))
+	return errs.New(errs.UnsupportedMedia, "%s %s is not supported", header, schema.Shorten(strings.Join(c.r.Header.Values(header), ", ")))
 }
 
-// readText reads a body of at most as many bytes as body lets through. What the client announces
-// is a hint for the buffer only, and a small one: memory is spent on what arrives.
+// readText reads a body of at most the bytes that body permits. The announced
+// length only sizes the first buffer, which is small: memory grows with the
+// bytes that arrive.
 func readText(body io.Reader, announced int64) (string, error) {
 	var b strings.Builder
 	b.Grow(int(min(max(announced, 0), 1<<20)))
@@ -172,21 +179,21 @@ func readText(body io.Reader, announced int64) (string, error) {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return "", errs.Wrap(err, errs.RequestTimeout, "the body did not arrive in time")
 		}
-		return "", errs.Wrap(err, errs.Malformed, "the body did not arrive whole")
+		return "", errs.Wrap(err, errs.Malformed, "the body is incomplete")
 	}
 	return b.String(), nil
 }
 
-// brokenBody is the failure of a body whose chunks the connection refuses.
+// brokenBody returns the error for a body with malformed chunks.
 func brokenBody(e *http1.Error) error {
 	if e.Status == http.StatusRequestEntityTooLarge {
 		return errs.New(errs.TooLarge, "the body is too large")
 	}
-	return errs.New(errs.Malformed, "the body can't be read: %s", e.Reason)
+	return errs.New(errs.Malformed, "the body can't be decoded: %s", e.Reason)
 }
 
-// syntaxError returns the error of a body that could not be read. One without a place in the body is
-// that of the request's context.
+// syntaxError returns the error for a body that could not be parsed. An error
+// without a position in the body is that of the request's context.
 func syntaxError(format string, err error) error {
 	e, ok := errors.AsType[*schema.SyntaxError](err)
 	switch {

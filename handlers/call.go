@@ -13,7 +13,7 @@ import (
 	"schedrestd/model"
 )
 
-// call is one request on its way through.
+// call is the state of one request.
 type call struct {
 	h     *handler
 	w     *response
@@ -22,20 +22,20 @@ type call struct {
 	id    string // of the request, for the client and the log
 	begun time.Time
 	room  share  // for the body
-	stays bool   // the connection, once the body was read
-	why   string // it is not let in; "" when it is
+	stays bool   // the connection stays open once the body was read
+	why   string // the request is refused; "" if it is not
 
 	match
-	media    string           // what the answer is written as
-	coding   chosenCoding     // how it travels
-	who      auth.Credential  // who asks; nobody until his credential is known to be good, and when it is not
+	media    string           // media type of the answer
+	coding   chosenCoding     // content coding of the answer
+	who      auth.Credential  // verified credential; zero before and if it is invalid
 	claimed  string           // the user that a rejected credential names; for the log
 	cred     model.Credential // the credential for a daemon
 	warnings []api.Warning
 	fields   []string // that the body sets, for the audit log
 }
 
-// ServeHTTP is the whole way of a request, step by step.
+// ServeHTTP processes a request step by step.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := h.newCall(w, r)
 	defer c.room.release()
@@ -55,8 +55,8 @@ func (h *handler) newCall(w http.ResponseWriter, r *http.Request) *call {
 	return c
 }
 
-// Refusing makes a function that answers a request with an error: by the same negotiation, in the
-// same envelope and with the same line in the log as any other, which gets the error too.
+// Refusing returns a function that answers a request with an error, with the
+// same content negotiation, envelope and log line as other answers.
 func Refusing(cfg Config) func(http.ResponseWriter, *http.Request, error) {
 	h := newHandler(cfg)
 	return func(w http.ResponseWriter, r *http.Request, err error) {
@@ -78,7 +78,7 @@ func (c *call) serve() error {
 		return nil
 	}
 	if len(c.r.RequestURI) > maxURI || len(c.r.URL.Path)+len(c.r.URL.RawQuery) > maxURI {
-		c.err = errs.New(errs.URITooLong, "the request's path and query are too long").WithHint("%d bytes are taken", maxURI)
+		c.err = errs.New(errs.URITooLong, "the request's path and query are too long").WithHint("at most %d bytes are accepted", maxURI)
 	}
 	if c.page != nil {
 		return c.servePage()
@@ -100,9 +100,9 @@ func (c *call) serve() error {
 	return c.missing(c.judged(do()))
 }
 
-// authenticate finds out who asks, and that he is who he says. Nothing is done before that:
-// nobody unknown makes us read a body, and only a good credential is told anything else than that
-// it is not.
+// authenticate verifies the credential of the request. It comes before
+// everything else: an unknown client must not make us read a body, and learns
+// only that its credential was refused.
 func (c *call) authenticate() error {
 	if err := stray(c.r.URL); err != nil {
 		return err
@@ -127,7 +127,8 @@ func (c *call) authenticate() error {
 	return nil
 }
 
-// daemon is who will serve the request, by name, and how he is asked whether a credential is genuine.
+// daemon returns the name of the daemon that serves the request, and a function
+// that asks it to verify a credential.
 func (c *call) daemon() (name string, ask func(context.Context, model.Credential) error) {
 	if c.route != nil && c.route.Accounting {
 		return "accounting", c.h.Accounting.Vouch
@@ -135,8 +136,9 @@ func (c *call) daemon() (name string, ask func(context.Context, model.Credential
 	return "controller", c.h.Controller.Vouch
 }
 
-// judged passes on what became of the request. A daemon that refuses the credential after all, as
-// one whose key was changed does, is believed from then on.
+// judged returns err, the result of the request. If a daemon refuses a
+// credential after all, for example because its key has changed, the cached
+// verification is dropped.
 func (c *call) judged(err error) error {
 	if errs.KindOf(err) == errs.Unauthenticated {
 		daemon, _ := c.daemon()
@@ -148,7 +150,7 @@ func (c *call) judged(err error) error {
 	return err
 }
 
-// envelope is what surrounds every answer.
+// envelope returns the envelope of the answer.
 func (c *call) envelope() api.Envelope {
 	for i, w := range c.warnings {
 		c.warnings[i].Description, c.warnings[i].Source = conceal(w.Description), conceal(w.Source)
@@ -166,7 +168,7 @@ func (c *call) meta() api.Meta {
 	if c.route != nil {
 		m.Accounting, m.Util = c.route.Accounting, c.route.Util
 	}
-	if c.view.Names == schema.Slurm && c.who.User() != "" { // strangers are not told
+	if c.view.Names == schema.Slurm && c.who.User() != "" { // only for authenticated clients
 		m.Controller = c.h.Controller.Release(c.ctx, c.cred)
 	}
 	if peer, ok := auth.PeerFrom(c.ctx); ok {
@@ -181,8 +183,8 @@ func (c *call) meta() api.Meta {
 	return m
 }
 
-// asUser returns the name that the request's token stands for; "" when there is
-// no token.
+// asUser returns the user that the request's token stands for, or "" without a
+// token.
 func (c *call) asUser() string {
 	if c.who.ActAs != "" {
 		return c.who.ActAs

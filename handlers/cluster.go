@@ -15,13 +15,13 @@ func (h *handler) getClusters(c *call, _ *api.ClustersParams) error {
 
 func (h *handler) getCluster(c *call, p *api.ClusterParams) error {
 	if len(p.Names) > 0 && !slices.Contains(p.Names, p.Name) {
-		return errs.New(errs.NotFound, "there is no cluster %q of those that cluster names", p.Name)
+		return errs.New(errs.NotFound, "cluster %q is not one of those in the parameter cluster", p.Name)
 	}
 	p.Names = []string{p.Name}
 	return h.sendClusters(c, p.ClusterFilter, p.Name)
 }
 
-// sendClusters answers with clusters; with one, when it has a name.
+// sendClusters returns clusters, or one cluster if name is set.
 func (h *handler) sendClusters(c *call, filter model.ClusterFilter, name string) error {
 	r, err := h.records(c)
 	if err != nil {

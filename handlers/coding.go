@@ -8,27 +8,29 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Answers are compressed when the client says that it can read them so: lists of jobs shrink to
-// a tenth. No answer has a secret in it that the one who asks does not know already (tokens
-// are taken out of jobs' environments, and no header is ever echoed), so that nothing can be guessed from an
-// answer's length while part of the question is chosen by somebody else.
+// Answers are compressed when the client accepts that: lists of jobs shrink to a
+// tenth. No answer contains a secret that its client does not know: tokens are
+// removed from jobs' environments, and headers are never echoed. So an attacker
+// who controls a part of the request learns nothing from the answer's length.
 
 const identity = "identity" // not compressed
 
-// codings are the content codings, the favourite first.
+// codings are the supported content codings, the preferred one first.
 var codings = []string{"zstd", "gzip"}
 
-// worthCoding is from which size on a body is compressed. Below it fits a packet anyway.
+// worthCoding is the size from which a body is compressed. A smaller one fits
+// into a packet anyway.
 const worthCoding = 1 << 10
 
-// chosenCoding is how an answer's body travels.
+// chosenCoding is the content coding of an answer.
 type chosenCoding struct {
 	name   string // "" is identity
 	always bool   // the client does not take identity: small bodies are compressed too
 }
 
-// chooseCoding reads what Accept-Encoding says (RFC 9110, 12.5.3): without it, or when it
-// speaks of none of ours, nothing is compressed. ok is false when even that is forbidden.
+// chooseCoding evaluates Accept-Encoding (RFC 9110, 12.5.3). Without it, or if
+// it names none of ours, nothing is compressed. ok is false when even that is
+// not acceptable.
 func chooseCoding(prefs []preference) (c chosenCoding, ok bool) {
 	most := 0
 	for _, name := range codings {
@@ -62,13 +64,13 @@ func codingQuality(prefs []preference, name string) (q int, said bool) {
 	return q, said
 }
 
-// coder compresses what is written to it.
+// coder compresses the bytes written to it.
 type coder interface {
 	io.WriteCloser
 	Reset(io.Writer)
 }
 
-// coders are kept for the next answer: to make one costs more than a small answer.
+// coders are reused, because creating one costs more than a small answer.
 var coders = map[string]*sync.Pool{
 	"gzip": {New: func() any {
 		w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
@@ -88,7 +90,7 @@ var coders = map[string]*sync.Pool{
 	}},
 }
 
-// coded is a coder out of the pool, to w.
+// coded returns a coder from the pool that writes to w.
 func coded(name string, w io.Writer) coder {
 	z := coders[name].Get().(coder)
 	z.Reset(w)

@@ -129,7 +129,8 @@ func TestCompressedAnswers(t *testing.T) {
 	}
 }
 
-// TestCompressedListThatBreaksOff: compression must not make half a list look whole.
+// TestCompressedListThatBreaksOff checks that compression must not make half a
+// list look whole.
 func TestCompressedListThatBreaksOff(t *testing.T) {
 	f := big()
 	f.midway = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
@@ -199,7 +200,8 @@ func BenchmarkCodings(b *testing.B) {
 	}
 }
 
-// TestCompressedDocument: the OpenAPI document, which is kept compressed, is the same in each coding, the second time as well.
+// TestCompressedDocument checks that the OpenAPI document, which is kept
+// compressed, is the same in each coding, the second time as well.
 func TestCompressedDocument(t *testing.T) {
 	server := httptest.NewServer(New(config(demo())))
 	defer server.Close()

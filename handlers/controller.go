@@ -6,135 +6,150 @@ import (
 	"schedrestd/model"
 )
 
-// Resolver finds the numbers of users and groups, by the databases of the
-// gateway's host. Errors are of kind NotFound or Unavailable.
+// Resolver looks up users and groups in the databases of the gateway's host.
+// Errors are of kind NotFound or Unavailable.
 type Resolver interface {
 	UserID(ctx context.Context, name string) (uint32, error)
 	GroupID(ctx context.Context, name string) (uint32, error)
 }
 
-// Controller is the daemon that has the nodes and jobs. Every call is made as the
-// credential's user, and it is the controller that decides whether the credential is
-// genuine: errs.Unauthenticated when it is not.
+// Controller is the daemon that manages nodes and jobs. Every call is made as
+// the credential's user. The controller decides whether the credential is
+// valid, and otherwise returns errs.Unauthenticated.
 //
-// Errors are *errs.Error; what else comes is taken for a fault of ours.
+// Errors are *errs.Error. Other errors count as internal errors of the gateway.
 type Controller interface {
-	// Vouch asks only whether the credential is good.
+	// Vouch only verifies the credential.
 	Vouch(context.Context, model.Credential) error
 
-	// Ping is how every controller answers, the primary one first.
+	// Ping returns the result of pinging every controller, the primary one
+	// first.
 	Ping(context.Context, model.Credential) ([]model.Ping, error)
 
-	// Release is the controller's release, "24.11.5", as far as it is known; "" when it is not. It costs a
-	// request to the controller once in a while, and fails none.
+	// Release returns the controller's release, such as "24.11.5", or "" if it
+	// is unknown. It occasionally sends a request to the controller, and never
+	// fails.
 	Release(context.Context, model.Credential) string
 
-	// Nodes gives each node to each, one at a time; a node is valid during the call only. An
-	// error of each ends it and is returned. lastUpdate is when anything of it changed;
-	// errs.Unchanged: not since q.Since.
+	// Nodes calls each with one node at a time, which is valid only during the
+	// call. If each returns an error, Nodes ends and returns it. lastUpdate is
+	// the time of the last change. It returns errs.Unchanged if nothing has
+	// changed since q.Since.
 	Nodes(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Node) error) (lastUpdate model.Time, err error)
 
-	// Node is the node of that name; errs.NotFound when there is none.
+	// Node returns the node with that name, or errs.NotFound.
 	Node(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Node, model.Time, error)
 
-	// Partitions gives each partition to each, as Nodes does.
+	// Partitions calls each with one partition at a time, like Nodes.
 	Partitions(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Partition) error) (lastUpdate model.Time, err error)
 
-	// Partition is the partition of that name; errs.NotFound when there is none.
+	// Partition returns the partition with that name, or errs.NotFound.
 	Partition(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Partition, model.Time, error)
 
-	// Jobs gives each job to each, as Nodes does.
+	// Jobs calls each with one job at a time, like Nodes.
 	Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error)
 
-	// Job gives the job of that number to each, as Nodes does: several when it is an array or heterogeneous;
-	// errs.NotFound when there is none.
+	// Job calls each with the records of that job, like Nodes: several for an
+	// array or a heterogeneous job. It returns errs.NotFound if there is no
+	// such job.
 	Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error)
 
-	// JobStates gives the state of each of jobs to each, as Nodes does; no jobs: of all. errs.Unsupported
-	// from a controller that has no such question, with nothing given.
+	// JobStates calls each with the states of jobs, like Nodes; without jobs,
+	// with those of all jobs. It returns errs.Unsupported, without calling
+	// each, if the controller does not support the request.
 	JobStates(ctx context.Context, cred model.Credential, jobs []model.JobSelection, each func(*model.JobStateEntry) error) error
 
-	// Reservations gives each reservation to each, as Nodes does.
+	// Reservations calls each with one reservation at a time, like Nodes.
 	Reservations(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Reservation) error) (lastUpdate model.Time, err error)
 
-	// Reservation is the reservation of that name; errs.NotFound when there is none.
+	// Reservation returns the reservation with that name, or errs.NotFound.
 	Reservation(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Reservation, model.Time, error)
 
-	// Licenses gives each license to each, as Nodes does.
+	// Licenses calls each with one license at a time, like Nodes.
 	Licenses(ctx context.Context, cred model.Credential, q model.Query, each func(*model.License) error) (lastUpdate model.Time, err error)
 
-	// Shares gives the fair share of each association to each, as Nodes does, with the names of the
-	// trackable resources that its lists are of. No accounts, no users: all.
+	// Shares calls each with the fair share of one association at a time, like
+	// Nodes, and with the names of the trackable resources in its lists.
+	// Without accounts and users it returns all.
 	Shares(ctx context.Context, cred model.Credential, accounts, users []string, each func(tres []string, s *model.Share) error) (model.SharesTotals, error)
 
 	// Stats is what the controller counts about itself.
 	Stats(context.Context, model.Credential) (*model.ControllerStats, error)
 
-	// Submit queues a job. An error with Code errs.OutcomeUnknown says that it may have been queued.
+	// Submit queues a job. An error with Code errs.OutcomeUnknown means that
+	// the job may have been queued.
 	Submit(context.Context, model.Credential, *model.JobDesc) (*model.Submitted, error)
 
-	// SubmitSeveral is Submit for the components of a heterogeneous job.
+	// SubmitSeveral submits the components of a heterogeneous job, like Submit.
 	SubmitSeveral(context.Context, model.Credential, []model.JobDesc) (*model.Submitted, error)
 
-	// Allocate asks for resources without a batch script, for a job or the components of a heterogeneous
-	// one, and returns when it has them. When ctx ends before that it ends the job; errs.Unavailable.
+	// Allocate requests resources without a batch script, for a job or the
+	// components of a heterogeneous one, and returns when they are granted. When
+	// ctx ends first, it cancels the job and returns errs.Unavailable.
 	Allocate(context.Context, model.Credential, []model.JobDesc) (*model.Submitted, error)
 
-	// UpdateJob changes what desc has set of the job that id names, as in Kill. Tasks of an array that
-	// fared differently are in the result; when none was changed, it is the error.
+	// UpdateJob changes the fields set in desc for the job that id names, as in
+	// Kill. The result lists tasks of an array for which that failed. If no
+	// task was changed, it returns an error.
 	UpdateJob(ctx context.Context, cred model.Credential, id string, desc *model.JobDesc) ([]model.TaskResult, error)
 
-	// Requeue queues the job that id names again; its result is as UpdateJob's.
+	// Requeue requeues the job that id names. Its result is like that of
+	// UpdateJob.
 	Requeue(ctx context.Context, cred model.Credential, id string, flags model.Requeue) ([]model.TaskResult, error)
 
-	// KillJobs is KillEach for all jobs that k selects. A failed job is in the result, never the error.
+	// KillJobs signals all jobs that k selects. Failures of single jobs are in
+	// the result, not in the error.
 	KillJobs(context.Context, model.Credential, *model.KillJobs) ([]model.KillResult, error)
 
-	// UpdateNodes changes what u has set of the nodes that it names.
+	// UpdateNodes changes the fields set in u for the nodes that u names.
 	UpdateNodes(context.Context, model.Credential, *model.NodeUpdate) error
 
-	// CreateNode makes a node from its line of the configuration.
+	// CreateNode creates a node from its configuration line.
 	CreateNode(ctx context.Context, cred model.Credential, line string) error
 
 	// DeleteNodes deletes the nodes of a host list.
 	DeleteNodes(ctx context.Context, cred model.Credential, names string) error
 
-	// Reconfigure has the controllers read their configuration again.
+	// Reconfigure makes the controllers reload their configuration.
 	Reconfigure(context.Context, model.Credential) error
 
-	// Configuration returns the controller's configuration; errs.Unchanged when it did not change since.
+	// Configuration returns the controller's configuration, or errs.Unchanged if
+	// it has not changed since.
 	Configuration(ctx context.Context, cred model.Credential, since model.Time) (*model.Configuration, error)
 
-	// ResourceLayout returns what a job has of each of its nodes; errs.Unsupported from a controller before 25.11.
+	// ResourceLayout returns the resources of a job on each of its nodes, or
+	// errs.Unsupported if the controller is older than 25.11.
 	ResourceLayout(ctx context.Context, cred model.Credential, id uint32) ([]model.ResourceLayout, error)
 
-	// CreateReservation makes a reservation.
+	// CreateReservation creates a reservation.
 	CreateReservation(context.Context, model.Credential, *model.ReservationUpdate) error
 
-	// UpdateReservation changes what is set of the reservation that the update names.
+	// UpdateReservation changes the fields set in the update.
 	UpdateReservation(context.Context, model.Credential, *model.ReservationUpdate) error
 
-	// CreatePartition makes a partition.
+	// CreatePartition creates a partition.
 	CreatePartition(context.Context, model.Credential, *model.PartitionUpdate) error
 
-	// UpdatePartition changes what is set of the partition that the update names.
+	// UpdatePartition changes the fields set in the update.
 	UpdatePartition(context.Context, model.Credential, *model.PartitionUpdate) error
 
-	// DeletePartition deletes the partition of that name.
+	// DeletePartition deletes the partition with that name.
 	DeletePartition(ctx context.Context, cred model.Credential, name string) error
 
-	// DeleteReservation deletes the reservation of that name.
+	// DeleteReservation deletes the reservation with that name.
 	DeleteReservation(ctx context.Context, cred model.Credential, name string) error
 
-	// Kill sends a signal to the job that id names, "12", a task "12_3", a part "12+1"; 9 ends it.
+	// Kill sends a signal to the job that id names: "12", a task "12_3", or a
+	// component "12+1". Signal 9 cancels it.
 	Kill(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error
 
-	// KillEach is Kill, with what became of each job that id names, as far as the controller says so; one job
-	// by itself that failed is the error.
+	// KillEach is like Kill and returns the result for each job that id names,
+	// as far as the controller reports it. If id names a single job, its
+	// failure is the error.
 	KillEach(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) ([]model.KillResult, error)
 }
 
-// Accounting is the daemon that keeps the records. As Controller in all else.
+// Accounting is the accounting daemon. It behaves like Controller.
 type Accounting interface {
 	Vouch(context.Context, model.Credential) error
 	Ping(context.Context, model.Credential) ([]model.Ping, error)
@@ -142,8 +157,9 @@ type Accounting interface {
 	// Stats is what the daemon counts, and what Ping says of it at the same time.
 	Stats(context.Context, model.Credential) (*model.AccountingStats, []model.Ping, error)
 
-	// List passes on the records that a filter selects. A record may be changed after
-	// the call that it was passed to, but not what it points to.
+	// List calls the listing's function with the records that its filter
+	// selects. A record may be overwritten after the call, but the data that it
+	// points to is not.
 	List(context.Context, model.Credential, model.Listing) error
 
 	// Conf is the daemon's configuration; errs.Unsupported before Slurm 26.05.

@@ -9,7 +9,8 @@ import (
 	"schedrestd/model"
 )
 
-// TestHostileHosts: a few bytes that stand for billions of nodes are not written out.
+// TestHostileHosts checks that a few bytes that stand for billions of nodes are
+// not written out.
 func TestHostileHosts(t *testing.T) {
 	f := demo()
 	f.counts.PendingHosts = []model.PendingHosts{{Type: 6009, Hosts: "n[1-4000000000]"}}

@@ -12,10 +12,11 @@ import (
 	"schedrestd/plugin"
 )
 
-// documentPages are the paths of the OpenAPI document. It is served without a token: it is read off the
-// tables of this program, tells nothing of the site but which paths, versions and ways to
-// authenticate there are, and the tools that fetch it have no token yet. In the paths with
-// a suffix that decides the format, in the others Accept.
+// documentPages returns the paths of the OpenAPI document. It is served without
+// a token: it is generated from the tables of this program and reveals only the
+// supported paths, versions and authentication methods, and tools that fetch it
+// have no token yet. The suffix of a path decides the format; without one,
+// Accept does.
 func (h *handler) documentPages() map[string]page {
 	as := func(media ...string) page { return page{id: "openapi", media: media, do: h.getDocument} }
 	return map[string]page{
@@ -26,8 +27,10 @@ func (h *handler) documentPages() map[string]page {
 	}
 }
 
-// getDocument sends the document. It is written when it is first asked for, not when a worker starts, and kept: anybody can ask
-// without a token, and to write it, and to compress it, takes hundreds of times what sending it does.
+// getDocument sends the document. It is generated on the first request, not
+// when a worker starts, and then kept. It can be requested without a token, and
+// generating and compressing it takes several hundred times as long as sending
+// it.
 func (h *handler) getDocument(c *call) error {
 	body, err := h.document.as(c)
 	if err != nil {
@@ -43,7 +46,8 @@ func (h *handler) getDocument(c *call) error {
 	return err
 }
 
-// document is the OpenAPI document in each format and coding that it was asked for in: half a megabyte, compressed a tenth of it.
+// document is the OpenAPI document in each format and coding that was requested
+// so far. It has half a megabyte, or a tenth of that when compressed.
 type document struct {
 	collect func() (*openapi.Document, error)
 
@@ -51,7 +55,7 @@ type document struct {
 	list map[[2]string][]byte
 }
 
-// as is the document in the format and coding that c's client wants.
+// as returns the document in the format and coding that c's client requests.
 func (d *document) as(c *call) ([]byte, error) {
 	key := [2]string{c.media, c.coding.name}
 	d.mu.Lock()
@@ -88,7 +92,7 @@ func (d *document) write(c *call, collected *openapi.Document, to io.Writer) err
 	return cmp.Or(out.Err(), out.Flush())
 }
 
-// described says what is served here.
+// described returns what this gateway serves, for the document.
 func (h *handler) described() openapi.Options {
 	o := openapi.Options{
 		Parsers: h.Parsers, Names: h.Names, Content: h.Content,

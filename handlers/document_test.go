@@ -137,8 +137,9 @@ func asEnvelope(t *testing.T, doc *openapi3.T, v schema.View, media string, body
 	}
 }
 
-// TestDocument: the document is where tools look for it, to whoever asks, in the format that
-// is asked for, and the same in both.
+// TestDocument checks that the document is served at the paths where tools look
+// for it, to every client, in the requested format, with the same content in
+// both.
 func TestDocument(t *testing.T) {
 	tests := []struct {
 		name, path, accept string
@@ -187,7 +188,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestDocumentTellsWhatIsServed: nothing that a request would be told does not exist.
+// TestDocumentTellsWhatIsServed checks that nothing that a request would be
+// told does not exist.
 func TestDocumentTellsWhatIsServed(t *testing.T) {
 	tests := []struct {
 		name    string

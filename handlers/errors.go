@@ -19,7 +19,8 @@ import (
 	"schedrestd/http1"
 )
 
-// status is the HTTP status of a failure: the one place where kinds become numbers.
+// status returns the HTTP status of an error. This is the only place where
+// kinds are mapped to statuses.
 func status(err error) int {
 	switch errs.KindOf(err) {
 	case errs.Malformed:
@@ -69,22 +70,23 @@ func status(err error) int {
 	return http.StatusInternalServerError
 }
 
-// retryAfter is how many seconds a client is asked to wait for a daemon to come back.
+// retryAfter is after how many seconds a client should retry when a daemon is
+// unavailable.
 const retryAfter = "5"
 
-// Later is a failure that is over by itself.
+// Later is an error with the time after which a retry may succeed.
 type Later struct {
 	Err   error
 	After time.Duration
 }
 
-// Error is the failure's own.
+// Error returns the text of the wrapped error.
 func (l *Later) Error() string { return l.Err.Error() }
 
-// Unwrap is the failure.
+// Unwrap returns the wrapped error.
 func (l *Later) Unwrap() error { return l.Err }
 
-// comeBack is Retry-After: whole seconds, rounded up.
+// comeBack returns the value of Retry-After: whole seconds, rounded up.
 func comeBack(err error) string {
 	if l, ok := errors.AsType[*Later](err); ok {
 		return strconv.Itoa(int(max(1, math.Ceil(l.After.Seconds()))))
@@ -92,7 +94,8 @@ func comeBack(err error) string {
 	return retryAfter
 }
 
-// fail logs err when it is of interest, and answers with it. Nothing was sent yet.
+// fail logs err if it is of interest, and answers with it. Nothing must have
+// been sent before.
 func (c *call) fail(err error) {
 	code := status(err)
 	if code >= http.StatusInternalServerError || code == http.StatusUnauthorized {
@@ -125,7 +128,8 @@ func (c *call) tell(err error, code int) {
 	}
 }
 
-// sendFailure answers with errors and warnings, beside which the lists of the endpoint's answer are empty.
+// sendFailure answers with errors and warnings. The lists in the endpoint's
+// answer are empty.
 func (c *call) sendFailure(code int, problems []api.Error, warnings []api.Warning) error {
 	c.warnings = append(c.warnings, warnings...)
 	body := c.envelope()
@@ -140,8 +144,9 @@ func (c *call) sendFailure(code int, problems []api.Error, warnings []api.Warnin
 	return c.render(code, func(e schema.Encoder) { table.Failure(c.view)(e, &body) })
 }
 
-// missing answers, in Slurm's spelling, when err says that the name in the path was not found and Slurm's
-// gateway does not answer that with 404. It returns every other error.
+// missing sends the answer, in Slurm's spelling, if err means that the name in
+// the path was not found and Slurm's gateway does not return 404 for that. It
+// returns every other error.
 func (c *call) missing(err error) error {
 	how := c.route.Missing
 	if errs.KindOf(err) != errs.NotFound || c.view.Names != schema.Slurm || how == api.MissingIs404 {
@@ -163,14 +168,14 @@ func (c *call) missing(err error) error {
 
 func (c *call) setAllow() { c.w.Header().Set("Allow", strings.Join(c.allow, ", ")) }
 
-// problems are the error entries of err. Of what went wrong inside only the Message of an
-// errs.Error is for the client's eyes; everything else stays in the log. Why a
-// credential was refused is always told in the same words.
+// problems returns the error entries of err. Of internal errors the client
+// receives only the Message of an errs.Error; the rest is only logged. The
+// refusal of a credential always has the same text.
 func problems(err error, code int) []api.Error {
 	if report, ok := errors.AsType[*notesError](err); ok {
 		return report.problems()
 	}
-	p := api.Error{Name: http.StatusText(code), Code: errcode.Of(errs.KindOf(err)), Description: "something went wrong here; the log has it under the request's id"}
+	p := api.Error{Name: http.StatusText(code), Code: errcode.Of(errs.KindOf(err)), Description: "internal error; the gateway's log has details under the request id"}
 	e, ok := errors.AsType[*errs.Error](err)
 	switch {
 	case !ok || e.Kind == errs.Internal:
@@ -204,8 +209,9 @@ func (c *call) problems(err error, code int) []api.Error {
 	return list
 }
 
-// howToAuthenticate returns the hint of a 401. It depends on the path and the configuration only: a
-// client that guesses must not learn from it what was wrong.
+// howToAuthenticate returns the hint of a 401. It depends only on the path and
+// the configuration: a client that guesses must not learn from it what was
+// wrong.
 func (c *call) howToAuthenticate() string {
 	send := "this socket accepts local users without a token"
 	if c.h.Auth.JWT {
@@ -222,7 +228,7 @@ func retryable(code string) bool {
 	return false
 }
 
-// notesError is a body, or parameters, that a table can't understand.
+// notesError is the error for a body or parameters that do not match the table.
 type notesError struct {
 	what  string
 	notes []schema.Note
@@ -230,7 +236,7 @@ type notesError struct {
 
 func (e *notesError) Error() string { return fmt.Sprintf("%d errors in the %s", len(e.notes), e.what) }
 
-// Unwrap gives it its kind.
+// Unwrap returns an error of kind Invalid.
 func (e *notesError) Unwrap() error { return &errs.Error{Kind: errs.Invalid} }
 
 func (e *notesError) problems() []api.Error {
@@ -265,10 +271,11 @@ func (c *call) recover() {
 	c.fail(errors.New("panic"))
 }
 
-// logFailure logs the whole of err, which no client sees, under the request's id.
+// logFailure logs the whole error, which no client receives, under the
+// request's id.
 func (c *call) logFailure(err error) {
 	if c.ctx.Err() != nil {
-		return // the client has gone; nobody is wronged
+		return // the client has closed the connection
 	}
 	c.h.Log.LogAttrs(c.ctx, slog.LevelWarn, "request failed", slog.String("id", c.id), slog.String("error", conceal(err.Error())))
 }

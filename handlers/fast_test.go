@@ -10,8 +10,8 @@ import (
 	"schedrestd/plugin"
 )
 
-// TestFast: +fast passes over what it does not understand, and warns of nothing; without it, and in
-// another version, the same is refused.
+// TestFast checks that +fast passes over what it does not understand, and warns
+// of nothing; without it, and in another version, the same is refused.
 func TestFast(t *testing.T) {
 	tests := []struct {
 		name, body string
@@ -47,7 +47,8 @@ func TestFast(t *testing.T) {
 	}
 }
 
-// TestFastHasItsEnd: what is no document, has no script or names no job is refused all the same.
+// TestFastHasItsEnd checks that +fast also refuses invalid documents, jobs
+// without a script and requests without a job.
 func TestFastHasItsEnd(t *testing.T) {
 	for _, tt := range []struct {
 		method, path, body string

@@ -7,7 +7,7 @@ import (
 	"schedrestd/api/schema"
 )
 
-// writer is an Encoder that a body goes through on its way to the client.
+// writer is an Encoder that writes the body to the client.
 type writer interface {
 	schema.Encoder
 	Reset(io.Writer)
@@ -16,11 +16,11 @@ type writer interface {
 	Capacity() int
 }
 
-// maxKept is the largest buffer that is kept for the next answer: one job with a huge text must
-// not cost memory for good.
+// maxKept is the largest buffer that is kept for the next answer: one job with
+// a very long text must not occupy memory permanently.
 const maxKept = 256 << 10
 
-// formats are the writers of each format, kept for the next answer.
+// formats holds the writers of each format for reuse.
 type formats struct{ json, yaml sync.Pool }
 
 func newFormats(json, yaml schema.Layout) *formats {
@@ -37,14 +37,14 @@ func (f *formats) pool(media string) *sync.Pool {
 	return &f.json
 }
 
-// take is a writer of media to w.
+// take returns a writer of media that writes to w.
 func (f *formats) take(media string, w io.Writer) writer {
 	out := f.pool(media).Get().(writer)
 	out.Reset(w)
 	return out
 }
 
-// give takes a writer back.
+// give returns a writer for reuse.
 func (f *formats) give(media string, out writer) {
 	if out.Reset(nil); out.Capacity() <= maxKept {
 		f.pool(media).Put(out)

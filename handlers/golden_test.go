@@ -268,8 +268,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestStatus: every kind of failure has its status, its stable code, and says no more than
-// its message.
+// TestStatus checks that every kind of failure has its status, its stable code,
+// and says no more than its message.
 func TestStatus(t *testing.T) {
 	tests := []struct {
 		name      string
@@ -327,7 +327,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestEveryKindHasAStatus: a new kind must not pass for a fault of ours.
+// TestEveryKindHasAStatus checks that every kind of error has a status of its
+// own, so that a new one is not reported as an internal error.
 func TestEveryKindHasAStatus(t *testing.T) {
 	seen := map[string]bool{}
 	for k := errs.Internal; !seen[errcode.Of(k)]; k++ { // past the last one it is "internal" again
@@ -341,7 +342,8 @@ func TestEveryKindHasAStatus(t *testing.T) {
 	}
 }
 
-// TestUnchanged: nothing new is an answer without a body, and no failure.
+// TestUnchanged checks that nothing new is an answer without a body, and no
+// failure.
 func TestUnchanged(t *testing.T) {
 	f := demo()
 	f.midway = &errs.Error{Kind: errs.Unchanged, Message: "nothing has changed since that time", Number: 1900}

@@ -1,15 +1,15 @@
-// Package handlers answers requests: it finds the endpoint, has auth judge who asks,
-// reads the body, asks the controller or the accounting daemon, and renders the
-// answer, which is the envelope whatever happens.
+// Package handlers answers requests. It finds the endpoint, verifies the client
+// with package auth, reads the body, sends requests to the controller or the
+// accounting daemon, and renders the answer, which always has the same envelope.
 //
-// routes.go is the table of contents: every endpoint that api declares, beside what it does here. One
-// file for each resource has the behaviour (node.go, job.go, …). The daemons
-// are known only as the interfaces in controller.go.
+// routes.go lists every endpoint that api declares together with its handler.
+// Each resource has a file (node.go, job.go, …). The daemons are interfaces,
+// declared in controller.go.
 //
-// What this package refuses to do: read a body before its sender is known to be who he says
-// (garbage was enough to make others parse for minutes), answer in pieces that could look
-// whole when they are not, tell a client the inner cause of a failure, take a token from a URL, or
-// write one to a log, wherever in the request it stood (stray.go).
+// This package does not read a body before its sender is authenticated, because
+// parsing a hostile body may take long. It never sends an incomplete answer that
+// looks complete, nor the internal cause of a failure. It accepts no token in a
+// URL and logs none, wherever in the request it was (stray.go).
 package handlers
 
 import (
@@ -29,36 +29,37 @@ import (
 	"schedrestd/plugin"
 )
 
-// Config is what the handlers need.
+// Config configures the handlers.
 type Config struct {
 	Controller Controller
 	Accounting Accounting // nil: accounting is not in use, and its paths do not exist
 	Auth       auth.Options
-	Judge      *auth.Judge                 // says whether credentials are genuine; nil: the daemons alone do
-	Names      api.Names                   // spellings served
-	Parsers    []plugin.Parser             // API versions served, and how; nil: all
-	Content    plugin.Content              // which paths are served; 0: all there are
-	Statuses   []string                    // responses that the OpenAPI document lists; nil: as plugin.DefaultStatuses
-	JSON, YAML schema.Layout               // how bodies are laid out
-	Ready      func(context.Context) error // why new requests should not come here; nil: they always should
+	Judge      *auth.Judge                 // verifies credentials; nil: only the daemons do
+	Names      api.Names                   // served spellings
+	Parsers    []plugin.Parser             // served API versions and their options; nil: all
+	Content    plugin.Content              // served paths; 0: all
+	Statuses   []string                    // responses in the OpenAPI document; nil: plugin.DefaultStatuses
+	JSON, YAML schema.Layout               // layout of bodies
+	Ready      func(context.Context) error // error: new requests should go elsewhere; nil: always ready
 	Cluster    string                      // name of the cluster
-	Release    string                      // of this program, "1.2.3"
+	Release    string                      // release of this program, "1.2.3"
 	Users      api.Users                   // nil: users are shown by number
-	Resolver   Resolver                    // numbers of names; nil: no name has one
-	ErrorText  func(int) string            // Slurm's text for an error number of its own; nil: the number
-	Sized      bool                        // every answer says how long it is; else those of HTTP/1.0 alone
-	Memory     Memory                      // for large bodies, and answers that are kept until their length is known; nil: there is no bound
-	MaxBody    int64                       // most bytes of a request's body; 0 lets none in
-	ReadBody   time.Duration               // a request's body that makes no progress for so long is given up
-	Strict     bool                        // a body with an unknown field is refused, with +fast too
-	Audit      Audit                       // has a line for each change; nil: changes are not recorded
-	Log        *slog.Logger                // nil: none
+	Resolver   Resolver                    // looks up ids of names; nil: no name is known
+	ErrorText  func(int) string            // returns Slurm's text for its error numbers; nil: the number
+	Sized      bool                        // every answer announces its length; otherwise only those to HTTP/1.0
+	Memory     Memory                      // for large bodies and stored answers; nil: no limit
+	MaxBody    int64                       // maximum length of a request's body; 0: no bodies
+	ReadBody   time.Duration               // timeout of a body that makes no progress
+	Strict     bool                        // refuse bodies with unknown fields, also with +fast
+	Audit      Audit                       // records changes; nil: changes are not recorded
+	Log        *slog.Logger                // nil: no log
 
-	// Admit lets in a request of who, whose credential is good, or says why not; nil: all.
+	// Admit returns an error if the request of an authenticated user is refused;
+	// nil: all are admitted.
 	Admit func(ctx context.Context, who string) error
 }
 
-// New makes the handler of all requests.
+// New returns the handler of all requests.
 func New(cfg Config) http.Handler { return newHandler(cfg) }
 
 func newHandler(cfg Config) *handler {

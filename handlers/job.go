@@ -10,7 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// getJobs lists the jobs, one at a time from the controller's answer to the client.
+// getJobs returns all jobs. It passes one job at a time from the controller's
+// answer to the client.
 func (h *handler) getJobs(c *call, p *api.ListParams) error {
 	body := api.JobsAnswer{Envelope: c.envelope()}
 	body.Jobs = func(each func(*api.JobRow) error) error {
@@ -25,8 +26,9 @@ func (h *handler) getJobs(c *call, p *api.ListParams) error {
 	return send(c, http.StatusOK, api.Jobs, &body)
 }
 
-// getJob shows one job: several entries when it is an array or heterogeneous, and no task or component
-// of it was named. They go from the controller's answer to the client one at a time: an array may be a million.
+// getJob returns one job: several records for an array or a heterogeneous job
+// unless one task or component is named. Records are passed on one at a time,
+// because an array may have a million.
 func (h *handler) getJob(c *call, p *api.JobParams) error {
 	what, is := partOf(p.Job)
 	body := api.JobsAnswer{Envelope: c.envelope()}
@@ -50,8 +52,10 @@ func (h *handler) getJob(c *call, p *api.JobParams) error {
 	return send(c, http.StatusOK, api.Jobs, &body)
 }
 
-// partOf tells which of an array's or a heterogeneous job's records are what is named, and its name in words. A task
-// without a job of its own is in the one record of all that wait, as "scontrol show job 12_3" has it.
+// partOf returns a function that reports whether a record of an array or a
+// heterogeneous job belongs to the named part, and the part's name in words. A
+// task without a job of its own is in the common record of all pending tasks,
+// as "scontrol show job 12_3" shows it.
 func partOf(named model.JobSelection) (what string, is func(*model.Job) bool) {
 	switch task, offset := named.ArrayTaskID, named.HetOffset; {
 	case task.Set:
@@ -70,7 +74,7 @@ func partOf(named model.JobSelection) (what string, is func(*model.Job) bool) {
 	return what, is
 }
 
-// invalidJobID is the number that Slurm has for a job that there is not.
+// invalidJobID is Slurm's number for a job that does not exist.
 const invalidJobID = 2017
 
 // deleteJob cancels a job, or sends it another signal.
@@ -84,7 +88,7 @@ func (h *handler) deleteJob(c *call, p *api.KillParams) error {
 	return send(c, http.StatusOK, api.Killed, &api.KilledAnswer{Results: results, Envelope: c.envelope()})
 }
 
-// oldDeleteJob is deleteJob as it was before v0.0.42.
+// oldDeleteJob is deleteJob for versions before v0.0.42.
 func (h *handler) oldDeleteJob(c *call, p *api.KillParams) error {
 	_, err := change(c, p.Job, func() (string, error) {
 		return p.Job, h.Controller.Kill(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
@@ -95,7 +99,8 @@ func (h *handler) oldDeleteJob(c *call, p *api.KillParams) error {
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
 }
 
-// killFlags has the signal go to all of the job, unless the client says what to.
+// killFlags returns the flags of the request, by default to send the signal to
+// the whole job.
 func killFlags(p *api.KillParams) model.Kill {
 	if p.Flags == 0 {
 		return model.KillFullJob

@@ -32,8 +32,8 @@ func statesOf(t *testing.T, f *fake, query string) (states map[string][]string) 
 	return states
 }
 
-// TestJobSelection: the controller is asked for what the client names, and for nothing when it names
-// what can't be a job.
+// TestJobSelection checks that the controller is asked for what the client
+// names, and for nothing when it names what can't be a job.
 func TestJobSelection(t *testing.T) {
 	f := demo()
 	statesOf(t, f, "?job_id=12,20_3,30%2B1,40_*")
@@ -51,8 +51,8 @@ func TestJobSelection(t *testing.T) {
 	}
 }
 
-// TestStatesFromJobs: from a controller without that question the states are taken from the jobs, and
-// are the same.
+// TestStatesFromJobs checks that from a controller without that question the
+// states are taken from the jobs, and are the same.
 func TestStatesFromJobs(t *testing.T) {
 	f := demo()
 	f.states = nil

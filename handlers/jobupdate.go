@@ -12,8 +12,8 @@ import (
 	"schedrestd/model"
 )
 
-// postJob changes a job. Nothing is changed when any of the body can't be
-// understood, or when it names nothing to change.
+// postJob changes a job. Nothing is changed if any part of the body is invalid,
+// or if the body has no field to change.
 func (h *handler) postJob(c *call, p *api.NamedJobParams) error {
 	desc, err := readBody(c, api.JobDesc)
 	if err != nil {
@@ -43,8 +43,8 @@ func (h *handler) postJob(c *call, p *api.NamedJobParams) error {
 	return send(c, http.StatusOK, api.Updated, &api.UpdatedAnswer{Job: p.Job, Results: results, Envelope: c.envelope()})
 }
 
-// tasksChanged is the result of a change to a job, of which some tasks may have
-// refused it.
+// tasksChanged returns the result of a change to a job, which may have failed
+// for some tasks.
 func tasksChanged(job string, list []model.TaskResult) Result {
 	r := Result{Objects: job}
 	for _, t := range list {
@@ -59,7 +59,7 @@ func tasksChanged(job string, list []model.TaskResult) Result {
 	return r
 }
 
-// warnOfTasks warns of the tasks that were not changed.
+// warnOfTasks adds a warning for each task that was not changed.
 func (c *call) warnOfTasks(list []model.TaskResult) {
 	for _, t := range list {
 		if t.Code != 0 {

@@ -33,8 +33,9 @@ func vouches(f *fake) (n int) {
 	return n
 }
 
-// TestJudgedFirst: whoever has no good credential is told 401 and nothing about his request but
-// that there is such a path and method, and such a format, which the document tells everybody.
+// TestJudgedFirst checks that a client without a valid credential gets 401. It
+// learns only whether path, method and format exist, which the document shows
+// to everyone.
 func TestJudgedFirst(t *testing.T) {
 	const submit = "/sched/v0.0.42/job/submit"
 	header := func(name, value string) func(*http.Request) {
@@ -109,8 +110,8 @@ func TestJudgedFirst(t *testing.T) {
 	}
 }
 
-// TestWordCounts: one word of a daemon's counts for all requests of a minute with that token, that
-// name and that daemon, and for nothing else.
+// TestWordCounts checks that one word of a daemon's counts for all requests of
+// a minute with that token, that name and that daemon, and for nothing else.
 func TestWordCounts(t *testing.T) {
 	ctl, dbd, clock := demo(), demo(), now
 	cfg := config(ctl)
@@ -159,8 +160,9 @@ func TestWordCounts(t *testing.T) {
 	}
 }
 
-// TestOneDaemonDown: each daemon is asked about what it serves itself; the other may be down. Who could
-// not be judged is not served, and is nobody.
+// TestOneDaemonDown checks that each daemon is asked about what it serves
+// itself; the other may be down. Who could not be judged is not served, and is
+// nobody.
 func TestOneDaemonDown(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -204,8 +206,9 @@ func TestOneDaemonDown(t *testing.T) {
 	}
 }
 
-// TestAfterAChangeOfKey: a daemon with a new key is believed the first time it refuses. What is answered
-// without it goes on for the minute that its old word counts.
+// TestAfterAChangeOfKey checks that a daemon with a new key is believed the
+// first time it refuses. What is answered without it goes on for the minute
+// that its old word counts.
 func TestAfterAChangeOfKey(t *testing.T) {
 	f, clock := demo(), now
 	cfg := config(f)
@@ -240,8 +243,8 @@ func TestAfterAChangeOfKey(t *testing.T) {
 	}
 }
 
-// TestRefusedLater: a refusal by the daemon that serves is a refusal like any other: the same answer, and
-// in the log it is nobody's.
+// TestRefusedLater checks that a refusal by the daemon that serves is a refusal
+// like any other: the same answer, and in the log it is nobody's.
 func TestRefusedLater(t *testing.T) {
 	var log bytes.Buffer
 	f := demo()
@@ -295,8 +298,9 @@ func (b slowBody) Read(p []byte) (int, error) {
 
 func (slowBody) Close() error { return nil }
 
-// TestTokenEndsMeanwhile: a token counts when the request begins. That it ends while the daemon works, while a list
-// goes out or while a body comes in cuts nothing; the next request is refused.
+// TestTokenEndsMeanwhile checks that a token counts when the request begins.
+// That it ends while the daemon works, while a list goes out or while a body
+// comes in cuts nothing; the next request is refused.
 func TestTokenEndsMeanwhile(t *testing.T) {
 	const submit, job = "/sched/v0.0.42/job/submit", `{"job":{"script":"x"}}`
 	for _, tt := range []struct {
@@ -331,8 +335,8 @@ func TestTokenEndsMeanwhile(t *testing.T) {
 	}
 }
 
-// TestTokenElsewhere: a token counts in its header and in Authorization: Bearer. Anywhere else it is as none, and
-// is not logged.
+// TestTokenElsewhere checks that a token counts in its header and in
+// Authorization: Bearer. Anywhere else it is as none, and is not logged.
 func TestTokenElsewhere(t *testing.T) {
 	const other = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3OTUwMDA2MDAsImlhdCI6MTc5NTAwMDAwMCwic3VuIjoiYm9iIn0.c2lnbmF0dXJlc2lnbmF0dXJlc2lnbmF0dXJlc2lnbmE"
 	headers := func(pairs ...string) http.Header {
@@ -406,7 +410,7 @@ func TestTokenElsewhere(t *testing.T) {
 	}
 }
 
-// TestLocalAsksNobody: the kernel's word needs no daemon's.
+// TestLocalAsksNobody checks that the kernel's word needs no daemon's.
 func TestLocalAsksNobody(t *testing.T) {
 	f := demo()
 	cfg := config(f)
@@ -422,7 +426,8 @@ func TestLocalAsksNobody(t *testing.T) {
 	}
 }
 
-// TestNoWordNoName: a failure of our own on the way to the daemon says nothing of it to the client, and gives nobody's name.
+// TestNoWordNoName checks that a failure of our own on the way to the daemon
+// says nothing of it to the client, and gives nobody's name.
 func TestNoWordNoName(t *testing.T) {
 	f := demo()
 	f.vouch = fmt.Errorf("dial: %w", errors.New("inner cause"))

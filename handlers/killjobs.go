@@ -14,16 +14,16 @@ import (
 )
 
 // deleteJobs cancels the jobs that a body selects, or sends them a signal. A
-// body without a condition is refused: slurmctld would take it for all jobs
-// that wait.
+// body without a condition is refused: slurmctld would apply it to all pending
+// jobs.
 func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 	k, err := readBody(c, api.KillJobsBody)
 	if err != nil {
 		return err
 	}
 	if reflect.DeepEqual(*k, model.KillJobs{Flags: k.Flags, Signal: k.Signal}) || len(k.Jobs) == 0 && k.Jobs != nil {
-		return errs.New(errs.Invalid, "cancel jobs: the body names no job and no other condition").WithSource("#").
-			WithHint("name jobs, or at least one of account, job_name, job_state, nodes, partition, qos, reservation, user_name and wckey")
+		return errs.New(errs.Invalid, "cancel jobs: the body has neither jobs nor another condition").WithSource("#").
+			WithHint("set jobs, or at least one of account, job_name, job_state, nodes, partition, qos, reservation, user_name and wckey")
 	}
 	if err := h.killedUser(c, k); err != nil {
 		return err
@@ -52,9 +52,9 @@ func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.JobsKilled, &api.KilledAnswer{Results: results, Envelope: c.envelope()})
 }
 
-// killedUser sets both number and name of the user whose jobs are meant.
-// slurmctld ignores a number without a name: then the other conditions alone
-// would choose, and they match jobs of everyone.
+// killedUser sets both number and name of the user whose jobs are selected.
+// slurmctld ignores a number without a name, and would then select jobs of all
+// users by the other conditions alone.
 func (h *handler) killedUser(c *call, k *model.KillJobs) error {
 	unknown := func(who, source string) error {
 		e := errs.New(errs.Invalid, "the gateway's host has no user %s", schema.Shorten(who)).WithSource(source)
@@ -72,7 +72,7 @@ func (h *handler) killedUser(c *call, k *model.KillJobs) error {
 		case err != nil:
 			return err
 		case k.UserID.Set && k.UserID.Number != id:
-			return errs.New(errs.Invalid, "user_id and user_name name two users").WithSource("#/user_name")
+			return errs.New(errs.Invalid, "user_id and user_name name different users").WithSource("#/user_name")
 		}
 		k.UserID = model.Some(id)
 		return nil
@@ -84,7 +84,7 @@ func (h *handler) killedUser(c *call, k *model.KillJobs) error {
 	return nil
 }
 
-// conditions lists what a body without jobs selects by, for the audit log.
+// conditions returns the conditions of a body without jobs, for the audit log.
 func conditions(k *model.KillJobs) string {
 	var list []string
 	for _, f := range []struct{ name, value string }{

@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// getLicenses lists the licenses, one at a time from the controller's answer to the client.
+// getLicenses returns the licenses, one at a time.
 func (h *handler) getLicenses(c *call, _ *api.NoParams) error {
 	body := api.LicensesAnswer{Envelope: c.envelope()}
 	body.Licenses = func(each func(*model.License) error) (err error) {

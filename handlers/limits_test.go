@@ -54,8 +54,8 @@ func TestRequestLimits(t *testing.T) {
 	}
 }
 
-// TestContinue: a client that waits for leave to send its body gets it when its credential is good,
-// and else its answer at once.
+// TestContinue checks that a client that waits for leave to send its body gets
+// it when its credential is good, and else its answer at once.
 func TestContinue(t *testing.T) {
 	for _, tt := range []struct{ name, credential, want string }{
 		{"known", "X-SCHED-USER-TOKEN: " + token + "\r\n", "HTTP/1.1 100 Continue\r\n"},

@@ -43,8 +43,8 @@ func TestListIsWhole(t *testing.T) {
 	}
 }
 
-// TestListThatBreaksOff: when the controller fails in the middle of a list, the client must
-// not take what it got for the whole.
+// TestListThatBreaksOff checks that when the controller fails in the middle of
+// a list, the client must not take what it got for the whole.
 func TestListThatBreaksOff(t *testing.T) {
 	f, broken := big(), errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
 	for i := range f.jobs[1:] { // an array is a list, too
@@ -74,7 +74,8 @@ func TestListThatBreaksOff(t *testing.T) {
 	}
 }
 
-// TestListThatFailsAtOnce: before anything was sent the client gets a proper error.
+// TestListThatFailsAtOnce checks that before anything was sent the client gets
+// a proper error.
 func TestListThatFailsAtOnce(t *testing.T) {
 	f := demo()
 	f.midway = errs.New(errs.Unavailable, "the controller can't be reached")
@@ -89,7 +90,8 @@ func TestListThatFailsAtOnce(t *testing.T) {
 	}
 }
 
-// TestHostileController: expressions and counts that a controller sends are not believed.
+// TestHostileController checks that expressions and counts that a controller
+// sends are not believed.
 func TestHostileController(t *testing.T) {
 	f := demo()
 	f.jobs[0].Resources.Hosts = model.Some[uint32](1 << 31)

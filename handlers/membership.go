@@ -27,7 +27,7 @@ type growth struct {
 	partition string
 }
 
-// partitions of a node.
+// partitions returns the partitions of a node.
 func (m *membership) partitions(node string) []string { return m.sets[m.of[node]] }
 
 // add puts node into partition.
@@ -45,8 +45,9 @@ func (m *membership) add(node, partition string) {
 // allPartitions: a node is in a hidden partition too.
 var allPartitions = model.Query{Flags: model.ShowAll}
 
-// membership asks the controller. An expression of a few bytes can stand for billions of nodes:
-// it is read only so far.
+// membership requests the partitions from the controller. An expression of a
+// few bytes can stand for billions of nodes, so it is expanded only up to a
+// limit.
 func (h *handler) membership(c *call) (*membership, error) {
 	m := &membership{sets: [][]string{nil}, of: map[string]int{}, grown: map[growth]int{}}
 	members := 0
@@ -62,7 +63,7 @@ func (h *handler) membership(c *call) (*membership, error) {
 	return m, err
 }
 
-// partitionsOf is which partitions one node is in.
+// partitionsOf returns the partitions of one node.
 func (h *handler) partitionsOf(c *call, node string) (partitions []string, err error) {
 	_, err = h.Controller.Partitions(c.ctx, c.cred, allPartitions, func(p *model.Partition) error {
 		if model.HostlistHas(p.Nodes, node) {

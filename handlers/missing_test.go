@@ -9,8 +9,9 @@ import (
 	"schedrestd/errs"
 )
 
-// TestMissing: a name that is not found is 404 in our spelling. In Slurm's it is what clients of slurmrestd
-// know: an empty list with 200 where that answers so.
+// TestMissing checks that a name that is not found is 404 in our spelling. In
+// Slurm's it is what clients of slurmrestd know: an empty list with 200 where
+// that answers so.
 func TestMissing(t *testing.T) {
 	tests := []struct {
 		path, list      string
@@ -57,7 +58,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestFailuresHaveEmptyLists: clients loop over the list before they look at the errors.
+// TestFailuresHaveEmptyLists checks that clients loop over the list before they
+// look at the errors.
 func TestFailuresHaveEmptyLists(t *testing.T) {
 	for path, list := range map[string]string{
 		"/slurm/v0.0.42/nodes": "nodes", "/slurm/v0.0.42/node/n1": "nodes", "/slurm/v0.0.40/partitions": "partitions",

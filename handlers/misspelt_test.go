@@ -12,8 +12,8 @@ import (
 
 const misspelt = `{"job": {"script": "x", "time_limt": 5, "rlimits": {"nofiles": 7}}}`
 
-// TestMisspeltField: a misspelt field of a submission is ignored with a warning
-// that names the field that was probably meant.
+// TestMisspeltField checks that a misspelt field of a submission is ignored
+// with a warning that names the field that was probably meant.
 func TestMisspeltField(t *testing.T) {
 	f := demo()
 	w := serve(t, config(f), request(http.MethodPost, "/sched/v0.0.43/job/submit", misspelt))
@@ -33,8 +33,8 @@ func TestMisspeltField(t *testing.T) {
 	}
 }
 
-// TestStrictBodies: with strict_bodies an unknown field is refused, with +fast
-// as well, and nothing is submitted.
+// TestStrictBodies checks that with strict_bodies an unknown field is refused,
+// with +fast as well, and nothing is submitted.
 func TestStrictBodies(t *testing.T) {
 	for _, flags := range []plugin.Flags{0, plugin.Fast} {
 		f := demo()

@@ -9,8 +9,9 @@ import (
 	"schedrestd/errs"
 )
 
-// aboutNamed adds the name of what the request changes, and where it stands, to
-// a daemon's refusal, which rarely has it: "job 12: there is no such job".
+// aboutNamed adds the name of the changed object, and its place in the request,
+// to a daemon's refusal, which rarely contains it: "job 12: there is no such
+// job".
 func aboutNamed(err error, kind, name, source string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" {

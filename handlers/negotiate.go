@@ -14,10 +14,11 @@ type preference struct {
 	quality int    // in thousandths; 0 is "not this"
 }
 
-// preferences reads the lines of an Accept or Accept-Encoding header as one list (RFC 9110,
-// 12.4 and 5.3). It is lenient: an element that can't be read is passed over, and a
-// header in which none can be read counts as not sent. A client that wrote nonsense is better
-// served with the common format than with none. Parameters other than q make no difference.
+// preferences parses the lines of an Accept or Accept-Encoding header as one
+// list (RFC 9110, 12.4 and 5.3). It is lenient: an invalid element is skipped,
+// and a header without a valid element counts as not sent, because a default
+// answer helps such a client more than an error. Parameters other than q are
+// ignored.
 func preferences(lines []string) []preference {
 	var list []preference
 	for _, line := range lines {
@@ -54,7 +55,8 @@ func readPreference(element string) (preference, bool) {
 	return p, p.name != ""
 }
 
-// isName tells whether s looks like a media range or a coding: tokens with at most one slash.
+// isName reports whether s looks like a media range or a coding: tokens with at
+// most one slash.
 func isName(s string) bool {
 	slash := false
 	for i := range len(s) {
@@ -69,8 +71,8 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// readQuality reads a weight: from 0 to 1 with at most three decimals, of which more are
-// passed over.
+// readQuality parses a weight from 0 to 1. Decimals after the third are
+// ignored.
 func readQuality(s string) (thousandths int, ok bool) {
 	whole, decimals, _ := strings.Cut(s, ".")
 	if whole != "0" && whole != "1" || strings.Trim(decimals, "0123456789") != "" {
@@ -88,7 +90,7 @@ func readQuality(s string) (thousandths int, ok bool) {
 	return thousandths, true
 }
 
-// cut cuts s at each separator that is not in quotes.
+// cut splits s at each separator that is not in quotes.
 func cut(s string, separator byte) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		quoted, start := false, 0
@@ -109,10 +111,12 @@ func cut(s string, separator byte) func(yield func(string) bool) {
 	}
 }
 
-// single returns the value of a header that can have one only, and whether it was sent. The same value
-// twice counts once: some client libraries add a header that the application has set already, and a
-// proxy may join the two lines with a comma. Values that differ are not ok. Headers that carry
-// a credential are not read here: those must not be repeated at all (package auth).
+// single returns the value of a header that must have only one value, and
+// whether it was sent. A repeated equal value counts once: some client
+// libraries add a header that the application has already set, and a proxy may
+// join the two lines with a comma. If values differ, ok is false. Headers with
+// credentials are not read here: they must not be repeated at all (package
+// auth).
 func single(h http.Header, name string) (value string, sent, ok bool) {
 	for _, line := range h.Values(name) {
 		for element := range cut(line, ',') {
@@ -126,9 +130,9 @@ func single(h http.Header, name string) (value string, sent, ok bool) {
 	return value, sent, true
 }
 
-// choose finds the offer that prefs like best; of several, the earlier one. What the client says of
-// it most precisely counts, whatever the order. Without prefs it is the first offer, and without
-// anything that the client takes "".
+// choose returns the offer that prefs prefer, the first of several equal ones.
+// The most specific preference counts, in any order. Without prefs it returns
+// the first offer, and "" if none is acceptable.
 func choose(prefs []preference, offers []string) string {
 	if len(prefs) == 0 {
 		return offers[0]
@@ -142,7 +146,8 @@ func choose(prefs []preference, offers []string) string {
 	return best
 }
 
-// quality is how much prefs like offer, a media type; said is false when they don't speak of it.
+// quality returns the weight of offer, a media type; said is false when prefs
+// do not mention it.
 func quality(prefs []preference, offer string) (q int, said bool) {
 	kind, _, _ := strings.Cut(offer, "/")
 	for _, pattern := range []string{offer, kind + "/*", "*/*"} {
@@ -165,11 +170,11 @@ const (
 	mediaXYAML = "application/x-yaml" // from before it was registered; clients of slurmrestd say so
 )
 
-// bodyMedia is what every answer can be written as.
+// bodyMedia are the media types in which every answer is available.
 var bodyMedia = []string{mediaJSON, mediaYAML, mediaXYAML}
 
-// negotiate decides how the answer is written: in one of offers, and in which coding. When
-// the client takes none, what it is told of that is JSON and not coded.
+// negotiate selects the media type among offers and the content coding of the
+// answer. If the client accepts none, the error is sent as uncompressed JSON.
 func (c *call) negotiate(offers []string) error {
 	c.w.Header().Set("Vary", "Accept, Accept-Encoding")
 	accept := preferences(c.r.Header.Values("Accept"))
@@ -182,14 +187,14 @@ func (c *call) negotiate(offers []string) error {
 	}
 	var ok bool
 	if c.coding, ok = chooseCoding(preferences(c.r.Header.Values("Accept-Encoding"))); !ok {
-		return errs.New(errs.NotAcceptable, "no content coding that Accept-Encoding allows is written here").
-			WithHint("these are: %s", strings.Join(append(slices.Clone(codings), identity), ", "))
+		return errs.New(errs.NotAcceptable, "none of the content codings in Accept-Encoding is supported").
+			WithHint("supported: %s", strings.Join(append(slices.Clone(codings), identity), ", "))
 	}
 	if !found {
-		return errs.New(errs.NotAcceptable, "no format that Accept allows is written here").WithHint("these are: %s", strings.Join(offers, ", "))
+		return errs.New(errs.NotAcceptable, "none of the formats in Accept is supported").WithHint("supported: %s", strings.Join(offers, ", "))
 	}
 	return nil
 }
 
-// isYAML tells of a media type whether it is YAML: else it is JSON.
+// isYAML reports whether a media type is YAML rather than JSON.
 func isYAML(media string) bool { return strings.HasSuffix(media, "yaml") }

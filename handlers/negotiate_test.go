@@ -62,7 +62,8 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// TestErrorsAreNegotiatedToo: whatever goes wrong is said in the format that was asked for.
+// TestErrorsAreNegotiatedToo checks that errors are sent in the requested
+// format.
 func TestErrorsAreNegotiatedToo(t *testing.T) {
 	for _, tt := range []struct {
 		method, path string
@@ -80,8 +81,8 @@ func TestErrorsAreNegotiatedToo(t *testing.T) {
 	}
 }
 
-// FuzzAccept: whatever stands in the header, one of the offers is chosen or none, and what q=0
-// alone refuses is never chosen.
+// FuzzAccept checks that for every header either one of the offers or none is
+// chosen, and that an offer refused with q=0 is never chosen.
 func FuzzAccept(f *testing.F) {
 	for _, seed := range []string{"*/*", "application/json;q=0.5,application/yaml", "a/b;x=\"\\\",c\";q=1.000", ",,;;q=", "*;q=0"} {
 		f.Add(seed)

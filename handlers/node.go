@@ -7,10 +7,10 @@ import (
 	"schedrestd/model"
 )
 
-// everything is what is shown unless the client says otherwise.
+// everything are the flags used unless the client sets others.
 const everything = model.ShowAll | model.ShowDetail
 
-// getNodes lists the nodes, one at a time from the controller's answer to the client.
+// getNodes returns the nodes, one at a time.
 func (h *handler) getNodes(c *call, p *api.ListParams) error {
 	members, err := h.membership(c)
 	if err != nil {
@@ -29,7 +29,7 @@ func (h *handler) getNodes(c *call, p *api.ListParams) error {
 	return send(c, http.StatusOK, api.Nodes, &body)
 }
 
-// getNode shows one node.
+// getNode returns one node.
 func (h *handler) getNode(c *call, p *api.NodeParams) error {
 	query := p.Or(everything | model.ShowMixed)
 	node, lastUpdate, err := h.Controller.Node(c.ctx, c.cred, p.Name, query)

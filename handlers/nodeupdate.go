@@ -17,7 +17,7 @@ func (h *handler) postNode(c *call, p *api.NamedNodeParams) error {
 		return err
 	}
 	if u.Names != "" && u.Names != p.Name {
-		c.warnings = append(c.warnings, api.Warning{Description: "the path names the node: ignored", Source: "#/name"})
+		c.warnings = append(c.warnings, api.Warning{Description: "ignored: the path already names the node", Source: "#/name"})
 	}
 	u.Names = p.Name
 	return h.updateNodes(c, u, inPath+"node_name")
@@ -50,8 +50,8 @@ func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error
 	return h.changeNamed(c, "node", u.Names, source, func() error { return h.Controller.UpdateNodes(c.ctx, c.cred, u) })
 }
 
-// changeNamed makes a change to what name says, which source has, and answers
-// with an envelope.
+// changeNamed makes a change to the object name, which comes from source, and
+// answers with an envelope.
 func (h *handler) changeNamed(c *call, kind, name, source string, do func() error) error {
 	_, err := change(c, name, func() (string, error) { return name, do() }, func(name string) Result { return Result{Objects: name} })
 	if err != nil {
@@ -60,8 +60,8 @@ func (h *handler) changeNamed(c *call, kind, name, source string, do func() erro
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
 }
 
-// allNodesExist returns an error for the first of several nodes that the
-// controller does not have. A controller would change those before it, and stop.
+// allNodesExist returns an error for the first of several nodes that does not
+// exist. A controller would change the nodes before it, and then stop.
 func (h *handler) allNodesExist(c *call, names, source string) error {
 	if !strings.ContainsAny(names, "[,") {
 		return nil
@@ -76,7 +76,7 @@ func (h *handler) allNodesExist(c *call, names, source string) error {
 	}
 	for name := range model.Hosts(names) {
 		if !known[name] {
-			e := errs.New(errs.NotFound, "node %s: there is no such node; nothing was changed", name).WithSource(source)
+			e := errs.New(errs.NotFound, "node %s: not found; nothing was changed", name).WithSource(source)
 			e.Number = invalidNodeName
 			return e
 		}
@@ -98,14 +98,14 @@ func (h *handler) deleteNode(c *call, p *api.NamedNodeParams) error {
 	return h.changeNamed(c, "node", p.Name, inPath+"node_name", func() error { return h.Controller.DeleteNodes(c.ctx, c.cred, p.Name) })
 }
 
-// postNewNode makes a node.
+// postNewNode creates a node.
 func (h *handler) postNewNode(c *call, _ *api.NoParams) error {
 	n, err := readBody(c, api.NewNodeBody)
 	if err != nil {
 		return err
 	}
 	if strings.TrimSpace(n.Line) == "" {
-		return errs.New(errs.Invalid, "make a node: its line of the configuration is empty").WithSource("#/node_conf")
+		return errs.New(errs.Invalid, "create node: the configuration line is empty").WithSource("#/node_conf")
 	}
 	_, err = change(c, "", func() (string, error) { return n.Line, h.Controller.CreateNode(c.ctx, c.cred, n.Line) },
 		func(line string) Result { return Result{Objects: line} })
@@ -115,7 +115,7 @@ func (h *handler) postNewNode(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
 }
 
-// getReconfigure has the controller read its configuration again.
+// getReconfigure makes the controller reload its configuration.
 func (h *handler) getReconfigure(c *call, _ *api.NoParams) error {
 	_, err := change(c, "configuration", func() (string, error) { return "configuration", h.Controller.Reconfigure(c.ctx, c.cred) },
 		func(what string) Result { return Result{Objects: what} })

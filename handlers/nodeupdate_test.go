@@ -26,7 +26,7 @@ func TestChangeNodes(t *testing.T) {
 		{name: "resume", method: "POST", path: "node/n1", body: `{"state": "RESUME"}`, status: 200, call: "update node n1", want: &model.NodeUpdate{Names: "n1", State: model.Some(model.NodeResume)}},
 		{name: "several", method: "POST", path: "nodes", body: `{"name": ["n1", "n2"], "weight": 5, "resume_after": 60}`, status: 200, call: "update node n1,n2",
 			want: &model.NodeUpdate{Names: "n1,n2", Weight: model.Some[uint32](5), ResumeAfter: model.Some[uint32](60)}},
-		{name: "one of several does not exist", method: "POST", path: "node/n[1-3]", body: `{"state": ["DRAIN"]}`, status: 404, says: "node n3: there is no such node; nothing was changed"},
+		{name: "one of several does not exist", method: "POST", path: "node/n[1-3]", body: `{"state": ["DRAIN"]}`, status: 404, says: "node n3: not found; nothing was changed"},
 		{name: "unknown", method: "POST", path: "node/n9", body: `{"state": ["DRAIN"]}`, refused: unknown, status: 404, call: "update node n9", want: &model.NodeUpdate{Names: "n9", State: model.Some(model.NodeDrain)}, says: "node n9: "},
 		{name: "not an administrator", method: "POST", path: "node/n1", body: `{"comment": "c"}`, refused: denied, status: 403, call: "update node n1", want: &model.NodeUpdate{Names: "n1", Comment: "c"}, says: "path/node_name"},
 		{name: "another name", method: "POST", path: "node/n1", body: `{"name": "n2", "comment": "c"}`, status: 200, call: "update node n1", want: &model.NodeUpdate{Names: "n1", Comment: "c"}, says: "#/name"},

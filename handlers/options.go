@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// matchServer makes m the match of "*", which stands for the server as a whole
-// (RFC 9110, 9.3.7): it has the methods of all paths. Only OPTIONS may name it.
+// matchServer makes m the match of "*", which stands for the whole server (RFC
+// 9110, 9.3.7) and has the methods of all paths. It is valid only with OPTIONS.
 func (rt *router) matchServer(m *match) {
 	m.allow = []string{http.MethodGet, http.MethodHead}
 	for _, p := range rt.routes {

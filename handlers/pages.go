@@ -5,7 +5,8 @@ import (
 	"net/http"
 )
 
-// page is a path outside of the API: it has neither daemon nor version. It is read with GET.
+// page is a path outside of the API, without daemon and version. It is read
+// with GET.
 type page struct {
 	id    string   // for the log
 	quiet bool     // its requests are logged for debugging alone
@@ -13,7 +14,7 @@ type page struct {
 	do    func(*call) error
 }
 
-// pages are the paths outside of the API, without the slash in front.
+// pages returns the paths outside of the API, without the leading slash.
 func (h *handler) pages() map[string]page {
 	pages := map[string]page{
 		"healthz": {id: "healthz", quiet: true, do: h.getHealth},
@@ -36,11 +37,11 @@ func (c *call) servePage() error {
 	return c.page.do(c)
 }
 
-// getHealth says that this process answers. It is asked often, and by who has no token: it asks no
-// daemon and tells nothing.
+// getHealth reports that this process answers. It is polled often and without a
+// token, so it asks no daemon and reveals nothing.
 func (h *handler) getHealth(c *call) error { return c.sendText(http.StatusOK, "ok\n") }
 
-// getReadiness answers 503 while new requests should go elsewhere.
+// getReadiness returns 503 while new requests should go to another gateway.
 func (h *handler) getReadiness(c *call) error {
 	if h.Ready != nil {
 		if err := h.Ready(c.r.Context()); err != nil {

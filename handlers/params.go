@@ -16,9 +16,9 @@ const (
 	maxParams = 100
 )
 
-// readParams parses what the path and the query of a request say into *P. What is odd joins the
-// call's warnings. What can't be understood is Invalid in the query; in the path it
-// is NotFound: there is nothing of that name.
+// readParams parses the path and the query of a request into *P. Oddities are
+// added to the call's warnings. An invalid value is Invalid in the query, and
+// NotFound in the path: no object has that name.
 func readParams[P any](c *call, table *schema.ObjectType[P]) (*P, error) {
 	doc, err := c.paramsAsDocument()
 	if err != nil {
@@ -54,7 +54,7 @@ func readParams[P any](c *call, table *schema.ObjectType[P]) (*P, error) {
 	return params, nil
 }
 
-// takes lists the query parameters of the request's operation in words.
+// takes returns the names of the operation's query parameters, for a hint.
 func (c *call) takes() string {
 	var names []string
 	for _, p := range c.route.Params.Shape(c.view).Fields {
@@ -74,7 +74,7 @@ const (
 	inQuery = "query/"
 )
 
-// fromPointer undoes what a JSON pointer makes of a name (RFC 6901, 4).
+// fromPointer reverses the escaping of a name in a JSON pointer (RFC 6901, 4).
 var fromPointer = strings.NewReplacer("~1", "/", "~0", "~")
 
 func (c *call) paramSource(n schema.Note) string {
@@ -85,9 +85,10 @@ func (c *call) paramSource(n schema.Note) string {
 	return inQuery + name
 }
 
-// paramsAsDocument is the object that a table can parse. A name in the query that is a part of the
-// path is left out, with a warning: it must not be taken for that part. A parameter given more than
-// once is an array, which only the type of a list accepts.
+// paramsAsDocument returns the parameters as an object that a table can parse.
+// A query parameter with the name of a part of the path is omitted, with a
+// warning: it must not replace that part. A repeated parameter becomes an
+// array, which only list types accept.
 func (c *call) paramsAsDocument() (*schema.Value, error) {
 	doc := &schema.Value{Kind: schema.Map}
 	add := func(name, value string) {
@@ -104,14 +105,14 @@ func (c *call) paramsAsDocument() (*schema.Value, error) {
 	}
 	query, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
-		return nil, errs.New(errs.Malformed, "the query can't be read: %s", schema.Shorten(err.Error())).WithSource("query")
+		return nil, errs.New(errs.Malformed, "the query is malformed: %s", schema.Shorten(err.Error())).WithSource("query")
 	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if c.route.InPath(name) && c.fast {
 			continue
 		}
 		if c.route.InPath(name) {
-			c.warnings = append(c.warnings, api.Warning{Description: "is a part of the path, ignored here", Source: inQuery + name})
+			c.warnings = append(c.warnings, api.Warning{Description: "ignored in the query: it is part of the path", Source: inQuery + name})
 			continue
 		}
 		if len(query[name]) == 1 {

@@ -50,8 +50,9 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// TestParametersRefused: what can't be understood reaches no daemon but to vouch for who asks, says
-// where it stands, and looks to a stranger like everything else.
+// TestParametersRefused checks that a request with invalid parameters reaches
+// no daemon except for verifying the client. The error names the parameter, but
+// only to an authenticated client.
 func TestParametersRefused(t *testing.T) {
 	tests := []struct {
 		name, method, path string
@@ -93,8 +94,9 @@ func TestParametersRefused(t *testing.T) {
 	}
 }
 
-// TestFilterRefused: a filter that an operation does not have is refused, with
-// the parameters that it has; any other unknown name is a warning.
+// TestFilterRefused checks that a filter that an operation does not have is
+// refused, with the parameters that it has; any other unknown name is a
+// warning.
 func TestFilterRefused(t *testing.T) {
 	w := serve(t, config(demo()), request(http.MethodGet, "/slurm/v0.0.43/jobs?users=me", ""))
 	body := envelope(t, w.Body.Bytes())
@@ -121,8 +123,9 @@ func TestFilterRefused(t *testing.T) {
 	}
 }
 
-// TestOpenRanges: one end of a range is enough, in every version. slurmdbd takes
-// a least number alone for the exact one, and a greatest number alone for none.
+// TestOpenRanges checks that one end of a range is enough, in every version.
+// slurmdbd takes a least number alone for the exact one, and a greatest number
+// alone for none.
 func TestOpenRanges(t *testing.T) {
 	const most = 1<<32 - 1
 	for query, want := range map[string]model.AccountingJobFilter{

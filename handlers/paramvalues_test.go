@@ -59,7 +59,8 @@ var without = map[string]string{
 	"get_clusters":     "clusters have no date of their last change",
 }
 
-// TestParametersCount: every parameter changes what a daemon is asked, or the answer.
+// TestParametersCount checks that every parameter changes what a daemon is
+// asked, or the answer.
 func TestParametersCount(t *testing.T) {
 	idle := map[string]bool{}
 	plain := map[string]string{}
@@ -110,8 +111,9 @@ func TestParametersCount(t *testing.T) {
 	}
 }
 
-// TestRepeatedParameters: a parameter that is given more than once means the same
-// as its values with commas between them. One that is no list is refused.
+// TestRepeatedParameters checks that a parameter that is set more than once
+// means the same as its values with commas between them. One that is no list is
+// refused.
 func TestRepeatedParameters(t *testing.T) {
 	ask := func(path string, values ...string) (status int, asked, refused string) {
 		f := demo()
@@ -135,7 +137,7 @@ func TestRepeatedParameters(t *testing.T) {
 		if status != again || asked != askedAgain {
 			t.Errorf("%s: %s with a comma: status %d, %s; twice: status %d, %s", path, p.Name, status, asked, again, askedAgain)
 		}
-		if again == http.StatusUnprocessableEntity && refused != inQuery+p.Name+": given more than once" {
+		if again == http.StatusUnprocessableEntity && refused != inQuery+p.Name+": set more than once" {
 			t.Errorf("%s: %s twice: %s", path, p.Name, refused)
 		} else if again == http.StatusOK {
 			lists++
@@ -146,7 +148,8 @@ func TestRepeatedParameters(t *testing.T) {
 	}
 }
 
-// TestStrangeValues: whatever stands in a parameter, it is taken or refused by its name.
+// TestStrangeValues checks that every value of a parameter is either accepted
+// or refused with the parameter's name.
 func TestStrangeValues(t *testing.T) {
 	strange := []string{
 		"", "%20", ",", ",,", "a,,b", "0", "-1", "007", "4294967296", "99999999999999999999", "1.5", "1e9", "%2B", "+", "null", "true", "%00", "a%00b",

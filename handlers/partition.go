@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// getPartitions lists the partitions, one at a time from the controller's answer to the client.
+// getPartitions returns the partitions, one at a time.
 func (h *handler) getPartitions(c *call, p *api.ListParams) error {
 	body := api.PartitionsAnswer{Envelope: c.envelope()}
 	body.Partitions = func(each func(*model.Partition) error) (err error) {
@@ -18,7 +18,7 @@ func (h *handler) getPartitions(c *call, p *api.ListParams) error {
 	return send(c, http.StatusOK, api.Partitions, &body)
 }
 
-// getPartition shows one partition.
+// getPartition returns one partition.
 func (h *handler) getPartition(c *call, p *api.PartitionParams) error {
 	partition, lastUpdate, err := h.Controller.Partition(c.ctx, c.cred, p.Name, p.Or(model.ShowAll))
 	if err != nil {

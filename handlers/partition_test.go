@@ -9,8 +9,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestHiddenPartitions: a list leaves out what is hidden unless the client asks for it, as Slurm's
-// gateway does; who names a partition knows of it.
+// TestHiddenPartitions checks that a list leaves out what is hidden unless the
+// client asks for it, as Slurm's gateway does; who names a partition knows of
+// it.
 func TestHiddenPartitions(t *testing.T) {
 	for _, tt := range []struct {
 		path string

@@ -24,8 +24,9 @@ func family() *fake {
 	return f
 }
 
-// TestPartOfJob: of an array a task can be asked for, and of a heterogeneous job a component: by the names
-// that Slurm's commands print. One that there is not is 404.
+// TestPartOfJob checks that of an array a task can be asked for, and of a
+// heterogeneous job a component: by the names that Slurm's commands print. One
+// that there is not is 404.
 func TestPartOfJob(t *testing.T) {
 	for path, want := range map[string]string{
 		"20": "waiting first none", "21": "first", "21_1": "first", "20_1": "first", "20_0": "none", "20_*": "waiting first none", "020_01": "first",

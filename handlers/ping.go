@@ -9,8 +9,8 @@ import (
 	"schedrestd/model"
 )
 
-// getPing asks every controller. When none answers, nobody has said that the token is
-// genuine: then it is an error like any other, and shows no names of machines.
+// getPing pings every controller. If none answers, the token could not be
+// verified, so the answer is an error that contains no host names.
 func (h *handler) getPing(c *call, _ *api.NoParams) error {
 	pings, err := h.Controller.Ping(c.ctx, c.cred)
 	if err != nil {
@@ -22,7 +22,8 @@ func (h *handler) getPing(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.Pings, &api.PingsAnswer{Pings: pings, Envelope: c.envelope()})
 }
 
-// silent is the error when none of pings has an answer: that of the first one, the primary.
+// silent returns the error if none of pings has an answer: that of the first
+// one, the primary.
 func silent(pings []model.Ping, text string) error {
 	if len(pings) > 0 && pings[0].TimedOut {
 		return errs.New(errs.Timeout, "%s in time", text)

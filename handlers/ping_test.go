@@ -7,8 +7,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestSilentPing: when nobody answers a ping, its status says whether the primary one was too slow or
-// not there, as that of any other request does.
+// TestSilentPing checks that when nobody answers a ping, its status says
+// whether the primary one was too slow or not there, as that of any other
+// request does.
 func TestSilentPing(t *testing.T) {
 	for _, path := range []string{"/sched/v0.0.43/ping", "/scheddb/v0.0.43/ping"} {
 		for timedOut, want := range map[bool]int{true: http.StatusGatewayTimeout, false: http.StatusServiceUnavailable} {

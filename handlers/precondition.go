@@ -6,24 +6,24 @@ import (
 	"schedrestd/errs"
 )
 
-// precondition judges If-Match and If-None-Match before a change is made (RFC
-// 9110, 13.1 and 13.2). Nothing that is served here has an entity tag, so that
-// a tag never matches; * matches what the path names. named says that the path
-// names what is changed: otherwise it is made, and there is nothing yet.
+// precondition evaluates If-Match and If-None-Match before a change (RFC 9110,
+// 13.1 and 13.2). Resources have no entity tags here, so a tag never matches; *
+// matches the object that the path names. named is true if the path names the
+// object to change; otherwise an object is created, and none exists yet.
 //
-// A condition that can't be read counts as false: a client that sends one
-// wants the change under that condition only.
+// An invalid condition counts as false: the client wants the change only under
+// that condition.
 func (c *call) precondition(named bool) error {
 	if lines := c.r.Header.Values("If-Match"); len(lines) > 0 && !(named && isAny(lines)) {
-		return errs.New(errs.PreconditionFailed, "the condition If-Match is false; nothing was changed").
-			WithHint("nothing here has an entity tag: of what the path names If-Match: * is true, and no other")
+		return errs.New(errs.PreconditionFailed, "the If-Match condition is false; nothing was changed").
+			WithHint("resources have no entity tags; only If-Match: * can be true, if the resource exists")
 	}
 	lines := c.r.Header.Values("If-None-Match")
 	if len(lines) == 0 || isAny(lines) && !named || areTags(lines) {
 		return nil
 	}
-	return errs.New(errs.PreconditionFailed, "the condition If-None-Match is false; nothing was changed").
-		WithHint("it is true for entity tags, which nothing here has, and for * where something new is made")
+	return errs.New(errs.PreconditionFailed, "the If-None-Match condition is false; nothing was changed").
+		WithHint("resources have no entity tags, so any tag makes it true; * makes it true only for a request that creates something")
 }
 
 // isAny reports whether a condition is "*".

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestPreconditions: a change under a condition that is false is not made, and
-// a condition that is true, or of a request that changes nothing, is no matter.
+// TestPreconditions checks that a change under a condition that is false is not
+// made, and a condition that is true, or of a request that changes nothing, is
+// no matter.
 func TestPreconditions(t *testing.T) {
 	const job, submit, body = "/sched/v0.0.42/job/12", "/sched/v0.0.42/job/submit", `{"job": {"script": "x"}}`
 	for _, tt := range []struct {

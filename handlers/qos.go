@@ -11,7 +11,7 @@ import (
 	"schedrestd/model"
 )
 
-// qosNumbers makes numbers of names, which is what the daemon compares.
+// qosNumbers converts names to ids, which the daemon compares.
 func qosNumbers(r *api.Records, names []string, parameter string) ([]string, error) {
 	var list []string
 	for _, name := range names {

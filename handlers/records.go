@@ -7,13 +7,13 @@ import (
 	"schedrestd/model"
 )
 
-// recordsOf returns the records that filter selects, which the daemon is asked
-// for when they are read.
+// recordsOf returns the records that filter selects. They are requested from
+// the daemon when they are read.
 func recordsOf[T any](h *handler, c *call, filter model.Filter[T]) schema.Stream[T] {
 	return func(each func(*T) error) error { return h.Accounting.List(c.ctx, c.cred, model.List(filter, each)) }
 }
 
-// records asks for the names that records have numbers for: two short lists.
+// records requests the names for the ids in records: two short lists.
 func (h *handler) records(c *call) (*api.Records, error) {
 	// The deleted too: what was recorded in their time still has their numbers.
 	return h.namesFrom(func(l model.Listing) error { return h.Accounting.List(c.ctx, c.cred, l) }, model.QOSFilter{Flags: model.QOSWithDeleted})
@@ -36,8 +36,8 @@ func (h *handler) namesFrom(list func(model.Listing) error, filter model.QOSFilt
 	return r, err
 }
 
-// only is the one record of a list that is is true of, which is asked for by name; errs.NotFound. The list
-// is heard to its end, where a daemon says what it thinks of the question.
+// only returns the record of a list for which is returns true, or
+// errs.NotFound. It reads the list to its end, where the daemon reports errors.
 func only[T any](kind, name string, list schema.Stream[T], is func(*T) bool) (found *T, err error) {
 	err = list(func(one *T) error {
 		if found == nil && is(one) {

@@ -11,7 +11,8 @@ import (
 	"schedrestd/model"
 )
 
-// TestRecordFilters: what a query says is what the accounting daemon is asked, in the version that has it.
+// TestRecordFilters checks that the filter sent to the accounting daemon
+// matches the query, in every version that has the parameter.
 func TestRecordFilters(t *testing.T) {
 	whatever := model.Some[uint32](1)
 	jobs := func(change func(*model.AccountingJobFilter)) model.AccountingJobFilter {
@@ -78,7 +79,8 @@ func TestRecordFilters(t *testing.T) {
 	}
 }
 
-// TestRecordsByName: who is asked for by name is picked by name, with or without a daemon that knows it.
+// TestRecordsByName checks that records requested by a user or group name are
+// selected by that name, even if the daemon does not know it.
 func TestRecordsByName(t *testing.T) {
 	for query, want := range map[string]string{
 		"users=alice":              "old",
@@ -102,7 +104,8 @@ func TestRecordsByName(t *testing.T) {
 	}
 }
 
-// TestBadRecordRequests: what can't be meant is refused before the daemon is asked for records.
+// TestBadRecordRequests checks that invalid values are refused before records
+// are requested from the daemon.
 func TestBadRecordRequests(t *testing.T) {
 	for path, status := range map[string]int{
 		"jobs?state=DREAMING":             http.StatusUnprocessableEntity,
@@ -135,7 +138,8 @@ func TestBadRecordRequests(t *testing.T) {
 	}
 }
 
-// TestRecordsEnd: a daemon that refuses is believed, also when it does after the first record.
+// TestRecordsEnd checks that a daemon that refuses is believed, also when it
+// does after the first record.
 func TestRecordsEnd(t *testing.T) {
 	for _, path := range []string{"tres", "clusters", "cluster/demo", "qos", "qos/fast", "accounts", "account/lab", "users", "user/bob", "associations", "association", "jobs", "job/12"} {
 		f := demo()

@@ -11,8 +11,8 @@ import (
 	"schedrestd/model"
 )
 
-// refused is which field of a job a controller is unhappy with, by Slurm's numbers of errors.
-// Those that could be about several fields are not here.
+// refused returns the field of a job that Slurm's error number refers to.
+// Numbers that may refer to several fields have none.
 func refused(number int) (field string) {
 	switch number {
 	case 2000, 2001, 2003, 2015, 2070, 2101:
@@ -71,9 +71,9 @@ func refused(number int) (field string) {
 	return ""
 }
 
-// aboutJob adds to a controller's refusal of a job which field it is about. Our
-// controller says it in words, "tasks: 0 is out of range", which then stand
-// alone; of Slurm's there is a number. at is where the job stands in the body.
+// aboutJob adds to a controller's refusal of a job the field that it refers to.
+// schedctld names the field in its text, "tasks: 0 is out of range"; slurmctld
+// only sends a number. at is the place of the job in the body.
 func (c *call) aboutJob(err error, d *model.JobDesc, at string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" {

@@ -10,7 +10,8 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// TestRefusedByTheController: a controller refuses with a number; the client is told which field.
+// TestRefusedByTheController checks that a controller refuses with a number;
+// the client is told which field.
 func TestRefusedByTheController(t *testing.T) {
 	tests := []struct {
 		err    errs.Error
@@ -39,8 +40,9 @@ func TestRefusedByTheController(t *testing.T) {
 	}
 }
 
-// TestRefusedInWords: a controller of ours names the field. Its words stand alone,
-// so that they don't contradict the text of the number that goes with them.
+// TestRefusedInWords checks that a controller of ours names the field. Its
+// words stand alone, so that they don't contradict the text of the number that
+// goes with them.
 func TestRefusedInWords(t *testing.T) {
 	for _, tt := range []struct {
 		number       uint32
@@ -66,8 +68,8 @@ func TestRefusedInWords(t *testing.T) {
 	}
 }
 
-// TestRefusedForOneOfTwo: Slurm has one number for a time limit and a deadline that
-// it refuses, and one for memory of a node and of a processor.
+// TestRefusedForOneOfTwo checks that Slurm has one number for a time limit and
+// a deadline that it refuses, and one for memory of a node and of a processor.
 func TestRefusedForOneOfTwo(t *testing.T) {
 	for _, tt := range []struct {
 		number         int
@@ -87,7 +89,7 @@ func TestRefusedForOneOfTwo(t *testing.T) {
 	}
 }
 
-// TestRefusedFields: the fields that are named are fields of a job.
+// TestRefusedFields checks that the fields that are named are fields of a job.
 func TestRefusedFields(t *testing.T) {
 	known := map[string]bool{"": true}
 	for _, p := range api.JobDesc.Shape(schema.View{Version: api.V43}).Fields {

@@ -14,8 +14,8 @@ import (
 	"schedrestd/errs"
 )
 
-// TestRefusing: what reaches no endpoint is answered in the format that is asked for, and has its
-// line in the log as any other.
+// TestRefusing checks that a request without an endpoint is answered in the
+// requested format and logged like any other.
 func TestRefusing(t *testing.T) {
 	var log bytes.Buffer
 	cfg := config(demo())
@@ -47,7 +47,8 @@ func TestRefusing(t *testing.T) {
 	}
 }
 
-// TestAdmit: who is good may be told to come back, by a time of its own, and nobody is asked anything for him.
+// TestAdmit checks that an authenticated user may be told to retry after a
+// given time, and that no daemon is asked then.
 func TestAdmit(t *testing.T) {
 	f := demo()
 	cfg := config(f)

@@ -11,7 +11,7 @@ import (
 	"schedrestd/model"
 )
 
-// getJobRequeue queues a job again.
+// getJobRequeue requeues a job.
 func (h *handler) getJobRequeue(c *call, p *api.RequeueParams) error {
 	if err := checkRequeue(p.Flags, inQuery+"SpecialExit"); err != nil {
 		return err
@@ -28,12 +28,12 @@ func (h *handler) getJobRequeue(c *call, p *api.RequeueParams) error {
 
 func checkRequeue(flags model.Requeue, source string) error {
 	if flags&model.RequeueSpecialExit != 0 && flags&model.RequeueHold == 0 {
-		return errs.New(errs.Invalid, "SpecialExit is for jobs that are held: it needs Hold").WithSource(source)
+		return errs.New(errs.Invalid, "SpecialExit requires Hold").WithSource(source)
 	}
 	return nil
 }
 
-// postJobsRequeue queues several jobs again, one by one.
+// postJobsRequeue requeues several jobs, one by one.
 func (h *handler) postJobsRequeue(c *call, _ *api.NoParams) error {
 	request, err := readBody(c, api.RequeueBody)
 	if err != nil {
@@ -60,16 +60,16 @@ func (h *handler) postJobsRequeue(c *call, _ *api.NoParams) error {
 	for _, list := range results {
 		for _, t := range list {
 			if t.Code != 0 {
-				c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf("%s was not queued: %s", t.Tasks, t.Reason), Source: "#/jobs"})
+				c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf("%s was not requeued: %s", t.Tasks, t.Reason), Source: "#/jobs"})
 			}
 		}
 	}
 	return send(c, http.StatusOK, api.RequeuedJobs, &api.RequeuesAnswer{Results: results, Envelope: c.envelope()})
 }
 
-// requeueEach queues each job again and returns what became of all of them. It
-// ends at a failure that is no refusal: the first job's is the error, and after
-// that the jobs that were not tried are listed as such.
+// requeueEach requeues each job and returns the results. It stops at a failure
+// that is not a refusal. If that is the first job's, it is the error; otherwise
+// the remaining jobs are listed as not tried.
 func (h *handler) requeueEach(c *call, request *api.Requeues) ([][]model.TaskResult, error) {
 	var lists [][]model.TaskResult
 	var first, broken error

@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// getReservations lists the reservations, one at a time from the controller's answer to the client.
+// getReservations returns the reservations, one at a time.
 func (h *handler) getReservations(c *call, p *api.SinceParams) error {
 	body := api.ReservationsAnswer{Envelope: c.envelope()}
 	body.Reservations = func(each func(*model.Reservation) error) (err error) {
@@ -18,7 +18,7 @@ func (h *handler) getReservations(c *call, p *api.SinceParams) error {
 	return send(c, http.StatusOK, api.Reservations, &body)
 }
 
-// getReservation shows one reservation.
+// getReservation returns one reservation.
 func (h *handler) getReservation(c *call, p *api.ReservationParams) error {
 	reservation, lastUpdate, err := h.Controller.Reservation(c.ctx, c.cred, p.Name, p.Query)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"schedrestd/api/schema"
 )
 
-// response is the client's side of a call: it counts what is sent.
+// response wraps the http.ResponseWriter of a call and counts what is sent.
 type response struct {
 	http.ResponseWriter
 	status int // 0: nothing was sent yet
@@ -32,17 +32,19 @@ func (w *response) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap gives the http.ResponseWriter below to http.ResponseController.
+// Unwrap returns the underlying http.ResponseWriter, for
+// http.ResponseController.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// send renders body as the answer, as render does.
+// send answers with body, like render.
 func send[T any](c *call, status int, table *api.AnswerType[T], body *T) error {
 	return c.render(status, func(e schema.Encoder) { table.Renderer(c.view)(e, body) })
 }
 
-// render answers with what write writes, in the format that was negotiated. When that fails before
-// anything was sent, it returns why and the caller may still answer otherwise. When it
-// fails later, the connection is broken off: an answer that is not whole must not look whole.
+// render answers with the output of write in the negotiated format. If that
+// fails before anything was sent, it returns the error, and the caller may send
+// another answer. If it fails later, it aborts the connection: an incomplete
+// answer must not look complete.
 func (c *call) render(status int, write func(schema.Encoder)) error {
 	to := &sink{c: c, status: status}
 	defer to.release()
@@ -71,7 +73,7 @@ func (c *call) breakOff(err error) {
 	panic(http.ErrAbortHandler)
 }
 
-// sendText answers with a few words, for who looks at the status.
+// sendText answers with a short text.
 func (c *call) sendText(status int, text string) error {
 	h := c.header("text/plain; charset=utf-8")
 	h.Set("Content-Length", strconv.Itoa(len(text)))
@@ -80,7 +82,7 @@ func (c *call) sendText(status int, text string) error {
 	return err
 }
 
-// header is the header of an answer with a body of the type media.
+// header returns the header of an answer with a body of the type media.
 func (c *call) header(media string) http.Header {
 	h := c.w.Header()
 	h.Set("Content-Type", media)
@@ -89,8 +91,8 @@ func (c *call) header(media string) http.Header {
 	return h
 }
 
-// sink writes to a call: status and header first, then the body in the coding that was
-// negotiated.
+// sink writes to a call: status and header first, then the body in the
+// negotiated coding.
 type sink struct {
 	c      *call
 	status int
@@ -113,12 +115,13 @@ func (s *sink) Write(b []byte) (int, error) {
 	return s.c.w.Write(b)
 }
 
-// sized tells whether the answer has to say how long it is: where the connection's end is all else that tells
-// it from half of one.
+// sized reports whether the answer must announce its length, because otherwise
+// only the end of the connection shows that it is complete.
 func (c *call) sized() bool { return c.h.Sized || !c.r.ProtoAtLeast(1, 1) }
 
-// keep is Write for a body that is kept. One that there is no room for is sent as it comes after all, without
-// its length: the client has to wait for the connection's end.
+// keep stores a part of the body. If there is no space, the body is sent
+// without its length after all, and the client has to wait for the end of the
+// connection.
 func (s *sink) keep(b []byte) (int, error) {
 	n, err := s.spool.Write(b)
 	if err != nil || !s.spool.full || s.spool.out != nil {
@@ -139,8 +142,9 @@ func (s *sink) keep(b []byte) (int, error) {
 	return n, kept.send(s.c.w)
 }
 
-// begin sends the header, or has the body kept until it can be sent; size is how much of that is known. Errors are
-// small, and are read by people with the simplest of tools: they are compressed for those alone who take nothing else.
+// begin sends the header, or starts to store the body; size is how much of the
+// body is known. Errors are small and often read with simple tools, so they are
+// compressed only for clients that accept nothing else.
 func (s *sink) begin(size int) {
 	coding := s.c.coding
 	worth := (!s.whole || size >= worthCoding) && s.status < http.StatusBadRequest
@@ -158,7 +162,8 @@ func (s *sink) begin(size int) {
 	}
 }
 
-// head sends the header; size is how much of the body follows, as it travels; less than none: that is not known.
+// head sends the header; size is the length of the encoded body, or negative if
+// unknown.
 func (s *sink) head(size int, compressed bool) {
 	h := s.c.header(s.c.media)
 	if compressed {
@@ -181,7 +186,7 @@ func (s *sink) finish() error {
 	return nil
 }
 
-// finishKept sends what was kept, with its length.
+// finishKept sends the stored body with its length.
 func (s *sink) finishKept() error {
 	if err := s.spool.coder.Close(); err != nil || s.spool.out != nil {
 		return err
@@ -194,7 +199,7 @@ func (s *sink) finishKept() error {
 	return s.spool.send(s.c.w)
 }
 
-// release gives back what the sink has borrowed.
+// release returns the borrowed coder and memory.
 func (s *sink) release() {
 	if s.coder != nil {
 		release(s.c.coding.name, s.coder)

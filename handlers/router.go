@@ -12,19 +12,19 @@ import (
 	"schedrestd/plugin"
 )
 
-// router finds the route of a request. A path is /segment/version/…: the segment says
-// which daemon and which spelling, the version is the API's.
+// router finds the route of a request. A path is /segment/version/…: the
+// segment determines the daemon and the spelling, the version is the API's.
 type router struct {
 	routes   []pattern
-	unserved []pattern // operations of Slurm's gateway, which have a path here and nothing behind it
+	unserved []pattern // operations of Slurm's gateway that this one does not support yet
 	segments map[string]segment
-	unspoken map[string]string // segments in the spelling that is not served, and ours for them
+	unspoken map[string]string // segments of the spelling that is not served, with those that are
 	pages    map[string]page
 	parsers  []plugin.Parser
-	names    schema.Spelling // for errors about paths that say nothing of it
+	names    schema.Spelling // spelling of errors for paths that do not determine it
 }
 
-// pattern is a route with its path cut at the slashes.
+// pattern is a route with its path split at the slashes.
 type pattern struct {
 	route
 	parts []string
@@ -79,9 +79,9 @@ type match struct {
 	err    error
 }
 
-// find matches a request. Empty parts and "." count as nothing, so that a slash too many or at
-// the end makes no difference. ".." is refused: whoever sends one means to reach past a
-// filter in front of us.
+// find matches a request. Empty parts and "." are ignored, so that duplicate
+// and trailing slashes make no difference. ".." is refused: it may be an
+// attempt to bypass a filter in front of the gateway.
 func (rt *router) find(r *http.Request) match {
 	newest := rt.parsers[len(rt.parsers)-1]
 	m := match{view: schema.View{Version: schema.Version(newest.Version), Names: rt.names}}
@@ -109,7 +109,7 @@ func (rt *router) find(r *http.Request) match {
 	}
 	m.view.Names = seg.names
 	if len(parts) < 2 || !rt.version(parts[1], &m) {
-		m.err = errs.New(errs.NotFound, "no such API version; served are %s", rt.served())
+		m.err = errs.New(errs.NotFound, "unsupported API version; supported: %s", rt.served())
 		return m
 	}
 	rt.match(r, seg, parts[2:], &m)
@@ -135,8 +135,9 @@ func (rt *router) served() string {
 	return strings.Join(names, ", ")
 }
 
-// match looks for the routes of the rest of a path: those that name it word by word, else those
-// with a part that the client chooses. So job/submit is never the job "submit".
+// match finds the routes for the rest of a path: first those that match
+// literally, then those with parameters. So job/submit is never the job
+// "submit".
 func (rt *router) match(r *http.Request, seg segment, parts []string, m *match) {
 	for _, literal := range []bool{true, false} {
 		for i := range rt.routes {
@@ -172,7 +173,8 @@ func (rt *router) match(r *http.Request, seg segment, parts []string, m *match) 
 	}
 }
 
-// lacks reports whether Slurm's gateway has the operation and this one does not serve it.
+// lacks reports whether Slurm's gateway has the operation and this one does
+// not.
 func (rt *router) lacks(method string, seg segment, v schema.Version, parts []string, literal bool) bool {
 	return slices.ContainsFunc(rt.unserved, func(p pattern) bool {
 		params, ok := p.fits(seg, v, parts)
@@ -180,7 +182,7 @@ func (rt *router) lacks(method string, seg segment, v schema.Version, parts []st
 	})
 }
 
-// matchPage is match for a page.
+// matchPage makes m the match of page p.
 func (m *match) matchPage(p *page, r *http.Request) {
 	m.page, m.allow = p, []string{http.MethodGet, http.MethodHead, http.MethodOptions}
 	if !slices.Contains(m.allow, r.Method) {
@@ -188,12 +190,14 @@ func (m *match) matchPage(p *page, r *http.Request) {
 	}
 }
 
-// asked returns what a request asks for, for an error: "GET /sched/v0.0.42/nodes".
+// asked returns the requested operation for an error: "GET
+// /sched/v0.0.42/nodes".
 func asked(r *http.Request) string {
 	return schema.Shorten(r.Method) + " " + schema.Shorten(r.URL.EscapedPath())
 }
 
-// noPath is the error for a path that does not exist, with a hint when it exists in the other spelling.
+// noPath returns the error for a path that does not exist, with a hint if it
+// exists in the other spelling.
 func (rt *router) noPath(r *http.Request, parts []string) error {
 	e := errs.New(errs.NotFound, "%s: no such path", asked(r))
 	if len(parts) > 0 && rt.unspoken[parts[0]] != "" {
@@ -202,12 +206,13 @@ func (rt *router) noPath(r *http.Request, parts []string) error {
 	return e.WithHint("GET /openapi lists the paths")
 }
 
-// noMethod is the error for a path that exists, and a method that it does not have.
+// noMethod returns the error for a path that does not support the method.
 func (m *match) noMethod(r *http.Request) error {
-	return errs.New(errs.MethodNotAllowed, "%s: the path does not have this method", asked(r)).WithHint("it has %s", strings.Join(m.allow, ", "))
+	return errs.New(errs.MethodNotAllowed, "%s: the path does not have this method", asked(r)).WithHint("supported methods: %s", strings.Join(m.allow, ", "))
 }
 
-// fits compares p with the rest of a path in v; params are nil when every part is literal.
+// fits compares p with the rest of a path in v; params are nil when every part
+// is literal.
 func (p *pattern) fits(seg segment, v schema.Version, parts []string) (params map[string]string, ok bool) {
 	if len(parts) != len(p.parts) || p.Accounting != seg.accounting || p.Util != seg.util || !p.In(v) {
 		return nil, false
@@ -225,16 +230,16 @@ func (p *pattern) fits(seg segment, v schema.Version, parts []string) (params ma
 	return params, true
 }
 
-// pathParts cuts a path at its slashes, before decoding: "%2F" is no slash.
+// pathParts splits a path at its slashes before decoding: "%2F" is not a slash.
 func pathParts(escaped string) ([]string, error) {
 	var parts []string
 	for piece := range strings.SplitSeq(escaped, "/") {
 		part, err := url.PathUnescape(piece)
 		switch {
 		case err != nil || strings.IndexByte(part, 0) >= 0:
-			return nil, errs.New(errs.Malformed, "the path can't be read")
+			return nil, errs.New(errs.Malformed, "the path is malformed")
 		case part == "..":
-			return nil, errs.New(errs.Malformed, "the path has a part \"..\"")
+			return nil, errs.New(errs.Malformed, "the path contains \"..\"")
 		case part != "" && part != ".":
 			parts = append(parts, part)
 		}

@@ -5,8 +5,8 @@ import (
 	"schedrestd/plugin"
 )
 
-// routes is the table of contents of the REST surface: an endpoint that is not here
-// does not exist, and one without a declaration can't be here.
+// routes returns all endpoints of the REST API. An endpoint that is not listed
+// here does not exist, and one without a declaration can't be listed.
 func (h *handler) routes() []route {
 	var routes []route
 	if h.Content.Has(plugin.Controller) {
@@ -95,8 +95,8 @@ func (h *handler) routes() []route {
 	return routes
 }
 
-// route joins what an endpoint is with what it does. prepare parses the parameters; what
-// it returns does the work with them.
+// route joins the declaration of an endpoint with its handler. prepare parses
+// the parameters and returns the function that does the work.
 type route struct {
 	*api.Endpoint
 	prepare func(*call) (do func() error, err error)

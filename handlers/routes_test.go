@@ -8,7 +8,8 @@ import (
 	"schedrestd/plugin"
 )
 
-// TestRoutes: every endpoint that is declared is served once, and nothing else is.
+// TestRoutes checks that every endpoint that is declared is served once, and
+// nothing else is.
 func TestRoutes(t *testing.T) {
 	cfg := config(demo())
 	cfg.Content = plugin.Controller | plugin.Accounting
@@ -28,7 +29,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestGoldensAreComplete: every endpoint has a golden body.
+// TestGoldensAreComplete checks that every endpoint has a golden body.
 func TestGoldensAreComplete(t *testing.T) {
 	asked := askedBy(t, allGoldens(t))
 	for _, e := range api.Endpoints {

@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// getShares shows fair shares, one association at a time from the controller's answer to the client.
+// getShares returns fair shares, one association at a time.
 func (h *handler) getShares(c *call, p *api.SharesParams) error {
 	var users []string
 	for _, user := range p.Users {

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestRepeatedHeaders: SchedMD's own client for Go sends Content-Type twice, and a proxy may make one line of the two.
-// What is said twice is said; what contradicts itself is not.
+// TestRepeatedHeaders checks that SchedMD's own client for Go sends
+// Content-Type twice, and a proxy may make one line of the two. What is said
+// twice is said; what contradicts itself is not.
 func TestRepeatedHeaders(t *testing.T) {
 	tests := []struct {
 		name, header string

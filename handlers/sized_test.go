@@ -32,8 +32,9 @@ func asOld(r *http.Request) *http.Request {
 	return r
 }
 
-// TestSized: who has HTTP/1.0, or a program of inetd, is told how long his answer is, however long that is, and gets
-// what others get. Where there is no memory for it, his answer comes without.
+// TestSized checks that an HTTP/1.0 client, and the client of an inetd gateway,
+// gets the length of its answer and the same content as others. Without memory
+// to store the answer, the length is omitted.
 func TestSized(t *testing.T) {
 	f := big()
 	for _, path := range []string{"/sched/v0.0.43/jobs", "/sched/v0.0.43/job/12", "/sched/v0.0.43/nodes?flags=NOPE"} {
@@ -79,7 +80,8 @@ func TestSized(t *testing.T) {
 	}
 }
 
-// TestSizedOverTheWire: http.Server, which breaks a connection off where the length is wrong, agrees.
+// TestSizedOverTheWire checks that http.Server, which breaks a connection off
+// where the length is wrong, agrees.
 func TestSizedOverTheWire(t *testing.T) {
 	cfg := config(big())
 	cfg.Sized = true
@@ -100,8 +102,9 @@ func TestSizedOverTheWire(t *testing.T) {
 	}
 }
 
-// TestSizedListThatBreaksOff: what is not whole is answered with the error, since nothing was sent. What is sent for
-// lack of memory breaks off.
+// TestSizedListThatBreaksOff checks that an incomplete stored answer is
+// replaced by the error, since nothing was sent. An answer that was sent for
+// lack of memory is aborted.
 func TestSizedListThatBreaksOff(t *testing.T) {
 	f := big()
 	f.midway = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")

@@ -9,19 +9,21 @@ import (
 	"schedrestd/model"
 )
 
-// Memory bounds what is kept of answers and of large bodies. Hold takes n bytes
-// for cred's owner, at once or not at all; Release gives them back.
+// Memory limits the memory for stored answers and large bodies. Hold takes n
+// bytes for cred's user immediately or fails; Release returns them.
 type Memory interface {
 	Hold(cred model.Credential, n int) bool
 	Release(cred model.Credential, n int)
 }
 
-// spoolPiece is how long the pieces of a spool are.
+// spoolPiece is the length of the pieces of a spool.
 const spoolPiece = 64 << 10
 
-// spool keeps a body until its length is known: HTTP/1.0 has no other way to tell that all of it is there,
-// and who runs the gateway for one request reads its answer with simple tools. What is kept is compressed, as the client
-// wants it or else by zstd: a list of 20 000 jobs takes a few megabytes, and not 150.
+// spool stores a body until its length is known. HTTP/1.0 has no other way to
+// show that a body is complete, and clients of an inetd gateway are often
+// simple tools. The stored body is compressed, with the client's coding or
+// otherwise with zstd: a list of 20 000 jobs takes a few megabytes instead of
+// 150.
 type spool struct {
 	c          *call
 	compressed bool // for the client, too
@@ -45,17 +47,17 @@ func newSpool(c *call, compressed bool) *spool {
 	return s
 }
 
-// Write keeps b.
+// Write stores b.
 func (s *spool) Write(b []byte) (int, error) {
 	s.plain += len(b)
 	return s.coder.Write(b)
 }
 
-// kept is where a spool's coder writes to.
+// kept is the destination of a spool's coder.
 type kept spool
 
-// Write keeps what was compressed. Where there is no room for it, it is kept nevertheless: that is the coder's
-// block or two, and whoever wrote sees that the spool is full.
+// Write stores compressed data. Without space it stores it nevertheless, at
+// most a few blocks of the coder, and the caller of spool.Write gets the error.
 func (s *kept) Write(b []byte) (int, error) {
 	if s.out != nil {
 		return s.out.Write(b)
@@ -86,7 +88,7 @@ func (s *kept) grow() {
 	}
 }
 
-// Read gives what was kept, once: each piece is let go when it was read.
+// Read returns the stored data once: each piece is freed after it was read.
 func (s *kept) Read(b []byte) (int, error) {
 	for len(s.pieces) > 0 && len(s.pieces[0]) == 0 {
 		s.pieces[0], s.pieces = nil, s.pieces[1:]
@@ -107,7 +109,7 @@ func (s *kept) giveBack(n int) {
 	}
 }
 
-// send writes what was kept to w, as the client is to have it.
+// send writes the stored body to w in the coding that the client accepts.
 func (s *spool) send(w io.Writer) error {
 	if s.compressed {
 		_, err := io.Copy(w, (*kept)(s))
@@ -123,7 +125,7 @@ func (s *spool) send(w io.Writer) error {
 	return err
 }
 
-// decoders are kept for the next answer, as coders are.
+// decoders are reused like coders.
 var decoders = sync.Pool{New: func() any {
 	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(1<<20))
 	if err != nil {
@@ -132,7 +134,7 @@ var decoders = sync.Pool{New: func() any {
 	return z
 }}
 
-// release gives back all that the spool has.
+// release frees everything that the spool holds.
 func (s *spool) release() {
 	release(s.coding, s.coder)
 	(*kept)(s).giveBack(s.held)

@@ -10,17 +10,19 @@ import (
 	"schedrestd/errs"
 )
 
-// tokenNames are the parameters by which clients of other services send tokens, and by which those of
-// this one would who take the query for the header; in lower case, with hyphens.
+// tokenNames are the parameters in which clients of other services send tokens,
+// and in which clients of this one might send them instead of the header; in
+// lower case, with hyphens.
 var tokenNames = map[string]bool{
 	"x-sched-user-token": true, "x-slurm-user-token": true, "sched-jwt": true, "slurm-jwt": true,
 	"access-token":  true, // RFC 6750, 2.3
 	"authorization": true, "jwt": true, "token": true,
 }
 
-// stray refuses a request that has a token in its URL, whatever its headers have. A URL is kept where no
-// token may be: in the logs and histories of proxies and browsers. One that came by it must not work,
-// or nobody would mend that; nor may a daemon hear of it as the name of a node.
+// stray refuses a request with a token in its URL, whatever its headers
+// contain. URLs are stored in logs and histories of proxies and browsers, where
+// no token may be. Such a token must not work, or nothing would prompt the user
+// to fix that. A daemon must not receive it as the name of a node either.
 func stray(u *url.URL) error {
 	if signed(u.Path) {
 		return errs.Wrap(errors.New("a token in the path"), errs.Unauthenticated, auth.Refused)
@@ -39,7 +41,8 @@ func stray(u *url.URL) error {
 	return nil
 }
 
-// unescaped is s decoded, or as it is when it can't be: a token does not have to be well written to be one.
+// unescaped returns s decoded, or unchanged if it can't be decoded: a malformed
+// text may contain a token as well.
 func unescaped(s string) string {
 	if text, err := url.QueryUnescape(s); err == nil {
 		return text
@@ -47,14 +50,16 @@ func unescaped(s string) string {
 	return s
 }
 
-// signed tells whether there is a whole token in s, or an encrypted one: segments with dots between.
+// signed reports whether s contains a whole token, signed or encrypted:
+// segments with dots between.
 func signed(s string) bool {
 	start, end := findToken(s)
 	return strings.Count(s[start:end], ".") >= 2
 }
 
-// conceal is s without what looks like a token in it, or like a part of one. Clients put tokens where none
-// belongs, and what they sent is told them, and logged, in many places.
+// conceal returns s without parts that look like a token or a part of one.
+// Clients put tokens into wrong places, and what they sent is quoted in errors
+// and logs.
 func conceal(s string) string {
 	for from := 0; ; {
 		start, end := findToken(s[from:])
@@ -68,10 +73,11 @@ func conceal(s string) string {
 
 const concealed = "(a token)"
 
-// findToken is where the first thing in s stands that looks like a token, which are the same place when
-// nothing does: a word in which the text of a JSON object begins in base64url, as header
-// and payload of a token do. A signature can't be told from other words; it goes with what
-// is before it.
+// findToken returns the position of the first part of s that looks like a
+// token, or twice the same position if there is none. It looks for a word in
+// which the base64url text of a JSON object begins, like header and payload of
+// a token. A signature looks like any word; it is removed together with the
+// part before it.
 func findToken(s string) (start, end int) {
 	for ; ; start++ {
 		i := strings.IndexByte(s[start:], 'e') // of every "{", in the first six bits
@@ -88,8 +94,9 @@ func findToken(s string) (start, end int) {
 	return start, start + end
 }
 
-// beginsObject tells whether s begins as JSON objects do in base64url. So much of it is looked at that no name
-// of a machine does by chance, and no more than the shortest header has.
+// beginsObject reports whether s begins like a base64url-encoded JSON object.
+// It checks so many characters that host names do not match by chance, and no
+// more than the shortest header has.
 func beginsObject(s string) bool {
 	const enough = 16
 	if len(s) < enough || s[1] != 'y' && s[1] != 'w' { // a quotation mark or a space is next, or the end of a line

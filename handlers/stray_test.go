@@ -18,8 +18,9 @@ import (
 // anotherToken is one with spaces and ends of lines in its header.
 var anotherToken = base64.RawURLEncoding.EncodeToString([]byte("{\n  \"alg\": \"RS256\",\n  \"typ\": \"JWT\"\n}")) + "." + strings.SplitN(token, ".", 2)[1]
 
-// TestTokenInURL: a token in the query or the path is refused as any bad credential, whatever the headers
-// say, and neither a daemon nor the log hears of it.
+// TestTokenInURL checks that a token in the query or the path is refused as any
+// bad credential, whatever the headers say, and neither a daemon nor the log
+// hears of it.
 func TestTokenInURL(t *testing.T) {
 	const nodes, node = "/sched/v0.0.42/nodes", "/sched/v0.0.42/node/"
 	tests := []struct {
@@ -96,7 +97,8 @@ func TestTokenInURL(t *testing.T) {
 // cut401 is a refusal without meta, which names the endpoint's plugin.
 func cut401(text string) string { return text[strings.Index(text, `"errors"`):] }
 
-// TestNoParameterIsATokens: no endpoint has a parameter by the name of which a request is refused.
+// TestNoParameterIsATokens checks that no endpoint has a parameter by the name
+// of which a request is refused.
 func TestNoParameterIsATokens(t *testing.T) {
 	seen := 0
 	for _, e := range api.Endpoints {
@@ -114,7 +116,8 @@ func TestNoParameterIsATokens(t *testing.T) {
 	}
 }
 
-// TestTokenIsNotEchoed: what is told of a token that stands where something else belongs is not the token.
+// TestTokenIsNotEchoed checks that an error about a token in a wrong place does
+// not contain the token.
 func TestTokenIsNotEchoed(t *testing.T) {
 	const submit = "/sched/v0.0.42/job/submit"
 	half := token[:strings.LastIndexByte(token, '.')]
@@ -147,7 +150,7 @@ func TestTokenIsNotEchoed(t *testing.T) {
 	}
 }
 
-// TestMethodIsNoPlace: a method is any word, also in the log.
+// TestMethodIsNoPlace checks that a method is any word, also in the log.
 func TestMethodIsNoPlace(t *testing.T) {
 	var log bytes.Buffer
 	cfg := config(demo())
@@ -160,12 +163,13 @@ func TestMethodIsNoPlace(t *testing.T) {
 	}
 }
 
-// TestTokenStaysOutOfTheJob: the token that was sent is in no job's environment, under whatever name.
+// TestTokenStaysOutOfTheJob checks that the request's token is removed from the
+// job's environment, under any name.
 func TestTokenStaysOutOfTheJob(t *testing.T) {
 	f := demo()
 	w := serve(t, config(f), request(http.MethodPost, "/sched/v0.0.42/job/submit",
 		`{"job":{"script":"x","environment":["PATH=/bin","SCHED_JWT=a","SLURM_JWT=b","MINE=Bearer `+token+`","LAST=1"]}}`))
-	if len(f.submitted) != 1 || !strings.Contains(w.Body.String(), "tokens are not passed on") {
+	if len(f.submitted) != 1 || !strings.Contains(w.Body.String(), "tokens are not passed to jobs") {
 		t.Fatalf("%s", w.Body)
 	}
 	if d := cmp.Diff([]string{"PATH=/bin", "LAST=1"}, f.submitted[0].Environment); d != "" {
@@ -194,7 +198,8 @@ func TestConceal(t *testing.T) {
 	}
 }
 
-// FuzzConceal: nothing that looks like a token is left, and nothing else is lost.
+// FuzzConceal checks that nothing that looks like a token is left, and nothing
+// else is lost.
 func FuzzConceal(f *testing.F) {
 	for _, s := range []string{"", token, anotherToken, "eyJhbGciOiJIUzI1 eyJhbGciOiJIUzI1", "say \"" + token + "\"", "ewoeyJhbGciOiJIUzI1ew"} {
 		f.Add(s)

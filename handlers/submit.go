@@ -14,7 +14,8 @@ import (
 	"schedrestd/model"
 )
 
-// postJobSubmit submits a batch job. Nothing is submitted when any of it can't be understood.
+// postJobSubmit submits a batch job. Nothing is submitted if any part of the
+// body is invalid.
 func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	request, err := readBody(c, api.SubmissionBody)
 	if err != nil {
@@ -25,7 +26,7 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 		return errs.New(errs.Invalid, "%v", err).WithSource(at)
 	}
 	if descs[0].Script == "" && descs[0].Container == "" {
-		return errs.New(errs.Invalid, "there is no script").WithSource(componentAt(at, 0) + "script")
+		return errs.New(errs.Invalid, "the job has no script").WithSource(componentAt(at, 0) + "script")
 	}
 	if err := prepare(c, descs, at); err != nil {
 		return err
@@ -42,8 +43,8 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.Submit, &api.SubmitAnswer{Submitted: *submitted, Envelope: c.envelope()})
 }
 
-// componentAt is where component i of a job is in the body, whose job or list of
-// components is at.
+// componentAt returns the place in the body of component i, where at is that of
+// the job or of the list.
 func componentAt(at string, i int) string {
 	if at == "#/job" {
 		return "#/job/"
@@ -51,7 +52,7 @@ func componentAt(at string, i int) string {
 	return fmt.Sprintf("%s/%d/", at, i)
 }
 
-// prepare puts numbers in the place of names, and drops tokens.
+// prepare replaces names by ids and removes tokens.
 func prepare(c *call, descs []model.JobDesc, at string) error {
 	for i := range descs {
 		if err := resolve(c, &descs[i], componentAt(at, i)); err != nil {
@@ -62,8 +63,8 @@ func prepare(c *call, descs []model.JobDesc, at string) error {
 	return nil
 }
 
-// aboutComponents is aboutJob. Of several components a controller does not say
-// which it refuses.
+// aboutComponents is like aboutJob. The controller does not report which of
+// several components it rejects.
 func (c *call) aboutComponents(err error, descs []model.JobDesc, at string) error {
 	if len(descs) == 1 {
 		return c.aboutJob(err, &descs[0], componentAt(at, 0))
@@ -76,9 +77,9 @@ func (c *call) aboutComponents(err error, descs []model.JobDesc, at string) erro
 	return err
 }
 
-// resolve puts numbers in the place of the user's and the group's name. The name
-// of the user who asks needs none: the controller knows its own number for it,
-// whatever this host says.
+// resolve replaces the names of user and group by ids. The name of the
+// requesting user is not looked up: the controller uses its own id for that
+// user.
 func resolve(c *call, d *model.JobDesc, at string) error {
 	if d.UserName != "" && d.UserName == c.asUser() {
 		d.UserName = ""
@@ -113,8 +114,9 @@ func resolve(c *call, d *model.JobDesc, at string) error {
 	return nil
 }
 
-// dropTokens takes tokens out of a job's environment, in either spelling, and the one that was sent whatever its
-// name: jobs of others on the node, and core files, would show them long after.
+// dropTokens removes tokens from a job's environment: the variables in either
+// spelling, and the token of this request under any name. Otherwise other
+// users' jobs on the node and core files could reveal them long after.
 func dropTokens(c *call, desc *model.JobDesc, at string) {
 	before := len(desc.Environment)
 	desc.Environment = slices.DeleteFunc(desc.Environment, func(v string) bool {
@@ -122,6 +124,6 @@ func dropTokens(c *call, desc *model.JobDesc, at string) {
 			c.cred.Token != "" && strings.Contains(v, c.cred.Token)
 	})
 	if len(desc.Environment) < before {
-		c.warnings = append(c.warnings, api.Warning{Description: "tokens are not passed on to jobs: left out", Source: at + "environment/"})
+		c.warnings = append(c.warnings, api.Warning{Description: "omitted: tokens are not passed to jobs", Source: at + "environment/"})
 	}
 }

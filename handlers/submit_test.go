@@ -69,7 +69,8 @@ func TestSubmit(t *testing.T) {
 	}
 }
 
-// TestSubmitRefuses: what can't be understood is said, with its place, and nothing is submitted.
+// TestSubmitRefuses checks that invalid submissions are refused with the place
+// of the error, and that nothing is submitted.
 func TestSubmitRefuses(t *testing.T) {
 	tests := []struct {
 		name, body string
@@ -84,36 +85,36 @@ func TestSubmitRefuses(t *testing.T) {
 		{"negative", `{"job":{"script":"x","tasks":-1}}`, "", 422, "#/job/tasks", "out of range"},
 		{"unknown word", `{"job":{"script":"x","mail_type":["SOMETIMES"]}}`, "", 422, "#/job/mail_type", `unknown word "SOMETIMES"; expected one of BEGIN, END, `},
 		{"unknown signal", `{"job":{"script":"x","kill_warning_signal":"BANG"}}`, "", 422, "#/job/kill_warning_signal", `unknown signal "BANG"`},
-		{"no time", `{"job":{"script":"x","begin_time":"gibberish"}}`, "", 422, "#/job/begin_time", `expected a time as `},
-		{"no deadline", `{"job":{"script":"x","deadline":"yesterday"}}`, "", 422, "#/job/deadline", `expected a time as `},
+		{"no time", `{"job":{"script":"x","begin_time":"gibberish"}}`, "", 422, "#/job/begin_time", `expected a time such as `},
+		{"no deadline", `{"job":{"script":"x","deadline":"yesterday"}}`, "", 422, "#/job/deadline", `expected a time such as `},
 		{"a time before 1970", `{"job":{"script":"x","begin_time":-5}}`, "", 422, "#/job/begin_time", "out of range"},
-		{"an unknown unit", `{"job":{"script":"x","memory_per_node":"1X"}}`, "", 422, "#/job/memory_per_node", `expected an amount of memory as 512, 512M or 1G, got "1X"`},
+		{"an unknown unit", `{"job":{"script":"x","memory_per_node":"1X"}}`, "", 422, "#/job/memory_per_node", `expected an amount of memory such as 512, 512M or 1G, got "1X"`},
 		{"a fraction of a unit", `{"job":{"script":"x","memory_per_cpu":"1.5G"}}`, "", 422, "#/job/memory_per_cpu", "expected an amount"},
 		{"too much memory for 64 bits", `{"job":{"script":"x","memory_per_node":"9999999999999999T"}}`, "", 422, "#/job/memory_per_node", "expected an amount"},
-		{"a plane without a size", `{"job":{"script":"x","distribution":"plane="}}`, "", 422, "#/job/distribution", `a plane has 1 to 65533 tasks, not ""`},
-		{"too large a plane", `{"job":{"script":"x","distribution":"plane=65534"}}`, "", 422, "#/job/distribution", "a plane has 1 to 65533 tasks"},
-		{"a packed plane", `{"job":{"script":"x","distribution":"plane=4,Pack"}}`, "", 422, "#/job/distribution", "expected a distribution as block:cyclic:fcyclic,Pack or plane=4"},
+		{"a plane without a size", `{"job":{"script":"x","distribution":"plane="}}`, "", 422, "#/job/distribution", `expected a plane size of 1 to 65533 tasks, got ""`},
+		{"too large a plane", `{"job":{"script":"x","distribution":"plane=65534"}}`, "", 422, "#/job/distribution", "expected a plane size of 1 to 65533 tasks"},
+		{"a packed plane", `{"job":{"script":"x","distribution":"plane=4,Pack"}}`, "", 422, "#/job/distribution", "expected a distribution such as block:cyclic:fcyclic,Pack or plane=4"},
 		{"unknown governor", `{"job":{"script":"x","cpu_frequency":"low:best"}}`, "", 422, "#/job/cpu_frequency", `unknown governor "best"; expected one of conservative, `},
 		{"NUL", `{"job":{"script":"x","name":"a\u0000b"}}`, "", 422, "#/job/name", "NUL"},
 		{"given twice", `{"job":{"script":"x","name":"a","name":"b"}}`, "", 422, "#/job/name", "twice"},
-		{"two kinds of memory", `{"job":{"script":"x","memory_per_cpu":1,"memory_per_node":1}}`, "", 422, "#/job/memory_per_node", "exclude"},
-		{"variable without a name", `{"job":{"script":"x","environment":{"A=B":"c"}}}`, "", 422, "#/job/environment/A=B", "not a name"},
+		{"two kinds of memory", `{"job":{"script":"x","memory_per_cpu":1,"memory_per_node":1}}`, "", 422, "#/job/memory_per_node", "both be set"},
+		{"variable without a name", `{"job":{"script":"x","environment":{"A=B":"c"}}}`, "", 422, "#/job/environment/A=B", "not a valid variable name"},
 		{"environment in an environment", `{"job":{"script":"x","environment":{"A":{}}}}`, "", 422, "#/job/environment/A", "expected string"},
 		{"nonsense in cron", `{"job":{"script":"x","crontab":{"specification":"61 * * * *"}}}`, "", 422, "#/job/crontab", "minute"},
 		{"no job", `{}`, "", 422, "#/job", "missing"},
 		{"no script", `{"job":{}}`, "", 422, "#/job/script", "no script"},
-		{"two scripts", `{"script":"a","job":{"script":"b"}}`, "", 422, "#/job", "two scripts"},
-		{"job and jobs", `{"job":{"script":"x"},"jobs":[{"script":"x"}]}`, "", 422, "#/job", "exclude"},
+		{"two scripts", `{"script":"a","job":{"script":"b"}}`, "", 422, "#/job", "the script is set twice"},
+		{"job and jobs", `{"job":{"script":"x"},"jobs":[{"script":"x"}]}`, "", 422, "#/job", "both be set"},
 		{"no components", `{"jobs":[]}`, "", 422, "#/jobs", "the list is empty"},
 		{"too many components", `{"script":"x","jobs":[` + strings.Repeat(`{},`, 128) + `{}]}`, "", 422, "#/jobs", "at most 128"},
 		{"no script in the first component", `{"jobs":[{},{"script":"x"}]}`, "", 422, "#/jobs/0/script", "no script"},
-		{"a job and components", `{"script":"x","job":{},"jobs":[{}]}`, "", 422, "#/job", "exclude each other"},
+		{"a job and components", `{"script":"x","job":{},"jobs":[{}]}`, "", 422, "#/job", "both be set"},
 		{"not an object", `[]`, "", 422, "#", "expected object"},
 		{"nothing", ``, "", 400, "#", "line 1, column 1"},
 		{"cut short", "{\"job\":\n{\"script\":", "", 400, "#", "line 2, column 11"},
 		{"too deep", strings.Repeat("[", 1000), "", 400, "#", "nested too deeply"},
 		{"another kind of body", `job=x`, "application/x-www-form-urlencoded", 415, "",
-			"Content-Type application/x-www-form-urlencoded: such a body can't be read; send application/json or application/yaml or application/x-yaml, in UTF-8"},
+			"Content-Type application/x-www-form-urlencoded is not supported; send application/json or application/yaml or application/x-yaml, in UTF-8"},
 		{"another charset", `{}`, "application/json; charset=latin1", 415, "", "application/json"},
 		{"too large", `{"script":"` + strings.Repeat("x", 2000) + `"}`, "", 413, "", "too large"},
 	}
@@ -169,7 +170,8 @@ func TestBodiesOfTheCorpus(t *testing.T) {
 	}
 }
 
-// FuzzSubmit: whatever the body, the answer is an envelope, and a job is submitted exactly when it is 200.
+// FuzzSubmit checks that the answer to any body is an envelope, and that a job
+// is submitted exactly if the status is 200.
 func FuzzSubmit(f *testing.F) {
 	f.Add(`{"job": {"script": "x", "environment": {"A": "b"}, "tasks": 4, "crontab": {"specification": "* * * * *"}}}`)
 	f.Add(`{"script": "x", "job": {"nodes": "1-4", "cpu_frequency": "low-high:ondemand", "distribution": "block"}}`)

@@ -25,8 +25,8 @@ func submitted(t *testing.T, member string) *model.JobDesc {
 	return f.submitted[0]
 }
 
-// TestSubmitTimes: a time may be a number, its wrapper, a date or words, as
-// Slurm's gateway takes it.
+// TestSubmitTimes checks that a time may be a number, its wrapper, a date or
+// words, as Slurm's gateway takes it.
 func TestSubmitTimes(t *testing.T) {
 	local := time.Date(2026, 12, 24, 10, 0, 0, 0, time.Local).Unix()
 	for value, want := range map[string]int64{
@@ -56,7 +56,7 @@ func TestSubmitTimes(t *testing.T) {
 	}
 }
 
-// TestSubmitTexts: memory may have a unit, and a plane its size.
+// TestSubmitTexts checks that memory may have a unit, and a plane its size.
 func TestSubmitTexts(t *testing.T) {
 	memory := func(n uint64) model.JobDesc { return model.JobDesc{Script: "x", MinMemory: model.Some(n)} }
 	plane := model.JobDesc{Script: "x", Distribution: model.Some[uint32](4), PlaneSize: model.Some[uint16](4)}
@@ -81,8 +81,8 @@ func TestSubmitTexts(t *testing.T) {
 	}
 }
 
-// TestSubmitAsUser: user and group may be names. The name of the user who asks is
-// left to the controller; any other is looked up.
+// TestSubmitAsUser checks that user and group may be names. The name of the
+// user who asks is left to the controller; any other is looked up.
 func TestSubmitAsUser(t *testing.T) {
 	for member, want := range map[string]model.JobDesc{
 		`"user_id": "alice"`:                    {Script: "x"},
@@ -100,7 +100,7 @@ func TestSubmitAsUser(t *testing.T) {
 	}
 }
 
-// TestSubmitAsNobody: a name that can't be resolved is refused.
+// TestSubmitAsNobody checks that a name that can't be resolved is refused.
 func TestSubmitAsNobody(t *testing.T) {
 	for _, tt := range []struct {
 		member, source, says string

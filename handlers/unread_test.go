@@ -12,9 +12,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestUnfinishedBody: whoever announces a body and doesn't send it is answered all the same,
-// and the connection ends. An answer that waited for the rest would hold a slot for
-// ever, at the price of one byte.
+// TestUnfinishedBody checks that a request whose announced body never arrives
+// is answered, and the connection is closed. An answer that waited for the rest
+// would let a client hold a slot for ever with one byte.
 func TestUnfinishedBody(t *testing.T) {
 	const stall = 50 * time.Millisecond
 	alice := "X-SCHED-USER-TOKEN: " + token + "\r\n"
@@ -55,8 +55,8 @@ func TestUnfinishedBody(t *testing.T) {
 	}
 }
 
-// TestConnectionThatEnds: a connection stays when a body was read whole, unless whoever stands before
-// the handlers wants it to end.
+// TestConnectionThatEnds checks that a connection stays when a body was read
+// whole, unless whoever stands before the handlers wants it to end.
 func TestConnectionThatEnds(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		h := New(config(demo()))

@@ -45,8 +45,8 @@ func TestYAMLGolden(t *testing.T) {
 	}
 }
 
-// TestYAMLSaysTheSame: every body in every layout reads as the one in compact JSON, integers beyond 2^53 and
-// bytes that are not UTF-8 included.
+// TestYAMLSaysTheSame checks that every body in every layout reads as the one
+// in compact JSON, integers beyond 2^53 and bytes that are not UTF-8 included.
 func TestYAMLSaysTheSame(t *testing.T) {
 	for _, tt := range goldens {
 		t.Run(tt.name, func(t *testing.T) {
@@ -75,7 +75,8 @@ func TestYAMLSaysTheSame(t *testing.T) {
 	}
 }
 
-// TestSubmitYAMLCancelled: a body is not parsed to its end, nor submitted, for a client that has disconnected.
+// TestSubmitYAMLCancelled checks that a body is not parsed to its end, nor
+// submitted, for a client that has disconnected.
 func TestSubmitYAMLCancelled(t *testing.T) {
 	f := demo()
 	r := request(http.MethodPost, "/sched/v0.0.42/job/submit", yamlJob)
@@ -152,7 +153,7 @@ func TestSubmitYAMLRefuses(t *testing.T) {
 			"line 2, column 25: aliases add too many values or too much text"},
 		{"a word for a number", "job:\n  script: x\n  tasks: many\n", 422, "#/job/tasks", `expected integer, got string "many" (line 3, column 10)`},
 		{"yes is a word", "job:\n  script: x\n  contiguous: yes\n", 422, "#/job/contiguous", "expected boolean, got string (line 3, column 15)"},
-		{"given twice", "job:\n  script: x\n  name: a\n  name: b\n", 422, "#/job/name", "given twice (line 4, column 9)"},
+		{"given twice", "job:\n  script: x\n  name: a\n  name: b\n", 422, "#/job/name", "set twice (line 4, column 9)"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

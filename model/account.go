@@ -10,13 +10,14 @@ type Account struct {
 	Organization string
 }
 
-// Coordinator is a user who looks after an account, or an account that a user looks after.
+// Coordinator is a user who coordinates an account, or an account that a user
+// coordinates.
 type Coordinator struct {
 	Name   string
 	Direct Opt[uint16] // 0: only through an account above
 }
 
-// AccountFilter says which accounts are asked for; their names are those of Assoc.
+// AccountFilter selects accounts; their names are those of Assoc.
 type AccountFilter struct {
 	Assoc         AssocFilter
 	Descriptions  []string
@@ -24,7 +25,8 @@ type AccountFilter struct {
 	Organizations []string
 }
 
-// AccountFilterFlags is a set of which accounts are shown, and what of each.
+// AccountFilterFlags are flags for which accounts to return, and with which
+// details.
 type AccountFilterFlags uint32
 
 // The bits of AccountFilterFlags, as they travel from protocol 41 on.

@@ -1,6 +1,6 @@
 package model
 
-// AccountingStats is what the accounting daemon counts about itself.
+// AccountingStats are statistics of the accounting daemon.
 type AccountingStats struct {
 	Rollup    Rollup      // of all clusters together
 	Rollups   []Rollup    // of each cluster
@@ -9,13 +9,15 @@ type AccountingStats struct {
 	Users     []CallCount // by user number
 }
 
-// Rollup is how long summing up usage took: hourly, daily and monthly, in this order.
+// Rollup is the duration of usage roll-ups: hourly, daily and monthly, in this
+// order.
 type Rollup struct {
 	Cluster string
 	Periods []RollupPeriod
 }
 
-// RollupPeriod is one kind of summing up. Durations are in microseconds.
+// RollupPeriod is the statistics of one kind of roll-up. Durations are in
+// microseconds.
 type RollupPeriod struct {
 	Count     uint16
 	LastRun   Time
@@ -24,7 +26,7 @@ type RollupPeriod struct {
 	TimeTotal uint64
 }
 
-// CallCount is how often something was called.
+// CallCount is the number of calls of one kind.
 type CallCount struct {
 	Count uint32
 	ID    uint32 // a message number, or a user number

@@ -1,7 +1,7 @@
 package model
 
-// AccountingJob is a job as the accounting daemon keeps it. Seconds and microseconds of
-// CPU time go together: the time is their sum.
+// AccountingJob is a job in the records of the accounting daemon. The CPU time
+// is the sum of its seconds and microseconds.
 type AccountingJob struct {
 	Account         string
 	AdminComment    string
@@ -115,8 +115,9 @@ type AccountingStep struct {
 	UserCPUUsec   uint32
 }
 
-// StepStats is what a step used. The texts are as "1=4,2=1000", by the ids of trackable
-// resources: amounts, or the numbers of the nodes and tasks that had them.
+// StepStats is the resource usage of a step. The texts have the form
+// "1=4,2=1000", by the ids of trackable resources: amounts, or the numbers of
+// the nodes and tasks that had them.
 type StepStats struct {
 	CPUFreq        float64     // mean over all tasks, kHz; FloatNotSet
 	ConsumedEnergy Opt[uint64] // joules
@@ -136,8 +137,8 @@ type StepUsage struct {
 	Total   string
 }
 
-// AccountingJobFilter says which jobs are asked for: those that match each filter that is
-// set. A nil list, an empty text and 0 are none.
+// AccountingJobFilter selects jobs that match each filter that is set. A nil
+// list, an empty text and 0 are not set.
 type AccountingJobFilter struct {
 	Accounts       []string
 	AssocIDs       []string
@@ -169,7 +170,7 @@ type AccountingJobFilter struct {
 	WCKeys         []string
 }
 
-// JobFilterFlags is a set of how jobs are looked up and shown.
+// JobFilterFlags are flags for how jobs are looked up and returned.
 type JobFilterFlags uint32
 
 // The bits of JobFilterFlags, as they travel.

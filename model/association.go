@@ -1,7 +1,8 @@
 package model
 
-// Association is what a user has in an account of a cluster, perhaps in one partition;
-// without a user it is the account's own. A limit that is not set or unlimited does not limit.
+// Association links a user to an account of a cluster, optionally in one
+// partition. Without a user it is that of the account itself. A limit that is
+// not set or unlimited has no effect.
 type Association struct {
 	Usage            []Usage
 	Account          string
@@ -40,7 +41,8 @@ type Association struct {
 	User             string
 }
 
-// Usage is what an association or a workload key used in an hour, a day or a month.
+// Usage is the usage of an association or a workload key in an hour, a day or a
+// month.
 type Usage struct {
 	AllocSecs   uint64
 	TRES        TRES
@@ -49,7 +51,7 @@ type Usage struct {
 	PeriodStart Time
 }
 
-// AssocFilter says which associations are asked for; a nil list and 0 are no filter.
+// AssocFilter selects associations. A nil list and 0 mean no filter.
 type AssocFilter struct {
 	Accounts       []string
 	Clusters       []string
@@ -65,7 +67,8 @@ type AssocFilter struct {
 	Users          []string // without any element: not those that are accounts' own
 }
 
-// AssocFilterFlags is a set of which associations are shown, and what of each.
+// AssocFilterFlags are flags for which associations to return, and with which
+// details.
 type AssocFilterFlags uint32
 
 // The bits of AssocFilterFlags, as they travel from protocol 42 on.

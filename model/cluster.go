@@ -18,7 +18,7 @@ type Cluster struct {
 	TRES           string // as "1=4,2=1000": ids and amounts
 }
 
-// FederationMember is what a cluster is in a federation.
+// FederationMember is the role of a cluster in a federation.
 type FederationMember struct {
 	Features     []string
 	Name         string
@@ -30,8 +30,8 @@ type FederationMember struct {
 	Sending      bool
 }
 
-// ClusterUsage is what of a trackable resource was used in an hour, a day or a month, in
-// seconds.
+// ClusterUsage is the usage of a trackable resource in an hour, a day or a
+// month, in seconds.
 type ClusterUsage struct {
 	AllocSecs       uint64
 	TRES            TRES
@@ -43,7 +43,7 @@ type ClusterUsage struct {
 	PlannedSecs     uint64
 }
 
-// ClusterFilter says which clusters are asked for; a nil list and 0 are no filter.
+// ClusterFilter selects clusters. A nil list and 0 mean no filter.
 type ClusterFilter struct {
 	Classification uint16
 	Names          []string
@@ -66,7 +66,7 @@ type TRES struct {
 	Type      string
 }
 
-// TRESFilter says which trackable resources are asked for; a nil list and 0 are no filter.
+// TRESFilter selects trackable resources. A nil list and 0 mean no filter.
 type TRESFilter struct {
 	Count       uint64
 	Format      []string

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Hosts expands a host list expression, "n[1-3,08],login", into the names it stands
-// for, in order. It makes one name at a time, since a few bytes can stand for
-// billions of names: the caller decides when it has seen enough. A piece that
-// is not well formed stands for itself.
+// Hosts expands a host list expression, "n[1-3,08],login", into its names, in
+// order. It creates one name at a time, since a few bytes can stand for
+// billions of names; the caller decides when to stop. A malformed piece stands
+// for itself.
 func Hosts(expr string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for expr != "" {
@@ -23,7 +23,7 @@ func Hosts(expr string) iter.Seq[string] {
 	}
 }
 
-// cutOutsideBrackets cuts s at its first comma that is in no brackets.
+// cutOutsideBrackets cuts s at its first comma that is not in brackets.
 func cutOutsideBrackets(s string) (piece, rest string) {
 	depth := 0
 	for i := range len(s) {
@@ -72,8 +72,8 @@ func cutBrackets(piece string) (literal, ranges, rest string, ok bool) {
 	return literal, ranges, rest, opened && closed
 }
 
-// numbers reads "3", "1-3" or "08-11", whose numbers have the width of the first; ok is
-// false for what stands for itself.
+// numbers parses "3", "1-3" or "08-11", whose numbers have the width of the
+// first; ok is false for text that stands for itself.
 func numbers(r string) (from, to uint64, width int, ok bool) {
 	low, high, isRange := strings.Cut(r, "-")
 	from, err := strconv.ParseUint(low, 10, 32)

@@ -33,8 +33,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestHostsIsLazy: an expression for four billion names costs its reader only as many as he
-// takes.
+// TestHostsIsLazy checks that an expression for four billion names costs only
+// as many names as the caller reads.
 func TestHostsIsLazy(t *testing.T) {
 	n := 0
 	for range Hosts("n[0-4294967295]m[0-4294967295]") {
@@ -47,7 +47,7 @@ func TestHostsIsLazy(t *testing.T) {
 	}
 }
 
-// TestHostlistHas: it says of every name what Hosts would.
+// TestHostlistHas checks that HostlistHas agrees with Hosts.
 func TestHostlistHas(t *testing.T) {
 	exprs := []string{
 		"", "a", "n[0008-0011],login", "n[1,3-4,x]", "r[1-2]n[1-2]x", "n[3-1],a", "n[1-2", "n]1,a", ",,a,",
@@ -67,8 +67,9 @@ func TestHostlistHas(t *testing.T) {
 	}
 }
 
-// TestHostlistHasIsCheap: it ends for expressions that stand for more names than can be made,
-// and could be read in more ways than can be tried.
+// TestHostlistHasIsCheap checks that HostlistHas ends for expressions that
+// stand for more names than can be created and could be parsed in very many
+// ways.
 func TestHostlistHasIsCheap(t *testing.T) {
 	expr := strings.Repeat("[0-4294967295]", 60)
 	if !HostlistHas(expr, strings.Repeat("1", 200)) || HostlistHas(expr, strings.Repeat("1", 200)+"x") || HostlistHas(expr, "1") {

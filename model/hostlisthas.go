@@ -2,8 +2,9 @@ package model
 
 import "strings"
 
-// HostlistHas tells whether the host list expression expr stands for name, as Hosts has
-// it. It makes no names: the cost is that of reading expr, however many it stands for.
+// HostlistHas reports whether the host list expression expr stands for name, as
+// Hosts expands it. It creates no names: its cost is that of parsing expr,
+// however many names it stands for.
 func HostlistHas(expr, name string) bool {
 	for expr != "" {
 		var piece string
@@ -15,9 +16,10 @@ func HostlistHas(expr, name string) bool {
 	return false
 }
 
-// pieceHas reads piece from front to end beside every part of name that it may have stood
-// for so far. To try those one after the other would take a time exponential
-// in the number of brackets, and piece comes from outside.
+// pieceHas parses piece from front to end while it tracks every prefix of name
+// that piece may have matched so far. Trying those one after the other would
+// take a time exponential in the number of brackets, and piece is untrusted
+// input.
 func pieceHas(piece, name string) bool {
 	literal, _, _, ok := cutBrackets(piece)
 	if !ok {
@@ -47,7 +49,7 @@ func pieceHas(piece, name string) bool {
 	}
 }
 
-// after is ends once literal has been read too.
+// after returns ends after literal was matched too.
 func after(ends []bool, name, literal string) []bool {
 	next := make([]bool, len(ends))
 	for i, end := range ends {
@@ -58,10 +60,12 @@ func after(ends []bool, name, literal string) []bool {
 	return next
 }
 
-// maxDigits is how many digits a number of a range has when it is wider than its range's first.
+// maxDigits limits the digits of a number in a range that is wider than the
+// first number of the range.
 const maxDigits = 10
 
-// follow sets in next where r, one range of a pair of brackets, can end that begins at name[i].
+// follow marks in next where r, one range in brackets, can end if it begins at
+// name[i].
 func follow(next []bool, name string, i int, r string) {
 	from, to, width, ok := numbers(r)
 	if !ok {

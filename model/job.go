@@ -1,6 +1,6 @@
 package model
 
-// Job is a job as its controller sees it.
+// Job is a job in the view of its controller.
 type Job struct {
 	StepID                StepID
 	Account               string
@@ -145,7 +145,8 @@ type Job struct {
 	MultiCore             MultiCore
 }
 
-// JobResources is what a job was allocated: Hosts nodes, in Slurm's packed form.
+// JobResources are the resources allocated to a job: Hosts nodes, in Slurm's
+// packed form.
 type JobResources struct {
 	Hosts               Opt[uint32]
 	NCPUs               uint32
@@ -170,7 +171,7 @@ type JobResources struct {
 	NodeRanks           []uint32
 }
 
-// MultiCore is what a job asked of its nodes' processors.
+// MultiCore is the processor layout that a job requests from its nodes.
 type MultiCore struct {
 	Flag            uint8
 	BoardsPerNode   Opt[uint16]

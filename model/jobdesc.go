@@ -133,7 +133,7 @@ type JobDesc struct {
 	SegmentSize         Opt[uint16]
 }
 
-// CronEntry is when a cron job starts.
+// CronEntry is the schedule of a cron job.
 type CronEntry struct {
 	Set        uint8
 	Flags      uint32

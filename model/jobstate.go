@@ -8,14 +8,14 @@ type SelectedStep struct {
 	ArrayTasks  Bitmap // several tasks at once
 }
 
-// JobSelection names a job whose state is asked for.
+// JobSelection names a job whose state is requested.
 type JobSelection struct {
 	JobID       uint32
 	ArrayTaskID Opt[uint32] // not set: all tasks
 	HetOffset   Opt[uint32] // not set: all components
 }
 
-// JobStateEntry is the state of a job, or of a task or several of an array.
+// JobStateEntry is the state of a job, or of one or several tasks of an array.
 type JobStateEntry struct {
 	JobID       uint32
 	ArrayJobID  uint32 // 0: not of an array
@@ -25,7 +25,7 @@ type JobStateEntry struct {
 	State       JobState
 }
 
-// Has tells whether e is, or is a part of, what s names.
+// Has reports whether e is the job that s names, or a part of it.
 func (s JobSelection) Has(e *JobStateEntry) bool {
 	switch {
 	case s.HetOffset.Set:

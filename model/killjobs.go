@@ -1,7 +1,7 @@
 package model
 
-// KillJobs says which jobs get a signal: those of Jobs, or all when there are none, that
-// every other filter which is set matches. Nothing set at all is refused.
+// KillJobs selects the jobs to signal: those of Jobs, or all if Jobs is empty,
+// that match every other filter that is set. It is refused if nothing is set.
 type KillJobs struct {
 	Account      string
 	AdminComment string // written to the jobs
@@ -19,8 +19,8 @@ type KillJobs struct {
 	Nodes        string // as a host list expression
 }
 
-// KillResult is what became of one of the jobs. Without the flag for all only those
-// that failed have one.
+// KillResult is the result for one of the jobs. Without the flag KillVerbose
+// only jobs that failed have one.
 type KillResult struct {
 	Code      uint32 // 0, or one of Slurm's error numbers
 	Message   string
@@ -30,8 +30,10 @@ type KillResult struct {
 	Sibling   string // the cluster of a federation that it is of
 }
 
-// KillFullJob sends the signal to all of the job: to its script and to every step.
+// KillFullJob sends the signal to the whole job: to its script and to every
+// step.
 const KillFullJob Kill = 8
 
-// KillVerbose asks for a KillResult of each job, of those too where all went well.
+// KillVerbose requests a KillResult for each job, including those that
+// succeeded.
 const KillVerbose Kill = 0x800

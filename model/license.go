@@ -1,6 +1,6 @@
 package model
 
-// License is a kind of licenses that jobs take.
+// License is a license that jobs can request.
 type License struct {
 	Name         string
 	Total        uint32

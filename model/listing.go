@@ -13,13 +13,13 @@ func (TRESFilter) selects(TRES)                   {}
 func (UserFilter) selects(User)                   {}
 func (WCKeyFilter) selects(WCKey)                 {}
 
-// Listing asks the accounting daemon for records. List makes one.
+// Listing requests records from the accounting daemon. List creates one.
 type Listing struct {
 	Filter any // a Filter of some T
 	Each   any // func(*T) error
 }
 
-// List asks for the records that filter selects. Each gets them one at a time; a
-// record is valid during the call only, and an error of each ends the listing and
-// is returned as it is.
+// List requests the records that filter selects. each is called with one record
+// at a time, which is valid only during the call. An error of each ends the
+// listing and is returned unchanged.
 func List[T any](filter Filter[T], each func(*T) error) Listing { return Listing{filter, each} }

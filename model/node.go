@@ -1,6 +1,6 @@
 package model
 
-// Node is a compute node as its controller sees it.
+// Node is a compute node in the view of its controller.
 type Node struct {
 	Name                     string
 	Hostname                 string
@@ -66,7 +66,7 @@ type Node struct {
 	Topology                 string
 }
 
-// Energy is what a node says of its consumption.
+// Energy is the energy consumption that a node reports.
 type Energy struct {
 	BaseConsumedEnergy     uint64 // joules
 	AverageWatts           uint32

@@ -1,7 +1,7 @@
 package model
 
-// NodeUpdate is a change to nodes: what is set in it. Nodes that are made carry
-// their line of the configuration in Extra.
+// NodeUpdate changes the fields of nodes that are set in it. For new nodes,
+// Extra has the configuration line.
 type NodeUpdate struct {
 	CertToken       string
 	Comment         string

@@ -43,7 +43,8 @@ type Partition struct {
 	JobDefaults       []JobDefault
 }
 
-// JobDefault is a default of a partition for its jobs: a number of kind Type.
+// JobDefault is a default value of a partition for its jobs: a number of kind
+// Type.
 type JobDefault struct {
 	Type  uint16
 	Value uint64

@@ -5,12 +5,13 @@ import (
 	"strings"
 )
 
-// maxPadding is the most zeros that ExpandPattern puts in: "%9999999999j" must stay cheap.
+// maxPadding is the maximum number of zeros that ExpandPattern inserts:
+// "%9999999999j" must stay cheap.
 const maxPadding = 10
 
-// ExpandPattern replaces the %-words of a file name pattern by what word knows for their
-// letter. A number before the letter is a width, filled with zeros; %% is a percent
-// sign; what word does not know stays as it is.
+// ExpandPattern replaces the patterns in a file name, such as %j, by the text
+// that word returns for their letter. A number before the letter is a width,
+// padded with zeros. %% is a percent sign. Unknown patterns stay unchanged.
 func ExpandPattern(pattern string, word func(letter byte) (text string, known bool)) string {
 	var b strings.Builder
 	for {

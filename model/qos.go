@@ -1,7 +1,8 @@
 package model
 
-// QOS is a quality of service. A limit that is not set or unlimited does not limit; amounts
-// are as "1=4,2=1000", by the ids of trackable resources.
+// QOS is a quality of service. A limit that is not set or unlimited has no
+// effect. Amounts have the form "1=4,2=1000", by the ids of trackable
+// resources.
 type QOS struct {
 	Description       string
 	ID                uint32
@@ -41,7 +42,7 @@ type QOS struct {
 	LimitFactor       float64
 }
 
-// QOSFilter says which QOS are asked for; a nil list and 0 are no filter.
+// QOSFilter selects QOS. A nil list and 0 mean no filter.
 type QOSFilter struct {
 	Descriptions []string
 	Flags        QOSFilterFlags
@@ -51,13 +52,13 @@ type QOSFilter struct {
 	PreemptMode  uint16
 }
 
-// QOSFilterFlags is a set of which QOS are shown.
+// QOSFilterFlags are flags for which QOS to return.
 type QOSFilterFlags uint16
 
 // QOSWithDeleted is the bit of QOSFilterFlags, as it travels from protocol 42 on.
 const QOSWithDeleted QOSFilterFlags = 1
 
-// UsedLimits is what of the limits of a QOS one user or one account has in use.
+// UsedLimits is how much of the limits of a QOS one user or one account uses.
 type UsedLimits struct {
 	AccrueCount uint32 // jobs that grow older in priority
 	Account     string

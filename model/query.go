@@ -2,8 +2,8 @@ package model
 
 import "time"
 
-// Credential is who asks a daemon. The zero value is nobody's word but the kernel's, who
-// names the peer on a UNIX socket.
+// Credential identifies the client to a daemon. The zero value is valid only on
+// a UNIX socket, where the kernel identifies the client.
 type Credential struct {
 	Token string // JWT, passed on as it came
 	ActAs string // the user to act as; "": the token's own
@@ -11,22 +11,22 @@ type Credential struct {
 	Expires time.Time // of Token, as it says itself: true when it is genuine; zero: not known
 }
 
-// String shows no token, whatever the verb.
+// String hides the token, whatever the verb.
 func (c Credential) String() string { return "(credential)" }
 
-// GoString is String.
+// GoString hides the token like String.
 func (c Credential) GoString() string { return c.String() }
 
-// Local tells whether the kernel's word is all there is.
+// Local reports whether only the kernel identifies the client.
 func (c Credential) Local() bool { return c.Token == "" }
 
-// Query narrows what a daemon is asked to show.
+// Query narrows the information that a daemon returns.
 type Query struct {
 	Since Time // only when anything changed at or after it; 0: in any case
 	Flags Show
 }
 
-// Or is q with other flags when it has none.
+// Or returns q, with flags if it has none.
 func (q Query) Or(flags Show) Query {
 	if q.Flags == 0 {
 		q.Flags = flags
@@ -34,7 +34,7 @@ func (q Query) Or(flags Show) Query {
 	return q
 }
 
-// Show is a set of what else to show.
+// Show are flags for additional information.
 type Show uint16
 
 // The bits of Show, as they travel.
@@ -48,5 +48,6 @@ const (
 	ShowFuture     Show = 128 // nodes that are not there yet
 )
 
-// Kill is a set of how to send a signal to a job; the bits are as they travel.
+// Kill are flags for sending a signal to a job, with the values of the
+// protocol.
 type Kill uint16

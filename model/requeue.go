@@ -1,6 +1,6 @@
 package model
 
-// Requeue says how a job is queued again.
+// Requeue are flags for requeueing a job.
 type Requeue uint32
 
 // The ways, as bits.

@@ -1,6 +1,7 @@
 package model
 
-// Reservation keeps resources for some users, accounts or groups at some time.
+// Reservation reserves resources for some users, accounts or groups for some
+// time.
 type Reservation struct {
 	Accounts            string // separated by commas; "-name" excludes
 	BurstBuffer         string
@@ -27,7 +28,8 @@ type Reservation struct {
 	CoreSpecializations []CoreSpecialization
 }
 
-// CoreSpecialization is what a reservation has of a node when that isn't all of it.
+// CoreSpecialization is the part of a node that a reservation holds if it does
+// not hold the whole node.
 type CoreSpecialization struct {
 	Node  string
 	Cores string // their numbers, as "0-3,8"

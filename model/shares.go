@@ -7,7 +7,7 @@ const (
 	FloatInfinite float64 = 0xffffffff
 )
 
-// Share is what an association, an account's or a user's, is due and has used.
+// Share is the share and the usage of an association, of an account or a user.
 type Share struct {
 	AssocID          uint32
 	Cluster          string
@@ -27,7 +27,7 @@ type Share struct {
 	User             bool      // false: an account
 }
 
-// SharesTotals is what all shares have in common.
+// SharesTotals are the values that all shares have in common.
 type SharesTotals struct {
 	TRESNames []string
 	Shares    uint64

@@ -45,7 +45,7 @@ const (
 	NodeBlocked         NodeState = 0x8000000
 )
 
-// Base is the state without its flags.
+// Base returns the state without its flags.
 func (s NodeState) Base() NodeState { return s & 0xf }
 
 // JobState is a job's base state in the low eight bits, with flags above.
@@ -93,13 +93,14 @@ const (
 	JobBackfillTriedLast uint64 = 1 << 33 // and did so in its last run; no controller sends this one
 )
 
-// Base is the state without its flags.
+// Base returns the state without its flags.
 func (s JobState) Base() JobState { return s & 0xff }
 
-// Ended tells whether the job has come to its end, whichever.
+// Ended reports whether the job has ended, in any way.
 func (s JobState) Ended() bool { return s.Base() >= JobComplete }
 
-// NiceOffset is what a nice value or site factor is moved by to travel unsigned.
+// NiceOffset is added to a nice value or site factor so that it is sent
+// unsigned.
 const NiceOffset = 0x80000000
 
 // MemPerCPU set in an amount of memory says that it is for each CPU, else for each node.

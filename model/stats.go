@@ -1,7 +1,7 @@
 package model
 
-// ControllerStats is what the controller counts about itself: since StatsStart but for
-// what is "last" or a state of the moment. Durations are in microseconds.
+// ControllerStats are statistics of the controller since StatsStart, except for
+// "last" values and current states. Durations are in microseconds.
 type ControllerStats struct {
 	Parts               bool // it says that all is there: up to 25.05 it does
 	RequestTime         Time // when it was asked
@@ -29,7 +29,7 @@ type ControllerStats struct {
 	PendingHosts        []PendingHosts
 }
 
-// SchedulerStats is what the main scheduler counts.
+// SchedulerStats are statistics of the main scheduler.
 type SchedulerStats struct {
 	CycleMax     uint32
 	CycleLast    uint32
@@ -40,7 +40,7 @@ type SchedulerStats struct {
 	QueueLen     uint32   // jobs that waited at the last cycle
 }
 
-// BackfillStats is what the backfill scheduler counts.
+// BackfillStats are statistics of the backfill scheduler.
 type BackfillStats struct {
 	Jobs          uint32 // started, since the daemon's start
 	LastJobs      uint32 // started, since StatsStart
@@ -62,8 +62,8 @@ type BackfillStats struct {
 	Exits         []uint32 // as SchedulerStats.Exits
 }
 
-// RPCTypeStats is how often requests of one type came. The last four count only with
-// ControllerStats.QueueEnabled.
+// RPCTypeStats is the number of requests of one type. The last four fields are
+// set only with ControllerStats.QueueEnabled.
 type RPCTypeStats struct {
 	Type      uint16 // the message's number
 	Count     uint32
@@ -74,20 +74,21 @@ type RPCTypeStats struct {
 	CycleMax  uint16
 }
 
-// RPCUserStats is how often one user asked.
+// RPCUserStats is the number of requests of one user.
 type RPCUserStats struct {
 	UserID uint32
 	Count  uint32
 	Time   uint64 // in all
 }
 
-// PendingRPCs is how many messages of a type wait to be sent to nodes.
+// PendingRPCs is the number of messages of one type that wait to be sent to
+// nodes.
 type PendingRPCs struct {
 	Type  uint32
 	Count uint32
 }
 
-// PendingHosts is one message that waits to be sent, with its nodes.
+// PendingHosts is a message that waits to be sent, with its nodes.
 type PendingHosts struct {
 	Type  uint32
 	Hosts string // as a host list expression

@@ -7,7 +7,7 @@ type Submitted struct {
 	UserMessage string // what the site's submit policy says to the user
 }
 
-// Ping is how one controller, or the accounting daemon, answered.
+// Ping is the result of pinging one controller, or the accounting daemon.
 type Ping struct {
 	Hostname   string
 	Responding bool
@@ -17,7 +17,7 @@ type Ping struct {
 	TimedOut   bool // it did not answer in time; else, when it is not Responding, it could not be reached
 }
 
-// JobTimes are the dates that come with jobs.
+// JobTimes are the times that accompany a list of jobs.
 type JobTimes struct {
 	LastUpdate   Time // something about jobs changed
 	LastBackfill Time // the backfill scheduler ran

@@ -15,7 +15,8 @@ type User struct {
 	WCKeys         []WCKey // only when asked for
 }
 
-// WCKey is a key by which a user's work is told apart.
+// WCKey is a workload key, by which a user's jobs are distinguished in
+// accounting.
 type WCKey struct {
 	Usage     []Usage
 	Cluster   string
@@ -27,7 +28,7 @@ type WCKey struct {
 	User      string
 }
 
-// UserFilter says which users are asked for; their names are those of Assoc.
+// UserFilter selects users; their names are those of Assoc.
 type UserFilter struct {
 	AdminLevel      uint16 // 0: no filter
 	Assoc           AssocFilter
@@ -39,7 +40,7 @@ type UserFilter struct {
 	WithWCKeys      bool
 }
 
-// WCKeyFilter says which workload keys are asked for; a nil list and 0 are no filter.
+// WCKeyFilter selects workload keys. A nil list and 0 mean no filter.
 type WCKeyFilter struct {
 	Clusters     []string
 	Format       []string

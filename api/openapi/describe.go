@@ -20,7 +20,7 @@ func tagDoc(e *api.Endpoint) string {
 	return "Requests to the controller"
 }
 
-// describe is what a field means, with its unit.
+// describe returns the description of a field with its unit.
 func describe(p schema.Property) string {
 	unit, known := units[p.Unit]
 	if !known {
@@ -32,7 +32,7 @@ func describe(p schema.Property) string {
 	return p.Doc + ", " + unit
 }
 
-// units are the words for units. A number of things, or one without a unit, has none.
+// units are the texts for units. A count, or a number without a unit, has none.
 var units = map[string]string{
 	"":               "",
 	schema.CountUnit: "",

@@ -117,7 +117,7 @@ func (d *Document) serves(e *api.Endpoint) bool {
 	return d.Content.Has(plugin.Controller)
 }
 
-// lists tells whether each operation lists such a response.
+// lists reports whether each operation lists such a response.
 func (d *Document) lists(such func(status string) bool) bool {
 	return slices.ContainsFunc(d.statuses, such)
 }

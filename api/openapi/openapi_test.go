@@ -23,7 +23,7 @@ func everything() Options {
 		Auth: plugin.JWT | plugin.Local, Release: "1.2.3"}
 }
 
-// parsers are those of a -d option.
+// parsers returns the parsers of a -d option.
 func parsers(t *testing.T, value string) []plugin.Parser {
 	t.Helper()
 	list, err := plugin.ParseParsers("-d", value)
@@ -48,7 +48,7 @@ func written(t *testing.T, o Options) []byte {
 	return b.Bytes()
 }
 
-// read is the document of o as others read it, sound.
+// read returns the document of o, loaded and validated by a library.
 func read(t *testing.T, o Options) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData(written(t, o))

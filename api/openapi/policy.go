@@ -44,7 +44,7 @@ func policyOf(p plugin.Parser) policy {
 	}
 }
 
-// names tells whether a schema that is used so many times is named.
+// names reports whether a schema that is used so many times is named.
 func (p policy) names(s *schema.Shape, uses int) bool {
 	rule := p.objects
 	if s.Kind == "array" {

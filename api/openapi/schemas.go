@@ -120,7 +120,8 @@ func (s *schemas) name() {
 	}
 }
 
-// reference is the name to refer to shape by; "" when it is written in place.
+// reference returns the name by which shape is referenced, or "" if it is
+// written in place.
 func (s *schemas) reference(v schema.View, shape *schema.Shape) string {
 	if shape.Name == "" {
 		return ""

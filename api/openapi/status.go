@@ -6,8 +6,9 @@ import (
 	"schedrestd/plugin"
 )
 
-// statuses returns the responses to list, each once. None is added to those that were asked for:
-// a range such as 4XX, which linters recommend, makes code that does not compile in orval and oazapfts.
+// statuses returns the responses to list, each once. It adds none to the
+// requested ones: a range such as 4XX, which linters recommend, makes orval and
+// oazapfts generate code that does not compile.
 func statuses(asked []string) []string {
 	if len(asked) == 0 {
 		asked = plugin.DefaultStatuses
@@ -21,10 +22,10 @@ func statuses(asked []string) []string {
 	return list
 }
 
-// good tells whether s is the response to what went well.
+// good reports whether s is a success status.
 func good(s string) bool { return s[0] == '2' }
 
-// responses writes what is answered, by status.
+// responses writes the responses by status.
 func (d *writer) responses(op operation) {
 	d.BeginObject()
 	for _, status := range d.statuses {
@@ -48,7 +49,7 @@ func (d *writer) responses(op operation) {
 	d.EndObject()
 }
 
-// statusDoc says what a status stands for here.
+// statusDoc returns the description of a status.
 func statusDoc(status string) string {
 	if doc := statusDocs[status]; doc != "" {
 		return doc

@@ -214,8 +214,8 @@ func (d *writer) security(names schema.Spelling) {
 	d.EndArray()
 }
 
-// schemeNames are those of the headers; in a document of both spellings Slurm's are told apart as
-// its schemas are.
+// schemeNames returns the names of the security schemes of the headers. A
+// document of both spellings distinguishes Slurm's like its schemas.
 func (d *writer) schemeNames(names schema.Spelling) (user, token string) {
 	if names == schema.Slurm && d.Names == api.NamesBoth {
 		return "slurm_user", "slurm_token"

@@ -37,7 +37,7 @@ func Required(v Version) Option { return func(t *traits) { t.required = span{sin
 // 0 is all versions.
 func Deprecated(v Version) Option { return func(t *traits) { t.deprecated = span{since: v} } }
 
-// Unit is what a number counts: "MiB", "s", "min".
+// Unit sets what a number counts: "MiB", "s", "min".
 func Unit(unit string) Option { return func(t *traits) { t.unit = unit } }
 
 // Units of numbers that have none.
@@ -81,8 +81,8 @@ func field[O any](name, doc string, opts []Option) Field[O] {
 	return f
 }
 
-// F is a field that stands in the model: at gives its place. It is shown, and taken
-// where a body is parsed.
+// F returns a field of the model; at returns its address. The field is shown
+// and parsed.
 func F[O, T any](name string, typ func() Type[T], at func(*O) *T, doc string, opts ...Option) Field[O] {
 	f := field[O](name, doc, opts)
 	f.shape = func(v View) *Shape { return typ().Shape(v) }
@@ -103,7 +103,7 @@ func F[O, T any](name string, typ func() Type[T], at func(*O) *T, doc string, op
 	return f
 }
 
-// Show is a field whose value is worked out; it is never taken.
+// Show returns a field whose value get computes. It is never parsed.
 func Show[O, T any](name string, typ func() Type[T], get func(*O) T, doc string, opts ...Option) Field[O] {
 	f := field[O](name, doc, opts)
 	f.shape = func(v View) *Shape { return typ().Shape(v) }
@@ -117,8 +117,8 @@ func Show[O, T any](name string, typ func() Type[T], get func(*O) T, doc string,
 	return f
 }
 
-// Take is a field that does something to the object when it is given; it is never
-// shown. An error of set is about the field's value.
+// Take returns a field that only affects parsing: set is called with its value.
+// An error of set refers to that value.
 func Take[O, T any](name string, typ func() Type[T], set func(*O, T) error, doc string, opts ...Option) Field[O] {
 	f := field[O](name, doc, opts)
 	f.shape = func(v View) *Shape { return typ().Shape(v) }
@@ -137,14 +137,14 @@ func Take[O, T any](name string, typ func() Type[T], set func(*O, T) error, doc 
 	return f
 }
 
-// Both is a field that is shown as Show's is, and taken as Take's is.
+// Both returns a field that is rendered like Show's and parsed like Take's.
 func Both[O, T any](name string, typ func() Type[T], get func(*O) T, set func(*O, T) error, doc string, opts ...Option) Field[O] {
 	f := Show(name, typ, get, doc, opts...)
 	f.parser = Take(name, typ, set, doc, opts...).parser
 	return f
 }
 
-// Ignore is a field that is checked, warned about and makes no difference.
+// Ignore returns a field that is checked and then ignored with a warning.
 func Ignore[O, T any](name string, typ func() Type[T], doc string, opts ...Option) Field[O] {
 	f := field[O](name, doc, opts)
 	f.ignored = true
@@ -161,7 +161,7 @@ func Ignore[O, T any](name string, typ func() Type[T], doc string, opts ...Optio
 	return f
 }
 
-// Group is an object inside the object whose fields are of the same O.
+// Group returns an object inside the object, whose fields belong to the same O.
 func Group[O any](name, doc string, fields []Field[O], opts ...Option) Field[O] {
 	f := field[O](name, doc, opts)
 	f.shape = func(v View) *Shape { return &Shape{Kind: "object", Fields: properties(fields, v)} }

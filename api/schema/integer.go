@@ -11,13 +11,14 @@ type Integer interface {
 	~int | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }
 
-// Int32 is an integer that the API declares as int32, of any width in the model.
+// Int32 returns the type of an integer that the API declares as int32, of any
+// width in the model.
 func Int32[T Integer]() Type[T] {
 	_, most := bounds[T]()
 	return simple[T]{&Shape{Kind: "integer", Format: "int32", Wide: most > math.MaxInt32}, renderInteger[T], parseInteger[T]}
 }
 
-// Int64 is an integer that the API declares as int64.
+// Int64 returns the type of an integer that the API declares as int64.
 func Int64[T Integer]() Type[T] {
 	return simple[T]{&Shape{Kind: "integer", Format: "int64"}, renderInteger[T], parseInteger[T]}
 }
@@ -37,7 +38,8 @@ func parseInteger[T Integer](r *Report, v *Value, into *T) bool {
 	return ok
 }
 
-// bounds are the least and the greatest value of T that a client can mean, as int64.
+// bounds returns the smallest and the largest value of T that a client can
+// mean, as int64.
 func bounds[T Integer]() (least, most int64) {
 	ones := ^T(0)
 	if ones < 0 { // signed: bits below the sign
@@ -95,9 +97,11 @@ func wholeNumber(s string) (n int64, whole, fits bool) {
 	return n, true, err == nil && n <= 1<<53 && n >= -1<<53
 }
 
-// scientific is a JSON number as digits, of which the last is none of 0, with their sign, and how many zeros follow
-// them; below 0, how many digits stand behind the point. It is exact: a double takes 1e-400 for 0 and
-// 0.99999999999999999999 for 1. ok is false when zeros would not fit, and then its sign alone counts.
+// scientific splits a JSON number into its sign and digits, without trailing
+// zeros, and the number of zeros that follow. If zeros is negative, that many
+// digits follow the point. It is exact: a double would turn 1e-400 into 0 and
+// 0.99999999999999999999 into 1. ok is false if zeros overflows; then only its
+// sign is valid.
 func scientific(s string) (digits string, zeros int, ok bool) {
 	mantissa, exponent := s, ""
 	if i := strings.IndexAny(s, "eE"); i >= 0 {

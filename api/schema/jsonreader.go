@@ -63,7 +63,7 @@ func (r *jsonReader) space() {
 	}
 }
 
-// place is the line and column of r.at. It only ever moves forward, so that all
+// place returns the line and column of r.at. It only moves forward, so that all
 // calls together cost one pass over the text.
 func (r *jsonReader) place() (line, column int32) {
 	if r.at > r.colAt {
@@ -78,7 +78,8 @@ func (r *jsonReader) fail(problem string) *SyntaxError {
 	return &SyntaxError{Line: int(line), Column: int(column), Problem: problem}
 }
 
-// peek is the next byte, 0 at the end. A NUL byte in the text is no token either.
+// peek returns the next byte, or 0 at the end. A NUL byte in the text is not a
+// valid token either.
 func (r *jsonReader) peek() byte {
 	if r.at < len(r.text) {
 		return r.text[r.at]

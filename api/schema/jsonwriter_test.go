@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// written is the JSON that f writes.
+// written returns the JSON that f writes.
 func written(t *testing.T, f func(Encoder)) string {
 	t.Helper()
 	var b bytes.Buffer

@@ -1,6 +1,6 @@
 package schema
 
-// List is an array of values that are in memory.
+// List returns the type of an array whose values are in memory.
 func List[T any](elem func() Type[T]) func() Type[[]T] {
 	return func() Type[[]T] { return list[T]{elem()} }
 }
@@ -52,13 +52,14 @@ func (l list[T]) Parser(v View) func(*Report, *Value, *[]T) bool {
 // at a time, and ends with each's error or its own.
 type Stream[T any] func(each func(*T) error) error
 
-// One is a Stream of one element.
+// One returns a Stream of one element.
 func One[T any](item *T) Stream[T] {
 	return func(each func(*T) error) error { return each(item) }
 }
 
-// StreamOf is the array of a Stream's elements, written as they come. What fails on the way
-// fails the body (Encoder.Fail): an array that ends early must not look whole.
+// StreamOf returns the type of an array of a Stream's elements, written as they
+// come. An error of the stream fails the body (Encoder.Fail): an array that
+// ends early must not look complete.
 func StreamOf[T any](elem func() Type[T]) func() Type[Stream[T]] {
 	return func() Type[Stream[T]] { return stream[T]{elem()} }
 }

@@ -151,7 +151,7 @@ func parseMembers[O any](r *Report, doc *Value, o *O, list []taken[O], names []s
 			case !known:
 				r.unknown(m, names)
 			case seen[f]:
-				r.Error(m, "given twice")
+				r.Error(m, "set twice")
 			default:
 				seen[f] = true
 				if m.Kind != Null {

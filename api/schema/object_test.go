@@ -114,7 +114,7 @@ func TestParse(t *testing.T) {
 				{Source: "#/state", Text: `unknown word "GREEN"; expected one of RED, BLUE, DARK`, Line: 1, Column: 75},
 				{Source: "#/inner", Text: "expected object, got array", Line: 1, Column: 93},
 				{Source: "#/even", Text: "must be even", Line: 1, Column: 103},
-				{Source: "#/numbers", Text: "can't be given", Line: 1, Column: 115},
+				{Source: "#/numbers", Text: "can't be set", Line: 1, Column: 115},
 				{Source: "#/name", Text: "missing", Line: 1, Column: 1},
 			}},
 		{name: "fractions and half words are not integers", version: 42, text: `{"name":"a","offset":1.5,"even":"4x"}`, want: thing{Name: "a"},
@@ -123,7 +123,7 @@ func TestParse(t *testing.T) {
 				{Source: "#/even", Text: `expected integer, got string "4x"`, Line: 1, Column: 33},
 			}},
 		{name: "given twice", version: 42, text: `{"name":"a","name":"b"}`, want: thing{Name: "a"},
-			errors: []Note{{Source: "#/name", Text: "given twice", Line: 1, Column: 20}}},
+			errors: []Note{{Source: "#/name", Text: "set twice", Line: 1, Column: 20}}},
 		{name: "NUL", version: 42, text: `{"name":"root\u0000x","parts":["ok","a\u0000"],"a\u0000/~":1}`, want: thing{Parts: nil},
 			warnings: []Note{{Source: "#/a\x00~1~0", Text: "unknown field, ignored", Unknown: true, Line: 1, Column: 60}},
 			errors: []Note{

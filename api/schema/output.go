@@ -23,10 +23,10 @@ func newOutput(w io.Writer) output {
 	return output{w: w, buf: make([]byte, 0, pieceSize+4<<10)}
 }
 
-// Buffered is how many bytes have been collected and not been written out yet.
+// Buffered returns how many bytes were collected and not yet written.
 func (o *output) Buffered() int { return len(o.buf) }
 
-// Capacity is how many bytes the buffer has room for.
+// Capacity returns the size of the buffer in bytes.
 func (o *output) Capacity() int { return cap(o.buf) }
 
 // Fail gives the body up.
@@ -36,7 +36,7 @@ func (o *output) Fail(err error) {
 	}
 }
 
-// Err is the first failure.
+// Err returns the first error.
 func (o *output) Err() error { return o.err }
 
 // Flush sends what has been collected. After a failure it drops it instead: half

@@ -30,7 +30,7 @@ type Report struct {
 	path     []string
 }
 
-// OK tells whether everything was understood.
+// OK reports whether there is no error.
 func (r *Report) OK() bool { return len(r.Errors) == 0 }
 
 // In runs f with name added to the place that notes are about.
@@ -40,7 +40,7 @@ func (r *Report) In(name string, f func()) {
 	r.path = r.path[:len(r.path)-1]
 }
 
-// InElement is In for the element i of an array.
+// InElement is like In, for the element i of an array.
 func (r *Report) InElement(i int, f func()) { r.In(strconv.Itoa(i), f) }
 
 // Warn notes something that was taken differently than meant, or not at all.
@@ -88,7 +88,7 @@ func (r *Report) note(list *[]Note, v *Value, suffix, format string, args []any)
 	case r.Lenient, len(*list) > maxNotes:
 		return
 	case len(*list) == maxNotes:
-		*list = append(*list, Note{Source: "#", Text: "more of the same kind left out"})
+		*list = append(*list, Note{Source: "#", Text: "further messages of this type omitted"})
 		return
 	}
 	*list = append(*list, Note{
@@ -101,8 +101,8 @@ func (r *Report) note(list *[]Note, v *Value, suffix, format string, args []any)
 
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-// source is the current place as a JSON pointer (RFC 6901) in a URI fragment, cut
-// where a client's own names make it long.
+// source returns the current place as a JSON pointer (RFC 6901) in a URI
+// fragment, truncated if names chosen by the client make it too long.
 func (r *Report) source() string {
 	var b strings.Builder
 	b.WriteByte('#')

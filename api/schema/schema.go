@@ -24,7 +24,7 @@ import "strconv"
 // Version is the last number of an API version: 42 is v0.0.42.
 type Version uint8
 
-// String is v as it stands in a path, "v0.0.42".
+// String returns v as in a path, "v0.0.42".
 func (v Version) String() string { return "v0.0." + strconv.Itoa(int(v)) }
 
 // Spelling chooses between the two sets of names that one declaration has.
@@ -55,8 +55,8 @@ var never = span{since: 1, until: 1}
 type Type[T any] interface {
 	// Renderer writes one value.
 	Renderer(View) func(Encoder, *T)
-	// Parser reads one value into *T and notes in the Report what it could not
-	// take; it tells whether *T now holds what was meant.
+	// Parser returns a function that reads one value into *T and records
+	// problems in the Report. It reports whether *T now has the intended value.
 	Parser(View) func(*Report, *Value, *T) bool
 	// Shape describes the values.
 	Shape(View) *Shape

@@ -21,10 +21,10 @@ func Simple[T any](shape *Shape, render func(Encoder, *T), parse func(*Report, *
 	return simple[T]{shape, render, parse}
 }
 
-// Refuse is the parser of what can only be shown.
-func Refuse[T any](r *Report, v *Value, _ *T) bool { return r.Error(v, "can't be given") }
+// Refuse is the parser of fields that can only be shown.
+func Refuse[T any](r *Report, v *Value, _ *T) bool { return r.Error(v, "can't be set") }
 
-// String is any text.
+// String returns the type of any text.
 func String() Type[string] {
 	return simple[string]{text,
 		func(e Encoder, s *string) { e.String(*s) },
@@ -49,7 +49,7 @@ func ParseText(r *Report, v *Value, into *string) bool {
 	return true
 }
 
-// Boolean is true or false.
+// Boolean returns the type of true and false.
 func Boolean() Type[bool] {
 	return simple[bool]{&Shape{Kind: "boolean"},
 		func(e Encoder, b *bool) { e.Bool(*b) },
@@ -73,7 +73,7 @@ func ParseBool(r *Report, v *Value, into *bool) bool {
 	return true
 }
 
-// Float is a floating-point number.
+// Float returns the type of a floating-point number.
 func Float() Type[float64] {
 	return simple[float64]{&Shape{Kind: "number", Format: "double"},
 		func(e Encoder, f *float64) { e.Float(*f) },

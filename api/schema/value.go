@@ -51,13 +51,17 @@ type SyntaxError struct {
 	Hint         string // names the limit; may be empty
 }
 
-// Error is the problem with its place.
+// Error returns the problem with its place.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Problem)
 }
 
 // valuesHint names the limit of a document with too many values.
-func valuesHint(lim Limits) string { return fmt.Sprintf("at most %d values are read", lim.Values) }
+func valuesHint(lim Limits) string {
+	return fmt.Sprintf("a document may have at most %d values", lim.Values)
+}
 
 // depthHint names the limit of a document that is nested too deeply.
-func depthHint(lim Limits) string { return fmt.Sprintf("at most %d levels are read", lim.Depth) }
+func depthHint(lim Limits) string {
+	return fmt.Sprintf("a document may have at most %d levels", lim.Depth)
+}

@@ -11,12 +11,13 @@ type Word[T Integer] struct {
 	alone bool
 }
 
-// Bit is a word for one or more bits that are all set.
+// Bit returns a word for one or more bits that are all set.
 func Bit[T Integer](name string, bits T, opts ...Option) Word[T] {
 	return Part(name, bits, bits, opts...)
 }
 
-// Part is a word for a value of some of the bits. Of its options only Since, Until and Alone count.
+// Part returns a word for a value of some of the bits. Of its options only
+// Since, Until and Alone have an effect.
 func Part[T Integer](name string, mask, value T, opts ...Option) Word[T] {
 	var t traits
 	for _, o := range opts {

@@ -57,8 +57,8 @@ const (
 )
 
 var (
-	aliasHint     = fmt.Sprintf("aliases may add %d values and %d bytes of text to a document; write further copies out", maxAliased, maxAliasedText)
-	directiveHint = fmt.Sprintf("at most %d directives of at most %d bytes are read", maxDirectives, maxDirective)
+	aliasHint     = fmt.Sprintf("aliases may add at most %d values and %d bytes of text to a document; write copies instead of aliases", maxAliased, maxAliasedText)
+	directiveHint = fmt.Sprintf("a document may have at most %d directives of at most %d bytes", maxDirectives, maxDirective)
 )
 
 // scanYAML refuses what would cost the parser too much, or mislead it.
@@ -121,7 +121,7 @@ func parseYAML(ctx context.Context, text string) (tree *yaml.Node, err error) {
 	from := &slowly{ctx: ctx, text: text}
 	defer func() {
 		if p := recover(); p != nil { // a fault in the parser is no reason to fall over
-			tree, err = nil, from.fail(fmt.Errorf("the parser gave up"))
+			tree, err = nil, from.fail(fmt.Errorf("the parser failed"))
 		}
 	}()
 	d := yaml.NewDecoder(from)
@@ -185,7 +185,7 @@ func (s *slowly) fail(err error) *SyntaxError {
 	return where
 }
 
-// lineLength is how many characters the line has.
+// lineLength returns how many characters the line has.
 func lineLength(text string, line int) int {
 	for range line - 1 {
 		_, text, _ = strings.Cut(text, "\n")

@@ -70,7 +70,7 @@ func (v *Value) otherBase() bool {
 	return err == nil
 }
 
-// plainKind is what a scalar without quotes and tag is.
+// plainKind returns the kind of a scalar without quotes and tag.
 func plainKind(s string) Kind {
 	switch s {
 	case "", "~", "null", "Null", "NULL":
@@ -84,7 +84,8 @@ func plainKind(s string) Kind {
 	return Text
 }
 
-// decimal tells whether s is a number of the core schema in decimal without leading zeros.
+// decimal reports whether s is a number of the core schema in decimal without
+// leading zeros.
 func decimal(s string) bool {
 	s = unsigned(s)
 	whole, rest := digits(s)

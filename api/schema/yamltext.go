@@ -30,8 +30,9 @@ func (y *YAMLWriter) text(s string) {
 	y.buf = append(y.buf, '"')
 }
 
-// printable tells whether a quoted text may hold the character as it is: what is not printable
-// is an error to some readers, and what ends a line in YAML 1.1 is folded by some.
+// printable reports whether a quoted text may contain the character unescaped.
+// Some readers refuse unprintable characters, and some fold what ends a line in
+// YAML 1.1.
 func printable(r rune, size int) bool {
 	switch {
 	case r == utf8.RuneError && size == 1, r == '"', r == '\\':
@@ -54,8 +55,9 @@ func appendYAMLEscape(b []byte, r rune) []byte {
 	return fmt.Appendf(b, `\U%08x`, r)
 }
 
-// plainText tells whether s may stand without quotes: by far most names and paths, and nothing
-// that any reader takes for something else or that means something in the flow style.
+// plainText reports whether s may be written without quotes: most names and
+// paths, and nothing that any reader interprets as another value or that has a
+// meaning in the flow style.
 func plainText(s string) bool {
 	if s == "" || !isLetter(s[0]) && s[0] != '_' && s[0] != '/' {
 		return false
@@ -74,7 +76,8 @@ func plainText(s string) bool {
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// yamlWord tells of a short text whether it is a word that stands for a value, in YAML 1.1 or 1.2.
+// yamlWord reports whether a short text is a word that stands for a value, in
+// YAML 1.1 or 1.2.
 func yamlWord(s string) bool {
 	switch strings.ToLower(s) {
 	case "null", "true", "false", "yes", "no", "on", "off", "y", "n":

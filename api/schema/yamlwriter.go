@@ -137,7 +137,7 @@ func (y *YAMLWriter) space() {
 	}
 }
 
-// tagged tells whether a tag was written last.
+// tagged reports whether a tag was written last.
 func (y *YAMLWriter) tagged() bool {
 	return bytes.HasSuffix(y.buf, []byte("!!map")) || bytes.HasSuffix(y.buf, []byte("!!seq"))
 }

@@ -11,7 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// yamlOf is the YAML that f writes.
+// yamlOf returns the YAML that f writes.
 func yamlOf(t *testing.T, layout Layout, f func(Encoder)) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -23,7 +23,7 @@ func yamlOf(t *testing.T, layout Layout, f func(Encoder)) string {
 	return b.String()
 }
 
-// sample has each kind of value in each place.
+// sample writes each kind of value in each place.
 func sample(e Encoder) {
 	e.BeginObject()
 	e.Key("nodes")

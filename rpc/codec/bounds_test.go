@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestLongText: a text is not collected up to the limit of messages, just because so much may come.
+// TestLongText checks that memory for a long text grows with the bytes that
+// arrive.
 func TestLongText(t *testing.T) {
 	for _, n := range []uint32{maxValue, maxValue + 1, 1 << 29} {
 		given, piece := 0, make([]byte, 64<<10)
@@ -20,8 +21,9 @@ func TestLongText(t *testing.T) {
 	}
 }
 
-// TestListOfNothing: a list of empty texts takes more memory than bytes on the wire, and has an end. Those
-// of records that are handed on one by one do not come together.
+// TestListOfNothing checks that the memory of a list of empty texts, which
+// exceeds its bytes on the wire, is limited, and that lists of records handed
+// on one by one do not add up.
 func TestListOfNothing(t *testing.T) {
 	const lists, long = 8, 1 << 10
 	var row, in []byte

@@ -1,8 +1,8 @@
 // Package codec moves Slurm's RPC records between memory and bytes.
 //
 // A record is declared once, as a walk: a function that names each field in the
-// wire's order and says from which protocol version on, or up to which, it
-// travels. The same walk encodes, decodes, fills a record with random values
+// wire's order and states since which protocol version, or until which, it is
+// sent. The same walk encodes, decodes, fills a record with random values
 // (for round-trip tests) and describes itself (for the test against the tables
 // of the protocol, and for generated documentation):
 //
@@ -15,9 +15,9 @@
 //	}
 //
 // The first error sticks: every later call does nothing, so walks need no error
-// handling, and Err (or Finish, which also refuses bytes left over) is asked
-// once. Nothing is allocated on the word of the other side: each length
-// and count is checked against the bytes that are really there first.
+// handling, and Err (or Finish, which also refuses bytes left over) is checked
+// once. Before memory is allocated, each length and count is checked against the
+// bytes that have arrived.
 //
 // The byte layout of the types is documented with the methods; its source is the
 // layout of Slurm's messages, protocols 38 (22.05) to 45 (26.05).
@@ -30,7 +30,8 @@ import (
 	"math/rand/v2"
 )
 
-// Version is a protocol version, as the header of each message carries it in its high byte.
+// Version is a protocol version, as in the header of each message, with the
+// version in the high byte.
 type Version uint16
 
 // The protocol versions, named after the release that introduced them.
@@ -48,7 +49,7 @@ const (
 	Newest = V2605
 )
 
-// Release names the first Slurm release that speaks v, as "24.11".
+// Release returns the first Slurm release that uses v, such as "24.11".
 func (v Version) Release() string {
 	releases := [...]string{"22.05", "23.02", "23.11", "24.05", "24.11", "25.05", "25.11", "26.05"}
 	if v < Oldest || v > Newest {
@@ -57,17 +58,17 @@ func (v Version) Release() string {
 	return releases[v-Oldest]
 }
 
-// What a decoder refuses.
+// Errors of a decoder.
 var (
 	ErrShort     = errors.New("message ends early")
 	ErrCount     = errors.New("count is larger than the bytes left")
 	ErrNoNUL     = errors.New("text without its final NUL")
 	ErrLeftover  = errors.New("bytes left over")
 	ErrBitString = errors.New("bit string is not hexadecimal digits of its length")
-	ErrColumn    = errors.New("count is not that of the records")
+	ErrColumn    = errors.New("count differs from that of the records")
 	ErrDecimal   = errors.New("text is not a decimal number")
-	ErrLong      = errors.New("value is longer than any that is sent")
-	ErrLarge     = errors.New("record needs more memory than any that is sent")
+	ErrLong      = errors.New("value is longer than any valid one")
+	ErrLarge     = errors.New("record needs more memory than any valid one")
 )
 
 type mode uint8
@@ -79,37 +80,38 @@ const (
 	describing
 )
 
-// Codec walks records in one direction at one protocol version.
-// It is for one goroutine.
+// Codec walks records in one direction and one protocol version. It is not safe
+// for concurrent use.
 type Codec struct {
 	mode    mode
 	version Version
-	buf     []byte    // encoding: what was written; decoding: the piece of the input that is read
-	out     io.Writer // encoding: where buf goes; nil: Bytes returns it
+	buf     []byte    // encoding: output; decoding: current piece of the input
+	out     io.Writer // encoding: destination of buf; nil: Bytes returns it
 	off     int       // decoding: bytes of buf consumed
-	pieces  pieces    // decoding: what is not in buf
-	held    int       // decoding: bytes of memory of the elements of lists that are kept
+	pieces  pieces    // decoding: input that is not in buf
+	held    int       // decoding: memory of list elements that are kept, in bytes
 	err     error
 	rng     *rand.Rand
 	rows    []Row
 	trace   func(field string, at, n int)
 }
 
-// NewEncoder makes a Codec that appends to buf, which may be nil.
+// NewEncoder returns a Codec that appends to buf, which may be nil.
 func NewEncoder(v Version, buf []byte) *Codec {
 	return &Codec{mode: encoding, version: v, buf: buf}
 }
 
-// NewStreamEncoder returns a Codec that writes to out, from time to time between the elements that a
-// Stream pulls. Finish writes the rest.
+// NewStreamEncoder returns a Codec that writes to out between the elements that
+// a Stream pulls. Finish writes the rest.
 func NewStreamEncoder(v Version, out io.Writer) *Codec {
 	return &Codec{mode: encoding, version: v, out: out}
 }
 
-// flushSize is how many bytes of elements a stream encoder collects before it writes them.
+// flushSize is how many bytes of elements a stream encoder collects before it
+// writes them.
 const flushSize = 32 << 10
 
-// flush writes what was encoded once it is enough.
+// flush writes the encoded bytes once there are enough.
 func (c *Codec) flush() {
 	if c.out == nil || c.err != nil || len(c.buf) < flushSize {
 		return
@@ -120,19 +122,19 @@ func (c *Codec) flush() {
 	}
 }
 
-// NewDecoder makes a Codec that reads buf. Strings and byte slices that it
+// NewDecoder returns a Codec that reads buf. Strings and byte slices that it
 // returns are copies.
 func NewDecoder(v Version, buf []byte) *Codec {
 	return &Codec{mode: decoding, version: v, buf: buf}
 }
 
-// NewFiller makes a Codec that sets each walked field to a random value that survives a
-// round trip. It is for tests.
+// NewFiller returns a Codec that sets each walked field to a random value that
+// survives a round trip. It is for tests.
 func NewFiller(v Version, rng *rand.Rand) *Codec {
 	return &Codec{mode: filling, version: v, rng: rng}
 }
 
-// NewDescriber makes a Codec that records what is walked; see Rows.
+// NewDescriber returns a Codec that records the walked fields; see Rows.
 func NewDescriber(v Version) *Codec {
 	return &Codec{mode: describing, version: v}
 }
@@ -141,33 +143,36 @@ func NewDescriber(v Version) *Codec {
 // at, for the named field. It is for tests and for dumps of messages.
 func (c *Codec) Trace(f func(field string, at, n int)) { c.trace = f }
 
-// Version is the protocol version that is walked.
+// Version returns the protocol version that is walked.
 func (c *Codec) Version() Version { return c.version }
 
-// Since tells whether the walked protocol version is v or newer.
+// Since reports whether the walked protocol version is v or newer.
 func (c *Codec) Since(v Version) bool { return c.version >= v }
 
-// Until tells whether the walked protocol version is older than v: the field is gone from v on.
+// Until reports whether the walked protocol version is older than v, the first
+// version without the field.
 func (c *Codec) Until(v Version) bool { return c.version < v }
 
-// Decoding tells whether values come from outside, so that a walk may judge them.
+// Decoding reports whether values come from the input, so that a walk should
+// check them.
 func (c *Codec) Decoding() bool { return c.mode == decoding }
 
-// Storing tells whether walked values are set (decoding, filling) rather than read.
+// Storing reports whether walked values are set (decoding, filling) rather than
+// read.
 func (c *Codec) Storing() bool { return c.mode == decoding || c.mode == filling }
 
-// Err is the first error, or nil.
+// Err returns the first error, or nil.
 func (c *Codec) Err() error { return c.err }
 
-// Fail makes err the result unless an earlier error already is.
+// Fail sets the error unless there is one already.
 func (c *Codec) Fail(name string, err error) {
 	if c.err == nil && err != nil {
 		c.err = fmt.Errorf("field %s at byte %d: %w", name, c.pieces.before+c.off, err)
 	}
 }
 
-// Finish is Err, or ErrLeftover when a decoder has not consumed all of its input. A stream encoder
-// writes what is left.
+// Finish returns Err, or ErrLeftover if a decoder has not consumed its whole
+// input. A stream encoder writes the rest.
 func (c *Codec) Finish() error {
 	if c.err == nil && c.out != nil {
 		_, c.err = c.out.Write(c.buf)
@@ -179,7 +184,7 @@ func (c *Codec) Finish() error {
 	return c.err
 }
 
-// Bytes is what an encoder has written; nil after an error.
+// Bytes returns the bytes that an encoder has written, or nil after an error.
 func (c *Codec) Bytes() []byte {
 	if c.err != nil || c.mode != encoding {
 		return nil
@@ -187,7 +192,8 @@ func (c *Codec) Bytes() []byte {
 	return c.buf
 }
 
-// Rest is what a decoder has not read yet of the piece it is in: views into its input.
+// Rest returns the unread bytes of a decoder's current piece, as a view into
+// its input.
 func (c *Codec) Rest() []byte {
 	if c.err != nil || c.mode != decoding {
 		return nil
@@ -195,7 +201,8 @@ func (c *Codec) Rest() []byte {
 	return c.buf[c.off:]
 }
 
-// take returns the next n bytes of the input, until the next call, or nil after setting the error.
+// take returns the next n bytes of the input, which are valid until the next
+// call, or nil after setting the error.
 func (c *Codec) take(name string, n int) []byte {
 	if c.err != nil {
 		return nil

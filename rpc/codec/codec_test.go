@@ -10,7 +10,7 @@ import (
 	"schedrestd/model"
 )
 
-// TestBytes pins the layout of each type, as the protocol's description gives it.
+// TestBytes checks the layout of each type against the protocol's description.
 func TestBytes(t *testing.T) {
 	tests := []struct {
 		name string
@@ -45,7 +45,7 @@ func TestBytes(t *testing.T) {
 
 func text(c *Codec, s *string) { c.String("", s) }
 
-// TestRefusals: what a decoder must not take.
+// TestRefusals checks which input a decoder refuses.
 func TestRefusals(t *testing.T) {
 	var (
 		s    string
@@ -82,7 +82,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestFirstErrorSticks: after an error nothing more is read, and the first is reported.
+// TestFirstErrorSticks checks that after an error nothing more is read, and
+// that the first error is reported.
 func TestFirstErrorSticks(t *testing.T) {
 	c := NewDecoder(V2411, []byte{0, 0, 0, 9})
 	var s, later string
@@ -93,7 +94,8 @@ func TestFirstErrorSticks(t *testing.T) {
 	}
 }
 
-// TestEncodingDoesNotWrite: a daemon encodes one record for several connections at once.
+// TestEncodingDoesNotWrite checks that a record can be encoded for several
+// connections concurrently.
 func TestEncodingDoesNotWrite(t *testing.T) {
 	job := model.Job{BillableTRES: math.Nextafter(1, 2), Federated: true, TimeLimit: model.Infinite[uint32](), SubmitTime: 5}
 	before := job
@@ -107,7 +109,7 @@ func TestEncodingDoesNotWrite(t *testing.T) {
 	}
 }
 
-// TestBitmapHas: bits count from the end of the text.
+// TestBitmapHas checks that bits are counted from the end of the text.
 func TestBitmapHas(t *testing.T) {
 	var b model.Bitmap
 	NewDecoder(V2411, []byte("\x00\x00\x00\x05\x00\x00\x00\x050x12\x00")).Bitmap("b", &b)

@@ -1,8 +1,8 @@
 package codec
 
-// Column is one field of records that travel field by field, each as an array of its
-// own: a count, which must be that of rows, then the field of each. The first of the
-// fields is an Array, which makes the rows.
+// Column walks one field of records that are sent field by field, each field as
+// an array: a count, which must be that of rows, then the field of each record.
+// The first field must be an Array, which creates the rows.
 func Column[T any](c *Codec, name, element string, rows []T, walk func(*Codec, *T)) {
 	if c.mode == describing {
 		c.row(name, element+"[]")
@@ -23,7 +23,7 @@ func Column[T any](c *Codec, name, element string, rows []T, walk func(*Codec, *
 	}
 }
 
-// StreamList is a List whose elements are a Stream's.
+// StreamList walks a List whose elements belong to a Stream.
 func StreamList[T any](c *Codec, name, element string, s *Stream[T], walk func(*Codec, *T)) {
 	if c.mode == describing {
 		c.row(name, "list<"+element+">")
@@ -52,8 +52,8 @@ func StreamList[T any](c *Codec, name, element string, s *Stream[T], walk func(*
 	}
 }
 
-// Inline walks the stream's next element, within a Loop, as Next does; its fields are
-// the loop's own and no record of a table of their own.
+// Inline walks the stream's next element within a Loop, like Next. In a
+// description its fields belong to the loop and not to a table of their own.
 func Inline[T any](c *Codec, name string, s *Stream[T], walk func(*Codec, *T)) {
 	if c.mode == describing {
 		var element T

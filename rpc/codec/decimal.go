@@ -6,8 +6,9 @@ import (
 	"strconv"
 )
 
-// Decimal is a number too wide for a double, as a String in decimal, six digits behind
-// the point. Slurm reads "nan" as 0, because some C libraries write that for 0.
+// Decimal walks a number too wide for a double, as a String in decimal with six
+// digits after the point. Slurm reads "nan" as 0, because some C libraries
+// write 0 as that.
 func (c *Codec) Decimal(name string, v *float64) {
 	switch c.mode {
 	case encoding:

@@ -1,13 +1,14 @@
 package codec
 
-// Row is one line of a walk's description, in the words of the protocol's
-// tables: Field is a name, or the condition of an "if", "stop_if" or "loop" row.
+// Row is one row of a walk's description, in the terms of the protocol's
+// tables: Field is a name, or the condition of an "if", "stop_if" or "loop"
+// row.
 type Row struct {
 	Field string
 	Type  string
 }
 
-// Rows is what a describer has seen, in the wire's order.
+// Rows returns the fields that a describer has recorded, in the wire's order.
 func (c *Codec) Rows() []Row { return c.rows }
 
 func (c *Codec) row(field, typ string) {
@@ -16,9 +17,10 @@ func (c *Codec) row(field, typ string) {
 	}
 }
 
-// If tells whether the fields that follow are there: cond, which depends on
-// fields already walked. The fields go into the if's body, and EndIf behind it. A
-// description has them always, behind a row with the condition in words.
+// If reports whether the following fields are present: cond, which depends on
+// fields already walked. The fields go into the body of the if, followed by
+// EndIf. A description always has them, after a row with the condition in
+// words.
 func (c *Codec) If(condition string, cond bool) bool {
 	if c.mode == describing {
 		c.row(condition, "if")
@@ -27,7 +29,7 @@ func (c *Codec) If(condition string, cond bool) bool {
 	return cond && c.err == nil
 }
 
-// Else is If for the other branch of the condition before.
+// Else is the other branch of the preceding If.
 func (c *Codec) Else(cond bool) bool {
 	if c.mode == describing {
 		c.row("", "else")
@@ -43,7 +45,8 @@ func (c *Codec) EndIf() {
 	}
 }
 
-// StopIf tells whether the record ends here: cond, which depends on fields already walked.
+// StopIf reports whether the record ends here: cond, which depends on fields
+// already walked.
 func (c *Codec) StopIf(condition string, cond bool) bool {
 	if c.mode == describing {
 		c.row(condition, "stop_if")

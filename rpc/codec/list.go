@@ -2,8 +2,8 @@ package codec
 
 import "reflect"
 
-// Record walks a record in place, as part of another. In a description it is one row
-// that names the record's table.
+// Record walks a record inside another one. In a description it is one row that
+// names the record's table.
 func Record[T any](c *Codec, name, table string, v *T, walk func(*Codec, *T)) {
 	if c.mode == describing {
 		c.row(name, "@"+table)
@@ -12,8 +12,8 @@ func Record[T any](c *Codec, name, table string, v *T, walk func(*Codec, *T)) {
 	walk(c, v)
 }
 
-// List is a count (NO_VAL: a null list, nil here), then so many records.
-// element names the element's type in a description.
+// List walks a count (NO_VAL means a null list, nil here), followed by that
+// many records. element names the element's type in a description.
 func List[T any](c *Codec, name, element string, v *[]T, walk func(*Codec, *T)) {
 	if c.mode == describing {
 		c.row(name, "list<"+element+">")
@@ -35,8 +35,8 @@ func List[T any](c *Codec, name, element string, v *[]T, walk func(*Codec, *T)) 
 	elements(c, name, n, v, walk)
 }
 
-// Array is a count, then so many elements. An empty array is nil here.
-// element names the element's type in a description.
+// Array walks a count, followed by that many elements. An empty array is nil
+// here. element names the element's type in a description.
 func Array[T any](c *Codec, name, element string, v *[]T, walk func(*Codec, *T)) {
 	if c.mode == describing {
 		c.row(name, element+"[]")
@@ -55,7 +55,7 @@ func Array[T any](c *Codec, name, element string, v *[]T, walk func(*Codec, *T))
 	elements(c, name, n, v, walk)
 }
 
-// elements walks n elements of v, which is made anew unless encoding.
+// elements walks n elements of v. Unless encoding, it replaces v.
 func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, *T)) {
 	if c.mode == encoding {
 		for i := range *v {
@@ -80,8 +80,9 @@ func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, 
 	}
 }
 
-// maxHeld is how much memory the elements of lists may take, of one record when they are handed on one by
-// one: a list of empty texts takes four times and more what it is long.
+// maxHeld limits the memory of the elements of lists, or of one record when
+// records are handed on one by one. A list of empty texts takes at least four
+// times its length on the wire.
 const maxHeld = 256 << 20
 
 // hold counts an element that is kept.
@@ -93,7 +94,8 @@ func (c *Codec) hold(name string, size int) {
 
 func sizeOf[T any]() int { return int(reflect.TypeFor[T]().Size()) }
 
-// fits checks a count that was read against the bytes left: every element takes at least one.
+// fits checks a decoded count against the bytes left: every element takes at
+// least one.
 func (c *Codec) fits(name string, n uint64) bool {
 	if c.mode == decoding && n > uint64(c.left()) {
 		c.Fail(name, ErrCount)
@@ -102,28 +104,28 @@ func (c *Codec) fits(name string, n uint64) bool {
 	return true
 }
 
-// Strings is an Array of texts.
+// Strings walks an Array of texts.
 func (c *Codec) Strings(name string, v *[]string) {
 	Array(c, name, "str", v, func(c *Codec, s *string) { c.String(name, s) })
 }
 
-// Uint16s is an Array of 16-bit numbers.
+// Uint16s walks an Array of 16-bit numbers.
 func (c *Codec) Uint16s(name string, v *[]uint16) {
 	Array(c, name, "u16", v, func(c *Codec, n *uint16) { c.Uint16(name, n) })
 }
 
-// Uint32s is an Array of 32-bit numbers.
+// Uint32s walks an Array of 32-bit numbers.
 func (c *Codec) Uint32s(name string, v *[]uint32) {
 	Array(c, name, "u32", v, func(c *Codec, n *uint32) { c.Uint32(name, n) })
 }
 
-// Uint64s is an Array of 64-bit numbers.
+// Uint64s walks an Array of 64-bit numbers.
 func (c *Codec) Uint64s(name string, v *[]uint64) {
 	Array(c, name, "u64", v, func(c *Codec, n *uint64) { c.Uint64(name, n) })
 }
 
-// Count is a number of records that follow later, in a Loop: a Uint32. n is
-// the number when encoding; the result is the number in all directions.
+// Count walks the number of records that follow later in a Loop, as a Uint32. n
+// is the number when encoding. It returns the number in all directions.
 func (c *Codec) Count(name string, n int) int {
 	v := uint32(n)
 	if c.mode == filling {
@@ -137,7 +139,7 @@ func (c *Codec) Count(name string, n int) int {
 	return int(v)
 }
 
-// Count16 is a Count of 16 bits.
+// Count16 walks a Count of 16 bits.
 func (c *Codec) Count16(name string, n int) int {
 	v := uint16(n)
 	if c.mode == filling {
@@ -151,8 +153,8 @@ func (c *Codec) Count16(name string, n int) int {
 	return int(v)
 }
 
-// Loop calls walk n times, n being what the Count of the same name gave. A description
-// has the body once, between a "loop" and an "endloop" row.
+// Loop calls walk n times, where n is the result of the Count of the same name.
+// A description has the body once, between a "loop" and an "endloop" row.
 func (c *Codec) Loop(name string, n int, walk func(i int)) {
 	if c.mode == describing {
 		c.row(name, "loop")
@@ -165,8 +167,9 @@ func (c *Codec) Loop(name string, n int, walk func(i int)) {
 	}
 }
 
-// Stream is the repeated part of an answer: kept as a list, or handed on one
-// element at a time, so that an answer of any length needs the memory of one element.
+// Stream is the repeated part of an answer. It is either kept as a list, or
+// handed on one element at a time, so that an answer of any length needs the
+// memory of one element.
 type Stream[T any] struct {
 	List []T            // encoding: what is sent; decoding without Each: what came
 	Each func(*T) error // decoding: gets each element, which is valid during the call only

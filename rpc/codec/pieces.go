@@ -1,6 +1,6 @@
 package codec
 
-// pieces is the input of a decoder that it has not in one piece.
+// pieces is the input of a decoder that is not in one piece.
 type pieces struct {
 	next   func() ([]byte, error)
 	before int    // bytes of the pieces that were read
@@ -8,17 +8,19 @@ type pieces struct {
 	joined []byte // a value that lay in several
 }
 
-// NewPiecesDecoder makes a Codec that reads first, and then what next gives, later bytes in
-// all: counts and lengths are checked against these. A piece is done with when next is called
-// again. An error of next is the decoder's.
+// NewPiecesDecoder returns a Codec that reads first, followed by the pieces
+// that next returns, which have later bytes in total. Counts and lengths are
+// checked against these. A piece is no longer used when next is called again.
+// An error of next becomes the decoder's error.
 func NewPiecesDecoder(v Version, first []byte, next func() ([]byte, error), later int) *Codec {
 	return &Codec{mode: decoding, version: v, buf: first, pieces: pieces{next: next, later: later}}
 }
 
-// left is how many bytes of the input have not been read.
+// left returns how many bytes of the input have not been read.
 func (c *Codec) left() int { return len(c.buf) - c.off + c.pieces.later }
 
-// join is take for what is not in one piece. Memory grows with the bytes that come.
+// join is take for bytes that are not in one piece. Memory grows with the bytes
+// that arrive.
 func (c *Codec) join(name string, n int) []byte {
 	switch {
 	case n > c.left():
@@ -54,9 +56,9 @@ func (c *Codec) join(name string, n int) []byte {
 	return b
 }
 
-// maxValue is the longest value of a message in pieces. It lies in memory as a whole, twice for a moment,
-// whatever the bounds of what the message may take are.
+// maxValue is the longest value of a message in pieces. The whole value is in
+// memory, briefly twice, whatever the limits of the message are.
 const maxValue = 16 << 20
 
-// maxJoined is the longest value whose memory is kept for the next.
+// maxJoined is the longest value whose memory is kept for the next one.
 const maxJoined = 64 << 10

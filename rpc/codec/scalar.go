@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// Uint8 is one byte.
+// Uint8 walks one byte.
 func (c *Codec) Uint8(name string, v *uint8) {
 	switch c.mode {
 	case encoding:
@@ -23,7 +23,7 @@ func (c *Codec) Uint8(name string, v *uint8) {
 	}
 }
 
-// Uint16 is two bytes, big endian.
+// Uint16 walks two bytes, big endian.
 func (c *Codec) Uint16(name string, v *uint16) {
 	switch c.mode {
 	case encoding:
@@ -39,7 +39,7 @@ func (c *Codec) Uint16(name string, v *uint16) {
 	}
 }
 
-// Uint32 is four bytes, big endian.
+// Uint32 walks four bytes, big endian.
 func (c *Codec) Uint32(name string, v *uint32) {
 	switch c.mode {
 	case encoding:
@@ -55,7 +55,8 @@ func (c *Codec) Uint32(name string, v *uint32) {
 	}
 }
 
-// Uint16In32 is a Uint16 that later versions widened: of v only the low 16 bits travel.
+// Uint16In32 walks a Uint16 that later versions widened: only the low 16 bits
+// of v are sent.
 func (c *Codec) Uint16In32(name string, v *uint32) {
 	narrow := uint16(*v)
 	if c.Uint16(name, &narrow); c.mode != encoding {
@@ -63,7 +64,8 @@ func (c *Codec) Uint16In32(name string, v *uint32) {
 	}
 }
 
-// Uint32In64 is a Uint32 that later versions widened: of v only the low 32 bits travel.
+// Uint32In64 walks a Uint32 that later versions widened: only the low 32 bits
+// of v are sent.
 func (c *Codec) Uint32In64(name string, v *uint64) {
 	narrow := uint32(*v)
 	if c.Uint32(name, &narrow); c.mode != encoding {
@@ -71,7 +73,7 @@ func (c *Codec) Uint32In64(name string, v *uint64) {
 	}
 }
 
-// Uint64 is eight bytes, big endian.
+// Uint64 walks eight bytes, big endian.
 func (c *Codec) Uint64(name string, v *uint64) {
 	switch c.mode {
 	case encoding:
@@ -87,7 +89,7 @@ func (c *Codec) Uint64(name string, v *uint64) {
 	}
 }
 
-// Bool is one byte, 0 or 1; any other value read is true.
+// Bool walks one byte, 0 or 1. Any other decoded value is true.
 func (c *Codec) Bool(name string, v *bool) {
 	if c.mode == describing {
 		c.row(name, "bool")
@@ -103,7 +105,7 @@ func (c *Codec) Bool(name string, v *bool) {
 	}
 }
 
-// Time is eight bytes, signed seconds since 1970.
+// Time walks eight bytes, signed seconds since 1970.
 func (c *Codec) Time(name string, v *model.Time) {
 	if c.mode == describing {
 		c.row(name, "time")
@@ -115,10 +117,10 @@ func (c *Codec) Time(name string, v *model.Time) {
 	}
 }
 
-// floatScale is what a floating-point number is multiplied with before it travels.
+// floatScale is the factor of floating-point numbers on the wire.
 const floatScale = 1_000_000
 
-// Float is the value times a million as an IEEE double, big endian. The last
+// Float walks the value times a million as an IEEE double, big endian. The last
 // bit of a value may differ after a round trip.
 func (c *Codec) Float(name string, v *float64) {
 	switch c.mode {
@@ -134,7 +136,7 @@ func (c *Codec) Float(name string, v *float64) {
 	}
 }
 
-// OptUint8 is a Uint8 of which 0xfe means "not set" and 0xff "unlimited".
+// OptUint8 walks a Uint8 in which 0xfe means "not set" and 0xff "unlimited".
 func (c *Codec) OptUint8(name string, v *model.Opt[uint8]) {
 	raw, walked := sent(c, v)
 	if walked {
@@ -143,7 +145,8 @@ func (c *Codec) OptUint8(name string, v *model.Opt[uint8]) {
 	}
 }
 
-// OptUint16 is a Uint16 of which 0xfffe means "not set" and 0xffff "unlimited".
+// OptUint16 walks a Uint16 in which 0xfffe means "not set" and 0xffff
+// "unlimited".
 func (c *Codec) OptUint16(name string, v *model.Opt[uint16]) {
 	raw, walked := sent(c, v)
 	if walked {
@@ -152,7 +155,8 @@ func (c *Codec) OptUint16(name string, v *model.Opt[uint16]) {
 	}
 }
 
-// OptUint32 is a Uint32 of which 0xfffffffe means "not set" and 0xffffffff "unlimited".
+// OptUint32 walks a Uint32 in which 0xfffffffe means "not set" and 0xffffffff
+// "unlimited".
 func (c *Codec) OptUint32(name string, v *model.Opt[uint32]) {
 	raw, walked := sent(c, v)
 	if walked {
@@ -161,7 +165,8 @@ func (c *Codec) OptUint32(name string, v *model.Opt[uint32]) {
 	}
 }
 
-// OptUint64 is a Uint64 whose two largest values mean "not set" and "unlimited".
+// OptUint64 walks a Uint64 whose two largest values mean "not set" and
+// "unlimited".
 func (c *Codec) OptUint64(name string, v *model.Opt[uint64]) {
 	raw, walked := sent(c, v)
 	if walked {
@@ -170,9 +175,10 @@ func (c *Codec) OptUint64(name string, v *model.Opt[uint64]) {
 	}
 }
 
-// sent is the number that stands for v on the wire; walked is false when there is nothing to be
-// walked: a filler has made v something that is no number. (The walk is no parameter of a function
-// for all widths: then each number would be an allocation, and a long list has a million of them.)
+// sent returns the number that represents v on the wire. walked is false if a
+// filler has set v to something that is not a number. (The walk is not a
+// parameter of a function for all widths: then each number would be an
+// allocation, and a long list has a million of them.)
 func sent[T model.Unsigned](c *Codec, v *model.Opt[T]) (raw T, walked bool) {
 	infinite := ^T(0)
 	switch {
@@ -187,7 +193,7 @@ func sent[T model.Unsigned](c *Codec, v *model.Opt[T]) (raw T, walked bool) {
 	return v.Number, true
 }
 
-// received makes v what raw stands for.
+// received sets v to the value that raw represents.
 func received[T model.Unsigned](c *Codec, v *model.Opt[T], raw T) {
 	infinite := ^T(0)
 	switch {

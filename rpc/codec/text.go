@@ -7,12 +7,12 @@ import (
 	"schedrestd/model"
 )
 
-// noVal32 in the place of a length or a count stands for a null list or bit string.
+// noVal32 as a length or a count means a null list or bit string.
 const noVal32 = math.MaxUint32 - 1
 
-// String is a length that counts a final NUL, then the bytes with the NUL. Null
-// (length 0) and empty text (length 1) are both "" here, and "" is sent as null.
-// Bytes are kept as they come, UTF-8 or not.
+// String walks a length that includes a final NUL, followed by the bytes with
+// the NUL. Null (length 0) and empty text (length 1) are both "" here, and ""
+// is sent as null. Bytes are kept unchanged, UTF-8 or not.
 func (c *Codec) String(name string, v *string) {
 	switch c.mode {
 	case encoding:
@@ -45,7 +45,7 @@ func (c *Codec) putString(s string) {
 	c.buf = append(c.buf, 0)
 }
 
-// Mem is a length, then so many bytes, without a NUL.
+// Mem walks a length, followed by that many bytes, without a NUL.
 func (c *Codec) Mem(name string, v *[]byte) {
 	switch c.mode {
 	case encoding:
@@ -60,7 +60,7 @@ func (c *Codec) Mem(name string, v *[]byte) {
 	}
 }
 
-// mem reads a length and returns a view of that many bytes.
+// mem decodes a length and returns a view of that many bytes.
 func (c *Codec) mem(name string) []byte {
 	b := c.take(name, 4)
 	if b == nil {
@@ -74,7 +74,7 @@ func (c *Codec) mem(name string) []byte {
 	return c.take(name, int(n))
 }
 
-// randomText is 0 to 11 printable ASCII characters.
+// randomText returns 0 to 11 printable ASCII characters.
 func (c *Codec) randomText() string {
 	b := make([]byte, c.rng.IntN(12))
 	for i := range b {
@@ -83,8 +83,9 @@ func (c *Codec) randomText() string {
 	return string(b)
 }
 
-// Bitmap is a number of bits (NO_VAL: null, and nothing follows), then a text "0x…" of
-// hexadecimal digits, most significant first, whose last digit holds bits 0 to 3.
+// Bitmap walks a number of bits (NO_VAL means null, and nothing follows),
+// followed by a text "0x…" of hexadecimal digits. The most significant digit
+// comes first; the last one holds bits 0 to 3.
 func (c *Codec) Bitmap(name string, v *model.Bitmap) {
 	switch c.mode {
 	case encoding:

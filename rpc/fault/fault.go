@@ -20,8 +20,8 @@ import (
 // maxText bounds what a daemon's own words may add to an error, in bytes.
 const maxText = 4 << 10
 
-// Of returns the error for number, which is not 0. text is what the daemon added, such as
-// a site's submit policy; it may be empty.
+// Of returns the error for number, which is not 0. text is what the daemon
+// added, such as the message of a site's submit policy; it may be empty.
 func Of(number uint32, text string) *errs.Error {
 	e := &errs.Error{Number: int(int32(number))}
 	r, known := byNumber[number]
@@ -46,14 +46,15 @@ func Of(number uint32, text string) *errs.Error {
 	return e
 }
 
-// refusal reports whether a number that the table lacks is one with which Slurm refuses what a
-// client asked for: its gateway answers 422 to these ranges. A later release
-// may fill their gaps.
+// refusal reports whether an unknown number lies in a range that Slurm uses for
+// refusals: its gateway answers 422 to these ranges. A later release may fill
+// their gaps.
 func refusal(number uint32) bool {
 	return number >= 2000 && number <= 2185 || number >= 7001 && number <= 7013
 }
 
-// message returns the description of r: our own text, otherwise Slurm's as our messages are written.
+// message returns the description of r: our own text, otherwise Slurm's text in
+// the style of our messages.
 func (r *row) message() string {
 	if r.text != "" {
 		return r.text
@@ -65,7 +66,7 @@ func (r *row) message() string {
 	return strings.ToLower(text[:1]) + text[1:]
 }
 
-// Text returns the text that Slurm has for number, as its gateway shows it.
+// Text returns Slurm's text for number, as its gateway shows it.
 func Text(number int) string {
 	switch r := byNumber[uint32(number)]; {
 	case r.slurm != "":
@@ -78,7 +79,8 @@ func Text(number int) string {
 	return fmt.Sprintf("Unknown error %d", number)
 }
 
-// clean bounds the daemon's words and takes control characters out of them: they go to terminals and logs.
+// clean limits the length of the daemon's text and removes control characters:
+// it is shown on terminals and in logs.
 func clean(text string) string {
 	if len(text) > maxText {
 		text = text[:maxText]
@@ -95,9 +97,9 @@ func clean(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// Number is the number to answer err with, and the words that may go with it: an
-// *errs.Error's own number, else one for its kind. Of anything else no word leaves
-// the daemon.
+// Number returns the number to answer err with, and the text to send with it:
+// the number of an *errs.Error, otherwise one for its kind. Other errors have
+// no text, so that internal details are not sent.
 func Number(err error) (number uint32, text string) {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {
@@ -109,8 +111,8 @@ func Number(err error) (number uint32, text string) {
 	return byKind(e.Kind), e.Message
 }
 
-// byKind falls back on numbers of the operating system where Slurm has none of its
-// own: its commands know those too.
+// byKind returns the number for a kind. It uses numbers of the operating system
+// where Slurm has none: Slurm's commands know those too.
 func byKind(k errs.Kind) uint32 {
 	switch k {
 	case errs.Malformed, errs.Invalid:

@@ -68,7 +68,8 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// What a daemon of ours answers for a kind, a client of ours understands as that kind.
+// TestKindsSurviveTheRoundTrip checks that a client of ours receives the kind
+// of error that a daemon of ours sends.
 func TestKindsSurviveTheRoundTrip(t *testing.T) {
 	changed := map[errs.Kind]errs.Kind{
 		errs.Internal:  errs.BadAnswer, // a daemon's own fault is, to its client, an answer of no use
@@ -91,8 +92,9 @@ func TestKindsSurviveTheRoundTrip(t *testing.T) {
 	}
 }
 
-// TestEveryNumber goes through all numbers that Slurm has: each has its text and a kind, and where Slurm's gateway
-// says that the request is at fault, so do we, or more precisely.
+// TestEveryNumber checks that every number of Slurm has its text and a kind.
+// Where Slurm's gateway blames the request, ours does too, possibly with a more
+// precise status.
 func TestEveryNumber(t *testing.T) {
 	data, err := os.ReadFile("testdata/errors.tsv")
 	if err != nil {
@@ -134,9 +136,11 @@ func TestEveryNumber(t *testing.T) {
 	}
 }
 
-// refusals are the kinds of a refusal; 422 stands for all others that Slurm has.
+// refusals are the kinds of a refusal; 422 stands for all others that Slurm
+// has.
 var refusals = []errs.Kind{errs.Invalid, errs.NotFound, errs.Denied, errs.Conflict, errs.TooLarge, errs.TooMany, errs.Unsupported}
 
-// daemons are the refusals for which not the request is the cause but the daemon's state: standby, a
-// fault of its own, a stop of all submissions, a job that could not be signalled.
+// daemons are the refusals that the daemon's state causes and not the request:
+// standby, an internal error, disabled submissions, a job that could not be
+// signalled.
 var daemons = []uint32{Standby, Internal, SubmissionsDisabled, StandbyUseBackup, 2172}

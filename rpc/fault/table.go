@@ -52,7 +52,7 @@ const (
 	TooLarge            = 9205
 )
 
-// row says what a number means to a client.
+// row describes what a number means to a client.
 type row struct {
 	number uint32
 	kind   errs.Kind
@@ -61,9 +61,10 @@ type row struct {
 	hint   string
 }
 
-// table has every number of Slurm's, in order, and the few of the operating system that the
-// daemons use. Where Slurm's gateway answers 422, so do we, unless another
-// status tells the client more: 401, 403, 404, 409, 413, 429, 501, 503.
+// table has every error number of Slurm, in order, and the few of the operating
+// system that the daemons use. Where Slurm's gateway answers 422, so does ours,
+// unless another status tells the client more: 401, 403, 404, 409, 413, 429,
+// 501, 503.
 var table = []row{
 	{uint32(syscall.EPERM), errs.Denied, "Operation not permitted", "", ""},
 	{uint32(syscall.ENOENT), errs.NotFound, "No such file or directory", "not found", ""},

@@ -21,20 +21,20 @@ type Error struct {
 // The numbers of munge that say something about a credential; the others are of the request
 // and of munged's own state.
 const (
-	BadCredential uint8 = 8  // it has not the form of one
-	BadVersion    uint8 = 9  // of another release of munge
-	BadCipher     uint8 = 10 // these four name something that munged has not
+	BadCredential uint8 = 8  // malformed
+	BadVersion    uint8 = 9  // from an unsupported release of munge
+	BadCipher     uint8 = 10 // these four name a method that munged does not support
 	BadMAC        uint8 = 11
 	BadZip        uint8 = 12
 	BadRealm      uint8 = 13
-	Invalid       uint8 = 14 // made with another key, or changed
+	Invalid       uint8 = 14 // made with another key, or modified
 	Expired       uint8 = 15
 	Rewound       uint8 = 16 // made in the future: the clocks differ
 	Replayed      uint8 = 17 // decoded before
 	Unauthorized  uint8 = 18 // for another uid
 )
 
-// Error is for logs and people.
+// Error formats the error for logs and users.
 func (e *Error) Error() string {
 	if e.Text == "" {
 		return fmt.Sprintf("munge error %d", e.Number)
@@ -42,24 +42,25 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (munge error %d)", e.Text, e.Number)
 }
 
-// ofCredential tells whether munged has judged, rather than failed to.
+// ofCredential reports whether munged has judged the credential, rather than
+// failed to.
 func (e *Error) ofCredential() bool { return e.Number >= BadCredential && e.Number <= Unauthorized }
 
 var (
-	errGarbled  = errors.New("munged's protocol is not kept")
-	errStranger = errors.New("it is served by somebody who is not trusted with that")
+	errGarbled  = errors.New("munged violated its protocol")
+	errStranger = errors.New("it is served by an untrusted user")
 )
 
 func garbled(err error) error {
-	return errs.Wrap(err, errs.BadAnswer, "munged's answer can't be understood")
+	return errs.Wrap(err, errs.BadAnswer, "munged's answer is invalid")
 }
 
 func late(ctx context.Context, err error) error {
 	return errs.Wrap(fmt.Errorf("%w: %w", context.Cause(ctx), err), errs.Timeout, "munged does not answer in time")
 }
 
-// unreached says why there is no connection. The path is for the log, and for the
-// administrator.
+// unreached returns the error for a failed connection. The path is for the log
+// and the administrator.
 func (c *Client) unreached(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return late(ctx, err)
@@ -67,16 +68,17 @@ func (c *Client) unreached(ctx context.Context, err error) error {
 	e := &errs.Error{Kind: errs.Unavailable, Message: "munged can't be reached", Err: fmt.Errorf("socket %s: %w", c.socket(), err)}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return e.WithHint("is munged running on this machine? AuthInfo=socket= names its socket when it is not the usual one")
+		return e.WithHint("check that munged runs on this machine; AuthInfo=socket= sets the path of its socket")
 	case errors.Is(err, os.ErrPermission):
-		return e.WithHint("everybody on this machine must be able to enter the directory of munged's socket")
+		return e.WithHint("all users of this machine need access to the directory of munged's socket")
 	case errors.Is(err, errStranger):
-		return e.WithHint("find out who put the socket there; munged itself refuses directories that others can write")
+		return e.WithHint("check which user created the socket; munged itself refuses directories that others can write")
 	}
 	return e
 }
 
-// printable takes what can't be shown out of munged's words: they go to terminals and logs.
+// printable removes unprintable characters from munged's text, which is shown
+// on terminals and in logs.
 func printable(text []byte) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f {

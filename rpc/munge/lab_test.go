@@ -23,8 +23,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// lab is a real munged with a real Slurm that believes it. LAB_ENV names a file of lines NAME=value
-// that say where they are.
+// lab is a real munged and a real Slurm that trusts it. LAB_ENV names a file of
+// NAME=value lines that describe them.
 type lab map[string]string
 
 func openLab(t *testing.T) lab {
@@ -61,7 +61,7 @@ func (l lab) config(t *testing.T) client.Config {
 	}
 }
 
-// account is a user of this machine.
+// account returns a user of this machine.
 func account(t *testing.T, name string) *syscall.Credential {
 	t.Helper()
 	u, err := user.Lookup(name)
@@ -79,7 +79,7 @@ func limited(t *testing.T) context.Context {
 	return ctx
 }
 
-// TestLabMunged has a real munged make credentials and judge them.
+// TestLabMunged creates and decodes credentials with a real munged.
 func TestLabMunged(t *testing.T) {
 	c, ctx, me := openLab(t).munge(), limited(t), uint32(os.Geteuid())
 	c.TTL = 2 * time.Minute
@@ -121,8 +121,8 @@ func TestLabMunged(t *testing.T) {
 	refused("no credential", munge.BadCredential)
 }
 
-// TestLabSlurm: controller and accounting daemon believe munged's word, over TCP and
-// without a token.
+// TestLabSlurm checks that controller and accounting daemon accept MUNGE
+// credentials, over TCP and without a token.
 func TestLabSlurm(t *testing.T) {
 	cfg, ctx := openLab(t).config(t), limited(t)
 	ctl, dbd := client.New(cfg), client.NewAccounting(cfg)
@@ -146,8 +146,8 @@ func TestLabSlurm(t *testing.T) {
 	}
 }
 
-// TestLabStolen: the credential of a message that was taken off the network is worth nothing before
-// another body.
+// TestLabStolen checks that a captured credential is not accepted with another
+// body.
 func TestLabStolen(t *testing.T) {
 	l, ctx := openLab(t), limited(t)
 	cfg := l.config(t)
@@ -171,7 +171,8 @@ func TestLabStolen(t *testing.T) {
 	}
 }
 
-// spoken is the protocol version that the controller and this project speak.
+// spoken returns the protocol version that both the controller and this project
+// support.
 func spoken(t *testing.T, cfg client.Config) (v codec.Version) {
 	t.Helper()
 	cfg.Dial = func(ctx context.Context, a client.Address) (net.Conn, error) {
@@ -185,7 +186,7 @@ func spoken(t *testing.T, cfg client.Config) (v codec.Version) {
 	return v
 }
 
-// tap notes the protocol version of what is sent last.
+// tap records the protocol version of the last message sent.
 type tap struct {
 	net.Conn
 	last *codec.Version
@@ -196,7 +197,7 @@ func (c tap) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// ask sends the controller a whole message and reads the answer.
+// ask sends a whole message to the controller and reads the answer.
 func ask(t *testing.T, cfg client.Config, request []byte) (message.Frame, error) {
 	t.Helper()
 	nc, err := net.Dial("tcp", cfg.Controllers[0].Address)
@@ -215,11 +216,11 @@ func ask(t *testing.T, cfg client.Config, request []byte) (message.Frame, error)
 	return message.ParseFrame(b)
 }
 
-// asUser marks the process of TestLabJob that is another user.
+// asUser marks the process of TestLabJob that runs as another user.
 const asUser = "MUNGE_TEST_SUBMIT"
 
-// TestLabJob: a job belongs to the uid and gid of the process that handed it in, with nothing
-// but munged's word for it; two users at the same time.
+// TestLabJob checks that a job belongs to the uid and gid of the process that
+// submitted it, with two users concurrently.
 func TestLabJob(t *testing.T) {
 	l := openLab(t)
 	if os.Getenv(asUser) != "" {
@@ -246,7 +247,7 @@ func TestLabJob(t *testing.T) {
 	}
 }
 
-// submitAs is the job that this program, as who, hands in.
+// submitAs submits a job by running this program as who.
 func (l lab) submitAs(t *testing.T, who *syscall.Credential) string {
 	t.Helper()
 	cmd := exec.CommandContext(limited(t), "/proc/self/exe", "-test.v", "-test.run=^TestLabJob$")
@@ -268,7 +269,7 @@ func (l lab) submitAs(t *testing.T, who *syscall.Credential) string {
 	return job
 }
 
-// submit hands in a job as who this process is.
+// submit submits a job as the user of this process.
 func submit(t *testing.T, l lab) {
 	desc := &model.JobDesc{Name: "munged", Script: "#!/bin/sh\nid\n", WorkDir: "/tmp",
 		Environment: []string{"PATH=/usr/bin:/bin"}, TimeLimit: model.Some(uint32(1))}
@@ -279,7 +280,7 @@ func submit(t *testing.T, l lab) {
 	fmt.Printf("handed in job %d.\n", s.StepID.JobID)
 }
 
-// run is what a command of Slurm's own prints.
+// run returns the output of one of Slurm's own commands.
 func (l lab) run(t *testing.T, command ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(limited(t), "chroot", append([]string{l["LAB_ROOT"]}, command...)...).Output()

@@ -1,33 +1,37 @@
-// Package munge asks munged, the daemon of the MUNGE authentication service, for credentials
-// and what they say: in Go alone, over munged's UNIX socket, protocol version 4 of
-// munge 0.5.
+// Package munge gets credentials from munged, the daemon of the MUNGE
+// authentication service, and decodes them. It is written in Go and speaks
+// protocol version 4 of munge 0.5 over munged's UNIX socket.
 //
-// A credential is a text with which munged vouches for the process that asked: the uid and
-// gid that the kernel gives for its connection (SO_PEERCRED), the time, and a payload. There is no
-// secret here to keep. Who asks is who the credential names, so that one process
-// can't ask for another user, and a connection is never handed to one.
+// A credential is a text with which munged confirms, for the process that
+// requested it, the uid and gid that the kernel reports for the connection
+// (SO_PEERCRED), the time, and a payload. The client has no secret to keep. The
+// credential names the process that requested it, so one process can't request
+// it for another user, and a connection is never passed to another process.
 //
-// What that proves, and what not:
+// What a credential proves:
 //
-//   - The payload is a hash of the message's body and number (Payload). Whoever takes a
-//     message off the network can't put its credential before another body. The message's header,
-//     with the protocol version, is not covered, and nothing is encrypted.
-//   - The credential can be decoded by one uid alone, the scheduler's user (Encode's
-//     argument). Whoever listens in the controller's place can't read it; he can pass it on, with
-//     the body it was made for.
-//   - For 5 minutes, or Client.TTL, and by munged's own count once. But each munged counts by itself:
-//     two clusters that share a munge key and the uid of the scheduler's user would both accept
-//     the same credential. And a Slurm that was built for several node daemons on one machine, as
-//     Debian's is, accepts one again and again until it expires: there, who takes
-//     a submission off the network can submit the same job again, as the same user.
-//     Where that matters the network has to be one that nobody listens on. Here a
-//     credential is made anew for each attempt, never kept and never logged.
-//   - Nothing proves the answer: from protocol 39 on it comes without a credential. A controller is
-//     known by its address, as with tokens, and by nothing else without TLS.
+//   - The payload is a hash of the message's body and number (Payload). An attacker
+//     who captures a message can't use its credential with another body. The
+//     message's header, with the protocol version, is not covered, and nothing is
+//     encrypted.
+//   - Only one uid can decode the credential, that of the scheduler's user
+//     (Encode's argument). A program that listens in the controller's place can't
+//     read it. It can forward it, with the body that it was made for.
+//   - It is valid for 5 minutes, or Client.TTL, and each munged accepts it once. Each
+//     munged counts for itself: two clusters that share a munge key and the uid of
+//     the scheduler's user would both accept the same credential. A Slurm that was
+//     built for several node daemons on one machine, such as Debian's, accepts a
+//     credential repeatedly until it expires. There, an attacker who captures a
+//     submission can submit the same job again, as the same user. Where that
+//     matters, the network must be protected against eavesdropping. This package
+//     requests a new credential for each attempt, and never stores or logs one.
+//   - The answer is not authenticated: from protocol 39 on it has no credential. As
+//     with tokens, without TLS a controller is identified only by its address.
 //
-// A false munged learns next to nothing: who asks, and a hash. But it could hand out a
-// credential that its owner got from the real one, and the request would be carried out
-// in his name: somebody else's script and environment, run by him. Hence Client.Trusted.
+// A false munged learns very little: the requesting user and a hash. But it
+// could return a credential that its owner got from the real munged. The
+// request would then be executed in that owner's name: another user's script
+// and environment, run by the owner. Client.Trusted prevents that.
 package munge
 
 import (
@@ -46,16 +50,16 @@ import (
 	"schedrestd/errs"
 )
 
-// DefaultSocket is where munged listens unless it is told otherwise.
+// DefaultSocket is the socket on which munged listens by default.
 const DefaultSocket = "/run/munge/munge.socket.2"
 
-// Client asks one munged. The zero value is ready to use, by several goroutines at once: each
-// question has a connection of its own.
+// Client sends requests to one munged. The zero value is ready to use and safe
+// for concurrent use: each request has a connection of its own.
 type Client struct {
 	Socket string        // "": DefaultSocket
-	TTL    time.Duration // how long credentials are good, in whole seconds; 0: what munged gives, 5 minutes
+	TTL    time.Duration // lifetime of credentials, in whole seconds; 0: munged's default, 5 minutes
 
-	// Trusted tells whose munged may be at the other end; nil: root's, and that of the owner of
+	// Trusted reports whether a user may run munged; nil: root's, and that of the owner of
 	// the socket's directory, who decides what the directory has in it anyway. In a directory like
 	// /tmp that leaves root. In a user namespace that shows neither, say it here.
 	Trusted func(uid uint32) bool
@@ -65,21 +69,22 @@ type Client struct {
 	Dial func(ctx context.Context, socket string) (net.Conn, error)
 }
 
-// Decoded is what a good credential says.
+// Decoded is the content of a valid credential.
 type Decoded struct {
-	UID, GID uint32 // of the process that asked for it
+	UID, GID uint32 // of the process that requested it
 	Payload  []byte
 	Encoded  time.Time     // by the clock of the machine that made it, in seconds
-	TTL      time.Duration // how long from then on it is good
+	TTL      time.Duration // lifetime from then on
 }
 
-// Encode makes a credential for this process's effective uid and gid, that carries payload
-// and that processes of uid alone can decode. Use it once.
+// Encode returns a credential for this process's effective uid and gid that
+// carries payload and that only processes of uid can decode. It can be used
+// once.
 //
 // Errors are *errs.Error: Unavailable, Timeout or BadAnswer.
 func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string, error) {
 	if uid == nobody {
-		return "", errs.New(errs.Internal, "a credential that everybody may decode is not asked for")
+		return "", errs.New(errs.Internal, "refusing to request a credential that all users can decode")
 	}
 	request, err := encodeRequest(payload, uid, c.TTL)
 	if err != nil {
@@ -91,7 +96,7 @@ func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string
 	}
 	text, err := parseEncoded(answer)
 	if refusal, ok := errors.AsType[*Error](err); ok {
-		return "", errs.Wrap(refusal, errs.Unavailable, "munged makes no credential: %v", refusal)
+		return "", errs.Wrap(refusal, errs.Unavailable, "munged can't create a credential: %v", refusal)
 	}
 	if err != nil {
 		return "", garbled(err)
@@ -99,11 +104,12 @@ func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string
 	return text, nil
 }
 
-// Decode has munged judge a credential: that it is whole, made with munged's key, for this
-// process's uid, in time, and not seen before. It can be decoded once.
+// Decode lets munged verify a credential: that it is complete, made with
+// munged's key, for this process's uid, not expired, and not decoded before. It
+// can be decoded once.
 //
-// Errors are *errs.Error: Unauthenticated, with an *Error as its cause, when the
-// credential is not good; else as Encode's.
+// Errors are *errs.Error: Unauthenticated, with an *Error as its cause, if the
+// credential is invalid; otherwise as for Encode.
 func (c *Client) Decode(ctx context.Context, credential string) (Decoded, error) {
 	request, err := decodeRequest(credential)
 	if err != nil {
@@ -118,7 +124,7 @@ func (c *Client) Decode(ctx context.Context, credential string) (Decoded, error)
 		if refusal.ofCredential() {
 			return Decoded{}, errs.Wrap(refusal, errs.Unauthenticated, "the credential is not accepted")
 		}
-		return Decoded{}, errs.Wrap(refusal, errs.Unavailable, "munged judges no credential: %v", refusal)
+		return Decoded{}, errs.Wrap(refusal, errs.Unavailable, "munged can't verify a credential: %v", refusal)
 	}
 	if err != nil {
 		return Decoded{}, garbled(err)
@@ -126,7 +132,8 @@ func (c *Client) Decode(ctx context.Context, credential string) (Decoded, error)
 	return d, nil
 }
 
-// ask sends a request and reads the answer, of the kind want, without its header: one connection.
+// ask sends a request over a new connection and returns the answer, which must
+// be of the kind want, without its header.
 func (c *Client) ask(ctx context.Context, request []byte, want kind) ([]byte, error) {
 	nc, err := c.connect(ctx)
 	if err != nil {
@@ -146,11 +153,12 @@ func (c *Client) ask(ctx context.Context, request []byte, want kind) ([]byte, er
 	case sent != nil:
 		err = fmt.Errorf("send request: %w", sent)
 	}
-	// It ended, or is being started again: nothing was sent to any daemon yet, so that later is as good as now.
-	return nil, errs.Wrap(err, errs.Unavailable, "munged closed the connection without a whole answer")
+	// munged exited or restarts. Nothing was sent to any daemon yet, so the request can be repeated.
+	return nil, errs.Wrap(err, errs.Unavailable, "munged closed the connection before its answer was complete")
 }
 
-// receive reads an answer of the kind want, and returns what follows its header.
+// receive reads an answer of the kind want, and returns the bytes after its
+// header.
 func receive(r io.Reader, want kind) ([]byte, error) {
 	var h [headerLength]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {
@@ -167,11 +175,11 @@ func receive(r io.Reader, want kind) ([]byte, error) {
 	return b, nil
 }
 
-// busy is how long is waited before a munged whose queue is full is dialled again. Connecting
-// to a UNIX socket does not wait for a place in it.
+// busy is the pause before connecting again to a munged whose queue is full.
+// Connecting to a UNIX socket does not wait for a place in it.
 const busy = 5 * time.Millisecond
 
-// connect opens a connection to a munged that is trusted.
+// connect opens a connection to a trusted munged.
 func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 	for {
 		nc, err := c.dial(ctx)
@@ -208,11 +216,12 @@ func (c *Client) socket() string {
 	return c.Socket
 }
 
-// recognise tells why the munged at the other end is not to be believed; nil: it is.
+// recognise returns nil if the munged at the other end is trusted, and
+// otherwise the reason why not.
 func (c *Client) recognise(nc net.Conn) error {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
-		return fmt.Errorf("%T: the kernel can't tell who is at the other end", nc)
+		return fmt.Errorf("%T: the kernel does not name the peer", nc)
 	}
 	peer, err := peer.Of(sc)
 	if err != nil {
@@ -228,8 +237,8 @@ func (c *Client) recognise(nc net.Conn) error {
 	return nil
 }
 
-// ownersOrRoots is what Client.Trusted is by itself. The overflow uid is every stranger of
-// other user namespaces at once.
+// ownersOrRoots is the default of Client.Trusted. The overflow uid stands for
+// all users of other user namespaces, so it is never trusted.
 func (c *Client) ownersOrRoots(uid uint32) bool {
 	if uid == 0 {
 		return true

@@ -22,7 +22,8 @@ import (
 
 const credential = "MUNGE:AwQFAAB+/w==:"
 
-// munged is a fake one: it gives each request, header and all, to act, with the connection.
+// munged runs a fake munged, which passes each request, with its header, and
+// the connection to act.
 func munged(t testing.TB, act func(nc net.Conn, request []byte)) *Client {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "munge-") // not t.TempDir: a socket's path is short
@@ -59,7 +60,7 @@ func munged(t testing.TB, act func(nc net.Conn, request []byte)) *Client {
 	return &Client{Socket: filepath.Join(dir, "s")}
 }
 
-// says is a munged that always answers the same.
+// says returns an act that always sends the same answer.
 func says(answer []byte) func(net.Conn, []byte) {
 	return func(nc net.Conn, _ []byte) { nc.Write(answer) }
 }
@@ -90,7 +91,8 @@ func decoded(uid uint32, payload string) []byte {
 	return framed(decodeResponse, append(b, long(payload)...))
 }
 
-// TestEncodeRequest has the bytes that a munged of munge 0.5.16 takes.
+// TestEncodeRequest compares the request with the bytes that munged of munge
+// 0.5.16 accepts.
 func TestEncodeRequest(t *testing.T) {
 	var got []byte
 	c := munged(t, func(nc net.Conn, request []byte) {
@@ -130,7 +132,8 @@ func TestDecodeRequest(t *testing.T) {
 	}
 }
 
-// TestBadMunged: whatever munged answers, there is an error that says so, and never a credential.
+// TestBadMunged checks that every invalid answer of munged gives an error with
+// a reason and never a credential.
 func TestBadMunged(t *testing.T) {
 	good := encoded(credential + "\x00")
 	edit := func(at int, b byte) []byte {
@@ -144,26 +147,26 @@ func TestBadMunged(t *testing.T) {
 		kind   errs.Kind
 		want   string // in the error's text
 	}{
-		{"closes at once", nil, errs.Unavailable, "without a whole answer"},
-		{"closes within the header", good[:10], errs.Unavailable, "without a whole answer"},
-		{"closes after the header", good[:11], errs.Unavailable, "without a whole answer"},
-		{"closes within the credential", good[:len(good)-1], errs.Unavailable, "without a whole answer"},
+		{"closes at once", nil, errs.Unavailable, "before its answer was complete"},
+		{"closes within the header", good[:10], errs.Unavailable, "before its answer was complete"},
+		{"closes after the header", good[:11], errs.Unavailable, "before its answer was complete"},
+		{"closes within the credential", good[:len(good)-1], errs.Unavailable, "before its answer was complete"},
 		{"other magic", edit(0, 1), errs.BadAnswer, "begins with 01606d4b"},
 		{"other version", edit(4, 5), errs.BadAnswer, "version 5 instead of 4"},
 		{"other message", decoded(1, ""), errs.BadAnswer, "message 5 instead of 3"},
 		{"HTTP", []byte("HTTP/1.1 400 Bad Request\r\n\r\n"), errs.BadAnswer, "begins with 48545450"},
-		{"huge answer", append(header(encodeResponse)[:7], 0xff, 0xff, 0xff, 0xff), errs.BadAnswer, "4294967295 bytes, over the limit"},
-		{"a byte over the limit", append(header(encodeResponse)[:7], 0, 1, 0, 1), errs.BadAnswer, "65537 bytes, over the limit"},
+		{"huge answer", append(header(encodeResponse)[:7], 0xff, 0xff, 0xff, 0xff), errs.BadAnswer, "4294967295 bytes exceeds the limit"},
+		{"a byte over the limit", append(header(encodeResponse)[:7], 0, 1, 0, 1), errs.BadAnswer, "65537 bytes exceeds the limit"},
 		{"empty answer", framed(encodeResponse, nil), errs.BadAnswer, "1 bytes where 0 are left"},
 		{"text longer than the answer", framed(encodeResponse, []byte{0, 9, 'x'}), errs.BadAnswer, "9 bytes where 1 are left"},
 		{"huge credential", framed(encodeResponse, append(words(0, ""), 0xff, 0xff, 0xff, 0xff, 'M')), errs.BadAnswer, "4294967295 bytes where 1 are left"},
 		{"leftovers", framed(encodeResponse, append(good[11:len(good):len(good)], 0)), errs.BadAnswer, "1 bytes left over"},
-		{"no NUL", encoded(credential), errs.BadAnswer, "none"},
-		{"a NUL inside", encoded("MUNGE:AA\x00AA:\x00"), errs.BadAnswer, "none"},
-		{"a line end inside", encoded("MUNGE:AA\nAA:\x00"), errs.BadAnswer, "none"},
-		{"nothing as a credential", encoded(""), errs.BadAnswer, "none"},
-		{"an empty credential", encoded("MUNGE::\x00"), errs.BadAnswer, "none"},
-		{"another's credential", encoded("eyJhbGciOiJIUzI1NiJ9.e30.AA\x00"), errs.BadAnswer, "none"},
+		{"no NUL", encoded(credential), errs.BadAnswer, "malformed credential"},
+		{"a NUL inside", encoded("MUNGE:AA\x00AA:\x00"), errs.BadAnswer, "malformed credential"},
+		{"a line end inside", encoded("MUNGE:AA\nAA:\x00"), errs.BadAnswer, "malformed credential"},
+		{"nothing as a credential", encoded(""), errs.BadAnswer, "malformed credential"},
+		{"an empty credential", encoded("MUNGE::\x00"), errs.BadAnswer, "malformed credential"},
+		{"another's credential", encoded("eyJhbGciOiJIUzI1NiJ9.e30.AA\x00"), errs.BadAnswer, "malformed credential"},
 		{"an error", framed(encodeResponse, append(words(1, "Internal \x1b[31merror\n\x00"), long("")...)), errs.Unavailable,
 			"Internal [31merror (munge error 1)"},
 		{"an error with a credential", framed(encodeResponse, append(words(5, ""), long(credential+"\x00")...)), errs.Unavailable, "munge error 5"},
@@ -180,7 +183,8 @@ func TestBadMunged(t *testing.T) {
 	}
 }
 
-// TestRefusedCredentials: what munged thinks of a credential is told apart from its own troubles.
+// TestRefusedCredentials checks that refusals of a credential are distinguished
+// from failures of munged.
 func TestRefusedCredentials(t *testing.T) {
 	whole := decoded(10, "pay")[11:]
 	bad := func(number byte) []byte { return framed(decodeResponse, append([]byte{number, 0}, whole[2:]...)) }
@@ -219,8 +223,8 @@ func TestRefusedCredentials(t *testing.T) {
 	}
 }
 
-// TestSlowMunged: one that accepts and is silent costs the time that the caller gives, whether it
-// ends or is taken back.
+// TestSlowMunged checks that a munged that accepts and stays silent delays the
+// caller no longer than its context permits.
 func TestSlowMunged(t *testing.T) {
 	for name, answer := range map[string][]byte{"silent": nil, "half an answer": encoded(credential)[:20]} {
 		t.Run(name, func(t *testing.T) {
@@ -244,7 +248,8 @@ func TestSlowMunged(t *testing.T) {
 	}
 }
 
-// TestNoMunged: each way of not being there is named, with what to look at.
+// TestNoMunged checks that each way of being unavailable has its own error and
+// hint.
 func TestNoMunged(t *testing.T) {
 	dir := t.TempDir()
 	stale := filepath.Join(dir, "stale")
@@ -260,9 +265,9 @@ func TestNoMunged(t *testing.T) {
 		want error
 		hint string
 	}{
-		{"no socket", Client{Socket: filepath.Join(dir, "none")}, syscall.ENOENT, "is munged running"},
-		{"nobody listens", Client{Socket: stale}, syscall.ECONNREFUSED, "is munged running"},
-		{"not allowed", Client{Dial: func(context.Context, string) (net.Conn, error) { return nil, syscall.EACCES }}, syscall.EACCES, "enter the directory"},
+		{"no socket", Client{Socket: filepath.Join(dir, "none")}, syscall.ENOENT, "check that munged runs"},
+		{"nobody listens", Client{Socket: stale}, syscall.ECONNREFUSED, "check that munged runs"},
+		{"not allowed", Client{Dial: func(context.Context, string) (net.Conn, error) { return nil, syscall.EACCES }}, syscall.EACCES, "access to the directory"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -275,7 +280,7 @@ func TestNoMunged(t *testing.T) {
 	}
 }
 
-// TestBusyMunged: a full queue is waited for.
+// TestBusyMunged checks that the client waits for a full queue.
 func TestBusyMunged(t *testing.T) {
 	c := munged(t, says(encoded(credential+"\x00")))
 	dials := 0
@@ -295,8 +300,8 @@ func TestBusyMunged(t *testing.T) {
 	check(t, err, errs.Timeout, "does not answer in time")
 }
 
-// TestStranger: somebody else's munged, which could have the request carried out in his own
-// name, is told nothing.
+// TestStranger checks that no request is sent to a munged of another user,
+// which could have it executed in that user's name.
 func TestStranger(t *testing.T) {
 	heard := make(chan struct{}, 1)
 	c := munged(t, func(nc net.Conn, _ []byte) {
@@ -319,16 +324,17 @@ func TestStranger(t *testing.T) {
 		}
 		return false
 	}
-	refused("not trusted")
+	refused("untrusted")
 	c.Dial = func(context.Context, string) (net.Conn, error) { // no kernel has a word on it
 		near, far := net.Pipe()
 		t.Cleanup(func() { far.Close() })
 		return near, nil
 	}
-	refused("the kernel can't tell")
+	refused("the kernel does not name")
 }
 
-// Left to itself a Client believes root and the owner of the socket's directory.
+// TestTrustedByItself checks that by default a Client trusts root and the owner
+// of the socket's directory.
 func TestTrustedByItself(t *testing.T) {
 	c := munged(t, nil)
 	dir := filepath.Dir(c.Socket)
@@ -354,21 +360,21 @@ func TestTrustedByItself(t *testing.T) {
 	}
 }
 
-// What can't be asked is not.
+// TestUnaskable checks that invalid requests are not sent.
 func TestUnaskable(t *testing.T) {
 	c := &Client{Dial: func(context.Context, string) (net.Conn, error) {
 		t.Error("munged was dialled")
 		return nil, syscall.ENOENT
 	}}
 	_, err := c.Encode(t.Context(), nil, nobody)
-	check(t, err, errs.Internal, "everybody")
+	check(t, err, errs.Internal, "all users")
 	_, err = c.Encode(t.Context(), make([]byte, maxLength), 1)
-	check(t, err, errs.TooLarge, "too many for munged")
+	check(t, err, errs.TooLarge, "for requests to munged")
 	c.TTL = -1
 	_, err = c.Encode(t.Context(), nil, 1)
 	check(t, err, errs.Internal, "time to live")
 	_, err = c.Decode(t.Context(), strings.Repeat("x", maxLength))
-	check(t, err, errs.TooLarge, "too many for munged")
+	check(t, err, errs.TooLarge, "for requests to munged")
 }
 
 func check(t *testing.T, err error, kind errs.Kind, want string) {

@@ -11,14 +11,15 @@ import (
 // accepts, always, and its own commands send it.
 const kindK12 = 2
 
-// Payload is what the credential of a message carries: a hash of its body, as it travels,
-// with its number, so that the credential is worth nothing before any other. A daemon that finds
-// another closes the connection without a word.
+// Payload returns the payload of a message's credential: a hash of its encoded
+// body and its number, so that the credential is useless with any other
+// message. A daemon that finds another payload closes the connection without an
+// answer.
 func Payload(number uint16, body []byte) []byte {
 	return append([]byte{kindK12}, kangarooTwelve(body, binary.BigEndian.AppendUint16(nil, number))...)
 }
 
-// kangarooTwelve is KT128 of RFC 9861, 32 bytes of it.
+// kangarooTwelve returns 32 bytes of KT128 of RFC 9861.
 func kangarooTwelve(message, customisation []byte) []byte {
 	sum := make([]byte, 32)
 	k12.Draft10Sum(sum, message, customisation)

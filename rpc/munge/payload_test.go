@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestKangarooTwelve has the vectors of KT128 with 32 bytes of output from RFC 9861, section
-// 5. Long ones go through the library's parallel code, which differs from one machine to another.
+// TestKangarooTwelve checks the vectors of KT128 with 32 bytes of output from
+// RFC 9861, section 5. Long ones use the library's parallel code, which differs
+// between machines.
 func TestKangarooTwelve(t *testing.T) {
 	seventeen := func(n float64) []byte { return pattern(int(math.Pow(17, n))) }
 	tests := []struct {
@@ -42,7 +43,7 @@ func TestKangarooTwelve(t *testing.T) {
 	}
 }
 
-// pattern is ptn(n) of the RFC.
+// pattern returns ptn(n) of the RFC.
 func pattern(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -53,7 +54,8 @@ func pattern(n int) []byte {
 
 func ff(n int) []byte { return bytes.Repeat([]byte{0xff}, n) }
 
-// A payload begins with the hash's kind, and depends on body and number both.
+// TestPayload checks that a payload begins with the kind of hash, and depends
+// on both body and number.
 func TestPayload(t *testing.T) {
 	p := Payload(0x1234, []byte("body"))
 	if want := append([]byte{2}, kangarooTwelve([]byte("body"), []byte{0x12, 0x34})...); !bytes.Equal(p, want) {

@@ -27,7 +27,7 @@ const (
 	maxTTL = time.Hour
 )
 
-// kind is of a message.
+// kind is the type of a message.
 type kind uint8
 
 const (
@@ -53,7 +53,8 @@ const (
 	noZip         = 0
 )
 
-// encodeRequest asks for a credential with payload for uid's eyes. No time to live is munged's own.
+// encodeRequest returns a request for a credential with payload that only uid
+// can decode. With ttl 0, munged chooses the time to live.
 func encodeRequest(payload []byte, uid uint32, ttl time.Duration) ([]byte, error) {
 	if ttl < 0 {
 		return nil, errs.New(errs.Internal, "a time to live of %v", ttl)
@@ -68,7 +69,7 @@ func encodeRequest(payload []byte, uid uint32, ttl time.Duration) ([]byte, error
 	return finish(append(b, payload...))
 }
 
-// decodeRequest asks what a credential says.
+// decodeRequest returns a request to decode a credential.
 func decodeRequest(credential string) ([]byte, error) {
 	b := header(decode)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(credential)+1))
@@ -84,13 +85,14 @@ func header(k kind) []byte {
 func finish(b []byte) ([]byte, error) {
 	n := len(b) - headerLength
 	if n > maxLength {
-		return nil, errs.New(errs.TooLarge, "%d bytes are too many for munged, which is asked with %d at most", n, maxLength)
+		return nil, errs.New(errs.TooLarge, "%d bytes exceed the limit of %d for requests to munged", n, maxLength)
 	}
 	binary.BigEndian.PutUint32(b[headerLength-4:], uint32(n))
 	return b, nil
 }
 
-// parseHeader is the length of what follows the header of an answer of the kind want.
+// parseHeader returns the length of the data after the header of an answer,
+// which must be of the kind want.
 func parseHeader(h [headerLength]byte, want kind) (int, error) {
 	n := binary.BigEndian.Uint32(h[headerLength-4:])
 	switch {
@@ -101,12 +103,13 @@ func parseHeader(h [headerLength]byte, want kind) (int, error) {
 	case kind(h[5]) != want:
 		return 0, fmt.Errorf("%w: message %d instead of %d", errGarbled, h[5], want)
 	case n > maxLength:
-		return 0, fmt.Errorf("%w: an answer of %d bytes, over the limit of %d", errGarbled, n, maxLength)
+		return 0, fmt.Errorf("%w: an answer of %d bytes exceeds the limit of %d", errGarbled, n, maxLength)
 	}
 	return int(n), nil
 }
 
-// parseEncoded is the credential of an answer; an *Error is munged's own.
+// parseEncoded returns the credential in an answer. An *Error is a refusal by
+// munged.
 func parseEncoded(b []byte) (string, error) {
 	r := &reader{b: b}
 	if err := r.verdict(); err != nil {
@@ -118,12 +121,13 @@ func parseEncoded(b []byte) (string, error) {
 	}
 	text, ended := strings.CutSuffix(text, "\x00")
 	if !ended || !wellFormed(text) {
-		return "", fmt.Errorf("%w: what it calls a credential is none", errGarbled) // not shown: it may be one
+		return "", fmt.Errorf("%w: malformed credential", errGarbled) // not shown: it may be valid
 	}
 	return text, nil
 }
 
-// wellFormed tells whether text looks like a credential, so that nothing else is ever sent as one.
+// wellFormed reports whether text looks like a credential, so that no other
+// text is ever sent as one.
 func wellFormed(text string) bool {
 	inside, ok := strings.CutPrefix(text, prefix)
 	inside, ok2 := strings.CutSuffix(inside, suffix)
@@ -133,8 +137,9 @@ func wellFormed(text string) bool {
 	}) < 0
 }
 
-// parseDecoded is what an answer says of a credential; an *Error is munged's own. After one,
-// nothing of the rest counts, though munged fills it in when a credential came twice or late.
+// parseDecoded returns the decoded credential in an answer. An *Error is a
+// refusal by munged; the rest of the answer is then ignored, although munged
+// fills it in when a credential came twice or late.
 func parseDecoded(b []byte) (Decoded, error) {
 	r := &reader{b: b}
 	if err := r.verdict(); err != nil {
@@ -153,12 +158,12 @@ func parseDecoded(b []byte) (Decoded, error) {
 		return Decoded{}, err
 	}
 	if d.UID == nobody || d.GID == nobody {
-		return Decoded{}, fmt.Errorf("%w: uid %d, gid %d are nobody's", errGarbled, d.UID, d.GID)
+		return Decoded{}, fmt.Errorf("%w: uid %d, gid %d: no such ids exist", errGarbled, d.UID, d.GID)
 	}
 	return d, nil
 }
 
-// reader takes an answer apart. After the first error everything is zero.
+// reader parses an answer. After the first error all values are zero.
 type reader struct {
 	b   []byte
 	err error
@@ -190,7 +195,7 @@ func (r *reader) u32() uint32 {
 	return 0
 }
 
-// verdict reads the error number and text that all answers begin with.
+// verdict reads the error number and text with which all answers begin.
 func (r *reader) verdict() error {
 	number := r.u8()
 	text := printable(r.take(uint32(r.u8())))

@@ -11,8 +11,8 @@ import (
 	"schedrestd/rights/unixconn"
 )
 
-// Serve accepts connections from ln, which it closes at its end, until Shutdown (the
-// result is then ErrClosed) or until ln fails. It may be called for several listeners.
+// Serve accepts connections from ln until Shutdown, and then returns ErrClosed,
+// or until ln fails. It closes ln. It may be called for several listeners.
 func (s *Server) Serve(ln net.Listener) error {
 	defer ln.Close()
 	s.mu.Lock()
@@ -44,7 +44,8 @@ func (s *Server) Serve(ln net.Listener) error {
 	}
 }
 
-// accept waits out what passes by itself: no descriptors left, a peer already gone.
+// accept retries after temporary errors: no descriptors are left, or the peer
+// has already gone.
 func (s *Server) accept(ln net.Listener) (net.Conn, error) {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		nc, err := ln.Accept()
@@ -72,8 +73,8 @@ func (s *Server) accept(ln net.Listener) (net.Conn, error) {
 	}
 }
 
-// temporary tells whether accept may succeed later: the peer has gone already, or
-// something has run out.
+// temporary reports whether accept may succeed later: the peer has already
+// gone, or a resource is exhausted.
 func temporary(err error) bool {
 	for _, e := range []error{syscall.ECONNABORTED, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EINTR} {
 		if errors.Is(err, e) {
@@ -83,8 +84,8 @@ func temporary(err error) bool {
 	return false
 }
 
-// admit makes a conn of nc and counts it in p; it closes nc and returns nil when nc is
-// not to be served.
+// admit returns a conn for nc and counts it in p. If nc can't be served, it
+// closes nc and returns nil.
 func (s *Server) admit(nc net.Conn, p *pool) *conn {
 	c := &conn{server: s, nc: nc, in: p}
 	if unix, ok := nc.(*unixconn.Conn); ok {
@@ -107,7 +108,7 @@ func (s *Server) admit(nc net.Conn, p *pool) *conn {
 	return c
 }
 
-// turnAway closes c, which was not counted in.
+// turnAway closes c, which was not counted.
 func (s *Server) turnAway(c *conn) {
 	s.mu.Lock()
 	c.in.leaving++

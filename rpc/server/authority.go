@@ -9,20 +9,21 @@ import (
 	"schedrestd/errs"
 )
 
-// Authority decides for whom a token speaks; its Verify is what both daemons
-// give to Server. One rule in one place, because a mistake here is root on the cluster.
+// Authority determines which user a token stands for. Both daemons use its
+// Verify, so that this rule exists only once: a mistake in it gives root rights
+// on the cluster.
 type Authority struct {
-	// Token verifies a token with the daemon's key: its user, and when it ends.
+	// Token verifies a token with the daemon's key, and returns its user and expiry.
 	Token func(token string) (user string, expires time.Time, err error)
-	// Lookup finds a user of this machine by name (NSS).
+	// Lookup looks up a user of this machine by name (NSS).
 	Lookup func(name string) (uid, gid uint32, err error)
-	// Super tells who may act for others: root and the scheduler's user.
+	// Super reports whether a user may act for others: root and the scheduler's user.
 	Super func(uid uint32) bool
 }
 
-// Verify is who a request with this token counts as. actAs "" is the token's own
-// user; another name is allowed to a Super's token alone, which is how an
-// authentication proxy works.
+// Verify returns the identity of a request with this token. actAs "" is the
+// token's own user. Other names are allowed only for tokens of a Super, which
+// is how an authentication proxy works.
 func (a *Authority) Verify(token, actAs string) (Identity, error) {
 	user, expires, err := a.Token(token)
 	if err != nil {
@@ -45,21 +46,22 @@ func (a *Authority) Verify(token, actAs string) (Identity, error) {
 	return id, nil
 }
 
-// notFound is a refusal of whom find did not find. A directory that is down is none: whoever
-// took it for one would tell every user to get a new token, and forget what he knows of the old ones.
+// notFound converts the error of a failed user lookup to a refusal. An
+// unavailable directory is not a refusal: otherwise all clients would be told
+// to get a new token, and would drop what they know about the old one.
 func notFound(err error, who string) error {
 	if errs.KindOf(err) == errs.Unavailable {
-		return errs.Wrap(err, errs.Unavailable, "%s can't be looked up now", who)
+		return errs.Wrap(err, errs.Unavailable, "user lookup of %s failed", who)
 	}
 	return errs.Wrap(err, errs.Unauthenticated, "%s", who)
 }
 
-// find looks name up. What Lookup says goes to the log with the name in it, so that one which is
-// not to be shown is not looked up at all. Who could not come by a UNIX socket, by his ids, does not
-// come by a token: it would be the way around that rule.
+// find looks up the user name. Errors of Lookup are logged with the name, so a
+// name that must not be logged is not looked up. A user who would be refused on
+// a UNIX socket because of their ids is refused with a token as well.
 func (a *Authority) find(name string) (uid, gid uint32, err error) {
 	if tokenLike(name) {
-		return 0, 0, errs.New(errs.NotFound, "no user is called %s", shown(name))
+		return 0, 0, errs.New(errs.NotFound, "there is no user %s", shown(name))
 	}
 	uid, gid, err = a.Lookup(name)
 	if err == nil && uid != 0 {
@@ -68,10 +70,10 @@ func (a *Authority) find(name string) (uid, gid uint32, err error) {
 	return uid, gid, err
 }
 
-// maxShown is how much of a name goes to the log.
+// maxShown limits how much of a name is logged.
 const maxShown = 32
 
-// shown is name for the log.
+// shown returns name as it is logged.
 func shown(name string) string {
 	switch {
 	case tokenLike(name):
@@ -82,8 +84,9 @@ func shown(name string) string {
 	return fmt.Sprintf("%q", name)
 }
 
-// tokenLike tells whether name looks like a token that somebody sent in the wrong place: a JWT has
-// only letters that a user name may have, and the log would have a good one in it.
+// tokenLike reports whether name looks like a token that was sent in the wrong
+// place. All characters of a JWT may occur in user names, and the log would
+// contain a valid token.
 func tokenLike(name string) bool {
 	return strings.HasPrefix(name, "eyJ") || strings.Count(name, ".") >= 2 && len(name) > maxShown || len(name) > 256
 }

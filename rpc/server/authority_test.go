@@ -18,7 +18,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// accounts is a machine whose users include those that a token must not make.
+// accounts is a machine whose users include some for whom no token may be
+// accepted.
 var accounts = map[string][2]uint32{
 	"root":   {0, 0},
 	"toor":   {0, 0}, // another name of root's
@@ -30,8 +31,9 @@ var accounts = map[string][2]uint32{
 	"none":   {1<<32 - 1, 1000},
 }
 
-// TestWhoActsForWhom: who a token and a name make of each other. An empty want is a refusal, and
-// what is refused looks the same from outside whatever the reason.
+// TestWhoActsForWhom checks which identity a token and a name give together. An
+// empty want means a refusal. All refusals look the same to the client,
+// whatever the reason.
 func TestWhoActsForWhom(t *testing.T) {
 	a := Authority{
 		Token: func(token string) (string, time.Time, error) {
@@ -111,8 +113,9 @@ func TestWhoActsForWhom(t *testing.T) {
 	}
 }
 
-// TestDirectoryIsDown: who can't be looked up is asked to come again, and not told that his credential is bad: over both
-// exchanges, at the opening of a connection that stays and later on it.
+// TestDirectoryIsDown checks that a client whose user can't be looked up is
+// asked to retry, and not told that its credential is invalid: in both
+// protocols, when a persistent connection is opened and later on it.
 func TestDirectoryIsDown(t *testing.T) {
 	var down atomic.Pointer[string] // whom the directory does not find now
 	lookup := func(name string) (uint32, uint32, error) {
@@ -162,7 +165,8 @@ func TestDirectoryIsDown(t *testing.T) {
 	}
 }
 
-// A name that NSS could take for a number or an option is nobody's, looked up as the daemons do.
+// TestNamesThatAreNumbers checks that a name that NSS could take for a number
+// or an option is unknown, with the lookup that the daemons use.
 func TestNamesThatAreNumbers(t *testing.T) {
 	a := Authority{
 		Token: func(string) (string, time.Time, error) { return "root", time.Time{}, nil },
@@ -198,7 +202,8 @@ func ending(t *testing.T, s *Server) (f *fixture, verified chan struct{}, end fu
 	return start(t, s), verified, func() { late.Store(true) }
 }
 
-// A request whose token was good when it came is answered, however long it takes to be sent.
+// TestTokenEndsWhileARequestIsSent checks that a request whose token was good
+// when it came is answered, however long it takes to be sent.
 func TestTokenEndsWhileARequestIsSent(t *testing.T) {
 	f, verified, end := ending(t, &Server{
 		Handlers: map[message.Type]Handler{message.RequestSubmitBatchJob: whoami},
@@ -226,8 +231,9 @@ func TestTokenEndsWhileARequestIsSent(t *testing.T) {
 	}
 }
 
-// On a connection that stays, the request that is being answered when the token ends is answered, and
-// the next is refused.
+// TestTokenEndsWhileARequestIsAnswered checks that on a connection that stays,
+// the request that is being answered when the token ends is answered, and the
+// next is refused.
 func TestTokenEndsWhileARequestIsAnswered(t *testing.T) {
 	arrived, proceed := make(chan struct{}), make(chan struct{})
 	f, _, end := ending(t, &Server{Persistent: map[message.Type]Handler{

@@ -26,24 +26,25 @@ import (
 type conn struct {
 	server *Server
 	nc     net.Conn
-	local  bool         // on a UNIX socket
-	peer   become.Ucred // of the other process, when local
-	asked  bool         // whether from is known: see origin
+	local  bool         // the connection is on a UNIX socket
+	peer   become.Ucred // of the client process, if local
+	asked  bool         // whether origin was determined
 	from   source
-	early  []byte // was read while an earlier request was being answered
+	early  []byte // bytes read while an earlier request was being answered
 
 	// server.mu guards these.
 	in      *pool
-	source  source    // what it counts against: place, origin, or the user of its credential
-	known   bool      // the credential was judged
+	source  source    // source that it counts against: place, origin, or the user of its credential
+	known   bool      // the credential was verified
 	since   time.Time // when the server began to wait for this client, unless busy
-	busy    bool      // a whole request is here and is being answered
-	ending  bool      // no further request is taken
-	leaving bool      // was told to end, to make room
+	busy    bool      // a complete request is being answered
+	ending  bool      // no further request is accepted
+	leaving bool      // ended to make room for another connection
 }
 
-// serve serves c to its end. A panic in a handler costs this connection alone; it is
-// closed without an answer, because whether the request was carried out is not known.
+// serve serves c until it ends. A panic in a handler closes only this
+// connection, without an answer, because it is unknown whether the request was
+// executed.
 func (c *conn) serve() {
 	defer func() {
 		if p := recover(); p != nil {
@@ -54,15 +55,16 @@ func (c *conn) serve() {
 	case c.evicted():
 		c.say(slog.LevelInfo, "silent connection closed to make room")
 	case err == nil, errors.Is(err, wire.ErrNone), errors.Is(err, net.ErrClosed), errors.Is(err, ErrClosed):
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE): // how many a client says good-bye
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE): // how many clients close a connection
 		c.say(slog.LevelDebug, "connection ended", "error", err)
 	default:
 		c.say(slog.LevelInfo, "connection ended", "error", err)
 	}
 }
 
-// exchange reads the beginning of the first message, which tells the two protocols
-// apart: a version (at least 0x2600), or the number that opens a connection that stays.
+// exchange reads the beginning of the first message, which identifies the
+// protocol: a version (at least 0x2600), or the number that opens a persistent
+// connection.
 func (c *conn) exchange() error {
 	if !c.await(cmp.Or(c.server.FrontTimeout, defaultFrontTimeout)) {
 		return ErrClosed
@@ -77,20 +79,21 @@ func (c *conn) exchange() error {
 	}
 	if len(front) >= 2 && message.Type(binary.BigEndian.Uint16(front)) == message.RequestPersistInit {
 		if c.server.Persistent == nil || n > maxFront {
-			return errs.New(errs.Unsupported, "connections that stay are not served here")
+			return errs.New(errs.Unsupported, "persistent connections are not supported")
 		}
 		return c.persist(front[2:])
 	}
 	return c.single(front, n)
 }
 
-// single is the controller's exchange: one request, one answer. front is the first of the message's n bytes.
+// single handles the controller's protocol: one request, one answer. front
+// holds the first bytes of the message, which has n bytes.
 func (c *conn) single(front []byte, n int) error {
 	f, err := message.ParseFront(front)
 	v := f.Header.Version
 	switch {
 	case errors.Is(err, message.ErrVersion), err == nil && (v < c.server.oldest() || v > c.server.newest()):
-		// As Slurm 24.11 does, so that a client learns which version to speak.
+		// Like Slurm 24.11, so that a client learns which version to use.
 		f.Header.Version, f.Credential.Plugin = c.server.newest(), message.PluginNone
 		defer c.linger(n - len(front))
 		return c.answer(f, message.ResponseRC, &message.RC{Code: fault.Authentication})
@@ -135,14 +138,15 @@ func (c *conn) single(front []byte, n int) error {
 	return c.answer(f, t, answer)
 }
 
-// room makes room in memory for n bytes of a request of type t by id, until give is called.
+// room reserves memory for n bytes of a request of type t by id, until give is
+// called.
 func (c *conn) room(t message.Type, id Identity, n int) (give func(), err error) {
 	most := MaxSmall
 	if c.server.Limit != nil {
 		most = c.server.Limit(t, id)
 	}
 	if n > most {
-		return nil, errs.New(errs.TooLarge, "the request is too large: it has %d bytes, and at most %d are accepted", n, most)
+		return nil, errs.New(errs.TooLarge, "the request has %d bytes; at most %d are accepted", n, most)
 	}
 	return c.server.bytes.take(id.UID, n)
 }
@@ -157,7 +161,7 @@ func (c *conn) handle(ctx context.Context, handlers map[message.Type]Handler, r 
 	return h(ctx, r)
 }
 
-// answer sends body as the answer to f, at f's version.
+// answer sends body as the answer to f, in f's protocol version.
 func (c *conn) answer(f message.Frame, t message.Type, body message.Body) error {
 	if long, ok := body.(*spool); ok {
 		return c.sendSpool(long)
@@ -169,8 +173,8 @@ func (c *conn) answer(f message.Frame, t message.Type, body message.Body) error 
 	return c.write(b)
 }
 
-// answerCredential returns the credential of an answer to f: none from protocol 39
-// on, before that an empty one of the request's plugin.
+// answerCredential returns the credential of an answer to f: none from protocol
+// 39 on, before that an empty one for the request's plugin.
 func answerCredential(f message.Frame) *message.Credential {
 	if f.Header.Version >= codec.V2302 {
 		return nil
@@ -178,7 +182,8 @@ func answerCredential(f message.Frame) *message.Credential {
 	return &message.Credential{Plugin: f.Credential.Plugin}
 }
 
-// answerError answers f with err's number; a submission, whose senders understand it, with words too.
+// answerError answers f with err's number. The answer to a submission includes
+// the text, which clients understand.
 func (c *conn) answerError(f message.Frame, err error) error {
 	number, text := fault.Number(err)
 	if number == fault.Internal {
@@ -190,8 +195,9 @@ func (c *conn) answerError(f message.Frame, err error) error {
 	return c.answer(f, message.ResponseRC, &message.RC{Code: number})
 }
 
-// linger lets the peer send the n bytes of its message that nobody wants. Closed
-// before that, the kernel resets the connection, and the answer may be lost with it.
+// linger reads and drops the n remaining bytes of the peer's message. If the
+// connection were closed before, the kernel would reset it, and the answer
+// could be lost.
 func (c *conn) linger(n int) {
 	if n > 0 && c.await(lingerTimeout) {
 		io.CopyN(io.Discard, yielding{c}, int64(n))
@@ -214,8 +220,8 @@ func (c *conn) write(b []byte) error {
 	return err
 }
 
-// await sets how long the client may take to send what is read next; false when c is to
-// end instead.
+// await sets the deadline for the next read. It returns false if c must end
+// instead.
 func (c *conn) await(d time.Duration) bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
@@ -226,7 +232,7 @@ func (c *conn) await(d time.Duration) bool {
 	return true
 }
 
-// begin marks c busy with a request; false when it is to end instead.
+// begin marks c as busy with a request. It returns false if c must end instead.
 func (c *conn) begin() bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
@@ -234,7 +240,8 @@ func (c *conn) begin() bool {
 	return c.busy
 }
 
-// end marks the request as answered; false when no other is to be taken.
+// end marks the request as answered. It returns false if no further request is
+// accepted.
 func (c *conn) end() bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
@@ -243,8 +250,9 @@ func (c *conn) end() bool {
 	return !c.ending
 }
 
-// interrupt has c end unless a request is being answered, after which no other is taken.
-// Its own goroutine closes it, since that may take time. The caller holds server.mu.
+// interrupt ends c, after the answer if a request is being answered. The
+// goroutine of c closes the connection, since that may take time. The caller
+// holds server.mu.
 func (c *conn) interrupt() {
 	c.ending = true
 	if !c.busy {
@@ -252,7 +260,7 @@ func (c *conn) interrupt() {
 	}
 }
 
-// evicted reports whether c was told to end to make room for another connection.
+// evicted reports whether c was ended to make room for another connection.
 func (c *conn) evicted() bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()

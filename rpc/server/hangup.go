@@ -7,15 +7,17 @@ import (
 	"time"
 )
 
-// errGone is the cause with which a request's context ends when its client closed the connection.
+// errGone is the cause of a request's cancelled context when its client closed
+// the connection.
 var errGone = errors.New("the client closed the connection")
 
-// whileConnected returns a context of ctx that ends when the client closes the connection, so that work
-// for a client that has gone stops. stop must be called before the connection is read again. A
-// client that only shuts its sending side down counts as gone: it could not send another request.
+// whileConnected returns a context that ends when the client closes the
+// connection, so that its requests stop. stop must be called before the
+// connection is read again. A client that only shuts down its sending side
+// counts as gone: it could not send another request.
 func (c *conn) whileConnected(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	if len(c.early) > 0 { // the client did not wait for this answer: a close can't be seen behind its next request
+	if len(c.early) > 0 { // the client has sent its next request, behind which a close can't be seen
 		return ctx, func() { cancel(nil) }
 	}
 	c.nc.SetReadDeadline(time.Time{})
@@ -35,7 +37,8 @@ func (c *conn) whileConnected(ctx context.Context) (_ context.Context, stop func
 	}
 }
 
-// Read reads what the client sent, beginning with what whileConnected read.
+// Read reads what the client sent, beginning with the bytes that whileConnected
+// read.
 func (c *conn) Read(p []byte) (int, error) {
 	if len(c.early) > 0 {
 		n := copy(p, c.early)

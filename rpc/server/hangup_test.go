@@ -11,7 +11,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// A request's context ends when its client closes the connection.
+// TestRequestEndsWithItsConnection checks that a request's context ends when
+// its client closes the connection.
 func TestRequestEndsWithItsConnection(t *testing.T) {
 	begun, ended := make(chan struct{}), make(chan error)
 	waits := func(ctx context.Context, r *Request) (message.Type, message.Body, error) {
@@ -54,7 +55,8 @@ func TestRequestEndsWithItsConnection(t *testing.T) {
 	}
 }
 
-// Requests that are sent before the answer to the last one are answered in their order.
+// TestRequestsInAdvance checks that requests that are sent before the answer to
+// the last one are answered in their order.
 func TestRequestsInAdvance(t *testing.T) {
 	f := start(t, &Server{Persistent: map[message.Type]Handler{
 		message.AccountingGetStats: func(_ context.Context, r *Request) (message.Type, message.Body, error) {

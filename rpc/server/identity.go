@@ -9,29 +9,31 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Identity is who a request counts as, after its credential was judged.
+// Identity is the user that a request counts for, after its credential was
+// verified.
 type Identity struct {
 	UID, GID uint32
-	Name     string    // user name; "" when only the kernel vouches and nobody asked NSS
-	By       string    // the token's own user, when he acts for Name; else ""
-	Expires  time.Time // of the token; zero: never
-	Kernel   bool      // vouched for by the kernel on a UNIX socket, not by a token
+	Name     string    // user name; "" if the kernel identified the user and the name was not looked up
+	By       string    // the token's own user if that user acts for Name; otherwise ""
+	Expires  time.Time // expiry of the token; zero: never
+	Kernel   bool      // identified by the kernel on a UNIX socket, not by a token
 }
 
-// refused is all that a peer is told about a credential that is not good: why is
-// for the log. Slurm tells one number for a forged, an expired and an unknown one too.
+// refused returns the error for a client whose credential is invalid. The
+// reason is only logged. Slurm uses one number for forged, expired and unknown
+// credentials as well.
 func refused(err error) *errs.Error {
 	return &errs.Error{Kind: errs.Unauthenticated, Number: fault.Authentication,
 		Message: "the credential is not accepted", Err: err}
 }
 
-// identify judges a credential. It never returns an error that holds a token.
+// identify verifies a credential. Its errors never contain a token.
 func (c *conn) identify(cred message.Credential) (Identity, error) {
 	switch {
 	case cred.Plugin == message.PluginNone && c.local:
 		return c.kernel()
 	case cred.Plugin == message.PluginNone:
-		// Anybody who reaches the port could send it and be whom he likes.
+		// A client on TCP could claim to be any user.
 		return Identity{}, refused(errs.New(errs.Denied, "auth/cred on %s", c.nc.LocalAddr().Network()))
 	case cred.Plugin == message.PluginJWT && c.server.Verify != nil && cred.Token != "":
 		id, err := c.server.Verify(cred.Token, cred.ActAs)
@@ -46,9 +48,9 @@ func (c *conn) identify(cred message.Credential) (Identity, error) {
 	return Identity{}, refused(errs.New(errs.Unsupported, "authentication plugin %d", cred.Plugin))
 }
 
-// kernel is the identity of auth/cred: the peer of a UNIX socket. Root is itself
-// here, group 0 and all; for everybody else group 0 and the ids that stand for
-// "unknown" are refused.
+// kernel returns the identity for auth/cred: the peer of a UNIX socket. Root is
+// accepted with group 0. Other users with group 0, and ids that mean "unknown",
+// are refused.
 func (c *conn) kernel() (Identity, error) {
 	if c.peer.UID != 0 {
 		if err := c.peer.Vouch(); err != nil {
@@ -58,13 +60,14 @@ func (c *conn) kernel() (Identity, error) {
 	return Identity{UID: c.peer.UID, GID: c.peer.GID, Kernel: true}, nil
 }
 
-// same tells whether both are one, whenever their tokens end: that is Verify's to judge.
+// same reports whether both are the same user. It ignores when their tokens
+// expire, which Verify checks.
 func (id Identity) same(other Identity) bool {
 	id.Expires, other.Expires = time.Time{}, time.Time{}
 	return id == other
 }
 
-// peerName is the peer for logs.
+// peerName returns the peer as it is logged.
 func (c *conn) peerName() string {
 	if c.local {
 		return nss.User{UID: c.peer.UID}.String()

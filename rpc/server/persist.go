@@ -12,10 +12,10 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// persist serves a connection that stays. opening is the first message behind its number:
-// header, credential, PersistInit. The credential counts for the whole connection, and is judged
-// again with each request: its token may have ended, its key been taken back, its user been
-// changed since, and a connection that stays must outlive none of these.
+// persist serves a persistent connection. opening is the first message without
+// its number: header, credential, PersistInit. The credential applies to the
+// whole connection. It is verified again for each request, because meanwhile
+// its token may have expired, its key been revoked, or its user been changed.
 func (c *conn) persist(opening []byte) error {
 	s, init, err := c.open(opening)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c *conn) persist(opening []byte) error {
 	return nil
 }
 
-// session is what was agreed for a connection that stays.
+// session is the state of a persistent connection.
 type session struct {
 	*conn
 	version    codec.Version
@@ -43,7 +43,8 @@ type session struct {
 	cluster    string
 }
 
-// open judges the first message. The session returned with an error can tell it to the peer.
+// open verifies the first message. The session returned together with an error
+// can send that error to the peer.
 func (c *conn) open(opening []byte) (*session, message.PersistInit, error) {
 	s := &session{conn: c, version: c.server.newest()}
 	var init message.PersistInit
@@ -65,7 +66,8 @@ func (c *conn) open(opening []byte) (*session, message.PersistInit, error) {
 	if err := f.Decode(&init); err != nil {
 		return s, init, fault.Of(fault.IncompletePacket, "")
 	}
-	// What is spoken from here on is what the body says; too new is taken as our newest, as slurmdbd does.
+	// From here on the version in the body is used. A version that is too new
+	// means our newest, as for slurmdbd.
 	s.version = min(init.Version, c.server.newest())
 	if s.version < c.server.oldest() {
 		return s, init, fault.Of(fault.ProtocolVersion, "")
@@ -123,20 +125,20 @@ func (s *session) next() error {
 	return s.send(kind, answer)
 }
 
-// let lets a request of type t with n bytes in: its sender is still who he was, and there is room for it
-// until give is called.
+// let admits a request of type t with n bytes: it verifies the credential again
+// and reserves memory until give is called.
 func (s *session) let(t message.Type, n int) (give func(), err error) {
 	id, err := s.identify(s.credential)
 	if err != nil {
 		return nil, err
 	}
 	if !id.same(s.identity) {
-		return nil, refused(errors.New("the credential stands for somebody else by now"))
+		return nil, refused(errors.New("the credential now stands for another user"))
 	}
 	return s.room(t, s.identity, n)
 }
 
-// short sends the daemon's short answer: number 0 is success.
+// short sends the daemon's short answer; number 0 means success.
 func (s *session) short(info uint16, number uint32, text string) error {
 	return s.send(message.AccountingRC, &message.PersistRC{Comment: text, Code: number, Info: info})
 }

@@ -116,8 +116,8 @@ func TestPersistentStays(t *testing.T) {
 	}
 }
 
-// A connection that stays must not outlive what opened it: each request is refused that its token, sent
-// anew, would not open one with, and the connection ends with it.
+// TestPersistentIsJudgedEachTime checks that a persistent connection ends with
+// the first request whose token would no longer open one.
 func TestPersistentIsJudgedEachTime(t *testing.T) {
 	ended := time.Now().Add(-time.Second) // and in its leeway, which is Verify's to give
 	ann := Identity{UID: 100, GID: 101, Name: "ann", By: "root", Expires: ended}

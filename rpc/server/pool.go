@@ -7,29 +7,30 @@ import (
 	"schedrestd/errs"
 )
 
-// pool is the connections of one listener. Each listener has its own, so that clients
-// that fill the TCP port leave the UNIX socket usable.
+// pool is the connections of one listener. Each listener has its own pool, so
+// that clients that fill the TCP port leave the UNIX socket usable.
 //
-// A full pool closes a connection that waits for its client, whether for a credential,
-// for the rest of a request or for the next one, and never one whose request is being
-// answered. So a client costs others nothing by being silent, however often it connects.
-// Server.mu guards the fields.
+// A full pool closes a connection that waits for its client: for a credential,
+// for the rest of a request, or for the next request. It never closes one whose
+// request is being answered. So silent clients do not keep others out, however
+// often they connect. Server.mu guards the fields.
 type pool struct {
-	most    int           // connections, without those that leave
-	each    int           // of them with a credential of one user
-	kept    int           // more than most, for a Super
-	held    int           // connections, without those that leave
-	leaving int           // connections that were told to end and are not closed yet
-	room    chan struct{} // receives a value when a connection may find room that found none
+	most    int           // connections, without those being closed
+	each    int           // limit for the credentials of one user
+	kept    int           // additional connections for a Super
+	held    int           // connections, without those being closed
+	leaving int           // ended connections that are not closed yet
+	room    chan struct{} // receives a value when a waiting connection should try again
 }
 
-// mostLeaving bounds the connections that are being closed. To close one may take time:
-// see package rights.
+// mostLeaving limits how many connections are being closed concurrently.
+// Closing one may take time: see package rights.
 const mostLeaving = 64
 
-// enter waits until there is room for c, and reports whether c may stay. On a UNIX
-// socket it does not wait while all connections are being answered, but refuses all
-// clients except a Super: one that waits would keep a Super waiting behind it.
+// enter waits until there is room for c, and reports whether c may stay. On a
+// UNIX socket it does not wait while requests of all connections are being
+// answered. It then refuses all clients except a Super, because a waiting
+// client would make a Super wait behind it.
 func (s *Server) enter(c *conn) bool {
 	for {
 		s.mu.Lock()
@@ -50,7 +51,7 @@ func (s *Server) enter(c *conn) bool {
 			return true
 		}
 		if !wait {
-			c.say(slog.LevelWarn, "connection refused", "error", "too many connections are being answered")
+			c.say(slog.LevelWarn, "connection refused", "error", "too many concurrent requests")
 			return false
 		}
 		select {
@@ -61,15 +62,15 @@ func (s *Server) enter(c *conn) bool {
 	}
 }
 
-// crowded reports whether half of the connections of p are taken.
+// crowded reports whether half of the connections of p are in use.
 func (s *Server) crowded(p *pool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return p.held >= p.most/2
 }
 
-// makeRoom reports whether there is room for c, after it has told another connection to
-// end, if need be. The caller holds mu.
+// makeRoom reports whether there is room for c, after it has ended another
+// connection if necessary. The caller holds mu.
 func (s *Server) makeRoom(c *conn) bool {
 	most := c.in.most
 	if s.isSuper(c) {
@@ -81,9 +82,9 @@ func (s *Server) makeRoom(c *conn) bool {
 	return c.in.held < most || s.evict(s.longestSilent(c.in, func(*conn) bool { return true }))
 }
 
-// claim counts c against the user whose credential it sent. A user with too many
-// connections loses the one that was silent longest; when all of them are being answered,
-// c is refused.
+// claim counts c for the user whose credential it sent. If the user has too
+// many connections, the one that was silent longest is ended. If all of them
+// are busy, c is refused.
 func (s *Server) claim(c *conn, id Identity) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,14 +102,14 @@ func (s *Server) claim(c *conn, id Identity) error {
 	if n <= c.in.each || s.evict(s.longestSilent(c.in, func(other *conn) bool { return other != c && own(other) })) {
 		return nil
 	}
-	return errs.New(errs.TooMany, "too many requests of one user at a time").
-		WithHint("%d are answered at a time; wait for an answer before you send another", c.in.each)
+	return errs.New(errs.TooMany, "too many concurrent requests of this user").
+		WithHint("at most %d are answered concurrently; wait for an answer before sending the next request", c.in.each)
 }
 
-// longestSilent returns the connection of p to close first among those that fit and wait
-// for their client, or nil. Connections of a Super come last, and those of the source
-// that has most connections first: a client that connects as often as it can closes its
-// own. The caller holds mu.
+// longestSilent returns the connection of p to close first among those that fit
+// and wait for their client, or nil. Connections of a Super come last, and
+// those of the source with the most connections first, so that a client that
+// connects often closes its own connections. The caller holds mu.
 func (s *Server) longestSilent(p *pool, fits func(*conn) bool) *conn {
 	count := map[source]int{}
 	for c := range s.conns {
@@ -137,8 +138,8 @@ func (s *Server) longestSilent(p *pool, fits func(*conn) bool) *conn {
 // isSuper reports whether c belongs to a Super. The caller holds mu.
 func (s *Server) isSuper(c *conn) bool { return c.source.user && s.Super(c.source.uid) }
 
-// evict tells c to end, which is not counted any more, and reports whether there was one.
-// The caller holds mu.
+// evict ends c, which is not counted any more, and reports whether there was
+// one. The caller holds mu.
 func (s *Server) evict(c *conn) bool {
 	if c == nil {
 		return false
@@ -150,7 +151,7 @@ func (s *Server) evict(c *conn) bool {
 	return true
 }
 
-// release closes c and counts it out.
+// release closes c and stops counting it.
 func (s *Server) release(c *conn) {
 	c.nc.Close()
 	s.mu.Lock()
@@ -165,7 +166,7 @@ func (s *Server) release(c *conn) {
 	s.wait.Done()
 }
 
-// signal lets a connection that found no room look again.
+// signal wakes a connection that waits for room.
 func (p *pool) signal() {
 	select {
 	case p.room <- struct{}{}:

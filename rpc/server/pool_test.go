@@ -46,8 +46,9 @@ func closed(nc net.Conn) bool {
 	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// Clients that connect and send nothing block no other client, however many they are
-// and however long they may take: FrontTimeout never passes here.
+// TestSilentConnectionsGiveWay checks that clients that connect and send
+// nothing block no other client, however many they are: FrontTimeout never
+// passes here.
 func TestSilentConnectionsGiveWay(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
@@ -68,8 +69,8 @@ func TestSilentConnectionsGiveWay(t *testing.T) {
 	}
 }
 
-// A connection whose request is being answered is never closed to make room. On TCP a
-// client that comes in the meantime waits.
+// TestAnsweredConnectionsStay checks that a connection whose request is being
+// answered is never closed to make room. On TCP a new client waits meanwhile.
 func TestAnsweredConnectionsStay(t *testing.T) {
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
 	f := start(t, &Server{MaxConns: 2, FrontTimeout: time.Hour, Super: func(uint32) bool { return false },
@@ -120,8 +121,8 @@ func jwt(token string) message.Credential {
 	return message.Credential{Plugin: message.PluginJWT, Token: token}
 }
 
-// A user with many idle sessions loses the oldest of them, and no other user does, whether
-// the user's share is used up or all connections are.
+// TestSessionsOfOneUser checks that a user with many idle sessions loses their
+// own oldest session, whether the user's share or the whole pool is used up.
 func TestSessionsOfOneUser(t *testing.T) {
 	for name, most := range map[string][2]int{"share": {100, 4}, "all": {7, 100}} {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +154,8 @@ func TestSessionsOfOneUser(t *testing.T) {
 	}
 }
 
-// A user whose connections are all being answered gets no more of them; others do.
+// TestAnsweredConnectionsOfOneUser checks that a user all of whose connections
+// are busy gets no more of them, and that other users do.
 func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
 	f := start(t, &Server{MaxPerUser: 3, Super: func(uid uint32) bool { return uid == 0 }, Verify: asUser,
@@ -191,8 +193,9 @@ func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	}
 }
 
-// Whichever users hold all connections to the UNIX socket, a Super gets in; ordinary users
-// lose theirs before a Super does.
+// TestSuperGetsIn checks that a Super gets a connection to the UNIX socket,
+// whichever users hold all of them. Ordinary users lose theirs before a Super
+// does.
 func TestSuperGetsIn(t *testing.T) {
 	self := uint32(os.Getuid())
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
@@ -219,7 +222,7 @@ func TestSuperGetsIn(t *testing.T) {
 	}
 }
 
-// The order in which silent connections are closed.
+// TestLongestSilent checks the order in which silent connections are closed.
 func TestLongestSilent(t *testing.T) {
 	now := time.Now()
 	at := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
@@ -253,7 +256,8 @@ func TestLongestSilent(t *testing.T) {
 	}
 }
 
-// A local TCP client counts as its user, whichever loopback address it comes from.
+// TestOriginOfLocalClients checks that a local TCP client counts as its user,
+// whichever loopback address it comes from.
 func TestOriginOfLocalClients(t *testing.T) {
 	f := start(t, &Server{FrontTimeout: time.Hour, MaxConns: 1})
 	for _, from := range []string{"127.0.0.1:0", "127.7.7.7:0"} {

@@ -6,20 +6,22 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Request is one message whose sender is known and whose body is still bytes.
+// Request is a message whose sender is verified and whose body is not yet
+// decoded.
 type Request struct {
 	Type     message.Type
 	Version  codec.Version
 	Identity Identity
-	Cluster  string // as the opener of a connection that stays named it
+	Cluster  string // as the first message of a persistent connection named it
 	Peer     string // for logs: an address, or a uid
 
 	server *Server
 	body   []byte
-	front  func(t message.Type, n int) ([]byte, error) // what precedes a body of n bytes in an answer
+	front  func(t message.Type, n int) ([]byte, error) // bytes before a body of n bytes in an answer
 }
 
-// Decode reads the body; bytes left over are an error. A handler calls it once, first.
+// Decode decodes the body. Bytes left over are an error. A handler calls it
+// first, and once.
 func (r *Request) Decode(body message.Body) error {
-	return errs.Wrap(message.DecodeBody(r.Version, r.Type, r.body, body), errs.Malformed, "the message can't be understood")
+	return errs.Wrap(message.DecodeBody(r.Version, r.Type, r.body, body), errs.Malformed, "the message is malformed")
 }

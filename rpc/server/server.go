@@ -1,16 +1,16 @@
-// Package server is the other end of the RPC, for the shipped daemons: it takes
-// messages off TCP and UNIX sockets, finds out who sends them, and hands them to
-// the handler of their type.
+// Package server is the server side of the RPC, for the bundled daemons. It
+// receives messages on TCP and UNIX sockets, verifies their senders, and passes
+// them to the handler of their type.
 //
-// A peer is a stranger until its credential has been judged. Until then it costs
-// one slot, a few kilobytes and a few seconds; no byte of a body is kept or decoded
-// for it. Two credentials are understood: a token (JWT), judged by Verify, on any
-// socket; and auth/cred, which is empty and means the peer that the kernel names,
-// on UNIX sockets alone. On TCP it proves nothing and is refused.
+// Until the credential of a client is verified, the client costs one connection
+// slot, a few kilobytes and a few seconds; the body is neither kept nor
+// decoded. Two credentials are supported: a token (JWT), which Verify verifies,
+// on any socket; and auth/cred, which is empty and stands for the peer that the
+// kernel names, only on UNIX sockets. On TCP it proves nothing and is refused.
 //
-// Two exchanges are spoken: that of slurmctld (one request, one answer, close;
-// Handlers) and that of slurmdbd (a connection that stays; Persistent). A
-// handler's context ends with its connection, and Request.Spool encodes a list of
+// Two protocols are supported: that of slurmctld (one request, one answer,
+// close; Handlers) and that of slurmdbd (a persistent connection; Persistent).
+// A handler's context ends with its connection. Request.Spool encodes a list of
 // any length in little memory.
 package server
 
@@ -28,41 +28,41 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Handler answers one request. Errors become Slurm's error numbers (package
-// fault); ctx ends when a shutdown runs out of time, and when the client closes
-// the connection.
+// Handler answers a request. Errors are converted to Slurm's error numbers
+// (package fault). ctx ends when the client closes the connection and when a
+// shutdown exceeds its time.
 type Handler func(ctx context.Context, r *Request) (message.Type, message.Body, error)
 
 // Server serves the listeners given to Serve. Its fields are set before that and
 // not changed afterwards; zero limits mean the defaults.
 type Server struct {
-	Handlers   map[message.Type]Handler // one request to a connection
-	Persistent map[message.Type]Handler // on connections that stay; nil: none are taken
+	Handlers   map[message.Type]Handler // one request per connection
+	Persistent map[message.Type]Handler // on persistent connections; nil: not supported
 
-	// Verify judges a token and the name it wants to act as ("" = its own). See
+	// Verify verifies a token and the user to act as ("": its own). See
 	// Authority, which both daemons use. nil: tokens are refused.
 	Verify func(token, actAs string) (Identity, error)
-	// Super tells whom neither the connections nor the bytes of others keep out; nil: root and
+	// Super reports whether a user is exempt from the limits below; nil: root and
 	// the user of this process, who could stop it anyway.
 	Super func(uid uint32) bool
-	// Limit is how many bytes of a request of type t are taken from id; nil: MaxSmall.
+	// Limit returns the maximum length of a request of type t from id; nil: MaxSmall.
 	Limit func(t message.Type, id Identity) int
 	Log   *slog.Logger // nil: slog.Default
 
-	Oldest, Newest codec.Version // protocol versions accepted; 0: all that are known
+	Oldest, Newest codec.Version // accepted protocol versions; 0: all known
 
-	MaxConns     int           // connections to one listener
-	MaxPerUser   int           // of them, with a credential of one user; a Super's don't count
-	MaxRequest   int           // bytes of one message, whatever Limit says
-	MaxBytes     int           // of all requests that are here at a time; a Super's don't count
-	MaxUserBytes int           // of them by one uid
-	MaxSpool     int           // bytes of spooled answers that wait on disk for their clients; a Super's don't count
-	MaxUserSpool int           // of them for one uid
-	SpoolDir     string        // where they wait, in files without a name; "": os.TempDir
-	FrontTimeout time.Duration // until the credential is here
-	BodyTimeout  time.Duration // from there to the whole message
-	WriteTimeout time.Duration // for an answer
-	IdleTimeout  time.Duration // between requests of a connection that stays
+	MaxConns     int           // connections per listener
+	MaxPerUser   int           // per user; not limited for a Super
+	MaxRequest   int           // bytes of one message, even if Limit permits more
+	MaxBytes     int           // bytes of all requests held concurrently; not limited for a Super
+	MaxUserBytes int           // per user
+	MaxSpool     int           // bytes of spooled answers on disk; not limited for a Super
+	MaxUserSpool int           // per user
+	SpoolDir     string        // directory of their unnamed files; "": os.TempDir
+	FrontTimeout time.Duration // until the credential was received
+	BodyTimeout  time.Duration // from then until the whole message was received
+	WriteTimeout time.Duration // to send an answer
+	IdleTimeout  time.Duration // between requests of a persistent connection
 
 	bytes     budget
 	spooled   budget
@@ -76,10 +76,10 @@ type Server struct {
 	stop      context.CancelFunc
 }
 
-// Defaults of Server's limits.
+// Default limits of Server.
 const (
 	defaultMaxConns     = 512
-	defaultMaxPerUser   = 128 // one user at the gateway may have all of its requests there
+	defaultMaxPerUser   = 128 // the gateway may send all requests of one user
 	defaultMaxRequest   = 64 << 20
 	defaultMaxBytes     = 128 << 20
 	defaultMaxUserBytes = 32 << 20
@@ -94,17 +94,18 @@ const (
 // reserve is how many connections to a UNIX socket are kept for a Super.
 const reserve = 32
 
-// MaxSmall is the bytes of a request that is a question: all but a few are.
+// MaxSmall is the maximum length in bytes of most requests.
 const MaxSmall = 64 << 10
 
-// maxFront is how much of a message is read before its credential is judged: no
-// header and token together is longer.
+// maxFront limits how much of a message is read before its credential is
+// verified. No header and token together are longer.
 const maxFront = 32 << 10
 
-// lingerTimeout is how long a stranger may go on sending after his answer.
+// lingerTimeout limits how long an unauthenticated client may continue to send
+// after the answer.
 const lingerTimeout = 2 * time.Second
 
-// ErrClosed is Serve's result after Shutdown.
+// ErrClosed is returned by Serve after Shutdown.
 var ErrClosed = errors.New("server closed")
 
 func (s *Server) log() *slog.Logger {
@@ -117,7 +118,7 @@ func (s *Server) log() *slog.Logger {
 func (s *Server) oldest() codec.Version { return cmp.Or(s.Oldest, codec.Oldest) }
 func (s *Server) newest() codec.Version { return cmp.Or(s.Newest, codec.Newest) }
 
-// start prepares s for its first listener; the caller holds mu.
+// start prepares s for its first listener. The caller holds mu.
 func (s *Server) start() {
 	if s.ctx == nil {
 		s.ctx, s.stop = context.WithCancel(context.Background())
@@ -133,9 +134,9 @@ func (s *Server) start() {
 	}
 }
 
-// Shutdown stops accepting, lets requests that have been read be answered, closes
-// everything else, and returns when all is closed, or with ctx's error after
-// closing the rest by force when ctx ends first.
+// Shutdown stops accepting connections, finishes requests that were read, and
+// closes all other connections. It returns when all connections are closed. If
+// ctx ends first, it closes the rest and returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.start()

@@ -392,8 +392,9 @@ func TestPanicCostsOneConnection(t *testing.T) {
 	}
 }
 
-// With all slots of the TCP listener taken by strangers, the UNIX socket still answers, and the
-// TCP one as soon as a stranger's time is up.
+// TestSlotsAreOfAListener checks that when unknown clients hold all slots of
+// the TCP listener, the UNIX socket still answers, and TCP answers again when
+// their time is up.
 func TestSlotsAreOfAListener(t *testing.T) {
 	f := start(t, &Server{Handlers: map[message.Type]Handler{message.RequestPing: whoami}, MaxConns: 2, FrontTimeout: 200 * time.Millisecond})
 	for range 4 {
@@ -406,7 +407,8 @@ func TestSlotsAreOfAListener(t *testing.T) {
 	}
 }
 
-// TestNoDescriptors: nobody sends one to a UNIX socket of ours, and where the kernel lets him it stops no thread of ours.
+// TestNoDescriptors checks that a descriptor sent to a UNIX socket is refused,
+// or at least does not block a thread of the server.
 func TestNoDescriptors(t *testing.T) {
 	f := start(t, &Server{})
 	c := f.dial(t, "unix")
@@ -463,7 +465,8 @@ func TestShutdownWaitsForAnswers(t *testing.T) {
 	}
 }
 
-// Memory is given to a request by its kind and its sender, before the first byte of its body is read.
+// TestLargeRequests checks that memory for a request is granted by its type and
+// its sender before its body is read.
 func TestLargeRequests(t *testing.T) {
 	f := start(t, &Server{
 		Handlers:   map[message.Type]Handler{message.RequestPing: whoami, message.RequestSubmitBatchJob: whoami},
@@ -525,7 +528,7 @@ func TestLargeRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const told = "the request is too large: it has 100009 bytes, and at most 65536 are accepted"
+		const told = "the request has 100009 bytes; at most 65536 are accepted"
 		if rc, err := persistent(t, nc, codec.V2411, b); err != nil || rc.Code != fault.TooLarge || rc.Comment != told {
 			t.Errorf("%+v, %v", rc, err)
 		}

@@ -8,15 +8,15 @@ import (
 	"schedrestd/sockdiag"
 )
 
-// source is what a connection counts against: a user, or a client on another machine.
-// The zero source stands for all clients that nothing is known about.
+// source is what a connection counts against: a user, or a client on another
+// machine. The zero source stands for all unknown clients.
 type source struct {
 	user bool
 	uid  uint32     // when user
-	addr netip.Addr // otherwise; of IPv6 the network, since a client has many addresses there
+	addr netip.Addr // otherwise; for IPv6 the network, since a client has many addresses
 }
 
-// String returns the source as the log names it.
+// String returns the source as it is logged.
 func (s source) String() string {
 	switch {
 	case s.user:
@@ -29,7 +29,7 @@ func (s source) String() string {
 	return "others"
 }
 
-// place returns the source of c as far as its addresses tell: the user on a UNIX socket,
+// place returns the source of c by its addresses: the user on a UNIX socket,
 // otherwise the address.
 func (c *conn) place() source {
 	if c.local {
@@ -42,11 +42,11 @@ func (c *conn) place() source {
 	return source{addr: addr}
 }
 
-// origin returns the source of the process that connected. The kernel names the user of
-// a client on this machine, over TCP as well: one user has millions of loopback
-// addresses, and all users share 127.0.0.1. To ask it takes longer than to answer a
-// ping, so that this is for connections that are logged, and for a crowd of them. It is
-// called by one goroutine at a time.
+// origin returns the source of the process that connected. For a client on this
+// machine the kernel names the user, over TCP as well: one user can use
+// millions of loopback addresses, and all users share 127.0.0.1. The query
+// takes longer than answering a ping, so it is used only for logged connections
+// and in a crowded pool. It is not safe for concurrent use.
 func (c *conn) origin() source {
 	if c.asked {
 		return c.from

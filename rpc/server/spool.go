@@ -14,26 +14,28 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// spoolMemory is how many bytes of a spooled answer stay in memory. A longer answer waits in a file: a
-// client that asks and does not read then costs no memory.
+// spoolMemory is how many bytes of a spooled answer stay in memory. The rest
+// waits in a file, so that a client that does not read its answer takes no
+// memory.
 const spoolMemory = 64 << 10
 
-// socketBuffer bounds how much of a long answer waits in the kernel, which no budget
-// counts. By default the kernel takes megabytes for each connection.
+// socketBuffer limits how much of a long answer waits in the kernel, which no
+// budget counts. By default the kernel buffers megabytes for each connection.
 const socketBuffer = 256 << 10
 
 // spool is an encoded answer that waits to be sent.
 type spool struct {
 	server *Server
 	uid    uint32
-	head   []byte   // all of it, while file is nil
-	file   *os.File // without a name
+	head   []byte   // the whole answer while file is nil
+	file   *os.File // unnamed
 	size   int
 	room   int // bytes taken from the budget
 }
 
-// Spool encodes body, the answer of type t to r, so that it takes little memory however long it is. The
-// handler returns what Spool returns; body's elements are pulled before that.
+// Spool encodes body, the answer of type t to r, in little memory however long
+// it is. The handler returns the result of Spool. All elements of body are
+// pulled before that.
 func (r *Request) Spool(t message.Type, body message.Body) (message.Body, error) {
 	s := &spool{server: r.server, uid: r.Identity.UID}
 	if err := s.encode(r, t, body); err != nil {
@@ -43,7 +45,8 @@ func (r *Request) Spool(t message.Type, body message.Body) (message.Body, error)
 	return s, nil
 }
 
-// encode writes the whole answer. Its front, which has the length, is completed last.
+// encode writes the whole answer. Its beginning, which contains the length, is
+// completed last.
 func (s *spool) encode(r *Request, t message.Type, body message.Body) error {
 	front, err := r.front(t, 0)
 	if err != nil {
@@ -65,7 +68,7 @@ func (s *spool) encode(r *Request, t message.Type, body message.Body) error {
 func (s *spool) Write(p []byte) (int, error) {
 	runtime.Gosched() // encoding a long answer must not delay short ones
 	if s.size+len(p)-4 > message.MaxLength {
-		return 0, errs.New(errs.TooLarge, "the answer is longer than %d bytes", message.MaxLength).WithHint("narrow the request")
+		return 0, errs.New(errs.TooLarge, "the answer exceeds %d bytes", message.MaxLength).WithHint("request fewer records")
 	}
 	s.size += len(p)
 	if s.file == nil && len(s.head)+len(p) <= spoolMemory {
@@ -84,13 +87,13 @@ func (s *spool) Write(p []byte) (int, error) {
 func (s *spool) open() error {
 	f, err := os.CreateTemp(cmp.Or(s.server.SpoolDir, os.TempDir()), ".answer-*")
 	if err != nil {
-		return errs.Wrap(err, errs.Unavailable, "no room for a long answer")
+		return errs.Wrap(err, errs.Unavailable, "no space for a long answer")
 	}
 	s.file = f
 	if err := os.Remove(f.Name()); err != nil {
 		return err
 	}
-	// A user whose answers are not read is refused here, and not after another long one was encoded.
+	// Refuse a user whose answers are not read before another long one is encoded.
 	if err := s.grow(s.server.spooled.each / 4); err != nil {
 		return err
 	}
@@ -107,7 +110,7 @@ func (s *spool) append(p []byte) (int, error) {
 		}
 	}
 	n, err := s.file.Write(p)
-	return n, errs.Wrap(err, errs.Unavailable, "no room for a long answer")
+	return n, errs.Wrap(err, errs.Unavailable, "no space for a long answer")
 }
 
 // grow takes n bytes from the budget.
@@ -119,7 +122,7 @@ func (s *spool) grow(n int) error {
 	return err
 }
 
-// shrink gives back what was taken from the budget beyond n bytes.
+// shrink returns all but n bytes to the budget.
 func (s *spool) shrink(n int) {
 	if s.room > n {
 		s.server.spooled.release(s.uid, s.room-n)
@@ -135,7 +138,7 @@ func (s *spool) setFront(front []byte) error {
 	}
 	s.shrink(s.size)
 	_, err := s.file.WriteAt(front, 0)
-	return errs.Wrap(err, errs.Unavailable, "no room for a long answer")
+	return errs.Wrap(err, errs.Unavailable, "no space for a long answer")
 }
 
 func (s *spool) close() {
@@ -145,7 +148,7 @@ func (s *spool) close() {
 	s.shrink(0)
 }
 
-// Walk fails: a spool is encoded already.
+// Walk fails: a spool is already encoded.
 func (s *spool) Walk(c *codec.Codec) { c.Fail("spool", errors.ErrUnsupported) }
 
 // sendSpool sends a spooled answer and drops it.

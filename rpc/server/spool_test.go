@@ -16,7 +16,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// jobLists answers with as many jobs of 1 MiB each as the request's CPUsMin says.
+// jobLists answers with as many jobs of 1 MiB each as the request's CPUsMin
+// specifies.
 func jobLists(_ context.Context, r *Request) (message.Type, message.Body, error) {
 	var q message.GetAccountingJobs
 	if err := r.Decode(&q); err != nil {
@@ -79,7 +80,8 @@ func answered(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
 	return len(list.Records.List), 0
 }
 
-// Answers of any length arrive whole and leave nothing behind.
+// TestSpooledAnswers checks that answers of any length arrive completely and
+// leave no file or memory behind.
 func TestSpooledAnswers(t *testing.T) {
 	dir := t.TempDir()
 	f := start(t, &Server{SpoolDir: dir, Persistent: map[message.Type]Handler{message.AccountingGetJobs: jobLists}})
@@ -101,7 +103,8 @@ func TestSpooledAnswers(t *testing.T) {
 	}
 }
 
-// A user who does not read long answers gets no more of them, and another user does.
+// TestUnreadAnswersAreBounded checks that a user who does not read long answers
+// gets no more of them, and that other users do.
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	f := start(t, &Server{SpoolDir: t.TempDir(), MaxUserSpool: 100 << 20, Persistent: map[message.Type]Handler{message.AccountingGetJobs: jobLists}})
 	unread := ask(t, f, token, 80)
@@ -176,7 +179,8 @@ func listed(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
 	return len(list.Jobs.List), 0
 }
 
-// The controller's exchange has long answers too, at every version of the header.
+// TestSpooledAnswersOfTheController checks long answers in the controller's
+// protocol, in every version of the header.
 func TestSpooledAnswersOfTheController(t *testing.T) {
 	dir := t.TempDir()
 	f := start(t, &Server{SpoolDir: dir, Handlers: map[message.Type]Handler{message.RequestJobInfo: controllerLists}})
@@ -192,7 +196,9 @@ func TestSpooledAnswersOfTheController(t *testing.T) {
 	}
 }
 
-// A user who asks for lists on many connections and reads none gets no more of them, and another user does.
+// TestUnreadAnswersOfTheControllerAreBounded checks that a user who requests
+// lists on many connections without reading them gets no more of them, and that
+// other users do.
 func TestUnreadAnswersOfTheControllerAreBounded(t *testing.T) {
 	f := start(t, &Server{SpoolDir: t.TempDir(), MaxUserSpool: 100 << 20, Handlers: map[message.Type]Handler{message.RequestJobInfo: controllerLists}})
 	unread := request(t, f, codec.V2411, token, 80)

@@ -16,8 +16,8 @@ const (
 	mostThrottled  = 256
 )
 
-// throttle counts the lines about each source, from the first line on until
-// throttlePeriod is over.
+// throttle counts the log lines about each source for throttlePeriod after the
+// first line.
 type throttle struct {
 	mu      sync.Mutex
 	sources map[source]*lines
@@ -29,8 +29,8 @@ type lines struct {
 	report        func(left int)
 }
 
-// pass reports whether one more line about from may be written. Otherwise it is counted,
-// and report is called with the count when the period is over.
+// pass reports whether one more line about from may be written. Otherwise it
+// counts the line, and calls report with the count at the end of the period.
 func (t *throttle) pass(from source, report func(source, int)) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,7 +55,7 @@ func (t *throttle) pass(from source, report func(source, int)) bool {
 	return true
 }
 
-// end forgets from and reports the lines about it that were left out.
+// end removes from and reports how many lines about it were omitted.
 func (t *throttle) end(from source, l *lines) {
 	t.mu.Lock()
 	if t.sources[from] == l {
@@ -69,7 +69,7 @@ func (t *throttle) end(from source, l *lines) {
 	}
 }
 
-// flush ends the period of all sources.
+// flush ends the periods of all sources.
 func (t *throttle) flush() {
 	t.mu.Lock()
 	all := t.sources
@@ -81,7 +81,7 @@ func (t *throttle) flush() {
 	}
 }
 
-// say logs what the client of c did, which it may do as often as it likes.
+// say logs an action of the client of c, within the limits.
 func (c *conn) say(level slog.Level, message string, args ...any) {
 	s := c.server
 	if !s.log().Enabled(context.Background(), level) || !s.talk.pass(c.origin(), s.leftOut) {
@@ -91,7 +91,7 @@ func (c *conn) say(level slog.Level, message string, args ...any) {
 	s.log().Log(context.Background(), level, message, args...)
 }
 
-// leftOut logs how many lines about a source were not written.
+// leftOut logs how many lines about a source were omitted.
 func (s *Server) leftOut(from source, n int) {
 	s.log().Warn("log lines left out", "lines", n, "period", throttlePeriod, "source", from.String())
 }

@@ -17,8 +17,9 @@ func talker(s *Server, from source) *conn {
 	return &conn{server: s, local: true, asked: true, from: from}
 }
 
-// One source's lines are limited, and the log says how many were left out; the lines
-// about another source are all there.
+// TestLogIsThrottledPerSource checks that log lines about one source are
+// limited and the omitted ones counted, and that lines about another source are
+// complete.
 func TestLogIsThrottledPerSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log buffer
@@ -53,7 +54,8 @@ func TestLogIsThrottledPerSource(t *testing.T) {
 	})
 }
 
-// However many sources there are, memory and log stay bounded, and all lines are counted.
+// TestLogOfManySources checks that memory and log stay limited for any number
+// of sources, and that all lines are counted.
 func TestLogOfManySources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log buffer

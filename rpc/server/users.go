@@ -6,19 +6,20 @@ import (
 	"schedrestd/errs"
 )
 
-// budget bounds how many bytes are held at a time, in total and for one user: of requests in memory, of
-// answers on disk. They are counted before they are held.
+// budget limits how many bytes are held concurrently, in total and for one
+// user: of requests in memory, or of answers on disk. Bytes are counted before
+// they are held.
 type budget struct {
 	most, each int
 	super      func(uid uint32) bool
-	what       string // that there are too many of, for the refusal
+	what       string // what the bytes are, for the error
 
 	mu    sync.Mutex
 	total int
 	held  map[uint32]int
 }
 
-// take counts n bytes of uid's in, until give is called.
+// take counts n bytes for uid until give is called.
 func (b *budget) take(uid uint32, n int) (give func(), err error) {
 	if b.super(uid) {
 		return func() {}, nil
@@ -26,14 +27,14 @@ func (b *budget) take(uid uint32, n int) (give func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.held[uid]+n > b.each || b.total+n > b.most {
-		return nil, errs.New(errs.TooMany, "too many %s at a time", b.what)
+		return nil, errs.New(errs.TooMany, "too many concurrent %s", b.what)
 	}
 	b.held[uid] += n
 	b.total += n
 	return func() { b.release(uid, n) }, nil
 }
 
-// release counts n bytes of uid's out.
+// release stops counting n bytes for uid.
 func (b *budget) release(uid uint32, n int) {
 	if b.super(uid) {
 		return

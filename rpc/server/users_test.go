@@ -29,7 +29,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// A name may be a token that was sent in the wrong place.
+// TestNoTokenInTheLog checks that a token that was sent as a user name is not
+// logged.
 func TestNoTokenInTheLog(t *testing.T) {
 	const jwt = "eyJhbGciOiJIUzI1NiJ9.eyJzdW4iOiJhbm4ifQ.c2lnbmF0dXJlLXRoYXQtaXMtZ29vZA"
 	a := Authority{

@@ -7,23 +7,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PieceSize is how long the pieces of a long message are.
+// PieceSize is the length of the pieces of a long message.
 const PieceSize = 64 << 10
 
-// Pieces is the rest of a long message, in pieces that are given back one by one as they are
-// used. It is for one goroutine.
+// Pieces holds the rest of a long message in pieces, which are freed one by one
+// as they are used. It is not safe for concurrent use.
 //
-// They are the system's memory and not the garbage collector's, which would let as much garbage again
-// come together before it looks for any. Who drops none keeps them for good.
+// The memory comes from the system and not from the garbage collector, which
+// would let as much garbage accumulate before it runs. Pieces that are not
+// dropped are never freed.
 type Pieces struct {
-	// Gone hears of each piece that was given back, and its bytes.
+	// Gone is called for each piece that is freed, with its length.
 	Gone func(n int)
 
 	list [][]byte
 	last []byte // what Next gave
 }
 
-// Collect reads n bytes of r. What has come of them when there is an error is dropped.
+// Collect reads n bytes from r. After an error it frees what it has read.
 func Collect(r io.Reader, n int) (*Pieces, error) {
 	p := &Pieces{}
 	for n > 0 {
@@ -43,7 +44,8 @@ func Collect(r io.Reader, n int) (*Pieces, error) {
 	return p, nil
 }
 
-// Next is the next piece, to be used until Next or Drop is called; io.EOF: that was the last.
+// Next returns the next piece, which is valid until Next or Drop is called, or
+// io.EOF after the last one.
 func (p *Pieces) Next() ([]byte, error) {
 	p.free()
 	if len(p.list) == 0 {
@@ -54,7 +56,7 @@ func (p *Pieces) Next() ([]byte, error) {
 	return p.last, nil
 }
 
-// Drop gives back what is left.
+// Drop frees the remaining pieces.
 func (p *Pieces) Drop() {
 	for err := error(nil); err == nil; {
 		_, err = p.Next()

@@ -1,7 +1,7 @@
-// Package wire takes messages off a connection: a length, 32 bits big endian, then
-// so many bytes. It judges the length before anything is read, and lets memory
-// grow with the bytes that really arrive: a peer that announces a gigabyte and
-// sends ten bytes costs ten bytes. What the bytes mean is rpc/message's business.
+// Package wire reads messages from a connection: a length, 32 bits big endian,
+// then so many bytes. It checks the length before it reads on, and allocates
+// memory only as bytes arrive: a peer that announces a gigabyte and sends ten
+// bytes costs ten bytes. The content of messages is decoded by rpc/message.
 package wire
 
 import (
@@ -12,20 +12,23 @@ import (
 	"slices"
 )
 
-// What can be wrong before a message's own bytes are looked at.
+// Errors that are detected before the content of a message is decoded.
 var (
-	// ErrNone: the peer closed instead of sending anything. It is io.EOF too.
+	// ErrNone is returned when the peer closed the connection without sending
+	// anything. It wraps io.EOF.
 	ErrNone = fmt.Errorf("connection closed without a message: %w", io.EOF)
-	// ErrHTTP: the peer speaks HTTP on this port, as Slurm from 25.11 on does to what it does not understand.
+	// ErrHTTP is returned when the peer answers in HTTP, as Slurm from 25.11 on
+	// does to messages that it does not understand.
 	ErrHTTP = errors.New("answer is HTTP text, not a message")
-	// ErrLength: the announced length is over the limit.
+	// ErrLength is returned when the announced length exceeds the limit.
 	ErrLength = errors.New("announced length is over the limit")
 )
 
-// firstChunk is how much memory the word of the other side alone is worth.
+// firstChunk is how much memory is allocated for an announced length before
+// bytes arrive.
 const firstChunk = 16 << 10
 
-// Length reads the length in front of a message, at most limit.
+// Length reads the length before a message, which must not exceed limit.
 func Length(r io.Reader, limit int) (int, error) {
 	var b [4]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {
@@ -44,8 +47,8 @@ func Length(r io.Reader, limit int) (int, error) {
 	return int(n), nil
 }
 
-// Fill reads from r until buf is n bytes long, and returns it, perhaps moved.
-// What was read so far is returned with an error.
+// Fill reads from r until buf is n bytes long, and returns buf, which may have
+// moved. With an error it returns the bytes read so far.
 func Fill(r io.Reader, buf []byte, n int) ([]byte, error) {
 	for len(buf) < n {
 		if len(buf) == cap(buf) {
@@ -63,7 +66,7 @@ func Fill(r io.Reader, buf []byte, n int) ([]byte, error) {
 	return buf, nil
 }
 
-// Read is Length, then Fill: one whole message without the length in front.
+// Read reads one whole message and returns it without its length.
 func Read(r io.Reader, limit int) ([]byte, error) {
 	n, err := Length(r, limit)
 	if err != nil {

@@ -48,7 +48,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A length of nearly a gigabyte with ten bytes behind it must not be believed.
+// TestFillGrowsWithWhatArrives checks that a length of nearly a gigabyte
+// followed by ten bytes does not allocate a gigabyte.
 func TestFillGrowsWithWhatArrives(t *testing.T) {
 	buf, err := Fill(bytes.NewReader(make([]byte, 10)), nil, 1<<30-1)
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
