@@ -193,7 +193,7 @@ func TestCertificateRenewed(t *testing.T) {
 	replace(t, s.key, other.keyPEM, 0o600)
 	must(t, syscall.Kill(parent, syscall.SIGHUP))
 	eventually(t, "the gateway complains", func() bool {
-		return strings.Contains(strings.Join(s.daemons["schedrestd"].LastLines(50), "\n"), "the key does not belong to the first certificate")
+		return strings.Contains(strings.Join(s.daemons["schedrestd"].LastLines(50), "\n"), "the key does not match the first certificate")
 	})
 	if !s.shown() {
 		t.Error("a pair that does not fit has changed what is shown")
