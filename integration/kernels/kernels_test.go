@@ -45,7 +45,7 @@ var starts = []start{
 func steps() []plan.Step {
 	list := []plan.Step{
 		{Name: "release", Argv: []string{"/bin/cat", "/proc/sys/kernel/osrelease"}, Limit: checkLimit},
-		{Name: "users to create user namespaces", Write: map[string]string{clone: "1\n"}, Optional: true},
+		{Name: "users make user namespaces", Write: map[string]string{clone: "1\n"}, Optional: true},
 	}
 	for _, s := range starts {
 		list = append(list, check(s))
