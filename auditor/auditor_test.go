@@ -322,7 +322,7 @@ func TestChangesNeverEnded(t *testing.T) {
 	if n := changes(another(new(ipc.Connection)), 100); n != 100 {
 		t.Errorf("an honest one has %d of 100", n)
 	}
-	if !strings.Contains(log.String(), "more changes under way than the others leave room for") {
+	if !strings.Contains(log.String(), "holds too many changes without an outcome") {
 		t.Error("nobody is told")
 	}
 	gone := another(nil)
@@ -364,7 +364,7 @@ func TestHolds(t *testing.T) {
 	a.hold(&ipc.Facts{Worker: 2, Connection: ipc.Connection{ID: 3}})
 	a.hold(&ipc.Facts{Worker: 1, Connection: ipc.Connection{ID: 4}})
 	a.drop(4)
-	for id, want := range map[uint64]string{0: "there never was", 1: "a", 3: "does not hold", 4: "gone", 2: "gone"} {
+	for id, want := range map[uint64]string{0: "never existed", 1: "a", 3: "does not hold", 4: "gone", 2: "gone"} {
 		facts, err := a.holds(1, id)
 		got := fmt.Sprint(err)
 		switch {

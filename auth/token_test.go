@@ -143,8 +143,8 @@ var attacks = []struct{ name, token, why string }{
 	{"a compressed payload", sign(`{"alg":"HS256","zip":"DEF"}`, deflated(goodClaims)), "payload: not UTF-8"},
 	{"payload is a text", sign(goodHeader, `"x"`), "payload: not a JSON object"},
 	{"payload breaks off", sign(goodHeader, goodClaims[:20]), "payload: not JSON"},
-	{"text after the payload", sign(goodHeader, goodClaims+"x"), "payload: text after"},
-	{"two payloads", sign(goodHeader, goodClaims+goodClaims), "payload: text after"},
+	{"text after the payload", sign(goodHeader, goodClaims+"x"), "payload: data after"},
+	{"two payloads", sign(goodHeader, goodClaims+goodClaims), "payload: data after"},
 	{"a comma too many", sign(goodHeader, claim(`"sun":"alice",`)), "payload: not JSON"},
 	{"exp twice", sign(goodHeader, claim(`"exp":1900000000,"sun":"alice"`)), "duplicate member"},
 	{"sun twice", sign(goodHeader, claim(`"sun":"alice","sun":"root"`)), "duplicate member"},
@@ -199,7 +199,7 @@ func TestForged(t *testing.T) {
 		{"another payload", head + "." + b64(claim(`"sun":"root"`)) + "." + signature, "wrong signature"},
 		{"another header", b64(`{"alg":"HS256","kid":"x"}`) + "." + payload + "." + signature, "wrong signature"},
 		{"another signature", head + "." + payload + "." + b64(strings.Repeat("\x00", 32)), "wrong signature"},
-		{"RS256, where the key is HS256's", b64(`{"alg":"RS256"}`) + "." + payload + "." + b64(strings.Repeat("\x00", 256)), "alg is not that of a key"},
+		{"RS256, where the key is HS256's", b64(`{"alg":"RS256"}`) + "." + payload + "." + b64(strings.Repeat("\x00", 256)), "no key for its alg"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

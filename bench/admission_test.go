@@ -14,7 +14,7 @@ var admission = &comparison{title: fmt.Sprintf("admission and audit log, median 
 
 func init() { tables = append(tables, admission) }
 
-// What it costs to count offences and rates, of which there are none.
+// The cost of counting offences and rates when there are none.
 func BenchmarkAdmission(b *testing.B) {
 	l := theLab.open(b)
 	both := []server{l.with(b, "admitting", "SCHEDRESTD_RATE=1000000:1000000"), l.with(b, "open", "SCHEDRESTD_PENALTIES=off")}
@@ -27,7 +27,8 @@ func BenchmarkAdmission(b *testing.B) {
 	})
 }
 
-// What it costs to record a change: two lines and two messages, and with SYNC the disk as well.
+// The cost of recording a change: two lines and two messages, and with SYNC the
+// disk as well.
 func BenchmarkAudit(b *testing.B) {
 	l := theLab.open(b)
 	l.occupy(b)
@@ -50,13 +51,13 @@ func BenchmarkAudit(b *testing.B) {
 	}
 }
 
-// with starts a gateway with settings of its own.
+// with starts a gateway with additional settings.
 func (l *lab) with(b *testing.B, name string, env ...string) server {
 	b.Helper()
 	return l.built(b, l.bin, name, env...)
 }
 
-// built is with, of the programs in the directory bin.
+// built starts a gateway with settings, from the programs in the directory bin.
 func (l *lab) built(b *testing.B, bin, name string, env ...string) server {
 	b.Helper()
 	ports, err := site.FreePorts(1)

@@ -1,10 +1,11 @@
-// Package bench measures what separating the processes costs: the same requests, in the
-// same run, to the gateway (parent and workers) and to the same handler served by
-// one plain process, both on the same controller.
+// Package bench measures the cost of separate processes: the same requests, in
+// the same run, to the gateway (parent and workers) and to the same handler in
+// one plain process, both with the same controller.
 //
-// Machines and moments differ, so only ratios within one run say anything. Each benchmark's
-// iterations are paired rounds, first one then the other, in changing order; what is
-// reported is the median. make bench prints them as a table.
+// Machines and moments differ, so only ratios within one run are meaningful.
+// Each benchmark's iterations are paired rounds, first one then the other, in
+// changing order; the median is reported. make bench prints the results as a
+// table.
 package bench
 
 import (
@@ -28,8 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// row is one line of a table: what was measured, a figure for each column, and the ratio of the
-// first two when that says something.
+// row is one line of a table: what was measured, a figure for each column, and
+// the ratio of the first two when it is meaningful.
 type row struct {
 	what, unit string
 	figures    []float64
@@ -39,7 +40,7 @@ type row struct {
 	rounds          int     // that the bounds come from
 }
 
-// comparison is a table of what was measured in the same run.
+// comparison is a table of measurements of the same run.
 type comparison struct {
 	title   string
 	columns []string
@@ -76,10 +77,10 @@ func printTables() {
 	fmt.Println()
 }
 
-// clients is how many connections ask at the same time.
+// clients is the number of concurrent connections.
 const clients = 16
 
-// A connection that stays, as clients of a busy site have them. The aim is 1.15.
+// A persistent connection, as clients of a busy site have. The aim is 1.15.
 func BenchmarkPingKeptAlive(b *testing.B) {
 	pair(b, "ping, kept alive", load{request: get("/sched/v0.0.43/ping"), kept: true, count: 3000})
 }
@@ -98,13 +99,13 @@ func BenchmarkSubmit(b *testing.B) {
 	pair(b, "submit, kept alive", load{request: post("/sched/v0.0.43/job/submit", l.waiting()), kept: true, count: 160, after: l.cancelWaiting})
 }
 
-// sample is what one round showed of one of the two.
+// sample is the result of one round of one of the two.
 type sample struct {
 	cpu  float64 // microseconds per request, of all serving processes
 	rate float64 // requests per second
 }
 
-// pair compares the gateway with the one process.
+// pair compares the gateway with the single process.
 func pair(b *testing.B, what string, l load) {
 	lab := theLab.open(b)
 	compare(b, pairs, what, []server{lab.gateway(b), lab.single(b)}, l)

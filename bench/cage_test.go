@@ -12,7 +12,8 @@ var caged = &comparison{title: fmt.Sprintf("the workers' sandbox, median of pair
 
 func init() { tables = append(tables, caged) }
 
-// What the cage costs: the same gateway, and one that was built without. The aim is 1.05.
+// The cost of the sandbox: the same gateway with and without it. The aim is
+// 1.05.
 func BenchmarkCage(b *testing.B) {
 	l := theLab.open(b)
 	without := uncaged(b)
@@ -46,7 +47,8 @@ func BenchmarkCage(b *testing.B) {
 	})
 }
 
-// uncaged is where the programs are that were built without the cage.
+// uncaged returns the directory of the programs that were built without the
+// sandbox.
 func uncaged(b *testing.B) string {
 	b.Helper()
 	dir := filepath.Join(theLab.Dir, "uncaged")

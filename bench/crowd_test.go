@@ -12,10 +12,11 @@ import (
 
 var crowd = &comparison{title: "one healthy client, a connection for each ping", columns: []string{"500 slow clients", "alone"}}
 
-// slowOnes is how many clients send a byte a second of a header that never ends.
+// slowOnes is the number of clients that send a byte per second of a header
+// that never ends.
 const slowOnes = 500
 
-// What a healthy client notices of many that only hold connections.
+// How many idle connections affect a normal client.
 func BenchmarkCrowd(b *testing.B) {
 	l := theLab.open(b)
 	g := l.gateway(b)
@@ -37,7 +38,8 @@ func BenchmarkCrowd(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// latencies are those of some pings one after the other, in milliseconds.
+// latencies returns the times of some pings one after the other, in
+// milliseconds.
 func (l *lab) latencies(b *testing.B, s server) []float64 {
 	b.Helper()
 	var list []float64
@@ -51,7 +53,7 @@ func (l *lab) latencies(b *testing.B, s server) []float64 {
 	return list
 }
 
-// slow starts the slow clients. One that is thrown out comes again.
+// slow starts the slow clients. A client that is disconnected connects again.
 func slow(b *testing.B, s server) (end func()) {
 	b.Helper()
 	quit := make(chan struct{})
@@ -76,7 +78,7 @@ func slow(b *testing.B, s server) (end func()) {
 	return func() { close(quit); wait.Wait() }
 }
 
-// dribble sends a byte a second until the other side has enough of it.
+// dribble sends a byte per second until the other side closes the connection.
 func dribble(c net.Conn, quit <-chan struct{}) {
 	gone := make(chan struct{})
 	go func() {

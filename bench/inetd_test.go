@@ -13,8 +13,8 @@ import (
 
 var reference = &comparison{title: "one ping in inetd mode, from start to end, median", columns: []string{"schedrestd", "reference"}}
 
-// The whole run of one ping in inetd mode, all processes started: beside Slurm's own gateway where
-// LAB_ENV names the lab.env of a running lab.
+// The whole run of one ping in inetd mode, all processes started: beside
+// Slurm's own gateway where LAB_ENV names the lab.env of a running lab.
 func BenchmarkInetd(b *testing.B) {
 	l := theLab.open(b)
 	ours := l.inetd()
@@ -56,7 +56,7 @@ func BenchmarkInetd(b *testing.B) {
 	}
 }
 
-// run is what one process with its children took.
+// run is the time that one process and its children used.
 type run struct{ wall, cpu time.Duration }
 
 func measureRun(b *testing.B, cmd *exec.Cmd) run {
@@ -74,7 +74,7 @@ func measureRun(b *testing.B, cmd *exec.Cmd) run {
 
 const ask = "GET http://localhost/%s/%s/ping HTTP/1.1\r\n%s: %s\r\n\r\n"
 
-// inetd is the gateway, once.
+// inetd returns a command that runs the gateway once.
 func (l *lab) inetd() func() *exec.Cmd {
 	part := l.Schedrestd(l.bin, "")
 	return func() *exec.Cmd {
@@ -85,7 +85,8 @@ func (l *lab) inetd() func() *exec.Cmd {
 	}
 }
 
-// slurmInetd is Slurm's gateway, once; nil without a lab.
+// slurmInetd returns a command that runs Slurm's gateway once; nil without a
+// lab.
 func slurmInetd(b *testing.B) func() *exec.Cmd {
 	path := os.Getenv("LAB_ENV")
 	if path == "" || os.Geteuid() != 0 {

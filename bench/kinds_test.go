@@ -22,7 +22,8 @@ var kinds = &comparison{title: "a connection for each ping over a UNIX socket, m
 // someone is a user that clients connect as.
 type someone struct{ uid, gid uint32 }
 
-// people are users of this machine that have a name, as a site's have: to find none takes longer.
+// people returns users of this machine that have a name, as a site's users
+// have: looking up a missing one takes longer.
 func people(b *testing.B) []someone {
 	b.Helper()
 	text, err := os.ReadFile("/etc/passwd")
@@ -45,8 +46,8 @@ func people(b *testing.B) []someone {
 	return list
 }
 
-// A connection for each request, answered by a shared worker, by one of the user's own and by one of
-// the connection's own.
+// A connection for each request, answered by a shared worker, by one of the
+// user's own and by one of the connection's own.
 func BenchmarkKinds(b *testing.B) {
 	if os.Geteuid() != 0 {
 		b.Skip("needs root, to connect as several users")
@@ -84,13 +85,15 @@ func BenchmarkKinds(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// local starts a gateway with rest_auth/local alone on a UNIX socket, whose clients are who.
+// local starts a gateway with only rest_auth/local on a UNIX socket, whose
+// clients are who.
 func (l *lab) local(b *testing.B, name, switches string, who func(client int) someone, args ...string) server {
 	b.Helper()
 	return l.localOf(b, l.bin, name, switches, who, args...)
 }
 
-// localOf is local with the programs of the directory bin.
+// localOf starts a gateway as local does, with the programs of the directory
+// bin.
 func (l *lab) localOf(b *testing.B, bin, name, switches string, who func(client int) someone, args ...string) server {
 	b.Helper()
 	path := filepath.Join(l.Dir, name, "sock")
@@ -120,7 +123,8 @@ func (l *lab) localOf(b *testing.B, bin, name, switches string, who func(client 
 	return s
 }
 
-// family is the time that a process, the children it has now and those it has buried have used.
+// family returns the CPU time of a process, its present children and those that
+// have exited.
 func family(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

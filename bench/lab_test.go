@@ -72,7 +72,8 @@ func (l *lab) start(b *testing.B, p site.Part) *site.Daemon {
 	return d
 }
 
-// close ends everything. The job that occupies the node would outlive its controller.
+// close stops everything. The job that occupies the node would outlive its
+// controller.
 func (l *lab) close() {
 	var jobs []process.Stat
 	if len(l.daemons) > 1 {
@@ -90,7 +91,7 @@ func (l *lab) close() {
 	}
 }
 
-// plain is this program as the one process, see serveSingle.
+// plain returns this program as the single process, see serveSingle.
 func (l *lab) plain(b *testing.B, listen string) site.Part {
 	b.Helper()
 	self, err := os.Executable()
@@ -114,7 +115,7 @@ func (l *lab) plain(b *testing.B, listen string) site.Part {
 	return p
 }
 
-// server is one of the two that are compared.
+// server is one of the two servers that are compared.
 type server struct {
 	name   string
 	dial   dialer
@@ -133,7 +134,7 @@ func (l *lab) server(b *testing.B, i int) server {
 	return serving(b, d, to(strings.TrimPrefix(d.At, "http://")))
 }
 
-// serving is the daemon d with the processes it has now.
+// serving returns the daemon d with its present processes.
 func serving(b *testing.B, d *site.Daemon, dial dialer) server {
 	b.Helper()
 	s := server{name: d.Name, dial: dial, daemon: d, pids: []int{d.PID()}}
@@ -145,8 +146,8 @@ func serving(b *testing.B, d *site.Daemon, dial dialer) server {
 	return s
 }
 
-// fail ends the benchmark with err and the warnings and errors at the end of the
-// server's log.
+// fail ends the benchmark with err and the warnings and errors at the end of
+// the server's log.
 func (s server) fail(b *testing.B, err error) {
 	b.Helper()
 	lines := slices.DeleteFunc(s.daemon.LastLines(5000), func(line string) bool {
@@ -156,7 +157,7 @@ func (s server) fail(b *testing.B, err error) {
 	b.Fatalf("%s: %v\n%s", s.name, err, strings.Join(lines, "\n"))
 }
 
-// cpu is the time that all processes of s have used.
+// cpu returns the CPU time of all processes of s.
 func (s server) cpu(b *testing.B) time.Duration {
 	b.Helper()
 	if s.changing {
@@ -169,7 +170,7 @@ func (s server) cpu(b *testing.B) time.Duration {
 	return sum
 }
 
-// clock is the time that a process has used, 0 for one that has ended.
+// clock returns the CPU time of a process, 0 for one that has exited.
 func clock(pid int) time.Duration {
 	// The clock of another process, as clock_getcpuclockid(3) makes its number.
 	const sched = 2
@@ -207,7 +208,7 @@ func (l *lab) cancelWaiting(b *testing.B) {
 	}
 }
 
-// waiting is the body of a job that will wait.
+// waiting returns the body of a job that will wait.
 func (l *lab) waiting() string {
 	var d site.Description
 	d.Job.Name, d.Job.Script, d.Job.WorkDir, d.Job.TimeLimit = "waits", "#!/bin/sh\ntrue\n", "/tmp", 1

@@ -15,7 +15,7 @@ import (
 	"schedrestd/demo/site"
 )
 
-// load is a number of the same request.
+// load is a number of identical requests.
 type load struct {
 	request string // with room for headers
 	kept    bool   // on connections that stay; else one for each
@@ -43,7 +43,8 @@ func to(address string) dialer {
 	return func(int) (net.Conn, error) { return net.Dial("tcp", address) }
 }
 
-// run sends all requests from several clients and reads the answers. Any other than 200 is an error.
+// run sends all requests from several clients and reads the answers. Any other
+// than 200 is an error.
 func (l load) run(dial dialer) error {
 	var next func() string
 	switch {
@@ -71,7 +72,7 @@ func (l load) run(dial dialer) error {
 	return errors.Join(failures...)
 }
 
-// text is a request with that token; without one when it is "".
+// text returns a request with that token; without one when it is "".
 func (l load) text(token string) string {
 	var headers string
 	if token != "" {
@@ -98,7 +99,7 @@ func (l load) client(i int, dial dialer, next func() string, left *atomic.Int64)
 	return nil
 }
 
-// converse asks on one connection as often as l wants.
+// converse sends requests on one connection as often as l says.
 func (l load) converse(c net.Conn, next func() string, left *atomic.Int64) error {
 	in := bufio.NewReader(c)
 	for left.Add(-1) >= 0 {

@@ -17,7 +17,7 @@ var memory = &comparison{title: "memory in MB", columns: []string{"1000 connecti
 
 const manyOnes = 1000
 
-// What open connections cost, each of which was answered once and stays.
+// The memory of open connections that were each answered once.
 func BenchmarkMemory(b *testing.B) {
 	l := theLab.open(b)
 	ports, err := site.FreePorts(1)
@@ -46,7 +46,7 @@ func BenchmarkMemory(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// hold opens connections and asks once on each.
+// hold opens connections and sends one request on each.
 func (l *lab) hold(b *testing.B, s server) []io.Closer {
 	b.Helper()
 	var list []io.Closer
@@ -67,7 +67,8 @@ func (l *lab) hold(b *testing.B, s server) []io.Closer {
 	return list
 }
 
-// memory is the parent's resident set and its workers' proportional ones, in MB.
+// memory returns the parent's resident set and its workers' proportional sets,
+// in MB.
 func (s server) memory(b *testing.B) [2]float64 {
 	b.Helper()
 	var sum [2]float64

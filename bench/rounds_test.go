@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// compare measures both in rounds of changing order, and adds the CPU time and the rate of each to the table into.
+// compare measures both in rounds of changing order, and adds the CPU time and
+// the rate of each to the table into.
 func compare(b *testing.B, into *comparison, what string, both []server, l load) {
 	for _, s := range both {
 		measure(b, s, l) // warm up
@@ -43,8 +44,10 @@ func compare(b *testing.B, into *comparison, what string, both []server, l load)
 	b.ReportMetric(0, "ns/op") // of a whole round: says nothing
 }
 
-// interval holds the median of what the list was drawn from with a probability of 95 % or more, whatever its
-// distribution is: so many of n are below the median as heads fall in n throws. With fewer than 6 it is all of the list.
+// interval contains the median of the distribution with a probability of at
+// least 95 %, whatever the distribution is: the number of values below the
+// median is distributed like heads in n coin tosses. With fewer than 6 values
+// it is the whole list.
 func interval(list []float64) (low, high float64) {
 	list = slices.SortedFunc(slices.Values(list), cmp.Compare)
 	n := len(list)

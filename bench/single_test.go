@@ -10,16 +10,17 @@ import (
 	"schedrestd/worker"
 )
 
-// singleEnv holds, as JSON, what makes this program the one process that is compared with.
+// singleEnv holds, as JSON, the settings that make this program the single
+// process.
 const singleEnv = "SCHEDRESTD_BENCH_SINGLE"
 
-// single is what the one process is told.
+// single is the configuration of the single process.
 type single struct {
 	Listen string
 	Setup  ipc.Setup
 }
 
-// serveSingle serves what a worker serves, with the same limits of time, from one
+// serveSingle serves the same as a worker, with the same time limits, from one
 // process that accepts for itself.
 func serveSingle(text string) {
 	var s single

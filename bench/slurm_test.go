@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// The same requests to this gateway and to Slurm's own, both before the same real controller: see
-// slurmlab_test.go. A ratio says how many times better this one is, whatever is measured.
+// The same requests to this gateway and to Slurm's own, both with the same real
+// controller: see slurmlab_test.go. A ratio is how many times better this
+// gateway is, whatever is measured.
 var (
 	slurmSmall = &comparison{title: fmt.Sprintf("real Slurm, median of paired rounds, %d clients; ratio: times better", clients), columns: ours2theirs}
 	slurmLists = &comparison{title: "real Slurm, one client, median of paired rounds; ratio: times better", columns: ours2theirs}
@@ -18,8 +19,8 @@ var ours2theirs = []string{"schedrestd", "slurmrestd"}
 
 func init() { tables = append(tables, slurmSmall, slurmLists, slurmCrowd) }
 
-// manyJobs is how long the list of jobs is at least. Slurm's gateway takes half a minute and almost 3 GB
-// for it, once.
+// manyJobs is the minimum length of the list of jobs. Slurm's gateway takes
+// half a minute and almost 3 GB for it, once.
 const (
 	manyJobs    = 20_000
 	listsAtOnce = 8
@@ -41,8 +42,8 @@ func BenchmarkSlurmNodeConnectionEach(b *testing.B) {
 	slurm.open(b).compare(b, "one node", volley{path: "/node/node1", count: 1500})
 }
 
-// As a portal's users ask: the machine has nothing to do most of the time. The others keep it busy, and what
-// the slowest answers wait for there is a processor.
+// The load of a portal's users: the machine is mostly idle. The other
+// benchmarks keep it busy, where the slowest answers wait for a CPU.
 func BenchmarkSlurmPingPaced(b *testing.B) {
 	slurm.open(b).compare(b, "ping", volley{path: "/ping", kept: true, count: 1500, pace: unhurried})
 }
@@ -51,10 +52,12 @@ func BenchmarkSlurmNodePaced(b *testing.B) {
 	slurm.open(b).compare(b, "one node", volley{path: "/node/node1", count: 1500, pace: unhurried})
 }
 
-// unhurried is how often each of 16 clients asks so that there are 500 requests a second.
+// unhurried is the interval at which each of 16 clients sends requests for a
+// total of 500 per second.
 const unhurried = clients * time.Second / 500
 
-// All nodes that the lab has; "lab-up SUITE --nodes 5000" makes the list worth measuring.
+// All nodes that the lab has; "lab-up SUITE --nodes 5000" makes the list worth
+// measuring.
 func BenchmarkSlurmNodesKeptAlive(b *testing.B) {
 	slurm.open(b).list(b, "nodes", volley{path: "/nodes", kept: true, count: 1, record: `"hostname"`}, b.N)
 }
@@ -63,7 +66,8 @@ func BenchmarkSlurmNodesConnectionEach(b *testing.B) {
 	slurm.open(b).list(b, "nodes", volley{path: "/nodes", count: 1, record: `"hostname"`}, b.N)
 }
 
-// Slurm's gateway is asked only once: it keeps what it took, and one list takes as long as a hundred of ours.
+// Slurm's gateway is asked only once: it keeps what it took, and one list takes
+// as long as a hundred of ours.
 func BenchmarkSlurmJobs(b *testing.B) {
 	l := slurm.open(b)
 	l.fill(b, manyJobs)
@@ -92,8 +96,8 @@ func BenchmarkSlurmJobsAtOnce(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// Held jobs: taking them in is measured. They come last, so that the list of jobs has not grown by
-// them when it is measured.
+// Held jobs: only accepting them is measured. They come last, so that they do
+// not lengthen the list of jobs.
 func BenchmarkSlurmSubmitKeptAlive(b *testing.B) {
 	slurm.open(b).compare(b, "submit", volley{path: "/job/submit", body: heldJob, kept: true, count: 400})
 }
@@ -102,7 +106,7 @@ func BenchmarkSlurmSubmitConnectionEach(b *testing.B) {
 	slurm.open(b).compare(b, "submit", volley{path: "/job/submit", body: heldJob, count: 400})
 }
 
-// After everything that is short.
+// Runs after all short benchmarks.
 func BenchmarkSlurmSmallMemory(b *testing.B) {
 	l := slurm.open(b)
 	both := l.pair(b)
@@ -115,7 +119,8 @@ func BenchmarkSlurmSmallMemory(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// paired has what each round showed of each of the two, ours first, by the figure's name.
+// paired holds the results of each round of each of the two, ours first, by the
+// figure's name.
 type paired struct {
 	order  []figure
 	values map[string]*[2][]float64
@@ -138,8 +143,8 @@ func (p *paired) note(f figure, which int, value float64) {
 	p.values[f.name][which] = append(p.values[f.name][which], value)
 }
 
-// into adds all figures to a table. Where one of the two was not asked in every round, the medians
-// are compared instead of the rounds.
+// into adds all figures to a table. Where one of the two was not asked in every
+// round, the medians are compared instead of the rounds.
 func (p *paired) into(b *testing.B, c *comparison, what string) {
 	for _, f := range p.order {
 		v := p.values[f.name]
@@ -162,7 +167,7 @@ func (p *paired) into(b *testing.B, c *comparison, what string) {
 	b.ReportMetric(0, "ns/op") // of a whole round: says nothing
 }
 
-// better is how many times better ours is than theirs.
+// better returns how many times better ours is than theirs.
 func better(f figure, ours, theirs float64) float64 {
 	if f.more {
 		return ours / theirs
@@ -182,7 +187,7 @@ var (
 	figLater  = figure{"peak memory after all", "MB", false}
 )
 
-// compare asks both in rounds, in changing order.
+// compare sends requests to both in rounds, in changing order.
 func (l *slurmLab) compare(b *testing.B, what string, v volley) {
 	both := l.pair(b)
 	for _, s := range both {
@@ -204,8 +209,9 @@ func (l *slurmLab) compare(b *testing.B, what string, v volley) {
 	p.into(b, slurmSmall, what+", "+v.manner())
 }
 
-// list asks both for a long list, which each answers in a process that has not answered before: what it
-// takes at most is of interest. The reference is asked in at most so many rounds.
+// list asks both for a long list, which each answers in a process that has not
+// answered before: what it takes at most is of interest. The reference is asked
+// in at most so many rounds.
 func (l *slurmLab) list(b *testing.B, what string, v volley, theirRounds int) {
 	both := [2]server{l.ours(b), l.theirs(b)}
 	var p paired

@@ -17,15 +17,17 @@ import (
 	"schedrestd/demo/site"
 )
 
-// slurmVersion is one that this gateway and those of Slurm 24.11 and 26.05 serve.
+// slurmVersion is a version that this gateway and those of Slurm 24.11 and
+// 26.05 serve.
 const slurmVersion = "/slurm/v0.0.42"
 
-// heldJob is the body of a job that waits until somebody releases it.
+// heldJob is the body of a job that waits until a user releases it.
 const heldJob = `{"job":{"name":"held","hold":true,"script":"#!/bin/sh\ntrue\n","current_working_directory":"/tmp",` +
 	`"time_limit":{"set":true,"number":1},"environment":["PATH=/usr/bin:/bin"]}}`
 
-// slurmLab is a real Slurm that somebody has started: LAB_ENV names the file of shell variables that says
-// where. Both gateways are started beside it, and ended; jobs that were submitted stay.
+// slurmLab is a real Slurm that is already running: LAB_ENV names the file of
+// shell variables that describes it. Both gateways are started beside it, and
+// stopped; submitted jobs stay.
 type slurmLab struct {
 	root     string // its root directory; below it the same paths as on a machine of its own
 	conf     string // slurm.conf
@@ -69,7 +71,7 @@ func (l *slurmLab) open(b *testing.B) *slurmLab {
 	return l
 }
 
-// close ends both gateways that answer everything that is short.
+// close stops both gateways that answer the short benchmarks.
 func (l *slurmLab) close() {
 	for _, d := range l.daemons {
 		_ = d.Stop()
@@ -77,7 +79,7 @@ func (l *slurmLab) close() {
 	os.RemoveAll(l.dir)
 }
 
-// pair is both of them.
+// pair returns both gateways.
 func (l *slurmLab) pair(b *testing.B) []server {
 	b.Helper()
 	if l.daemons == nil {
@@ -100,7 +102,7 @@ func (l *slurmLab) own(b *testing.B, p site.Program) server {
 	return s
 }
 
-// ourProgram is this gateway as a site starts it.
+// ourProgram returns this gateway as a site starts it.
 func (l *slurmLab) ourProgram(b *testing.B) site.Program {
 	b.Helper()
 	path, err := filepath.Abs("../bin/schedrestd")
@@ -109,8 +111,9 @@ func (l *slurmLab) ourProgram(b *testing.B) site.Program {
 		Args: []string{"-f", l.conf, "-u", site.Nobody, "-g", site.NobodyGroup()}}
 }
 
-// theirProgram is Slurm's, with its defaults but for local authentication. setpriv puts back what a
-// change of user takes away: that it ends when the benchmarks do.
+// theirProgram is Slurm's, with its defaults but for local authentication.
+// setpriv puts back what a change of user takes away: that it ends when the
+// benchmarks do.
 func (l *slurmLab) theirProgram() site.Program {
 	return site.Program{Name: "slurmrestd", Path: "/usr/sbin/chroot", Env: []string{"SLURM_JWT=daemon"}, Args: []string{l.root,
 		"setpriv", "--reuid=" + l.uid, "--regid=" + l.gid, "--clear-groups", "--pdeathsig=KILL", "slurmrestd", "-a", "rest_auth/jwt"}}
@@ -130,7 +133,7 @@ func (l *slurmLab) start(b *testing.B, p site.Program) (*site.Daemon, server) {
 	return d, serving(b, d, to(address))
 }
 
-// fetch is an answer's body.
+// fetch returns an answer's body.
 func (l *slurmLab) fetch(ctx context.Context, dial dialer, path string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://bench"+slurmVersion+path, nil)
 	if err != nil {
@@ -153,7 +156,8 @@ func (l *slurmLab) fetch(ctx context.Context, dial dialer, path string) ([]byte,
 	return text, err
 }
 
-// peak is what the largest process of s took at most, in MB: a worker of ours, the only process of theirs.
+// peak returns the peak memory of the largest process of s, in MB: a worker of
+// ours, the only process of theirs.
 func (s server) peak(b *testing.B) float64 {
 	b.Helper()
 	var most float64
@@ -184,7 +188,7 @@ func (l *slurmLab) fill(b *testing.B, n int) {
 	}
 }
 
-// jobs is how many the controller lists.
+// jobs returns how many jobs the controller lists.
 func (l *slurmLab) jobs(b *testing.B, s server) int {
 	b.Helper()
 	text, err := l.fetch(context.Background(), s.dial, "/jobs/state")

@@ -17,21 +17,22 @@ import (
 	"schedrestd/demo/site"
 )
 
-// volley is a number of the same request to a gateway of a real Slurm: each path is of a version
-// that both serve, and starts behind it.
+// volley is a number of the same request to a gateway of a real Slurm: each
+// path is of a version that both serve, and starts behind it.
 type volley struct {
 	path, body string
 	kept       bool // on connections that stay; else one for each
 	count      int
 	record     string // what each record of the answer has once
 
-	// A client asks once in pace; 0: as soon as it is answered. What is asked late, since the answer before it was
-	// not there, counts from when it was due.
+	// A client asks once in pace; 0: as soon as it is answered. What is asked
+	// late, since the answer before it was not there, counts from when it was
+	// due.
 	pace time.Duration
 }
 
-// answered is how long an answer took, from before its connection was made, or from before its request was
-// sent where there was one.
+// answered is how long an answer took, from before its connection was made, or
+// from before its request was sent where there was one.
 type answered struct {
 	first time.Duration // to the first byte of its body
 	took  time.Duration // to the last
@@ -50,7 +51,7 @@ func percentileOf(list []answered, part float64, of func(answered) float64) floa
 	return percentile(values, part)
 }
 
-// metric is name as a benchmark's metric may be called.
+// metric returns name in the form of a benchmark's metric.
 func metric(name string) string { return strings.ReplaceAll(name, " ", "-") }
 
 func (v volley) manner() string {
@@ -64,7 +65,8 @@ func (v volley) manner() string {
 	return manner
 }
 
-// ask sends everything from several clients and reads the answers. Any other than 200 ends the benchmark.
+// ask sends everything from several clients and reads the answers. Any other
+// than 200 ends the benchmark.
 func (v volley) ask(b *testing.B, l *slurmLab, s server) []answered {
 	b.Helper()
 	text := v.text(l.token)
@@ -100,7 +102,8 @@ func (v volley) text(token string) string {
 	return fmt.Sprintf(request, headers)
 }
 
-// client is one of them: it asks until nothing is left to ask, first when that is due.
+// client runs one client: it sends requests until none are left, the first one
+// when it is due.
 func (v volley) client(dial dialer, text string, due time.Time, left *atomic.Int64) (list []answered, err error) {
 	var c net.Conn
 	var in *bufio.Reader
@@ -134,7 +137,7 @@ func (v volley) client(dial dialer, text string, due time.Time, left *atomic.Int
 	return list, nil
 }
 
-// converse asks once and throws away what it is told.
+// converse sends one request and discards the answer.
 func (v volley) converse(c net.Conn, in *bufio.Reader, text string, begun time.Time) (a answered, err error) {
 	if _, err := io.WriteString(c, text); err != nil {
 		return a, err

@@ -26,11 +26,12 @@ import (
 	"schedrestd/worker"
 )
 
-// handshakes compares a key in the keeper with one in the process that makes the handshakes.
+// handshakes compares a key in the keeper with one in the process that makes
+// the handshakes.
 var handshakes = &comparison{title: "a TLS 1.3 handshake (P-256) for each request, median of paired rounds", columns: []string{"key in the keeper", "key in the process"}}
 
-// secureEnv holds what makes this program the one process, with TLS: the directory of key and
-// certificate. What it serves is in singleEnv.
+// secureEnv holds what makes this program the one process, with TLS: the
+// directory of key and certificate. What it serves is in singleEnv.
 const secureEnv = "SCHEDRESTD_BENCH_SECURE"
 
 func init() {
@@ -41,7 +42,8 @@ func init() {
 	tables = append(tables, handshakes)
 }
 
-// serveSecure is serveSingle with TLS, and the key in its own memory.
+// serveSecure serves as serveSingle does, with TLS and the key in its own
+// memory.
 func serveSecure(text, dir string) error {
 	var s single
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
@@ -84,8 +86,8 @@ func BenchmarkHandshakes(b *testing.B) {
 	compare(b, handshakes, "a handshake each", both, load{request: get("/healthz"), count: 400})
 }
 
-// certified puts a key, its certificate and a configuration that names them into dir, and gives what a
-// client needs.
+// certified puts a key, its certificate and a configuration that names them
+// into dir, and returns a client's configuration.
 func (l *lab) certified(b *testing.B, dir string) *tls.Config {
 	b.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -115,7 +117,7 @@ func securely(address string, config *tls.Config) dialer {
 	return func(int) (net.Conn, error) { return tls.Dial("tcp", address, config) }
 }
 
-// shaken tells whether a server answers.
+// shaken returns a function that reports whether a server answers.
 func shaken(address string, config *tls.Config) func(context.Context) error {
 	return func(context.Context) error {
 		c, err := tls.Dial("tcp", address, config)

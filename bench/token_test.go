@@ -28,13 +28,15 @@ import (
 	"schedrestd/security/self"
 )
 
-// verifying is what a signature costs where it is verified; asking is what that means for requests.
+// verifying is the cost of a signature where it is verified; asking is its
+// effect on requests.
 var (
 	verifying = &comparison{title: "signatures verified per second, median", columns: []string{"HS256 by the keeper, with the way there and back", "RS256 (2048 bits) in the worker"}}
 	asking    = &comparison{title: "ping, kept alive, median of paired rounds", columns: []string{"a token that is remembered", "a new token each, verified by the keeper", "a new token each, the controller vouches"}}
 )
 
-// keeperEnv makes this program a keeper; when it is "measure" one that only prints its posture.
+// keeperEnv makes this program a keeper; when it is "measure" one that only
+// prints its posture.
 const keeperEnv = "SCHEDRESTD_BENCH_KEEPER"
 
 func init() {
@@ -71,7 +73,8 @@ func printPosture() error {
 	return json.NewEncoder(os.Stdout).Encode(posture)
 }
 
-// keeping is a keeper that was started as mode, and this end of its channel.
+// keeping returns a keeper that was started as mode, and this end of its
+// channel.
 func keeping(b *testing.B, mode string) (*exec.Cmd, *ipc.Channel) {
 	b.Helper()
 	channel, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
@@ -85,7 +88,8 @@ func keeping(b *testing.B, mode string) (*exec.Cmd, *ipc.Channel) {
 	return cmd, channel
 }
 
-// startKeeper starts a keeper with that key, and gives a worker's channel to it.
+// startKeeper starts a keeper with that key, and gives a worker's channel to
+// it.
 func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 	b.Helper()
 	measure, _ := keeping(b, "measure")
@@ -137,7 +141,8 @@ func hear[M ipc.Message](b *testing.B, channel *ipc.Channel) M {
 	return message
 }
 
-// Signatures are verified one after the other, and by 16 that ask at the same time.
+// Signatures are verified one after the other, and by 16 that ask at the same
+// time.
 func BenchmarkVerifications(b *testing.B) {
 	secret := make([]byte, 32)
 	rand.Read(secret)
@@ -166,7 +171,7 @@ func BenchmarkVerifications(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// perSecond is how often a second n askers together are answered.
+// perSecond returns how often per second n concurrent callers are answered.
 func perSecond(count, n int, verify func(asker int)) float64 {
 	begun := time.Now()
 	var wait sync.WaitGroup
@@ -181,7 +186,8 @@ func perSecond(count, n int, verify func(asker int)) float64 {
 	return float64(count) / time.Since(begun).Seconds()
 }
 
-// ofKeeper asks the keeper, as a worker does: whoever waits is woken by the one that reads the channel.
+// ofKeeper returns a function that asks the keeper as a worker does: the
+// goroutine that reads the channel wakes the others.
 func ofKeeper(b *testing.B, channel *ipc.Channel, token string) func(int) {
 	signed := token[:strings.LastIndexByte(token, '.')]
 	mac, err := base64.RawURLEncoding.DecodeString(token[len(signed)+1:])
@@ -210,7 +216,7 @@ func ofKeeper(b *testing.B, channel *ipc.Channel, token string) func(int) {
 	}
 }
 
-// ofWorker verifies with a key set.
+// ofWorker returns a function that verifies with a key set.
 func ofWorker(b *testing.B) func(int) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	must(b, err)
@@ -227,7 +233,7 @@ func ofWorker(b *testing.B) func(int) {
 	}
 }
 
-// The same request with a token that was verified before, and with one that nobody has seen.
+// The same request with a token that was verified before, and with a new one.
 func BenchmarkTokens(b *testing.B) {
 	l := theLab.open(b)
 	keyed, keyless := l.gateway(b), l.keyless(b)
@@ -278,7 +284,7 @@ func BenchmarkTokens(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// keyless is a gateway that can't read the key.
+// keyless returns a gateway that can't read the key.
 func (l *lab) keyless(b *testing.B) server {
 	b.Helper()
 	text, err := os.ReadFile(l.Conf())

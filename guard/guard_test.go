@@ -54,7 +54,7 @@ func TestOpen(t *testing.T) {
 		}, kind: errs.Invalid, want: "not a regular file", hint: "ls -ld"},
 		{name: "a device", rule: conf, build: func(*testing.T, string) string { return "/dev/zero" }, kind: errs.Invalid, want: "not a regular file"},
 		{name: "configuration all may read", rule: conf, build: file("c", 0o644)},
-		{name: "configuration all may write", rule: conf, build: file("c", 0o646), kind: errs.Invalid, want: "lets others write", hint: "chmod o-w"},
+		{name: "configuration all may write", rule: conf, build: file("c", 0o646), kind: errs.Invalid, want: "lets other users write", hint: "chmod o-w"},
 		{name: "configuration in a sticky directory", rule: conf, build: inDir(0o777 | os.ModeSticky)},
 		{name: "configuration behind links", rule: conf, build: link},
 		{name: "links in a circle", rule: conf, build: func(t *testing.T, dir string) string {

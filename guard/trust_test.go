@@ -51,10 +51,10 @@ func TestTrust(t *testing.T) {
 	}{
 		{"plain", here, Trust{Owners: []uint32{}}, "", ""},
 		{"sticky", owned(0, 0, 0o777|os.ModeSticky), Trust{Owners: []uint32{}}, "", ""},
-		{"everybody writes", owned(0, 0, 0o777), Trust{}, "written by everybody", "chmod o-w"},
-		{"everybody writes one above", below(owned(0, 0, 0o777)), Trust{}, "written by everybody", "chmod o-w"},
-		{"a group writes", owned(0, 1234, 0o775), Trust{}, "written by group 1234", "chmod g-w"},
-		{"a group writes one above", below(owned(0, 1234, 0o775)), Trust{}, "written by group 1234", "chmod g-w"},
+		{"everybody writes", owned(0, 0, 0o777), Trust{}, "writable by every user", "chmod o-w"},
+		{"everybody writes one above", below(owned(0, 0, 0o777)), Trust{}, "writable by every user", "chmod o-w"},
+		{"a group writes", owned(0, 1234, 0o775), Trust{}, "writable by group 1234", "chmod g-w"},
+		{"a group writes one above", below(owned(0, 1234, 0o775)), Trust{}, "writable by group 1234", "chmod g-w"},
 		{"root's group writes", owned(0, 0, 0o775), Trust{}, "", ""},
 		{"a private group writes", owned(77, 77, 0o775), Trust{Private: private}, "", ""},
 		{"a stranger's", owned(77, 77, 0o755), Trust{Owners: []uint32{5}}, "belongs to uid 77, must belong to uid 0 or 5", "chown"},
@@ -67,8 +67,8 @@ func TestTrust(t *testing.T) {
 		{"through a link", linked(0, 0o755), Trust{Owners: []uint32{}}, "", ""},
 		{"through a link to where everybody writes", func(t *testing.T, d string) string {
 			return linked(0, 0o755)(t, owned(0, 0, 0o777)(t, d))
-		}, Trust{}, "written by everybody", "chmod o-w"},
-		{"a link where everybody writes", linked(0, 0o777), Trust{}, "written by everybody", "chmod o-w"},
+		}, Trust{}, "writable by every user", "chmod o-w"},
+		{"a link where everybody writes", linked(0, 0o777), Trust{}, "writable by every user", "chmod o-w"},
 		{"a stranger's link", linked(77, 0o777|os.ModeSticky), Trust{}, "symbolic link", ""},
 		{"nothing there", func(_ *testing.T, d string) string { return d + "/no" }, Trust{}, "/d/no: no such file", ""},
 		{"a file there", func(t *testing.T, d string) string { return file("f", 0o644)(t, d) }, Trust{}, "/d/f: not a directory", ""},

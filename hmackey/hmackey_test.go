@@ -22,10 +22,10 @@ func TestCheck(t *testing.T) {
 		"a public key of PKCS 1":      {"-----BEGIN RSA PUBLIC KEY-----\n" + random[:64], "public key"},
 		"a certificate":               {"-----BEGIN CERTIFICATE-----\n" + random[:64], "certificate"},
 		"a key of OpenSSH":            {"ssh-rsa " + random[:64], "public key"},
-		"a key set":                   {`{"keys": [{"kty": "RSA", "e": "AQAB"}]}`, "jwks= is for those"},
-		"a key set of some providers": {"\n {\n  \"issuer\": \"x\",\n  \"keys\": []\n}           ", "jwks= is for those"},
-		"zeros":                       {strings.Repeat("\x00", 32), "one byte 32 times"},
-		"blanks":                      {strings.Repeat(" ", 40), "one byte 40 times"},
+		"a key set":                   {`{"keys": [{"kty": "RSA", "e": "AQAB"}]}`, "use jwks= for it"},
+		"a key set of some providers": {"\n {\n  \"issuer\": \"x\",\n  \"keys\": []\n}           ", "use jwks= for it"},
+		"zeros":                       {strings.Repeat("\x00", 32), "the same byte 32 times"},
+		"blanks":                      {strings.Repeat(" ", 40), "the same byte 40 times"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := Check([]byte(test.data))

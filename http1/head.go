@@ -105,7 +105,7 @@ func (l *Lexer) requestLine(line []byte) error {
 	return checkTarget(method, target)
 }
 
-// field checks one line of the header and notes what it says about the body.
+// field checks one line of the header and notes what it tells about the body.
 func (l *Lexer) field(line []byte) error {
 	number := l.line - 1 // the request line is none of the header
 	colon := bytes.IndexByte(line, ':')

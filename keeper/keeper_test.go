@@ -255,10 +255,10 @@ func TestKeys(t *testing.T) {
 		key, leaf, authorities, token string
 		reason                        string
 	}{
-		{"another key's certificate", both, pkcs8(p384()), leaf, "", oneKey, "the key does not belong"},
-		{"no private key", both, "", leaf, "", oneKey, "the key file: has no private key"},
+		{"another key's certificate", both, pkcs8(p384()), leaf, "", oneKey, "the key does not match"},
+		{"no private key", both, "", leaf, "", oneKey, "key file: no private key"},
 		{"no certificate", both, key, "", "", oneKey, "certificate file: no certificate"},
-		{"bad authorities", both, key, leaf, "no authorities", oneKey, "clients' authorities: has no certificate"},
+		{"bad authorities", both, key, leaf, "no authorities", oneKey, "client CA file: no certificate"},
 		{"a short key of tokens", both, key, leaf, "", "short", "5 bytes; HS256 needs at least 32"},
 		{"no key of tokens", ipc.SecretKeys{Token: true}, "", "", "", "", "0 bytes"},
 	}

@@ -7,7 +7,7 @@
 // It starts as a worker does, with an identity of its own. The parent gives it
 // the key and the certificates as open files, and a channel to each worker. It
 // signs the one message that a TLS server has to sign, and gets that message
-// whole, because it could not tell what a digest stands for.
+// whole, because a digest would hide its meaning.
 //
 // It opens no file by name, uses no network, and parses only PEM, the
 // protocol's messages and the handshake's message. It exits when its channel to

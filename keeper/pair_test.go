@@ -93,21 +93,21 @@ func TestReadPair(t *testing.T) {
 		{"a chain", pkcs8(p256()), "text before\n" + certificate(p256(), nextYear) + certificate(rsa2(), nextYear), ""},
 		{"expired", pkcs8(p256()), certificate(p256(), time.Now().Add(-time.Hour)), ""},
 
-		{"another's certificate", pkcs8(p384()), certificate(p256(), nextYear), "the key does not belong to the first certificate"},
-		{"the chain before the server's own", pkcs8(p256()), certificate(rsa2(), nextYear) + certificate(p256(), nextYear), "the key does not belong"},
-		{"no key", certificate(p256(), nextYear), certificate(p256(), nextYear), "the key file: has no private key"},
-		{"empty", "", "", "the key file: has no private key"},
+		{"another's certificate", pkcs8(p384()), certificate(p256(), nextYear), "the key does not match the first certificate"},
+		{"the chain before the server's own", pkcs8(p256()), certificate(rsa2(), nextYear) + certificate(p256(), nextYear), "the key does not match"},
+		{"no key", certificate(p256(), nextYear), certificate(p256(), nextYear), "key file: no private key"},
+		{"empty", "", "", "key file: no private key"},
 		{"two keys", pkcs8(p256()) + sec1, certificate(p256(), nextYear), "more than one private key"},
 		{"no PEM in it", block("PRIVATE KEY", []byte("no key")), certificate(p256(), nextYear), "its PRIVATE KEY cannot be parsed"},
 		{"encrypted", encrypted, certificate(rsa2(), nextYear), "is encrypted"},
 		{"encrypted PKCS#8", block("ENCRYPTED PRIVATE KEY", []byte{1}), certificate(rsa2(), nextYear), "is encrypted"},
-		{"P-224", pkcs8(p224), certificate(p224, nextYear), "the curve P-224"},
-		{"short RSA", pkcs8(must(x509.ParsePKCS1PrivateKey(short(t)))), certificate(rsa2(), nextYear), "an RSA key of 1024 bits"},
+		{"P-224", pkcs8(p224), certificate(p224, nextYear), "curve P-224"},
+		{"short RSA", pkcs8(must(x509.ParsePKCS1PrivateKey(short(t)))), certificate(rsa2(), nextYear), "RSA key has 1024 bits"},
 		{"no certificate", pkcs8(p256()), "no PEM", "certificate file: no certificate"},
 		// Workers get the certificate file, and no worker may have a key.
-		{"one file for both", certificate(p256(), nextYear) + pkcs8(p256()), certificate(p256(), nextYear) + pkcs8(p256()), "the certificate file: has a private key"},
-		{"another key beside the certificate", pkcs8(p256()), certificate(p256(), nextYear) + sec1, "the certificate file: has a private key"},
-		{"a key that is cut off beside it", pkcs8(p256()), certificate(p256(), nextYear) + "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n", "the certificate file: has a private key"},
+		{"one file for both", certificate(p256(), nextYear) + pkcs8(p256()), certificate(p256(), nextYear) + pkcs8(p256()), "certificate file: contains a private key"},
+		{"another key beside the certificate", pkcs8(p256()), certificate(p256(), nextYear) + sec1, "certificate file: contains a private key"},
+		{"a key that is cut off beside it", pkcs8(p256()), certificate(p256(), nextYear) + "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n", "certificate file: contains a private key"},
 		{"a certificate that is none", pkcs8(p256()), certificate(p256(), nextYear) + block("CERTIFICATE", []byte{1}), "a certificate cannot be parsed"},
 		{"too long", pkcs8(p256()), certificate(p256(), nextYear) + strings.Repeat("#", maxPEM), "longer than 1048576 bytes"},
 	}
@@ -141,10 +141,10 @@ func TestAuthorities(t *testing.T) {
 	if err := checkAuthorities(file(t, certificate(p256(), nextYear))); err != nil {
 		t.Errorf("one: %v", err)
 	}
-	if err := checkAuthorities(file(t, certificate(p256(), nextYear)+pkcs8(p256()))); err == nil || !strings.Contains(err.Error(), "clients' authorities: has a private key") {
+	if err := checkAuthorities(file(t, certificate(p256(), nextYear)+pkcs8(p256()))); err == nil || !strings.Contains(err.Error(), "client CA file: contains a private key") {
 		t.Errorf("with a key: %v", err)
 	}
-	if err := checkAuthorities(file(t, "no PEM")); err == nil || !strings.Contains(err.Error(), "clients' authorities: has no certificate") {
+	if err := checkAuthorities(file(t, "no PEM")); err == nil || !strings.Contains(err.Error(), "client CA file: no certificate") {
 		t.Errorf("text: %v", err)
 	}
 }

@@ -110,10 +110,10 @@ func TestTokenKeys(t *testing.T) {
 		{"longer than a block of the hash", strings.Repeat("k1", 33), ""},
 		{"64 KiB", strings.Repeat("k1", 32<<10), ""},
 		{"a byte more", strings.Repeat("k1", 32<<10) + "k", "longer than"},
-		{"zeros", strings.Repeat("\x00", 32), "one byte 32 times"}, // and what follows is no secret to the daemons either
-		{"a public key", "-----BEGIN PUBLIC KEY-----\n" + strings.Repeat("k1", 32), "no secret"},
-		{"a certificate", "-----BEGIN CERTIFICATE-----\n" + strings.Repeat("k1", 32), "no secret"},
-		{"a key set", `{"keys": [{"kty": "RSA", "n": "k1k1", "e": "AQAB"}]}`, "no secret"},
+		{"zeros", strings.Repeat("\x00", 32), "the same byte 32 times"}, // and what follows is no secret to the daemons either
+		{"a public key", "-----BEGIN PUBLIC KEY-----\n" + strings.Repeat("k1", 32), "not secret"},
+		{"a certificate", "-----BEGIN CERTIFICATE-----\n" + strings.Repeat("k1", 32), "not secret"},
+		{"a key set", `{"keys": [{"kty": "RSA", "n": "k1k1", "e": "AQAB"}]}`, "not secret"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -116,11 +116,11 @@ func TestAuditLiars(t *testing.T) {
 		{part: "facts of its own", want: "Facts of the worker may not be sent by a worker to a auditor"},
 		{part: "a log of its own", want: "LogFD of the worker may not be sent by a worker to a auditor"},
 		{part: "the end of a sibling", want: "Exited of the worker may not be sent by a worker to a auditor"},
-		{part: "intent of another", want: "which there never was", knock: true},
+		{part: "intent of another", want: "which never existed", knock: true},
 		{part: "intent twice", want: "Intent 1 twice", knock: true, lines: 2},
-		{part: "intents without end", want: "more changes than it may answer", knock: true, lines: -1},
-		{part: "outcome before leave", want: "was not let through", knock: true},
-		{part: "outcome twice", want: "was not let through", knock: true, lines: 2},
+		{part: "intents without end", want: "more changes than it can have requests", knock: true, lines: -1},
+		{part: "outcome before leave", want: "was not granted", knock: true},
+		{part: "outcome twice", want: "was not granted", knock: true, lines: 2},
 	}
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {

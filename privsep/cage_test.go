@@ -218,7 +218,7 @@ func TestStartIsRefused(t *testing.T) {
 		{"-u without root", plain(t), Config{Service: identityOf("nobody", "", "")}, "only root can serve as another", "root"},
 		{"no program", nil, Config{Service: identityOf("nobody", "", ""), Program: "/nowhere/x"}, "no such file", ""},
 		{"no program in its place", nil, Config{Service: identityOf("nobody", "", ""), Program: "/usr/bin/nowhere"}, "no such file", "beside schedrestd"},
-		{"program in an open directory", nil, Config{Service: identityOf("nobody", "", ""), Program: open + "/w"}, "written by everybody", "chmod o-w"},
+		{"program in an open directory", nil, Config{Service: identityOf("nobody", "", ""), Program: open + "/w"}, "writable by every user", "chmod o-w"},
 		{"program of the one who serves", nil, Config{Service: identityOf("nobody", "", ""), Program: theirs}, "which serves requests", "chown"},
 		{"program of another machine", nil, Config{Service: identityOf("nobody", "", ""), Program: junk}, "exec format error", "file " + junk},
 		{"no directory of the socket", nil, Config{Service: identityOf("nobody", "", ""), Listen: listens("unix:/nosuch/d/s")}, "socket /nosuch/d/s", "mkdir -p /nosuch/d"},

@@ -96,13 +96,13 @@ func TestCheckAsRoot(t *testing.T) {
 // TestCheckUnfit: a worker that is root is not told to have ids of its own.
 func TestCheckUnfit(t *testing.T) {
 	needRoot(t)
-	const row = "the worker's own uid and gid    "
+	const row = "the worker's own uid and gid       "
 	on, status := inspect(t, nil, Config{Service: identityOf("nobody", "nogroup", ""), Switches: ipc.Switches{DisableUserCheck: true}})
 	if status != 0 || !strings.Contains(on, row+"on") || strings.Contains(on, "disable_user_check") {
 		t.Errorf("switched off where it would have let the start through: exit status %d:\n%s", status, on)
 	}
 	off, status := inspect(t, nil, Config{Switches: ipc.Switches{DisableUserCheck: true}})
-	for _, want := range []string{row + "off  disable_user_check: would serve as root (uid 0)\n", "everything that root or SchedUser may do", "own are off: would serve as root"} {
+	for _, want := range []string{row + "off  disable_user_check: would serve as root (uid 0)\n", "everything that root or SchedUser may do", "gid are off: would serve as root"} {
 		if status != 1 || !strings.Contains(off, want) {
 			t.Errorf("exit status %d, without %q:\n%s", status, want, off)
 		}

@@ -397,7 +397,7 @@ func TestKeyFilesRefused(t *testing.T) {
 		{"of another key", func(s *site) {
 			other, _, _ := pairOf(s.t, nil, nil)
 			s.put(s.Key, keyText(s.t, other), 0o600)
-		}, "the key does not belong to the first certificate", "openssl pkey -in "},
+		}, "the key does not match the first certificate", "openssl pkey -in "},
 		{"authorities of the serving user", func(s *site) {
 			s.ClientCA = s.Key + ".ca"
 			raw, _ := os.ReadFile(s.Certificate)

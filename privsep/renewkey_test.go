@@ -34,10 +34,10 @@ func TestRenewal(t *testing.T) {
 	g.eventually("the new pair is served", served)
 
 	for problem, text := range map[string]string{
-		"does not belong":    keyText(t, s.key),
-		"has no private key": "",
+		"does not match": keyText(t, s.key),
+		"no private key": "",
 	} {
-		if problem == "does not belong" {
+		if problem == "does not match" {
 			other, _, _ := pairOf(t, nil, nil)
 			text = keyText(t, other)
 		}

@@ -214,7 +214,7 @@ func TestTokenKeysRefused(t *testing.T) {
 		{"too short", func(v *vault) { v.put(v.Key, "secret", 0o600) }, "jwt.key: 6 bytes; HS256 needs at least 32", "head -c 32 /dev/urandom >", false},
 		{"empty", func(v *vault) { v.put(v.Key, "", 0o600) }, "jwt.key: 0 bytes", "head -c 32 /dev/urandom >", false},
 		{"zeros", func(v *vault) { v.put(v.Key, strings.Repeat("\x00", 32), 0o600) }, "jwt.key: the same byte 32 times, which is not secret", "jwt.key.new  # then jwt_key=", false},
-		{"a certificate", func(v *vault) { v.put(v.Key, "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUQ", 0o600) }, "jwt.key: a public key or a certificate", "jwt.key.new  # then jwt_key=", false},
+		{"a certificate", func(v *vault) { v.put(v.Key, "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUQ", 0o600) }, "jwt.key: a public key or certificate", "jwt.key.new  # then jwt_key=", false},
 		{"in everybody's directory", func(v *vault) { os.Chmod(filepath.Dir(v.Key), 0o777) }, "is writable by every user", "o-w", false},
 		{"others write the key set", func(v *vault) { os.Chmod(v.JWKS, 0o646) }, "lets other users write it", "chmod o-w", false},
 		{"the key set is too long", func(v *vault) { v.put(v.JWKS, strings.Repeat(" ", 1<<20+1), 0o644) }, "longer than", "", false},

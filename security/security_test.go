@@ -103,7 +103,7 @@ func TestCheckIdentity(t *testing.T) {
 		who  Identity
 		want string // "" when it may serve
 	}{
-		{"an account of its own", Identity{Name: "rest", UID: 900, GID: 900}, ""},
+		{"a dedicated account", Identity{Name: "rest", UID: 900, GID: 900}, ""},
 		{"nobody", Identity{Name: "nobody", UID: 65534, GID: 65534}, ""},
 		{"root", Identity{Name: "root", UID: 0, GID: 900}, "would serve as root"},
 		{"SchedUser", Identity{Name: "sched", UID: 990, GID: 900}, "would serve as SchedUser sched"},

@@ -92,7 +92,7 @@ func Ends(fd int) (local, remote netip.AddrPort, err error) {
 	return AddrPort(here), AddrPort(there), nil
 }
 
-// tcpSocket is what the kernel says about one socket.
+// tcpSocket is the kernel's answer about one socket.
 type tcpSocket struct {
 	state uint8
 	uid   uint32 // of who opened or accepted it; meaningless while inode is 0

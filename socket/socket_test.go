@@ -143,11 +143,11 @@ func TestRefusals(t *testing.T) {
 		{name: "a directory", path: "/tmp/", want: errs.Invalid, text: "not the name of a file"},
 		{name: "too long", path: "/tmp/" + strings.Repeat("x", socket.MaxPath-4), want: errs.Invalid, text: "longer than 107"},
 		{name: "no directory", path: "/nonexistent/dir/x", want: errs.NotFound, text: "/nonexistent: no such file or directory"},
-		{name: "everybody may write the directory", want: errs.Invalid, text: "written by everybody",
+		{name: "everybody may write the directory", want: errs.Invalid, text: "writable by every user",
 			make: func(t *testing.T, d, _ string) { must(t, os.Chmod(d, 0o777)) }},
-		{name: "everybody may write a directory above", want: errs.Invalid, text: "written by everybody",
+		{name: "everybody may write a directory above", want: errs.Invalid, text: "writable by every user",
 			make: func(t *testing.T, d, _ string) { must(t, os.Chmod(filepath.Dir(d), 0o777)) }},
-		{name: "a group may write the directory", want: errs.Invalid, text: "written by group 31235",
+		{name: "a group may write the directory", want: errs.Invalid, text: "writable by group 31235",
 			make: func(t *testing.T, d, _ string) {
 				needRoot(t)
 				must(t, os.Chown(d, 0, 31235))
@@ -162,7 +162,7 @@ func TestRefusals(t *testing.T) {
 			make: func(t *testing.T, _, path string) { write(t, path) }},
 		{name: "a link is there", want: errs.Invalid, text: "not a socket",
 			make: func(t *testing.T, _, path string) { must(t, os.Symlink("/dev/null", path)) }},
-		{name: "somebody's socket is there", want: errs.Invalid, text: "socket of uid 41",
+		{name: "somebody's socket is there", want: errs.Invalid, text: "belongs to uid 41",
 			make: func(t *testing.T, _, path string) {
 				needRoot(t)
 				stale(t, path)

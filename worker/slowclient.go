@@ -50,7 +50,7 @@ type slowClient struct {
 	reading time.Time // when the next piece of the body is due; zero: the handler does not wait for it
 	writing time.Time // since when a write has been waiting for the client; zero: none is
 	judged  time.Time // the value of writing for which dropStalled was scheduled
-	last    time.Time // when the next piece of the body is due while others wait; zero: there is no hurry
+	last    time.Time // when the next piece of the body is due while others wait; zero: none is
 	over    bool
 	cut     bool // the client's time is over
 }

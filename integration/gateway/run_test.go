@@ -288,7 +288,7 @@ func TestThreads(t *testing.T) {
 	}
 	cmd := l.Inetd("-t", "3")
 	cmd.Stdin = strings.NewReader("")
-	if _, log, status := harness.Finish(t, cmd); status != 0 || !strings.Contains(log, "-t is ignored") {
+	if _, log, status := harness.Finish(t, cmd); status != 0 || !strings.Contains(log, "option -t ignored") {
 		t.Errorf("in inetd mode: exit status %d\n%s", status, log)
 	}
 }

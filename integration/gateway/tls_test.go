@@ -92,7 +92,7 @@ func TestCertificateRenewed(t *testing.T) {
 	harness.Replace(t, s.KeyFile, other.KeyPEM, 0o600)
 	harness.Must(t, syscall.Kill(parent, syscall.SIGHUP))
 	harness.Eventually(t, "the gateway complains", func() bool {
-		return strings.Contains(strings.Join(s.Daemons["schedrestd"].LastLines(50), "\n"), "the key does not belong to the first certificate")
+		return strings.Contains(strings.Join(s.Daemons["schedrestd"].LastLines(50), "\n"), "the key does not match the first certificate")
 	})
 	if !s.Shown() {
 		t.Error("a pair that does not fit has changed what is shown")

@@ -141,7 +141,7 @@ func failures(out string) string {
 // TestParts: needs no machine.
 func TestParts(t *testing.T) {
 	const said = `PART                               IS   WHY
-the worker's own uid and gid    on   gate (991:991)
+the worker's own uid and gid       on   gate (991:991)
 PID namespace                      on
 root of their own                  off  shared
 no_new_privs                       on

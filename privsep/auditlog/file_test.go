@@ -36,8 +36,8 @@ func TestAuditFile(t *testing.T) {
 			succeed(t, os.Chown(p, 65534, 65534))
 		}, "owned by uid 65534"},
 		{"two names", func(t *testing.T, p string) { succeed(t, os.WriteFile(p, nil, 0o600)); succeed(t, os.Link(p, p+"2")) }, "2 names"},
-		{"everybody writes the directory", func(t *testing.T, p string) { succeed(t, os.Chmod(filepath.Dir(p), 0o777)) }, "written by everybody"},
-		{"and it is sticky", func(t *testing.T, p string) { succeed(t, os.Chmod(filepath.Dir(p), 0o777|os.ModeSticky)) }, "written by everybody"},
+		{"everybody writes the directory", func(t *testing.T, p string) { succeed(t, os.Chmod(filepath.Dir(p), 0o777)) }, "writable by every user"},
+		{"and it is sticky", func(t *testing.T, p string) { succeed(t, os.Chmod(filepath.Dir(p), 0o777|os.ModeSticky)) }, "writable by every user"},
 		{"the server's directory", func(t *testing.T, p string) {
 			if !o.Root {
 				t.Skip("needs root: changes owners")

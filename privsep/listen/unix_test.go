@@ -58,7 +58,7 @@ func TestUnixRefusals(t *testing.T) {
 		{"a directory", room(t) + "/", "not the name of a file"},
 		{"too long", room(t) + "/" + strings.Repeat("x", 108), "longer than 107"},
 		{"no directory", room(t) + "/no/s", "no such file"},
-		{"others may write the directory", open + "/s", "written by everybody"},
+		{"others may write the directory", open + "/s", "writable by every user"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
