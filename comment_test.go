@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// TestComments: a comment that begins with a name is about that one. It often has the old name after another was given,
-// and staticcheck looks at exported names alone.
+// TestComments checks that a comment that begins with a name begins with that
+// of its declaration. It often keeps the old name after a rename, and
+// staticcheck checks only exported names.
 func TestComments(t *testing.T) {
 	files := token.NewFileSet()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -52,7 +53,7 @@ var (
 	tests     = regexp.MustCompile(`^(Test|Benchmark|Fuzz)`) // what is said of these may begin as it likes
 )
 
-// comment fails when that on name begins with another one.
+// comment fails if the comment on name begins with another name.
 func comment(t *testing.T, files *token.FileSet, name *ast.Ident, on *ast.CommentGroup) {
 	word := firstWord.FindString(on.Text())
 	if word == "" || word == name.Name || tests.MatchString(name.Name) {

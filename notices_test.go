@@ -19,8 +19,8 @@ import (
 
 const noticesFile = "THIRD-PARTY.txt"
 
-// TestNotices holds THIRD-PARTY.txt against the modules that our programs link, with the texts that their
-// licences want to be passed on.
+// TestNotices compares THIRD-PARTY.txt with the modules that our programs link
+// and the texts that their licences require to be passed on.
 func TestNotices(t *testing.T) {
 	want := notices(t)
 	if *update {
@@ -37,13 +37,14 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// linked is a module that is linked, and the directories of it whose licence files count.
+// linked is a module that is linked, and the directories with its licence
+// files.
 type linked struct {
 	path, version, dir string
 	dirs               map[string]bool
 }
 
-// notices writes the page.
+// notices returns the content of THIRD-PARTY.txt.
 func notices(t *testing.T) []byte {
 	t.Helper()
 	modules := map[string]*linked{}

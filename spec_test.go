@@ -72,14 +72,15 @@ func quoted(cell string) []string {
 	return list
 }
 
-// tested is what the tests of a folder are.
+// tested lists the tests of a folder.
 type tested struct {
 	folder    string
 	functions map[string]bool
 	words     map[string]bool // every text in them: names of parts are among these
 }
 
-// has tells whether function has that part: a page, or a text that stands in the tests.
+// has reports whether function has that part: a page, or a text that occurs in
+// the tests.
 func (t *tested) has(function, part string) bool {
 	if function == "TestCommand" || function == "TestCommands" {
 		_, err := os.Stat(filepath.Join(t.folder, "testdata", "script", part+".txtar"))

@@ -10,7 +10,7 @@ import (
 // coordinators look after an account; or are the accounts that a user looks after.
 var coordinators = schema.Named("coord_list", schema.List(schema.Object("coord",
 	schema.F("name", schema.String, func(c *model.Coordinator) *string { return &c.Name }, "User, or account", schema.Required(0)),
-	schema.F("direct", optTruth, func(c *model.Coordinator) *model.Opt[uint16] { return &c.Direct }, "Whether of this account itself, not only of one above it"),
+	schema.F("direct", optTruth, func(c *model.Coordinator) *model.Opt[uint16] { return &c.Direct }, "Whether the user coordinates this account directly, not only a parent account"),
 ).Type))
 
 // accountFlags are the words of an account's flags.
@@ -24,12 +24,12 @@ var accountFlags = schema.Words("account_flags",
 
 // Account is an account.
 var Account = schema.Object("account",
-	schema.F("associations", assocShorts, func(a *model.Account) *[]model.Association { return &a.Associations }, "Its associations, when they are asked for"),
-	schema.F("coordinators", coordinators, func(a *model.Account) *[]model.Coordinator { return &a.Coordinators }, "Users who look after it, when they are asked for"),
+	schema.F("associations", assocShorts, func(a *model.Account) *[]model.Association { return &a.Associations }, "Associations, if requested"),
+	schema.F("coordinators", coordinators, func(a *model.Account) *[]model.Coordinator { return &a.Coordinators }, "Coordinators, if requested"),
 	schema.F("description", schema.String, func(a *model.Account) *string { return &a.Description }, "Any text", schema.Required(0)),
 	schema.F("name", schema.String, func(a *model.Account) *string { return &a.Name }, "Its name", schema.Required(0)),
 	schema.F("organization", schema.String, func(a *model.Account) *string { return &a.Organization }, "Organization that it belongs to", schema.Required(0)),
-	schema.F("flags", accountFlags.Type, func(a *model.Account) *uint32 { return &a.Flags }, "About itself"),
+	schema.F("flags", accountFlags.Type, func(a *model.Account) *uint32 { return &a.Flags }, "Flags of the record"),
 )
 
 // AccountsAnswer is the body of an answer with accounts.
@@ -52,21 +52,21 @@ func accountFlag(name string, bit model.AccountFilterFlags, doc string, opts ...
 
 var accountsParams = schema.Object("",
 	texts("description", "Descriptions", func(p *AccountsParams) *[]string { return &p.Descriptions }),
-	accountFlag("with_assocs", model.AccountWithAssocs, "Show their associations", schema.Until(V41)),
-	accountFlag("with_coords", model.AccountWithCoordinators, "Show who looks after them", schema.Until(V41)),
-	accountFlag("with_deleted", model.AccountWithDeleted, "Show deleted ones too", schema.Until(V41)),
-	accountFlag("WithAssociations", model.AccountWithAssocs, "Show their associations", schema.Since(V41)),
-	accountFlag("WithCoordinators", model.AccountWithCoordinators, "Show who looks after them", schema.Since(V41)),
-	accountFlag("DELETED", model.AccountWithDeleted, "Show deleted ones too", schema.Since(V41)),
-	schema.Ignore[AccountsParams]("NoUsersAreCoords", yes, "Says nothing to a list", schema.Since(V41)),
-	schema.Ignore[AccountsParams]("UsersAreCoords", yes, "Says nothing to a list", schema.Since(V41)),
+	accountFlag("with_assocs", model.AccountWithAssocs, "Include the associations", schema.Until(V41)),
+	accountFlag("with_coords", model.AccountWithCoordinators, "Include the coordinators", schema.Until(V41)),
+	accountFlag("with_deleted", model.AccountWithDeleted, "Include deleted records", schema.Until(V41)),
+	accountFlag("WithAssociations", model.AccountWithAssocs, "Include the associations", schema.Since(V41)),
+	accountFlag("WithCoordinators", model.AccountWithCoordinators, "Include the coordinators", schema.Since(V41)),
+	accountFlag("DELETED", model.AccountWithDeleted, "Include deleted records", schema.Since(V41)),
+	schema.Ignore[AccountsParams]("NoUsersAreCoords", yes, "Ignored in lists", schema.Since(V41)),
+	schema.Ignore[AccountsParams]("UsersAreCoords", yes, "Ignored in lists", schema.Since(V41)),
 )
 
 // GetAccounts lists the accounts.
 var GetAccounts = declare(accountsParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "accounts/", ID: "get_accounts",
 	Doc: "List the accounts", Answer: Accounts,
-	About:   "The accounts that users have associations in. Every parameter that is given narrows the list, or says what else to show of each.",
+	About:   "Returns the accounts in which users have associations. Each parameter narrows the list or adds details.",
 	Returns: "The accounts",
 })
 
@@ -78,15 +78,15 @@ type AccountParams struct {
 
 var accountParams = schema.Object("",
 	schema.F("account_name", someName("account"), func(p *AccountParams) *string { return &p.Name }, "Name of the account", schema.Required(0)),
-	schema.F("with_assocs", yes, func(p *AccountParams) *bool { return &p.WithAssocs }, "Show its associations"),
-	schema.F("with_coords", yes, func(p *AccountParams) *bool { return &p.WithCoords }, "Show who looks after it"),
-	schema.F("with_deleted", yes, func(p *AccountParams) *bool { return &p.WithDeleted }, "Show it when it is deleted, too"),
+	schema.F("with_assocs", yes, func(p *AccountParams) *bool { return &p.WithAssocs }, "Include the associations"),
+	schema.F("with_coords", yes, func(p *AccountParams) *bool { return &p.WithCoords }, "Include the coordinators"),
+	schema.F("with_deleted", yes, func(p *AccountParams) *bool { return &p.WithDeleted }, "Include the record even if it is deleted"),
 )
 
 // GetAccount shows one account.
 var GetAccount = declare(accountParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "account/{account_name}", ID: "get_account",
 	Doc: "Show one account", Answer: Accounts, Missing: MissingIsWarning,
-	About:   "The account of that name. A name that no account has is answered with 404 under /scheddb/; under /slurmdb/ with 200, an empty list and a warning, as slurmrestd does.",
+	About:   "Returns the account with this name. For an unknown name, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
 	Returns: "The account, in a list",
 })

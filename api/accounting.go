@@ -15,9 +15,9 @@ type StatsRow struct {
 
 // Stats is what the accounting daemon counts about itself.
 var Stats = schema.Object("stats_rec",
-	schema.F("time_start", seconds, func(s *StatsRow) *model.Time { return &s.TimeStart }, "Since when it counts", schema.Unit(UnixTime)),
-	schema.Show("rollups", schema.Named("rollup_stats", schema.List(oldRollup.Type)), oldRollups, "How long summing up took", schema.Until(V41)),
-	schema.F("rollups", rollup.Type, func(s *StatsRow) *model.Rollup { return &s.Rollup }, "How long summing up took", schema.Since(V41)),
+	schema.F("time_start", seconds, func(s *StatsRow) *model.Time { return &s.TimeStart }, "Start of the counting period", schema.Unit(UnixTime)),
+	schema.Show("rollups", schema.Named("rollup_stats", schema.List(oldRollup.Type)), oldRollups, "Duration of usage roll-ups", schema.Until(V41)),
+	schema.F("rollups", rollup.Type, func(s *StatsRow) *model.Rollup { return &s.Rollup }, "Duration of usage roll-ups", schema.Since(V41)),
 	schema.Show("RPCs", schema.Named("stats_rpc_list", schema.List(rpcCount.Type)), func(s *StatsRow) []model.CallCount { return s.RPCs }, "Requests, by kind"),
 	schema.Show("users", schema.Named("stats_user_list", schema.List(userCount.Type)), userCounts, "Requests, by user"),
 )
@@ -39,11 +39,11 @@ var rollup = schema.Object("rollup_stats",
 )
 
 var rollupPeriod = schema.Object("",
-	schema.F("count", schema.Int32, func(p *model.RollupPeriod) *uint16 { return &p.Count }, "How often it was done", schema.Count),
-	schema.F("last_run", seconds, func(p *model.RollupPeriod) *model.Time { return &p.LastRun }, "When it was last done", schema.Unit(UnixTime)),
-	schema.Group("duration", "How long it took", []schema.Field[model.RollupPeriod]{
+	schema.F("count", schema.Int32, func(p *model.RollupPeriod) *uint16 { return &p.Count }, "Number of runs", schema.Count),
+	schema.F("last_run", seconds, func(p *model.RollupPeriod) *model.Time { return &p.LastRun }, "Time of the last roll-up", schema.Unit(UnixTime)),
+	schema.Group("duration", "Duration", []schema.Field[model.RollupPeriod]{
 		schema.F("last", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeLast }, "The last time", schema.Unit("µs")),
-		schema.F("max", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeMax }, "At most", schema.Unit("µs")),
+		schema.F("max", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeMax }, "Longest duration", schema.Unit("µs")),
 		schema.F("time", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeTotal }, "In all", schema.Unit("µs")),
 	}),
 )
@@ -57,14 +57,14 @@ type oldPeriod struct {
 // oldRollup's documents name the time of the last run "last run"; what clients were really sent is
 // "last_run" and a "last_cycle". It has all three.
 var oldRollup = schema.Object("",
-	schema.Show("type", oldPeriodKind, func(p *oldPeriod) string { return p.kind }, "Kind of period: internal is hourly, user daily, unknown monthly"),
-	schema.F("last run", schema.Int32, func(p *oldPeriod) *model.Time { return &p.LastRun }, "When it was last done", schema.Unit(UnixTime)),
-	schema.F("last_run", seconds, func(p *oldPeriod) *model.Time { return &p.LastRun }, "When it was last done", schema.Unit(UnixTime), schema.Ours),
-	schema.F("last_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeLast }, "How long it took last", schema.Unit("µs"), schema.Ours),
-	schema.F("max_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeMax }, "How long it took at most", schema.Unit("µs")),
-	schema.F("total_time", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeTotal }, "How long it took in all", schema.Unit("µs")),
-	schema.Show("total_cycles", schema.Int64, func(p *oldPeriod) uint16 { return p.Count }, "How often it was done", schema.Count),
-	schema.Show("mean_cycles", schema.Int64, func(p *oldPeriod) uint64 { return p.TimeTotal / max(1, uint64(p.Count)) }, "How long it took on average", schema.Unit("µs")),
+	schema.Show("type", oldPeriodKind, func(p *oldPeriod) string { return p.kind }, "Type of period: internal is hourly, user daily, unknown monthly"),
+	schema.F("last run", schema.Int32, func(p *oldPeriod) *model.Time { return &p.LastRun }, "Time of the last roll-up", schema.Unit(UnixTime)),
+	schema.F("last_run", seconds, func(p *oldPeriod) *model.Time { return &p.LastRun }, "Time of the last roll-up", schema.Unit(UnixTime), schema.Ours),
+	schema.F("last_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeLast }, "Last duration", schema.Unit("µs"), schema.Ours),
+	schema.F("max_cycle", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeMax }, "Maximum duration", schema.Unit("µs")),
+	schema.F("total_time", schema.Int64, func(p *oldPeriod) *uint64 { return &p.TimeTotal }, "Total duration", schema.Unit("µs")),
+	schema.Show("total_cycles", schema.Int64, func(p *oldPeriod) uint16 { return p.Count }, "Number of runs", schema.Count),
+	schema.Show("mean_cycles", schema.Int64, func(p *oldPeriod) uint64 { return p.TimeTotal / max(1, uint64(p.Count)) }, "Average duration", schema.Unit("µs")),
 )
 
 func oldPeriodKind() schema.Type[string] {
@@ -85,8 +85,8 @@ func oldRollups(s *StatsRow) []oldPeriod {
 
 var rpcCount = schema.Object("stats_rpc",
 	schema.Show("rpc", schema.String, func(c *model.CallCount) string { return requestName(c.ID) }, "Name of the request"),
-	schema.F("count", schema.Int32, func(c *model.CallCount) *uint32 { return &c.Count }, "How often it came", schema.Count),
-	schema.Group("time", "How long it took", callTimes),
+	schema.F("count", schema.Int32, func(c *model.CallCount) *uint32 { return &c.Count }, "Number of requests", schema.Count),
+	schema.Group("time", "Duration", callTimes),
 )
 
 var callTimes = []schema.Field[model.CallCount]{
@@ -102,8 +102,8 @@ type userCountRow struct {
 
 var userCount = schema.Object("stats_user",
 	schema.F("user", schema.String, func(c *userCountRow) *string { return &c.name }, "Name of the user"),
-	schema.F("count", schema.Int32, func(c *userCountRow) *uint32 { return &c.Count }, "How many requests he made", schema.Count),
-	schema.F("time", schema.Object("", callTimes...).Type, func(c *userCountRow) *model.CallCount { return &c.CallCount }, "How long they took"),
+	schema.F("count", schema.Int32, func(c *userCountRow) *uint32 { return &c.Count }, "Number of requests", schema.Count),
+	schema.F("time", schema.Object("", callTimes...).Type, func(c *userCountRow) *model.CallCount { return &c.CallCount }, "Duration of the requests"),
 )
 
 func userCounts(s *StatsRow) []userCountRow {
@@ -123,14 +123,14 @@ type StatsAnswer struct {
 
 // AccountingDiag is the table of a StatsAnswer.
 var AccountingDiag = enveloped("openapi_slurmdbd_stats_resp", func(a *StatsAnswer) *Envelope { return &a.Envelope },
-	schema.F("statistics", Stats.Type, func(a *StatsAnswer) *StatsRow { return &a.Stats }, "What the accounting daemon counts", schema.Required(0)),
+	schema.F("statistics", Stats.Type, func(a *StatsAnswer) *StatsRow { return &a.Stats }, "Statistics of the accounting daemon", schema.Required(0)),
 	schema.F("pings", schema.Named("slurmdbd_ping_array", schema.List(AccountingPing.Type)), func(a *StatsAnswer) *[]model.Ping { return &a.Pings }, "The accounting daemon, and its backup when it has one", schema.Ours),
 )
 
 // GetAccountingDiag shows the accounting daemon's statistics.
 var GetAccountingDiag = declare(noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "diag/", ID: "get_diag",
-	Doc: "Show what the accounting daemon counts about itself", Answer: AccountingDiag,
-	About:   "How often which request came and how long it took, by kind and by user, and how long summing up usage took, since the daemon began to count.",
-	Returns: "The accounting daemon's figures about itself",
+	Doc: "Show statistics of the accounting daemon", Answer: AccountingDiag,
+	About:   "Returns statistics since the accounting daemon last reset them: numbers and durations of requests by type and by user, and durations of usage roll-ups.",
+	Returns: "Statistics of the accounting daemon",
 })

@@ -18,35 +18,35 @@ type AccountingStepRow struct {
 // AccountingStep is a step of a job.
 var AccountingStep = schema.Object("step",
 	schema.Group("time", "Times", []schema.Field[AccountingStepRow]{
-		schema.F("elapsed", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.Elapsed }, "How long it ran", schema.Unit("s")),
-		schema.F("end", moment, func(s *AccountingStepRow) *model.Time { return &s.EndTime }, "When it ended", schema.Unit(UnixTime)),
-		schema.F("start", moment, func(s *AccountingStepRow) *model.Time { return &s.StartTime }, "When it began", schema.Unit(UnixTime)),
-		schema.F("suspended", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.Suspended }, "How long it was suspended", schema.Unit("s")),
-		cpuTime("system", "Time in the kernel", schema.Int64[uint64], schema.Int32[uint32], func(s *AccountingStepRow) *uint64 { return &s.SystemCPUSec }, func(s *AccountingStepRow) *uint32 { return &s.SystemCPUUsec }),
-		schema.F("limit", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.TimeLimit }, "How long it may run", schema.Unit("min"), schema.Since(V43)),
-		cpuTime("total", "Time of its processors", schema.Int64[uint64], schema.Int32[uint32], func(s *AccountingStepRow) *uint64 { return &s.TotalCPUSec }, func(s *AccountingStepRow) *uint32 { return &s.TotalCPUUsec }),
-		cpuTime("user", "Time in its programs", schema.Int64[uint64], schema.Int32[uint32], func(s *AccountingStepRow) *uint64 { return &s.UserCPUSec }, func(s *AccountingStepRow) *uint32 { return &s.UserCPUUsec }),
+		schema.F("elapsed", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.Elapsed }, "Run time", schema.Unit("s")),
+		schema.F("end", moment, func(s *AccountingStepRow) *model.Time { return &s.EndTime }, "End time", schema.Unit(UnixTime)),
+		schema.F("start", moment, func(s *AccountingStepRow) *model.Time { return &s.StartTime }, "Start time", schema.Unit(UnixTime)),
+		schema.F("suspended", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.Suspended }, "Time during which the job was suspended", schema.Unit("s")),
+		cpuTime("system", "System CPU time", schema.Int64[uint64], schema.Int32[uint32], func(s *AccountingStepRow) *uint64 { return &s.SystemCPUSec }, func(s *AccountingStepRow) *uint32 { return &s.SystemCPUUsec }),
+		schema.F("limit", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.TimeLimit }, "Time limit of the job", schema.Unit("min"), schema.Since(V43)),
+		cpuTime("total", "CPU time", schema.Int64[uint64], schema.Int32[uint32], func(s *AccountingStepRow) *uint64 { return &s.TotalCPUSec }, func(s *AccountingStepRow) *uint32 { return &s.TotalCPUUsec }),
+		cpuTime("user", "User CPU time", schema.Int64[uint64], schema.Int32[uint32], func(s *AccountingStepRow) *uint64 { return &s.UserCPUSec }, func(s *AccountingStepRow) *uint32 { return &s.UserCPUUsec }),
 	}),
 	schema.Show("exit_code", exitCodeType.Type, func(s *AccountingStepRow) exitCode { return decodeExit(s.ExitCode) }, "How it ended"),
 	schema.Group("nodes", "Its nodes", []schema.Field[AccountingStepRow]{
 		schema.F("count", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.NodeCount }, "How many", schema.Count),
 		schema.F("range", schema.String, func(s *AccountingStepRow) *string { return &s.Nodes }, "As a host list"),
-		schema.Show("list", schema.Named("hostlist", schema.StreamOf(schema.String)), stepNodes, "One by one"),
+		schema.Show("list", schema.Named("hostlist", schema.StreamOf(schema.String)), stepNodes, "Individually"),
 	}),
 	schema.Group("tasks", "Its tasks", []schema.Field[AccountingStepRow]{
 		schema.F("count", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.NumTasks }, "How many", schema.Count),
 	}),
-	schema.Show("pid", schema.String, func(*AccountingStepRow) string { return "" }, "Nothing any more", schema.Deprecated(V42), schema.Until(V45)),
+	schema.Show("pid", schema.String, func(*AccountingStepRow) string { return "" }, "No longer used", schema.Deprecated(V42), schema.Until(V45)),
 	schema.Group("CPU", "Processors", []schema.Field[AccountingStepRow]{
-		schema.Group("requested_frequency", "Frequency it asked for", []schema.Field[AccountingStepRow]{
+		schema.Group("requested_frequency", "Requested frequency", []schema.Field[AccountingStepRow]{
 			schema.F("min", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.CPUFreqMin }, "At least", schema.Unit("kHz")),
-			schema.F("max", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.CPUFreqMax }, "At most", schema.Unit("kHz")),
+			schema.F("max", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.CPUFreqMax }, "Maximum", schema.Unit("kHz")),
 		}),
-		schema.Show("governor", schema.String, func(s *AccountingStepRow) string { return governor(s.CPUFreqGov) }, "Governor it asked for"),
+		schema.Show("governor", schema.String, func(s *AccountingStepRow) string { return governor(s.CPUFreqGov) }, "Requested governor"),
 	}),
-	schema.Show("kill_request_user", schema.String, func(s *AccountingStepRow) string { return userName(s.job.Users, s.ReqUserID) }, "User who ended it"),
-	schema.F("state", jobStates.Type, func(s *AccountingStepRow) *model.JobState { return &s.State }, "Base state, then flags"),
-	schema.Group("statistics", "What it used", []schema.Field[AccountingStepRow]{
+	schema.Show("kill_request_user", schema.String, func(s *AccountingStepRow) string { return userName(s.job.Users, s.ReqUserID) }, "User who cancelled the job"),
+	schema.F("state", jobStates.Type, func(s *AccountingStepRow) *model.JobState { return &s.State }, "Base state, followed by flags"),
+	schema.Group("statistics", "Used resources", []schema.Field[AccountingStepRow]{
 		schema.Group("CPU", "Processors", []schema.Field[AccountingStepRow]{
 			schema.Show("actual_frequency", schema.Int64, func(s *AccountingStepRow) int64 { return int64(s.Stats.CPUFreq) }, "Mean frequency of all tasks", schema.Unit("kHz")),
 		}),
@@ -54,24 +54,24 @@ var AccountingStep = schema.Object("step",
 			schema.F("consumed", number, func(s *AccountingStepRow) *model.Opt[uint64] { return &s.Stats.ConsumedEnergy }, "Of all tasks", schema.Unit("J")),
 		}),
 	}),
-	schema.Group("step", "Which it is", []schema.Field[AccountingStepRow]{
-		schema.Show("id", schema.String, func(s *AccountingStepRow) string { return stepID(&s.StepID) }, "The job's number and its own, as 12.batch"),
+	schema.Group("step", "Identity", []schema.Field[AccountingStepRow]{
+		schema.Show("id", schema.String, func(s *AccountingStepRow) string { return stepID(&s.StepID) }, "Job and step id, such as 12.batch"),
 		schema.F("name", schema.String, func(s *AccountingStepRow) *string { return &s.Name }, "Its name"),
-		schema.F("stderr", schema.String, func(s *AccountingStepRow) *string { return &s.StdErr }, "Pattern of the path its errors went to", schema.Since(V43)),
-		schema.F("stdin", schema.String, func(s *AccountingStepRow) *string { return &s.StdIn }, "Pattern of the path its input came from", schema.Since(V43)),
-		schema.F("stdout", schema.String, func(s *AccountingStepRow) *string { return &s.StdOut }, "Pattern of the path its output went to", schema.Since(V43)),
-		schema.Show("stderr_expanded", schema.String, func(s *AccountingStepRow) string { return accountedPath(s.job, s.StdErr) }, "Path its errors went to", schema.Since(V43)),
-		schema.Show("stdin_expanded", schema.String, func(s *AccountingStepRow) string { return accountedPath(s.job, s.StdIn) }, "Path its input came from", schema.Since(V43)),
-		schema.Show("stdout_expanded", schema.String, func(s *AccountingStepRow) string { return accountedPath(s.job, s.StdOut) }, "Path its output went to", schema.Since(V43)),
+		schema.F("stderr", schema.String, func(s *AccountingStepRow) *string { return &s.StdErr }, "Pattern of the standard error path", schema.Since(V43)),
+		schema.F("stdin", schema.String, func(s *AccountingStepRow) *string { return &s.StdIn }, "Pattern of the standard input path", schema.Since(V43)),
+		schema.F("stdout", schema.String, func(s *AccountingStepRow) *string { return &s.StdOut }, "Pattern of the standard output path", schema.Since(V43)),
+		schema.Show("stderr_expanded", schema.String, func(s *AccountingStepRow) string { return accountedPath(s.job, s.StdErr) }, "Standard error path", schema.Since(V43)),
+		schema.Show("stdin_expanded", schema.String, func(s *AccountingStepRow) string { return accountedPath(s.job, s.StdIn) }, "Standard input path", schema.Since(V43)),
+		schema.Show("stdout_expanded", schema.String, func(s *AccountingStepRow) string { return accountedPath(s.job, s.StdOut) }, "Standard output path", schema.Since(V43)),
 	}),
-	schema.F("submit_line", schema.String, func(s *AccountingStepRow) *string { return &s.SubmitLine }, "Command that began it", schema.Since(V45)),
+	schema.F("submit_line", schema.String, func(s *AccountingStepRow) *string { return &s.SubmitLine }, "Command that started it", schema.Since(V45)),
 	schema.Group("task", "Its tasks", []schema.Field[AccountingStepRow]{
-		schema.Show("distribution", schema.String, func(s *AccountingStepRow) string { return distribution(s.TaskDist) }, "How they are laid out"),
+		schema.Show("distribution", schema.String, func(s *AccountingStepRow) string { return distribution(s.TaskDist) }, "Distribution"),
 	}),
 	schema.Group("tres", "Trackable resources", []schema.Field[AccountingStepRow]{
 		usedTRES("requested", "Read", func(s *AccountingStepRow) *model.StepUsage { return &s.Stats.In }),
 		usedTRES("consumed", "Written", func(s *AccountingStepRow) *model.StepUsage { return &s.Stats.Out }),
-		schema.Show("allocated", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(s.TRESAlloc) }, "What it had"),
+		schema.Show("allocated", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(s.TRESAlloc) }, "Allocated resources"),
 	}),
 )
 
@@ -85,12 +85,12 @@ func usedTRES(name, doc string, of func(*AccountingStepRow) *model.StepUsage) sc
 		schema.Show("max", extreme("_max"), func(s *AccountingStepRow) []taskTRES {
 			u := of(s)
 			return taskAmounts(s, u.Max, u.MaxNode, u.MaxTask)
-		}, "Of the task that used most"),
+		}, "Of the task with the highest usage"),
 		schema.Show("min", extreme("_min"), func(s *AccountingStepRow) []taskTRES {
 			u := of(s)
 			return taskAmounts(s, u.Min, u.MinNode, u.MinTask)
-		}, "Of the task that used least"),
-		schema.Show("average", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(of(s).Average) }, "Of a task on average"),
+		}, "Of the task with the lowest usage"),
+		schema.Show("average", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(of(s).Average) }, "Average of all tasks"),
 		schema.Show("total", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(of(s).Total) }, "Of all tasks"),
 	})
 }
@@ -104,10 +104,10 @@ type taskTRES struct {
 
 // taskTRESType has two fields that documents do not, and that clients were always sent.
 var taskTRESType = schema.Object("tres_of_task",
-	schema.F("type", schema.String, func(t *taskTRES) *string { return &t.Type }, "Kind, as cpu or gres", schema.Required(0)),
-	schema.F("name", schema.String, func(t *taskTRES) *string { return &t.Name }, "Which of that kind, where there are several"),
+	schema.F("type", schema.String, func(t *taskTRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
+	schema.F("name", schema.String, func(t *taskTRES) *string { return &t.Name }, "Which one, if there are several of that kind"),
 	schema.F("id", schema.Int32, func(t *taskTRES) *uint32 { return &t.ID }, "Its number", schema.Bare),
-	schema.Show("count", schema.Int64, func(t *taskTRES) int64 { return int64(t.Count) }, "Number of them, of MiB where it is memory", schema.Count),
+	schema.Show("count", schema.Int64, func(t *taskTRES) int64 { return int64(t.Count) }, "Number of units, of MiB for memory", schema.Count),
 	schema.Show("task", schema.Int64, func(t *taskTRES) int64 { return int64(t.task) }, "Number of the task", schema.Bare, schema.Ours),
 	schema.F("node", schema.String, func(t *taskTRES) *string { return &t.node }, "Node of the task", schema.Ours),
 )

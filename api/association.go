@@ -17,8 +17,8 @@ type AssociationRow struct {
 var assocShort = schema.Object("assoc_short",
 	schema.F("account", schema.String, func(a *model.Association) *string { return &a.Account }, "Account"),
 	schema.F("cluster", schema.String, func(a *model.Association) *string { return &a.Cluster }, "Cluster"),
-	schema.F("partition", schema.String, func(a *model.Association) *string { return &a.Partition }, "Partition, when it is for one"),
-	schema.F("user", schema.String, func(a *model.Association) *string { return &a.User }, "User; empty: the account's own", schema.Required(0)),
+	schema.F("partition", schema.String, func(a *model.Association) *string { return &a.Partition }, "Partition, if the association is limited to one"),
+	schema.F("user", schema.String, func(a *model.Association) *string { return &a.User }, "User; empty for the association of the account itself", schema.Required(0)),
 	schema.F("id", schema.Int32, func(a *model.Association) *uint32 { return &a.ID }, "Its number", schema.Bare),
 )
 
@@ -35,12 +35,12 @@ var assocFlags = schema.Words("assoc_flags",
 
 // usage is what was used in a period.
 var usage = schema.Object("accounting",
-	schema.Group("allocated", "What was allocated", []schema.Field[model.Usage]{
+	schema.Group("allocated", "Allocated resources", []schema.Field[model.Usage]{
 		schema.F("seconds", schema.Int64, func(u *model.Usage) *uint64 { return &u.AllocSecs }, "The resource's amount times the time", schema.Unit("s")),
 	}),
-	schema.F("id", schema.Int32, func(u *model.Usage) *uint32 { return &u.ID }, "Number of what used it", schema.Bare),
-	schema.F("id_alt", schema.Int32, func(u *model.Usage) *uint32 { return &u.IDAlt }, "Another number of it; not in use", schema.Bare, schema.Since(V42)),
-	schema.F("start", seconds, func(u *model.Usage) *model.Time { return &u.PeriodStart }, "When the period began", schema.Unit(UnixTime)),
+	schema.F("id", schema.Int32, func(u *model.Usage) *uint32 { return &u.ID }, "Id of the record that used the resource", schema.Bare),
+	schema.F("id_alt", schema.Int32, func(u *model.Usage) *uint32 { return &u.IDAlt }, "Alternative id; not used", schema.Bare, schema.Since(V42)),
+	schema.F("start", seconds, func(u *model.Usage) *model.Time { return &u.PeriodStart }, "Start of the period", schema.Unit(UnixTime)),
 	schema.F("TRES", TRES.Type, func(u *model.Usage) *model.TRES { return &u.TRES }, "The resource"),
 )
 
@@ -48,62 +48,62 @@ var usages = schema.Named("accounting_list", schema.List(usage.Type))
 
 // Association is an association.
 var Association = schema.Object("assoc",
-	schema.F("accounting", usages, func(a *AssociationRow) *[]model.Usage { return &a.Usage }, "What was used, when it is asked for"),
+	schema.F("accounting", usages, func(a *AssociationRow) *[]model.Usage { return &a.Usage }, "Usage, if requested"),
 	schema.F("account", schema.String, func(a *AssociationRow) *string { return &a.Account }, "Account"),
 	schema.F("cluster", schema.String, func(a *AssociationRow) *string { return &a.Cluster }, "Cluster"),
 	schema.F("comment", schema.String, func(a *AssociationRow) *string { return &a.Comment }, "Any text"),
-	schema.Group("default", "What jobs have that say nothing", []schema.Field[AssociationRow]{
+	schema.Group("default", "Defaults for jobs", []schema.Field[AssociationRow]{
 		schema.Show("qos", schema.String, func(a *AssociationRow) string { return a.qos(a.DefaultQOSID) }, "Quality of service"),
 	}),
-	schema.F("flags", assocFlags.Type, func(a *AssociationRow) *uint32 { return &a.Flags }, "About itself"),
+	schema.F("flags", assocFlags.Type, func(a *AssociationRow) *uint32 { return &a.Flags }, "Flags of the record"),
 	schema.Group("max", "Limits", []schema.Field[AssociationRow]{
 		schema.Group("jobs", "Of jobs", []schema.Field[AssociationRow]{
-			schema.Group("per", "Of all below it together", []schema.Field[AssociationRow]{
-				schema.F("count", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpJobs }, "Number of jobs that run", schema.Count),
+			schema.Group("per", "Of all sub-associations together", []schema.Field[AssociationRow]{
+				schema.F("count", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpJobs }, "Number of running jobs", schema.Count),
 				schema.F("accruing", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
-				schema.F("submitted", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpSubmitJobs }, "Number of jobs that wait or run", schema.Count),
+				schema.F("submitted", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpSubmitJobs }, "Number of pending and running jobs", schema.Count),
 				schema.F("wall_clock", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxWallPJ }, "Time of one job", schema.Unit("min")),
 			}),
-			schema.F("active", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxJobs }, "Number of jobs that run", schema.Count),
+			schema.F("active", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxJobs }, "Number of running jobs", schema.Count),
 			schema.F("accruing", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
-			schema.F("total", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxSubmitJobs }, "Number of jobs that wait or run", schema.Count),
+			schema.F("total", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxSubmitJobs }, "Number of pending and running jobs", schema.Count),
 		}),
 		schema.Group("tres", "Of trackable resources", []schema.Field[AssociationRow]{
-			schema.Show("total", amounts, func(a *AssociationRow) []model.TRES { return a.amounts(a.GrpTRES) }, "Of all below it together, at once"),
-			schema.Group("group", "Of all below it together, times minutes", []schema.Field[AssociationRow]{
+			schema.Show("total", amounts, func(a *AssociationRow) []model.TRES { return a.amounts(a.GrpTRES) }, "Of all sub-associations together, concurrently"),
+			schema.Group("group", "Of all sub-associations together, in resource minutes", []schema.Field[AssociationRow]{
 				schema.Show("minutes", amounts, func(a *AssociationRow) []model.TRES { return a.amounts(a.GrpTRESMins) }, "Ever"),
-				schema.Show("active", amounts, func(a *AssociationRow) []model.TRES { return a.amounts(a.GrpTRESRunMins) }, "That running jobs may still take"),
+				schema.Show("active", amounts, func(a *AssociationRow) []model.TRES { return a.amounts(a.GrpTRESRunMins) }, "That running jobs may still use"),
 			}),
-			schema.Group("minutes", "Times minutes", []schema.Field[AssociationRow]{
-				schema.Show("total", amounts, func(a *AssociationRow) []model.TRES { return a.amounts(a.MaxTRESRunMins) }, "That running jobs may still take"),
-				schema.Group("per", "Of one", []schema.Field[AssociationRow]{
+			schema.Group("minutes", "In resource minutes", []schema.Field[AssociationRow]{
+				schema.Show("total", amounts, func(a *AssociationRow) []model.TRES { return a.amounts(a.MaxTRESRunMins) }, "That running jobs may still use"),
+				schema.Group("per", "Of each", []schema.Field[AssociationRow]{
 					schema.Show("job", amounts, func(a *AssociationRow) []model.TRES { return a.amounts(a.MaxTRESMinsPJ) }, "Job"),
 				}),
 			}),
-			schema.Group("per", "Of one", []schema.Field[AssociationRow]{
+			schema.Group("per", "Of each", []schema.Field[AssociationRow]{
 				schema.Show("job", amounts, func(a *AssociationRow) []model.TRES { return a.amounts(a.MaxTRESPJ) }, "Job"),
 				schema.Show("node", amounts, func(a *AssociationRow) []model.TRES { return a.amounts(a.MaxTRESPN) }, "Node of a job"),
 			}),
 		}),
-		schema.Group("per", "Of one", []schema.Field[AssociationRow]{
+		schema.Group("per", "Of each", []schema.Field[AssociationRow]{
 			schema.Group("account", "Account", []schema.Field[AssociationRow]{
 				schema.F("wall_clock", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpWall }, "Time of all its jobs together", schema.Unit("min")),
 			}),
 		}),
 	}),
-	schema.Show("id", assocShort.Type, func(a *AssociationRow) model.Association { return *a.Association }, "What names it", schema.Until(V41)),
+	schema.Show("id", assocShort.Type, func(a *AssociationRow) model.Association { return *a.Association }, "Identifying fields", schema.Until(V41)),
 	schema.Show("id", schema.Int32, func(a *AssociationRow) uint32 { return a.ID }, "Its number", schema.Bare, schema.Since(V41)),
-	schema.Show("is_default", schema.Boolean, isDefault, "Whether it is its user's default"),
-	schema.F("lineage", schema.String, func(a *AssociationRow) *string { return &a.Lineage }, "The way to it from the root"),
-	schema.Group("min", "What there must be at least", []schema.Field[AssociationRow]{
+	schema.Show("is_default", schema.Boolean, isDefault, "Whether this is the user's default association"),
+	schema.F("lineage", schema.String, func(a *AssociationRow) *string { return &a.Lineage }, "Path from the root"),
+	schema.Group("min", "Minimum values", []schema.Field[AssociationRow]{
 		schema.F("priority_threshold", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MinPrioThreshold }, "Priority of a job that resources are kept for", schema.Bare),
 	}),
-	schema.F("parent_account", schema.String, func(a *AssociationRow) *string { return &a.ParentAccount }, "Account above it"),
-	schema.F("partition", schema.String, func(a *AssociationRow) *string { return &a.Partition }, "Partition, when it is for one"),
-	schema.F("priority", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.Priority }, "What its jobs' priority has of it", schema.Bare),
+	schema.F("parent_account", schema.String, func(a *AssociationRow) *string { return &a.ParentAccount }, "Parent account"),
+	schema.F("partition", schema.String, func(a *AssociationRow) *string { return &a.Partition }, "Partition, if the association is limited to one"),
+	schema.F("priority", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.Priority }, "Resulting factor in the priority of its jobs", schema.Bare),
 	schema.Show("qos", schema.Named("qos_string_id_list", schema.List(schema.String)), func(a *AssociationRow) []string { return a.qosList(a.QOSIDs) }, "Qualities of service it may have"),
-	schema.F("shares_raw", schema.Int32, func(a *AssociationRow) *uint32 { return &a.Shares }, "Its shares; 2147483647: its parent's", schema.Bare),
-	schema.F("user", schema.String, func(a *AssociationRow) *string { return &a.User }, "User; empty: the account's own", schema.Required(0)),
+	schema.F("shares_raw", schema.Int32, func(a *AssociationRow) *uint32 { return &a.Shares }, "Shares; 2147483647 means those of the parent", schema.Bare),
+	schema.F("user", schema.String, func(a *AssociationRow) *string { return &a.User }, "User; empty for the association of the account itself", schema.Required(0)),
 )
 
 // isDefault tells it; what daemons say of accounts' own associations is neither yes nor no.
@@ -127,27 +127,27 @@ var associationParams = schema.Object("",
 	texts("account", "Accounts", func(p *AssociationParams) *[]string { return &p.Accounts }),
 	clusterTexts("cluster", "Clusters", func(p *AssociationParams) *[]string { return &p.Clusters }),
 	texts("default_qos", "Default qualities of service, by name or number", func(p *AssociationParams) *[]string { return &p.DefaultQOSIDs }),
-	flagText("with_deleted", "Show deleted ones too", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithDeleted, schema.Until(V42)),
-	flagText("Include deleted associations", "Show deleted ones too", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithDeleted, schema.Since(V42)),
-	flagText("with_usage", "Show what was used, too", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithUsage, schema.Until(V42)),
-	flagText("Include usage", "Show what was used, too", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithUsage, schema.Since(V42)),
-	flagText("only_defaults", "Show only what is its user's default", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocOnlyDefaults, schema.Until(V42)),
-	flagText("Filter to only defaults", "Show only what is its user's default", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocOnlyDefaults, schema.Since(V42)),
-	flagText("with_raw_qos", "Show qualities of service as they are set, without the parent's", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocRawQOS, schema.Until(V42)),
-	flagText("Include the raw QOS or delta_qos", "Show qualities of service as they are set, without the parent's", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocRawQOS, schema.Since(V42)),
-	flagText("with_sub_accts", "Show the accounts below, too", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocSubAccounts, schema.Until(V42)),
-	flagText("Include sub acct information", "Show the accounts below, too", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocSubAccounts, schema.Since(V42)),
-	flagText("without_parent_info", "Do not show the account above", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithoutParentInfo, schema.Until(V42)),
-	flagText("Exclude parent id/name", "Do not show the account above", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithoutParentInfo, schema.Since(V42)),
-	flagText("without_parent_limits", "Show limits as they are set, without the parent's", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithoutParentLimits, schema.Until(V42)),
-	flagText("Exclude limits from parents", "Show limits as they are set, without the parent's", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithoutParentLimits, schema.Since(V42)),
+	flagText("with_deleted", "Include deleted records", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithDeleted, schema.Until(V42)),
+	flagText("Include deleted associations", "Include deleted records", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithDeleted, schema.Since(V42)),
+	flagText("with_usage", "Include usage", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithUsage, schema.Until(V42)),
+	flagText("Include usage", "Include usage", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithUsage, schema.Since(V42)),
+	flagText("only_defaults", "Show only the default associations of users", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocOnlyDefaults, schema.Until(V42)),
+	flagText("Filter to only defaults", "Show only the default associations of users", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocOnlyDefaults, schema.Since(V42)),
+	flagText("with_raw_qos", "Show the QOS set on each association, without those inherited from the parent", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocRawQOS, schema.Until(V42)),
+	flagText("Include the raw QOS or delta_qos", "Show the QOS set on each association, without those inherited from the parent", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocRawQOS, schema.Since(V42)),
+	flagText("with_sub_accts", "Include sub-accounts", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocSubAccounts, schema.Until(V42)),
+	flagText("Include sub acct information", "Include sub-accounts", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocSubAccounts, schema.Since(V42)),
+	flagText("without_parent_info", "Omit the parent account", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithoutParentInfo, schema.Until(V42)),
+	flagText("Exclude parent id/name", "Omit the parent account", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithoutParentInfo, schema.Since(V42)),
+	flagText("without_parent_limits", "Show the limits set on each association, without those inherited from the parent", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithoutParentLimits, schema.Until(V42)),
+	flagText("Exclude limits from parents", "Show the limits set on each association, without those inherited from the parent", func(p *AssociationParams) *model.AssocFilterFlags { return &p.Flags }, model.AssocWithoutParentLimits, schema.Since(V42)),
 	passedOver[AssociationParams]("format", schema.Until(V45)),
 	numberTexts("id", "Numbers of associations", func(p *AssociationParams) *[]string { return &p.IDs }),
-	texts("parent_account", "Accounts above", func(p *AssociationParams) *[]string { return &p.ParentAccounts }),
+	texts("parent_account", "Parent accounts", func(p *AssociationParams) *[]string { return &p.ParentAccounts }),
 	texts("partition", "Partitions", func(p *AssociationParams) *[]string { return &p.Partitions }),
 	texts("qos", "Qualities of service, by name or number", func(p *AssociationParams) *[]string { return &p.QOSIDs }),
-	schema.F("usage_end", instant, func(p *AssociationParams) *model.Time { return &p.UsageEnd }, "Until when usage is shown", schema.Unit(TimeText)),
-	schema.F("usage_start", instant, func(p *AssociationParams) *model.Time { return &p.UsageStart }, "Since when usage is shown", schema.Unit(TimeText)),
+	schema.F("usage_end", instant, func(p *AssociationParams) *model.Time { return &p.UsageEnd }, "End of the period of usage to show", schema.Unit(TimeText)),
+	schema.F("usage_start", instant, func(p *AssociationParams) *model.Time { return &p.UsageStart }, "Start of the period of usage to show", schema.Unit(TimeText)),
 	texts("user", "Users", func(p *AssociationParams) *[]string { return &p.Users }),
 )
 
@@ -155,14 +155,14 @@ var associationParams = schema.Object("",
 var GetAssociations = declare(associationParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "associations/", ID: "get_associations",
 	Doc: "List the associations", Answer: Associations,
-	About:   "What each user has in each account of each cluster, and each account's own. Every parameter that is given narrows the list.",
+	About:   "Returns the associations: the settings and limits of each user in each account and cluster, and those of the accounts themselves. Each parameter narrows the list.",
 	Returns: "The associations",
 })
 
 // GetAssociation is GetAssociations under another name.
 var GetAssociation = declare(associationParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "association/", ID: "get_association",
-	Doc: "Show associations", Answer: Associations,
-	About:   "The associations that the parameters tell, all there are without any: as the list of associations does.",
+	Doc: "Include associations", Answer: Associations,
+	About:   "Returns all associations, or those that match the parameters, like the list of associations.",
 	Returns: "The associations",
 })

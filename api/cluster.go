@@ -28,18 +28,18 @@ const clusterDeleted uint32 = 1 << 1
 // Cluster is a cluster.
 var Cluster = schema.Object("cluster_rec",
 	schema.Group("controller", "Its controller", []schema.Field[ClusterRow]{
-		schema.F("host", schema.String, func(c *ClusterRow) *string { return &c.ControlHost }, "Machine; empty while it is not registered"),
+		schema.F("host", schema.String, func(c *ClusterRow) *string { return &c.ControlHost }, "Host name; empty until the node is registered"),
 		schema.F("port", schema.Int32, func(c *ClusterRow) *uint32 { return &c.ControlPort }, "Port", schema.Bare),
 	}),
-	schema.F("flags", clusterFlags.Type, func(c *ClusterRow) *uint32 { return &c.Flags }, "About itself"),
+	schema.F("flags", clusterFlags.Type, func(c *ClusterRow) *uint32 { return &c.Flags }, "Flags of the record"),
 	schema.F("name", schema.String, func(c *ClusterRow) *string { return &c.Name }, "Its name"),
 	schema.F("nodes", schema.String, func(c *ClusterRow) *string { return &c.Nodes }, "Its nodes, as a host list"),
-	schema.Show("select_plugin", schema.String, func(*ClusterRow) string { return "" }, "Nothing any more", schema.Deprecated(V41), schema.Until(V45)),
+	schema.Show("select_plugin", schema.String, func(*ClusterRow) string { return "" }, "No longer used", schema.Deprecated(V41), schema.Until(V45)),
 	schema.Group("associations", "Of its associations", []schema.Field[ClusterRow]{
-		schema.F("root", assocShort.Type, func(c *ClusterRow) *model.Association { return &c.RootAssoc }, "The one above all others"),
+		schema.F("root", assocShort.Type, func(c *ClusterRow) *model.Association { return &c.RootAssoc }, "Root association"),
 	}),
-	schema.F("rpc_version", schema.Int32, func(c *ClusterRow) *uint16 { return &c.RPCVersion }, "Protocol that its controller speaks, times 256", schema.Bare),
-	schema.Show("tres", amounts, func(c *ClusterRow) []model.TRES { return c.amounts(c.Cluster.TRES) }, "What it has"),
+	schema.F("rpc_version", schema.Int32, func(c *ClusterRow) *uint16 { return &c.RPCVersion }, "Protocol version of the controller, times 256", schema.Bare),
+	schema.Show("tres", amounts, func(c *ClusterRow) []model.TRES { return c.amounts(c.Cluster.TRES) }, "Resources of the cluster"),
 )
 
 // ClustersAnswer is the body of an answer with clusters.
@@ -57,14 +57,14 @@ var Clusters = enveloped("openapi_clusters_resp", func(a *ClustersAnswer) *Envel
 type ClustersParams struct{}
 
 var clustersParams = schema.Object("",
-	schema.Ignore[ClustersParams]("update_time", instant, "Clusters have no date of their last change", schema.Unit(TimeText)),
+	schema.Ignore[ClustersParams]("update_time", instant, "Ignored: clusters have no time of last change", schema.Unit(TimeText)),
 )
 
 // GetClusters lists the clusters.
 var GetClusters = declare(clustersParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "clusters/", ID: "get_clusters",
 	Doc: "List the clusters", Answer: Clusters,
-	About:   "Every cluster that the accounting daemon keeps records of.",
+	About:   "Returns all clusters for which the accounting daemon has records.",
 	Returns: "The clusters",
 })
 
@@ -85,22 +85,22 @@ var classifications = schema.Words("cluster_classification",
 
 var clusterParams = schema.Object("",
 	schema.F("cluster_name", someName("cluster"), func(p *ClusterParams) *string { return &p.Name }, "Name of the cluster", schema.Required(0)),
-	schema.F("classification", joined(classifications), func(p *ClusterParams) *uint16 { return &p.Classification }, "What it must be for"),
-	clusterTexts("cluster", "Names, of which it must have one", func(p *ClusterParams) *[]string { return &p.Names }),
-	texts("federation", "Federations, of which it must be in one", func(p *ClusterParams) *[]string { return &p.Federations }),
-	schema.Take("flags", joined(clusterFlags), func(p *ClusterParams, n uint32) error { p.Flags = model.Some(n); return nil }, "Flags, of which it must have one, with commas between them"),
+	schema.F("classification", joined(classifications), func(p *ClusterParams) *uint16 { return &p.Classification }, "Classification that the cluster must have"),
+	clusterTexts("cluster", "Names, one of which the cluster must have", func(p *ClusterParams) *[]string { return &p.Names }),
+	texts("federation", "Federations, one of which the cluster must belong to", func(p *ClusterParams) *[]string { return &p.Federations }),
+	schema.Take("flags", joined(clusterFlags), func(p *ClusterParams, n uint32) error { p.Flags = model.Some(n); return nil }, "Flags, one of which the cluster must have, separated by commas"),
 	passedOver[ClusterParams]("format", schema.Until(V45)),
-	numberTexts("rpc_version", "Protocols, of which its controller must speak one", func(p *ClusterParams) *[]string { return &p.RPCVersions }),
-	schema.F("usage_end", instant, func(p *ClusterParams) *model.Time { return &p.UsageEnd }, "Until when usage is asked for", schema.Unit(TimeText)),
-	schema.F("usage_start", instant, func(p *ClusterParams) *model.Time { return &p.UsageStart }, "Since when usage is asked for", schema.Unit(TimeText)),
-	schema.F("with_deleted", yes, func(p *ClusterParams) *bool { return &p.WithDeleted }, "Show it when it is deleted, too"),
-	schema.F("with_usage", yes, func(p *ClusterParams) *bool { return &p.WithUsage }, "Ask for usage, which no field shows"),
+	numberTexts("rpc_version", "Protocol versions, one of which the controller must use", func(p *ClusterParams) *[]string { return &p.RPCVersions }),
+	schema.F("usage_end", instant, func(p *ClusterParams) *model.Time { return &p.UsageEnd }, "End of the requested period of usage", schema.Unit(TimeText)),
+	schema.F("usage_start", instant, func(p *ClusterParams) *model.Time { return &p.UsageStart }, "Start of the requested period of usage", schema.Unit(TimeText)),
+	schema.F("with_deleted", yes, func(p *ClusterParams) *bool { return &p.WithDeleted }, "Include the record even if it is deleted"),
+	schema.F("with_usage", yes, func(p *ClusterParams) *bool { return &p.WithUsage }, "Request usage, which no field of the answer shows"),
 )
 
 // GetCluster shows one cluster.
 var GetCluster = declare(clusterParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "cluster/{cluster_name}", ID: "get_cluster",
 	Doc: "Show one cluster", Answer: Clusters, Missing: MissingIsWarning,
-	About:   "The cluster of that name. A name that no cluster has is answered with 404 under /scheddb/; under /slurmdb/ with 200, an empty list and a warning, as slurmrestd does.",
+	About:   "Returns the cluster with this name. For an unknown name, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
 	Returns: "The cluster, in a list",
 })

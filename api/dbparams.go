@@ -14,13 +14,13 @@ import (
 
 // texts is a parameter of several texts with commas between them. Empty ones are none.
 func texts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
-	return schema.F(name, csv, at, doc+", with commas between them", opts...)
+	return schema.F(name, csv, at, doc+", separated by commas", opts...)
 }
 
 func csv() schema.Type[[]string] {
 	return asList(func(s string) ([]string, error) {
 		if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
-			return nil, fmt.Errorf("expected names with commas between them, got %q", schema.Shorten(s))
+			return nil, fmt.Errorf("expected names separated by commas, got %q", schema.Shorten(s))
 		}
 		return words(s), nil
 	})
@@ -33,13 +33,13 @@ func clusterTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema
 			list := words(s)
 			for _, one := range list {
 				if strings.Trim(one, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-.") != "" {
-					return nil, fmt.Errorf("expected names of clusters with commas between them, got %q", schema.Shorten(one))
+					return nil, fmt.Errorf("expected cluster names separated by commas, got %q", schema.Shorten(one))
 				}
 			}
 			return list, nil
 		})
 	}
-	return schema.F(name, names, at, doc+", with commas between them", opts...)
+	return schema.F(name, names, at, doc+", separated by commas", opts...)
 }
 
 // words are what stands between the commas of s; empty ones are none.
@@ -60,14 +60,14 @@ func numberTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.
 			for _, part := range words(s) {
 				n, err := strconv.ParseUint(part, 10, 32)
 				if err != nil {
-					return nil, fmt.Errorf("expected numbers with commas between them, got %q", schema.Shorten(part))
+					return nil, fmt.Errorf("expected numbers separated by commas, got %q", schema.Shorten(part))
 				}
 				list = append(list, strconv.FormatUint(n, 10))
 			}
 			return list, nil
 		})
 	}
-	return schema.F(name, numbers, at, doc+", with commas between them", opts...)
+	return schema.F(name, numbers, at, doc+", separated by commas", opts...)
 }
 
 // hostList is nodes as "node1,n[01-03]".
@@ -125,7 +125,7 @@ func decimal() schema.Type[uint32] {
 
 // passedOver is a parameter that makes no difference.
 func passedOver[P any](name string, opts ...schema.Option) schema.Field[P] {
-	return schema.Ignore[P](name, csv, "Which columns a table has; every field is shown in any case", opts...)
+	return schema.Ignore[P](name, csv, "Ignored: selects the columns of a table, but answers have all fields", opts...)
 }
 
 // someName is a part of a path that names something of a kind.

@@ -28,14 +28,14 @@ var cronWild = schema.Words("cron_entry_flags",
 
 var cronEntry = schema.Object("cron_entry",
 	schema.Ignore[cron]("flags", cronWild.Type, "Which fields are \"*\"; read off the fields themselves"),
-	schema.F("minute", schema.String, func(c *cron) *string { return &c.fields[0] }, "Minutes, as \"0,30\" or \"0-59\""),
+	schema.F("minute", schema.String, func(c *cron) *string { return &c.fields[0] }, "Minutes, such as \"0,30\" or \"0-59\""),
 	schema.F("hour", schema.String, func(c *cron) *string { return &c.fields[1] }, "Hours"),
 	schema.F("day_of_month", schema.String, func(c *cron) *string { return &c.fields[2] }, "Days of the month"),
 	schema.F("month", schema.String, func(c *cron) *string { return &c.fields[3] }, "Months"),
 	schema.F("day_of_week", schema.String, func(c *cron) *string { return &c.fields[4] }, "Days of the week; 0 is Sunday"),
-	schema.F("specification", schema.String, func(c *cron) *string { return &c.specification }, "All five in one, in this order"),
-	schema.Ignore[cron]("command", schema.String, "Nothing: the job's script is what runs"),
-	schema.Group("line", "Where it stands in the user's crontab", []schema.Field[cron]{
+	schema.F("specification", schema.String, func(c *cron) *string { return &c.specification }, "All five values, in this order"),
+	schema.Ignore[cron]("command", schema.String, "Ignored: the job runs its script"),
+	schema.Group("line", "Lines of the user's crontab", []schema.Field[cron]{
 		schema.F("start", schema.Int32, func(c *cron) *uint32 { return &c.lineStart }, "First line", schema.Bare),
 		schema.F("end", schema.Int32, func(c *cron) *uint32 { return &c.lineEnd }, "Last line", schema.Bare),
 	}),

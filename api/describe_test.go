@@ -10,7 +10,7 @@ import (
 
 var (
 	counts = regexp.MustCompile(`(?i)\b(number of|how many|how often)\b`)
-	points = regexp.MustCompile(`^(When|Since when|From when|Answer 304)\b`)
+	points = regexp.MustCompile(`^(Time (of|at|when|from|since)|(Boot|End|Start|Earliest start|Expected end) time|Start of|Deadline|Return 304)\b`)
 )
 
 // TestDescriptions: every field and parameter says what it is, and every number what it is a number
@@ -62,7 +62,7 @@ func checkFields(t *testing.T, in string, s *schema.Shape) (numbers int) {
 			t.Errorf("%s counts, and does not say number of what: %q", at, p.Doc)
 		case p.Unit == UnixTime && !points.MatchString(p.Doc):
 			t.Errorf("%s is a point in time and is described as something else: %q", at, p.Doc)
-		case p.Unit == "s" && strings.HasPrefix(p.Doc, "When"):
+		case p.Unit == "s" && points.MatchString(p.Doc):
 			t.Errorf("%s is a span of time and is described as a point in it: %q", at, p.Doc)
 		}
 	}

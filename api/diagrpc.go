@@ -28,7 +28,7 @@ func rpcList[T any](name string, row *schema.ObjectType[T]) func() schema.Type[[
 func rpcNumber[O any, T schema.Integer](at func(*O) *T) []schema.Field[O] {
 	return []schema.Field[O]{
 		schema.F("type_id", schema.Int32, at, "Number of the message", schema.Bare, schema.Required(V41)),
-		schema.Show("message_type", schema.String, func(o *O) string { return messageName(uint32(*at(o))) }, "Its name, or its number", schema.Required(V41)),
+		schema.Show("message_type", schema.String, func(o *O) string { return messageName(uint32(*at(o))) }, "Name or id", schema.Required(V41)),
 	}
 }
 
@@ -38,24 +38,24 @@ func rpcTimes[O any](count func(*O) *uint32, total func(*O) *uint64) []schema.Fi
 	return []schema.Field[O]{
 		schema.F("count", schema.Int64, count, "Number of requests", schema.Count, schema.Until(V41)),
 		schema.F("count", schema.Int32, count, "Number of requests", schema.Count, schema.Since(V41), schema.Required(0)),
-		schema.F("total_time", schema.Int64, total, "What they took", schema.Unit("µs"), schema.Required(V41)),
-		schema.Show("average_time", schema.Int64, average, "What one took, on average", schema.Unit("µs"), schema.Until(V41)),
+		schema.F("total_time", schema.Int64, total, "Their duration", schema.Unit("µs"), schema.Required(V41)),
+		schema.Show("average_time", schema.Int64, average, "Average duration", schema.Unit("µs"), schema.Until(V41)),
 		schema.Show("average_time", number, func(o *O) model.Opt[uint64] {
 			if *count(o) == 0 || *total(o) == 0 {
 				return model.Opt[uint64]{}
 			}
 			return model.Some(average(o))
-		}, "What one took, on average", schema.Unit("µs"), schema.Since(V41), schema.Required(0)),
+		}, "Average duration", schema.Unit("µs"), schema.Since(V41), schema.Required(0)),
 	}
 }
 
 var rpcType = schema.Object("stats_msg_rpc_type", append(append(
 	rpcNumber(func(r *model.RPCTypeStats) *uint16 { return &r.Type }),
 	rpcTimes(func(r *model.RPCTypeStats) *uint32 { return &r.Count }, func(r *model.RPCTypeStats) *uint64 { return &r.Time })...),
-	schema.F("queued", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.Queued }, "Number of requests that wait now", schema.Count, schema.Since(V41), schema.Required(0)),
-	schema.F("dropped", schema.Int64, func(r *model.RPCTypeStats) *uint64 { return &r.Dropped }, "Number of requests turned away", schema.Count, schema.Since(V41), schema.Required(0)),
-	schema.F("cycle_last", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.CycleLast }, "Number of requests served in the queue's last turn", schema.Count, schema.Since(V41), schema.Required(0)),
-	schema.F("cycle_max", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.CycleMax }, "Number of requests served in one turn, at most", schema.Count, schema.Since(V41), schema.Required(0)),
+	schema.F("queued", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.Queued }, "Number of waiting requests", schema.Count, schema.Since(V41), schema.Required(0)),
+	schema.F("dropped", schema.Int64, func(r *model.RPCTypeStats) *uint64 { return &r.Dropped }, "Number of rejected requests", schema.Count, schema.Since(V41), schema.Required(0)),
+	schema.F("cycle_last", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.CycleLast }, "Number of requests served in the last cycle of the queue", schema.Count, schema.Since(V41), schema.Required(0)),
+	schema.F("cycle_max", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.CycleMax }, "Maximum number of requests served in one cycle", schema.Count, schema.Since(V41), schema.Required(0)),
 )...)
 
 // rpcUserRow is a count of one user's requests with his name.
@@ -84,7 +84,7 @@ var rpcQueue = schema.Object("stats_msg_rpc_queue", append(
 
 var rpcDump = schema.Object("stats_msg_rpc_dump", append(
 	rpcNumber(func(p *model.PendingHosts) *uint32 { return &p.Type }),
-	schema.Show("count", schema.Named("hostlist_string", schema.StreamOf(schema.String)), pendingHosts, "Nodes that it is for: names, no count", schema.Required(0)),
+	schema.Show("count", schema.Named("hostlist_string", schema.StreamOf(schema.String)), pendingHosts, "Nodes of the reservation: names, not a count", schema.Required(0)),
 )...)
 
 // mostHosts bounds what one host list expression may stand for: a few bytes can be billions.
@@ -113,13 +113,13 @@ type DiagAnswer struct {
 
 // Diag is the table of a DiagAnswer.
 var Diag = enveloped("openapi_diag_resp", func(a *DiagAnswer) *Envelope { return &a.Envelope },
-	schema.F("statistics", ControllerStats.Type, func(a *DiagAnswer) *ControllerStatsRow { return &a.Stats }, "What the controller counts", schema.Required(0)),
+	schema.F("statistics", ControllerStats.Type, func(a *DiagAnswer) *ControllerStatsRow { return &a.Stats }, "Statistics of the controller", schema.Required(0)),
 )
 
 // GetDiag shows the controller's statistics.
 var GetDiag = declare(noParams, Endpoint{
 	Method: http.MethodGet, Path: "diag/", ID: "get_diag",
-	Doc: "Show what the controller counts about itself", Answer: Diag,
-	About:   "How often its schedulers ran and how long they took, what became of jobs, and how often which request came, by kind and by user, since the controller began to count.",
-	Returns: "The controller's figures about itself",
+	Doc: "Show statistics of the controller", Answer: Diag,
+	About:   "Returns statistics since the controller last reset them: runs and durations of the schedulers, numbers of jobs by result, and numbers of requests by type and by user.",
+	Returns: "Statistics of the controller",
 })

@@ -15,6 +15,7 @@ import (
 type Endpoint struct {
 	Method     string
 	Accounting bool   // under the accounting daemon's path segment
+	Util       bool   // under the path segment of what needs no daemon
 	Path       string // after the version, "node/{node_name}"; a "/" at the end is for documents alone
 	ID         string // of the operation, "get_node"
 	Doc        string // one line
@@ -67,6 +68,9 @@ func declare[P any](params *schema.ObjectType[P], e Endpoint) Operation[P] {
 
 // Segment is the first segment of an endpoint's path in the spelling s.
 func (e *Endpoint) Segment(s schema.Spelling) string {
+	if e.Util {
+		return pathUtil
+	}
 	if e.Accounting {
 		return pathAccounting.in(s)
 	}
@@ -84,7 +88,7 @@ func (e *Endpoint) OperationID(v schema.View) string {
 }
 
 // Changing reports whether the endpoint changes something.
-func (e *Endpoint) Changing() bool { return e.Changes || e.Method != http.MethodGet }
+func (e *Endpoint) Changing() bool { return e.Changes || e.Method != http.MethodGet && !e.Util }
 
 // InPath tells whether the parameter name is a part of the path.
 func (e *Endpoint) InPath(name string) bool {

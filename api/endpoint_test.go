@@ -123,17 +123,14 @@ func unserved(t *testing.T) []Endpoint {
 	for key := range operations(t) {
 		i := slices.IndexFunc(Versions, func(v schema.Version) bool { return v.String() == key[0] })
 		parts := strings.SplitN(strings.TrimSuffix(key[2], "/"), "/", 4)
-		if parts[1] == "util" {
-			continue // no path of ours begins so
-		}
-		e := Endpoint{Method: key[1], Path: parts[3], Accounting: parts[1] == "slurmdb"}
+		e := Endpoint{Method: key[1], Path: parts[3], Accounting: parts[1] == "slurmdb", Util: parts[1] == "util"}
 		versions[e] = append(versions[e], Versions[i])
 	}
 	var list []Endpoint
 	for e, in := range versions {
 		in = slices.DeleteFunc(in, func(v schema.Version) bool {
 			return slices.ContainsFunc(Endpoints, func(d *Endpoint) bool {
-				return d.In(v) && d.Method == e.Method && strings.TrimSuffix(d.Path, "/") == e.Path && d.Accounting == e.Accounting
+				return d.In(v) && d.Method == e.Method && strings.TrimSuffix(d.Path, "/") == e.Path && d.Accounting == e.Accounting && d.Util == e.Util
 			})
 		})
 		if len(in) == 0 {
@@ -169,6 +166,9 @@ var Unserved = []Endpoint{
 		fmt.Fprintf(want, "\t{Method: %q, ", e.Method)
 		if e.Accounting {
 			want.WriteString("Accounting: true, ")
+		}
+		if e.Util {
+			want.WriteString("Util: true, ")
 		}
 		fmt.Fprintf(want, "Path: %q", e.Path)
 		if e.Since != 0 {

@@ -33,6 +33,7 @@ type Warning struct {
 // Meta says who answered whom.
 type Meta struct {
 	Accounting bool   // of an endpoint of the accounting daemon
+	Util       bool   // of an endpoint that needs no daemon
 	Version    string // "v0.0.42"
 	Storage    bool   // whether accounting is in use
 	Source     string // address of the client
@@ -45,19 +46,19 @@ type Meta struct {
 
 // metaType is a table whose values are spelled too, not only its names.
 var metaType = schema.Object("openapi_meta",
-	schema.Group("plugin", "What served the request", []schema.Field[Meta]{
+	schema.Group("plugin", "Plugins that served the request", []schema.Field[Meta]{
 		schema.Show("type", spelled, (*Meta).content, "Kind of content"),
 		schema.Show("name", schema.String, (*Meta).contentName, "Kind of content, in words"),
 		schema.Show("data_parser", schema.String, func(m *Meta) string { return "data_parser/" + m.Version }, "API version"),
 		schema.Show("accounting_storage", spelled, (*Meta).storage, "Kind of accounting in use; empty for none"),
 	}),
-	schema.Group("client", "Who asked", []schema.Field[Meta]{
+	schema.Group("client", "The client", []schema.Field[Meta]{
 		schema.F("source", schema.String, func(m *Meta) *string { return &m.Source }, "Where the request came from"),
-		schema.F("user", schema.String, func(m *Meta) *string { return &m.User }, "User it was made as"),
-		schema.F("group", schema.String, func(m *Meta) *string { return &m.Group }, "Group it was made as"),
+		schema.F("user", schema.String, func(m *Meta) *string { return &m.User }, "User of the request"),
+		schema.F("group", schema.String, func(m *Meta) *string { return &m.Group }, "Group of the request"),
 	}),
 	schema.Show("command", stringArray, func(*Meta) []string { return nil }, "Always empty"),
-	schema.Group(fieldMetaProduct.sched, "What answered: this gateway; in Slurm's spelling the controller", []schema.Field[Meta]{
+	schema.Group(fieldMetaProduct.sched, "Program that answered: this gateway, or in the Slurm-compatible spelling the controller", []schema.Field[Meta]{
 		schema.Group("version", "Its release, in parts", []schema.Field[Meta]{
 			schema.Show("major", spelled, func(m *Meta) name { return m.part(0) }, "First part"),
 			schema.Show("micro", spelled, func(m *Meta) name { return m.part(2) }, "Third part"),
@@ -69,6 +70,9 @@ var metaType = schema.Object("openapi_meta",
 )
 
 func (m *Meta) content() name {
+	if m.Util {
+		return name{"openapi/util", "openapi/util"}
+	}
 	if m.Accounting {
 		return pluginAccounting
 	}
@@ -76,6 +80,9 @@ func (m *Meta) content() name {
 }
 
 func (m *Meta) contentName() string {
+	if m.Util {
+		return "util"
+	}
 	if m.Accounting {
 		return "accounting"
 	}
@@ -101,17 +108,17 @@ func (m *Meta) part(i int) name {
 }
 
 var errorType = schema.Object("openapi_error",
-	schema.F("description", schema.String, func(e *Error) *string { return &e.Description }, "What went wrong"),
-	schema.F("error_number", schema.Int32, func(e *Error) *int { return &e.Number }, "Slurm's number of the error; 0 when it has none", schema.Bare),
+	schema.F("description", schema.String, func(e *Error) *string { return &e.Description }, "Description of the error"),
+	schema.F("error_number", schema.Int32, func(e *Error) *int { return &e.Number }, "Slurm's error number; 0 if there is none", schema.Bare),
 	schema.F("error", schema.String, func(e *Error) *string { return &e.Name }, "Short name of the error"),
-	schema.F("source", schema.String, func(e *Error) *string { return &e.Source }, "Where in the request, or what failed"),
-	schema.F("code", schema.String, func(e *Error) *string { return &e.Code }, "Stable word for programs", schema.Ours),
+	schema.F("source", schema.String, func(e *Error) *string { return &e.Source }, "Place in the request, or the operation that failed"),
+	schema.F("code", schema.String, func(e *Error) *string { return &e.Code }, "Error code for programs; it does not change between releases", schema.Ours),
 	schema.F("retryable", schema.Boolean, func(e *Error) *bool { return &e.Retryable }, "Whether the same request may succeed later", schema.Ours),
 )
 
 var warningType = schema.Object("openapi_warning",
-	schema.F("description", schema.String, func(w *Warning) *string { return &w.Description }, "What was taken differently than meant"),
-	schema.F("source", schema.String, func(w *Warning) *string { return &w.Source }, "Where in the request"),
+	schema.F("description", schema.String, func(w *Warning) *string { return &w.Description }, "What was interpreted differently than intended"),
+	schema.F("source", schema.String, func(w *Warning) *string { return &w.Source }, "Place in the request"),
 )
 
 // AnswerType is the table of an answer: content, then the Envelope.
@@ -156,9 +163,9 @@ func failure[O any](t *AnswerType[O], v schema.View) func(schema.Encoder, *Envel
 // enveloped makes the table of an answer: its content, then the Envelope that at gives.
 func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schema.Field[O]) *AnswerType[O] {
 	return &AnswerType[O]{ObjectType: schema.Object(schemaName, append(content,
-		schema.F("meta", metaType.Type, func(o *O) *Meta { return &at(o).Meta }, "Who answered whom"),
-		schema.F("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), func(o *O) *[]Error { return &at(o).Errors }, "What went wrong; empty when all went well"),
-		schema.F("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), func(o *O) *[]Warning { return &at(o).Warnings }, "What was taken differently than meant"),
+		schema.F("meta", metaType.Type, func(o *O) *Meta { return &at(o).Meta }, "The server and client of this request"),
+		schema.F("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), func(o *O) *[]Error { return &at(o).Errors }, "Errors; empty on success"),
+		schema.F("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), func(o *O) *[]Warning { return &at(o).Warnings }, "What was interpreted differently than intended"),
 	)...), at: at}
 }
 

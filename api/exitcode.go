@@ -36,10 +36,10 @@ var exitStatuses = schema.Words("process_exit_code_status",
 
 var exitCodeType = schema.Object("process_exit_code_verbose",
 	schema.F("status", exitStatuses.Type, func(c *exitCode) *exitStatus { return &c.status }, "How it ended"),
-	schema.F("return_code", number, func(c *exitCode) *model.Opt[uint32] { return &c.code }, "What it returned, when it ended by itself", schema.Bare),
-	schema.Group("signal", "Signal that ended it, when one did", []schema.Field[exitCode]{
+	schema.F("return_code", number, func(c *exitCode) *model.Opt[uint32] { return &c.code }, "Exit status, if the process exited by itself", schema.Bare),
+	schema.Group("signal", "Signal that ended the process, if any", []schema.Field[exitCode]{
 		schema.F("id", number, func(c *exitCode) *model.Opt[uint16] { return &c.signal }, "Its number", schema.Bare),
-		schema.Show("name", schema.String, func(c *exitCode) string { return signalName(c.signal) }, "Its name, or its number"),
+		schema.Show("name", schema.String, func(c *exitCode) string { return signalName(c.signal) }, "Name or id"),
 	}),
 )
 

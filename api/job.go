@@ -216,15 +216,15 @@ type JobsAnswer struct {
 // Jobs is the table of a JobsAnswer.
 var Jobs = enveloped("openapi_job_info_resp", func(a *JobsAnswer) *Envelope { return &a.Envelope },
 	schema.F("jobs", schema.Named("job_info_msg", schema.StreamOf(Job.Type)), func(a *JobsAnswer) *schema.Stream[JobRow] { return &a.Jobs }, "The jobs", schema.Required(0)),
-	schema.F("last_backfill", moment, func(a *JobsAnswer) *model.Time { return &a.LastBackfill }, "When backfill scheduling last ran", schema.Unit(UnixTime), schema.Required(0)),
-	schema.F("last_update", moment, func(a *JobsAnswer) *model.Time { return &a.LastUpdate }, "When any of this last changed", schema.Unit(UnixTime), schema.Required(0)),
+	schema.F("last_backfill", moment, func(a *JobsAnswer) *model.Time { return &a.LastBackfill }, "Time when backfill scheduling last ran", schema.Unit(UnixTime), schema.Required(0)),
+	schema.F("last_update", moment, func(a *JobsAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any of these", schema.Unit(UnixTime), schema.Required(0)),
 )
 
 // GetJobs lists the jobs.
 var GetJobs = declare(listParams, Endpoint{
 	Method: http.MethodGet, Path: "jobs/", ID: "get_jobs",
 	Doc: "List the jobs", Answer: Jobs,
-	About:   "All jobs that the controller still knows and the user may see: those that wait, run, or ended a short time ago. Older ones are in accounting alone.",
+	About:   "Returns all jobs that the controller still holds and the user may see: pending jobs, running jobs, and jobs that ended recently. Older jobs are available only from accounting.",
 	Returns: "The jobs",
 })
 
@@ -235,7 +235,7 @@ type JobParams struct {
 }
 
 var jobParams = schema.Object("",
-	schema.F("job_id", oneJob, func(p *JobParams) *model.JobSelection { return &p.Job }, "Number of the job, of a task as \"12_3\", of a component as \"12+1\"", schema.Required(0)),
+	schema.F("job_id", oneJob, func(p *JobParams) *model.JobSelection { return &p.Job }, "Job id; \"12_3\" for a task, \"12+1\" for a component", schema.Required(0)),
 	updateTime(func(p *JobParams) *model.Query { return &p.Query }),
 	flags(func(p *JobParams) *model.Query { return &p.Query }),
 )
@@ -244,6 +244,6 @@ var jobParams = schema.Object("",
 var GetJob = declare(jobParams, Endpoint{
 	Method: http.MethodGet, Path: "job/{job_id}", ID: "get_job",
 	Doc: "Show one job", Answer: Jobs,
-	About:   "The job of that number, or the tasks of an array when it is an array's. A task that still waits is shown with all that wait beside it, as one job. A number that no job has is answered with 404.",
+	About:   "Returns the job with this number, or the tasks of the job array with this number. The pending tasks of an array are shown together as one job. Returns 404 if the number is unknown.",
 	Returns: "The job, in a list",
 })

@@ -108,13 +108,13 @@ var coreUses = schema.Words("job_res_core_status",
 )
 
 var newResources = schema.Object("job_res",
-	schema.F("select_type", selectTypes.Type, func(r *model.JobResources) *uint16 { return &r.CRType }, "What is allocated apart", schema.Required(0), schema.Until(V45)),
-	schema.F("select_type", selectParameters.Type, func(r *model.JobResources) *uint16 { return &r.CRType }, "What is allocated apart", schema.Required(0), schema.Since(V45)),
+	schema.F("select_type", selectTypes.Type, func(r *model.JobResources) *uint16 { return &r.CRType }, "Unit of allocation", schema.Required(0), schema.Until(V45)),
+	schema.F("select_type", selectParameters.Type, func(r *model.JobResources) *uint16 { return &r.CRType }, "Unit of allocation", schema.Required(0), schema.Since(V45)),
 	schema.Group("nodes", "Its nodes", []schema.Field[model.JobResources]{
 		schema.Show("count", schema.Int32, func(r *model.JobResources) uint32 { return r.Hosts.Or(0) }, "How many", schema.Count),
-		schema.F("select_type", nodeUses.Type, func(r *model.JobResources) *uint32 { return &r.NodeReq }, "How they are held"),
+		schema.F("select_type", nodeUses.Type, func(r *model.JobResources) *uint32 { return &r.NodeReq }, "How the resources are reserved"),
 		schema.F("list", schema.String, func(r *model.JobResources) *string { return &r.Nodes }, "Their names, as a host list"),
-		schema.F("whole", truth, func(r *model.JobResources) *uint8 { return &r.WholeNode }, "Whether they are allocated whole"),
+		schema.F("whole", truth, func(r *model.JobResources) *uint8 { return &r.WholeNode }, "Whether whole nodes are allocated"),
 		schema.Show("allocation", schema.Named("job_res_nodes", schema.StreamOf(nodeShareType.Type)), streamShares, "Each of them"),
 	}),
 	schema.F("cpus", schema.Int32, func(r *model.JobResources) *uint32 { return &r.NCPUs }, "Number of processors", schema.Count, schema.Required(0)),
@@ -141,27 +141,27 @@ type coreShare struct {
 }
 
 var nodeShareType = schema.Object("job_res_node",
-	schema.F("index", schema.Int32, func(n *nodeShare) *uint32 { return &n.index }, "Its place in the job", schema.Bare, schema.Required(0)),
+	schema.F("index", schema.Int32, func(n *nodeShare) *uint32 { return &n.index }, "Index in the job", schema.Bare, schema.Required(0)),
 	schema.F("name", schema.String, func(n *nodeShare) *string { return &n.name }, "Its name", schema.Required(0)),
 	schema.Group("cpus", "Processors", []schema.Field[nodeShare]{
-		schema.F("count", schema.Int32, func(n *nodeShare) *uint16 { return &n.cpus }, "How many the job has", schema.Count),
-		schema.F("used", schema.Int32, func(n *nodeShare) *uint16 { return &n.cpusUsed }, "How many its steps use", schema.Count),
+		schema.F("count", schema.Int32, func(n *nodeShare) *uint16 { return &n.cpus }, "Number of processors allocated to the job", schema.Count),
+		schema.F("used", schema.Int32, func(n *nodeShare) *uint16 { return &n.cpusUsed }, "Number of processors used by its steps", schema.Count),
 	}),
 	schema.Group("memory", "Memory", []schema.Field[nodeShare]{
-		schema.F("used", schema.Int64, func(n *nodeShare) *uint64 { return &n.memoryUse }, "What its steps use", schema.Unit("MiB")),
-		schema.F("allocated", schema.Int64, func(n *nodeShare) *uint64 { return &n.memory }, "What the job has", schema.Unit("MiB")),
+		schema.F("used", schema.Int64, func(n *nodeShare) *uint64 { return &n.memoryUse }, "Usage of its steps", schema.Unit("MiB")),
+		schema.F("allocated", schema.Int64, func(n *nodeShare) *uint64 { return &n.memory }, "Resources of the job", schema.Unit("MiB")),
 	}),
 	schema.F("sockets", schema.Named("job_res_socket_array", schema.List(socketShareType.Type)), func(n *nodeShare) *[]socketShare { return &n.sockets }, "Its sockets", schema.Required(0)),
 )
 
 var socketShareType = schema.Object("job_res_socket",
-	schema.F("index", schema.Int32, func(s *socketShare) *uint32 { return &s.index }, "Its place in the node", schema.Bare, schema.Required(0)),
+	schema.F("index", schema.Int32, func(s *socketShare) *uint32 { return &s.index }, "Index in the node", schema.Bare, schema.Required(0)),
 	schema.F("cores", schema.Named("job_res_core_array", schema.List(coreShareType.Type)), func(s *socketShare) *[]coreShare { return &s.cores }, "Its cores", schema.Required(0)),
 )
 
 var coreShareType = schema.Object("job_res_core",
-	schema.F("index", schema.Int32, func(c *coreShare) *uint32 { return &c.index }, "Its place in the socket", schema.Bare, schema.Required(0)),
-	schema.F("status", coreUses.Type, func(c *coreShare) *coreUse { return &c.use }, "What the job has of it", schema.Required(0)),
+	schema.F("index", schema.Int32, func(c *coreShare) *uint32 { return &c.index }, "Index in the socket", schema.Bare, schema.Required(0)),
+	schema.F("status", coreUses.Type, func(c *coreShare) *coreUse { return &c.use }, "Amount allocated to the job", schema.Required(0)),
 )
 
 // shares unpacks an allocation node by node. It trusts no count: what the bitmap or the

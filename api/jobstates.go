@@ -18,8 +18,8 @@ type JobStateRow struct {
 
 // jobStateRow is the table of a JobStateRow.
 var jobStateRow = schema.Object("job_state_resp_job",
-	schema.F("job_id", schema.String, func(s *JobStateRow) *string { return &s.ID }, "Its number, of a task as \"12_3\", of a component as \"12+1\"", schema.Required(0)),
-	schema.F("state", jobStates.Type, func(s *JobStateRow) *model.JobState { return &s.State }, "Base state, then flags", schema.Required(0)),
+	schema.F("job_id", schema.String, func(s *JobStateRow) *string { return &s.ID }, "Job id; \"12_3\" for a task, \"12+1\" for a component", schema.Required(0)),
+	schema.F("state", jobStates.Type, func(s *JobStateRow) *model.JobState { return &s.State }, "Base state, followed by flags", schema.Required(0)),
 )
 
 // EachState gives the rows of s to each: one for each task of an array that is in it.
@@ -56,7 +56,7 @@ type JobStatesAnswer struct {
 // JobStates is the table of a JobStatesAnswer. It is what Slurm's gateway sends; its documents say that
 // it sends whole jobs.
 var JobStates = enveloped("openapi_job_state_resp", func(a *JobStatesAnswer) *Envelope { return &a.Envelope },
-	schema.F("jobs", schema.Named("job_state_resp_msg", schema.StreamOf(jobStateRow.Type)), func(a *JobStatesAnswer) *schema.Stream[JobStateRow] { return &a.Jobs }, "The states", schema.Required(0)),
+	schema.F("jobs", schema.Named("job_state_resp_msg", schema.StreamOf(jobStateRow.Type)), func(a *JobStatesAnswer) *schema.Stream[JobStateRow] { return &a.Jobs }, "The states of the jobs", schema.Required(0)),
 )
 
 // JobStatesParams are the parameters of GetJobStates.
@@ -65,7 +65,7 @@ type JobStatesParams struct {
 }
 
 var jobStatesParams = schema.Object("",
-	schema.F("job_id", jobSelections, func(p *JobStatesParams) *[]model.JobSelection { return &p.Jobs }, "Jobs, with commas between them: numbers, tasks as \"12_3\", components as \"12+1\"; when missing, all there are"),
+	schema.F("job_id", jobSelections, func(p *JobStatesParams) *[]model.JobSelection { return &p.Jobs }, "Jobs, separated by commas: numbers, tasks such as \"12_3\", components such as \"12+1\"; default: all there are"),
 )
 
 // jobSelections are jobs in one text, with commas between them.
@@ -109,9 +109,9 @@ func jobSelection(s string) (one model.JobSelection, err error) {
 // GetJobStates shows the states of jobs.
 var GetJobStates = declare(jobStatesParams, Endpoint{
 	Method: http.MethodGet, Path: "jobs/state/", ID: "get_jobs_state",
-	Doc: "Show the states of jobs, and nothing else of them", Answer: JobStates,
-	About:   "A small answer to those who ask often. Tasks of an array that wait are listed one by one. A number that no job has is left out.",
-	Returns: "The states",
+	Doc: "Show only the states of jobs", Answer: JobStates,
+	About:   "Returns only the states of jobs, for clients that poll often. Pending tasks of an array are listed one by one. Numbers of unknown jobs are left out.",
+	Returns: "The states of the jobs",
 })
 
 // InTaskList tells whether a task is in a list as "1-3,7,10-20:2%5".

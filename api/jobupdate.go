@@ -12,10 +12,10 @@ import (
 // taskResult reports the outcome for some tasks of an array.
 var taskResult = schema.Object("job_array_response_msg_entry",
 	schema.Show("job_id", schema.Int32, func(r *model.TaskResult) uint32 { return leadingNumber(r.Tasks) }, "Number of the job", schema.Bare),
-	schema.F("step_id", schema.String, func(r *model.TaskResult) *string { return &r.Tasks }, "The tasks, as \"12_[1-3]\""),
-	schema.F("error", schema.String, func(r *model.TaskResult) *string { return &r.Reason }, "What error_code means"),
-	schema.F("error_code", schema.Int32, func(r *model.TaskResult) *uint32 { return &r.Code }, "Slurm's number of the error; 0 when they were changed", schema.Bare),
-	schema.F("why", schema.String, func(r *model.TaskResult) *string { return &r.Message }, "What the controller adds"),
+	schema.F("step_id", schema.String, func(r *model.TaskResult) *string { return &r.Tasks }, "The tasks, such as \"12_[1-3]\""),
+	schema.F("error", schema.String, func(r *model.TaskResult) *string { return &r.Reason }, "Text for error_code"),
+	schema.F("error_code", schema.Int32, func(r *model.TaskResult) *uint32 { return &r.Code }, "Slurm's error number; 0 on success", schema.Bare),
+	schema.F("why", schema.String, func(r *model.TaskResult) *string { return &r.Message }, "Details from the controller"),
 )
 
 var taskResults = schema.Named("job_array_response_array", schema.List(taskResult.Type))
@@ -37,7 +37,7 @@ type UpdatedAnswer struct {
 
 // Updated declares the fields of an UpdatedAnswer.
 var Updated = enveloped("openapi_job_post_response", func(a *UpdatedAnswer) *Envelope { return &a.Envelope },
-	schema.F("results", taskResults, func(a *UpdatedAnswer) *[]model.TaskResult { return &a.Results }, "Tasks of an array that fared differently; empty if all were changed"),
+	schema.F("results", taskResults, func(a *UpdatedAnswer) *[]model.TaskResult { return &a.Results }, "Tasks of an array for which the change failed; empty if all were changed"),
 	schema.F("job_id", schema.String, func(a *UpdatedAnswer) *string { return &a.Job }, "The job, as the path names it", schema.Until(V42), schema.Deprecated(V41)),
 	schema.Show("step_id", schema.String, func(*UpdatedAnswer) string { return "" }, "Always empty", schema.Until(V42), schema.Deprecated(V41)),
 	schema.Show("job_submit_user_msg", schema.String, func(*UpdatedAnswer) string { return "" }, "Always empty", schema.Until(V42), schema.Deprecated(V41)),
@@ -47,14 +47,14 @@ var Updated = enveloped("openapi_job_post_response", func(a *UpdatedAnswer) *Env
 type NamedJobParams struct{ Job string }
 
 var namedJobParams = schema.Object("",
-	schema.F("job_id", jobName, func(p *NamedJobParams) *string { return &p.Job }, "Number of the job, of a task as \"12_3\", of a component as \"12+1\"", schema.Required(0)),
+	schema.F("job_id", jobName, func(p *NamedJobParams) *string { return &p.Job }, "Job id; \"12_3\" for a task, \"12+1\" for a component", schema.Required(0)),
 )
 
 // PostJob changes a job.
 var PostJob = declare(namedJobParams, Endpoint{
 	Method: http.MethodPost, Path: "job/{job_id}", ID: "post_job",
 	Doc: "Change a job", Request: JobDesc, Answer: Updated,
-	About:   "Changes what the body names and leaves the rest alone. hold holds a waiting job back or releases it. Of an array that the path names whole, every task is changed; if some could not be, the answer lists them. What the controller refuses is answered with 422 or what else it says.",
+	About:   "Changes only the fields of a job that the body contains. hold holds or releases a pending job. If the path names a whole job array, all tasks are changed, and the answer lists those that could not be. If the controller rejects the change, the status is usually 422.",
 	Takes:   "The fields to change, as in a submission",
-	Returns: "What became of the tasks of an array: the job is changed",
+	Returns: "The job was changed; for a job array, the result for each task",
 })

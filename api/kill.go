@@ -10,15 +10,15 @@ import (
 
 // killResult is what became of one of the jobs that were sent a signal.
 var killResult = schema.Object("kill_jobs_resp_job",
-	schema.Group("error", "Why it was not sent", []schema.Field[model.KillResult]{
-		schema.F("string", schema.String, func(r *model.KillResult) *string { return &r.Reason }, "What the number means"),
-		schema.F("code", schema.Int32, func(r *model.KillResult) *uint32 { return &r.Code }, "Slurm's number of the error; 0 when it was sent", schema.Bare),
-		schema.F("message", schema.String, func(r *model.KillResult) *string { return &r.Message }, "What the controller says besides"),
+	schema.Group("error", "Why the signal was not sent", []schema.Field[model.KillResult]{
+		schema.F("string", schema.String, func(r *model.KillResult) *string { return &r.Reason }, "Text of the error"),
+		schema.F("code", schema.Int32, func(r *model.KillResult) *uint32 { return &r.Code }, "Slurm's error number; 0 if the signal was sent", schema.Bare),
+		schema.F("message", schema.String, func(r *model.KillResult) *string { return &r.Message }, "Details from the controller"),
 	}),
-	schema.Show("step_id", schema.String, func(r *model.KillResult) string { return selectedName(&r.ID) }, "The job as \"12\", \"12_3\" or \"12+1\"", schema.Required(0)),
-	schema.F("job_id", number, func(r *model.KillResult) *model.Opt[uint32] { return &r.RealJobID }, "Its own number", schema.Bare, schema.Required(0)),
+	schema.Show("step_id", schema.String, func(r *model.KillResult) string { return selectedName(&r.ID) }, "The job, such as \"12\", \"12_3\" or \"12+1\"", schema.Required(0)),
+	schema.F("job_id", number, func(r *model.KillResult) *model.Opt[uint32] { return &r.RealJobID }, "Job id of the task or component itself", schema.Bare, schema.Required(0)),
 	schema.Group("federation", "Of a federation", []schema.Field[model.KillResult]{
-		schema.F("sibling", schema.String, func(r *model.KillResult) *string { return &r.Sibling }, "Cluster that it is at"),
+		schema.F("sibling", schema.String, func(r *model.KillResult) *string { return &r.Sibling }, "Cluster of the sibling job"),
 	}),
 )
 
@@ -47,7 +47,7 @@ type KilledAnswer struct {
 
 // Killed is the table of a KilledAnswer.
 var Killed = enveloped("openapi_kill_job_resp", func(a *KilledAnswer) *Envelope { return &a.Envelope },
-	schema.F("status", schema.Named("kill_jobs_resp_msg", schema.List(killResult.Type)), func(a *KilledAnswer) *[]model.KillResult { return &a.Results }, "The jobs that it was not sent to; with the flag VERBOSE the others too, where the controller tells", schema.Required(0)),
+	schema.F("status", schema.Named("kill_jobs_resp_msg", schema.List(killResult.Type)), func(a *KilledAnswer) *[]model.KillResult { return &a.Results }, "Jobs to which the signal was not sent; with the flag VERBOSE the others too, if the controller reports them", schema.Required(0)),
 )
 
 // KillParams are the parameters of DeleteJob.
@@ -58,23 +58,23 @@ type KillParams struct {
 }
 
 var killParams = schema.Object("",
-	schema.F("job_id", jobName, func(p *KillParams) *string { return &p.Job }, "Number of the job, or of a task as \"12_3\"", schema.Required(0)),
-	schema.F("signal", signalNumber, func(p *KillParams) *model.Opt[uint16] { return &p.Signal }, "Name or number of the signal to send; when missing: KILL, which cancels it"),
-	schema.F("flags", joined(warnFlags), func(p *KillParams) *uint16 { return (*uint16)(&p.Flags) }, "What the signal goes to, words with commas between them"),
+	schema.F("job_id", jobName, func(p *KillParams) *string { return &p.Job }, "Job id, or the id of a task such as \"12_3\"", schema.Required(0)),
+	schema.F("signal", signalNumber, func(p *KillParams) *model.Opt[uint16] { return &p.Signal }, "Name or number of the signal; default: KILL, which cancels the job"),
+	schema.F("flags", joined(warnFlags), func(p *KillParams) *uint16 { return (*uint16)(&p.Flags) }, "Processes that receive the signal; words separated by commas"),
 )
 
 // DeleteJob cancels a job. Before v0.0.42 it is OldDeleteJob.
 var DeleteJob = declare(killParams, Endpoint{
 	Method: http.MethodDelete, Path: "job/{job_id}", ID: "delete_job",
 	Doc: "Cancel a job", Answer: Killed, Since: V42,
-	About:   "Ends a job, a task of an array or all of it; or, with signal, sends a signal and leaves the rest to the job. The answer comes when the controller has taken the request, not when the job has ended. When it is one job and it could not be done, that is the error; of several, the answer lists those.",
-	Returns: "Where it could not be done: the controller has taken the request",
+	About:   "Cancels a job, a whole job array, or one task of it. With signal, only sends that signal. The answer is sent when the controller has accepted the request, not when the job has ended. If a single job can't be signalled, the request fails; of several, the answer lists those that failed.",
+	Returns: "The controller has accepted the request; jobs that could not be signalled are listed",
 })
 
 // OldDeleteJob cancels a job, and says nothing of each task.
 var OldDeleteJob = declare(killParams, Endpoint{
 	Method: http.MethodDelete, Path: "job/{job_id}", ID: "delete_job",
 	Doc: "Cancel a job", Answer: Empty, Until: V42,
-	About:   "Ends a job, a task of an array or all of it; or, with signal, sends a signal and leaves the rest to the job. The answer comes when the controller has taken the request, not when the job has ended.",
-	Returns: "Nothing but the envelope: the controller has taken the request",
+	About:   "Cancels a job, a whole job array, or one task of it. With signal, only sends that signal. The answer is sent when the controller has accepted the request, not when the job has ended.",
+	Returns: "The controller has accepted the request",
 })

@@ -29,18 +29,18 @@ func (t oneStateType) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 // KillJobsBody declares the fields of a request to signal jobs.
 var KillJobsBody = schema.Object("kill_jobs_msg",
 	schema.F("account", schema.String, func(k *model.KillJobs) *string { return &k.Account }, "Account that the jobs are charged to"),
-	schema.F("flags", warnFlags.Type, func(k *model.KillJobs) *uint16 { return (*uint16)(&k.Flags) }, "What the signal goes to; when missing, all of each job"),
+	schema.F("flags", warnFlags.Type, func(k *model.KillJobs) *uint16 { return (*uint16)(&k.Flags) }, "Processes that receive the signal; defaults to all processes of each job"),
 	schema.F("job_name", schema.String, func(k *model.KillJobs) *string { return &k.Name }, "Name of the jobs"),
-	schema.F("jobs", schema.Named("kill_jobs_msg_jobs_array", stringArray), func(k *model.KillJobs) *[]string { return &k.Jobs }, "The jobs, as \"12\", \"12_3\" or \"12+1\""),
+	schema.F("jobs", schema.Named("kill_jobs_msg_jobs_array", stringArray), func(k *model.KillJobs) *[]string { return &k.Jobs }, "The jobs, such as \"12\", \"12_3\" or \"12+1\""),
 	schema.F("partition", schema.String, func(k *model.KillJobs) *string { return &k.Partition }, "Partition of the jobs"),
 	schema.F("qos", schema.String, func(k *model.KillJobs) *string { return &k.QOS }, "Quality of service of the jobs"),
 	schema.F("reservation", schema.String, func(k *model.KillJobs) *string { return &k.Reservation }, "Reservation that the jobs run in"),
-	schema.Take("signal", schema.String, func(k *model.KillJobs, s string) (err error) { k.Signal, err = parseSignal(s); return err }, "Name or number of the signal; when missing: KILL, which cancels the jobs"),
+	schema.Take("signal", schema.String, func(k *model.KillJobs, s string) (err error) { k.Signal, err = parseSignal(s); return err }, "Name or number of the signal; default: KILL, which cancels the jobs"),
 	schema.Take("job_state", oneState, takeState, "Base state of the jobs"),
 	schema.Take("user_id", schema.String, takeKilledUser, "User of the jobs, by number or name"),
 	schema.Take("user_name", schema.String, takeKilledUser, "User of the jobs, by name"),
 	schema.F("wckey", schema.String, func(k *model.KillJobs) *string { return &k.WCKey }, "Workload key of the jobs"),
-	schema.F("nodes", nodeArray, func(k *model.KillJobs) *string { return &k.Nodes }, "Nodes, as a host list, of which the jobs have one"),
+	schema.F("nodes", nodeArray, func(k *model.KillJobs) *string { return &k.Nodes }, "Nodes, as a host list; matches jobs that use at least one of them"),
 )
 
 func takeState(k *model.KillJobs, s model.JobState) error {
@@ -73,14 +73,14 @@ func takeKilledUser(k *model.KillJobs, s string) error {
 
 // JobsKilled declares the fields of a KilledAnswer to DeleteJobs.
 var JobsKilled = enveloped("openapi_kill_jobs_resp", func(a *KilledAnswer) *Envelope { return &a.Envelope },
-	schema.F("status", schema.Named("kill_jobs_resp_msg", schema.List(killResult.Type)), func(a *KilledAnswer) *[]model.KillResult { return &a.Results }, "The jobs that it was not sent to; with the flag VERBOSE the others too, where the controller tells", schema.Required(0)),
+	schema.F("status", schema.Named("kill_jobs_resp_msg", schema.List(killResult.Type)), func(a *KilledAnswer) *[]model.KillResult { return &a.Results }, "Jobs to which the signal was not sent; with the flag VERBOSE the others too, if the controller reports them", schema.Required(0)),
 )
 
 // DeleteJobs cancels several jobs.
 var DeleteJobs = declare(noParams, Endpoint{
 	Method: http.MethodDelete, Path: "jobs/", ID: "delete_jobs",
 	Doc: "Cancel several jobs", Request: KillJobsBody, Answer: JobsKilled,
-	About:   "Ends the jobs that match everything the body names, or sends them a signal. A body that names no job and no other condition is refused: it would mean every job. The answer lists the jobs that the signal was not sent to.",
-	Takes:   "Which jobs, and what to send them",
-	Returns: "Where it could not be done: the controller has taken the request",
+	About:   "Cancels all jobs that match every condition in the body, or sends them a signal. A body without any condition is refused, because it would match every job. The answer lists the jobs to which the signal could not be sent.",
+	Takes:   "The jobs to signal, and the signal",
+	Returns: "The controller has accepted the request; jobs that could not be signalled are listed",
 })

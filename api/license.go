@@ -13,11 +13,11 @@ var License = schema.Object("license",
 	schema.F("Total", schema.Int32, func(l *model.License) *uint32 { return &l.Total }, "Number of licenses there are", schema.Count),
 	schema.F("Used", schema.Int32, func(l *model.License) *uint32 { return &l.InUse }, "Number of licenses that jobs have", schema.Count),
 	schema.Show("Free", schema.Int32, freeLicenses, "Number of licenses that jobs can have now", schema.Count),
-	schema.F("Remote", schema.Boolean, func(l *model.License) *bool { return &l.Remote }, "Whether the accounting daemon keeps the count"),
+	schema.F("Remote", schema.Boolean, func(l *model.License) *bool { return &l.Remote }, "Whether the accounting daemon manages the license"),
 	schema.F("Reserved", schema.Int32, func(l *model.License) *uint32 { return &l.Reserved }, "Number of licenses that reservations hold", schema.Count),
-	schema.F("LastConsumed", schema.Int32, func(l *model.License) *uint32 { return &l.LastConsumed }, "Number of licenses in use anywhere, as the license server last said", schema.Count),
-	schema.F("LastDeficit", schema.Int32, func(l *model.License) *uint32 { return &l.LastDeficit }, "Number of licenses of the cluster that others have, by that", schema.Count),
-	schema.F("LastUpdate", seconds, func(l *model.License) *model.Time { return &l.LastUpdate }, "When the license server last said so", schema.Unit(UnixTime)),
+	schema.F("LastConsumed", schema.Int32, func(l *model.License) *uint32 { return &l.LastConsumed }, "Number of licenses in use anywhere, according to the last report of the license server", schema.Count),
+	schema.F("LastDeficit", schema.Int32, func(l *model.License) *uint32 { return &l.LastDeficit }, "Number of licenses used by others, derived from that", schema.Count),
+	schema.F("LastUpdate", seconds, func(l *model.License) *model.Time { return &l.LastUpdate }, "Time of the license server's last report", schema.Unit(UnixTime)),
 	schema.F("Nodes", schema.String, func(l *model.License) *string { return &l.Nodes }, "Nodes that the licenses are for, as a host list; empty for all", schema.Since(V44)),
 )
 
@@ -37,13 +37,13 @@ type LicensesAnswer struct {
 // Licenses is the table of a LicensesAnswer.
 var Licenses = enveloped("openapi_licenses_resp", func(a *LicensesAnswer) *Envelope { return &a.Envelope },
 	schema.F("licenses", schema.Named("licenses", schema.StreamOf(License.Type)), func(a *LicensesAnswer) *schema.Stream[model.License] { return &a.Licenses }, "The licenses", schema.Required(0)),
-	schema.F("last_update", moment, func(a *LicensesAnswer) *model.Time { return &a.LastUpdate }, "When any of this last changed", schema.Unit(UnixTime), schema.Required(0)),
+	schema.F("last_update", moment, func(a *LicensesAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any of these", schema.Unit(UnixTime), schema.Required(0)),
 )
 
 // GetLicenses lists the licenses.
 var GetLicenses = declare(noParams, Endpoint{
 	Method: http.MethodGet, Path: "licenses/", ID: "get_licenses",
 	Doc: "List the licenses", Answer: Licenses,
-	About:   "All kinds of licenses that the controller counts, and how many of each are free.",
+	About:   "Returns all licenses that the controller counts, and how many of each are free.",
 	Returns: "The licenses",
 })

@@ -27,6 +27,9 @@ var (
 	pluginStorage    = name{"accounting_storage/scheddbd", "accounting_storage/slurmdbd"}
 )
 
+// pathUtil is the first segment of a path in both spellings.
+const pathUtil = "util"
+
 // HeaderUser is the header that names the user a request is made as.
 func HeaderUser(s schema.Spelling) string { return headerUser.in(s) }
 

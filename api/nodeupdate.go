@@ -13,13 +13,13 @@ import (
 var NodeUpdateBody = schema.Object("update_node_msg",
 	schema.F("comment", schema.String, func(u *model.NodeUpdate) *string { return &u.Comment }, "Any text"),
 	schema.F("cpu_bind", schema.Int32, func(u *model.NodeUpdate) *uint32 { return &u.CPUBind }, "How tasks are bound to processors by default, as bits", schema.Bare),
-	schema.F("extra", schema.String, func(u *model.NodeUpdate) *string { return &u.Extra }, "Text for node selection, as the site sets it"),
+	schema.F("extra", schema.String, func(u *model.NodeUpdate) *string { return &u.Extra }, "Text for node selection, with a meaning defined by the site"),
 	schema.F("features", schema.Named("csv_string", nodeList), func(u *model.NodeUpdate) *string { return &u.Features }, "Features that it has"),
-	schema.F("features_act", schema.Named("csv_string", nodeList), func(u *model.NodeUpdate) *string { return &u.ActiveFeatures }, "Features in force"),
+	schema.F("features_act", schema.Named("csv_string", nodeList), func(u *model.NodeUpdate) *string { return &u.ActiveFeatures }, "Active features"),
 	schema.F("gres", schema.String, func(u *model.NodeUpdate) *string { return &u.GRES }, "Generic resources"),
-	schema.F("address", nodeArray, func(u *model.NodeUpdate) *string { return &u.Address }, "Addresses, one for each node"),
+	schema.F("address", nodeArray, func(u *model.NodeUpdate) *string { return &u.Address }, "Addresses, one per node"),
 	schema.F("hostname", nodeArray, func(u *model.NodeUpdate) *string { return &u.Hostname }, "Names of the machines, one for each node"),
-	schema.F("name", nodeArray, func(u *model.NodeUpdate) *string { return &u.Names }, "Nodes to change, as a host list; a name in the path wins"),
+	schema.F("name", nodeArray, func(u *model.NodeUpdate) *string { return &u.Names }, "Nodes to change, as a host list; the name in the path takes precedence"),
 	schema.Take("state", nodeStates.Type, func(u *model.NodeUpdate, s model.NodeState) error {
 		if s != 0 {
 			u.State = model.Some(s)
@@ -27,11 +27,11 @@ var NodeUpdateBody = schema.Object("update_node_msg",
 		return nil
 	}, "New state, as DRAIN, RESUME or DOWN"),
 	schema.F("reason", schema.String, func(u *model.NodeUpdate) *string { return &u.Reason }, "Why it is down or drained"),
-	schema.Take("reason_uid", schema.String, takeReasonUser, "User who gives the reason, by number", schema.Until(V43)),
-	schema.Ignore[model.NodeUpdate]("reason_uid", schema.String, "Nothing any more: the user who asks gives the reason", schema.Since(V43), schema.Deprecated(V43)),
-	schema.F("resume_after", number, func(u *model.NodeUpdate) *model.Opt[uint32] { return &u.ResumeAfter }, "Time after which it returns to service by itself", schema.Unit("s")),
-	schema.F("topology_str", schema.String, func(u *model.NodeUpdate) *string { return &u.Topology }, "Place in the network", schema.Since(V43)),
-	schema.F("weight", number, func(u *model.NodeUpdate) *model.Opt[uint32] { return &u.Weight }, "Rank in scheduling: light nodes are used first", schema.Bare),
+	schema.Take("reason_uid", schema.String, takeReasonUser, "Id of the user who sets the reason", schema.Until(V43)),
+	schema.Ignore[model.NodeUpdate]("reason_uid", schema.String, "No longer used: the reason is set by the user of the request", schema.Since(V43), schema.Deprecated(V43)),
+	schema.F("resume_after", number, func(u *model.NodeUpdate) *model.Opt[uint32] { return &u.ResumeAfter }, "Time after which the node returns to service automatically", schema.Unit("s")),
+	schema.F("topology_str", schema.String, func(u *model.NodeUpdate) *string { return &u.Topology }, "Position in the network topology", schema.Since(V43)),
+	schema.F("weight", number, func(u *model.NodeUpdate) *model.Opt[uint32] { return &u.Weight }, "Scheduling weight; nodes with a low weight are used first", schema.Bare),
 )
 
 func takeReasonUser(u *model.NodeUpdate, s string) error {
@@ -65,26 +65,26 @@ func nodeName() schema.Type[string] {
 var PostNode = declare(namedNodeParams, Endpoint{
 	Method: http.MethodPost, Path: "node/{node_name}", ID: "post_node",
 	Doc: "Change a node", Request: NodeUpdateBody, Answer: Empty,
-	About:   "Drains a node, returns it to service, or changes what else the body names, and leaves the rest alone. Only administrators may. Of several nodes none is changed when one does not exist.",
+	About:   "Changes the fields of a node that the body contains, for example to drain the node or return it to service. Requires administrator rights. If one of several nodes does not exist, none is changed.",
 	Takes:   "The fields to change",
-	Returns: "Nothing but the envelope: the node is changed",
+	Returns: "The node was changed",
 })
 
 // PostNodes changes nodes that the body names.
 var PostNodes = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "nodes/", ID: "post_nodes",
 	Doc: "Change several nodes", Request: NodeUpdateBody, Answer: Empty,
-	About:   "Changes the nodes that name lists as POST node/{node_name} does. Without name nothing is changed.",
+	About:   "Changes all nodes listed in name, like POST node/{node_name}. Without name, nothing is changed.",
 	Takes:   "The nodes, and the fields to change",
-	Returns: "Nothing but the envelope: the nodes are changed",
+	Returns: "The nodes were changed",
 })
 
 // DeleteNode deletes nodes.
 var DeleteNode = declare(namedNodeParams, Endpoint{
 	Method: http.MethodDelete, Path: "node/{node_name}", ID: "delete_node",
 	Doc: "Delete a node", Answer: Empty,
-	About:   "Deletes a dynamic node, or a host list of them. Only administrators may.",
-	Returns: "Nothing but the envelope: the node is deleted",
+	About:   "Deletes one or more dynamic nodes. Requires administrator rights.",
+	Returns: "The node was deleted",
 })
 
 // NewNode requests a node to be made.
@@ -92,25 +92,25 @@ type NewNode struct{ Line string }
 
 // NewNodeBody declares the fields of a NewNode.
 var NewNodeBody = schema.Object("openapi_create_node_req",
-	schema.F("node_conf", schema.String, func(n *NewNode) *string { return &n.Line }, "The node, as a NodeName= line of the configuration", schema.Required(0)),
-	schema.Ignore[NewNode]("meta", metaType.Type, "Nothing: answers have it"),
-	schema.Ignore[NewNode]("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), "Nothing: answers have it"),
-	schema.Ignore[NewNode]("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), "Nothing: answers have it"),
+	schema.F("node_conf", schema.String, func(n *NewNode) *string { return &n.Line }, "The node, as a NodeName= line of slurm.conf", schema.Required(0)),
+	schema.Ignore[NewNode]("meta", metaType.Type, "Ignored in requests; part of answers"),
+	schema.Ignore[NewNode]("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), "Ignored in requests; part of answers"),
+	schema.Ignore[NewNode]("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), "Ignored in requests; part of answers"),
 )
 
 // PostNewNode makes a dynamic node.
 var PostNewNode = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "new/node/", ID: "post_new_node",
 	Doc: "Make a node", Request: NewNodeBody, Answer: Empty, Since: V44,
-	About:   "Makes a dynamic node from a line of the configuration; its State has to be CLOUD, FUTURE or EXTERNAL. Only administrators may.",
-	Takes:   "The node's line of the configuration",
-	Returns: "Nothing but the envelope: the node is made",
+	About:   "Creates a dynamic node from a configuration line, whose State must be CLOUD, FUTURE or EXTERNAL. Requires administrator rights.",
+	Takes:   "The configuration line of the node",
+	Returns: "The node was created",
 })
 
 // GetReconfigure has the controllers read their configuration again.
 var GetReconfigure = declare(noParams, Endpoint{
 	Method: http.MethodGet, Path: "reconfigure/", ID: "get_reconfigure", Changes: true,
 	Doc: "Read the cluster's configuration again", Answer: Empty,
-	About:   "Has the controller and the nodes read their configuration again. It is a change, although its method is GET. Only administrators may. The answer comes when the new configuration is in force or refused.",
-	Returns: "Nothing but the envelope: the configuration is in force",
+	About:   "Makes the controller and the nodes reload their configuration. This is a change although the method is GET. Requires administrator rights. The answer is sent when the new configuration is active or has been rejected.",
+	Returns: "The new configuration is active",
 })

@@ -61,9 +61,9 @@ func wrapperShape(v schema.View, of string, number *schema.Shape) *schema.Shape 
 	}
 	boolean := &schema.Shape{Kind: "boolean"}
 	return &schema.Shape{Name: name, Kind: "object", Fields: []schema.Property{
-		{Name: "set", Doc: "Whether the number counts", Shape: boolean},
-		{Name: "infinite", Doc: "Whether there is no limit; then the number does not count", Shape: boolean},
-		{Name: "number", Doc: "The number; 0 when it does not count", Shape: number},
+		{Name: "set", Doc: "Whether number is set", Shape: boolean},
+		{Name: "infinite", Doc: "Whether the value is unlimited; number is then ignored", Shape: boolean},
+		{Name: "number", Doc: "The number; 0 if it is not set", Shape: number},
 	}}
 }
 

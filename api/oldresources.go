@@ -19,13 +19,13 @@ var oldResources = schema.Object("job_res",
 			return r.NCPUs
 		}
 		return 0
-	}, "Number of cores, where cores are what is allocated", schema.Count),
+	}, "Number of cores, if cores are the unit of allocation", schema.Count),
 	schema.Show("allocated_cpus", schema.Int32, func(r *model.JobResources) uint32 {
 		if r.CRType&byCore == 0 {
 			return r.NCPUs
 		}
 		return 0
-	}, "Number of processors, where processors are what is allocated", schema.Count),
+	}, "Number of processors, if processors are the unit of allocation", schema.Count),
 	schema.Show("allocated_hosts", schema.Int32, func(r *model.JobResources) uint32 { return r.Hosts.Or(0) }, "Number of nodes", schema.Count),
 	schema.Show("allocated_nodes", schema.Named("job_res_nodes", oldShares), func(r *model.JobResources) *model.JobResources { return r }, "Each node: sockets and cores by number"),
 )

@@ -27,20 +27,20 @@ var listParams = schema.Object("",
 // shownParams are those of a list that leaves out what is hidden unless the client says otherwise.
 var shownParams = schema.Object("",
 	updateTime(func(p *ListParams) *model.Query { return &p.Query }),
-	flagsOr("nothing that is hidden", func(p *ListParams) *model.Query { return &p.Query }),
+	flagsOr("no hidden records", func(p *ListParams) *model.Query { return &p.Query }),
 )
 
 func updateTime[P any](at func(*P) *model.Query) schema.Field[P] {
 	return schema.F("update_time", instant, func(p *P) *model.Time { return &at(p).Since },
-		"Answer 304 when nothing changed since then", schema.Unit(TimeText))
+		"Return 304 if nothing has changed since this time", schema.Unit(TimeText))
 }
 
-func flags[P any](at func(*P) *model.Query) schema.Field[P] { return flagsOr("all there is", at) }
+func flags[P any](at func(*P) *model.Query) schema.Field[P] { return flagsOr("all records", at) }
 
 // flagsOr is flags with what is shown when the client does not say.
 func flagsOr[P any](otherwise string, at func(*P) *model.Query) schema.Field[P] {
 	return schema.F("flags", joined(showFlags), func(p *P) *uint16 { return (*uint16)(&at(p).Flags) },
-		"What else to show, words with commas between them; when missing, "+otherwise)
+		"Additional information to show; words separated by commas. Default: "+otherwise)
 }
 
 // asList returns the Type of a list that is written as text in parameters. A

@@ -15,46 +15,46 @@ var Partition = schema.Object("partition_info",
 		schema.F("configured", schema.String, func(p *model.Partition) *string { return &p.Nodes }, "Their names, as a host list"),
 		schema.F("total", schema.Int32, func(p *model.Partition) *uint32 { return &p.TotalNodes }, "Number of nodes", schema.Count),
 	}),
-	schema.Group("accounts", "Who may use it, by account", []schema.Field[model.Partition]{
-		schema.F("allowed", schema.String, func(p *model.Partition) *string { return &p.AllowAccounts }, "Accounts that may; empty for all"),
-		schema.F("deny", schema.String, func(p *model.Partition) *string { return &p.DenyAccounts }, "Accounts that may not"),
+	schema.Group("accounts", "Access by account", []schema.Field[model.Partition]{
+		schema.F("allowed", schema.String, func(p *model.Partition) *string { return &p.AllowAccounts }, "Allowed accounts; empty for all"),
+		schema.F("deny", schema.String, func(p *model.Partition) *string { return &p.DenyAccounts }, "Denied accounts"),
 	}),
-	schema.Group("groups", "Who may use it, by group", []schema.Field[model.Partition]{
-		schema.F("allowed", schema.String, func(p *model.Partition) *string { return &p.AllowGroups }, "Groups that may; empty for all"),
+	schema.Group("groups", "Access by group", []schema.Field[model.Partition]{
+		schema.F("allowed", schema.String, func(p *model.Partition) *string { return &p.AllowGroups }, "Allowed groups; empty for all"),
 	}),
 	schema.Group("qos", "Qualities of service", []schema.Field[model.Partition]{
-		schema.F("allowed", schema.String, func(p *model.Partition) *string { return &p.AllowQOS }, "Those whose jobs may use it; empty for all"),
-		schema.F("deny", schema.String, func(p *model.Partition) *string { return &p.DenyQOS }, "Those whose jobs may not"),
-		schema.F("assigned", schema.String, func(p *model.Partition) *string { return &p.QOS }, "The one whose limits hold here"),
+		schema.F("allowed", schema.String, func(p *model.Partition) *string { return &p.AllowQOS }, "Allowed QOS; empty for all"),
+		schema.F("deny", schema.String, func(p *model.Partition) *string { return &p.DenyQOS }, "Denied QOS"),
+		schema.F("assigned", schema.String, func(p *model.Partition) *string { return &p.QOS }, "QOS whose limits apply"),
 	}),
 	schema.F("alternate", schema.String, func(p *model.Partition) *string { return &p.Alternate }, "Partition that takes the jobs when this one is down"),
 	schema.Group("tres", "Trackable resources", []schema.Field[model.Partition]{
-		schema.F("billing_weights", schema.String, func(p *model.Partition) *string { return &p.BillingWeights }, "What each counts in bills"),
-		schema.F("configured", schema.String, func(p *model.Partition) *string { return &p.TRES }, "What it has of each"),
+		schema.F("billing_weights", schema.String, func(p *model.Partition) *string { return &p.BillingWeights }, "Weight of each resource in billing"),
+		schema.F("configured", schema.String, func(p *model.Partition) *string { return &p.TRES }, "Amount of each resource"),
 	}),
 	schema.Show("cluster", schema.String, func(*model.Partition) string { return "" }, "Its cluster, when that is another of a federation"),
-	schema.F("select_type", selectTypes.Type, func(p *model.Partition) *uint16 { return &p.CRType }, "What is allocated apart; empty for what the cluster does", schema.Since(V41), schema.Until(V45)),
-	schema.F("select_type", selectParameters.Type, func(p *model.Partition) *uint16 { return &p.CRType }, "What is allocated apart; NONE for what the cluster does", schema.Since(V45)),
+	schema.F("select_type", selectTypes.Type, func(p *model.Partition) *uint16 { return &p.CRType }, "Unit of allocation; empty for the cluster's default", schema.Since(V41), schema.Until(V45)),
+	schema.F("select_type", selectParameters.Type, func(p *model.Partition) *uint16 { return &p.CRType }, "Unit of allocation; NONE for the cluster's default", schema.Since(V45)),
 	schema.Group("cpus", "Its processors", []schema.Field[model.Partition]{
 		schema.F("task_binding", schema.Int32, func(p *model.Partition) *uint32 { return &p.CPUBind }, "How tasks are bound to processors by default, as bits", schema.Bare, schema.Until(V45)),
 		schema.F("task_binding", partitionBindings.Type, func(p *model.Partition) *uint32 { return &p.CPUBind }, "How tasks are bound to processors by default", schema.Since(V45)),
 		schema.F("total", schema.Int32, func(p *model.Partition) *uint32 { return &p.TotalCPUs }, "Number of processors", schema.Count),
 	}),
-	schema.Group("defaults", "What jobs get that do not ask", append(
+	schema.Group("defaults", "Defaults for jobs", append(
 		partitionMemory(func(p *model.Partition) uint64 { return p.DefMemPerCPU }),
 		schema.F("time", number, func(p *model.Partition) *model.Opt[uint32] { return &p.DefaultTime }, "Time limit", schema.Unit("min")),
-		schema.Show("job", schema.String, func(*model.Partition) string { return "" }, "Nothing: it is always empty"),
+		schema.Show("job", schema.String, func(*model.Partition) string { return "" }, "Always empty"),
 	)),
-	schema.F("flags", partitionFlags.Type, func(p *model.Partition) *uint32 { return &p.Flags }, "What else is true of it", schema.Since(V45)),
+	schema.F("flags", partitionFlags.Type, func(p *model.Partition) *uint32 { return &p.Flags }, "Flags", schema.Since(V45)),
 	schema.F("grace_time", schema.Int32, func(p *model.Partition) *uint32 { return &p.GraceTime }, "Time between the notice to a job and its preemption", schema.Unit("s")),
-	schema.Group("maximums", "What jobs can have", append(
+	schema.Group("maximums", "Limits for jobs", append(
 		partitionMemory(func(p *model.Partition) uint64 { return p.MaxMemPerCPU }),
 		schema.F("cpus_per_node", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxCPUsPerNode }, "Number of processors of a node that all jobs together can have", schema.Count),
 		schema.F("cpus_per_socket", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxCPUsPerSocket }, "Number of processors of a socket that all jobs together can have", schema.Count),
 		schema.F("nodes", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxNodes }, "Number of nodes of a job", schema.Count),
 		schema.F("shares", schema.Int32, func(p *model.Partition) *uint16 { return &p.MaxShare }, "The members of oversubscribe in one: 32768 is force, added to the jobs", schema.Bare, schema.Until(V45)),
 		schema.Show("shares", schema.Int32, noShare, "Always 0: see partition.oversubscribe", schema.Bare, schema.Since(V45), schema.Deprecated(V45)),
-		schema.Group("oversubscribe", "Jobs beside each other", []schema.Field[model.Partition]{
+		schema.Group("oversubscribe", "Number of jobs that may share a resource", []schema.Field[model.Partition]{
 			schema.Show("jobs", schema.Int32, func(p *model.Partition) uint16 { return p.MaxShare &^ shareForced }, "Number of jobs that share a resource", schema.Count, schema.Until(V45)),
 			schema.Show("jobs", schema.Int32, noShare, "Always 0: see partition.oversubscribe", schema.Bare, schema.Since(V45), schema.Deprecated(V45)),
 			schema.F("flags", oversubscription.Type, func(p *model.Partition) *uint16 { return &p.MaxShare }, "force: whatever the jobs ask for", schema.Until(V45)),
@@ -63,35 +63,35 @@ var Partition = schema.Object("partition_info",
 		schema.F("time", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxTime }, "Time limit", schema.Unit("min")),
 		schema.F("over_time_limit", number, func(p *model.Partition) *model.Opt[uint16] { return &p.OverTimeLimit }, "Time by which a job may exceed its limit", schema.Unit("min")),
 	)),
-	schema.Group("minimums", "What jobs must have", []schema.Field[model.Partition]{
+	schema.Group("minimums", "Requirements for jobs", []schema.Field[model.Partition]{
 		schema.F("nodes", schema.Int32, func(p *model.Partition) *uint32 { return &p.MinNodes }, "Number of nodes of a job", schema.Count),
 	}),
 	schema.F("name", schema.String, func(p *model.Partition) *string { return &p.Name }, "Name of the partition"),
-	schema.F("node_sets", schema.String, func(p *model.Partition) *string { return &p.NodeSets }, "Sets of nodes that it is made of"),
-	schema.F("preempt_mode", partitionPreemption.Type, func(p *model.Partition) *uint16 { return &p.PreemptMode }, "What happens to its jobs when others preempt them; CLUSTER_GLOBAL for what the cluster does", schema.Since(V45)),
-	schema.Group("priority", "Rank of its jobs", []schema.Field[model.Partition]{
-		schema.F("job_factor", schema.Int32, func(p *model.Partition) *uint16 { return &p.PriorityJobFactor }, "Its part in a job's priority", schema.Bare),
-		schema.F("tier", schema.Int32, func(p *model.Partition) *uint16 { return &p.PriorityTier }, "Jobs of a higher one are looked at first, and may preempt", schema.Bare),
+	schema.F("node_sets", schema.String, func(p *model.Partition) *string { return &p.NodeSets }, "Node sets of which it consists"),
+	schema.F("preempt_mode", partitionPreemption.Type, func(p *model.Partition) *uint16 { return &p.PreemptMode }, "What happens to its jobs when they are preempted; CLUSTER_GLOBAL for the cluster's default", schema.Since(V45)),
+	schema.Group("priority", "Tier of its jobs", []schema.Field[model.Partition]{
+		schema.F("job_factor", schema.Int32, func(p *model.Partition) *uint16 { return &p.PriorityJobFactor }, "Contribution to the priority of a job", schema.Bare),
+		schema.F("tier", schema.Int32, func(p *model.Partition) *uint16 { return &p.PriorityTier }, "Jobs of a higher tier are considered first and may preempt others", schema.Bare),
 	}),
-	schema.Group("timeouts", "Saving power: how long nodes may take; not set for what the cluster has", []schema.Field[model.Partition]{
-		schema.F("resume", number, func(p *model.Partition) *model.Opt[uint16] { return &p.ResumeTimeout }, "To be there after they were powered up", schema.Unit("s")),
-		schema.F("suspend", number, func(p *model.Partition) *model.Opt[uint16] { return &p.SuspendTimeout }, "To be off after they were powered down", schema.Unit("s")),
+	schema.Group("timeouts", "Power saving: time that nodes may take; not set for the cluster's default", []schema.Field[model.Partition]{
+		schema.F("resume", number, func(p *model.Partition) *model.Opt[uint16] { return &p.ResumeTimeout }, "Until a node is ready after it was powered up", schema.Unit("s")),
+		schema.F("suspend", number, func(p *model.Partition) *model.Opt[uint16] { return &p.SuspendTimeout }, "Until a node is off after it was powered down", schema.Unit("s")),
 	}),
-	schema.F("topology", schema.String, func(p *model.Partition) *string { return &p.Topology }, "Topology that holds for it, by name", schema.Since(V43)),
-	schema.Group("partition", "The partition as such", []schema.Field[model.Partition]{
-		schema.F("state", partitionStates.Type, func(p *model.Partition) *uint16 { return &p.StateUp }, "UP; DOWN: jobs wait; DRAIN: no new ones; INACTIVE: both"),
-		schema.Show("exclusive", schema.String, exclusivePartition, "What its jobs have alone: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO", schema.Since(V45)),
-		schema.Show("oversubscribe", schema.String, oversubscribedPartition, "How many jobs share a resource, as \"YES:4\", or \"FORCE:4\" if jobs have no choice; NO for one", schema.Since(V45)),
+	schema.F("topology", schema.String, func(p *model.Partition) *string { return &p.Topology }, "Name of the topology that it uses", schema.Since(V43)),
+	schema.Group("partition", "Limits of the partition", []schema.Field[model.Partition]{
+		schema.F("state", partitionStates.Type, func(p *model.Partition) *uint16 { return &p.StateUp }, "UP; DOWN: jobs wait; DRAIN: no new jobs are accepted; INACTIVE: both"),
+		schema.Show("exclusive", schema.String, exclusivePartition, "Exclusive allocation of its jobs: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO", schema.Since(V45)),
+		schema.Show("oversubscribe", schema.String, oversubscribedPartition, "How many jobs share a resource, such as \"YES:4\", or \"FORCE:4\" if jobs have no choice; NO for one", schema.Since(V45)),
 	}),
-	schema.F("suspend_time", number, func(p *model.Partition) *model.Opt[uint32] { return &p.SuspendTime }, "Idle time after which a node is powered down; not set for what the cluster has", schema.Unit("s")),
+	schema.F("suspend_time", number, func(p *model.Partition) *model.Opt[uint32] { return &p.SuspendTime }, "Idle time after which a node is powered down; not set for the cluster's default", schema.Unit("s")),
 )
 
 // partitionMemory are the three ways to say an amount of memory, of a processor or of a node. In the
 // first the mark that tells which is the sign, as 64 bits with a sign have it.
 func partitionMemory(amount func(*model.Partition) uint64) []schema.Field[model.Partition] {
 	return []schema.Field[model.Partition]{
-		schema.Show("memory_per_cpu", schema.Int64, func(p *model.Partition) int64 { return int64(amount(p)) }, "Memory of a node; below zero it is that of a processor, with the greatest power of two added", schema.Unit("MiB"), schema.Until(V45)),
-		schema.Show("memory_per_cpu", schema.Int64, func(*model.Partition) int64 { return 0 }, "Always 0: see the two fields that follow", schema.Unit("MiB"), schema.Since(V45), schema.Deprecated(V45)),
+		schema.Show("memory_per_cpu", schema.Int64, func(p *model.Partition) int64 { return int64(amount(p)) }, "Memory of a node; if negative, memory of a processor with 2^63 added", schema.Unit("MiB"), schema.Until(V45)),
+		schema.Show("memory_per_cpu", schema.Int64, func(*model.Partition) int64 { return 0 }, "Always 0: see the next two fields", schema.Unit("MiB"), schema.Since(V45), schema.Deprecated(V45)),
 		schema.Show("partition_memory_per_cpu", number, func(p *model.Partition) model.Opt[uint64] { return memoryPerCPU(amount(p)) }, "Memory of each processor", schema.Unit("MiB")),
 		schema.Show("partition_memory_per_node", number, func(p *model.Partition) model.Opt[uint64] { return memoryPerNode(amount(p)) }, "Memory of each node; 0 for no limit", schema.Unit("MiB")),
 	}
@@ -199,14 +199,14 @@ type PartitionsAnswer struct {
 // Partitions is the table of a PartitionsAnswer.
 var Partitions = enveloped("openapi_partition_resp", func(a *PartitionsAnswer) *Envelope { return &a.Envelope },
 	schema.F("partitions", schema.Named("partition_info_msg", schema.StreamOf(Partition.Type)), func(a *PartitionsAnswer) *schema.Stream[model.Partition] { return &a.Partitions }, "The partitions", schema.Required(0)),
-	schema.F("last_update", moment, func(a *PartitionsAnswer) *model.Time { return &a.LastUpdate }, "When any of this last changed", schema.Unit(UnixTime), schema.Required(0)),
+	schema.F("last_update", moment, func(a *PartitionsAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any of these", schema.Unit(UnixTime), schema.Required(0)),
 )
 
 // GetPartitions lists the partitions.
 var GetPartitions = declare(shownParams, Endpoint{
 	Method: http.MethodGet, Path: "partitions/", ID: "get_partitions",
 	Doc: "List the partitions", Answer: Partitions,
-	About:   "The partitions that the user may use, in the controller's order: with the flag ALL the hidden ones and those of others too.",
+	About:   "Returns the partitions that the user may use, in the controller's order. The flag ALL adds hidden partitions and those of other users.",
 	Returns: "The partitions",
 })
 
@@ -226,6 +226,6 @@ var partitionParams = schema.Object("",
 var GetPartition = declare(partitionParams, Endpoint{
 	Method: http.MethodGet, Path: "partition/{partition_name}", ID: "get_partition",
 	Doc: "Show one partition", Answer: Partitions, Missing: MissingIsError,
-	About:   "The partition of that name, also a hidden one, in a list of one. Capitals make no difference where no two names differ by them alone. A name that no partition has is answered with 404 under /sched/; under /slurm/ with 200, an empty list and an error.",
-	Returns: "The partition, in a list of one",
+	About:   "Returns the partition with this name, even a hidden one, in a list. The name is not case-sensitive unless two names differ only in case. For an unknown name, paths under /sched/ return 404. Paths under /slurm/ return 200 with an empty list and an error, like slurmrestd.",
+	Returns: "The partition, in a list",
 })

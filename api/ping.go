@@ -10,11 +10,11 @@ import (
 // Ping is how one controller answered.
 var Ping = schema.Object("controller_ping",
 	schema.F("hostname", schema.String, func(p *model.Ping) *string { return &p.Hostname }, "Name of the machine"),
-	schema.Show("pinged", schema.String, upOrDown, "UP when it answered, else DOWN", schema.Deprecated(V42), schema.Until(V45)),
-	schema.F("responding", schema.Boolean, func(p *model.Ping) *bool { return &p.Responding }, "Whether it answered", schema.Required(0), schema.Since(V42)),
+	schema.Show("pinged", schema.String, upOrDown, "UP if the daemon answered, otherwise DOWN", schema.Deprecated(V42), schema.Until(V45)),
+	schema.F("responding", schema.Boolean, func(p *model.Ping) *bool { return &p.Responding }, "Whether the daemon answered", schema.Required(0), schema.Since(V42)),
 	schema.F("latency", schema.Int64, func(p *model.Ping) *int64 { return &p.Latency }, "Time it took to answer", schema.Unit("µs")),
 	schema.F("mode", schema.String, func(p *model.Ping) *string { return &p.Mode }, "primary, or backup with its number", schema.Deprecated(V42), schema.Until(V45)),
-	schema.F("primary", schema.Boolean, func(p *model.Ping) *bool { return &p.Primary }, "Whether it is the first controller, not a backup", schema.Required(0), schema.Since(V42)),
+	schema.F("primary", schema.Boolean, func(p *model.Ping) *bool { return &p.Primary }, "Whether this is the primary controller, not a backup", schema.Required(0), schema.Since(V42)),
 	schema.Show("status", schema.String, pingStatus, "Why it did not answer", schema.Since(V45)),
 )
 
@@ -22,11 +22,11 @@ var Ping = schema.Object("controller_ping",
 // is promised, and what is deprecated there is not here.
 var AccountingPing = schema.Object("slurmdbd_ping",
 	schema.F("hostname", schema.String, func(p *model.Ping) *string { return &p.Hostname }, "Name of the machine", schema.Required(0)),
-	schema.Show("pinged", schema.String, upOrDown, "UP when it answered, else DOWN", schema.Until(V42)),
-	schema.F("responding", schema.Boolean, func(p *model.Ping) *bool { return &p.Responding }, "Whether it answered", schema.Required(0), schema.Since(V42)),
+	schema.Show("pinged", schema.String, upOrDown, "UP if the daemon answered, otherwise DOWN", schema.Until(V42)),
+	schema.F("responding", schema.Boolean, func(p *model.Ping) *bool { return &p.Responding }, "Whether the daemon answered", schema.Required(0), schema.Since(V42)),
 	schema.F("latency", schema.Int64, func(p *model.Ping) *int64 { return &p.Latency }, "Time it took to answer", schema.Unit("µs"), schema.Required(0)),
 	schema.F("mode", schema.String, func(p *model.Ping) *string { return &p.Mode }, "primary, or backup with its number", schema.Until(V42)),
-	schema.F("primary", schema.Boolean, func(p *model.Ping) *bool { return &p.Primary }, "Whether it is the first daemon, not a backup", schema.Required(0), schema.Since(V42)),
+	schema.F("primary", schema.Boolean, func(p *model.Ping) *bool { return &p.Primary }, "Whether this is the primary daemon, not a backup", schema.Required(0), schema.Since(V42)),
 	schema.Show("status", schema.String, pingStatus, "Why it did not answer", schema.Required(0), schema.Since(V45)),
 )
 
@@ -66,9 +66,9 @@ var Pings = enveloped("openapi_ping_array_resp", (*PingsAnswer).envelope,
 // GetPing asks the controllers.
 var GetPing = declare(noParams, Endpoint{
 	Method: http.MethodGet, Path: "ping/", ID: "get_ping",
-	Doc: "Ask every controller whether it is there", Answer: Pings,
-	About:   "Calls each of the cluster's controllers. One that does not answer is in the list all the same, as down; the request fails only when nobody may ask.",
-	Returns: "Each controller, and how it answered",
+	Doc: "Ping all controllers", Answer: Pings,
+	About:   "Pings each of the cluster's controllers. A controller that does not answer is listed as down; the request itself still succeeds.",
+	Returns: "The controllers and whether they answered",
 })
 
 // AccountingPings is the table of a PingsAnswer of the accounting daemon.
@@ -79,8 +79,8 @@ var AccountingPings = enveloped("openapi_slurmdbd_ping_resp", (*PingsAnswer).env
 // GetAccountingPing asks the accounting daemon.
 var GetAccountingPing = declare(noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "ping/", ID: "get_ping",
-	Doc: "Ask the accounting daemon whether it is there", Answer: AccountingPings,
-	About:   "Calls the accounting daemon, and its backup when there is one. One that does not answer is in the list all the same, as down.",
-	Returns: "Each accounting daemon, and how it answered",
+	Doc: "Ping the accounting daemon", Answer: AccountingPings,
+	About:   "Pings the accounting daemon and, if there is one, its backup. A daemon that does not answer is listed as down; the request itself still succeeds.",
+	Returns: "The accounting daemons and whether they answered",
 	Ours:    V42,
 })

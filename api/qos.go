@@ -45,40 +45,40 @@ var qosPreemptModes = schema.Words("qos_preempt_modes",
 // QOS is a quality of service.
 var QOS = schema.Object("qos",
 	schema.F("description", schema.String, func(q *QOSRow) *string { return &q.Description }, "Any text"),
-	schema.F("flags", qosFlags.Type, func(q *QOSRow) *uint32 { return &q.Flags }, "About itself"),
+	schema.F("flags", qosFlags.Type, func(q *QOSRow) *uint32 { return &q.Flags }, "Flags of the record"),
 	schema.F("id", schema.Int32, func(q *QOSRow) *uint32 { return &q.ID }, "Its number", schema.Bare),
 	schema.Group("limits", "Limits", []schema.Field[QOSRow]{
-		schema.F("grace_time", schema.Int32, func(q *QOSRow) *uint32 { return &q.GraceTime }, "Time that a job has to end when it makes room", schema.Unit("s")),
+		schema.F("grace_time", schema.Int32, func(q *QOSRow) *uint32 { return &q.GraceTime }, "Grace time of a preempted job", schema.Unit("s")),
 		schema.Group("max", "Limits", []schema.Field[QOSRow]{
 			schema.Group("active_jobs", "Of all its jobs that run", []schema.Field[QOSRow]{
 				schema.F("accruing", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
-				schema.F("count", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpJobs }, "Number of jobs that run", schema.Count),
+				schema.F("count", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpJobs }, "Number of running jobs", schema.Count),
 			}),
 			schema.Group("jobs", "Of jobs", []schema.Field[QOSRow]{
-				schema.F("count", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpSubmitJobs }, "Number of jobs that wait or run, of all together", schema.Count, schema.Since(V42)),
+				schema.F("count", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpSubmitJobs }, "Number of pending and running jobs, of all users together", schema.Count, schema.Since(V42)),
 				schema.Group("active_jobs", "That run", []schema.Field[QOSRow]{
-					schema.Group("per", "Of one", []schema.Field[QOSRow]{
-						schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsPA }, "Number of an account's", schema.Count),
-						schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsPU }, "Number of a user's", schema.Count),
+					schema.Group("per", "Of each", []schema.Field[QOSRow]{
+						schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsPA }, "Maximum number of jobs of an account", schema.Count),
+						schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsPU }, "Maximum number of jobs of a user", schema.Count),
 					}),
 				}),
-				schema.Group("per", "That wait or run, of one", []schema.Field[QOSRow]{
-					schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxSubmitJobsPA }, "Number of an account's", schema.Count),
-					schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxSubmitJobsPU }, "Number of a user's", schema.Count),
+				schema.Group("per", "Pending and running jobs of one", []schema.Field[QOSRow]{
+					schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxSubmitJobsPA }, "Maximum number of jobs of an account", schema.Count),
+					schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxSubmitJobsPU }, "Maximum number of jobs of a user", schema.Count),
 				}),
 			}),
 			schema.Group("tres", "Of trackable resources", []schema.Field[QOSRow]{
-				schema.Show("total", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.GrpTRES) }, "Of all its jobs together, at once"),
-				schema.Group("minutes", "Times minutes", []schema.Field[QOSRow]{
-					schema.Show("total", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.GrpTRESMins) }, "Of all its jobs, ever", schema.Since(V42)),
-					schema.Group("per", "Of one", []schema.Field[QOSRow]{
-						schema.Show("qos", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.GrpTRESRunMins) }, "Quality of service, that running jobs may still take"),
+				schema.Show("total", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.GrpTRES) }, "Of all its jobs together, concurrently"),
+				schema.Group("minutes", "In resource minutes", []schema.Field[QOSRow]{
+					schema.Show("total", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.GrpTRESMins) }, "Of all its jobs, accumulated", schema.Since(V42)),
+					schema.Group("per", "Of each", []schema.Field[QOSRow]{
+						schema.Show("qos", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.GrpTRESRunMins) }, "Per QOS, that running jobs may still use"),
 						schema.Show("job", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESMinsPJ) }, "Job"),
-						schema.Show("account", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESRunMinsPA) }, "Account, that running jobs may still take"),
-						schema.Show("user", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESRunMinsPU) }, "User, that running jobs may still take"),
+						schema.Show("account", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESRunMinsPA) }, "Per account, that running jobs may still use"),
+						schema.Show("user", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESRunMinsPU) }, "Per user, that running jobs may still use"),
 					}),
 				}),
-				schema.Group("per", "Of one", []schema.Field[QOSRow]{
+				schema.Group("per", "Of each", []schema.Field[QOSRow]{
 					schema.Show("account", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESPA) }, "Account"),
 					schema.Show("job", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESPJ) }, "Job"),
 					schema.Show("node", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MaxTRESPN) }, "Node of a job"),
@@ -86,37 +86,37 @@ var QOS = schema.Object("qos",
 				}),
 			}),
 			schema.Group("wall_clock", "Of time", []schema.Field[QOSRow]{
-				schema.Group("per", "Of one", []schema.Field[QOSRow]{
-					schema.F("qos", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpWall }, "Quality of service: all its jobs together", schema.Unit("min")),
+				schema.Group("per", "Of each", []schema.Field[QOSRow]{
+					schema.F("qos", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpWall }, "QOS: all its jobs together", schema.Unit("min")),
 					schema.F("job", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxWallPJ }, "Job", schema.Unit("min")),
 				}),
 			}),
 			schema.Group("accruing", "Of jobs that gain priority with age", []schema.Field[QOSRow]{
-				schema.Group("per", "Of one", []schema.Field[QOSRow]{
-					schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsAccruePA }, "Number of an account's", schema.Count),
-					schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsAccruePU }, "Number of a user's", schema.Count),
+				schema.Group("per", "Of each", []schema.Field[QOSRow]{
+					schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsAccruePA }, "Maximum number of jobs of an account", schema.Count),
+					schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsAccruePU }, "Maximum number of jobs of a user", schema.Count),
 				}),
 			}),
 		}),
-		schema.F("factor", double, func(q *QOSRow) *float64 { return &q.LimitFactor }, "What limits of associations are multiplied by", schema.Bare),
-		schema.Group("min", "What there must be at least", []schema.Field[QOSRow]{
+		schema.F("factor", double, func(q *QOSRow) *float64 { return &q.LimitFactor }, "Factor for limits of associations", schema.Bare),
+		schema.Group("min", "Minimum values", []schema.Field[QOSRow]{
 			schema.F("priority_threshold", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MinPrioThreshold }, "Priority of a job that resources are kept for", schema.Bare),
 			schema.Group("tres", "Of trackable resources", []schema.Field[QOSRow]{
-				schema.Group("per", "Of one", []schema.Field[QOSRow]{
+				schema.Group("per", "Of each", []schema.Field[QOSRow]{
 					schema.Show("job", amounts, func(q *QOSRow) []model.TRES { return q.amounts(q.MinTRESPJ) }, "Job"),
 				}),
 			}),
 		}),
 	}),
 	schema.F("name", schema.String, func(q *QOSRow) *string { return &q.Name }, "Its name"),
-	schema.Group("preempt", "Whose jobs make room for its own, and how", []schema.Field[QOSRow]{
+	schema.Group("preempt", "QOS whose jobs it may preempt, and how", []schema.Field[QOSRow]{
 		schema.Show("list", schema.Named("qos_preempt_list", schema.List(schema.String)), preempted, "Qualities of service whose jobs do"),
-		schema.F("mode", qosPreemptModes.Type, func(q *QOSRow) *uint16 { return &q.PreemptMode }, "What becomes of its own jobs when they do"),
-		schema.F("exempt_time", number, func(q *QOSRow) *model.Opt[uint32] { return &q.PreemptExemptTime }, "Time that its own jobs run before", schema.Unit("s")),
+		schema.F("mode", qosPreemptModes.Type, func(q *QOSRow) *uint16 { return &q.PreemptMode }, "What happens to its jobs when they are preempted"),
+		schema.F("exempt_time", number, func(q *QOSRow) *model.Opt[uint32] { return &q.PreemptExemptTime }, "Time that its own jobs run before they can be preempted", schema.Unit("s")),
 	}),
-	schema.F("priority", number, func(q *QOSRow) *model.Opt[uint32] { return &q.Priority }, "What its jobs' priority has of it", schema.Bare),
-	schema.F("usage_factor", double, func(q *QOSRow) *float64 { return &q.UsageFactor }, "What its jobs' usage is multiplied by", schema.Bare),
-	schema.F("usage_threshold", double, func(q *QOSRow) *float64 { return &q.UsageThreshold }, "Fair share that a job must have to begin", schema.Bare),
+	schema.F("priority", number, func(q *QOSRow) *model.Opt[uint32] { return &q.Priority }, "Resulting factor in the priority of its jobs", schema.Bare),
+	schema.F("usage_factor", double, func(q *QOSRow) *float64 { return &q.UsageFactor }, "Factor for the usage of its jobs", schema.Bare),
+	schema.F("usage_threshold", double, func(q *QOSRow) *float64 { return &q.UsageThreshold }, "Fair-share factor that a job needs to start", schema.Bare),
 )
 
 // preempted are names; a number that is nobody's any more is left out.
@@ -146,19 +146,19 @@ type QOSListParams struct{ model.QOSFilter }
 
 var qosListParams = schema.Object("",
 	texts("description", "Descriptions", func(p *QOSListParams) *[]string { return &p.Descriptions }),
-	flagText("with_deleted", "Show deleted ones too", func(p *QOSListParams) *model.QOSFilterFlags { return &p.Flags }, model.QOSWithDeleted, schema.Undocumented(V42)),
-	flagText("Include deleted QOS", "Show deleted ones too", func(p *QOSListParams) *model.QOSFilterFlags { return &p.Flags }, model.QOSWithDeleted, schema.Since(V42)),
+	flagText("with_deleted", "Include deleted records", func(p *QOSListParams) *model.QOSFilterFlags { return &p.Flags }, model.QOSWithDeleted, schema.Undocumented(V42)),
+	flagText("Include deleted QOS", "Include deleted records", func(p *QOSListParams) *model.QOSFilterFlags { return &p.Flags }, model.QOSWithDeleted, schema.Since(V42)),
 	passedOver[QOSListParams]("format", schema.Until(V45)),
 	texts("id", "Numbers or names", func(p *QOSListParams) *[]string { return &p.IDs }),
 	texts("name", "Names", func(p *QOSListParams) *[]string { return &p.Names }),
-	schema.F("preempt_mode", joined(qosPreemptModes), func(p *QOSListParams) *uint16 { return &p.PreemptMode }, "What becomes of its jobs when they make room"),
+	schema.F("preempt_mode", joined(qosPreemptModes), func(p *QOSListParams) *uint16 { return &p.PreemptMode }, "What happens to its jobs when they are preempted"),
 )
 
 // GetQOSList lists the qualities of service.
 var GetQOSList = declare(qosListParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "qos/", ID: "get_qos",
 	Doc: "List the qualities of service", Answer: QOSList,
-	About:   "What jobs may be limited by and preferred with beside their associations. Every parameter that is given narrows the list.",
+	About:   "Returns the qualities of service (QOS), which set limits and priorities of jobs in addition to associations. Each parameter narrows the list.",
 	Returns: "The qualities of service",
 })
 
@@ -170,13 +170,13 @@ type QOSParams struct {
 
 var qosParams = schema.Object("",
 	schema.F("qos", someName("quality of service"), func(p *QOSParams) *string { return &p.Name }, "Name of the quality of service, or its number", schema.Required(0)),
-	schema.F("with_deleted", yes, func(p *QOSParams) *bool { return &p.WithDeleted }, "Show it when it is deleted, too"),
+	schema.F("with_deleted", yes, func(p *QOSParams) *bool { return &p.WithDeleted }, "Include the record even if it is deleted"),
 )
 
 // GetQOS shows one.
 var GetQOS = declare(qosParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "qos/{qos}", ID: "get_single_qos",
 	Doc: "Show one quality of service", Answer: QOSList, Missing: MissingIsWarning,
-	About:   "The quality of service of that name. A name that none has is answered with 404 under /scheddb/; under /slurmdb/ with 200, an empty list and a warning, as slurmrestd does.",
+	About:   "Returns the quality of service (QOS) with this name. For an unknown name, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
 	Returns: "The quality of service, in a list",
 })

@@ -27,10 +27,10 @@ func requeueFlag(name string, bit model.Requeue, doc string) schema.Field[Requeu
 }
 
 var requeueParams = schema.Object("",
-	schema.F("job_id", jobName, func(p *RequeueParams) *string { return &p.Job }, "Number of the job, or of a task as \"12_3\"", schema.Required(0)),
-	requeueFlag("Incomplete", model.RequeueIncomplete, "Only if it runs or is suspended"),
-	requeueFlag("Hold", model.RequeueHold, "Hold it back once it is queued"),
-	requeueFlag("SpecialExit", model.RequeueSpecialExit, "Mark it as a special exit; only with Hold"),
+	schema.F("job_id", jobName, func(p *RequeueParams) *string { return &p.Job }, "Job id, or the id of a task such as \"12_3\"", schema.Required(0)),
+	requeueFlag("Incomplete", model.RequeueIncomplete, "Requeue only a job that runs or is suspended"),
+	requeueFlag("Hold", model.RequeueHold, "Hold the job after it was requeued"),
+	requeueFlag("SpecialExit", model.RequeueSpecialExit, "Mark the job as a special exit; requires Hold"),
 )
 
 // RequeuedAnswer answers GetJobRequeue.
@@ -41,15 +41,15 @@ type RequeuedAnswer struct {
 
 // Requeued is the table of a RequeuedAnswer.
 var Requeued = enveloped("openapi_job_requeue_resp", func(a *RequeuedAnswer) *Envelope { return &a.Envelope },
-	schema.F("status", taskResults, func(a *RequeuedAnswer) *[]model.TaskResult { return &a.Results }, "What became of the tasks of an array; empty for a job that is none", schema.Required(0)),
+	schema.F("status", taskResults, func(a *RequeuedAnswer) *[]model.TaskResult { return &a.Results }, "Result for each task of a job array; empty for other jobs", schema.Required(0)),
 )
 
 // GetJobRequeue queues a job again.
 var GetJobRequeue = declare(requeueParams, Endpoint{
 	Method: http.MethodGet, Path: "job/{job_id}/requeue", ID: "get_job_requeue", Changes: true,
 	Doc: "Queue a job again", Answer: Requeued, Since: V45,
-	About:   "Ends a batch job that runs and puts it back into the queue, or queues one again that has ended. It is a change, although its method is GET. Of an array, the answer has what became of its tasks.",
-	Returns: "What became of the tasks of an array: the job is queued",
+	About:   "Puts a batch job back into the queue; a running job is ended first. This changes the job although the method is GET. For a job array the answer lists the result for each task.",
+	Returns: "The job was requeued; for a job array, the result for each task",
 })
 
 // Requeues is the body of a request to queue jobs again.
@@ -68,8 +68,8 @@ func (r *Requeues) Check() error {
 
 // RequeueBody is the table of a Requeues.
 var RequeueBody = schema.Object("openapi_jobs_requeue_query",
-	schema.F("jobs", schema.Named("selected_step_list", jobNames), func(r *Requeues) *[]string { return &r.Jobs }, "The jobs, or tasks as \"12_3\""),
-	schema.F("flags", requeueFlags.Type, func(r *Requeues) *model.Requeue { return &r.Flags }, "How they are queued"),
+	schema.F("jobs", schema.Named("selected_step_list", jobNames), func(r *Requeues) *[]string { return &r.Jobs }, "The jobs, or tasks such as \"12_3\""),
+	schema.F("flags", requeueFlags.Type, func(r *Requeues) *model.Requeue { return &r.Flags }, "Options for requeueing"),
 )
 
 // jobNames is an array of the names of jobs, or one text with commas between
@@ -102,14 +102,14 @@ type RequeuesAnswer struct {
 
 // RequeuedJobs is the table of a RequeuesAnswer.
 var RequeuedJobs = enveloped("openapi_jobs_requeue_resp", func(a *RequeuesAnswer) *Envelope { return &a.Envelope },
-	schema.F("status", schema.Named("job_array_response_msg_ptr_list", schema.List(taskResults)), func(a *RequeuesAnswer) *[][]model.TaskResult { return &a.Results }, "What became of each job, in the order of the request", schema.Required(0)),
+	schema.F("status", schema.Named("job_array_response_msg_ptr_list", schema.List(taskResults)), func(a *RequeuesAnswer) *[][]model.TaskResult { return &a.Results }, "The result for each job, in the order of the request", schema.Required(0)),
 )
 
 // PostJobsRequeue queues several jobs again.
 var PostJobsRequeue = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "jobs/requeue", ID: "post_jobs_requeue",
 	Doc: "Queue several jobs again", Request: RequeueBody, Answer: RequeuedJobs, Since: V45,
-	About:   "Does to each job what its own requeue does, one after the other. A job that is refused does not keep the next from being queued. When all are refused, the first refusal is the error.",
-	Takes:   "Which jobs, and how",
-	Returns: "What became of each job",
+	About:   "Requeues several jobs, one after the other. If a job can't be requeued, the next ones still are. If none can be requeued, the request fails with the first error.",
+	Takes:   "The jobs to requeue, and options",
+	Returns: "The result for each job",
 })

@@ -9,27 +9,27 @@ import (
 
 // Reservation keeps resources for some users, accounts or groups at some time.
 var Reservation = schema.Object("reservation_info",
-	schema.F("accounts", schema.String, func(r *model.Reservation) *string { return &r.Accounts }, "Accounts that may use it, with commas between them; one with a - before it may not"),
+	schema.F("accounts", schema.String, func(r *model.Reservation) *string { return &r.Accounts }, "Accounts allowed to use it, separated by commas; an account prefixed with - is denied"),
 	schema.F("burst_buffer", schema.String, func(r *model.Reservation) *string { return &r.BurstBuffer }, "Burst buffers that it holds"),
 	schema.F("core_count", schema.Int32, func(r *model.Reservation) *uint32 { return &r.Cores }, "Number of cores that it holds", schema.Count),
-	schema.F("core_specializations", schema.Named("reservation_info_core_spec", schema.List(coreSpecialization.Type)), func(r *model.Reservation) *[]model.CoreSpecialization { return &r.CoreSpecializations }, "Nodes of which it holds some cores only"),
-	schema.F("end_time", moment, func(r *model.Reservation) *model.Time { return &r.EndTime }, "When it ends", schema.Unit(UnixTime)),
+	schema.F("core_specializations", schema.Named("reservation_info_core_spec", schema.List(coreSpecialization.Type)), func(r *model.Reservation) *[]model.CoreSpecialization { return &r.CoreSpecializations }, "Nodes of which only some cores are reserved"),
+	schema.F("end_time", moment, func(r *model.Reservation) *model.Time { return &r.EndTime }, "End time", schema.Unit(UnixTime)),
 	schema.F("features", schema.String, func(r *model.Reservation) *string { return &r.Features }, "Features that its nodes have"),
-	schema.F("flags", reservationFlags.Type, func(r *model.Reservation) *uint64 { return &r.Flags }, "What is special about it"),
-	schema.F("groups", schema.String, func(r *model.Reservation) *string { return &r.Groups }, "Groups that may use it, with commas between them"),
+	schema.F("flags", reservationFlags.Type, func(r *model.Reservation) *uint64 { return &r.Flags }, "Flags"),
+	schema.F("groups", schema.String, func(r *model.Reservation) *string { return &r.Groups }, "Groups allowed to use it, separated by commas"),
 	schema.F("licenses", schema.String, func(r *model.Reservation) *string { return &r.Licenses }, "Licenses that it holds"),
-	schema.F("max_start_delay", schema.Int32, func(r *model.Reservation) *uint32 { return &r.MaxStartDelay }, "Time by which a job outside of it may delay one in it", schema.Unit("s")),
+	schema.F("max_start_delay", schema.Int32, func(r *model.Reservation) *uint32 { return &r.MaxStartDelay }, "Time by which other jobs may delay jobs in the reservation", schema.Unit("s")),
 	schema.F("name", schema.String, func(r *model.Reservation) *string { return &r.Name }, "Name of the reservation"),
 	schema.F("node_count", schema.Int32, func(r *model.Reservation) *uint32 { return &r.NodeCount }, "Number of nodes that it holds", schema.Count),
 	schema.F("node_list", schema.String, func(r *model.Reservation) *string { return &r.Nodes }, "Their names, as a host list"),
 	schema.F("partition", schema.String, func(r *model.Reservation) *string { return &r.Partition }, "Partition that they were taken from"),
-	schema.Group("purge_completed", "Removal of what is not used", []schema.Field[model.Reservation]{
-		schema.F("time", number, func(r *model.Reservation) *model.Opt[uint32] { return &r.PurgeCompleted }, "Time without jobs after which it is removed", schema.Unit("s")),
+	schema.Group("purge_completed", "Purge of unused records", []schema.Field[model.Reservation]{
+		schema.F("time", number, func(r *model.Reservation) *model.Opt[uint32] { return &r.PurgeCompleted }, "Time without jobs after which the reservation is deleted", schema.Unit("s")),
 	}),
-	schema.F("start_time", moment, func(r *model.Reservation) *model.Time { return &r.StartTime }, "When it begins", schema.Unit(UnixTime)),
-	schema.Show("watts", formerNumber, func(*model.Reservation) (none struct{}) { return }, "Nothing any more", schema.Bare, schema.Deprecated(V41), schema.Until(V45)),
+	schema.F("start_time", moment, func(r *model.Reservation) *model.Time { return &r.StartTime }, "Start time", schema.Unit(UnixTime)),
+	schema.Show("watts", formerNumber, func(*model.Reservation) (none struct{}) { return }, "No longer used", schema.Bare, schema.Deprecated(V41), schema.Until(V45)),
 	schema.F("tres", schema.String, func(r *model.Reservation) *string { return &r.TRES }, "Trackable resources that it holds"),
-	schema.F("users", schema.String, func(r *model.Reservation) *string { return &r.Users }, "Users that may use it, with commas between them; one with a - before it may not"),
+	schema.F("users", schema.String, func(r *model.Reservation) *string { return &r.Users }, "Users allowed to use it, separated by commas; a user prefixed with - is denied"),
 )
 
 var coreSpecialization = schema.Object("reservation_core_spec",
@@ -98,7 +98,7 @@ type ReservationsAnswer struct {
 // Reservations is the table of a ReservationsAnswer.
 var Reservations = enveloped("openapi_reservation_resp", func(a *ReservationsAnswer) *Envelope { return &a.Envelope },
 	schema.F("reservations", schema.Named("reservation_info_msg", schema.StreamOf(Reservation.Type)), func(a *ReservationsAnswer) *schema.Stream[model.Reservation] { return &a.Reservations }, "The reservations", schema.Required(0)),
-	schema.F("last_update", moment, func(a *ReservationsAnswer) *model.Time { return &a.LastUpdate }, "When any of this last changed", schema.Unit(UnixTime), schema.Required(0)),
+	schema.F("last_update", moment, func(a *ReservationsAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any of these", schema.Unit(UnixTime), schema.Required(0)),
 )
 
 // SinceParams are the parameters of a list of which all is shown in any case.
@@ -112,7 +112,7 @@ var sinceParams = schema.Object("",
 var GetReservations = declare(sinceParams, Endpoint{
 	Method: http.MethodGet, Path: "reservations/", ID: "get_reservations",
 	Doc: "List the reservations", Answer: Reservations,
-	About:   "All reservations that the user may see, in the controller's order: those that hold now, and those to come.",
+	About:   "Returns all current and future reservations that the user may see, in the controller's order.",
 	Returns: "The reservations",
 })
 
@@ -131,6 +131,6 @@ var reservationParams = schema.Object("",
 var GetReservation = declare(reservationParams, Endpoint{
 	Method: http.MethodGet, Path: "reservation/{reservation_name}", ID: "get_reservation",
 	Doc: "Show one reservation", Answer: Reservations, Missing: MissingIs422,
-	About:   "The reservation of that name, in a list of one. Capitals make no difference where no two names differ by them alone. A name that no reservation has is answered with 404 under /sched/; under /slurm/ with 422, as slurmrestd does.",
-	Returns: "The reservation, in a list of one",
+	About:   "Returns the reservation with this name, in a list. The name is not case-sensitive unless two names differ only in case. For an unknown name, paths under /sched/ return 404 and paths under /slurm/ return 422, like slurmrestd.",
+	Returns: "The reservation, in a list",
 })

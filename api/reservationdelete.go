@@ -17,6 +17,6 @@ var namedReservationParams = schema.Object("",
 var DeleteReservation = declare(namedReservationParams, Endpoint{
 	Method: http.MethodDelete, Path: "reservation/{reservation_name}", ID: "delete_reservation",
 	Doc: "Delete a reservation", Answer: Empty, Since: V43,
-	About:   "Deletes the reservation of that name. One whose jobs run can't be deleted (409). Only operators may, unless the reservation says otherwise. A name that no reservation has is answered with 404.",
-	Returns: "Nothing but the envelope: the reservation is deleted",
+	About:   "Deletes the reservation with this name. Requires operator rights, unless the reservation allows its users to delete it. Returns 409 while jobs run in the reservation and 404 if the name is unknown.",
+	Returns: "The reservation was deleted",
 })

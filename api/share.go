@@ -19,24 +19,24 @@ type ShareRow struct {
 var Share = schema.Object("assoc_shares_obj_wrap",
 	schema.F("id", schema.Int32, func(s *ShareRow) *uint32 { return &s.AssocID }, "Number of the association", schema.Bare),
 	schema.F("cluster", schema.String, func(s *ShareRow) *string { return &s.Cluster }, "Its cluster"),
-	schema.F("name", schema.String, func(s *ShareRow) *string { return &s.Name }, "Its account, or its user"),
-	schema.F("parent", schema.String, func(s *ShareRow) *string { return &s.Parent }, "The account above it"),
+	schema.F("name", schema.String, func(s *ShareRow) *string { return &s.Name }, "Account or user"),
+	schema.F("parent", schema.String, func(s *ShareRow) *string { return &s.Parent }, "Parent account"),
 	schema.F("partition", schema.String, func(s *ShareRow) *string { return &s.Partition }, "Partition that it is for; empty for all"),
-	schema.F("shares_normalized", double, func(s *ShareRow) *float64 { return &s.SharesNormalized }, "Part of the whole that it is due", schema.Bare),
-	schema.F("shares", number, func(s *ShareRow) *model.Opt[uint32] { return &s.Shares }, "Number of shares it was given; not set for its parent's", schema.Count),
+	schema.F("shares_normalized", double, func(s *ShareRow) *float64 { return &s.SharesNormalized }, "Normalized share", schema.Bare),
+	schema.F("shares", number, func(s *ShareRow) *model.Opt[uint32] { return &s.Shares }, "Number of shares; not set if inherited from the parent", schema.Count),
 	schema.Group("tres", "By trackable resource", []schema.Field[ShareRow]{
-		schema.Show("run_seconds", tresNumbers, func(s *ShareRow) []tresNumber { return tresList[tresNumber](s.TRES, s.TRESRunSeconds) }, "What running jobs may still use, times seconds"),
+		schema.Show("run_seconds", tresNumbers, func(s *ShareRow) []tresNumber { return tresList[tresNumber](s.TRES, s.TRESRunSeconds) }, "Resource seconds that running jobs may still use"),
 		schema.Show("group_minutes", tresNumbers, func(s *ShareRow) []tresNumber { return tresList[tresNumber](s.TRES, s.TRESGroupMinutes) }, "Limits, times minutes"),
-		schema.Show("usage", schema.Named("shares_float128_tres_list", schema.List(tresUse.Type)), func(s *ShareRow) []tresUsed { return tresList[tresUsed](s.TRES, s.TRESUsage) }, "What was used, times seconds"),
+		schema.Show("usage", schema.Named("shares_float128_tres_list", schema.List(tresUse.Type)), func(s *ShareRow) []tresUsed { return tresList[tresUsed](s.TRES, s.TRESUsage) }, "Usage, in resource seconds"),
 	}),
-	share("effective_usage", func(s *ShareRow) *float64 { return &s.EffectiveUsage }, "What was used here and beside it, as a part of the whole"),
-	schema.F("usage_normalized", double, func(s *ShareRow) *float64 { return &s.UsageNormalized }, "What was used, as a part of the whole", schema.Bare),
-	schema.F("usage", schema.Int64, func(s *ShareRow) *uint64 { return &s.Usage }, "What was used: weighted resources times seconds", schema.Bare),
-	schema.Group("fairshare", "How it stands", []schema.Field[ShareRow]{
-		share("factor", func(s *ShareRow) *float64 { return &s.Factor }, "Its part in the priority of jobs, 0 to 1"),
-		share("level", func(s *ShareRow) *float64 { return &s.Level }, "What it is due by what was used: above 1 less than due; infinite for nothing"),
+	share("effective_usage", func(s *ShareRow) *float64 { return &s.EffectiveUsage }, "Effective usage, including that of siblings, as a fraction of the total"),
+	schema.F("usage_normalized", double, func(s *ShareRow) *float64 { return &s.UsageNormalized }, "Usage, as a fraction of the total", schema.Bare),
+	schema.F("usage", schema.Int64, func(s *ShareRow) *uint64 { return &s.Usage }, "Usage: weighted resources times seconds", schema.Bare),
+	schema.Group("fairshare", "Fair share", []schema.Field[ShareRow]{
+		share("factor", func(s *ShareRow) *float64 { return &s.Factor }, "Contribution to the priority of jobs, 0 to 1"),
+		share("level", func(s *ShareRow) *float64 { return &s.Level }, "Ratio of share to usage: above 1 if less than the share was used; infinite if nothing was used"),
 	}),
-	schema.Show("type", shareKinds.Type, shareKind, "USER, or ASSOCIATION: of an account"),
+	schema.Show("type", shareKinds.Type, shareKind, "USER, or ASSOCIATION for an account"),
 )
 
 // share is a figure that is a plain number before v0.0.42.
@@ -152,14 +152,14 @@ type SharesParams struct {
 }
 
 var sharesParams = schema.Object("",
-	schema.F("accounts", csv, func(p *SharesParams) *[]string { return &p.Accounts }, "Accounts to show, with commas between them; when missing, all"),
-	schema.F("users", csv, func(p *SharesParams) *[]string { return &p.Users }, "Users to show, by name or number, with commas between them; when missing, all"),
+	schema.F("accounts", csv, func(p *SharesParams) *[]string { return &p.Accounts }, "Accounts to show, separated by commas; default: all"),
+	schema.F("users", csv, func(p *SharesParams) *[]string { return &p.Users }, "Users to show, by name or id, separated by commas; default: all"),
 )
 
 // GetShares shows fair shares.
 var GetShares = declare(sharesParams, Endpoint{
 	Method: http.MethodGet, Path: "shares", ID: "get_shares",
 	Doc: "Show fair shares", Answer: Shares,
-	About:   "What each association, an account's or a user's, is due of the cluster, what it has used, and how that counts in the priority of its jobs. It is empty where the cluster does not keep fair shares.",
+	About:   "Returns, for each association of an account or user, its share of the cluster, its usage, and the resulting fair-share factor of its jobs. The list is empty if the cluster does not use fair share.",
 	Returns: "The shares",
 })

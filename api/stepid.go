@@ -10,9 +10,9 @@ import (
 // stepIDType is the name of a job, or of one of its steps, in parts. A job
 // description takes it too, and nothing but the number counts there.
 var stepIDType = schema.Object("slurm_step_id",
-	schema.F("sluid", orNothing(sluid), func(s *model.StepID) *uint64 { return &s.SLUID }, "Text that no other job has on any cluster; empty if unknown"),
+	schema.F("sluid", orNothing(sluid), func(s *model.StepID) *uint64 { return &s.SLUID }, "Id that is unique among all jobs of all clusters; empty if unknown"),
 	schema.F("job_id", jobNumber, func(s *model.StepID) *uint32 { return &s.JobID }, "Number of the job", schema.Bare),
-	schema.F("step_het_component", orNothing(number[uint32]), func(s *model.StepID) *model.Opt[uint32] { return &s.HetComponent }, "Its component of a heterogeneous step", schema.Bare),
+	schema.F("step_het_component", orNothing(number[uint32]), func(s *model.StepID) *model.Opt[uint32] { return &s.HetComponent }, "Component of a heterogeneous step", schema.Bare),
 	schema.F("step_id", orNothing(stepText), func(s *model.StepID) *model.Opt[uint32] { return &s.Step }, "Number of the step, or its kind; entire for the whole job"),
 )
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 
@@ -20,29 +21,44 @@ type Submission struct {
 var SubmissionBody = schema.Object("job_submit_req",
 	schema.F("script", schema.String, func(s *Submission) *string { return &s.Script }, "Text of the batch script", schema.Until(V43), schema.Deprecated(V41)),
 	schema.F("script", schema.String, func(s *Submission) *string { return &s.Script }, "Text of the batch script", schema.Since(V43)),
-	schema.F("jobs", schema.Named("job_desc_msg_list", schema.List(JobDesc.Type)), func(s *Submission) *[]model.JobDesc { return &s.Jobs }, "Parts of a heterogeneous job"),
+	schema.F("jobs", schema.Named("job_desc_msg_list", schema.List(JobDesc.Type)), func(s *Submission) *[]model.JobDesc { return &s.Jobs }, "Components of a heterogeneous job, which start together; the first needs a script"),
 	schema.Take("job", JobDesc.Type, func(s *Submission, d model.JobDesc) error { s.Job = &d; return nil }, "The job"),
 )
 
-// Desc is the one job that is to be submitted, whole. Its errors are about "#/job".
-func (s *Submission) Desc() (*model.JobDesc, error) {
-	switch {
-	case len(s.Jobs) > 0 && s.Job != nil:
-		return nil, errors.New("job and jobs exclude each other")
-	case len(s.Jobs) > 1:
-		return nil, errors.New("heterogeneous jobs are not served")
-	case len(s.Jobs) == 1:
-		s.Job = &s.Jobs[0]
-	case s.Job == nil:
-		return nil, errors.New("missing")
+// maxComponents is how many components a heterogeneous job can have.
+const maxComponents = 128
+
+// Descs returns the components of the job that is to be submitted, whole: one,
+// unless it is heterogeneous. at is where they are in the body, and an error is
+// about that.
+func (s *Submission) Descs() (descs []model.JobDesc, at string, err error) {
+	if descs, at, err = components(s.Job, s.Jobs, "jobs"); err != nil {
+		return nil, at, err
 	}
-	if s.Script != "" {
-		if s.Job.Script != "" && s.Job.Script != s.Script {
-			return nil, errors.New("two scripts are given, in the job and beside it")
+	if first := &descs[0]; s.Script != "" {
+		if first.Script != "" && first.Script != s.Script {
+			return nil, at, errors.New("two scripts are given, in the job and beside it")
 		}
-		s.Job.Script = s.Script
+		first.Script = s.Script
 	}
-	return s.Job, nil
+	return descs, at, nil
+}
+
+// components returns job, or several, which the field name has.
+func components(job *model.JobDesc, several []model.JobDesc, name string) (descs []model.JobDesc, at string, err error) {
+	switch {
+	case len(several) > 0 && job != nil:
+		return nil, "#/job", fmt.Errorf("job and %s exclude each other", name)
+	case len(several) > maxComponents:
+		return nil, "#/" + name, fmt.Errorf("a heterogeneous job has at most %d components", maxComponents)
+	case len(several) > 0:
+		return several, "#/" + name, nil
+	case several != nil:
+		return nil, "#/" + name, errors.New("the list is empty")
+	case job == nil:
+		return nil, "#/job", errors.New("missing")
+	}
+	return []model.JobDesc{*job}, "#/job", nil
 }
 
 // SubmitAnswer is the body of the answer to a submit request.
@@ -54,10 +70,10 @@ type SubmitAnswer struct {
 
 // Submit is the table of a SubmitAnswer.
 var Submit = enveloped("openapi_job_submit_response", func(a *SubmitAnswer) *Envelope { return &a.Envelope },
-	schema.Group("result", "The same as beside it", []schema.Field[SubmitAnswer]{
+	schema.Group("result", "Same as the field beside it", []schema.Field[SubmitAnswer]{
 		submittedID, submittedStep,
-		schema.F("error_code", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.ErrorCode }, "Slurm's number of something to note; 0 for nothing", schema.Bare),
-		schema.F("error", schema.String, func(a *SubmitAnswer) *string { return &a.ErrorName }, "What there is to note"),
+		schema.F("error_code", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.ErrorCode }, "Slurm's number of a note; 0 if there is none", schema.Bare),
+		schema.F("error", schema.String, func(a *SubmitAnswer) *string { return &a.ErrorName }, "Name of the error"),
 		submittedMessage,
 	}, schema.Until(V42), schema.Deprecated(V41)),
 	submittedID, submittedStep, submittedMessage,
@@ -66,9 +82,9 @@ var Submit = enveloped("openapi_job_submit_response", func(a *SubmitAnswer) *Env
 var (
 	submittedID = schema.F("job_id", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.StepID.JobID }, "Number of the job", schema.Bare)
 
-	submittedStep = schema.Show("step_id", schema.String, func(a *SubmitAnswer) string { return stepName(a.StepID.Step) }, "Its step; batch for a batch script")
+	submittedStep = schema.Show("step_id", schema.String, func(a *SubmitAnswer) string { return stepName(a.StepID.Step) }, "Step id; batch for a batch script")
 
-	submittedMessage = schema.F("job_submit_user_msg", schema.String, func(a *SubmitAnswer) *string { return &a.UserMessage }, "What the site's policy says about the job; empty for nothing")
+	submittedMessage = schema.F("job_submit_user_msg", schema.String, func(a *SubmitAnswer) *string { return &a.UserMessage }, "Result of the site's policy for the job; empty if none")
 )
 
 // stepName is the name of a step's number: some stand for steps of a kind.
@@ -92,7 +108,7 @@ func stepName(o model.Opt[uint32]) string {
 var PostJobSubmit = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "job/submit", ID: "post_job_submit",
 	Doc: "Submit a batch job", Request: SubmissionBody, Answer: Submit,
-	About:   "Puts one batch job into the queue: its script, and what it needs. It needs current_working_directory and an environment with at least one variable. What the controller refuses is answered with 422 or what else it says; a request whose outcome is unknown says so in code and must not be repeated blindly.",
-	Takes:   "The job, and its script in it or beside it",
+	About:   "Submits a batch job, or with jobs a heterogeneous job of at most 128 components. The job must have a script, current_working_directory, and an environment with at least one variable. If the controller rejects the job, the status is usually 422. If the outcome is unknown, the error's code says so; check whether the job exists before you submit it again.",
+	Takes:   "The job; its script is a field of the job or of the request",
 	Returns: "The number of the job",
 })

@@ -9,10 +9,10 @@ import (
 
 // TRES is a trackable resource, or an amount of it.
 var TRES = schema.Object("tres",
-	schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Kind, as cpu or gres", schema.Required(0)),
-	schema.F("name", schema.String, func(t *model.TRES) *string { return &t.Name }, "Which of that kind, where there are several"),
+	schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
+	schema.F("name", schema.String, func(t *model.TRES) *string { return &t.Name }, "Which one, if there are several of that kind"),
 	schema.F("id", schema.Int32, func(t *model.TRES) *uint32 { return &t.ID }, "Its number", schema.Bare),
-	schema.Show("count", schema.Int64, func(t *model.TRES) int64 { return int64(t.Count) }, "Number of them, of MiB where it is memory; 0 when the resource is listed for itself", schema.Count),
+	schema.Show("count", schema.Int64, func(t *model.TRES) int64 { return int64(t.Count) }, "Number of units, of MiB for memory; 0 in a list of resources", schema.Count),
 )
 
 // amounts are several, in memory.
@@ -33,6 +33,6 @@ var TRESList = enveloped("openapi_tres_resp", func(a *TRESAnswer) *Envelope { re
 var GetTRES = declare(noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "tres/", ID: "get_tres",
 	Doc: "List the trackable resources", Answer: TRESList,
-	About:   "Everything whose use can be limited and is counted, with the number that other records have it by.",
+	About:   "Returns all trackable resources (TRES), whose use is counted and can be limited, with the id that other records use for them.",
 	Returns: "The trackable resources",
 })

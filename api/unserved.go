@@ -5,12 +5,6 @@ package api
 // Generated from testdata/paths.tsv by go test ./api -update.
 var Unserved = []Endpoint{
 	{Method: "GET", Path: "conf", Since: V45},
-	{Method: "POST", Path: "job/allocate", Since: V41},
-	{Method: "DELETE", Path: "partition/{partition_name}", Since: V45},
-	{Method: "POST", Path: "partitions", Since: V45},
-	{Method: "POST", Path: "reservation", Since: V43},
-	{Method: "POST", Path: "reservations", Since: V43},
-	{Method: "GET", Path: "resources/{job_id}", Since: V44},
 	{Method: "DELETE", Accounting: true, Path: "account/{account_name}"},
 	{Method: "POST", Accounting: true, Path: "accounts"},
 	{Method: "POST", Accounting: true, Path: "accounts_association"},

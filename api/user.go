@@ -22,28 +22,28 @@ var userFlags = schema.Words("user_flags",
 
 // wckey is a key by which work is told apart.
 var wckey = schema.Object("wckey",
-	schema.F("accounting", usages, func(k *model.WCKey) *[]model.Usage { return &k.Usage }, "What was used with it, when it is asked for"),
+	schema.F("accounting", usages, func(k *model.WCKey) *[]model.Usage { return &k.Usage }, "Usage of jobs with this key, if requested"),
 	schema.F("cluster", schema.String, func(k *model.WCKey) *string { return &k.Cluster }, "Cluster", schema.Required(0)),
 	schema.F("id", schema.Int32, func(k *model.WCKey) *uint32 { return &k.ID }, "Its number", schema.Bare),
 	schema.F("name", schema.String, func(k *model.WCKey) *string { return &k.Name }, "Its name", schema.Required(0)),
-	schema.F("user", schema.String, func(k *model.WCKey) *string { return &k.User }, "Whose it is", schema.Required(0)),
-	schema.F("flags", schema.Words("wckey_flags", schema.Bit("DELETED", uint32(1)<<0)).Type, func(k *model.WCKey) *uint32 { return &k.Flags }, "About itself"),
+	schema.F("user", schema.String, func(k *model.WCKey) *string { return &k.User }, "Owner", schema.Required(0)),
+	schema.F("flags", schema.Words("wckey_flags", schema.Bit("DELETED", uint32(1)<<0)).Type, func(k *model.WCKey) *uint32 { return &k.Flags }, "Flags of the record"),
 )
 
 // User is a user of the accounting daemon.
 var User = schema.Object("user",
-	schema.F("administrator_level", adminLevels.Type, func(u *model.User) *uint16 { return &u.AdminLevel }, "What he may do with records"),
-	schema.F("associations", assocShorts, func(u *model.User) *[]model.Association { return &u.Associations }, "His associations, when they are asked for"),
-	schema.F("coordinators", coordinators, func(u *model.User) *[]model.Coordinator { return &u.Coordinates }, "Accounts that he looks after, when they are asked for"),
-	schema.Group("default", "What his jobs have that say nothing", []schema.Field[model.User]{
+	schema.F("administrator_level", adminLevels.Type, func(u *model.User) *uint16 { return &u.AdminLevel }, "Rights of the user in accounting"),
+	schema.F("associations", assocShorts, func(u *model.User) *[]model.Association { return &u.Associations }, "Associations, if requested"),
+	schema.F("coordinators", coordinators, func(u *model.User) *[]model.Coordinator { return &u.Coordinates }, "Accounts that the user coordinates, if requested"),
+	schema.Group("default", "Defaults for the user's jobs", []schema.Field[model.User]{
 		schema.F("qos", schema.Int32, func(u *model.User) *uint32 { return &u.DefaultQOSID }, "Number of the quality of service; 0 for none", schema.Bare, schema.Since(V44)),
 		schema.F("account", schema.String, func(u *model.User) *string { return &u.DefaultAccount }, "Account"),
 		schema.F("wckey", schema.String, func(u *model.User) *string { return &u.DefaultWCKey }, "Workload key"),
 	}),
-	schema.F("flags", userFlags.Type, func(u *model.User) *uint32 { return &u.Flags }, "About himself"),
-	schema.F("name", schema.String, func(u *model.User) *string { return &u.Name }, "His name", schema.Required(0)),
-	schema.F("old_name", schema.String, func(u *model.User) *string { return &u.OldName }, "His name before"),
-	schema.F("wckeys", schema.Named("wckey_list", schema.List(wckey.Type)), func(u *model.User) *[]model.WCKey { return &u.WCKeys }, "His workload keys, when they are asked for"),
+	schema.F("flags", userFlags.Type, func(u *model.User) *uint32 { return &u.Flags }, "About the user"),
+	schema.F("name", schema.String, func(u *model.User) *string { return &u.Name }, "Name of the user", schema.Required(0)),
+	schema.F("old_name", schema.String, func(u *model.User) *string { return &u.OldName }, "Former name of the user"),
+	schema.F("wckeys", schema.Named("wckey_list", schema.List(wckey.Type)), func(u *model.User) *[]model.WCKey { return &u.WCKeys }, "Workload keys, if requested"),
 )
 
 // UsersAnswer is the body of an answer with users.
@@ -66,14 +66,14 @@ type UsersParams struct {
 
 // shownOfUsers is what else is shown of a user.
 var shownOfUsers = []schema.Field[UsersParams]{
-	schema.F("with_assocs", yes, func(p *UsersParams) *bool { return &p.WithAssocs }, "Show associations"),
-	schema.F("with_coords", yes, func(p *UsersParams) *bool { return &p.WithCoordinates }, "Show accounts looked after"),
-	schema.F("with_deleted", yes, func(p *UsersParams) *bool { return &p.WithDeleted }, "Show who is deleted, too"),
+	schema.F("with_assocs", yes, func(p *UsersParams) *bool { return &p.WithAssocs }, "Include associations"),
+	schema.F("with_coords", yes, func(p *UsersParams) *bool { return &p.WithCoordinates }, "Include the accounts that the user coordinates"),
+	schema.F("with_deleted", yes, func(p *UsersParams) *bool { return &p.WithDeleted }, "Include deleted users"),
 	schema.F("with_wckeys", yes, func(p *UsersParams) *bool { return &p.WithWCKeys }, "Show workload keys"),
 }
 
 var usersParams = schema.Object("", append([]schema.Field[UsersParams]{
-	schema.F("admin_level", joined(adminLevels), func(p *UsersParams) *uint16 { return &p.AdminLevel }, "What they may do with records"),
+	schema.F("admin_level", joined(adminLevels), func(p *UsersParams) *uint16 { return &p.AdminLevel }, "Rights of these users in accounting"),
 	texts("default_account", "Default accounts", func(p *UsersParams) *[]string { return &p.DefaultAccounts }),
 	texts("default_wckey", "Default workload keys", func(p *UsersParams) *[]string { return &p.DefaultWCKeys }),
 	schema.F("without_defaults", yes, func(p *UsersParams) *bool { return &p.WithoutDefaults }, "Do not show defaults"),
@@ -83,7 +83,7 @@ var usersParams = schema.Object("", append([]schema.Field[UsersParams]{
 var GetUsers = declare(usersParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "users/", ID: "get_users",
 	Doc: "List the users", Answer: UserList,
-	About:   "The users that the accounting daemon knows. Every parameter that is given narrows the list, or says what else to show of each. Defaults come with associations.",
+	About:   "Returns the users that the accounting daemon knows. Each parameter narrows the list or adds details. Default accounts and workload keys are shown only together with associations.",
 	Returns: "The users",
 })
 
@@ -95,6 +95,6 @@ var userParams = schema.Object("", append([]schema.Field[UsersParams]{
 var GetUser = declare(userParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "user/{name}", ID: "get_user",
 	Doc: "Show one user", Answer: UserList, Missing: MissingIsWarning,
-	About:   "The user of that name. A name that no user has is answered with 404 under /scheddb/; under /slurmdb/ with 200, an empty list and a warning, as slurmrestd does.",
+	About:   "Returns the user with this name. For an unknown name, paths under /scheddb/ return 404. Paths under /slurmdb/ return 200 with an empty list and a warning, like slurmrestd.",
 	Returns: "The user, in a list",
 })

@@ -9,7 +9,8 @@ import (
 	"schedrestd/model"
 )
 
-// BenchmarkSubmit is jobs accepted, each on the disk when it is answered, by 16 clients at once.
+// BenchmarkSubmit measures how fast jobs are accepted and written to disk when
+// 16 clients submit concurrently.
 func BenchmarkSubmit(b *testing.B) {
 	c, err := Open(Config{State: filepath.Join(b.TempDir(), "state"), Log: quiet, MaxJobs: 1 << 30})
 	if err != nil {
@@ -28,7 +29,8 @@ func BenchmarkSubmit(b *testing.B) {
 	})
 }
 
-// BenchmarkRun is jobs run from submission to recorded end, one after the other.
+// BenchmarkRun measures how fast jobs run, from submission to recorded end, one
+// after the other.
 func BenchmarkRun(b *testing.B) {
 	c, err := Open(Config{State: filepath.Join(b.TempDir(), "state"), Log: quiet, CPUs: 1, MaxJobs: 1 << 30})
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 	"schedrestd/errs"
 )
 
-// configure makes of the configuration what the controller is told.
+// configure derives the controller's Config from the configuration file.
 func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, log *slog.Logger) (Config, error) {
 	if len(c.Controllers) == 0 {
-		return Config{}, errs.New(errs.Invalid, "%s names no controller", c.Path).WithHint("SchedctldHost=NAME")
+		return Config{}, errs.New(errs.Invalid, "%s names no controller", c.Path).WithHint("set SchedctldHost=NAME")
 	}
 	cfg := Config{
 		State: c.StateSaveLocation, Cluster: c.ClusterName, Address: c.Controllers[0].Address, Port: c.ControllerPort,
 		Version: version, SchedUser: user.UID, Private: c.PrivateData, Log: log,
 	}
 	if cfg.State == "" {
-		return cfg, errs.New(errs.Invalid, "%s does not say where the controller keeps its state", c.Path).WithHint("StateSaveLocation=PATH")
+		return cfg, errs.New(errs.Invalid, "%s names no state directory", c.Path).WithHint("set StateSaveLocation=PATH")
 	}
 	var err error
 	if cfg.Partitions, err = ReadPartitions(c.Partitions); err != nil {
@@ -36,8 +36,9 @@ func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, lo
 	case key != nil:
 		cfg.Tokens = &Tokens{Key: *key, Private: c.DisableTokenCreation, Longest: c.LongestToken()}
 	case c.JWT:
-		// The identity provider is who says who is who; a key of our own beside its keys is a decision.
-		log.Info("tokens are not created here: AuthAltParameters= has jwks= alone; jwt_key=PATH beside it turns that on")
+		// Where an identity provider issues the tokens, creating tokens here as
+		// well must be the administrator's decision.
+		log.Info("token creation disabled", "reason", "AuthAltParameters has jwks and no jwt_key")
 	}
 	if c.Accounting != nil {
 		if cfg.Accounting, err = newLedger(c, key, daemon.Super(user.UID)); err != nil {
@@ -47,8 +48,9 @@ func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, lo
 	return cfg, nil
 }
 
-// readNode takes from NodeName= lines what is about this machine: its name, and how much of
-// it jobs may use. A line is about it when it is the only one, or has its host name.
+// readNode reads the NodeName= line of this machine: its name, and how much of
+// it jobs may use. A line describes this machine when it is the only line, or
+// when it has the machine's host name.
 func (cfg *Config) readNode(lines []conf.Line) error {
 	host, err := os.Hostname()
 	if err != nil {

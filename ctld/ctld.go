@@ -1,21 +1,23 @@
-// Package ctld is the shipped controller: it queues batch jobs and runs them for real,
-// on this one machine.
+// Package ctld is the bundled controller: it queues batch jobs and runs them on
+// this one machine.
 //
-// Three things make it up. The journal has every job that was accepted; a submit
-// is answered when it is in there, on the disk. The queue decides who is next. A step
-// process runs each job, keeps its limits, and outlives the controller (package step). The
-// Controller here only joins them: it holds nothing that it could not read again
-// from the journal and the steps' files, so it may die at any moment.
+// It has three parts. The journal holds every job that was accepted; a
+// submission is answered once it is in the journal, on disk. The queue decides
+// which job starts next. A step process runs each job, enforces its limits, and
+// outlives the controller (package step). The Controller joins these parts. It
+// holds nothing that it could not read again from the journal and the steps'
+// files, so it may crash at any moment.
 //
-// The way of a job: submit.go makes a job of a request and commits it; launch.go
-// starts it when its turn has come, follows its step and records the end; usage.go is what
-// each user may have here;
-// recover.go is what a controller does on return; forget.go drops jobs that ended a
-// while ago; spool.go passes them to the accounting daemon. The requests are one file
-// each: ping.go, node.go, partition.go, job.go, submit.go, kill.go, token.go. Lists are
-// made from the snapshots of snapshot.go.
+// A job passes through these files: submit.go makes a job from a request and
+// records it; launch.go starts it when its turn has come, follows its step and
+// records its end. usage.go limits what each user may use. recover.go resumes
+// jobs after a restart. forget.go drops jobs some time after their end, and
+// spool.go passes them to the accounting daemon. Each request has a file:
+// ping.go, node.go, partition.go, job.go, submit.go, kill.go, token.go. Lists
+// are made from the snapshots of snapshot.go.
 //
-// It never opens or enters what a user names: see package step.
+// The controller never opens or enters a path that a user names: see package
+// step.
 package ctld
 
 import (
@@ -40,21 +42,21 @@ import (
 	"schedrestd/semaphore"
 )
 
-// Config is what a Controller is told at its start.
+// Config configures a Controller.
 type Config struct {
-	State      string // directory that is the controller's alone; made when missing
+	State      string // directory used by this controller only; created when missing
 	Cluster    string
 	Node       string // name of this machine's node; "": its host name
-	Address    string // of this machine, as shown
-	Port       int    // that the controller listens on, as shown
-	Version    string // of this program, as shown
-	SchedUser  uint32 // may do everything, as root may
+	Address    string // of this machine, as shown to clients
+	Port       int    // that the controller listens on, as shown to clients
+	Version    string // of this program, as shown to clients
+	SchedUser  uint32 // may do everything that root may do
 	CPUs       int    // that jobs may use; 0: all
 	Memory     uint64 // MiB that jobs may use; 0: all
 	Partitions []model.Partition
 	Users      Users
-	Tokens     *Tokens    // nil: this controller makes none
-	Accounting Accounting // nil: the cluster has none
+	Tokens     *Tokens    // nil: this controller creates no tokens
+	Accounting Accounting // nil: the cluster has no accounting
 	Private    conf.PrivateData
 	Log        *slog.Logger
 
@@ -62,8 +64,8 @@ type Config struct {
 	Keep     time.Duration // how long a job is shown after its end; 0: 10 min
 	MaxJobs  int           // waiting, running and shown; 0: 10000
 
-	minute time.Duration // what time limits are counted in; tests have no time for real ones
-	limits limits        // of what users have; zero: defaultLimits. Tests have less to write
+	minute time.Duration // unit of time limits; tests make it shorter
+	limits limits        // per user and in total; zero: defaultLimits. Tests lower them
 }
 
 // Defaults of Config.
@@ -73,14 +75,14 @@ const (
 	defaultMaxJobs  = 10000
 )
 
-// Users finds the users of this machine.
+// Users looks up the users of this machine.
 type Users interface {
 	LookupUser(name string) (nss.User, error)
 	LookupUID(uid uint32) (nss.User, error)
 	Groups(u nss.User) ([]uint32, error)
 }
 
-// System is the users that this machine's NSS knows.
+// System looks up users through this machine's NSS.
 type System struct{}
 
 // LookupUser finds a user by name.
@@ -89,10 +91,11 @@ func (System) LookupUser(name string) (nss.User, error) { return nss.LookupUser(
 // LookupUID finds a user by number.
 func (System) LookupUID(uid uint32) (nss.User, error) { return nss.LookupUID(uid) }
 
-// Groups is every group of u, the primary one first.
+// Groups returns all groups of u, the primary group first.
 func (System) Groups(u nss.User) ([]uint32, error) { return nss.Groups(u) }
 
-// Controller is a running controller.
+// Controller is a running controller: the state directory, the jobs in memory,
+// and their steps.
 type Controller struct {
 	cfg     Config
 	log     *slog.Logger
@@ -104,15 +107,15 @@ type Controller struct {
 	journal *journal.Journal
 	program *step.Program
 	stepLog *os.File
-	cgroup  cgroup.Base // empty path: none
-	spool   *spool      // nil: no accounting
+	cgroup  cgroup.Base // empty path: no cgroup
+	spool   *spool      // nil: the cluster has no accounting
 	ctx     context.Context
 	stop    context.CancelFunc
 	tasks   sync.WaitGroup
 	wake    chan struct{} // the queue may have something to start
-	large   sync.Mutex    // held while a large job is encoded and written: memory has one of them at a time. Taken before mu
+	large   sync.Mutex    // held while a large job is encoded and written, so that only one is in memory. Locked before mu
 
-	queries *semaphore.Semaphore[uint32] // bounds the lists that are encoded concurrently
+	queries *semaphore.Semaphore[uint32] // limits how many lists are encoded concurrently
 
 	// mu guards the fields below. Lists are neither filtered, sorted nor encoded under it.
 	mu      sync.Mutex
@@ -126,8 +129,8 @@ type Controller struct {
 	idle    model.Time // when the last job ended
 }
 
-// Open takes over the state directory, reads what an earlier controller left, and takes up the
-// jobs that still run. Nothing is started before Run.
+// Open locks the state directory, reads what an earlier controller left there,
+// and resumes following the jobs that still run. No job is started before Run.
 func Open(cfg Config) (*Controller, error) {
 	c := &Controller{cfg: cfg, log: cfg.Log, started: time.Now(), uid: uint32(os.Geteuid()),
 		jobs: make(map[uint32]*job), wake: make(chan struct{}, 1), next: 1, queries: daemon.NewQueries()}
@@ -186,15 +189,15 @@ func (c *Controller) open() error {
 		return err
 	}
 	if c.cgroup, err = cgroup.Delegated(); err != nil {
-		c.log.Info("memory limits are kept by sampling", "reason", err)
+		c.log.Info("memory limits enforced by sampling", "reason", err)
 	} else if !c.cgroup.Memory {
-		c.log.Info("memory limits are kept by sampling", "reason", "the cgroup has no memory controller, or its unit no DelegateSubgroup=schedctld")
+		c.log.Info("memory limits enforced by sampling", "reason", "the cgroup has no memory controller, or the unit does not set DelegateSubgroup=schedctld")
 	}
 	if c.journal, err = journal.Open(filepath.Join(c.cfg.State, "journal")); err != nil {
 		return err
 	}
 	if n := c.journal.Cut(); n > 0 {
-		c.log.Warn("cut off the end of the journal, which was never acknowledged", "bytes", n)
+		c.log.Warn("journal truncated after the last complete commit", "bytes", n)
 	}
 	if c.cfg.Accounting != nil {
 		c.spool = newSpool(c)
@@ -205,7 +208,7 @@ func (c *Controller) open() error {
 func (c *Controller) readMachine() error {
 	var err error
 	if c.facts, err = machine.Read(); err != nil {
-		return fmt.Errorf("read this machine's facts: %w", err)
+		return fmt.Errorf("read machine description: %w", err)
 	}
 	if c.cfg.Node == "" {
 		c.cfg.Node = c.facts.Hostname
@@ -221,8 +224,8 @@ func (c *Controller) readMachine() error {
 	return nil
 }
 
-// openStepLog opens the file that steps write to when something is wrong. It is kept small
-// by starting it anew; one before it is kept.
+// openStepLog opens the file to which steps report problems. A file of more
+// than 1 MiB is first renamed to step.log.old, which replaces the one before.
 func openStepLog(path string) (*os.File, error) {
 	if st, err := os.Lstat(path); err == nil && st.Size() > 1<<20 {
 		if err := os.Rename(path, path+".old"); err != nil {
@@ -232,8 +235,8 @@ func openStepLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|noFollow, 0o600)
 }
 
-// Run starts jobs until ctx ends, when it returns nil, or until nothing can be recorded any
-// more. Jobs that run then go on running.
+// Run starts jobs until ctx ends, then returns nil. It returns an error when
+// the journal can no longer be written. Running jobs continue in both cases.
 func (c *Controller) Run(ctx context.Context) error {
 	if c.spool != nil {
 		c.tasks.Go(c.spool.run)
@@ -248,7 +251,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-c.journal.Broken():
-			return errors.New("the journal can't be written any more")
+			return errors.New("journal no longer writable")
 		case <-c.wake:
 		case <-begin.C:
 		case <-forget.C:
@@ -257,7 +260,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 }
 
-// poke has Run look at the queue again.
+// poke makes Run look at the queue again.
 func (c *Controller) poke() {
 	select {
 	case c.wake <- struct{}{}:
@@ -265,8 +268,9 @@ func (c *Controller) poke() {
 	}
 }
 
-// Close lets go of the steps, which run on, and of the state directory. Run must have
-// returned and no request be under way.
+// Close releases the steps, whose jobs continue, and unlocks the state
+// directory. It must be called after Run has returned and all requests are
+// answered.
 func (c *Controller) Close() error {
 	c.stop()
 	c.tasks.Wait()
@@ -292,7 +296,7 @@ func (c *Controller) Close() error {
 	return err
 }
 
-// unended is the jobs that wait or run.
+// unended returns the numbers of the jobs that wait or run.
 func (c *Controller) unended() (ids []uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -304,7 +308,8 @@ func (c *Controller) unended() (ids []uint32) {
 	return ids
 }
 
-// super tells who may do everything to everyone's jobs, as daemon.Super does.
+// super reports whether uid may do everything to everyone's jobs: see
+// daemon.Super.
 func (c *Controller) super(uid uint32) bool {
 	return uid == 0 || uid == c.cfg.SchedUser || uid == c.uid
 }

@@ -31,10 +31,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run()) // … and the controllers that it starts
 }
 
-// me is the user of this process, as the kernel would vouch for him.
+// me is the user of this process, as a client on the UNIX socket.
 var me = server.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Kernel: true}
 
-// stranger is another user, without rights of any kind.
+// stranger is another user, without any rights.
 var stranger = server.Identity{UID: 65534, GID: 65534, Kernel: true}
 
 const fast = 300 * time.Millisecond
@@ -73,7 +73,7 @@ func controller(t *testing.T, cfg Config) (c *Controller, stop func()) {
 	return c, stop
 }
 
-// endSteps ends what a test left running below a state directory.
+// endSteps kills all steps that a test left running below a state directory.
 func endSteps(t *testing.T, state string) {
 	homes, _ := filepath.Glob(filepath.Join(state, "steps", "*"))
 	for _, home := range homes {
@@ -87,7 +87,7 @@ func endSteps(t *testing.T, state string) {
 	}
 }
 
-// testLog passes what is logged to the test.
+// testLog writes log lines to the test's log.
 type testLog struct{ t *testing.T }
 
 func (l testLog) Write(b []byte) (int, error) {
@@ -97,10 +97,10 @@ func (l testLog) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// quiet is for tests with thousands of lines.
+// quiet discards the log; it is for tests that log thousands of lines.
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// desc is a job of one task that runs script in dir.
+// desc returns a job of one task that runs script in dir.
 func desc(dir, script string) *model.JobDesc {
 	return &model.JobDesc{
 		Name: "test", Script: "#!/bin/sh\n" + script + "\n", Environment: []string{"PATH=/usr/bin:/bin"}, WorkDir: dir,
@@ -116,7 +116,7 @@ func submit(t *testing.T, c *Controller, d *model.JobDesc) uint32 {
 	return answer.StepID.JobID
 }
 
-// see is job id as its user sees it.
+// see returns job id as its user sees it.
 func see(t *testing.T, c *Controller, id uint32) model.Job {
 	t.Helper()
 	c.mu.Lock()
@@ -128,7 +128,8 @@ func see(t *testing.T, c *Controller, id uint32) model.Job {
 	return j.shown(time.Now())
 }
 
-// await polls until done says so. Only the test's own deadline ends it.
+// await polls until done returns true. It is limited only by the test's own
+// deadline.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for !done() {
@@ -172,7 +173,7 @@ func TestJobRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "SCHED_JWT and SLURM_JWT was taken out"; !strings.HasPrefix(answer.UserMessage, want) {
+	if want := "SCHED_JWT and SLURM_JWT removed from"; !strings.HasPrefix(answer.UserMessage, want) {
 		t.Errorf("the user is told %q", answer.UserMessage)
 	}
 	id := answer.StepID.JobID
@@ -207,8 +208,8 @@ func TestRefusedSubmissions(t *testing.T) {
 		words  string // that the user must find in it
 	}{
 		{"no script", me, func(d *model.JobDesc) { d.Script = "" }, fault.NoScript, "script: missing"},
-		{"no interpreter", me, func(d *model.JobDesc) { d.Script = "echo" }, fault.NoScript, "script: the first line must name the interpreter"},
-		{"DOS script", me, func(d *model.JobDesc) { d.Script = "#!/bin/sh\r\n" }, fault.NoScript, "script: DOS"},
+		{"no interpreter", me, func(d *model.JobDesc) { d.Script = "echo" }, fault.NoScript, "script: the first line must name an interpreter"},
+		{"DOS script", me, func(d *model.JobDesc) { d.Script = "#!/bin/sh\r\n" }, fault.NoScript, "script: has DOS"},
 		{"binary script", me, func(d *model.JobDesc) { d.Script += "\x00" }, fault.NoScript, "script: contains a NUL"},
 		{"huge script", me, func(d *model.JobDesc) { d.Script += strings.Repeat("#", maxScript) }, fault.PathTooLong, "script: longer than"},
 		{"no environment", me, func(d *model.JobDesc) { d.Environment = nil }, fault.NoEnvironment, "environment: missing"},
@@ -218,15 +219,15 @@ func TestRefusedSubmissions(t *testing.T) {
 		{"NUL in a path", me, func(d *model.JobDesc) { d.StdOut = "a\x00b" }, fault.PathTooLong, "standard_output: contains a NUL"},
 		{"no tasks", me, func(d *model.JobDesc) { d.NumTasks = model.Some[uint32](0) }, fault.BadTaskCount, "tasks: 0 is out of range, 1 to "},
 		{"no cpus", me, func(d *model.JobDesc) { d.CPUsPerTask = model.Some[uint16](0) }, fault.InvalidCPUCount, "cpus_per_task: must be at least 1"},
-		{"many tasks", me, func(d *model.JobDesc) { d.NumTasks = model.Some[uint32](60000) }, fault.NodeConfig, "tasks: 60000 cpus are needed"},
-		{"many cpus", me, func(d *model.JobDesc) { d.MinCPUs = model.Some[uint32](60000) }, fault.NodeConfig, "minimum_cpus: 60000 cpus are needed"},
+		{"many tasks", me, func(d *model.JobDesc) { d.NumTasks = model.Some[uint32](60000) }, fault.NodeConfig, "tasks: needs 60000 CPUs"},
+		{"many cpus", me, func(d *model.JobDesc) { d.MinCPUs = model.Some[uint32](60000) }, fault.NodeConfig, "minimum_cpus: needs 60000 CPUs"},
 		{"long comment", me, func(d *model.JobDesc) { d.Comment = strings.Repeat("x", maxComment+1) }, fault.PathTooLong, "comment: longer than 4096 bytes"},
 		{"long account", me, func(d *model.JobDesc) { d.Account = strings.Repeat("x", maxName+1) }, fault.PathTooLong, "account: longer than 1024 bytes"},
 		{"long argument", me, func(d *model.JobDesc) { d.Argv = []string{"x", strings.Repeat("x", maxPath+1)} }, fault.PathTooLong, "argv: longer than 4096 bytes"},
 		{"too many cpus", me, func(d *model.JobDesc) {
 			d.NumTasks, d.CPUsPerTask = model.Some[uint32](60000), model.Some[uint16](60000)
-		}, fault.NodeConfig, "cpus_per_task: 3600000000 cpus"},
-		{"too much memory", me, func(d *model.JobDesc) { d.MinMemory = model.Some[uint64](1 << 39) }, fault.NodeConfig, "memory_per_node: 549755813888 MiB of memory"},
+		}, fault.NodeConfig, "cpus_per_task: needs 3600000000 CPUs"},
+		{"too much memory", me, func(d *model.JobDesc) { d.MinMemory = model.Some[uint64](1 << 39) }, fault.NodeConfig, "memory_per_node: needs 549755813888 MiB of memory"},
 		{"absurd memory", me, func(d *model.JobDesc) { d.MinMemory = model.Some(1<<62 | model.MemPerCPU) }, fault.InvalidTaskMemory, "memory_per_cpu: "},
 		{"over the partition's limit", me, func(d *model.JobDesc) { d.TimeLimit = model.Some[uint32](11) }, fault.InvalidTimeLimit, "10 minutes"},
 		{"no limit where there is one", me, func(d *model.JobDesc) { d.TimeLimit = model.Infinite[uint32]() }, fault.InvalidTimeLimit, "10 minutes"},
@@ -235,7 +236,7 @@ func TestRefusedSubmissions(t *testing.T) {
 		{"array", me, func(d *model.JobDesc) { d.Array = "1-3" }, fault.NotSupported, "array: this controller does not support job arrays"},
 		{"dependency", me, func(d *model.JobDesc) { d.Dependency = "afterok:1" }, fault.NotSupported, "dependency: "},
 		{"two nodes", me, func(d *model.JobDesc) { d.MinNodes = model.Some[uint32](2) }, fault.NotSupported, "minimum_nodes: "},
-		{"somebody else's job", stranger, func(d *model.JobDesc) { d.UserID = model.Some[uint32](0) }, fault.NoUserID, "user_id: you may not submit a job for user 0"},
+		{"somebody else's job", stranger, func(d *model.JobDesc) { d.UserID = model.Some[uint32](0) }, fault.NoUserID, "user_id: you may not submit jobs as user 0"},
 		{"unknown user", server.Identity{}, func(d *model.JobDesc) { d.UserID = model.Some[uint32](3999999999) }, 0, ""},
 	}
 	for _, tt := range tests {
@@ -387,8 +388,8 @@ func TestOtherUsersJobs(t *testing.T) {
 	c.mu.Unlock()
 }
 
-// renamed is the users of this machine; the one who runs the tests has another name
-// once that is set.
+// renamed looks up the users of this machine; once set, the user who runs the
+// tests has another name.
 type renamed struct {
 	System
 	name atomic.Pointer[string]
@@ -402,7 +403,8 @@ func (r *renamed) LookupUID(uid uint32) (nss.User, error) {
 	return u, err
 }
 
-// A uid that is given to another person while a job waits must not give them to the job.
+// TestJobOfARenamedUserFails checks that a waiting job fails when its uid is
+// reassigned to another user.
 func TestJobOfARenamedUserFails(t *testing.T) {
 	users := new(renamed)
 	c, _ := controller(t, Config{CPUs: 1, Users: users})

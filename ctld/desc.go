@@ -18,10 +18,10 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Limits of what is taken into a job.
+// Limits of a job description.
 const (
 	maxScript      = 4 << 20
-	maxEnvironment = 4 << 20 // the kernel's own limit for exec is lower, and the user's to meet
+	maxEnvironment = 4 << 20 // exec(2) has a lower limit, which the job meets when it starts
 	maxPath        = 4096
 	maxName        = 1024
 	maxComment     = 4096
@@ -29,10 +29,10 @@ const (
 	maxWait        = 366 * 24 * time.Hour // until begin_time
 )
 
-// accept judges a job that who hands in, and makes of it what is recorded, what is
-// run, and what the user is told.
-func (c *Controller) accept(who server.Identity, d *model.JobDesc, now time.Time) (*job, *step.Spec, string, error) {
-	user, group, err := c.runAs(who, d)
+// accept checks a job that a client submits. It returns the job to record, the
+// spec to run, and a message for the user.
+func (c *Controller) accept(client server.Identity, d *model.JobDesc, now time.Time) (*job, *step.Spec, string, error) {
+	user, group, err := c.runAs(client, d)
 	if err != nil {
 		return nil, nil, "", err
 	}
@@ -73,10 +73,11 @@ func (c *Controller) accept(who server.Identity, d *model.JobDesc, now time.Time
 	return j, spec, said(stripped), nil
 }
 
-// openAppend is JobDesc.OpenMode for "append to the output".
+// openAppend is the JobDesc.OpenMode that appends to the output file.
 const openAppend = 1
 
-// arguments are the script's: the first of Argv is its own name.
+// arguments returns the arguments of the script. The first of Argv is the
+// script's own name.
 func arguments(d *model.JobDesc) []string {
 	if len(d.Argv) == 0 {
 		return nil
@@ -84,33 +85,34 @@ func arguments(d *model.JobDesc) []string {
 	return d.Argv[1:]
 }
 
-// runAs is the user and group that the job runs as. Root and the scheduler's user may say
-// who; others are who the credential says. A group must be one of the user's: its number is
-// his word alone, and would else open every file of any group.
-func (c *Controller) runAs(who server.Identity, d *model.JobDesc) (nss.User, uint32, error) {
-	uid := d.UserID.Or(who.UID)
-	if uid != who.UID && !c.super(who.UID) {
-		return nss.User{}, 0, refuseField(errs.Denied, fault.NoUserID, "user_id", "you may not submit a job for user %d", uid)
+// runAs returns the user and group that the job runs as. Root and the
+// scheduler's user may submit for anyone; others only for themselves. A
+// requested group must be one of the user's groups: otherwise the job could
+// open every file of any group.
+func (c *Controller) runAs(client server.Identity, d *model.JobDesc) (nss.User, uint32, error) {
+	uid := d.UserID.Or(client.UID)
+	if uid != client.UID && !c.super(client.UID) {
+		return nss.User{}, 0, refuseField(errs.Denied, fault.NoUserID, "user_id", "you may not submit jobs as user %d", uid)
 	}
 	if c.uid != 0 && uid != c.uid {
-		return nss.User{}, 0, refuseField(errs.Denied, fault.AccessDenied, "user_id", "this controller is not root and runs jobs of user %d alone", c.uid)
+		return nss.User{}, 0, refuseField(errs.Denied, fault.AccessDenied, "user_id", "this controller does not run as root and accepts only jobs of user %d", c.uid)
 	}
 	user, err := c.cfg.Users.LookupUID(uid)
 	if err != nil {
 		if errs.KindOf(err) != errs.NotFound {
 			return nss.User{}, 0, err
 		}
-		return nss.User{}, 0, refuseField(errs.Invalid, fault.UnknownUser, "user_id", "user %d is not known on this machine", uid)
+		return nss.User{}, 0, refuseField(errs.Invalid, fault.UnknownUser, "user_id", "this machine has no user %d", uid)
 	}
 	if c.uid != 0 {
-		return user, user.GID, nil // the step can't change it anyhow
+		return user, user.GID, nil // without root the step cannot change it
 	}
 	gid := user.GID
 	switch {
 	case d.GroupID.Set:
 		gid = d.GroupID.Number
-	case who.Kernel && uid == who.UID:
-		gid = who.GID // as after newgrp(1)
+	case client.Kernel && uid == client.UID:
+		gid = client.GID // as after newgrp(1)
 	}
 	if gid == user.GID {
 		return user, gid, nil
@@ -122,7 +124,7 @@ func (c *Controller) runAs(who server.Identity, d *model.JobDesc) (nss.User, uin
 	case slices.Contains(groups, gid):
 		return user, gid, nil
 	case !d.GroupID.Set:
-		return user, user.GID, nil // a set-group-ID program lent it to him for this connection
+		return user, user.GID, nil // the client was a set-group-ID program
 	}
 	return nss.User{}, 0, refuseField(errs.Invalid, 2163, "group_id", "user %s is not in group %d", user, gid)
 }
@@ -139,20 +141,21 @@ func (c *Controller) partitionOf(d *model.JobDesc) (*model.Partition, error) {
 		return p, nil
 	}
 	if d.Partition == "" {
-		return nil, refuseField(errs.Invalid, fault.NoDefaultPartition, "partition", "missing, and there is no default one")
+		return nil, refuseField(errs.Invalid, fault.NoDefaultPartition, "partition", "missing, and the cluster has no default partition")
 	}
 	return nil, refuseField(errs.Invalid, fault.InvalidPartition, "partition", "there is no partition %.64q", d.Partition)
 }
 
-// refuseField refuses a job for one of its fields. The text begins with the
-// field's name, by which the gateway tells clients where in their request the
-// error is.
+// refuseField returns an error for one field of a job. The text begins with the
+// field's name, which tells the gateway, and so the client, where in the
+// request the error is.
 func refuseField(kind errs.Kind, number int, field, format string, args ...any) error {
 	return refuse(kind, number, "%s: %s", field, fmt.Sprintf(format, args...))
 }
 
-// checkSupported refuses what would change how, when or where a job runs and that this
-// controller does not do. Taken and left undone, it would run wrongly without a word.
+// checkSupported refuses requests that would change how, when or where the job
+// runs in a way that this controller does not support. A job that silently
+// ignored them would run wrongly.
 func checkSupported(d *model.JobDesc) error {
 	for _, t := range []struct {
 		field, what string
@@ -177,12 +180,12 @@ func checkSupported(d *model.JobDesc) error {
 		{"crontab", "repeating jobs", d.Cron.Set != 0},
 		{"x11", "X11 forwarding", d.X11 != 0},
 		{"immediate", "immediate jobs", d.Immediate != 0},
-		{"job_id", "job ids that a client chooses", d.JobID.Or(0) != 0},
+		{"job_id", "job ids chosen by the client", d.JobID.Or(0) != 0},
 		{"nodes", "more than one node", d.MinNodes.Or(1) > 1 && d.MaxNodes.Set},
 		{"minimum_nodes", "more than one node", d.MinNodes.Or(1) > 1},
 		{"clusters", "other clusters", d.Clusters != ""},
-		{"kill_warning_signal", "signals before the end", d.WarnSignal != 0},
-		{"reboot", "rebooting before the job", d.Reboot.Or(0) != 0},
+		{"kill_warning_signal", "warning signals before the time limit", d.WarnSignal != 0},
+		{"reboot", "a reboot before the job", d.Reboot.Or(0) != 0},
 		{"excluded_nodes", "jobs that exclude a node", d.ExcNodes != ""},
 		{"overcommit", "more tasks than processors", d.Overcommit.Or(0) != 0},
 	} {
@@ -201,9 +204,9 @@ func checkScript(d *model.JobDesc) error {
 	case len(d.Script) > maxScript:
 		return refuseField(errs.TooLarge, fault.PathTooLong, "script", "longer than %d bytes", maxScript)
 	case !strings.HasPrefix(line, "#!") || strings.TrimSpace(line[2:]) == "":
-		return refuseField(errs.Invalid, fault.NoScript, "script", "the first line must name the interpreter, as #!/bin/sh")
+		return refuseField(errs.Invalid, fault.NoScript, "script", "the first line must name an interpreter, such as #!/bin/sh")
 	case strings.HasSuffix(line, "\r"):
-		return refuseField(errs.Invalid, fault.NoScript, "script", "DOS line endings; use line feeds alone")
+		return refuseField(errs.Invalid, fault.NoScript, "script", "has DOS line endings; end lines with a line feed only")
 	case strings.Contains(d.Script, "\x00"):
 		return refuseField(errs.Invalid, fault.NoScript, "script", "contains a NUL")
 	}
@@ -249,8 +252,8 @@ func checkPaths(d *model.JobDesc) error {
 	return nil
 }
 
-// checkTexts refuses what is kept of a job, shown to everybody who lists jobs, and sent to the
-// accounting daemon, when it is too long for that.
+// checkTexts limits the length of texts that are kept with a job, shown in
+// lists of jobs, and sent to the accounting daemon.
 func checkTexts(d *model.JobDesc) error {
 	for _, t := range []struct {
 		field, text string
@@ -268,7 +271,8 @@ func checkTexts(d *model.JobDesc) error {
 	return nil
 }
 
-// need is what the job takes of the machine: tasks times cpus, and memory per cpu or in all.
+// need returns the resources that the job takes: tasks times CPUs per task, and
+// memory per CPU or in total.
 func (c *Controller) need(d *model.JobDesc) (queue.Need, error) {
 	tasks, each := d.NumTasks.Or(1), d.CPUsPerTask.Or(1)
 	if tasks == 0 || tasks > maxTasks {
@@ -282,15 +286,15 @@ func (c *Controller) need(d *model.JobDesc) (queue.Need, error) {
 	total := c.queue.Total()
 	need := queue.Need{CPUs: max(uint64(tasks)*uint64(each), uint64(d.MinCPUs.Or(0)), uint64(d.MinCPUsPerNode.Or(0)))}
 	if d.Shared == model.Some[uint16](0) {
-		need.CPUs = max(need.CPUs, total.CPUs) // alone on the node
+		need.CPUs = max(need.CPUs, total.CPUs) // exclusive use of the node
 	}
 	if m := d.MinMemory; m.Set {
 		amount := m.Number &^ model.MemPerCPU
 		switch {
 		case amount == 0:
-			need.Memory = total.Memory // by convention: all there is
+			need.Memory = total.Memory // by convention 0 means all memory
 		case amount > 1<<40:
-			return queue.Need{}, refuseField(errs.Invalid, fault.InvalidTaskMemory, memoryField(d), "%d MiB is out of range", amount)
+			return queue.Need{}, refuseField(errs.Invalid, fault.InvalidTaskMemory, memoryField(d), "%d MiB is more than a job can request", amount)
 		case m.Number&model.MemPerCPU != 0:
 			need.Memory = amount * need.CPUs
 		default:
@@ -327,7 +331,8 @@ func largest(d *model.JobDesc, need, total queue.Need) string {
 	return "minimum_cpus_per_node"
 }
 
-// timeLimit is the job's in minutes: its own, else the partition's default, else its limit.
+// timeLimit returns the job's time limit in minutes: its own, otherwise the
+// partition's default, otherwise the partition's maximum.
 func timeLimit(d *model.JobDesc, p *model.Partition) (model.Opt[uint32], error) {
 	limit := d.TimeLimit
 	if !limit.Set && !limit.Infinite {
@@ -339,14 +344,15 @@ func timeLimit(d *model.JobDesc, p *model.Partition) (model.Opt[uint32], error) 
 	most := p.MaxTime
 	switch {
 	case limit.Set && limit.Number == 0:
-		limit = most // by convention: none of its own
+		limit = most // by convention 0 means the maximum
 	case most.Set && (limit.Infinite || limit.Number > most.Number):
-		return limit, refuseField(errs.Invalid, fault.InvalidTimeLimit, "time_limit", "the partition %s allows at most %d minutes", p.Name, most.Number)
+		return limit, refuseField(errs.Invalid, fault.InvalidTimeLimit, "time_limit", "partition %s allows at most %d minutes", p.Name, most.Number)
 	}
 	return limit, nil
 }
 
-// shownAs is the job as it is shown, as far as the request says.
+// shownAs returns the job as clients see it, as far as the request determines
+// it.
 func (c *Controller) shownAs(d *model.JobDesc, now time.Time) model.Job {
 	m := model.Job{
 		Name: d.Name, Account: d.Account, AdminComment: d.AdminComment, Comment: d.Comment, Extra: d.Extra, QOS: d.QOS, WCKey: d.WCKey,
@@ -357,13 +363,13 @@ func (c *Controller) shownAs(d *model.JobDesc, now time.Time) model.Job {
 		NumTasks: d.NumTasks.Or(1), CPUsPerTask: d.CPUsPerTask, MinCPUsPerNode: d.MinCPUsPerNode.Or(1), NumNodes: 1, MaxNodes: 1,
 		MinMemory: d.MinMemory.Or(0), MinTmpDisk: d.MinTmpDisk.Or(0), ReqNodes: d.ReqNodes, Contiguous: d.Contiguous.Or(0),
 		NTasksPerNode: d.NTasksPerNode, Shared: d.Shared, StdOut: cmp.Or(d.StdOut, defaultOutput), StdErr: d.StdErr, StdIn: d.StdIn,
-		WorkDir: d.WorkDir, SubmitLine: d.SubmitLine[:min(len(d.SubmitLine), maxComment)], // as long as the shell allowed; to look at
-		// Slurm's commands take "not set" for a number of these.
+		WorkDir: d.WorkDir, SubmitLine: d.SubmitLine[:min(len(d.SubmitLine), maxComment)], // informative only; a shell allows much longer lines
+		// Slurm's commands print "not set" as a number for some of these.
 		TimeMin: model.Some(d.TimeMin.Or(0)), DelayBoot: model.Some(d.DelayBoot.Or(0)), SegmentSize: model.Some[uint16](0),
 		MemUpdateDelay: model.Some[uint16](0), MemUpdateMargin: model.Some[uint16](0),
 	}
 	if m.Name == "" {
-		m.Name = "sbatch" // what Slurm calls a script without a name
+		m.Name = "sbatch" // as Slurm names a script without a name
 	}
 	if m.Priority == 0 {
 		m.StateReason = reasonHeldUser

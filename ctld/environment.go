@@ -11,12 +11,13 @@ import (
 	"schedrestd/model"
 )
 
-// secrets are variables that a job must not have: they would let everyone who reads its
-// environment act as the user, for as long as the token lives, and with a proxy's
-// token as anybody.
+// secrets are variables that a job must not have. Anyone who can read its
+// environment could act as the user until the token expires, and with a proxy's
+// token as any user.
 var secrets = []string{"SCHED_JWT", "SLURM_JWT"}
 
-// stripSecrets takes secrets out of env and says which were in it.
+// stripSecrets removes secrets from env and returns the names of those that it
+// removed.
 func stripSecrets(env []string) (kept []step.Raw, stripped []string) {
 	for _, v := range env {
 		name, _, _ := strings.Cut(v, "=")
@@ -31,8 +32,10 @@ func stripSecrets(env []string) (kept []step.Raw, stripped []string) {
 	return kept, stripped
 }
 
-// environment is what the script gets: the user's variables, what a login would have set and
-// he did not, and the job's facts, which he can't override, in both spellings.
+// environment returns the environment of the script: the user's variables, what
+// a login would have set and the user did not, and the variables that describe
+// the job. The user can't override the latter. They have both prefixes, SCHED_
+// and SLURM_.
 func (c *Controller) environment(given []step.Raw, j *model.Job, user nss.User) []step.Raw {
 	facts := c.jobFacts(j)
 	ours := make(map[string]bool)
@@ -64,7 +67,8 @@ func (c *Controller) environment(given []step.Raw, j *model.Job, user nss.User) 
 
 type fact struct{ name, value string }
 
-// jobFacts is the job's facts by the names that Slurm's jobs find them under, without the prefix.
+// jobFacts returns the variables that describe the job, under Slurm's names
+// without the prefix.
 func (c *Controller) jobFacts(j *model.Job) []fact {
 	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	id, cpus := number(uint64(j.StepID.JobID)), number(uint64(j.NumCPUs))

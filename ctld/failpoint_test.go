@@ -11,8 +11,9 @@ import (
 	"schedrestd/model"
 )
 
-// The controller dies between any two writes that belong together, again and again, while jobs are
-// submitted: none that was accepted is lost, none runs twice.
+// TestKilledAtFailpoints kills the controller between any two writes that
+// belong together, repeatedly, while jobs are submitted. It checks that no
+// accepted job is lost and none runs twice.
 func TestKilledAtFailpoints(t *testing.T) {
 	for _, point := range []string{"accepted", "recorded", "prepared", "spawned", "started", "outcome", "finished"} {
 		t.Run(point, func(t *testing.T) {
@@ -45,8 +46,9 @@ func TestKilledAtFailpoints(t *testing.T) {
 	}
 }
 
-// A step that dies before it has claimed its job has started nothing: the job is started again. One
-// that dies after may have: the job is lost.
+// TestStepDiesAtFailpoints checks that a job is started again when its step
+// dies before it has claimed the job, and counts as lost when the step dies
+// later.
 func TestStepDiesAtFailpoints(t *testing.T) {
 	for point, want := range map[string]model.JobState{
 		"unclaimed": model.JobFailed, // each time, until the controller gives up

@@ -7,8 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// forget drops the jobs that ended long enough ago. The accounting daemon gets them from the spool
-// all the same.
+// forget drops the jobs that ended longer than Config.Keep ago. Their
+// accounting records stay in the spool until they are sent.
 func (c *Controller) forget() {
 	now := time.Now()
 	c.mu.Lock()
@@ -25,7 +25,7 @@ func (c *Controller) forget() {
 	c.drop(gone)
 }
 
-// drop takes jobs that ended out of the journal and of what is shown.
+// drop removes ended jobs from the journal and from memory.
 func (c *Controller) drop(gone []*record) {
 	if len(gone) == 0 {
 		return
@@ -35,12 +35,12 @@ func (c *Controller) drop(gone []*record) {
 		entries = append(entries, journal.Entry{Key: r.key()})
 	}
 	if err := c.journal.Commit(entries...); err != nil {
-		c.log.Error("forget jobs", "error", err)
+		c.log.Error("forgetting ended jobs failed", "error", err)
 		return
 	}
 	c.mu.Lock()
 	for _, r := range gone {
-		if j := c.jobs[r.id()]; j != nil && j.record == r { // not dropped by another request meanwhile
+		if j := c.jobs[r.id()]; j != nil && j.record == r { // no other request has dropped it meanwhile
 			delete(c.jobs, j.id())
 			c.count(j, load{})
 		}

@@ -11,10 +11,10 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Questions about what does not exist on one machine are answered with nothing, which is the truth; a client
-// that asks need not know whom.
+// Lists of things that a single machine does not have are empty, so that
+// clients can ask any controller.
 
-// handleReservations lists the reservations: there are none.
+// handleReservations returns an empty list: there are no reservations.
 func (c *Controller) handleReservations(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.ReservationInfoRequest
 	if err := r.Decode(&q); err != nil {
@@ -26,7 +26,7 @@ func (c *Controller) handleReservations(_ context.Context, r *server.Request) (m
 	return message.ResponseReservationInfo, &message.ReservationInfo{LastUpdate: model.At(time.Now())}, nil
 }
 
-// handleLicenses lists the licenses: there are none.
+// handleLicenses returns an empty list: there are no licenses.
 func (c *Controller) handleLicenses(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.LicenseInfoRequest
 	if err := r.Decode(&q); err != nil {
@@ -38,7 +38,7 @@ func (c *Controller) handleLicenses(_ context.Context, r *server.Request) (messa
 	return message.ResponseLicenseInfo, &message.LicenseInfo{LastUpdate: model.At(time.Now())}, nil
 }
 
-// handleShares lists the fair shares: there are none, as what somebody used does not count here.
+// handleShares returns an empty list: this controller keeps no fair shares.
 func (c *Controller) handleShares(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	if err := r.Decode(new(message.SharesRequest)); err != nil {
 		return 0, nil, err
@@ -46,14 +46,15 @@ func (c *Controller) handleShares(_ context.Context, r *server.Request) (message
 	return message.ResponseShares, &message.Shares{}, nil
 }
 
-// handleStats counts jobs: those that the controller still knows. Nothing is counted anew on request.
+// handleStats counts the jobs that the controller still holds, by state. It
+// refuses to reset the counts.
 func (c *Controller) handleStats(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.StatsRequest
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
 	if q.Command != message.StatsGet {
-		return 0, nil, refuse(errs.Unsupported, fault.NotSupported, "counts can't be reset")
+		return 0, nil, refuse(errs.Unsupported, fault.NotSupported, "this controller does not reset statistics")
 	}
 	since, now := model.At(c.started), model.At(time.Now())
 	s := &message.ControllerStats{}
@@ -81,8 +82,9 @@ func count(one bool) uint32 {
 	return 0
 }
 
-// handleJobStates shows the states of the jobs asked for, or of all, that who asks may see. A number that no
-// job has is left out, as are parts of jobs: there are none here.
+// handleJobStates returns the states of the requested jobs, or of all jobs,
+// that the client may see. It leaves out numbers of unknown jobs, and tasks and
+// components of jobs, which do not exist here.
 func (c *Controller) handleJobStates(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.JobStateRequest
 	if err := r.Decode(&q); err != nil {

@@ -13,7 +13,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleJobs lists jobs, all or those asked for, that the client may see. 1900 when nothing has changed since the time that is given.
+// handleJobs returns the requested jobs, or all jobs, that the client may see.
+// It returns error 1900 when no job has changed since the given time.
 func (c *Controller) handleJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.JobInfoRequest
 	if err := r.Decode(&q); err != nil {
@@ -26,7 +27,8 @@ func (c *Controller) handleJobs(ctx context.Context, r *server.Request) (message
 	return jobInfo(ctx, c.visible(r.Identity, list, q.JobIDs))
 }
 
-// handleUserJobs lists the jobs of one user: somebody else's are nothing to who may not see them.
+// handleUserJobs returns the jobs of one user. The list is empty when the
+// client may not see them.
 func (c *Controller) handleUserJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.JobUserInfoRequest
 	if err := r.Decode(&q); err != nil {
@@ -46,7 +48,8 @@ func jobInfo(ctx context.Context, list []*record) (message.Type, message.Body, e
 	return message.ResponseJobInfo, info, nil
 }
 
-// handleJob shows one job by number; 2017 when there is none, or it is another's.
+// handleJob returns one job by number. It returns error 2017 when there is no
+// such job or the client may not see it.
 func (c *Controller) handleJob(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.JobInfoSingleRequest
 	if err := r.Decode(&q); err != nil {
@@ -64,23 +67,26 @@ func (c *Controller) handleJob(_ context.Context, r *server.Request) (message.Ty
 	return message.ResponseJobInfo, info, nil
 }
 
-// seen is the job with this number, if who may see it; c.mu is held. 2017 when there is none, or it is another's.
-func (c *Controller) seen(who server.Identity, id model.Opt[uint32]) (*job, error) {
+// seen returns the job with this number, or error 2017 when there is none or
+// the client may not see it. The caller holds c.mu.
+func (c *Controller) seen(client server.Identity, id model.Opt[uint32]) (*job, error) {
 	j := c.jobs[id.Number]
-	if !id.Set || j == nil || !c.sees(who, j.record) {
+	if !id.Set || j == nil || !c.sees(client, j.record) {
 		return nil, refuse(errs.NotFound, fault.InvalidJobID, "there is no job %d", id.Number)
 	}
 	return j, nil
 }
 
-// What of a job is ready to run, as bits: "scontrol wait_job" waits for all.
+// Bits of the answer of handleReady. "scontrol wait_job" waits until all are
+// set.
 const (
 	readyNode   = 1
 	readyJob    = 2
 	readyProlog = 4
 )
 
-// handleReady tells whether a job runs. The node is always ready, and nothing is done to it before a job.
+// handleReady reports whether a job runs. The bits of node and prolog are
+// always set: nothing prepares the node for a job.
 func (c *Controller) handleReady(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.JobInfoSingleRequest
 	if err := r.Decode(&q); err != nil {
@@ -99,12 +105,14 @@ func (c *Controller) handleReady(_ context.Context, r *server.Request) (message.
 	return message.ResponseJobReady, &message.RC{Code: bits}, nil
 }
 
-// sees reports whether who sees job j, with all its texts. Nothing of a job that it denies is shown by any request.
-func (c *Controller) sees(who server.Identity, j *record) bool {
-	return c.privacy.Sees(who.UID, j.Job.UserID, conf.PrivateJobs)
+// sees reports whether the client may see job j and all of its texts. Every
+// request that shows jobs checks it.
+func (c *Controller) sees(client server.Identity, j *record) bool {
+	return c.privacy.Sees(client.UID, j.Job.UserID, conf.PrivateJobs)
 }
 
-// shown returns the job as clients see it at now: with the reason why it waits.
+// shown returns the job as clients see it at time now, with the reason why it
+// waits.
 func (r *record) shown(now time.Time) model.Job {
 	m := r.Job
 	if m.State.Base() == model.JobPending {
@@ -120,7 +128,8 @@ func (r *record) shown(now time.Time) model.Job {
 	return m
 }
 
-// ran notes where a job runs, or ran, and what it has of the machine.
+// ran records in m on which node the job runs or ran, and which resources it
+// has.
 func (c *Controller) ran(m *model.Job) {
 	m.Nodes, m.BatchHost, m.TRESAlloc = c.cfg.Node, c.cfg.Node, m.TRESReq
 	m.NodeIndexes = model.Bitmap{Len: 1, Set: true, Bits: []byte{1}}

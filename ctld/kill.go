@@ -16,11 +16,15 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleKill ends a job (signal 9) or sends it a signal; signal 0 only checks. A user
-// may do so to his own jobs, root and the scheduler's user to all. It answers when the step has been
-// told; the job's end, which takes up to KillWait, is seen by looking at the job.
+// handleKill cancels a job (signal 9) or sends it a signal; signal 0 only
+// checks whether the client may do so. Users may signal their own jobs, root
+// and the scheduler's user all jobs. It answers as soon as the step has been
+// notified. The job's end takes up to KillWait; clients see it by polling the
+// job.
 //
-// 2017: no such job, or one that the client may not see. 2002: another user's. 2021: it has ended. 2024: it waits and can't be signalled.
+// Errors: 2017, there is no such job or the client may not see it; 2002, it
+// belongs to another user; 2021, it has ended; 2024, it waits and can't be
+// signalled.
 func (c *Controller) handleKill(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.KillJob
 	if err := r.Decode(&q); err != nil {
@@ -33,7 +37,7 @@ func (c *Controller) handleKill(_ context.Context, r *server.Request) (message.T
 	if err := c.mayKill(r.Identity, id); err != nil {
 		return 0, nil, err
 	}
-	c.log.Info("signal to job", asker(r, "job", id, "signal", q.Signal)...)
+	c.log.Info("job signal requested", asker(r, "job", id, "signal", q.Signal)...)
 	switch q.Signal {
 	case 0:
 	case uint16(syscall.SIGKILL):
@@ -47,8 +51,9 @@ func (c *Controller) handleKill(_ context.Context, r *server.Request) (message.T
 	return done()
 }
 
-// killed is the job that a request is about. Arrays and heterogeneous jobs, "12_3" and
-// "12+3", do not exist here.
+// killed returns the number of the job that a request names. Array tasks and
+// components of heterogeneous jobs, such as "12_3" and "12+3", do not exist
+// here.
 func killed(q *message.KillJob) (uint32, error) {
 	text := q.JobText
 	if text == "" && q.JobID.Set {
@@ -61,14 +66,14 @@ func killed(q *message.KillJob) (uint32, error) {
 	return uint32(id), nil
 }
 
-func (c *Controller) mayKill(who server.Identity, id uint32) error {
+func (c *Controller) mayKill(client server.Identity, id uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	j := c.jobs[id]
 	switch {
-	case j == nil, !c.sees(who, j.record): // one answer: whether another's exists is not told
+	case j == nil, !c.sees(client, j.record): // the same answer, so that clients can't find out whether it exists
 		return refuse(errs.NotFound, fault.InvalidJobID, "there is no job %d", id)
-	case who.UID != j.Job.UserID && !c.super(who.UID):
+	case client.UID != j.Job.UserID && !c.super(client.UID):
 		return refuse(errs.Denied, fault.AccessDenied, "job %d belongs to another user", id)
 	case j.phase == ended:
 		return refuse(errs.Conflict, fault.AlreadyDone, "job %d has already ended", id)
@@ -76,10 +81,10 @@ func (c *Controller) mayKill(who server.Identity, id uint32) error {
 	return nil
 }
 
-// cancel ends a job, or has it end as soon as it has started.
+// cancel ends a job. One that is being started ends as soon as it has started.
 func (c *Controller) cancel(id uint32) error { return c.cancelBy(id, time.Now().Add(startPatience)) }
 
-// cancelBy is cancel of a job that is not to be waited for longer.
+// cancelBy is cancel with a deadline for a job that is being started.
 func (c *Controller) cancelBy(id uint32, until time.Time) error {
 	c.mu.Lock()
 	j := c.jobs[id]
@@ -95,10 +100,11 @@ func (c *Controller) cancelBy(id uint32, until time.Time) error {
 		defer c.mu.Unlock() // s is closed under it
 		return gone(s.Cancel())
 	case j.phase == waiting && c.queue.Remove(id):
-		// Nobody else will start it now; but a step of an earlier controller might.
+		// This process won't start it any more, but the step of an earlier
+		// controller might.
 		j.phase = starting
 	default:
-		c.mu.Unlock() // whoever starts it will see that it is cancelled
+		c.mu.Unlock() // whatever starts it will see that it is cancelled
 		return c.cancelStarted(j, until)
 	}
 	c.mu.Unlock()
@@ -117,8 +123,10 @@ func (c *Controller) cancelBy(id uint32, until time.Time) error {
 // startPatience is how long a cancellation waits for a job that is being started, which takes milliseconds.
 const startPatience = 10 * time.Second
 
-// cancelStarted waits until j, which is being started and is known to be cancelled, has a step that is told, or has ended. Until then only this
-// process knows of it: were it answered before, a controller that dies now would have promised what the next one does not know.
+// cancelStarted waits until j, a cancelled job that is being started, has
+// either a step that was notified or has ended. Until then the cancellation
+// exists only in this process: if it were answered before, a crash of the
+// controller could lose it.
 func (c *Controller) cancelStarted(j *job, until time.Time) error {
 	for time.Now().Before(until) {
 		c.mu.Lock()
@@ -132,13 +140,13 @@ func (c *Controller) cancelStarted(j *job, until time.Time) error {
 			return nil
 		}
 		if err := sleep(c.ctx, 2*time.Millisecond); err != nil {
-			return errs.Wrap(err, errs.Unavailable, "cancel job %d, which is being started", j.id())
+			return errs.Wrap(err, errs.Unavailable, "cancellation of job %d interrupted", j.id())
 		}
 		if phase == waiting { // it was being submitted
 			return c.cancelBy(j.id(), until)
 		}
 	}
-	return errs.New(errs.Timeout, "job %d is still being started after %s, and ends when it is", j.id(), startPatience)
+	return errs.New(errs.Timeout, "job %d was still starting after %s; it will be cancelled once it has started", j.id(), startPatience)
 }
 
 // signal sends a signal to all processes of a running job.
@@ -147,7 +155,7 @@ func (c *Controller) signal(id uint32, sig syscall.Signal) error {
 	defer c.mu.Unlock()
 	j := c.jobs[id]
 	if j == nil || j.phase != running {
-		return refuse(errs.Conflict, 2024, "job %d does not run", id)
+		return refuse(errs.Conflict, 2024, "job %d is not running", id)
 	}
 	if sig > 30 {
 		return refuse(errs.Invalid, int(syscall.EINVAL), "signal %d can't be sent to a job", sig)
@@ -155,7 +163,7 @@ func (c *Controller) signal(id uint32, sig syscall.Signal) error {
 	return gone(j.step.Signal(sig))
 }
 
-// gone forgives that a job ended by itself in this moment.
+// gone returns nil when err says that the job has just ended by itself.
 func gone(err error) error {
 	if errors.Is(err, process.ErrGone) {
 		return nil

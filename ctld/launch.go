@@ -15,12 +15,12 @@ import (
 	"schedrestd/model"
 )
 
-// maxAttempts is how often a job is tried to be started when the machine fails to: no
-// process can be made, the disk is full.
+// maxAttempts is how often the controller tries to start a job when the machine
+// fails to, for example because the disk is full.
 const maxAttempts = 3
 
-// schedule starts the jobs whose turn has come, and sets begin to when the next
-// one's time comes.
+// schedule starts the jobs whose turn has come, and sets begin to the time at
+// which the next one may start.
 func (c *Controller) schedule(begin *time.Timer) {
 	now := time.Now()
 	c.mu.Lock()
@@ -38,14 +38,16 @@ func (c *Controller) schedule(begin *time.Timer) {
 	}
 }
 
-// launch starts job j, which is in phase starting, and follows it to its end.
+// launch starts job j, which is in phase starting, and follows it until it
+// ends.
 func (c *Controller) launch(j *job) {
 	s, err := c.start(j)
 	switch {
 	case err == nil:
 		c.follow(j, s)
 	case errors.Is(err, step.ErrTaken):
-		// Started by an earlier controller, whose step was slow to claim it.
+		// An earlier controller started it, and its step was slow to claim the
+		// job.
 		c.takeUp(j)
 	default:
 		c.notStarted(j, err)
@@ -67,12 +69,12 @@ func (c *Controller) start(j *job) (*step.Step, error) {
 	return s, err
 }
 
-// spec completes the job's recorded spec with what is known only now: who the user is
-// today, and what the job is told of itself.
+// spec completes the recorded spec of a job with what is known only when it
+// starts: the user's current data and the environment that describes the job.
 func (c *Controller) spec(j *job) (*step.Spec, error) {
 	b, err := c.journal.Get(key(specPrefix, uint64(j.id())))
 	if err == nil && b == nil {
-		err = errors.New("its script is not in the journal")
+		err = errors.New("job script missing from the journal")
 	}
 	if err != nil {
 		return nil, err
@@ -89,7 +91,7 @@ func (c *Controller) spec(j *job) (*step.Spec, error) {
 		return nil, fmt.Errorf("user %d: %w", shown.UserID, err)
 	}
 	if shown.UserName != "" && user.Name != shown.UserName {
-		return nil, errs.Wrap(errOtherUser, errs.NotFound, "user %d is %s, not %s", shown.UserID, user.Name, shown.UserName)
+		return nil, errs.Wrap(errOtherUser, errs.NotFound, "uid %d belongs to %s, not to %s", shown.UserID, user.Name, shown.UserName)
 	}
 	if c.uid == 0 {
 		groups, err := c.cfg.Users.Groups(user)
@@ -104,15 +106,16 @@ func (c *Controller) spec(j *job) (*step.Spec, error) {
 	return spec, nil
 }
 
-// errOtherUser means that the job's uid has been given to another user, whose files
-// the job of the former one must not reach.
+// errOtherUser is returned when the uid of a job now belongs to a different
+// user. The job must not reach that user's files.
 var errOtherUser = errors.New("not the user that submitted the job")
 
-// takeUp follows a job that a step has claimed, whoever started that.
+// takeUp follows a job that a step has claimed, also when an earlier controller
+// started that step.
 func (c *Controller) takeUp(j *job) {
 	claim, ok, err := step.ReadClaim(c.home(j.id()))
 	if err != nil || !ok {
-		c.lost(j, step.Claim{}, fmt.Sprintf("its claim can't be read: %v", err))
+		c.lost(j, step.Claim{}, fmt.Sprintf("read claim: %v", err))
 		return
 	}
 	s, err := step.Adopt(claim)
@@ -126,8 +129,8 @@ func (c *Controller) takeUp(j *job) {
 	}
 }
 
-// follow waits for the end of a job that runs under s. When the controller stops first,
-// the job runs on.
+// follow waits until the job under step s ends. When the controller stops
+// first, the job continues.
 func (c *Controller) follow(j *job, s *step.Step) {
 	c.mu.Lock()
 	j.phase, j.step = running, s
@@ -144,29 +147,29 @@ func (c *Controller) follow(j *job, s *step.Step) {
 		c.update(j, time.Now(), func(m *model.Job) { m.State |= model.JobCompleting })
 	}
 	c.mu.Unlock()
-	c.log.Info("job runs", "job", j.id(), "step", s.Claim.Step)
+	c.log.Info("job started", "job", j.id(), "step", s.Claim.Step)
 	if cancelled {
 		s.Cancel()
 	}
 	if c.spool != nil {
 		if err := c.spool.add(started.Job); err != nil {
-			c.log.Error("spool job for accounting", "job", j.id(), "error", err)
+			c.log.Error("spooling job for accounting failed", "job", j.id(), "error", err)
 		}
 	}
 	if err := s.Wait(c.ctx); err != nil {
 		if c.ctx.Err() == nil {
-			c.log.Error("wait for step", "job", j.id(), "error", err)
+			c.log.Error("waiting for step failed", "job", j.id(), "error", err)
 		}
 		return
 	}
 	c.conclude(j, s.Claim)
 }
 
-// conclude records the end of a job whose step is no more.
+// conclude records the end of a job whose step has exited.
 func (c *Controller) conclude(j *job, claim step.Claim) {
 	o, ok, err := step.ReadOutcome(c.home(j.id()))
 	if err != nil || !ok {
-		c.lost(j, claim, "its step died")
+		c.lost(j, claim, "step process died")
 		return
 	}
 	failpoint.Here("outcome")
@@ -179,7 +182,7 @@ func (c *Controller) conclude(j *job, claim step.Claim) {
 	})
 }
 
-// verdict is how an outcome is shown.
+// verdict returns the state and reason that clients see for an outcome.
 func verdict(o step.Outcome) (model.JobState, uint32) {
 	switch o.State {
 	case step.Completed:
@@ -200,7 +203,7 @@ func verdict(o step.Outcome) (model.JobState, uint32) {
 	return model.JobFailed, reasonExitCode
 }
 
-// The numbers of a job's state reason that are used here.
+// Numbers of the state reasons that this controller uses.
 const (
 	reasonNone      = 0
 	reasonResources = 3
@@ -214,8 +217,9 @@ const (
 	reasonSignal    = 33
 )
 
-// lost ends a job whose step is dead without an outcome: killed, or gone with a reboot. It
-// is not run again: it may have done half of its work.
+// lost records the end of a job whose step exited without an outcome because it
+// was killed or the machine rebooted. The job is not started again: it may have
+// done half of its work.
 func (c *Controller) lost(j *job, claim step.Claim, why string) {
 	c.log.Error("job lost", "job", j.id(), "reason", why)
 	if claim.Step.PID != 0 {
@@ -223,7 +227,7 @@ func (c *Controller) lost(j *job, claim step.Claim, why string) {
 		uid := j.Job.UserID
 		c.mu.Unlock()
 		if n, err := step.EndOrphans(claim, uid); err != nil {
-			c.log.Error("end what a dead step left", "job", j.id(), "killed", n, "error", err)
+			c.log.Error("killing processes of a dead step failed", "job", j.id(), "killed", n, "error", err)
 		}
 	}
 	c.finish(j, func(m *model.Job) {
@@ -236,16 +240,17 @@ func (c *Controller) lost(j *job, claim step.Claim, why string) {
 	})
 }
 
-// notStarted puts a job back that could not be started, or gives it up.
+// notStarted requeues a job that could not be started. After maxAttempts, or
+// when the job was cancelled or its user is unknown, it ends the job instead.
 func (c *Controller) notStarted(j *job, err error) {
 	if c.ctx.Err() != nil {
-		return // the next controller will see to it
+		return // the next controller handles it
 	}
 	if e := step.Withdraw(c.home(j.id())); errors.Is(e, step.ErrTaken) {
 		c.takeUp(j)
 		return
 	}
-	c.log.Error("start job", "job", j.id(), "error", err)
+	c.log.Error("starting job failed", "job", j.id(), "error", err)
 	c.mu.Lock()
 	j.attempts++
 	again := j.attempts < maxAttempts && !j.cancelled && errs.KindOf(err) != errs.NotFound
@@ -274,13 +279,13 @@ func (c *Controller) notStarted(j *job, err error) {
 		case errors.Is(err, errOtherUser):
 			m.StateDescription = fmt.Sprintf("uid %d no longer belongs to user %s", m.UserID, m.UserName)
 		case errs.KindOf(err) == errs.NotFound:
-			m.StateDescription = "the job's user is no longer known"
+			m.StateDescription = "the job's user no longer exists"
 		}
 	})
 }
 
-// finish ends job j: change says how. It is recorded, and only then the step's files, which
-// say the same, are removed.
+// finish ends job j; change fills in how it ended. The step's files hold the
+// same information, so they are removed only after the end is in the journal.
 func (c *Controller) finish(j *job, change func(*model.Job)) {
 	now := time.Now()
 	c.mu.Lock()
@@ -295,11 +300,11 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 	c.mu.Unlock()
 
 	if !c.persist(&r) {
-		return // stopped: the next controller finds the files as they are
+		return // stopped: the next controller reads the files
 	}
 	failpoint.Here("finished")
 	if err := step.Retire(c.home(j.id())); err != nil {
-		c.log.Warn("remove the step's files", "job", j.id(), "error", err)
+		c.log.Warn("removing step files failed", "job", j.id(), "error", err)
 	}
 	texts := c.texts(j)
 	c.mu.Lock()
@@ -318,7 +323,8 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 	c.poke()
 }
 
-// persist records the end of a job. A full disk is waited out; false: the controller stopped.
+// persist records the end of a job. It retries while the journal fails, as on a
+// full disk. It returns false when the controller stops.
 func (c *Controller) persist(r *record) bool {
 	drop := journal.Entry{Key: key(specPrefix, uint64(r.Job.StepID.JobID))}
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
@@ -333,7 +339,7 @@ func (c *Controller) persist(r *record) bool {
 		if err == nil {
 			return true
 		}
-		c.log.Error("record the end of a job", "job", r.Job.StepID.JobID, "error", err)
+		c.log.Error("recording end of job failed", "job", r.Job.StepID.JobID, "error", err)
 		if sleep(c.ctx, pause) != nil {
 			return false
 		}

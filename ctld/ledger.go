@@ -14,22 +14,25 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// ledger is the accounting daemon, as the controller's own user.
+// ledger sends job records to the accounting daemon, with the identity of the
+// controller's own user.
 //
-// It may be root who speaks here, and whoever listens where the accounting daemon should could
-// make use of what he is told. So the UNIX socket is asked only after the kernel has said that
-// an administrator serves it, and tells nothing but who asks; with it there is no other
-// way. Over TCP, where nobody says who listens, goes a ticket (daemon.Ticket), which is
-// good for recording jobs alone.
+// That user may be root, so a program that listens in the accounting daemon's
+// place must not receive anything it could use. The controller uses a UNIX
+// socket only after the kernel has said that an administrator's process serves
+// it. The socket carries no credential, and with it TCP is not used. Over TCP,
+// where the server can't be verified, it sends a ticket (daemon.Ticket), which
+// is valid for recording jobs only.
 type ledger struct {
 	client *client.Accounting
 	key    *auth.Key // for tickets; nil: over the UNIX socket
 }
 
-// recordTimeout is for one batch, and for the life of the ticket that goes with it.
+// recordTimeout limits sending one batch. A ticket is valid for twice as long.
 const recordTimeout = 30 * time.Second
 
-// newLedger finds the way to the accounting daemon. super tells whose daemon it may be.
+// newLedger returns a ledger for the configured address. super reports whether
+// a uid may serve the UNIX socket.
 func newLedger(c *conf.Cluster, key *auth.Key, super func(uid uint32) bool) (*ledger, error) {
 	cfg := client.Config{Cluster: c.ClusterName, Timeout: recordTimeout, Trusted: super}
 	if path := c.Accounting.Socket; path != "" {
@@ -47,17 +50,18 @@ func newLedger(c *conf.Cluster, key *auth.Key, super func(uid uint32) bool) (*le
 	return &ledger{client: client.NewAccounting(cfg), key: key}, nil
 }
 
-// noTickets is why the accounting daemon can't be asked by TCP, and the two ways out.
+// noTickets returns the error for accounting over TCP without a key, with a
+// hint about both remedies.
 func noTickets(c *conf.Cluster) error {
-	why, way := "there is no key to make one with", "AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH"
+	why, way := "this cluster has no jwt_key", "AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH"
 	if c.JWT && c.JWKS != "" {
-		why, way = "the key set of jwks= makes none", "jwt_key=PATH beside jwks= in AuthAltParameters="
+		why, way = "the key set in jwks= cannot sign", "jwt_key=PATH beside jwks= in AuthAltParameters="
 	}
-	return errs.New(errs.Invalid, "%s: the accounting daemon is reached by TCP, where it takes tokens alone, and %s", c.Path, why).
-		WithHint("AccountingStorageSocket=PATH of an accounting daemon on this machine, or %s, the same key in both daemons", way)
+	return errs.New(errs.Invalid, "%s: accounting over TCP requires tokens, and %s", c.Path, why).
+		WithHint("set AccountingStorageSocket=PATH for an accounting daemon on this machine, or %s with the same key in both daemons", way)
 }
 
-// Record sends jobs.
+// Record sends jobs to the accounting daemon.
 func (l *ledger) Record(ctx context.Context, jobs []model.Job) error {
 	var cred model.Credential
 	if l.key != nil {

@@ -19,8 +19,9 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// Who listens on the accounting daemon's port while that is down must be told nothing that is
-// worth anything at the controller.
+// TestSquattedAccountingPort checks that a program that listens on the
+// accounting daemon's port while that is down receives no token that is valid
+// at the controller.
 func TestSquattedAccountingPort(t *testing.T) {
 	key, err := auth.NewKey(make([]byte, 32))
 	if err != nil {
@@ -100,8 +101,8 @@ func TestSocketOfAStranger(t *testing.T) {
 	}
 }
 
-// Without a socket and without a key there is no way to the accounting daemon; the text has both ways out, and
-// says that a key set is no key.
+// TestAccountingNeedsAWay checks the error without a socket and without a key:
+// it names both remedies, and says that a key set cannot sign.
 func TestAccountingNeedsAWay(t *testing.T) {
 	accounting := &conf.Accounting{Host: "127.0.0.1", Port: 1}
 	for _, tt := range []struct {
@@ -110,8 +111,8 @@ func TestAccountingNeedsAWay(t *testing.T) {
 		why  string
 		way  string
 	}{
-		{"no tokens at all", conf.Auth{}, "there is no key to make one with", "AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH"},
-		{"a key set alone", conf.Auth{JWT: true, JWKS: "/j"}, "the key set of jwks= makes none", "jwt_key=PATH beside jwks="},
+		{"no tokens at all", conf.Auth{}, "this cluster has no jwt_key", "AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH"},
+		{"a key set alone", conf.Auth{JWT: true, JWKS: "/j"}, "the key set in jwks= cannot sign", "jwt_key=PATH beside jwks="},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &conf.Cluster{Path: "/etc/c", Accounting: accounting, Auth: tt.auth}

@@ -14,8 +14,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleNodes lists the nodes: this machine. Its load is never the same, so it always
-// counts as changed.
+// handleNodes returns the list of nodes, which is this machine. Its load
+// changes all the time, so the list always counts as changed.
 func (c *Controller) handleNodes(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.NodeInfoRequest
 	if err := r.Decode(&q); err != nil {
@@ -24,7 +24,8 @@ func (c *Controller) handleNodes(_ context.Context, r *server.Request) (message.
 	return c.nodeInfo()
 }
 
-// handleNode shows one node by name; 2018 when it is not this machine's.
+// handleNode returns one node by name, or error 2018 when it is not this
+// machine's.
 func (c *Controller) handleNode(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.NodeInfoSingleRequest
 	if err := r.Decode(&q); err != nil {
@@ -42,7 +43,7 @@ func (c *Controller) nodeInfo() (message.Type, message.Body, error) {
 	return message.ResponseNodeInfo, info, nil
 }
 
-// node is this machine as it is now.
+// node returns this machine's node record as it is now.
 func (c *Controller) node() model.Node {
 	c.mu.Lock()
 	used, total, idle := c.queue.Used(), c.queue.Total(), c.idle
@@ -76,10 +77,10 @@ func (c *Controller) node() model.Node {
 	return n
 }
 
-// noUser stands for "nobody" where a user's number travels.
+// noUser is the uid that means "no user" in the protocol.
 const noUser = 0xfffffffe
 
-// tres is an amount of cpus and memory (MiB) as text.
+// tres formats CPUs and memory in MiB, as "cpu=2,mem=1024M".
 func tres(cpus, memory uint64) string {
 	if memory == 0 {
 		return fmt.Sprintf("cpu=%d", cpus)

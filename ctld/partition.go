@@ -15,7 +15,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handlePartitions lists the partitions, which do not change while the controller runs.
+// handlePartitions returns the list of partitions, which do not change while
+// the controller runs.
 func (c *Controller) handlePartitions(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.PartitionInfoRequest
 	if err := r.Decode(&q); err != nil {
@@ -32,11 +33,12 @@ func (c *Controller) handlePartitions(_ context.Context, r *server.Request) (mes
 	return message.ResponsePartitionInfo, info, nil
 }
 
-// unchanged tells whether who asked for what changed since last need not be sent
-// anything. In the same second something could have changed after he was answered.
+// unchanged reports whether a client that saw the state at last has missed no
+// change. A change in the same second counts as missed: it may have come after
+// the answer.
 func unchanged(last, changed model.Time) bool { return last > 0 && last-1 >= changed }
 
-// partition completes p with what this machine has.
+// partition returns p completed with this machine's resources.
 func (c *Controller) partition(p model.Partition) model.Partition {
 	c.mu.Lock()
 	total := c.queue.Total()
@@ -61,8 +63,9 @@ func defaultPartition() model.Partition {
 	}
 }
 
-// ReadPartitions reads PartitionName= lines of the configuration: name, Default, MaxTime,
-// DefaultTime, State. What else a site's file says of them concerns Slurm alone.
+// ReadPartitions reads PartitionName= lines of the configuration: name,
+// Default, MaxTime, DefaultTime, State. It ignores other settings, which only
+// Slurm uses.
 func ReadPartitions(lines []conf.Line) ([]model.Partition, error) {
 	var parts []model.Partition
 	byDefault := 0
@@ -71,7 +74,7 @@ func ReadPartitions(lines []conf.Line) ([]model.Partition, error) {
 		p.Flags = 0
 		name, _ := line.Get("PartitionName")
 		if p.Name = name; strings.EqualFold(name, "DEFAULT") {
-			continue // defaults for the lines that follow
+			continue // defaults for later lines are not supported
 		}
 		if v, ok := line.Get("Default"); ok && strings.EqualFold(v, "YES") {
 			p.Flags, byDefault = partitionDefault, byDefault+1
@@ -98,14 +101,14 @@ func ReadPartitions(lines []conf.Line) ([]model.Partition, error) {
 	return parts, nil
 }
 
-// readMinutes reads a time as Slurm's files have it: minutes, minutes:seconds,
-// hours:minutes:seconds, days-hours, days-hours:minutes, days-hours:minutes:seconds, or UNLIMITED.
-// Seconds round up to a minute.
+// readMinutes parses a time as Slurm's files have it: minutes, minutes:seconds,
+// hours:minutes:seconds, days-hours, days-hours:minutes,
+// days-hours:minutes:seconds, or UNLIMITED. Seconds are rounded up to a minute.
 func readMinutes(s string) (model.Opt[uint32], error) {
 	if strings.EqualFold(s, "UNLIMITED") || strings.EqualFold(s, "INFINITE") {
 		return model.Infinite[uint32](), nil
 	}
-	bad := fmt.Errorf("not a time: minutes, [days-]hours:minutes:seconds or UNLIMITED")
+	bad := fmt.Errorf("not a time; write minutes, [days-]hours:minutes:seconds or UNLIMITED")
 	days, rest, hasDays := strings.Cut(s, "-")
 	if !hasDays {
 		days, rest = "0", s

@@ -11,7 +11,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// TestPrivate: what PrivateData= hides is hidden from strangers alone; what it does not hide they see, and can't change.
+// TestPrivate checks that PrivateData= hides information only from other users,
+// and that they can't change what they see.
 func TestPrivate(t *testing.T) {
 	for _, tt := range []struct {
 		name               string

@@ -13,14 +13,14 @@ import (
 	"schedrestd/model"
 )
 
-// The journal's keys. Numbers are padded so that keys sort as they do.
+// Keys of the journal. Numbers are padded so that the keys sort like them.
 //
 //	format       version of the values below
-//	next         number of the next job, at the least
-//	job/ID       record: the job as it is shown, and what it takes
-//	spec/ID      step.Spec: what is to be run; dropped when the job has ended
+//	next         lowest number that the next job may have
+//	job/ID       record: the job as it is shown, and its resources
+//	spec/ID      step.Spec: what to run; dropped when the job has ended
 //	spool/SEQ    model.Job: for the accounting daemon
-//	aside/SEQ    model.Job: which that refused
+//	aside/SEQ    model.Job: refused by the accounting daemon
 const (
 	recordFormat = 1
 	keyFormat    = "format"
@@ -31,7 +31,7 @@ const (
 	asidePrefix  = "aside/"
 )
 
-// phase is where a job is in its life, as far as this process is concerned.
+// phase is how far a job has come in this process.
 type phase int
 
 const (
@@ -41,18 +41,20 @@ const (
 	ended
 )
 
-// job is a job in memory. The controller's mutex guards all fields but number.
+// job is a job in memory. The controller's mutex guards all fields except
+// number.
 type job struct {
 	*record
 	number    uint32
 	phase     phase
 	step      *step.Step // while running
-	cancelled bool       // its end has been asked for
-	attempts  int        // to start it
+	cancelled bool       // cancellation was requested
+	attempts  int        // number of attempts to start it
 	counted   load       // in Controller.usage
 }
 
-// record is a job in the journal. Once c.jobs has it, it is not changed: see update.
+// record is a job in the journal. It must not be modified once c.jobs holds it:
+// see update.
 type record struct {
 	Job  model.Job  `json:"job"`
 	Need queue.Need `json:"need"`
@@ -66,7 +68,8 @@ func (r *record) begin() time.Time { return r.Job.EligibleTime.Go() }
 
 func key(prefix string, n uint64) string { return fmt.Sprintf("%s%012d", prefix, n) }
 
-// numberIn is the number in a key that has prefix.
+// numberIn returns the number in key k, and false when k does not have the
+// prefix.
 func numberIn(k, prefix string) (uint64, bool) {
 	digits, ok := strings.CutPrefix(k, prefix)
 	if !ok {
@@ -76,7 +79,7 @@ func numberIn(k, prefix string) (uint64, bool) {
 	return n, err == nil
 }
 
-// entry returns the journal's entry of a value that is owner's.
+// entry returns a journal entry for value that counts against owner's quota.
 func entry(owner uint32, key string, value any) (journal.Entry, error) {
 	b, err := json.Marshal(value)
 	if err != nil {
@@ -85,12 +88,13 @@ func entry(owner uint32, key string, value any) (journal.Entry, error) {
 	return journal.Entry{Key: key, Value: b, Owner: owner}, nil
 }
 
-// entry returns the journal's entry of job r.
+// entry returns the journal entry of job r.
 func (r *record) entry() (journal.Entry, error) {
 	return entry(r.Job.UserID, key(jobPrefix, uint64(r.Job.StepID.JobID)), r)
 }
 
-// nextEntry keeps job numbers from being given twice, also when all jobs are forgotten.
+// nextEntry returns the entry that holds the next job number. It prevents a
+// number from being used twice, even after all jobs were forgotten.
 func (c *Controller) nextEntry() journal.Entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()

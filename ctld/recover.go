@@ -15,12 +15,13 @@ import (
 	"schedrestd/ctld/step"
 )
 
-// recover reads what an earlier controller left and takes it up where it was.
+// recover restores the state that an earlier controller left.
 //
-// The journal says which jobs were accepted, and of which the end is recorded; for all
-// others the files of their steps say the rest. No claim: the job was never started and
-// waits as before. An outcome: it ended meanwhile. A claim whose process lives: it runs. A
-// claim whose process is gone, or of another boot: it is lost.
+// The journal holds the accepted jobs, and the ends that were recorded. For a
+// job without an end, the files of its step tell the rest. Without a claim the
+// job was never started and waits as before. With an outcome it has ended
+// meanwhile. With a claim whose process lives it runs. With a claim whose
+// process is gone, or which is of another boot, it is lost.
 func (c *Controller) recover() error {
 	if err := c.journal.Each(c.load); err != nil {
 		return fmt.Errorf("read the journal: %w", err)
@@ -44,15 +45,15 @@ func (c *Controller) recover() error {
 			return fmt.Errorf("job %d: %w", j.id(), err)
 		}
 	}
-	c.log.Info("state read", "jobs", len(c.jobs), "waiting or running", len(c.unended()), "next", c.next)
+	c.log.Info("state loaded", "jobs", len(c.jobs), "active", len(c.unended()), "next", c.next)
 	return nil
 }
 
-// load takes one value of the journal, and returns whose it is.
+// load restores one value of the journal and returns the uid that owns it.
 func (c *Controller) load(k string, value []byte) (owner uint32, err error) {
 	if k == keyFormat {
 		if v, err := strconv.Atoi(string(value)); err != nil || v > recordFormat {
-			return 0, fmt.Errorf("records of format %.10q, this program reads up to %d: %w", value, recordFormat, journal.ErrNewer)
+			return 0, fmt.Errorf("journal format %.10q: this program reads formats up to %d: %w", value, recordFormat, journal.ErrNewer)
 		}
 		return 0, nil
 	}
@@ -72,14 +73,14 @@ func (c *Controller) load(k string, value []byte) (owner uint32, err error) {
 		c.next = max(c.next, j.id()+1)
 		return j.Job.UserID, nil
 	}
-	if id, ok := numberIn(k, specPrefix); ok { // after the jobs
+	if id, ok := numberIn(k, specPrefix); ok { // Each passes jobs before specs
 		if j := c.jobs[uint32(id)]; j != nil {
 			return j.Job.UserID, nil
 		}
 		return 0, nil
 	}
 	var spooled struct{ UserID uint32 }
-	json.Unmarshal(value, &spooled) // one that can't be read is set aside when it is sent
+	json.Unmarshal(value, &spooled) // a damaged record is set aside when it is sent
 	if n, ok := numberIn(k, spoolPrefix); ok && c.spool != nil {
 		c.spool.load(n)
 	}
@@ -90,8 +91,8 @@ func (c *Controller) load(k string, value []byte) (owner uint32, err error) {
 	return spooled.UserID, nil
 }
 
-// strays looks at homes of jobs that are not in the journal. Those that are over are
-// removed; a number whose step still runs is not given again.
+// strays looks for homes of jobs that are not in the journal. It removes those
+// that have ended. The number of a job that still runs is not used again.
 func (c *Controller) strays() error {
 	homes, err := os.ReadDir(filepath.Join(c.cfg.State, "steps"))
 	if err != nil {
@@ -108,7 +109,7 @@ func (c *Controller) strays() error {
 			var s *step.Step
 			if s, err = step.Adopt(claim); err == nil {
 				s.Close()
-				c.log.Warn("a job runs that is not in the journal", "job", n, "step", claim.Step)
+				c.log.Warn("running job missing from the journal", "job", n, "step", claim.Step)
 				c.next = max(c.next, uint32(n)+1)
 				continue
 			}
@@ -120,12 +121,12 @@ func (c *Controller) strays() error {
 	return nil
 }
 
-// resume takes up one job.
+// resume restores one job.
 func (c *Controller) resume(j *job) error {
 	home := c.home(j.id())
 	if j.Job.State.Ended() {
 		j.phase = ended
-		return step.Retire(home) // the end was recorded, the files were still there
+		return step.Retire(home) // the end was recorded but the files were not removed
 	}
 	claim, claimed, err := step.ReadClaim(home)
 	if errors.Is(err, step.ErrNewer) {
@@ -137,7 +138,7 @@ func (c *Controller) resume(j *job) error {
 		c.mu.Unlock()
 		return nil
 	}
-	c.mu.Lock() // others that were taken up already run
+	c.mu.Lock() // jobs that were resumed before already run
 	c.queue.Occupy(j.id(), j.Need)
 	j.phase = starting
 	c.mu.Unlock()

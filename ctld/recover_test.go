@@ -25,10 +25,11 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// stateVariable makes this test binary a controller: the state directory it is to use.
+// stateVariable makes this test binary run as a controller with the state
+// directory that it names.
 const stateVariable = "CTLD_TEST_STATE"
 
-// controllerMain is a whole controller process, until it is killed.
+// controllerMain runs a controller until it is killed.
 func controllerMain() {
 	state := os.Getenv(stateVariable)
 	if state == "" {
@@ -52,7 +53,8 @@ func controllerMain() {
 	os.Exit(1)
 }
 
-// site is a controller in a process of its own, to be killed, and a client of it.
+// site is a controller in a process of its own, which tests kill, and a client
+// of it.
 type site struct {
 	t      *testing.T
 	state  string
@@ -86,7 +88,6 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// start starts the controller; it may die at once when env makes it.
 func (s *site) start(env ...string) {
 	s.t.Helper()
 	s.cmd = exec.Command("/proc/self/exe")
@@ -97,7 +98,7 @@ func (s *site) start(env ...string) {
 	}
 }
 
-// kill ends the controller as kill -9 does. Its steps are not told.
+// kill kills the controller like kill -9. Its steps are not notified.
 func (s *site) kill() {
 	if s.cmd != nil {
 		s.cmd.Process.Kill()
@@ -106,8 +107,8 @@ func (s *site) kill() {
 	}
 }
 
-// submit submits until the controller answers. A submission whose outcome is unknown
-// counts as not accepted, and may have been.
+// submit retries until the controller answers. A submission without an answer
+// does not count as accepted, but may have been.
 func (s *site) submit(d *model.JobDesc) (uint32, error) {
 	for {
 		answer, err := s.client.Submit(s.t.Context(), model.Credential{}, d)
@@ -163,8 +164,9 @@ func (s *site) await(id uint32, want model.JobState) model.Job {
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
-// A job that ends, one that is over its time, one with a child of its own session and one that
-// runs on, all while there is no controller: the next one reports each rightly.
+// TestWhatHappensWithoutAController checks that a restarted controller reports
+// jobs correctly that ended, exceeded their limit, or continued while no
+// controller ran.
 func TestWhatHappensWithoutAController(t *testing.T) {
 	s := newSite(t)
 	dir := t.TempDir()
@@ -213,7 +215,8 @@ func TestWhatHappensWithoutAController(t *testing.T) {
 	}
 }
 
-// A job whose step is gone without an outcome is lost, and is not run again.
+// TestLostJobs checks that a job whose step is gone without an outcome is lost,
+// and is not run again.
 func TestLostJobs(t *testing.T) {
 	tests := []struct {
 		name string
@@ -282,8 +285,9 @@ func killStep(t *testing.T, c step.Claim) {
 	h.Wait(t.Context())
 }
 
-// storm submits jobs from many clients while trouble keeps killing the controller, until over says
-// that as many have been accepted and have run, and then sees that every accepted one ran exactly once.
+// storm submits jobs from many clients while trouble keeps killing the
+// controller, until over reports that enough jobs were accepted and have run.
+// It then checks that every accepted job ran exactly once.
 func storm(t *testing.T, jobs int, trouble func(s *site, over func() bool)) {
 	s := newSite(t)
 	work := t.TempDir()
@@ -373,7 +377,7 @@ func TestStateIsRefused(t *testing.T) {
 	open := filepath.Join(t.TempDir(), "open")
 	os.Mkdir(open, 0o700)
 	os.Chmod(open, 0o777)
-	refused("others may write", open, "written by others")
+	refused("others may write", open, "other users can write")
 	link := filepath.Join(t.TempDir(), "link")
 	os.Symlink(open, link)
 	refused("link", link, "state directory")
@@ -401,7 +405,7 @@ func TestStateIsRefused(t *testing.T) {
 	}
 }
 
-// recorder is an accounting daemon that may be away.
+// recorder is an accounting daemon that may be unavailable.
 type recorder struct {
 	mu   sync.Mutex
 	away bool
@@ -422,8 +426,8 @@ func (d *recorder) Record(_ context.Context, jobs []model.Job) error {
 	return nil
 }
 
-// Records of jobs reach the accounting daemon also when it was away, and the controller was
-// started anew in the meantime.
+// TestSpool checks that job records reach the accounting daemon after it was
+// unavailable and the controller was restarted.
 func TestSpool(t *testing.T) {
 	d := &recorder{away: true, last: map[uint32]model.JobState{}}
 	c, stop := controller(t, Config{Accounting: d})

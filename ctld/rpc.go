@@ -9,7 +9,7 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Handlers is the requests that the controller answers: its table of contents.
+// Handlers returns the handlers of all requests that the controller answers.
 func (c *Controller) Handlers() map[message.Type]server.Handler {
 	handlers := map[message.Type]server.Handler{
 		message.RequestPing:            c.handlePing,
@@ -35,7 +35,8 @@ func (c *Controller) Handlers() map[message.Type]server.Handler {
 	return handlers
 }
 
-// unlessHidden returns h for those who may see information of a kind.
+// unlessHidden returns h for clients that may see this kind of information, and
+// a refusal for others.
 func (c *Controller) unlessHidden(kind conf.PrivateData, what string, h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		if err := c.privacy.Refuse(r.Identity.UID, kind, what); err != nil {
@@ -45,11 +46,11 @@ func (c *Controller) unlessHidden(kind conf.PrivateData, what string, h server.H
 	}
 }
 
-// maxSubmit is the longest submission in bytes: the longest script, the largest environment, and
-// the rest.
+// maxSubmit is the longest submission in bytes: a script, an environment, and
+// the other fields.
 const maxSubmit = maxScript + maxEnvironment + 2<<20
 
-// Limit is how many bytes of a request are taken.
+// Limit returns the maximum length of a request in bytes.
 func (c *Controller) Limit(t message.Type, _ server.Identity) int {
 	if t == message.RequestSubmitBatchJob {
 		return maxSubmit
@@ -57,14 +58,16 @@ func (c *Controller) Limit(t message.Type, _ server.Identity) int {
 	return server.MaxSmall
 }
 
-// refuse is an error with Slurm's number for it, and words for the person who asked.
+// refuse returns an error with Slurm's number for it and a message for the
+// user.
 func refuse(kind errs.Kind, number int, format string, args ...any) error {
 	e := errs.New(kind, format, args...)
 	e.Number = number
 	return e
 }
 
-// asker is more and who asks for r, for the log: by both names when one acts for the other.
+// asker appends to more the log attributes that identify the client of r. They
+// include both names when one user acts for another.
 func asker(r *server.Request, more ...any) []any {
 	more = append(more, "uid", r.Identity.UID)
 	if r.Identity.Name != "" {
@@ -76,7 +79,7 @@ func asker(r *server.Request, more ...any) []any {
 	return append(more, "peer", r.Peer)
 }
 
-// done is the answer of a request that has nothing else to say.
+// done returns the answer of a request that has no other result.
 func done() (message.Type, message.Body, error) {
 	return message.ResponseRC, &message.RC{}, nil
 }

@@ -18,7 +18,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// ask serves c on a UNIX socket at one protocol version and gives a client of it.
+// ask serves c on a UNIX socket in one protocol version and returns a client of
+// it.
 func ask(t *testing.T, c *Controller, v codec.Version) *client.Client {
 	t.Helper()
 	ln, err := net.Listen("unix", filepath.Join(c.cfg.State, "rpc"))

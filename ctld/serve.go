@@ -13,8 +13,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Serve is the daemon: it serves as c says until ctx ends, which is no error. Jobs that run then
-// go on running, and the next controller takes them up.
+// Serve runs the daemon as configured by c until ctx ends, which is not an
+// error. Running jobs continue, and the next controller resumes them.
 func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logger) error {
 	user, err := daemon.SchedUser(c.User)
 	if err != nil {
@@ -47,30 +47,31 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 		SpoolDir: controller.cfg.State, MaxBytes: allRequests, MaxUserBytes: userRequests}
 	debug.SetGCPercent(garbagePercent)
 	err = daemon.Serve(ctx, s, listeners, log, controller.Run)
-	log.Info("ended; jobs go on", "jobs", len(controller.unended()))
+	log.Info("controller stopped", "jobs", len(controller.unended()))
 	return err
 }
 
-// Limits of the bytes of requests that are in memory at a time. One user's is
-// enough for the longest submission.
+// Limits of the bytes of requests that are in memory concurrently. The limit of
+// one user admits the longest submission.
 const (
 	allRequests  = 64 << 20 // of all users
 	userRequests = 16 << 20 // of one user
 )
 
-// garbagePercent is GOGC: half of Go's default. Most of the controller's memory is
-// jobs, which live long, so collecting garbage twice as often costs little.
+// garbagePercent is GOGC: half of Go's default. Most of the controller's memory
+// holds jobs, which live long, so collecting garbage twice as often costs
+// little.
 //
-// The kernel does not limit that memory. MemoryMax= in the unit would count the jobs
-// too, and a limit on the controller's own cgroup would count the step processes,
-// one for each running job. So each part has a limit of its own: jobs have the quotas
-// of usage.go, requests and answers the budgets of rpc/server, and lists that are
-// being encoded daemon.NewQueries.
+// The kernel does not limit that memory. MemoryMax= in the unit would count the
+// jobs too, and a limit on the controller's own cgroup would count the step
+// processes, one for each running job. So each part has a limit of its own:
+// jobs have the quotas of usage.go, requests and answers the budgets of
+// rpc/server, and lists that are being encoded daemon.NewQueries.
 const garbagePercent = 50
 
-// socketMode says who may connect to the UNIX socket. Who that is, the kernel says, so it is open to
-// everybody of this machine; but a controller that is not root can run its own user's
-// jobs alone, and keeps others out.
+// socketMode returns the mode of the UNIX socket. It is open to all users,
+// because the kernel tells who connects. A controller that does not run as root
+// can run only its own user's jobs, so it keeps other users out.
 func socketMode() fs.FileMode {
 	if os.Geteuid() == 0 {
 		return 0o666

@@ -11,11 +11,13 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// A list is encoded from a snapshot, outside the lock. That works because a record is never
-// changed: update replaces it. A snapshot is one pointer for each job, all requests share it
-// until a job changes, and the lock is held only while the pointers are copied.
+// Lists are encoded from a snapshot, outside the lock. That works because a
+// record is never modified: update replaces it. A snapshot has one pointer for
+// each job. All requests share it until a job changes, and the lock is held
+// only while the pointers are copied.
 
-// update replaces the record of j by a copy to which change was applied; c.mu is held.
+// update replaces the record of j with a copy that change has modified. The
+// caller holds c.mu.
 func (c *Controller) update(j *job, now time.Time, change func(*model.Job)) {
 	r := *j.record
 	change(&r.Job)
@@ -23,15 +25,16 @@ func (c *Controller) update(j *job, now time.Time, change func(*model.Job)) {
 	c.change(now)
 }
 
-// change notes that a job has changed, come or gone; c.mu is held.
+// change records that a job has changed, was added or was removed. The caller
+// holds c.mu.
 func (c *Controller) change(now time.Time) {
 	c.changed = model.At(now)
 	c.edits++
 	c.sorted = nil
 }
 
-// snapshot returns the records of all jobs in the order of their numbers, and when a job last
-// changed. The caller changes neither the list nor the records.
+// snapshot returns the records of all jobs, sorted by number, and the time of
+// the last change of a job. The caller must not modify the list or the records.
 func (c *Controller) snapshot() (list []*record, changed model.Time) {
 	c.mu.Lock()
 	list, changed, edits := c.sorted, c.changed, c.edits
@@ -54,8 +57,8 @@ func (c *Controller) snapshot() (list []*record, changed model.Time) {
 	return list, changed
 }
 
-// visible returns the records in list that the client may see, and if ids is not nil, only those
-// with an id in ids. It sorts ids.
+// visible returns the records in list that the client may see. If ids is not
+// nil, it returns only those with an id in ids. It sorts ids.
 func (c *Controller) visible(client server.Identity, list []*record, ids []uint32) []*record {
 	slices.Sort(ids)
 	var found []*record
@@ -73,9 +76,10 @@ func (c *Controller) visible(client server.Identity, list []*record, ids []uint3
 	return found
 }
 
-// list returns a handler for a request whose answer grows with the number of jobs. h reads the
-// request and returns the answer, which is encoded here: a few at a time for each user, and none
-// for a client that has closed its connection.
+// list returns a handler for a request whose answer grows with the number of
+// jobs. h decodes the request and returns the answer, which list encodes. It
+// encodes a few answers per user concurrently, and none for a client that has
+// closed its connection.
 func (c *Controller) list(h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		place, err := c.queries.Acquire(ctx, r.Identity.UID)
@@ -92,8 +96,8 @@ func (c *Controller) list(h server.Handler) server.Handler {
 	}
 }
 
-// pull returns a function for the Pull of a codec.Stream, which makes an element of each record
-// in list. It fails once ctx has ended.
+// pull returns a function for the Pull of a codec.Stream. It returns one
+// element for each record in list, and fails once ctx has ended.
 func pull[T any](ctx context.Context, list []*record, element func(*record) T) func() (*T, error) {
 	var one T
 	return func() (*T, error) {

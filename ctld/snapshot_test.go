@@ -22,7 +22,8 @@ func heldJob(dir string) *model.JobDesc {
 	return d
 }
 
-// TestListIsASnapshot: a list shows all jobs as they were when it was asked for, while they change.
+// TestListIsASnapshot checks that a list shows all jobs as they were when it
+// was requested, even while jobs change.
 func TestListIsASnapshot(t *testing.T) {
 	c, _ := controller(t, Config{})
 	dir := t.TempDir()
@@ -55,7 +56,8 @@ func TestListIsASnapshot(t *testing.T) {
 	}
 }
 
-// TestVisible: a user is shown their own jobs, of these the ones asked for, in the order of their numbers.
+// TestVisible checks that users are shown their own jobs, only the requested
+// ones, sorted by number.
 func TestVisible(t *testing.T) {
 	c, _ := controller(t, Config{MaxJobs: 100})
 	const ann, bea = 54321, 54322
@@ -90,8 +92,8 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// TestUnreadListsTakeLittleMemory: clients that ask for long lists and do not read them don't fill the
-// controller's memory, and others are answered.
+// TestUnreadListsTakeLittleMemory checks that clients that request long lists
+// and do not read them neither fill the controller's memory nor block others.
 func TestUnreadListsTakeLittleMemory(t *testing.T) {
 	s := newSite(t)
 	s.start()

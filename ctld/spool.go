@@ -12,17 +12,20 @@ import (
 	"schedrestd/model"
 )
 
-// Accounting takes the records of jobs: as they start, and as they end. A batch that was sent
-// but not acknowledged is sent again, so it must not matter whether it comes twice.
+// Accounting receives job records, one when a job starts and one when it ends.
+// A batch that was sent but not acknowledged is sent again, so Record must be
+// idempotent.
 type Accounting interface {
 	Record(ctx context.Context, jobs []model.Job) error
 }
 
-// spool keeps the records for the accounting daemon until that has acknowledged them, in the
-// journal: neither daemon's absence loses one. In memory there are numbers alone.
+// spool keeps records for the accounting daemon in the journal until the daemon
+// has acknowledged them, so that no record is lost while either daemon is down.
+// Memory holds only their numbers.
 //
-// When the records take too many bytes, because the accounting daemon has been away for long, the user whose records
-// take the most gives up their oldest. No user can push out another's records.
+// When the accounting daemon is unavailable for long, the records may reach
+// their limit. Then the oldest records of the user whose records take the most
+// space are dropped. A user can't displace the records of others.
 type spool struct {
 	c    *Controller
 	wake chan struct{}
@@ -30,21 +33,21 @@ type spool struct {
 	mu      sync.Mutex
 	next    uint64
 	pending records
-	aside   records // that the accounting daemon refuses
+	aside   records // refused by the accounting daemon
 }
 
-// records are some of the records in the journal.
+// records is a list of records in the journal.
 type records struct {
 	prefix  string   // of their keys
-	most    int64    // bytes of the journal that they may take
+	most    int64    // limit of their bytes in the journal
 	numbers []uint64 // ascending
 }
 
 const (
-	spoolBatch = 256       // records at once
-	spoolBytes = 4 << 20   // of them, as they are in the journal
-	spoolMost  = 512 << 20 // of all that wait
-	asideMost  = 16 << 20  // of all that are refused
+	spoolBatch = 256       // records of one batch
+	spoolBytes = 4 << 20   // bytes of one batch, as stored in the journal
+	spoolMost  = 512 << 20 // bytes of all pending records
+	asideMost  = 16 << 20  // bytes of all refused records
 	spoolPause = 5 * time.Second
 )
 
@@ -53,19 +56,21 @@ func newSpool(c *Controller) *spool {
 		pending: records{prefix: spoolPrefix, most: spoolMost}, aside: records{prefix: asidePrefix, most: asideMost}}
 }
 
-// load takes up a record of an earlier controller; keys come in order.
+// load restores a record of an earlier controller. Keys come in ascending
+// order.
 func (s *spool) load(n uint64) {
 	s.pending.numbers = append(s.pending.numbers, n)
 	s.next = max(s.next, n+1)
 }
 
-// add spools the record of a job.
+// add puts the record of a job into the spool.
 func (s *spool) add(j model.Job) error {
 	return s.with(j, func(e journal.Entry) error { return s.c.journal.Commit(e) })
 }
 
-// with has commit write the spool's entry for a job together with whatever belongs to
-// it, and counts it in when that succeeds.
+// with calls commit with the spool's entry for a job, so that other entries can
+// be committed together with it. It adds the record to the pending ones when
+// commit succeeds.
 func (s *spool) with(j model.Job, commit func(journal.Entry) error) error {
 	s.mu.Lock()
 	n := s.next
@@ -89,9 +94,9 @@ func (s *spool) with(j model.Job, commit func(journal.Entry) error) error {
 	return nil
 }
 
-// run sends what is spooled until the controller stops. A batch that the accounting daemon refuses is
-// halved, until the one record that it can't take is known, which is set aside: the records of
-// everybody else wait behind it.
+// run sends records until the controller stops. When the accounting daemon
+// refuses a batch, run halves it until it has found the record that is refused,
+// and sets that aside. Otherwise one bad record would block all others.
 func (s *spool) run() {
 	down, most := false, spoolBatch
 	for s.c.ctx.Err() == nil {
@@ -107,7 +112,7 @@ func (s *spool) run() {
 		switch {
 		case err == nil:
 			if down {
-				s.c.log.Info("the accounting daemon is back")
+				s.c.log.Info("accounting daemon available again")
 			}
 			down, most = false, min(2*most, spoolBatch)
 			continue
@@ -120,7 +125,7 @@ func (s *spool) run() {
 			}
 		}
 		if !down && s.c.ctx.Err() == nil {
-			s.c.log.Warn("job records are kept until the accounting daemon takes them", "error", err)
+			s.c.log.Warn("accounting daemon unavailable; keeping job records", "error", err)
 		}
 		down = true
 		s.trim(&s.pending)
@@ -128,7 +133,8 @@ func (s *spool) run() {
 	}
 }
 
-// refused tells whether what was sent is the matter, and sending it again is of no use.
+// refused reports whether the daemon refuses the content of a batch, so that
+// sending it again is useless.
 func refused(err error) bool {
 	switch errs.KindOf(err) {
 	case errs.Malformed, errs.Invalid, errs.TooLarge:
@@ -143,8 +149,9 @@ func (s *spool) batch(most int) []uint64 {
 	return slices.Clone(s.pending.numbers[:min(len(s.pending.numbers), most)])
 }
 
-// send sends the first of the records numbered batch, as many as go together, and drops them when
-// they are acknowledged. n is how many those are.
+// send sends as many of the records in batch as fit into one message, starting
+// with the first. It removes them from the spool once they are acknowledged. n
+// is the number of records in that message.
 func (s *spool) send(batch []uint64) (n int, err error) {
 	var jobs []model.Job
 	bytes := 0
@@ -159,7 +166,7 @@ func (s *spool) send(batch []uint64) (n int, err error) {
 		n++
 		var j model.Job
 		if err := json.Unmarshal(b, &j); err != nil {
-			return n, errs.Wrap(err, errs.Invalid, "the record can't be read")
+			return n, errs.Wrap(err, errs.Invalid, "decode job record")
 		}
 		jobs = append(jobs, j)
 	}
@@ -169,8 +176,9 @@ func (s *spool) send(batch []uint64) (n int, err error) {
 	return n, s.drop(&s.pending, batch[:n])
 }
 
-// setAside takes a record out of the way that the accounting daemon refuses. It stays in the
-// journal for an administrator, as long as there is room for it.
+// setAside removes a record that the accounting daemon refuses from the pending
+// ones. It stays in the journal, for an administrator, until asideMost is
+// exceeded.
 func (s *spool) setAside(n uint64, why error) error {
 	b, err := s.c.journal.Get(key(spoolPrefix, n))
 	if err != nil {
@@ -178,7 +186,7 @@ func (s *spool) setAside(n uint64, why error) error {
 	}
 	var j model.Job
 	json.Unmarshal(b, &j)
-	s.c.log.Error("the accounting daemon refuses the record of a job, which is set aside",
+	s.c.log.Error("job record refused by the accounting daemon and set aside",
 		"job", j.StepID.JobID, "state", uint32(j.State.Base()), "record", key(asidePrefix, n), "bytes", len(b), "error", why)
 	if err := s.c.journal.Commit(journal.Entry{Key: key(spoolPrefix, n)}, journal.Entry{Key: key(asidePrefix, n), Value: b, Owner: j.UserID}); err != nil {
 		return err
@@ -191,7 +199,7 @@ func (s *spool) setAside(n uint64, why error) error {
 	return nil
 }
 
-// drop drops some records of a list.
+// drop removes records from the journal and from list.
 func (s *spool) drop(list *records, numbers []uint64) error {
 	var entries []journal.Entry
 	for _, n := range numbers {

@@ -12,7 +12,8 @@ import (
 	"schedrestd/model"
 )
 
-// picky is an accounting daemon that refuses every batch with a certain job in it.
+// picky is an accounting daemon that refuses every batch that contains a
+// certain job.
 type picky struct {
 	bad uint32
 
@@ -34,7 +35,8 @@ func (p *picky) Record(_ context.Context, jobs []model.Job) error {
 	return nil
 }
 
-// One record that the accounting daemon can't take must not keep everybody else's waiting for ever.
+// TestRefusedRecordIsSetAside checks that a record that the accounting daemon
+// refuses does not block other records.
 func TestRefusedRecordIsSetAside(t *testing.T) {
 	p := &picky{bad: 7}
 	c, stop := controller(t, Config{Accounting: p})
@@ -77,7 +79,8 @@ func TestBatchIsBoundedInBytes(t *testing.T) {
 	}
 }
 
-// What is shown of a job, and kept for ever, is bounded.
+// TestLongTextsAreRefused checks that texts that are shown and kept with a job
+// have a maximum length.
 func TestLongTextsAreRefused(t *testing.T) {
 	c, _ := controller(t, Config{})
 	for what, change := range map[string]func(d *model.JobDesc, s string){
@@ -110,8 +113,9 @@ func TestLongTextsAreRefused(t *testing.T) {
 	}
 }
 
-// TestNoUserPushesOutAnother: when the records take too much room, the user with most of it loses their oldest, however
-// old those of others are.
+// TestNoUserPushesOutAnother checks that when the spool is full, the user whose
+// records take the most space loses their oldest records, even if other records
+// are older.
 func TestNoUserPushesOutAnother(t *testing.T) {
 	c, err := Open(Config{State: filepath.Join(t.TempDir(), "state"), Log: quiet, Accounting: away{}}) // not Run: nothing is sent
 	if err != nil {

@@ -2,25 +2,27 @@ package ctld
 
 import "slices"
 
-// trim gives up records of a list that takes more room than it may: they would keep jobs from being accepted.
+// trim drops records of a list that exceeds its limit. Otherwise a full journal
+// would keep the controller from accepting jobs.
 func (s *spool) trim(list *records) {
 	for uid, surplus := range s.surplus(list) {
-		s.c.log.Error("job records given up: those for accounting take too much room",
+		s.c.log.Error("job records dropped: accounting spool full",
 			"uid", uid, "records", len(surplus), "first", key(list.prefix, surplus[0]))
 		if err := s.drop(list, surplus); err != nil {
-			s.c.log.Error("give up job records", "error", err)
+			s.c.log.Error("dropping job records failed", "error", err)
 		}
 	}
 }
 
-// held lists the records of one user, the oldest first.
+// held holds the records of one user, the oldest first.
 type held struct {
 	numbers []uint64
 	sizes   []int64
 	bytes   int64
 }
 
-// surplus returns which records are to be given up, by user. Each is the oldest of the user whose records take the most.
+// surplus returns, by user, the records to drop. Each is the oldest record of
+// the user whose records take the most space.
 func (s *spool) surplus(list *records) map[uint32][]uint64 {
 	s.mu.Lock()
 	numbers := slices.Clone(list.numbers)

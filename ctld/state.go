@@ -18,12 +18,13 @@ import (
 
 const noFollow = syscall.O_NOFOLLOW
 
-// takeState makes or judges the state directory and locks it. The lock is the open file that is
-// returned: the kernel lets go of it when this process dies, however. real is the directory
-// without links in its path.
+// takeState creates or checks the state directory and locks it. The lock is an
+// open file, so the kernel releases it whenever this process exits. real is the
+// path of the directory without symbolic links.
 //
-// Everything above it is judged too: whoever owns a directory there could put another one in
-// its place, whose files are root's by being links.
+// The directories above are checked too. The owner of one of them could replace
+// the state directory by one with links to other files, which root would then
+// use.
 func takeState(dir string) (lock *os.File, real string, err error) {
 	if !filepath.IsAbs(dir) {
 		return nil, "", errs.New(errs.Invalid, "StateSaveLocation %q is not an absolute path", dir)
@@ -60,7 +61,7 @@ func takeState(dir string) (lock *os.File, real string, err error) {
 	return lock, real, nil
 }
 
-// enter opens the directory name in dir, which it makes when it is missing.
+// enter opens the directory name in dir, and creates it when it is missing.
 func enter(dir *os.File, name string) (*os.File, error) {
 	if err := unix.Mkdirat(int(dir.Fd()), name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
 		return nil, fmt.Errorf("make %s: %w", name, err)
@@ -72,25 +73,25 @@ func enter(dir *os.File, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// judgeState refuses a directory that somebody else could have put something into: root obeys what
-// lies there, down to which processes it signals.
+// judgeState refuses a directory that another user owns or can write to. Root
+// trusts its contents, which decide for example which processes it signals.
 func judgeState(d *os.File, dir string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(d.Fd()), &st); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
 	if own := uint32(os.Geteuid()); st.Uid != own {
-		return errs.New(errs.Invalid, "state directory %s belongs to uid %d, not to %d", dir, st.Uid, own).
+		return errs.New(errs.Invalid, "state directory %s: belongs to uid %d, not to uid %d", dir, st.Uid, own).
 			WithHint("chown %d %s", own, dir)
 	}
 	if st.Mode&0o022 != 0 {
-		return errs.New(errs.Invalid, "state directory %s can be written by others", dir).WithHint("chmod 0700 %s", dir)
+		return errs.New(errs.Invalid, "state directory %s: other users can write to it", dir).WithHint("chmod 0700 %s", dir)
 	}
 	return nil
 }
 
-// flock takes the lock. A controller that was just killed may have left a child between fork
-// and exec, which still holds it, for a moment.
+// flock locks f. It retries for a moment: a controller that was just killed may
+// have left a child between fork and exec that still holds the lock.
 func flock(f *os.File) (err error) {
 	for range 100 {
 		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {

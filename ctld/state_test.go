@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Whoever owns a directory on the way could put another state in the place of this one.
+// TestStateBelowAStrangersDirectory checks that a state directory is refused if
+// another user owns a directory above it and could replace it.
 func TestStateBelowAStrangersDirectory(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("giving a directory to another user needs root")

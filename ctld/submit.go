@@ -14,12 +14,13 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleSubmit takes a batch job. It is answered when the job is on the disk: from then on it
-// runs exactly once, whatever becomes of this process, or ends as NODE_FAIL when the
-// machine goes down under it.
+// handleSubmit accepts a batch job. It answers when the job is on disk. From
+// then on the job runs exactly once, even if this process crashes; if the
+// machine goes down while the job runs, it ends as NODE_FAIL.
 //
-// A job that could never run here is refused with the reason in words: more cpus or memory than
-// the machine has, a feature this controller does not have (desc.go lists them).
+// A job that could never run here is refused, for example one that needs more
+// CPUs or memory than the machine has, or a feature that this controller lacks
+// (see desc.go).
 func (c *Controller) handleSubmit(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.SubmitRequest
 	if err := r.Decode(&q); err != nil {
@@ -33,10 +34,11 @@ func (c *Controller) handleSubmit(_ context.Context, r *server.Request) (message
 	return message.ResponseSubmitBatchJob, &message.SubmitResponse{Submitted: *answer}, nil
 }
 
-// Submit accepts a job that who hands in, durably, or says why not.
-func (c *Controller) Submit(who server.Identity, d *model.JobDesc) (*model.Submitted, error) {
+// Submit accepts and records a job that a client submits, or returns why it is
+// refused.
+func (c *Controller) Submit(client server.Identity, d *model.JobDesc) (*model.Submitted, error) {
 	now := time.Now()
-	j, spec, said, err := c.accept(who, d, now)
+	j, spec, said, err := c.accept(client, d, now)
 	if err != nil {
 		return nil, err
 	}
@@ -47,12 +49,14 @@ func (c *Controller) Submit(who server.Identity, d *model.JobDesc) (*model.Submi
 	return &model.Submitted{StepID: model.StepID{JobID: j.id(), Step: model.Some(batchStep)}, UserMessage: said}, nil
 }
 
-// enqueue gives j a number, records it with what is to be run, and puts it into the queue.
+// enqueue gives j a number, records it together with its spec, and adds it to
+// the queue.
 func (c *Controller) enqueue(j *job, spec *step.Spec, now time.Time) error {
 	if err := c.reserve(j, now); err != nil {
 		return err
 	}
-	// The spec has the number in its file names, so it could not be finished before.
+	// File names in the spec contain the number, so the spec is completed only
+	// now.
 	spec.Output, spec.Error, spec.Input = c.files(&j.Job)
 	if err := c.commitNew(j, spec, now); err != nil {
 		c.mu.Lock()
@@ -72,11 +76,11 @@ func (c *Controller) enqueue(j *job, spec *step.Spec, now time.Time) error {
 	return nil
 }
 
-// batchStep is Slurm's number for the step that is the batch script.
+// batchStep is Slurm's number of the step that runs the batch script.
 const batchStep uint32 = 0xfffffffb
 
-// reserve gives j its number and its place among the jobs. Until its record is on the disk
-// it is in phase starting: it is seen, but nobody starts it.
+// reserve gives j its number and counts it against the limits. Until its record
+// is on disk it stays in phase starting: clients see it, but it is not started.
 func (c *Controller) reserve(j *job, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,10 +106,12 @@ func (c *Controller) reserve(j *job, now time.Time) error {
 	return nil
 }
 
-// maxJobID is where numbers begin anew; what is beyond has other meanings on the wire.
+// maxJobID is the limit at which job numbers start again at 1. Higher numbers
+// have other meanings in the protocol.
 const maxJobID = 0x03ffffff
 
-// priority falls with the number, as the order of starting does; 0 is held.
+// priority returns a priority that falls with the job number, like the order of
+// starting; 0 means held.
 func priority(wanted, id uint32) uint32 {
 	if wanted == 0 {
 		return 0
@@ -113,8 +119,9 @@ func priority(wanted, id uint32) uint32 {
 	return 0xffff0000 - id
 }
 
-// commitNew makes the new job durable, all of it at once. What is then written is what counts as the user's, with what the
-// job's end will add.
+// commitNew records the new job in one transaction. It counts the bytes that
+// this writes against the user's quota, and the bytes that the job's end will
+// add.
 func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	record, err := j.entry()
 	if err != nil {
@@ -133,7 +140,7 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	l := c.kept(j, record.Size())
 	l.due += sizes(entries)
 	c.mu.Lock()
-	if err = c.slow(j.Job.UserID, now); err == nil { // again: others were charged meanwhile
+	if err = c.slow(j.Job.UserID, now); err == nil { // again: another request may have been charged meanwhile
 		err = c.take(j, l)
 	}
 	if err == nil {
@@ -144,13 +151,14 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 		return err
 	}
 	if err := c.journal.Commit(entries...); err != nil {
-		return errs.Wrap(err, errs.Unavailable, "the job can't be recorded now")
+		return errs.Wrap(err, errs.Unavailable, "the job could not be recorded")
 	}
 	failpoint.Here("recorded")
 	return nil
 }
 
-// isLarge reports whether encoding spec takes so much memory that it is done for one job at a time.
+// isLarge reports whether encoding spec takes so much memory that only one such
+// spec may be encoded concurrently.
 func isLarge(spec *step.Spec) bool {
 	n := len(spec.Script)
 	for _, v := range spec.Environment {
@@ -159,13 +167,13 @@ func isLarge(spec *step.Spec) bool {
 	return n > 256<<10
 }
 
-// texts returns how many bytes of the journal the record of j takes.
+// texts returns the size of j's record in the journal.
 func (c *Controller) texts(j *job) int64 {
 	_, size := c.journal.Stored(key(jobPrefix, uint64(j.number)))
 	return size
 }
 
-// files is where the job's output, errors and input are.
+// files returns the paths of the job's output, error output and input.
 func (c *Controller) files(m *model.Job) (out, fail, in step.Raw) {
 	out = step.Raw(c.expand(m.StdOut, m))
 	if m.StdErr != "" {
@@ -177,10 +185,11 @@ func (c *Controller) files(m *model.Job) (out, fail, in step.Raw) {
 	return out, fail, in
 }
 
-// said is what the user is told of an accepted job.
+// said returns the message for the user of an accepted job; stripped are the
+// variables that were removed from its environment.
 func said(stripped []string) string {
 	if len(stripped) == 0 {
 		return ""
 	}
-	return strings.Join(stripped, " and ") + " was taken out of the job's environment: tokens don't belong there"
+	return strings.Join(stripped, " and ") + " removed from the job's environment: jobs must not hold tokens"
 }

@@ -13,24 +13,26 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Tokens is how this controller creates tokens.
+// Tokens configures how this controller creates tokens.
 type Tokens struct {
 	Key     auth.Key
-	Private bool          // for root and the scheduler's user alone (disable_token_creation)
-	Longest time.Duration // lifespan
+	Private bool          // only for root and the scheduler's user (disable_token_creation)
+	Longest time.Duration // longest lifespan
 }
 
-// lifespanUnset is what Slurm's commands send for "not set", as 0 is. Their "unlimited" is one more, and too long
-// as any number of that size.
+// lifespanUnset is what Slurm's commands send for "not set"; 0 means the same.
+// Their "unlimited" is lifespanUnset+1, which is refused as too long.
 const lifespanUnset = 0xfffffffe
 
-// handleToken creates a token: root and the scheduler's user may have one for anyone, others for
-// themselves alone; by a token, for no longer than that token itself. That is root's power over the
-// cluster in one answer, so everyone else's name but the asker's own is refused before anything is
-// looked up, and who was refused is logged as who was not.
+// handleToken creates a token. Root and the scheduler's user may create tokens
+// for any user, others only for themselves. A client that was authenticated by
+// a token gets none that expires later than that token. A token for root gives
+// full control of the cluster, so requests for other users are refused before
+// any lookup, and refusals are logged as well.
 //
-// 6009: this controller makes none. 2002: for another, or users may not have any. 2051: for longer
-// than it may last. 2165: for whom no daemon would believe it. 2166: no such user.
+// Errors: 6009, this controller creates no tokens; 2002, the token would be for
+// another user, or users may not create tokens; 2051, the lifespan is too long;
+// 2165, no daemon would accept the user; 2166, there is no such user.
 func (c *Controller) handleToken(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.TokenRequest
 	if err := r.Decode(&q); err != nil {
@@ -38,78 +40,80 @@ func (c *Controller) handleToken(_ context.Context, r *server.Request) (message.
 	}
 	token, name, lifespan, err := c.token(r.Identity, &q)
 	if err != nil {
-		c.log.Info("no token created", asker(r, "error", err)...)
+		c.log.Info("token refused", asker(r, "error", err)...)
 		return 0, nil, err
 	}
 	c.log.Info("token created", asker(r, "for", name, "lifespan", lifespan)...)
 	return message.ResponseAuthToken, &message.TokenResponse{Token: token}, nil
 }
 
-// token creates the token that who asks for with q.
-func (c *Controller) token(who server.Identity, q *message.TokenRequest) (token, name string, lifespan time.Duration, err error) {
+// token creates the token that the client requests with q.
+func (c *Controller) token(client server.Identity, q *message.TokenRequest) (token, name string, lifespan time.Duration, err error) {
 	if c.cfg.Tokens == nil {
-		return "", "", 0, refuse(errs.Unavailable, fault.NoToken, "this controller has no key to make tokens with: AuthAltParameters=jwt_key=PATH names one")
+		return "", "", 0, refuse(errs.Unavailable, fault.NoToken, "this controller has no key to sign tokens with; an administrator can set AuthAltParameters=jwt_key=PATH")
 	}
-	if name, err = c.tokenUser(who, q.Username); err != nil {
+	if name, err = c.tokenUser(client, q.Username); err != nil {
 		return "", "", 0, err
 	}
-	if lifespan, err = c.lifespan(who, q.Lifespan); err != nil {
+	if lifespan, err = c.lifespan(client, q.Lifespan); err != nil {
 		return "", "", 0, err
 	}
 	token, err = auth.Create(c.cfg.Tokens.Key, name, lifespan, time.Now())
 	return token, name, lifespan, err
 }
 
-// tokenUser is the name that who may have a token for.
-func (c *Controller) tokenUser(who server.Identity, name string) (string, error) {
-	if c.super(who.UID) && name != "" {
-		if !auth.PosixName(name) { // and too long for one: it may be a token that came into the wrong place, and this is logged
-			return "", refuse(errs.Invalid, fault.UnknownUser, "what the token is to be for is no user's name")
+// tokenUser returns the user name for which the client gets a token.
+func (c *Controller) tokenUser(client server.Identity, name string) (string, error) {
+	if c.super(client.UID) && name != "" {
+		if !auth.PosixName(name) { // not shown: it could be a misplaced token, and the error is logged
+			return "", refuse(errs.Invalid, fault.UnknownUser, "the requested name is not a valid user name")
 		}
 		user, err := c.cfg.Users.LookupUser(name)
 		if err != nil {
-			return "", refuse(errs.Invalid, fault.UnknownUser, "the user %q is not known", name)
+			return "", refuse(errs.Invalid, fault.UnknownUser, "there is no user %q", name)
 		}
 		return user.Name, believable(user)
 	}
-	own, err := c.cfg.Users.LookupUID(who.UID)
+	own, err := c.cfg.Users.LookupUID(client.UID)
 	if err != nil {
-		return "", refuse(errs.Invalid, fault.UnknownUser, "user %d has no name", who.UID)
+		return "", refuse(errs.Invalid, fault.UnknownUser, "uid %d has no user name", client.UID)
 	}
 	switch {
 	case name != "" && name != own.Name:
-		return "", refuse(errs.Denied, fault.AccessDenied, "only root and the scheduler's user may have a token for another user")
-	case c.cfg.Tokens.Private && !c.super(who.UID):
+		return "", refuse(errs.Denied, fault.AccessDenied, "only root and the scheduler's user may create tokens for other users")
+	case c.cfg.Tokens.Private && !c.super(client.UID):
 		return "", refuse(errs.Denied, fault.AccessDenied, "users may not create tokens on this cluster")
 	}
 	return own.Name, believable(own)
 }
 
-// believable refuses a token that no daemon would take: rpc/server's Authority knows nobody by one whom
-// it would not know on a UNIX socket.
+// believable refuses a token that no daemon would accept: rpc/server's
+// Authority rejects users that it would reject on a UNIX socket.
 func believable(u nss.User) error {
 	if u.UID == 0 || (become.Ucred{UID: u.UID, GID: u.GID}).Vouch() == nil {
 		return nil
 	}
-	return refuse(errs.Invalid, fault.BadUser, "no token of %s counts: uid %d and gid %d stand for no user of the cluster", u.Name, u.UID, u.GID)
+	return refuse(errs.Invalid, fault.BadUser, "tokens for %s are not accepted: uid %d or gid %d is reserved", u.Name, u.UID, u.GID)
 }
 
-// lifespan is how long who's token is good for when he asked for so many seconds. Who was known by a
-// token gets none that outlives it, or a token stolen for a minute would be good for ever.
-func (c *Controller) lifespan(who server.Identity, seconds uint32) (time.Duration, error) {
+// lifespan returns how long the token for the client is valid when the client
+// requests so many seconds. A client that was authenticated by a token gets
+// none that expires later. Otherwise a token that was stolen for a minute could
+// be renewed for ever.
+func (c *Controller) lifespan(client server.Identity, seconds uint32) (time.Duration, error) {
 	d := time.Duration(seconds) * time.Second
 	if seconds == 0 || seconds == lifespanUnset {
 		d = min(auth.DefaultLifespan, c.cfg.Tokens.Longest)
 	}
 	if most := c.cfg.Tokens.Longest; d > most {
-		return 0, refuse(errs.Invalid, fault.InvalidTimeLimit, "a token may last for %d seconds at the most", int(most.Seconds()))
+		return 0, refuse(errs.Invalid, fault.InvalidTimeLimit, "the longest lifespan of a token is %d seconds", int(most.Seconds()))
 	}
-	if who.Kernel {
+	if client.Kernel {
 		return d, nil
 	}
-	d = min(d, time.Until(who.Expires).Truncate(time.Second))
+	d = min(d, time.Until(client.Expires).Truncate(time.Second))
 	if d < time.Second {
-		return 0, refuse(errs.Denied, fault.AccessDenied, "the token that asks for another one ends now")
+		return 0, refuse(errs.Denied, fault.AccessDenied, "the token of this request is about to expire")
 	}
 	return d, nil
 }

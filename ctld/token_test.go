@@ -18,7 +18,7 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// safeBuffer is a log that is read while it is written.
+// safeBuffer is a log that can be read while it is written.
 type safeBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -45,7 +45,7 @@ func testKey(t *testing.T) auth.Key {
 	return key
 }
 
-// odd knows users by whose tokens nobody is known, too.
+// odd also looks up users whose tokens no daemon accepts.
 type odd struct{ known }
 
 func (o odd) LookupUser(name string) (nss.User, error) {
@@ -69,7 +69,7 @@ func (o odd) LookupUID(uid uint32) (nss.User, error) {
 	return o.known.LookupUID(uid)
 }
 
-// TestTokens: who may have a token for whom, and for how long.
+// TestTokens checks who may create a token for whom, and with which lifespan.
 func TestTokens(t *testing.T) {
 	key := testKey(t)
 	verifier := auth.Verifier{Key: key}
@@ -135,7 +135,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// A token that was stolen for a minute must not become one for a year.
+// TestTokenDoesNotOutliveTheOneItIsAskedWith checks that a stolen token can't
+// be used to create one that is valid longer.
 func TestTokenDoesNotOutliveTheOneItIsAskedWith(t *testing.T) {
 	c := &Controller{log: quiet, cfg: Config{Tokens: &Tokens{Longest: 30 * 24 * time.Hour}}}
 	in := func(d time.Duration) server.Identity { return server.Identity{Expires: time.Now().Add(d)} }
@@ -162,19 +163,21 @@ func TestTokenDoesNotOutliveTheOneItIsAskedWith(t *testing.T) {
 	}
 }
 
-// Where tokens may last for less than they do when nobody says, that is how long they last then.
+// TestTokenOfASiteWithShortOnes checks that the default lifespan does not
+// exceed the longest that the site permits.
 func TestTokenOfASiteWithShortOnes(t *testing.T) {
 	c := &Controller{log: quiet, cfg: Config{Tokens: &Tokens{Longest: time.Minute}}}
 	who := server.Identity{Kernel: true}
 	if d, err := c.lifespan(who, 0); d != time.Minute || err != nil {
 		t.Errorf("not set: %v, %v", d, err)
 	}
-	if _, err := c.lifespan(who, 61); err == nil || !strings.Contains(err.Error(), "60 seconds at the most") {
+	if _, err := c.lifespan(who, 61); err == nil || !strings.Contains(err.Error(), "is 60 seconds") {
 		t.Errorf("61 seconds: %v", err)
 	}
 }
 
-// TestCreationIsConfigured: which keys of the configuration have the controller create tokens.
+// TestCreationIsConfigured checks which keys in the configuration make the
+// controller create tokens.
 func TestCreationIsConfigured(t *testing.T) {
 	key := testKey(t)
 	configured := func(a conf.Auth, key *auth.Key) *Tokens {
@@ -201,7 +204,8 @@ func TestCreationIsConfigured(t *testing.T) {
 	}
 }
 
-// TestTokenRequests: what travels, and what the log has of it: who and for whom, never the token.
+// TestTokenRequests checks token requests over the protocol, and that the log
+// names the client and the user but never the token.
 func TestTokenRequests(t *testing.T) {
 	self, err := nss.LookupUID(me.UID)
 	if err != nil {
@@ -222,7 +226,7 @@ func TestTokenRequests(t *testing.T) {
 		t.Errorf("too long: %v", err)
 	}
 	text := log.String()
-	for _, want := range []string{`msg="token created" for=` + self.Name + ` lifespan=30m0s uid=`, `msg="no token created" error="a token may last for 3600 seconds at the most" uid=`} {
+	for _, want := range []string{`msg="token created" for=` + self.Name + ` lifespan=30m0s uid=`, `msg="token refused" error="the longest lifespan of a token is 3600 seconds" uid=`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the log has no %s:\n%s", want, text)
 		}
@@ -242,7 +246,7 @@ func TestTokenRequests(t *testing.T) {
 	}
 }
 
-// TestAsker: who acts for whom is in the log by both names.
+// TestAsker checks that the log names both users when one acts for another.
 func TestAsker(t *testing.T) {
 	for want, id := range map[string]server.Identity{
 		"job=7 uid=1000 peer=p":                     {UID: 1000, Kernel: true},

@@ -8,14 +8,14 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// TestUnoffered: what is known and not offered is refused by the number that says so, and nothing of it stands in the
-// way of a request that is answered.
+// TestUnoffered checks that known requests without support are refused with the
+// right number, and that supported requests are not among them.
 func TestUnoffered(t *testing.T) {
 	c, _ := controller(t, Config{Node: "here"})
 	handlers := c.Handlers()
 	for kind := range unoffered {
 		_, _, err := handlers[kind](t.Context(), &server.Request{Type: kind})
-		if number, text := fault.Number(err); number != fault.NotSupported || text == "this controller does not offer " {
+		if number, text := fault.Number(err); number != fault.NotSupported || text == "this controller does not support " {
 			t.Errorf("%d: %d %q", kind, number, text)
 		}
 	}

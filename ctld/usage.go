@@ -11,18 +11,19 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// Limits of what users may have here, so that none of them takes it all. Root, the scheduler's user and the controller's
-// own user are exempt: they could stop the controller.
+// Limits per user, so that no user takes all resources of the controller. Root,
+// the scheduler's user and the controller's own user are exempt: they could
+// stop the controller anyway.
 const (
-	userShare  = 4  // one user has at most one in so many of MaxJobs
-	adminShare = 10 // one in so many of MaxJobs is kept for those who are exempt
+	userShare  = 4  // one user may have 1/userShare of MaxJobs
+	adminShare = 10 // 1/adminShare of MaxJobs is reserved for exempt users
 )
 
-// limits are more of them, in bytes. What is kept is counted as the journal has it.
+// limits are limits in bytes, as stored in the journal.
 type limits struct {
-	user, all           int64 // for what is kept of jobs
-	userTexts, allTexts int64 // of that for the records of jobs that are shown, which are in memory, too
-	rate, burst         int64 // for what is written for the jobs of one user: a second, and at once
+	user, all           int64 // scripts, environments and records of jobs
+	userTexts, allTexts int64 // of these, records of jobs that are shown, which are also in memory
+	rate, burst         int64 // bytes written for one user's jobs: per second, and at once
 }
 
 var defaultLimits = limits{
@@ -31,25 +32,25 @@ var defaultLimits = limits{
 	rate: 64 << 10, burst: 64 << 20,
 }
 
-// usage counts the jobs and bytes of each user, except for the bytes that the journal
-// counts.
+// usage counts the jobs and bytes of each user, except for the bytes that the
+// journal counts.
 type usage struct {
 	all   load
 	users map[uint32]load
 	rates map[uint32]*rate.Bucket
 }
 
-// load counts jobs and the bytes of their records.
+// load is a number of jobs and the bytes of their records.
 type load struct {
 	jobs  int   // waiting, running and shown
 	texts int64 // bytes of their records in the journal
-	due   int64 // bytes that the journal will have of them and does not have yet
+	due   int64 // bytes that will still be written to the journal for them
 }
 
 func (l load) plus(m load) load  { return load{l.jobs + m.jobs, l.texts + m.texts, l.due + m.due} }
 func (l load) minus(m load) load { return load{l.jobs - m.jobs, l.texts - m.texts, l.due - m.due} }
 
-// count counts j with l from now on; c.mu is held.
+// count replaces the load of j by l. The caller holds c.mu.
 func (c *Controller) count(j *job, l load) {
 	uid, change := j.Job.UserID, l.minus(j.counted)
 	j.counted = l
@@ -63,7 +64,7 @@ func (c *Controller) count(j *job, l load) {
 	}
 }
 
-// kept returns what j counts with whose record takes texts bytes of the journal.
+// kept returns the load of j when its record takes texts bytes in the journal.
 func (c *Controller) kept(j *job, texts int64) load {
 	l := load{jobs: 1, texts: texts}
 	if c.spool != nil && !j.Job.State.Ended() {
@@ -72,8 +73,9 @@ func (c *Controller) kept(j *job, texts int64) load {
 	return l
 }
 
-// take counts j with l, unless there is no room for it, even when the oldest of the user's jobs that have ended
-// are forgotten; c.mu is held, and released meanwhile.
+// take counts j with load l. When that exceeds a limit, it first forgets the
+// oldest ended jobs of the user, and releases c.mu meanwhile. The caller holds
+// c.mu.
 func (c *Controller) take(j *job, l load) error {
 	err := c.room(j, l)
 	if err != nil {
@@ -88,7 +90,8 @@ func (c *Controller) take(j *job, l load) error {
 	return err
 }
 
-// room refuses to count j with l when that is more than there may be; c.mu is held.
+// room returns an error if counting j with load l would exceed a limit. The
+// caller holds c.mu.
 func (c *Controller) room(j *job, l load) error {
 	uid, most, limits, change := j.Job.UserID, c.cfg.MaxJobs, &c.cfg.limits, l.minus(j.counted)
 	own, all := c.usage.users[uid].plus(change), c.usage.all.plus(change)
@@ -97,29 +100,30 @@ func (c *Controller) room(j *job, l load) error {
 	}
 	if c.super(uid) {
 		if all.jobs > most {
-			return tooMany("the controller holds %d jobs and takes no more", c.usage.all.jobs)
+			return tooMany("the controller is full: it holds %d jobs", c.usage.all.jobs)
 		}
 		return nil
 	}
 	ownBytes, allStored := c.journal.Usage(uid)
 	switch {
 	case own.jobs > max(1, most/userShare):
-		return tooMany("the controller holds %d jobs of yours and takes no more", c.usage.users[uid].jobs)
+		return tooMany("the controller already holds %d of your jobs, the limit for one user", c.usage.users[uid].jobs)
 	case all.jobs > most-most/adminShare:
-		return tooMany("the controller holds %d jobs and takes no more", c.usage.all.jobs)
+		return tooMany("the controller is full: it holds %d jobs", c.usage.all.jobs)
 	case own.texts > limits.userTexts:
-		return tooMany("the texts of your jobs (names, comments, paths) take the %d MiB that one user may have", limits.userTexts>>20)
+		return tooMany("names, comments and paths of your jobs exceed %d MiB, the limit for one user", limits.userTexts>>20)
 	case all.texts > limits.allTexts:
-		return tooMany("the texts of all users' jobs take the %d MiB that there are for them", limits.allTexts>>20)
+		return tooMany("names, comments and paths of all jobs exceed the controller's limit of %d MiB", limits.allTexts>>20)
 	case own.due+ownBytes > limits.user:
-		return tooMany("the scripts, environments and records of your jobs take the %d MiB that one user may have", limits.user>>20)
+		return tooMany("scripts, environments and records of your jobs exceed %d MiB, the limit for one user", limits.user>>20)
 	case all.due+allStored > limits.all:
-		return tooMany("the scripts, environments and records of all jobs take the %d MiB that there are for them", limits.all>>20)
+		return tooMany("scripts, environments and records of all jobs exceed the controller's limit of %d MiB", limits.all>>20)
 	}
 	return nil
 }
 
-// slow refuses a submission of uid's while more was written for the user's jobs than the rate allows; c.mu is held.
+// slow refuses a submission of user uid while more was written for the user's
+// jobs than the rate allows. The caller holds c.mu.
 func (c *Controller) slow(uid uint32, now time.Time) error {
 	b := c.usage.rates[uid]
 	if b == nil || c.super(uid) {
@@ -129,11 +133,12 @@ func (c *Controller) slow(uid uint32, now time.Time) error {
 	if wait == 0 {
 		return nil
 	}
-	return refuse(errs.TooMany, fault.Backoff, "your jobs take more than %d KiB a second; the next one is accepted in %v",
+	return refuse(errs.TooMany, fault.Backoff, "your submissions exceed %d KiB a second; submit again in %v",
 		c.cfg.limits.rate>>10, max(time.Second, wait.Round(time.Second)))
 }
 
-// charge takes bytes that are written for a job of uid's off what the rate allows; c.mu is held.
+// charge takes bytes that are written for a job of user uid off what the rate
+// allows. The caller holds c.mu.
 func (c *Controller) charge(uid uint32, bytes int64, now time.Time) {
 	if c.super(uid) {
 		return
@@ -149,7 +154,8 @@ func (c *Controller) charge(uid uint32, bytes int64, now time.Time) {
 	b.Owe(now, float64(bytes))
 }
 
-// forgetRates drops the rates of users for whom nothing was written lately; c.mu is held.
+// forgetRates drops the buckets of users for whom nothing was written lately.
+// The caller holds c.mu.
 func (c *Controller) forgetRates(now time.Time) {
 	for uid, b := range c.usage.rates {
 		if b.IsFull(now) {
@@ -158,7 +164,7 @@ func (c *Controller) forgetRates(now time.Time) {
 	}
 }
 
-// sizes returns what entries take of the journal.
+// sizes returns the bytes that entries take in the journal.
 func sizes(entries []journal.Entry) (bytes int64) {
 	for _, e := range entries {
 		bytes += e.Size()
@@ -166,8 +172,8 @@ func sizes(entries []journal.Entry) (bytes int64) {
 	return bytes
 }
 
-// makeRoom forgets the oldest of the jobs of uid's that have ended, before their time. The results of other
-// users are not touched.
+// makeRoom forgets the oldest ended jobs of user uid before Config.Keep has
+// passed. The results of other users are kept.
 func (c *Controller) makeRoom(uid uint32) {
 	list, _ := c.snapshot()
 	var done []*record
@@ -177,5 +183,5 @@ func (c *Controller) makeRoom(uid uint32) {
 		}
 	}
 	slices.SortFunc(done, func(a, b *record) int { return cmp.Compare(a.Job.EndTime, b.Job.EndTime) })
-	c.drop(done[:min(len(done), max(1, c.cfg.MaxJobs/userShare/10))]) // room for some before the next time
+	c.drop(done[:min(len(done), max(1, c.cfg.MaxJobs/userShare/10))]) // several at once, so that the next submissions need none of this
 }

@@ -15,14 +15,14 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// away is an accounting daemon that is not there.
+// away is an accounting daemon that is always unavailable.
 type away struct{}
 
 func (away) Record(context.Context, []model.Job) error {
 	return errs.New(errs.Unavailable, "not there")
 }
 
-// reserved has c take in a job of uid's without running it.
+// reserved adds a job of uid to c without running it.
 func reserved(c *Controller, uid uint32) (*job, error) {
 	j := &job{record: &record{}}
 	j.Job.UserID = uid
@@ -69,14 +69,16 @@ func TestNoUserTakesAllTheRoom(t *testing.T) {
 	}
 }
 
-// recorded has c take in a held job of uid's with texts and a script of so many bytes, as a submission does.
+// recorded adds a held job of uid to c, with texts and a script of so many
+// bytes, like a submission.
 func recorded(c *Controller, uid uint32, texts, script int, now time.Time) (*job, error) {
 	j, spec := &job{record: &record{}}, &step.Spec{Script: step.Raw(strings.Repeat("\x01", script))}
 	j.Job.UserID, j.Job.Comment = uid, strings.Repeat("\x01", texts)
 	return j, c.enqueue(j, spec, now)
 }
 
-// TestNoUserTakesTheDisk: what counts is what the journal has, and is bounded whatever the jobs are made of.
+// TestNoUserTakesTheDisk checks that a user's limit counts the bytes in the
+// journal, whatever the jobs consist of.
 func TestNoUserTakesTheDisk(t *testing.T) {
 	const ann, bea = 54321, 54322
 	few := limits{user: 8 << 20, all: 32 << 20, userTexts: 2 << 20, allTexts: 8 << 20, rate: 1 << 20, burst: 1 << 30}
@@ -85,8 +87,8 @@ func TestNoUserTakesTheDisk(t *testing.T) {
 		texts, script int
 		what          string
 	}{
-		{"scripts", 0, 256 << 10, "the scripts, environments and records of your jobs take the 8 MiB"},
-		{"texts", 32 << 10, 0, "the texts of your jobs (names, comments, paths) take the 2 MiB"},
+		{"scripts", 0, 256 << 10, "scripts, environments and records of your jobs exceed 8 MiB"},
+		{"texts", 32 << 10, 0, "names, comments and paths of your jobs exceed 2 MiB"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c, _ := controller(t, Config{Accounting: away{}, limits: few})
@@ -124,7 +126,8 @@ func fileSize(t *testing.T, c *Controller) int64 {
 	return st.Size()
 }
 
-// TestRate: a user who submits and cancels has to wait when too much was written for it; others need not.
+// TestRate checks that a user whose submissions write too much has to wait, and
+// that other users need not.
 func TestRate(t *testing.T) {
 	const ann, bea, script = 54321, 54322, 256 << 10
 	some := defaultLimits
@@ -140,7 +143,7 @@ func TestRate(t *testing.T) {
 			err = c.cancel(j.id())
 		}
 		if e, ok := errors.AsType[*errs.Error](err); ok {
-			if e.Kind != errs.TooMany || e.Number != fault.Backoff || !strings.Contains(e.Message, "take more than 64 KiB a second; the next one is accepted in ") {
+			if e.Kind != errs.TooMany || e.Number != fault.Backoff || !strings.Contains(e.Message, "exceed 64 KiB a second; submit again in ") {
 				t.Fatal(err)
 			}
 			break

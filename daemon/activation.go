@@ -18,13 +18,14 @@ import (
 // passed returns the sockets that the service manager passed to this process.
 var passed = sync.OnceValues(notify.Sockets)
 
-// activated returns listeners for the passed sockets. Each must be of the configuration,
-// which clients follow: address and port, or the path of the UNIX socket. A socket
-// elsewhere would leave the configured port to any user.
+// activated returns listeners for the passed sockets. Each must match the
+// configuration, which clients follow: address and port, or the path of the
+// UNIX socket. With a different socket, the configured port would be free for
+// any user.
 func activated(address, path string, o socket.Options) (list []net.Listener, err error) {
 	files, err := passed()
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Invalid, "take the sockets of the service manager")
+		return nil, errs.Wrap(err, errs.Invalid, "use the service manager's sockets")
 	}
 	for _, f := range files {
 		ln, err := adopt(f, address, path, o)
@@ -38,12 +39,12 @@ func activated(address, path string, o socket.Options) (list []net.Listener, err
 
 func adopt(f *os.File, address, path string, o socket.Options) (net.Listener, error) {
 	if !listens(f) {
-		return nil, errs.New(errs.Invalid, "the service manager passed %q, which does not listen for streams", f.Name()).
-			WithHint("ListenStream= and Accept=no in the socket unit")
+		return nil, errs.New(errs.Invalid, "the service manager passed %q, which is not a listening stream socket", f.Name()).
+			WithHint("use ListenStream= and Accept=no in the socket unit")
 	}
 	ln, err := net.FileListener(f)
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Invalid, "take the socket %q of the service manager", f.Name())
+		return nil, errs.Wrap(err, errs.Invalid, "use the service manager's socket %q", f.Name())
 	}
 	switch at := ln.Addr().(type) {
 	case *net.TCPAddr:
@@ -69,7 +70,7 @@ func matchTCP(bound netip.AddrPort, address string) error {
 	}
 	ips, err := net.DefaultResolver.LookupNetIP(context.Background(), "ip", host)
 	if err != nil {
-		return errs.Wrap(err, errs.Unavailable, "look up %s", host)
+		return errs.Wrap(err, errs.Unavailable, "look up host %s", host)
 	}
 	for _, ip := range ips {
 		if ip.Unmap() == bound.Addr().Unmap() && port == strconv.Itoa(int(bound.Port())) {
@@ -91,7 +92,7 @@ func matchUnix(bound, path string) error {
 	if err != nil {
 		return mismatch(bound, path)
 	}
-	want, err := os.Lstat(path) // perhaps by way of a link, such as /var/run
+	want, err := os.Lstat(path) // the path may lead through a link, such as /var/run
 	if err != nil || !os.SameFile(have, want) {
 		return mismatch(bound, path)
 	}
@@ -99,8 +100,8 @@ func matchUnix(bound, path string) error {
 }
 
 func mismatch(bound, want string) error {
-	return errs.New(errs.Invalid, "the service manager passed the socket %s, but the configuration has %s", bound, want).
-		WithHint("make them equal: ListenStream= in the daemon's socket unit (systemctl edit), " +
+	return errs.New(errs.Invalid, "socket mismatch: the service manager passed %s, the configuration has %s", bound, want).
+		WithHint("make them equal: edit ListenStream= in the daemon's socket unit (systemctl edit), " +
 			"or the host, the port and AuthInfo=socket= in the configuration")
 }
 

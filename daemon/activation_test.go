@@ -11,7 +11,7 @@ import (
 	"schedrestd/errs"
 )
 
-// pass has Listen find these sockets of a service manager.
+// pass makes Listen find these sockets of a service manager.
 func pass(t *testing.T, sockets ...net.Listener) {
 	t.Helper()
 	var files []*os.File
@@ -32,7 +32,7 @@ func pass(t *testing.T, sockets ...net.Listener) {
 	})
 }
 
-// made returns a socket that a service manager made.
+// made returns a socket that a service manager created.
 func made(t *testing.T, network, address string) net.Listener {
 	t.Helper()
 	ln, err := net.Listen(network, address)
@@ -45,8 +45,9 @@ func made(t *testing.T, network, address string) net.Listener {
 
 func portOf(ln net.Listener) int { return ln.Addr().(*net.TCPAddr).Port }
 
-// Sockets of the service manager are served when they are those of the configuration.
-// They stay bound, and their files stay, when the daemon ends.
+// TestPassedSockets checks that sockets of the service manager are served if
+// they match the configuration, and that they and their files remain when the
+// daemon ends.
 func TestPassedSockets(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s")
@@ -83,7 +84,8 @@ func TestPassedSockets(t *testing.T) {
 	}
 }
 
-// A socket that the configuration does not have is refused, and the error names both.
+// TestForeignSocketsAreRefused checks that a socket that does not match the
+// configuration is refused with an error that names both.
 func TestForeignSocketsAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "s")
@@ -125,7 +127,8 @@ func TestForeignSocketsAreRefused(t *testing.T) {
 	}
 }
 
-// A daemon whose port another program has does not start, and names that program's user.
+// TestTakenPort checks that a daemon whose port is in use does not start, and
+// names the user of the program that uses it.
 func TestTakenPort(t *testing.T) {
 	held := made(t, "tcp", "127.0.0.1:0")
 	list, err := Listen("127.0.0.1", portOf(held), "", 0, 0)

@@ -1,16 +1,17 @@
-// Package daemon is what the two shipped daemons, schedctld and scheddbd, do alike: be a
-// program, find SchedUser, become fit to hold the cluster's key, judge tokens, listen,
-// serve until told to end. What decides who may do what is here once, because a mistake
-// in it is root on the cluster, and two copies drift apart.
+// Package daemon contains the code that the two bundled daemons, schedctld and
+// scheddbd, share: command line, SchedUser, protection of the cluster's key,
+// verification of tokens, listening, and serving until shutdown. Access control
+// is implemented only here, because a mistake in it gives root rights on the
+// cluster, and two copies would diverge.
 //
-// A daemon's Serve is these steps in this order:
+// The Serve function of a daemon performs these steps in this order:
 //
-//	user, err := daemon.SchedUser(…)        who administrates
-//	err = daemon.Judge(…)                   nobody else wrote what root is to obey
-//	err = daemon.Harden()                   nobody reads this process's memory
-//	keys, err := daemon.ReadKeys(…)         how tokens are judged
-//	listeners, err := daemon.Listen(…)      clients wait from here on instead of failing
-//	…                                       open what is the daemon's own
+//	user, err := daemon.SchedUser(…)        the administrative user
+//	err = daemon.Judge(…)                   only trusted users can change the configuration
+//	err = daemon.Harden()                   no user can read this process's memory
+//	keys, err := daemon.ReadKeys(…)         how tokens are verified
+//	listeners, err := daemon.Listen(…)      from here on clients wait instead of failing
+//	…                                       open the daemon's own files
 //	return daemon.Serve(ctx, server, listeners, …)
 package daemon
 
@@ -25,22 +26,23 @@ import (
 	"schedrestd/guard"
 )
 
-// Isolate has nothing that this process inherited pass on to what it starts. Whoever started the
-// daemon may have left files of root's open (a shell, a service manager); a job's user
-// would find them in his own processes. It comes first in main.
+// Isolate marks all inherited descriptors close-on-exec. The shell or service
+// manager that started the daemon may have left files of root open, which a
+// job's user would find in their own processes. It must be called first in
+// main.
 func Isolate() error {
 	err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
-	return errs.Wrap(err, errs.Internal, "keep inherited descriptors from what is started")
+	return errs.Wrap(err, errs.Internal, "mark descriptors close-on-exec")
 }
 
-// Harden makes this process fit to hold the cluster's key: nobody else reads the files it makes,
-// and it can't be traced or dumped.
+// Harden prepares this process for holding the cluster's key: other users can't
+// read files that it creates, and it can't be traced or dumped.
 func Harden() error {
 	unix.Umask(0o077)
-	return errs.Wrap(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0), errs.Internal, "switch off core dumps")
+	return errs.Wrap(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0), errs.Internal, "disable tracing and core dumps")
 }
 
-// SchedUser finds the user that SchedUser= names; none is root.
+// SchedUser returns the user that SchedUser= names, or root when name is empty.
 func SchedUser(name string) (nss.User, error) {
 	if name == "" {
 		return nss.User{Name: "root"}, nil
@@ -49,9 +51,10 @@ func SchedUser(name string) (nss.User, error) {
 	return u, errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", name)
 }
 
-// Judge refuses configuration files that others than root and owners can change, where root
-// is to obey them: what they say is what root does, and whose key is believed. SchedUser
-// is one of owners only where he gains nothing by it: the file itself says who that is.
+// Judge refuses configuration files that users other than root and owners can
+// change, if this process runs as root: the files determine what root does and
+// whose keys are trusted. SchedUser may be among owners only where that gives
+// the user no additional rights, because the file itself names SchedUser.
 func Judge(files []string, owners ...uint32) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -59,8 +62,9 @@ func Judge(files []string, owners ...uint32) error {
 	return conf.Judge(files, guard.Trust{Owners: append([]uint32{0}, owners...), Private: nss.PrivateGroup})
 }
 
-// Super tells who may do everything at a daemon: root, the scheduler's user, and who the
-// daemon itself is, who could stop it and read its files anyhow.
+// Super returns a function that reports whether a user may do everything at a
+// daemon: root, the scheduler's user, and the user of the daemon itself, who
+// could stop it and read its files anyway.
 func Super(schedUser uint32) func(uid uint32) bool {
 	self := uint32(os.Geteuid())
 	return func(uid uint32) bool { return uid == 0 || uid == schedUser || uid == self }

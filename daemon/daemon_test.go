@@ -22,7 +22,8 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// A file that whoever started the daemon left open must not reach what the daemon starts.
+// TestInheritedDescriptorsAreNotPassedOn checks that a file that was open when
+// the daemon was started is not open in its children.
 func TestInheritedDescriptorsAreNotPassedOn(t *testing.T) {
 	if os.Getenv("DAEMON_TEST") == "isolate" {
 		look := func() string {
@@ -70,7 +71,8 @@ func TestSuper(t *testing.T) {
 	}
 }
 
-// Whoever restarts a daemon at once finds the port for a moment in the hands of the dead one's child.
+// TestListenIsPatient checks that a restart succeeds even if a child of the old
+// daemon holds the port for a moment.
 func TestListenIsPatient(t *testing.T) {
 	held, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -140,7 +142,8 @@ func TestTickets(t *testing.T) {
 	}
 }
 
-// TestJudge: root obeys nobody's configuration but root's and SchedUser's.
+// TestJudge checks that root accepts configuration files only from root and
+// SchedUser.
 func TestJudge(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file away")

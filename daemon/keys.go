@@ -14,31 +14,32 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Keys is how a daemon judges tokens, and makes them. The zero Keys takes none.
+// Keys verifies and creates tokens. The zero Keys accepts no token.
 type Keys struct {
-	Key    *auth.Key // for HS256, and what is made; nil: there is no jwt_key=
+	Key    *auth.Key // for HS256 and for creating tokens; nil: there is no jwt_key=
 	JWKS   string    // path of the key set for RS256; "": there is no jwks=
 	Verify func(token, actAs string) (server.Identity, error)
 }
 
-// ReadKeys reads the keys of the configuration file path, whose part about authentication is a: one
-// for HS256 (jwt_key=), a set for RS256 (jwks=), or both. The set is followed until ctx ends. It is
-// refused when nobody could say who he is, or when a key that is named can't be used.
+// ReadKeys reads the keys that a, the authentication section of the
+// configuration file path, names: one for HS256 (jwt_key=), a set for RS256
+// (jwks=), or both. Changes of the set are followed until ctx ends. It returns
+// an error if no client could authenticate, or if a named key can't be used.
 func ReadKeys(ctx context.Context, path string, a *conf.Auth, user nss.User, log *slog.Logger) (Keys, error) {
 	switch {
 	case a.AuthType != "auth/cred":
-		return Keys{}, errs.New(errs.Unsupported, "%s: AuthType=%s is for Slurm's own daemons", path, a.AuthType).WithHint("AuthType=auth/cred")
+		return Keys{}, errs.New(errs.Unsupported, "%s: AuthType=%s is supported only by Slurm's own daemons", path, a.AuthType).WithHint("set AuthType=auth/cred")
 	case !a.JWT && a.AuthSocket == "":
-		return Keys{}, errs.New(errs.Invalid, "%s: nobody could say who he is", path).
-			WithHint("AuthInfo=socket=PATH for users of this machine, AuthAltTypes=auth/jwt for tokens")
+		return Keys{}, errs.New(errs.Invalid, "%s: no authentication method is configured", path).
+			WithHint("set AuthInfo=socket=PATH for users of this machine, or AuthAltTypes=auth/jwt for tokens")
 	case !a.JWT:
 		if a.JWTKey != "" || a.JWKS != "" {
-			log.Warn("AuthAltParameters= names keys for tokens, which are not taken without AuthAltTypes=auth/jwt")
+			log.Warn("token keys ignored", "reason", "AuthAltTypes=auth/jwt is not set")
 		}
 		return Keys{}, nil
 	case a.JWTKey == "" && a.JWKS == "":
 		return Keys{}, errs.New(errs.Invalid, "%s: AuthAltTypes=auth/jwt without a key", path).
-			WithHint("AuthAltParameters=jwt_key=PATH for tokens of this cluster's own, jwks=PATH for an identity provider's")
+			WithHint("set AuthAltParameters=jwt_key=PATH for the cluster's own tokens, or jwks=PATH for those of an identity provider")
 	}
 	k, tokens := Keys{JWKS: a.JWKS}, auth.Verifier{UserClaimField: a.UserClaimField}
 	trust := guard.Trust{Owners: keyOwners(user), Private: nss.PrivateGroup}
@@ -71,8 +72,9 @@ func ReadKeys(ctx context.Context, path string, a *conf.Auth, user nss.User, log
 	return k, nil
 }
 
-// keyOwners are those who may have the files of keys, besides root. The first is who has to read them: the
-// scheduler's user, whichever daemon makes the hint, or, for who can't read what he owns, this process's own.
+// keyOwners returns the users that may own key files, besides root. The first
+// is the user who has to read them: the scheduler's user, or this process's own
+// user if it is not root. Hints name the first.
 func keyOwners(user nss.User) []uint32 {
 	if self := uint32(os.Geteuid()); self != 0 {
 		return []uint32{self, user.UID}
@@ -80,11 +82,12 @@ func keyOwners(user nss.User) []uint32 {
 	return []uint32{user.UID}
 }
 
-// lookEvery is how often a key set is looked at that no token asks for: who replaced it by a
-// broken one is told soon, not when the first user is turned away.
+// lookEvery is the interval at which a key set is checked even when no token is
+// verified, so that a broken file is logged soon.
 const lookEvery = 2 * time.Second
 
-// followKeySet reads the key set in the file path, and logs what becomes of it until ctx ends.
+// followKeySet reads the key set in the file path, and follows and logs changes
+// of the file until ctx ends.
 func followKeySet(ctx context.Context, path string, log *slog.Logger, trust guard.Trust) (func() *auth.KeySet, error) {
 	var followed *auth.Followed
 	told := func(err error) {
@@ -93,7 +96,7 @@ func followKeySet(ctx context.Context, path string, log *slog.Logger, trust guar
 			if hint := errs.HintOf(err); hint != "" {
 				attrs = append(attrs, "hint", hint)
 			}
-			log.Error("key set", attrs...)
+			log.Error("reading key set failed", attrs...)
 			return
 		}
 		set := followed.KeySet()

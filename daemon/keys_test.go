@@ -26,7 +26,7 @@ import (
 
 var b64 = base64.RawURLEncoding.EncodeToString
 
-// providers are the keys of an identity provider, one after the other.
+// providers returns two keys of an identity provider, an old and a new one.
 var providers = sync.OnceValue(func() (keys [2]*rsa.PrivateKey) {
 	for i := range keys {
 		var err error
@@ -37,14 +37,14 @@ var providers = sync.OnceValue(func() (keys [2]*rsa.PrivateKey) {
 	return keys
 })
 
-// jwk is the public key as a member of a key set.
+// jwk returns the public key as a member of a key set.
 func jwk(kid string, key *rsa.PrivateKey) string {
 	return fmt.Sprintf(`{"kty":"RSA","kid":%q,"use":"sig","alg":"RS256","n":%q,"e":"AQAB"}`, kid, b64(key.N.Bytes()))
 }
 
 func keySet(keys ...string) string { return `{"keys":[` + strings.Join(keys, ",") + `]}` }
 
-// rs256 and hs256 are tokens of user that last for an hour.
+// rs256 returns a token for user that is valid for an hour.
 func rs256(kid string, key *rsa.PrivateKey, user string) string {
 	signed := head("RS256", kid) + "." + payload(user)
 	digest := sha256.Sum256([]byte(signed))
@@ -74,7 +74,7 @@ func payload(user string) string {
 	return b64(fmt.Appendf(nil, `{"iat":%d,"exp":%d,"preferred_username":%q}`, now, now+3600, user))
 }
 
-// keyring is a directory with a key and a key set, and the user who has both.
+// keyring is a directory with a key and a key set, and the user who owns both.
 type keyring struct {
 	dir    string
 	secret []byte
@@ -101,7 +101,7 @@ func newKeyring(t *testing.T) *keyring {
 
 func (k *keyring) path(name string) string { return filepath.Join(k.dir, name) }
 
-// write replaces a file, as people do who don't want it read by halves.
+// write replaces a file atomically.
 func (k *keyring) write(t *testing.T, name, text string, mode os.FileMode) {
 	t.Helper()
 	next := k.path("next")
@@ -127,7 +127,7 @@ func (k *keyring) auth(key, jwks string) *conf.Auth {
 	return a
 }
 
-// diary is a log that is read while it is written.
+// diary is a log that can be read while it is written.
 type diary struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -151,7 +151,8 @@ func (d *diary) String() string {
 	return d.text.String()
 }
 
-// TestKeysVerify: which tokens are taken with which keys. No public key is a secret for HS256.
+// TestKeysVerify checks which tokens each combination of keys accepts, and that
+// a public key is never used as a secret for HS256.
 func TestKeysVerify(t *testing.T) {
 	k := newKeyring(t)
 	key, other := providers()[0], providers()[1]
@@ -197,8 +198,8 @@ func TestKeysVerify(t *testing.T) {
 	}
 }
 
-// TestKeysAreRefused: what is wrong with a configuration's keys keeps a daemon from starting, and the text
-// names the file, what is wrong with it, and the command that mends it.
+// TestKeysAreRefused checks that a daemon does not start with unusable keys,
+// and that the error names the file, the problem and the command that fixes it.
 func TestKeysAreRefused(t *testing.T) {
 	k := newKeyring(t)
 	good := keySet(jwk("a", providers()[0]))
@@ -252,7 +253,8 @@ func TestKeysAreRefused(t *testing.T) {
 	}
 }
 
-// Keys of a stranger are refused, SchedUser's and root's are not.
+// TestOwnersOfKeys checks that keys owned by other users are refused, and those
+// of SchedUser and root accepted.
 func TestOwnersOfKeys(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file away")
@@ -272,8 +274,9 @@ func TestOwnersOfKeys(t *testing.T) {
 	}
 }
 
-// TestDirectoriesOfKeys: a directory of keys that is a stranger's, or that a group may write, is refused; a
-// directory of SchedUser's is not, nor one that his own group may write.
+// TestDirectoriesOfKeys checks that a key directory is refused if it belongs to
+// another user or is writable by a group, except for SchedUser and SchedUser's
+// private group.
 func TestDirectoriesOfKeys(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a directory away")
@@ -303,7 +306,8 @@ func TestDirectoriesOfKeys(t *testing.T) {
 	}
 }
 
-// TestKeysInAHome: where each user has a group of his own, what he makes with umask 002 is his alone.
+// TestKeysInAHome checks that files made with umask 002 are accepted if the
+// user has a private group.
 func TestKeysInAHome(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a directory away")
@@ -321,7 +325,8 @@ func TestKeysInAHome(t *testing.T) {
 	}
 }
 
-// TestWaysIn: a configuration by which nobody could say who he is, and what else is wrong with the part.
+// TestWaysIn checks configurations without an authentication method, and other
+// errors in the section.
 func TestWaysIn(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -331,10 +336,10 @@ func TestWaysIn(t *testing.T) {
 		logs string
 	}{
 		{name: "a socket alone", auth: conf.Auth{AuthType: "auth/cred", AuthSocket: "/s"}},
-		{name: "nothing", auth: conf.Auth{AuthType: "auth/cred"}, text: "nobody could say who he is", hint: "AuthAltTypes=auth/jwt"},
+		{name: "nothing", auth: conf.Auth{AuthType: "auth/cred"}, text: "no authentication method is configured", hint: "AuthAltTypes=auth/jwt"},
 		{name: "tokens without a key", auth: conf.Auth{AuthType: "auth/cred", AuthSocket: "/s", JWT: true}, text: "without a key", hint: "jwks=PATH"},
 		{name: "munge", auth: conf.Auth{AuthType: "auth/munge", JWT: true, JWTKey: "/k"}, text: "AuthType=auth/munge", hint: "AuthType=auth/cred"},
-		{name: "a key that nobody asked for", auth: conf.Auth{AuthType: "auth/cred", AuthSocket: "/s", JWKS: "/j"}, logs: "without AuthAltTypes=auth/jwt"},
+		{name: "a key that nobody asked for", auth: conf.Auth{AuthType: "auth/cred", AuthSocket: "/s", JWKS: "/j"}, logs: "AuthAltTypes=auth/jwt is not set"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var log diary
@@ -352,8 +357,9 @@ func TestWaysIn(t *testing.T) {
 	}
 }
 
-// TestKeySetIsFollowed: a provider's new keys count without a restart, and the old ones no more; a file that
-// can't be used changes nothing, and is logged once.
+// TestKeySetIsFollowed checks that new keys of a provider are used without a
+// restart and old ones are dropped. A broken file changes nothing and is logged
+// once.
 func TestKeySetIsFollowed(t *testing.T) {
 	k := newKeyring(t)
 	var log diary
@@ -393,7 +399,7 @@ func TestKeySetIsFollowed(t *testing.T) {
 		t.Error("the second key went with the first")
 	}
 
-	// Nobody asks now: who broke the file is to be told all the same.
+	// No token is verified now; the broken file must be logged anyway.
 	k.write(t, "jwks", `{"keys":`, 0o644)
 	const stays = "the new key set is not used, the one before stays"
 	await("the broken file is logged", func() bool { return log.count(stays) > 0 })
@@ -414,7 +420,8 @@ func TestKeySetIsFollowed(t *testing.T) {
 	}
 }
 
-// With a key set alone nobody signs tickets, and none is taken, whoever made it.
+// TestNoTicketsByAKeySet checks that with only a key set, tickets are neither
+// signed nor accepted.
 func TestNoTicketsByAKeySet(t *testing.T) {
 	k := newKeyring(t)
 	keys, err := ReadKeys(t.Context(), "c", k.auth("", "jwks"), k.self, quiet)
@@ -441,7 +448,8 @@ func TestNoTicketsByAKeySet(t *testing.T) {
 	}
 }
 
-// The longest that a configuration can have is the longest that can be created.
+// TestLongestTokens checks that tokens with the longest configurable lifespan
+// can be created.
 func TestLongestTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c")
 	if err := os.WriteFile(path, []byte("StorageLoc=/s\nAuthAltParameters=max_token_lifespan=4000000000\n"), 0o600); err != nil {

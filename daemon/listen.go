@@ -17,22 +17,23 @@ import (
 	"schedrestd/socket/listener"
 )
 
-// patience is for how long Listen tries.
+// patience limits how long Listen retries.
 const patience = 2 * time.Second
 
-// Listen opens a TCP port, and the UNIX socket path unless that is "". The socket's
-// directory belongs to root or to schedUser, whichever daemon opens it, so that both
-// can have their sockets in one directory. schedUser gains nothing by owning it: clients
-// accept that user's sockets, and both daemons do whatever that user asks for.
+// Listen opens a TCP port, and the UNIX socket path unless it is "". The
+// socket's directory belongs to root or to schedUser, whichever daemon opens
+// it, so that both daemons can have their sockets in one directory. Owning it
+// gives schedUser no additional rights: clients accept that user's sockets, and
+// both daemons obey that user.
 //
-// Sockets that the service manager passed are used instead of binding them: their port
-// is never free for another program, even while the daemon is restarted. They must be
-// those of the configuration. What was not passed is bound.
+// Sockets that the service manager passed are used instead of binding new ones:
+// their port is never free for another program, even while the daemon restarts.
+// They must match the configuration. Sockets that were not passed are bound.
 //
-// Listen tries again what another process is in the way of. A daemon that is killed while it
-// forks has a child for a moment, until that executes its own program, which still
-// has all that was open: the port, and the lock beside the socket. Whoever restarts it
-// at once must not fail for that.
+// Listen retries while another process uses an address. A daemon that is killed
+// while it forks leaves a child that holds the port, and the lock beside the
+// socket, until the child executes its program. An immediate restart must not
+// fail because of that.
 func Listen(address string, port int, path string, mode fs.FileMode, schedUser uint32) ([]net.Listener, error) {
 	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		listeners, err := listen(address, port, path, socket.Options{Mode: mode, Private: nss.PrivateGroup, Holder: schedUser})
@@ -75,8 +76,9 @@ func serves(list []net.Listener, network string) bool {
 	return slices.ContainsFunc(list, func(ln net.Listener) bool { return ln.Addr().Network() == network })
 }
 
-// explainBind returns the error of binding address. A program that took the port receives
-// what clients send to the daemon, tokens included, so that the error names its user.
+// explainBind returns the error for a failed bind. A program that took the port
+// receives the requests of the daemon's clients, including tokens, so the error
+// names its user.
 func explainBind(err error, address string) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return errs.Wrap(err, errs.Conflict, "listen on %s", address)
@@ -90,12 +92,12 @@ func explainBind(err error, address string) error {
 		}
 	}
 	_, port, _ := net.SplitHostPort(address)
-	return errs.New(errs.Conflict, "listen on %s: the port is taken by %s", address, owner).
+	return errs.New(errs.Conflict, "listen on %s: the port is in use by %s", address, owner).
 		WithHint("stop that program, which may have received tokens of clients: ss -ltnp 'sport = :%s' shows it", port)
 }
 
-// holder returns the uid of the process that listens on at or, where at is all
-// addresses, on one of them.
+// holder returns the uid of the process that listens on at or, if at is the
+// unspecified address, on one of the local addresses.
 func holder(at netip.AddrPort) (uid uint32, err error) {
 	uid, err = sockdiag.Listener(netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
 	if err == nil || !at.Addr().IsUnspecified() {
@@ -117,7 +119,7 @@ func userOf(uid uint32) string {
 	return "uid " + strconv.Itoa(int(uid))
 }
 
-// Close closes listeners that are not served after all.
+// Close closes listeners that are not going to be served.
 func Close(listeners []net.Listener) (err error) {
 	for _, ln := range listeners {
 		err = errors.Join(err, ln.Close())

@@ -10,13 +10,15 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// Privacy decides what a user sees of others. Both daemons ask it, so that neither shows what the other hides.
+// Privacy decides what users see of others. Both daemons use it, so that
+// neither shows information that the other hides.
 type Privacy struct {
 	Hidden conf.PrivateData
 	Super  func(uid uint32) bool // sees everything
 }
 
-// Only returns the only user whose information of a kind uid sees. When it is not set, uid sees that of all users.
+// Only returns the only user whose information of this kind uid may see. If it
+// is not set, uid may see that of all users.
 func (p Privacy) Only(uid uint32, kind conf.PrivateData) model.Opt[uint32] {
 	if !p.Hidden.Hides(kind) || p.Super(uid) {
 		return model.Opt[uint32]{}
@@ -30,7 +32,8 @@ func (p Privacy) Sees(uid, owner uint32, kind conf.PrivateData) bool {
 	return !only.Set || only.Number == owner
 }
 
-// Refuse returns an error when uid may not see information of a kind that belongs to no user.
+// Refuse returns an error if uid may not see information of this kind, which
+// belongs to no user.
 func (p Privacy) Refuse(uid uint32, kind conf.PrivateData, what string) error {
 	if !p.Only(uid, kind).Set {
 		return nil
@@ -40,13 +43,14 @@ func (p Privacy) Refuse(uid uint32, kind conf.PrivateData, what string) error {
 	return e
 }
 
-// Log logs what an administrator could expect otherwise: that jobs are public, and kinds in PrivateData= of
-// which a daemon has nothing to hide. It has those in kinds.
+// Log logs two facts that may surprise an administrator: that all users see all
+// jobs, and that PrivateData= lists kinds that this daemon does not have. kinds
+// are those that it has.
 func (p Privacy) Log(log *slog.Logger, kinds conf.PrivateData) {
 	if !p.Hidden.Hides(conf.PrivateJobs) {
-		log.Info("all users see all jobs", "reason", "PrivateData= does not list jobs")
+		log.Info("jobs visible to all users", "reason", "PrivateData= does not list jobs")
 	}
 	if names := p.Hidden.Except(kinds); len(names) > 0 {
-		log.Info("this daemon has nothing of some kinds in PrivateData=", "kinds", strings.Join(names, ","))
+		log.Info("unused kinds in PrivateData", "kinds", strings.Join(names, ","))
 	}
 }

@@ -17,21 +17,23 @@ import (
 	"schedrestd/release"
 )
 
-// Program is a daemon as a command. It runs in the foreground and logs to stderr:
+// Program is a daemon as a command. It runs in the foreground and logs to
+// stderr:
 //
 //	NAME [-f CONF] [-v]
 //
-// SIGINT and SIGTERM end it: requests that are being answered are finished, exit status 0.
-// What keeps it from starting is printed as error: and hint: lines, exit status 1.
+// SIGINT and SIGTERM stop it after pending requests are answered, with exit
+// status 0. If it can't start, it prints error: and hint: lines and exits with
+// status 1.
 type Program struct {
 	Name  string
-	Short string // what it is for
-	Conf  string // path of the configuration when -f does not say; "": Serve knows
-	About string // of the configuration
+	Short string // one-line description
+	Conf  string // default path of the configuration; "": Serve determines it
+	About string // help text of -f
 	Serve func(ctx context.Context, path string, log *slog.Logger) error
 }
 
-// Run is main without the process: arguments in, exit status out.
+// Run runs the program with args and returns the exit status.
 func (p Program) Run(args []string, errOut io.Writer) int {
 	cmd := p.command()
 	cmd.SetArgs(args)
@@ -39,7 +41,7 @@ func (p Program) Run(args []string, errOut io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	notify.Prepare()
-	_, _ = passed() // takes the variables out of the environment; Listen reports the error
+	_, _ = passed() // removes the variables from the environment; Listen reports the error
 	go notify.Watchdog(context.Background(), func() {})
 	err := Isolate()
 	if err == nil {
@@ -82,9 +84,9 @@ func (p Program) command() *cobra.Command {
 	return cmd
 }
 
-// Warn logs what was found in a configuration.
+// Warn logs the warnings found in a configuration.
 func Warn(log *slog.Logger, warnings []conf.Warning) {
 	for _, w := range warnings {
-		log.Warn("configuration", "at", w.String())
+		log.Warn("configuration warning", "at", w.String())
 	}
 }

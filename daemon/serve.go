@@ -11,11 +11,12 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// shutdownTimeout is how long requests that are being answered may hold up the end.
+// shutdownTimeout limits how long pending requests may delay the shutdown.
 const shutdownTimeout = 10 * time.Second
 
-// Serve serves the listeners, which it closes, until ctx ends, which is no error, a listener fails,
-// or work does. work, when not nil, is what the daemon does of itself; it ends with its context.
+// Serve serves the listeners until ctx ends, which is not an error, or until a
+// listener or work fails. It closes the listeners. work, if not nil, is the
+// daemon's background work; it ends with its context.
 func Serve(ctx context.Context, s *server.Server, listeners []net.Listener, log *slog.Logger, work func(context.Context) error) error {
 	failed := make(chan error, len(listeners)+1)
 	for _, ln := range listeners {

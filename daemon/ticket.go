@@ -8,21 +8,23 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// tickets is the purpose of the key that tickets are signed with.
+// tickets is the purpose for which the ticket key is derived.
 const tickets = "schedctld records jobs at scheddbd"
 
-// ticketUser is whom a ticket names. No user of the machine needs to be called that.
+// ticketUser is the user that tickets name. No such user needs to exist.
 const ticketUser = "schedctld"
 
-// Ticket is a token by which the controller records jobs at the accounting daemon over TCP. A token
-// of root's would do, too, and whoever listened on the accounting daemon's port while that is
-// down would be given it: root at the controller. A ticket is worth nothing there.
+// Ticket returns a token with which the controller records jobs at the
+// accounting daemon over TCP. A token for root would work as well, but a
+// program that listens on the accounting daemon's port while that is down would
+// receive it, and have root's rights at the controller. The controller does not
+// accept tickets.
 func Ticket(key auth.Key, lifespan time.Duration) (string, error) {
 	return auth.Create(key.For(tickets), ticketUser, lifespan, time.Now())
 }
 
-// WithTickets is Verify for the accounting daemon, who takes a ticket for a token of its
-// own user.
+// WithTickets returns a Verify function for the accounting daemon, which
+// accepts a ticket as a token for its own user.
 func (k Keys) WithTickets() func(token, actAs string) (server.Identity, error) {
 	if k.Key == nil {
 		return k.Verify

@@ -10,13 +10,13 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// calls counts what is asked: by message, and by user.
+// calls counts requests by message and by user.
 type calls struct {
 	since time.Time
 
 	mu       sync.Mutex
 	messages map[uint32]model.CallCount
-	users    map[uint32]model.CallCount // as many as there are users with a credential
+	users    map[uint32]model.CallCount // bounded by the number of users with a credential
 }
 
 func newCalls(now time.Time) *calls {
@@ -38,7 +38,7 @@ func count(m map[uint32]model.CallCount, id uint32, took time.Duration) {
 	m[id] = n
 }
 
-// lists is both counts, in the order of their numbers.
+// lists returns both counts, sorted by number.
 func (c *calls) lists() (messages, users []model.CallCount) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

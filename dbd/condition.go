@@ -10,11 +10,11 @@ import (
 	"schedrestd/model"
 )
 
-// condition is a part of a query's WHERE: what one filter asks of a job.
+// condition is one term of a query's WHERE clause, made from one filter.
 type condition struct {
 	sql  string
 	args []any
-	from string // how the table is read to find just the jobs that meet it; "": that would read all
+	from string // how to read the table so that only the matching jobs are read; "": that needs the whole table
 }
 
 // Ways to read the table.
@@ -22,12 +22,12 @@ const (
 	byID       = "job NOT INDEXED"
 	bySubmit   = "job INDEXED BY job_by_submit"
 	byUse      = "job INDEXED BY job_by_use"
-	byColumn   = "job INDEXED BY job_by_" // and the column
+	byColumn   = "job INDEXED BY job_by_" // followed by the column
 	everything = bySubmit
 )
 
-// conditions returns what f asks of jobs, all of which a job must meet. An owner that is set is the only
-// user whose jobs are found.
+// conditions returns the conditions of f, all of which a job must meet. If
+// owner is set, only jobs of that user match.
 func conditions(f *model.AccountingJobFilter, owner model.Opt[uint32]) []condition {
 	list := []condition{steps(f.Steps)}
 	if owner.Set {
@@ -51,7 +51,7 @@ func conditions(f *model.AccountingJobFilter, owner model.Opt[uint32]) []conditi
 	list = append(list, between("node_count", f.NodesMin, f.NodesMax)...)
 	list = append(list, between("time_limit", f.TimeLimitMin, f.TimeLimitMax)...)
 	if f.UsedNodes != "" {
-		list = append(list, condition{sql: overlap + "(nodes, ?)", args: []any{f.UsedNodes}}) // the costliest is last
+		list = append(list, condition{sql: overlap + "(nodes, ?)", args: []any{f.UsedNodes}}) // the most expensive condition comes last
 	}
 	set := list[:0]
 	for _, c := range list {
@@ -62,7 +62,7 @@ func conditions(f *model.AccountingJobFilter, owner model.Opt[uint32]) []conditi
 	return set
 }
 
-// times returns the conditions on when a job was there, or was submitted.
+// times returns the conditions on when a job existed or was submitted.
 func times(f *model.AccountingJobFilter) (list []condition) {
 	from, column := byUse, "used_until"
 	if f.Flags&model.JobFilterNoDefaultUsage != 0 {
@@ -77,8 +77,9 @@ func times(f *model.AccountingJobFilter) (list []condition) {
 	return list
 }
 
-// steps returns the condition that a job is one of those named: by its number, or by its array's or
-// heterogeneous job's and perhaps its place in it.
+// steps returns the condition that a job is one of those named: by its number,
+// or by the number of its array or heterogeneous job, and perhaps its index in
+// it.
 func steps(named []model.SelectedStep) condition {
 	if len(named) == 0 {
 		return condition{}
@@ -119,13 +120,14 @@ func equal(column string, value int64) condition {
 	return condition{column + " = ?", []any{value}, byColumn + column}
 }
 
-// unindexed returns c for a column that has no index.
+// unindexed returns c without an index, for columns that have none.
 func unindexed(c condition) condition {
 	c.from = ""
 	return c
 }
 
-// texts returns the condition that column is one of list; none when the list is empty.
+// texts returns the condition that column is one of list, or no condition when
+// the list is empty.
 func texts(column string, list []string) condition {
 	if len(list) == 0 {
 		return condition{}
@@ -137,8 +139,8 @@ func texts(column string, list []string) condition {
 	return condition{column + " IN (" + repeated("?", len(args)) + ")", args, byColumn + column}
 }
 
-// numbers returns the condition that column is one of list. A text that is not the usual spelling of a
-// number is that of no job.
+// numbers returns the condition that column is one of list. A text that is not
+// a number in its usual spelling matches no job.
 func numbers(column string, list []string) condition {
 	if len(list) == 0 {
 		return condition{}
@@ -155,7 +157,8 @@ func numbers(column string, list []string) condition {
 	return condition{column + " IN (" + repeated("?", len(args)) + ")", args, byColumn + column}
 }
 
-// baseStates returns the condition that a job's state, without its flags, is one of list.
+// baseStates returns the condition that a job's state, without flags, is one of
+// list.
 func baseStates(list []string) condition {
 	c := numbers("state & 255", list)
 	if c.from != "" {
@@ -164,7 +167,8 @@ func baseStates(list []string) condition {
 	return c
 }
 
-// between returns the conditions that column is within bounds; 0 is none.
+// between returns the conditions that column is within bounds; 0 means no
+// bound.
 func between(column string, least, most uint32) (list []condition) {
 	if least != 0 {
 		list = append(list, condition{sql: column + " >= ?", args: []any{int64(least)}})
@@ -175,8 +179,8 @@ func between(column string, least, most uint32) (list []condition) {
 	return list
 }
 
-// overlap is the SQL function that reports whether a job's nodes and a host list expression have a name
-// in common.
+// overlap is the SQL function that reports whether a job's nodes and a host
+// list expression have a name in common.
 const overlap = "hosts_overlap"
 
 func init() {

@@ -1,14 +1,15 @@
-// Package dbd is the shipped accounting daemon: it keeps the jobs of a cluster of
-// one machine in SQLite and counts what it is asked. It speaks slurmdbd's protocol,
-// connections that stay, so that the gateway has one client for it and for a
-// site's slurmdbd; jobs come in by a message of our own (message.RecordJobs).
+// Package dbd is the bundled accounting daemon. It stores the jobs of a cluster
+// of one machine in SQLite and counts the requests that it receives. It speaks
+// slurmdbd's protocol over persistent connections, so that the gateway uses one
+// client for both. Jobs arrive in a message of our own (message.RecordJobs).
 //
-// It is no accounting for clusters: no associations, no limits, no sums over time. Lists of what it
-// has none of are empty; a question that needs it is refused, not answered as if it had not been asked.
+// It has no associations, limits or usage roll-up. Lists of these are empty.
+// Requests that need them are refused rather than answered incorrectly.
 //
-// A request is one file (stats.go, record.go, jobs.go, end.go; lists.go has the short ones). The database is store.go and migrate.go; jobs
-// are found in it by find.go, through the conditions of condition.go. serve.go
-// joins it with what both daemons have in common (package daemon).
+// Each request has a file (stats.go, record.go, jobs.go, end.go); lists.go has
+// the short ones. The database is in store.go and migrate.go. find.go finds
+// jobs by the conditions of condition.go. serve.go joins all of this with the
+// code shared with schedctld (package daemon).
 package dbd
 
 import (
@@ -21,7 +22,7 @@ import (
 	"schedrestd/semaphore"
 )
 
-// Daemon answers requests. Make it with New.
+// Daemon answers requests. Create it with New.
 type Daemon struct {
 	store   *Store
 	privacy daemon.Privacy
@@ -30,13 +31,15 @@ type Daemon struct {
 	queries *semaphore.Semaphore[uint32]
 }
 
-// New makes a Daemon that keeps its jobs in store. Its users see what privacy says, and privacy.Super
-// records jobs: root and the scheduler's user.
+// New returns a Daemon that stores its jobs in store. privacy determines what
+// users see; users for whom privacy.Super holds (root and the scheduler's user)
+// may record jobs.
 func New(store *Store, privacy daemon.Privacy) *Daemon {
 	return &Daemon{store: store, privacy: privacy, calls: newCalls(time.Now()), queries: daemon.NewQueries()}
 }
 
-// Handlers is what the daemon answers, for server.Server's Persistent.
+// Handlers returns the handlers of all requests, for server.Server's
+// Persistent.
 func (d *Daemon) Handlers() map[message.Type]server.Handler {
 	handlers := map[message.Type]server.Handler{
 		message.AccountingGetStats:   d.stats,
@@ -61,7 +64,7 @@ func (d *Daemon) Handlers() map[message.Type]server.Handler {
 	return handlers
 }
 
-// counted is h, with each call counted for its message and its user.
+// counted returns h with each call counted for its message and its user.
 func (d *Daemon) counted(h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		start := time.Now()
@@ -70,7 +73,7 @@ func (d *Daemon) counted(h server.Handler) server.Handler {
 	}
 }
 
-// done is the short answer to r: all went well.
+// done returns the answer to r that has no other result.
 func done(r *server.Request) (message.Type, message.Body, error) {
 	return message.AccountingRC, &message.PersistRC{Info: uint16(r.Type)}, nil
 }

@@ -7,8 +7,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// end answers AccountingFini (DBD_FINI). Each request here is complete in itself, so there is
-// nothing to keep or to drop.
+// end answers AccountingFini (DBD_FINI). Each request here is complete in
+// itself, so no state is kept or dropped.
 func (d *Daemon) end(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	if err := r.Decode(&message.AccountingEnd{}); err != nil {
 		return 0, nil, err

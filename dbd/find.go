@@ -14,22 +14,25 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// maxJobs is the most jobs of one answer.
+// maxJobs is the maximum number of jobs in an answer.
 const maxJobs = 50_000
 
-// longestQuery is how long one query may take, until its answer is encoded.
+// longestQuery limits the duration of a query, including the encoding of its
+// answer.
 const longestQuery = 30 * time.Second
 
-// Jobs finds the jobs that f selects, only those of owner when that is set. It calls use with their number
-// and with a function that returns them one after the other, each valid until the next call.
+// Jobs finds the jobs that f selects, and if owner is set, only those of that
+// user. It calls use with their number and with a function that returns one job
+// after the other, each valid until the next call.
 //
-// The jobs are chosen by a first statement that returns only their keys, all in one row: a statement can
-// be interrupted until its first row is there. The records are read by these keys, in the same
-// transaction, so that the number stays true.
+// A first statement selects the jobs and returns only their keys, all in one
+// row, because a statement can be interrupted only until its first row. The
+// records are then read by these keys in the same transaction, so that the
+// number stays correct.
 func (s *Store) Jobs(ctx context.Context, f *model.AccountingJobFilter, owner model.Opt[uint32],
 	use func(n int, next func() (cluster string, j *model.Job, err error)) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.longest, errs.New(errs.Timeout, "the query took longer than %v", s.longest).
-		WithHint("narrow it by time, user or name"))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.longest, errs.New(errs.Timeout, "the query exceeded its time limit of %v", s.longest).
+		WithHint("select fewer jobs by time, user or name"))
 	defer cancel()
 	err := s.inSnapshot(ctx, func(tx *sql.Tx) error {
 		list := conditions(f, owner)
@@ -44,7 +47,7 @@ func (s *Store) Jobs(ctx context.Context, f *model.AccountingJobFilter, owner mo
 			return err
 		}
 		if found > s.maxJobs {
-			return errs.New(errs.Invalid, "that is more than %d jobs", s.maxJobs).WithHint("narrow it by time, user or name")
+			return errs.New(errs.Invalid, "the query selects more than %d jobs", s.maxJobs).WithHint("select fewer jobs by time, user or name")
 		}
 		rows, err := tx.QueryContext(ctx, records, keys)
 		if err != nil {
@@ -72,9 +75,11 @@ func (s *Store) inSnapshot(ctx context.Context, f func(tx *sql.Tx) error) error 
 	return f(tx)
 }
 
-// selection returns the statement that finds the keys of the jobs that meet all conditions. Its row is how
-// many were found, how many of them count, and the keys of these in order. Unless duplicates count, of jobs with one
-// number only the one that was submitted last does. More than most are not looked for.
+// selection returns the statement that finds the keys of the jobs that meet all
+// conditions, and its arguments. It returns one row: how many jobs were found,
+// how many of them count, and the keys of these in order. Unless duplicates is
+// set, only the job that was submitted last counts among jobs with the same
+// number. The search ends after most+1 jobs.
 func selection(from string, list []condition, duplicates bool, most int) (query string, args []any) {
 	where := []string{"1"}
 	for _, c := range list {
@@ -89,7 +94,7 @@ func selection(from string, list []condition, duplicates bool, most int) (query 
 		" SELECT (SELECT count(*) FROM found), count(*), json_group_array(id ORDER BY submit_time, cluster, job_id) FROM " + counted, append(args, most+1)
 }
 
-// records reads jobs by a list of keys, in its order.
+// records selects jobs by a list of keys, in the order of the list.
 const records = "SELECT cluster, protocol, record FROM json_each(?) AS key CROSS JOIN job ON job.id = key.value"
 
 // nextJob returns the job of the next row.
@@ -110,27 +115,30 @@ func nextJob(rows *sql.Rows) (string, *model.Job, error) {
 	return cluster, j, err
 }
 
-// decode returns the job of a record, in a version of the protocol.
+// decode decodes a record that was stored in protocol version v.
 func decode(v codec.Version, record []byte) (*model.Job, error) {
 	var m message.RecordJobs
 	if err := message.DecodeBody(v, message.AccountingRecordJobs, record, &m); err != nil {
 		return nil, err
 	}
 	if len(m.Jobs) != 1 {
-		return nil, errors.New("a record is not one job")
+		return nil, errors.New("record does not hold exactly one job")
 	}
 	return &m.Jobs[0], nil
 }
 
-// firstProbe and lastProbe are how many jobs are counted, at least and at most, to compare conditions.
+// firstProbe and lastProbe are the smallest and the largest number of jobs
+// counted to compare conditions.
 const (
 	firstProbe = 100
 	lastProbe  = 1_000_000
 )
 
-// cheapest returns how to read the table: by the condition that the fewest jobs meet. SQLite keeps no
-// statistics of single values here, so the jobs are counted, in indices alone, up to a limit that grows until
-// one condition stays below it. The cost is in proportion to that of the query itself.
+// cheapest returns how to read the table: by the condition that matches the
+// fewest jobs. SQLite has no statistics of single values here. So cheapest
+// counts the jobs, using only indices, up to a limit that grows until one
+// condition stays below it. The cost is proportional to that of the query
+// itself.
 func cheapest(ctx context.Context, tx *sql.Tx, list []condition) (from string, err error) {
 	var candidates []condition
 	for _, c := range list {
@@ -165,13 +173,13 @@ func cheapest(ctx context.Context, tx *sql.Tx, list []condition) (from string, e
 	return candidates[0].from, nil
 }
 
-// clusters lists the names in the index, with one search for each.
+// clusters selects all names in the index, with one search for each.
 const clusters = `WITH RECURSIVE each (name) AS (
 	SELECT min(cluster) FROM job UNION ALL
 	SELECT (SELECT min(cluster) FROM job WHERE cluster > name) FROM each WHERE name IS NOT NULL)
 SELECT name FROM each WHERE name IS NOT NULL`
 
-// Clusters are those of which there is a job.
+// Clusters returns the names of the clusters that have a job in the database.
 func (s *Store) Clusters(ctx context.Context) (names []string, err error) {
 	rows, err := s.db.QueryContext(ctx, clusters)
 	if err != nil {
@@ -188,7 +196,7 @@ func (s *Store) Clusters(ctx context.Context) (names []string, err error) {
 	return names, unreadable(rows.Err())
 }
 
-// unreadable is the error of a database that can't be read.
+// unreadable returns the error for a database that can't be read.
 func unreadable(err error) error {
-	return errs.Wrap(err, errs.Unavailable, "the database can't be read")
+	return errs.Wrap(err, errs.Unavailable, "the accounting database can't be read")
 }

@@ -24,7 +24,8 @@ type kept struct {
 	model.Job
 }
 
-// selects reports whether f selects j. It says what each filter means; the statements must mean the same.
+// selects reports whether f selects j. It defines what each filter means; the
+// SQL statements must agree.
 func selects(f *model.AccountingJobFilter, owner model.Opt[uint32], j *kept) bool {
 	in := func(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
 	decimal := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
@@ -61,7 +62,8 @@ func selects(f *model.AccountingJobFilter, owner model.Opt[uint32], j *kept) boo
 	return false
 }
 
-// isNamed reports whether s names j: by its number, or by its array's and perhaps its task's.
+// isNamed reports whether s names j, by its number, or by its array's number
+// and perhaps its task.
 func isNamed(s *model.SelectedStep, j *model.Job) bool {
 	id := s.Step.JobID
 	switch {
@@ -73,7 +75,7 @@ func isNamed(s *model.SelectedStep, j *model.Job) bool {
 	return j.StepID.JobID == id || j.ArrayJobID == id || j.HetJobID == id
 }
 
-// wanted returns what f selects of all, in the order of answers.
+// wanted returns the jobs in all that f selects, in the order of answers.
 func wanted(f *model.AccountingJobFilter, owner model.Opt[uint32], all []kept) (list []kept) {
 	for i := range all {
 		if selects(f, owner, &all[i]) {
@@ -93,7 +95,7 @@ func wanted(f *model.AccountingJobFilter, owner model.Opt[uint32], all []kept) (
 	return list
 }
 
-// found returns what the database finds.
+// found returns the jobs that the database finds.
 func found(t testing.TB, s *Store, f *model.AccountingJobFilter, owner model.Opt[uint32]) (list []kept) {
 	t.Helper()
 	err := s.Jobs(context.Background(), f, owner, func(n int, next func() (string, *model.Job, error)) error {
@@ -112,7 +114,8 @@ func found(t testing.TB, s *Store, f *model.AccountingJobFilter, owner model.Opt
 	return list
 }
 
-// chance picks values at random, few different ones, so that filters and jobs often meet.
+// chance returns random values from a small set, so that filters and jobs often
+// match.
 type chance struct{ *rand.Rand }
 
 func (c chance) text() string {
@@ -144,7 +147,8 @@ func (c chance) job() kept {
 	return j
 }
 
-// list returns some values, most often none: with many filters at once no job would be left.
+// list returns random values, usually none: with many filters no job would
+// match.
 func list[T any](c chance, value func() T) (all []T) {
 	if c.IntN(5) == 0 {
 		for range 1 + c.IntN(3) {
@@ -181,7 +185,8 @@ func (c chance) filter() (f model.AccountingJobFilter) {
 	return f
 }
 
-// TestFiltersMeanTheSame: whatever is asked for, the statements find what a look at each job finds.
+// TestFiltersMeanTheSame checks that for random filters the SQL statements find
+// the same jobs as a check of each job.
 func TestFiltersMeanTheSame(t *testing.T) {
 	s := open(t, room(t))
 	seed := rand.Uint64()
@@ -219,7 +224,8 @@ func TestFiltersMeanTheSame(t *testing.T) {
 	}
 }
 
-// TestPlans: each filter that can name few jobs among many is answered by a search in an index.
+// TestPlans checks that each filter that can match few of many jobs is answered
+// by searching an index.
 func TestPlans(t *testing.T) {
 	s := open(t, room(t))
 	step := model.SelectedStep{Step: model.StepID{JobID: 1}}
@@ -294,7 +300,8 @@ func explain(t *testing.T, s *Store, query string, args ...any) string {
 	return plan.String()
 }
 
-// TestCheapest: of several filters the one that the fewest jobs meet decides how the table is read.
+// TestCheapest checks that the filter that matches the fewest jobs decides how
+// the table is read.
 func TestCheapest(t *testing.T) {
 	s := open(t, room(t))
 	var all []model.Job
@@ -332,7 +339,8 @@ func TestCheapest(t *testing.T) {
 	}
 }
 
-// TestLongLists: as many values as fit into a request are fine.
+// TestLongLists checks that a filter may have as many values as fit into a
+// request.
 func TestLongLists(t *testing.T) {
 	s := open(t, room(t))
 	if err := s.Record(context.Background(), "c1", []model.Job{job(7, 1, model.JobRunning)}); err != nil {
@@ -353,7 +361,8 @@ func TestLongLists(t *testing.T) {
 	}
 }
 
-// TestTooManyJobs: a list that would be too long is refused, not cut.
+// TestTooManyJobs checks that a list that would be too long is refused, not
+// truncated.
 func TestTooManyJobs(t *testing.T) {
 	s := open(t, room(t))
 	s.maxJobs = 100
@@ -374,7 +383,8 @@ func TestTooManyJobs(t *testing.T) {
 	}
 }
 
-// TestConversion: a database of the first release is converted and keeps its jobs.
+// TestConversion checks that a database of the first release is converted and
+// keeps its jobs.
 func TestConversion(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.sqlite")
 	s := open(t, path)
@@ -421,7 +431,7 @@ func TestConversion(t *testing.T) {
 	}
 }
 
-// firstTable is the table of version 1.
+// firstTable creates the table of version 1.
 const firstTable = `CREATE TABLE job (
 	cluster TEXT NOT NULL, job_id INTEGER NOT NULL, submit_time INTEGER NOT NULL, restarts INTEGER NOT NULL, ended INTEGER NOT NULL,
 	state INTEGER NOT NULL, exit_code INTEGER NOT NULL, user_id INTEGER NOT NULL, group_id INTEGER NOT NULL, account TEXT NOT NULL,

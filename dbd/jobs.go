@@ -12,7 +12,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// jobs answers AccountingGetJobs (DBD_GET_JOBS_COND). Jobs that are hidden from a user are not searched.
+// jobs answers AccountingGetJobs (DBD_GET_JOBS_COND). Jobs that are hidden from
+// the user are not searched.
 func (d *Daemon) jobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetAccountingJobs
 	if err := r.Decode(&q); err != nil {
@@ -46,21 +47,21 @@ func (d *Daemon) jobs(ctx context.Context, r *server.Request) (message.Type, mes
 	return message.AccountingGotJobs, body, err
 }
 
-// known refuses filters that are not understood here: a list that was not narrowed as asked would
-// be a wrong answer.
+// known refuses filters that this daemon does not support: an answer that
+// ignored them would be wrong.
 func known(f *model.AccountingJobFilter) error {
 	for name, set := range map[string]bool{
-		"associations": len(f.AssocIDs) > 0, "constraints": len(f.Constraints) > 0, "QOS": len(f.QOS) > 0, "reservations": len(f.Reservations)+len(f.ReservationIDs) > 0,
-		"how they were scheduled": f.JobFlags.Set && f.JobFlags.Number != 1, "runaway jobs": f.Flags&model.JobFilterRunaway != 0,
+		"jobs by association": len(f.AssocIDs) > 0, "jobs by constraint": len(f.Constraints) > 0, "jobs by QOS": len(f.QOS) > 0, "jobs by reservation": len(f.Reservations)+len(f.ReservationIDs) > 0,
+		"jobs by scheduling flag": f.JobFlags.Set && f.JobFlags.Number != 1, "runaway jobs": f.Flags&model.JobFilterRunaway != 0,
 	} {
 		if set {
-			return errs.New(errs.Unsupported, "this accounting daemon does not look jobs up by %s", name)
+			return errs.New(errs.Unsupported, "this accounting daemon does not support selecting %s", name)
 		}
 	}
 	return nil
 }
 
-// past is a job as it is kept.
+// past returns the accounting record of a job.
 func past(cluster string, j *model.Job) model.AccountingJob {
 	return model.AccountingJob{
 		Account: j.Account, AdminComment: j.AdminComment, AllocNodes: allocated(j), ArrayJobID: j.ArrayJobID, ArrayMaxTasks: j.ArrayMaxTasks,
@@ -76,7 +77,7 @@ func past(cluster string, j *model.Job) model.AccountingJob {
 	}
 }
 
-// nobody is the number of who has ended a job that nobody has ended.
+// nobody is the user number that means "no user has cancelled the job".
 const nobody = 1<<32 - 1
 
 func hetOffset(j *model.Job) model.Opt[uint32] {
@@ -100,7 +101,8 @@ func elapsed(j *model.Job) uint32 {
 	return uint32(j.EndTime - j.StartTime)
 }
 
-// byNumber makes "cpu=2,mem=1G" what records have: "1=2,2=1024". What has no number here is left out.
+// byNumber converts "cpu=2,mem=1G" to the numbers used in records:
+// "1=2,2=1024". It omits resources without a number.
 func byNumber(s string) string {
 	var list []string
 	for part := range strings.SplitSeq(s, ",") {
@@ -117,7 +119,8 @@ func byNumber(s string) string {
 	return strings.Join(list, ",")
 }
 
-// scaled reads an amount; memory is in MiB, and has a letter when it is shown in others.
+// scaled parses an amount with an optional suffix of M, G, T or P. Memory is in
+// MiB.
 func scaled(s string) (uint64, bool) {
 	shift := 0
 	if i := len(s) - 1; i >= 0 {

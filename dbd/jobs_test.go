@@ -11,7 +11,7 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestJobs asks a running daemon for what was recorded.
+// TestJobs asks a running daemon for recorded jobs.
 func TestJobs(t *testing.T) {
 	s := newSite(t)
 	s.run(t)
@@ -88,7 +88,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// TestLists: what there is none of is an empty list, and no error.
+// TestLists checks that lists without elements are empty and no error.
 func TestLists(t *testing.T) {
 	s := newSite(t)
 	s.run(t)

@@ -11,8 +11,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// resources are what this daemon knows of trackable resources: the four that Slurm has first. Their
-// numbers are the same everywhere.
+// resources are the trackable resources that this daemon knows: the first four
+// of Slurm, whose numbers are the same everywhere.
 var resources = []model.TRES{{ID: cpu, Type: "cpu"}, {ID: mem, Type: "mem"}, {ID: energy, Type: "energy"}, {ID: node, Type: "node"}}
 
 const (
@@ -22,7 +22,7 @@ const (
 	node
 )
 
-// listed is the records of an answer.
+// listed returns an answer with these records.
 func listed[T any](records []T) message.Listed[T] {
 	return message.Listed[T]{Records: codec.Stream[T]{List: records}}
 }
@@ -42,11 +42,11 @@ func (d *Daemon) tres(_ context.Context, r *server.Request) (message.Type, messa
 	return message.AccountingGotTRES, &message.TRESList{Listed: listed(list)}, nil
 }
 
-// in tells whether a filter lets s through; one that is not set does.
+// in reports whether a filter matches s. An empty filter matches everything.
 func in(filter []string, s string) bool { return len(filter) == 0 || slices.Contains(filter, s) }
 
-// clusters answers AccountingGetClusters (DBD_GET_CLUSTERS): those of which a job is recorded. Where
-// their controllers are nobody has said.
+// clusters answers AccountingGetClusters (DBD_GET_CLUSTERS) with the clusters
+// of recorded jobs. The addresses of their controllers are unknown.
 func (d *Daemon) clusters(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetClusters
 	if err := r.Decode(&q); err != nil {
@@ -58,7 +58,8 @@ func (d *Daemon) clusters(ctx context.Context, r *server.Request) (message.Type,
 	}
 	list := []model.Cluster{}
 	for _, name := range names {
-		// What else is asked of a cluster (a federation, a protocol) none of these has.
+		// These clusters have no federation, no protocol version and no flags,
+		// so filters on those match none.
 		if in(q.ClusterFilter.Names, name) && len(q.Federations) == 0 && len(q.RPCVersions) == 0 && q.Classification == 0 && q.Flags.Or(0) == 0 {
 			list = append(list, model.Cluster{Name: name, RootAssoc: model.Association{Account: "root", Cluster: name}})
 		}
@@ -66,8 +67,8 @@ func (d *Daemon) clusters(ctx context.Context, r *server.Request) (message.Type,
 	return message.AccountingGotClusters, &message.Clusters{Listed: listed(list)}, nil
 }
 
-// Nobody has an association here, nor an account, nor a quality of service: those lists are empty, and
-// that is the truth, whatever they are asked to be narrowed to.
+// This daemon has no associations, accounts, users or qualities of service.
+// Those lists are empty for every filter.
 
 func (d *Daemon) associations(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	return message.AccountingGotAssocs, &message.Associations{Listed: listed([]model.Association{})}, r.Decode(new(message.GetAssociations))

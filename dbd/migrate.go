@@ -11,16 +11,17 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// applicationID marks the file as ours: "SCHD".
+// applicationID marks the file as a database of scheddbd: "SCHD".
 const applicationID = 0x53434844
 
-// version is the format of the database. Every version has a table job with columns cluster, protocol and
-// record, and a record is the whole job. So an older database is not changed step by step: its
-// records are recorded again in the format below.
+// version is the format of the database. Every version has a table job with the
+// columns cluster, protocol and record, and record holds the whole job. So a
+// database of an older version is not migrated step by step: its records are
+// stored again in the current format.
 const version = 2
 
-// table is the one table. Its columns besides record are for queries. The long record is last, so that a query can read
-// the others without it.
+// table is the only table. All columns except record serve queries. The long
+// record comes last, so that a query can read the others without it.
 const table = `CREATE TABLE job (
 	id            INTEGER PRIMARY KEY,
 	cluster       TEXT    NOT NULL,
@@ -53,7 +54,7 @@ const table = `CREATE TABLE job (
 	UNIQUE (cluster, job_id, submit_time)
 ) STRICT`
 
-// indices find jobs by what a client may know of them (condition.go).
+// indices find jobs by the filters of condition.go.
 const indices = `
 CREATE INDEX job_by_job_id    ON job (job_id);
 CREATE INDEX job_by_array     ON job (array_job_id, array_task_id);
@@ -69,7 +70,7 @@ CREATE INDEX job_by_exit_code ON job (exit_code, submit_time);
 CREATE INDEX job_by_submit    ON job (submit_time, cluster, job_id);
 CREATE INDEX job_by_use       ON job (used_until)`
 
-// migrate brings the database to the present format, in one transaction.
+// migrate converts the database to the current format, in one transaction.
 func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -90,7 +91,7 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 		return nil
 	}
 	if tables > 0 {
-		log.Info("converting the database", "from", has, "to", version)
+		log.Info("database conversion started", "from", has, "to", version)
 		if _, err := tx.ExecContext(ctx, "ALTER TABLE job RENAME TO older"); err != nil {
 			return err
 		}
@@ -113,11 +114,11 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 		return nil
 	}
 	log.Info("database converted")
-	_, err = s.db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)") // the log is as long as the database by now
+	_, err = s.db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)") // the write-ahead log is now as long as the database
 	return err
 }
 
-// convert records the jobs of the table older, and drops it.
+// convert stores the jobs of the table older in the new one, and drops older.
 func convert(ctx context.Context, tx *sql.Tx) error {
 	insert, err := tx.PrepareContext(ctx, upsert)
 	if err != nil {
@@ -136,7 +137,8 @@ func convert(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// eachOlder calls each with some of the jobs behind the last row that it saw; false: there are no more.
+// eachOlder calls each with the next jobs after row last. It returns false when
+// there are no more.
 func eachOlder(ctx context.Context, tx *sql.Tx, last *int64, each func(cluster string, j *model.Job) error) (more bool, err error) {
 	rows, err := tx.QueryContext(ctx, "SELECT rowid, cluster, protocol, record FROM older WHERE rowid > ? ORDER BY rowid LIMIT 1000", *last)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestPrivate: whose jobs and calls an ordinary user sees is decided by PrivateData=.
+// TestPrivate checks that PrivateData= determines whose jobs and calls an
+// ordinary user sees.
 func TestPrivate(t *testing.T) {
 	store := open(t, room(t))
 	mine, theirs := job(1, 1, model.JobRunning), job(2, 1, model.JobRunning)

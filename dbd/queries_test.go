@@ -42,8 +42,8 @@ func tokens(t *testing.T, d *Daemon) (connect func() *client.Accounting) {
 
 func onlyRoot(uid uint32) bool { return uid == 0 }
 
-// TestSlowQueries: queries that would take minutes keep no other user waiting, and end when their
-// clients close their connections.
+// TestSlowQueries checks that queries that would take minutes do not delay
+// other users, and end when their clients close their connections.
 func TestSlowQueries(t *testing.T) {
 	store := open(t, room(t))
 	store.longest = time.Hour
@@ -94,7 +94,7 @@ func TestSlowQueries(t *testing.T) {
 	until("their clients have gone", func() bool { n, waiting := d.queries.Counts(); return n == 0 && waiting == 0 })
 }
 
-// TestSlowQueryIsRefused: no query runs without end.
+// TestSlowQueryIsRefused checks that a query has a time limit.
 func TestSlowQueryIsRefused(t *testing.T) {
 	store := open(t, room(t))
 	store.longest = time.Nanosecond
@@ -105,8 +105,8 @@ func TestSlowQueryIsRefused(t *testing.T) {
 	}
 }
 
-// TestPrivateJobs: an ordinary user is shown their own jobs alone, whatever is asked for, as by the
-// controller.
+// TestPrivateJobs checks that an ordinary user is shown only their own jobs,
+// whatever they ask for, like by the controller.
 func TestPrivateJobs(t *testing.T) {
 	store := open(t, room(t))
 	mine, theirs := job(1, 1, model.JobRunning), job(2, 1, model.JobRunning)

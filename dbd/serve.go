@@ -15,13 +15,15 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Serve is the daemon: it serves as c says until ctx ends, which is no error.
+// Serve runs the daemon as configured by c until ctx ends, which is not an
+// error.
 func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	user, err := daemon.SchedUser(c.User)
 	if err != nil {
 		return err
 	}
-	// SchedUser's own file is good enough: this process is about to become him.
+	// A file owned by SchedUser is trusted, because this process runs as that
+	// user later.
 	if err := daemon.Judge(c.Files, user.UID); err != nil {
 		return err
 	}
@@ -35,7 +37,8 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	// The socket is open to everybody of this machine: who he is, the kernel says.
+	// The socket is open to all users of this machine, because the kernel tells
+	// who connects.
 	listeners, err := daemon.Listen(c.Address, c.Port, c.AuthSocket, 0o666, user.UID)
 	if err != nil {
 		return err
@@ -54,22 +57,25 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	return daemon.Serve(ctx, s, listeners, log, nil)
 }
 
-// settle takes the process to its final rights. Started by root it becomes the scheduler's
-// user before it opens anything, because it will parse what comes over the network.
+// settle drops the process to its final rights. When started by root, it
+// becomes the scheduler's user before it opens any file, because it will parse
+// input from the network.
 func settle(user nss.User, log *slog.Logger) error {
 	switch euid := uint32(os.Geteuid()); {
 	case euid == 0 && user.UID != 0 && user.Name == "":
-		// A number without an entry has no group: it would keep group 0.
-		return errs.New(errs.Invalid, "SchedUser=%d has no entry among the users, and so no group", user.UID).
-			WithHint("name a user that exists, or start scheddbd as that uid")
+		// A uid without an entry has no group, so the process would keep group
+		// 0.
+		return errs.New(errs.Invalid, "SchedUser=%d: no such user, and so no group to run as", user.UID).
+			WithHint("name an existing user, or start scheddbd under that uid")
 	case euid == 0 && user.UID != 0:
 		uid, gid := int(user.UID), int(user.GID)
-		// Package syscall's, which act on all threads; x/sys's on the calling one.
+		// Package syscall changes all threads; x/sys changes only the calling
+		// one.
 		if err := errors.Join(syscall.Setgroups(nil), syscall.Setresgid(gid, gid, gid), syscall.Setresuid(uid, uid, uid)); err != nil {
 			return errs.Wrap(err, errs.Denied, "become %s", user)
 		}
 	case euid != user.UID:
-		log.Warn("not run by the scheduler's user", "uid", euid, "SchedUser", user.String())
+		log.Warn("running under a user other than SchedUser", "uid", euid, "SchedUser", user.String())
 	}
 	return nil
 }

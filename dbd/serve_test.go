@@ -25,7 +25,7 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// site is a configured daemon, and the key to make tokens with.
+// site is a configured daemon, and the key to create tokens with.
 type site struct {
 	*conf.Dbd
 	key     auth.Key
@@ -62,7 +62,7 @@ func port(t testing.TB) int {
 	return ln.Addr().(*net.TCPAddr).Port
 }
 
-// run runs the daemon until the function it returns is called.
+// run runs the daemon until the returned function is called.
 func (s *site) run(t testing.TB) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -98,7 +98,7 @@ func (s *site) token(t testing.TB, user string) model.Credential {
 	return model.Credential{Token: token}
 }
 
-// names is the user of this process, and another one.
+// names returns the user of this process and another user.
 func names(t testing.TB) (self, other nss.User) {
 	t.Helper()
 	self, err := nss.LookupUID(uint32(os.Geteuid()))

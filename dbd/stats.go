@@ -10,12 +10,13 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// stats answers AccountingGetStats (DBD_GET_STATS): what was asked since the daemon started, with
-// this call not yet in it. All users see how often each message came. How often each user asked is
-// information about users (PrivateData=users).
+// stats answers AccountingGetStats (DBD_GET_STATS) with the requests since the
+// daemon started, without this one. All users see how often each message was
+// received. How often each user sent requests is information about users
+// (PrivateData=users).
 //
-// Nothing is summed up here, so the three kinds of summing up (hour, day, month)
-// count zero, and there are none of a cluster.
+// This daemon has no usage roll-up, so the three periods (hour, day, month)
+// have zero counts, and there is none for a cluster.
 func (d *Daemon) stats(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	if err := r.Decode(message.Empty{}); err != nil {
 		return 0, nil, err

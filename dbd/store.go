@@ -26,23 +26,23 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Store is the database: a file of SQLite.
+// Store is an open SQLite database of jobs.
 type Store struct {
 	db   *sql.DB
-	lock *os.File // held while it is open: of two daemons each would think the other's jobs its own
+	lock *os.File // held while the database is open, so that no two daemons use it
 
 	maxJobs int
 	longest time.Duration // of a query
 }
 
-// OpenStore opens the database at path, an absolute one, and makes it when it is not
-// there. It is refused when somebody else could read or replace it, when
-// it belongs to another program, and when a newer release has written it. One of an
-// older release is converted.
+// OpenStore opens the database at path, which must be absolute, and creates it
+// when it does not exist. It fails when another user could read or replace the
+// database, when the database belongs to another program, and when a newer
+// release has written it. It converts a database of an older release.
 //
-// The journal is a write-ahead log with synchronous=FULL: a commit is on the disk
-// before it is acknowledged, because schedctld forgets what was acknowledged.
-// NORMAL would save the fsync and lose the last batches with the power.
+// The database uses a write-ahead log with synchronous=FULL: a commit is on
+// disk before it is acknowledged, because schedctld drops acknowledged records.
+// NORMAL would save the fsync, and a power failure would lose the last batches.
 func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 	path, err := prepare(path)
 	if err != nil {
@@ -61,7 +61,7 @@ func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, erro
 		lock.Close()
 		return nil, errs.Wrap(err, errs.Internal, "database %s", path)
 	}
-	db.SetMaxIdleConns(daemon.MaxQueries + 1) // each costs some statements to open
+	db.SetMaxIdleConns(daemon.MaxQueries + 1) // opening a connection takes several statements
 	s := &Store{db: db, lock: lock, maxJobs: maxJobs, longest: longestQuery}
 	if err := s.migrate(ctx, log); err != nil {
 		s.Close()
@@ -74,9 +74,10 @@ func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, erro
 	return s, nil
 }
 
-// prepare makes the file, for its owner alone, or judges the one that is there, and returns its
-// path without links. SQLite gives its side files the same mode; they are made by path, so
-// that the directory must be this user's alone.
+// prepare creates the file for its owner only, or checks the existing one, and
+// returns its path without symbolic links. SQLite gives its auxiliary files the
+// same mode. It creates them by path, so the directory must belong to this user
+// only.
 func prepare(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", errs.New(errs.Invalid, "database %q: not an absolute path", path)
@@ -97,7 +98,7 @@ func prepare(path string) (string, error) {
 		return "", errs.Wrap(err, errs.Internal, "database %s", path)
 	}
 	if st.Uid != self {
-		return "", errs.New(errs.Invalid, "database %s: its directory belongs to uid %d, must belong to uid %d", path, st.Uid, self).
+		return "", errs.New(errs.Invalid, "database %s: its directory belongs to uid %d, not to uid %d", path, st.Uid, self).
 			WithHint("chown %d %s", self, guard.Quote(filepath.Dir(real)))
 	}
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
@@ -113,8 +114,8 @@ func prepare(path string) (string, error) {
 	return real, err
 }
 
-// lockBeside holds path with ".lock" for this process alone. It lies in a directory that prepare
-// has judged.
+// lockBeside locks path with ".lock" appended. The file is in a directory that
+// prepare has checked.
 func lockBeside(path string) (*os.File, error) {
 	fd, err := unix.Open(path+".lock", unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -123,20 +124,21 @@ func lockBeside(path string) (*os.File, error) {
 	f := os.NewFile(uintptr(fd), path+".lock")
 	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
-		return nil, errs.New(errs.Conflict, "database %s: another scheddbd has it open", path).
-			WithHint("stop it, or give this one a StorageLoc of its own")
+		return nil, errs.New(errs.Conflict, "database %s: in use by another scheddbd", path).
+			WithHint("stop the other scheddbd, or set another StorageLoc")
 	}
 	return f, nil
 }
 
-// Close closes the database, and then lets another daemon have it.
+// Close closes the database, then releases the lock for other daemons.
 func (s *Store) Close() error {
 	defer s.lock.Close()
 	return s.db.Close()
 }
 
-// upsert keeps the last word on a run of a job: one that has ended does not run again
-// because an older record comes late, but a later run (restarts) may.
+// upsert keeps the latest record of a job's run. An ended job does not become
+// running again because an older record arrives late, but a later run
+// (restarts) replaces an earlier one.
 const upsert = `
 INSERT INTO job (cluster, job_id, submit_time, restarts, ended, state, state_reason, exit_code, user_id, group_id,
                  account, name, partition, wckey, array_job_id, array_task_id, het_job_id, het_offset,
@@ -152,7 +154,7 @@ ON CONFLICT (cluster, job_id, submit_time) DO UPDATE SET
 	protocol = excluded.protocol, record = excluded.record
 WHERE excluded.restarts > restarts OR excluded.restarts = restarts AND excluded.ended >= ended`
 
-// put keeps one job; insert is the prepared upsert.
+// put stores one job; insert is the prepared upsert.
 func put(ctx context.Context, insert *sql.Stmt, cluster string, j *model.Job) error {
 	record, err := encode(j)
 	if err != nil {
@@ -172,7 +174,8 @@ func put(ctx context.Context, insert *sql.Stmt, cluster string, j *model.Job) er
 	return unavailable(err)
 }
 
-// Record keeps jobs, all or none. cluster is for those that don't name theirs.
+// Record stores all jobs, or none when it fails. Jobs that name no cluster
+// belong to cluster.
 func (s *Store) Record(ctx context.Context, cluster string, jobs []model.Job) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -192,21 +195,22 @@ func (s *Store) Record(ctx context.Context, cluster string, jobs []model.Job) er
 	return unavailable(tx.Commit())
 }
 
-// stored is the protocol version that records are kept in. Older ones stay readable, as
-// the walks know all versions.
+// stored is the protocol version of new records. Older records stay readable,
+// because the walks know all versions.
 const stored = codec.Newest
 
-// encode is the whole job as a message carries it: what the columns don't have is not lost.
+// encode encodes the whole job as a message, so that fields without a column
+// are kept as well.
 func encode(j *model.Job) ([]byte, error) {
 	c := codec.NewEncoder(stored, nil)
 	(&message.RecordJobs{Jobs: []model.Job{*j}}).Walk(c)
 	return c.Bytes(), c.Finish()
 }
 
-// unavailable is the error of a database that does not do what it should.
+// unavailable returns the error for a database that can't be written, or nil.
 func unavailable(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &errs.Error{Kind: errs.Unavailable, Number: fault.Database, Message: "the database can't be written", Err: err}
+	return &errs.Error{Kind: errs.Unavailable, Number: fault.Database, Message: "the accounting database can't be written", Err: err}
 }

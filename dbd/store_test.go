@@ -29,13 +29,13 @@ func open(t testing.TB, path string) *Store {
 	return s
 }
 
-// room is where a new database may be made.
+// room returns a path at which a new database may be created.
 func room(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "jobs.sqlite")
 }
 
-// jobs is what the database holds, in the order of the keys.
+// jobs returns the contents of the database, sorted by key.
 func jobs(t testing.TB, s *Store) (all []model.Job) {
 	t.Helper()
 	rows, err := s.db.Query("SELECT protocol, record FROM job ORDER BY cluster, job_id, submit_time")
@@ -130,7 +130,8 @@ func TestStoreSurvives(t *testing.T) {
 	}
 }
 
-// What was acknowledged is on the disk, with the process gone and nothing closed.
+// TestCommitIsDurable checks that acknowledged jobs are on disk, even if the
+// process exits without closing the store.
 func TestCommitIsDurable(t *testing.T) {
 	s := open(t, room(t))
 	var mode string
@@ -194,7 +195,8 @@ func TestOpenStoreRefuses(t *testing.T) {
 	}
 }
 
-// A database that can't be written says so in a way that schedctld tries again.
+// TestRecordIntoAClosedStore checks that a database that can't be written
+// returns an error after which schedctld tries again.
 func TestRecordIntoAClosedStore(t *testing.T) {
 	s := open(t, room(t))
 	s.Close()
@@ -203,7 +205,8 @@ func TestRecordIntoAClosedStore(t *testing.T) {
 	}
 }
 
-// Nothing is made before it is known that the place is good.
+// TestNothingIsMadeInABadPlace checks that no file is created before the
+// directory was checked.
 func TestNothingIsMadeInABadPlace(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o777); err != nil {

@@ -1,22 +1,26 @@
-// Package demo runs the whole system on this machine for as long as somebody looks
-// at it: accounting daemon, controller and gateway, from a configuration and a key
-// of its own in a fresh directory. Nothing of it outlives the demo.
+// Package demo runs the whole system on this machine until the user stops it:
+// accounting daemon, controller and gateway, with a configuration and a key of
+// its own in a temporary directory. No process of it outlives the demo.
 //
-// Two processes see to that. The front is the one that a person started; it makes the
-// directory and starts the stage, which starts the daemons and does the talking. Both are
-// child subreapers: whatever was started below them, jobs that called setsid included, can
-// only become their child when its own parents die. So both can end everything, by
-// descent and not by a list of process numbers:
+// Two processes ensure that. The front is the process that the user started. It
+// creates the directory and starts the stage, which starts the daemons and
+// prints the output. Both are child subreapers: every process started below
+// them, including jobs that called setsid, becomes their child when its own
+// parents exit. So both can kill all processes by descent, without a list of
+// process ids:
 //
-//   - Ctrl-C, or the end of --once: the stage ends the daemons in order, then all that is left.
-//   - The front is killed with -9: its end of a pipe closes, and the stage does the same.
-//   - The stage is killed with -9: the kernel kills the daemons (Pdeathsig), their jobs fall to the
-//     front, and the front ends them.
+//   - After Ctrl-C, or at the end of --once, the stage stops the daemons in
+//     order, then kills all other processes.
+//   - If the front is killed with -9, its end of a pipe closes, and the stage does
+//     the same.
+//   - If the stage is killed with -9, the kernel kills the daemons (Pdeathsig).
+//     Their jobs become children of the front, which kills them.
 //
-// Only when both are killed at the same moment, jobs that run then go on until their time limit.
+// Only when both are killed at the same moment, running jobs continue until
+// their time limit.
 //
-// It serves on the loopback interface, for whoever can read the directory's token.
-// It is no way to run a service.
+// The demo serves on the loopback interface, to users who can read the token in
+// the directory. It is not suitable for running a service.
 package demo
 
 import (
@@ -35,27 +39,28 @@ import (
 	"schedrestd/errs"
 )
 
-// DefaultListen is where the gateway listens when nobody says otherwise.
+// DefaultListen is the default address of the gateway.
 const DefaultListen = "127.0.0.1:6820"
 
 // binaries are the programs that the demo starts.
 var binaries = []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor", "schedctld", "scheddbd"}
 
-// Options say what to show, and how.
+// Options configure a demo.
 type Options struct {
-	Listen string // HOST:PORT of the gateway; port 0: any free one
-	Once   bool   // show one job from end to end, then stop
-	Stage  string // this process is the stage of the demo in that directory; see the package comment
+	Listen string // HOST:PORT of the gateway; port 0: any free port
+	Once   bool   // run one job, show its output, then stop
+	Stage  string // directory of the demo if this process is its stage; see the package comment
 	Out    io.Writer
 	Err    io.Writer
 }
 
-// Status is the exit status of a demo whose stage has said already what went wrong.
+// Status is the exit status of a demo whose stage has already printed the
+// error.
 type Status int
 
-func (s Status) Error() string { return fmt.Sprintf("the demo ended with status %d", int(s)) }
+func (s Status) Error() string { return fmt.Sprintf("demo exited with status %d", int(s)) }
 
-// Run shows the demo and returns when nothing of it is left.
+// Run runs the demo and returns when all of its processes have exited.
 func Run(opt Options) error {
 	if opt.Stage != "" {
 		return runStage(opt)
@@ -73,18 +78,19 @@ func Run(opt Options) error {
 	if err := adopt(); err != nil {
 		return err
 	}
-	// From here on a signal must not end this process before it has swept.
+	// From here on a signal must not end this process before it has killed all
+	// others.
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	dir, err := os.MkdirTemp("", "sched-demo-")
 	if err != nil {
-		return errs.Wrap(err, errs.Internal, "make a directory for the demo")
+		return errs.Wrap(err, errs.Internal, "create a directory for the demo")
 	}
 	err = front(opt, self, dir, signals)
 	return errors.Join(err, sweep(), remove(dir))
 }
 
-// front runs the stage and passes on to it, once, that it should stop.
+// front runs the stage and passes the first signal on to it.
 func front(opt Options, program, dir string, signals <-chan os.Signal) error {
 	theirs, ours, err := os.Pipe()
 	if err != nil {
@@ -117,7 +123,7 @@ func front(opt Options, program, dir string, signals <-chan os.Signal) error {
 	}
 }
 
-// status is what the end of the stage means for this process.
+// status converts the result of the stage to the result of this process.
 func status(err error) error {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	switch {
@@ -126,11 +132,12 @@ func status(err error) error {
 	case exit.ExitCode() > 0:
 		return Status(exit.ExitCode())
 	}
-	return errs.New(errs.Internal, "the demo was cut short: %v", exit)
+	return errs.New(errs.Internal, "demo interrupted: %v", exit)
 }
 
-// findBinaries is the directory where the others are: this program's, or the sbin beside it once
-// they are installed. What the PATH has might be of another build.
+// findBinaries returns the directory of the other programs: this program's own,
+// or after installation the sbin directory beside it. Programs in PATH could be
+// of another build.
 func findBinaries() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -145,23 +152,23 @@ func findBinaries() (string, error) {
 			return dir, nil
 		}
 	}
-	return "", errs.New(errs.NotFound, "%s are not all beside schedctl in %s", strings.Join(binaries, ", "), beside).WithHint("make build")
+	return "", errs.New(errs.NotFound, "some of the programs %s are not in %s", strings.Join(binaries, ", "), beside).WithHint("run make build")
 }
 
-// freeAddress makes sure, before anything starts, that the gateway will be able to
-// listen at address, and picks the port when it is 0.
+// freeAddress checks, before anything is started, that the gateway can listen
+// on address, and chooses a port if it is 0.
 func freeAddress(address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return "", errs.New(errs.Invalid, "--listen %s is not HOST:PORT", address).WithHint("for example --listen 127.0.0.1:6820")
+		return "", errs.New(errs.Invalid, "--listen %s is not HOST:PORT", address).WithHint("example: --listen 127.0.0.1:6820")
 	}
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return "", errs.New(errs.Conflict, "%s is in use by another program", address).
-			WithHint("is another demo running? For a free port: make demo LISTEN=%[1]s, or schedctl demo --listen %[1]s", net.JoinHostPort(host, "0"))
+			WithHint("if another demo is running, use a free port: make demo LISTEN=%[1]s, or schedctl demo --listen %[1]s", net.JoinHostPort(host, "0"))
 	}
 	if err != nil {
-		return "", errs.New(errs.Invalid, "can't listen at %s: %v", address, err)
+		return "", errs.New(errs.Invalid, "listen on %s: %v", address, err)
 	}
 	defer l.Close()
 	if port == "0" {

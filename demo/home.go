@@ -8,14 +8,15 @@ import (
 	"schedrestd/demo/site"
 )
 
-// home is the demo's directory: a site, and beside it what belongs to the user it is
-// for. As root that may be somebody else, who has to pass, and only to pass, through it.
+// home is the demo's directory: a site, and files that belong to the user of
+// the demo. If root runs the demo for another user, that user may pass through
+// the directory but not list it.
 //
 //	job/   0700  where the demo's jobs run and leave their output
-//	token  0600  the token as a header line, for curl -H @FILE: so it shows in no list of processes
+//	token  0600  the token as a header line, for curl -H @FILE, so that it appears in no list of processes
 type home struct {
 	*site.Site
-	user  nss.User // whose token it is, and who the jobs run as
+	user  nss.User // the user of the token, who the jobs run as
 	token string
 }
 
@@ -46,7 +47,8 @@ func furnish(dir string) (*home, error) {
 	return h, s.Configure()
 }
 
-// whose is the user that the demo is for: the one who called sudo, else the caller.
+// whose returns the user of the demo: the user who called sudo, otherwise the
+// caller.
 func whose() (nss.User, error) {
 	if name := os.Getenv("SUDO_USER"); name != "" && os.Geteuid() == 0 {
 		return nss.LookupUser(name)
@@ -54,10 +56,10 @@ func whose() (nss.User, error) {
 	return nss.LookupUID(uint32(os.Geteuid()))
 }
 
-// foreign tells whether the user is another than that of this process.
+// foreign reports whether the user is not the user of this process.
 func (h *home) foreign() bool { return h.user.UID != uint32(os.Geteuid()) }
 
-// give makes path the user's.
+// give makes the user the owner of path.
 func (h *home) give(path string) error {
 	if !h.foreign() {
 		return nil
@@ -65,7 +67,7 @@ func (h *home) give(path string) error {
 	return os.Lchown(path, int(h.user.UID), int(h.user.GID))
 }
 
-// keep writes the token down.
+// keep writes the token to a file.
 func (h *home) keep(token string) error {
 	h.token = token
 	if err := site.Write(h.header(), "X-SCHED-USER-TOKEN: "+token+"\n"); err != nil {

@@ -16,7 +16,7 @@ import (
 	"schedrestd/errs"
 )
 
-// script is the job that --once shows: long enough to be seen running.
+// script is the job that --once runs; it takes long enough to be seen running.
 const script = `#!/bin/sh
 echo "Hello from job $SCHED_JOB_ID on $(uname -n). I am $(id -un 2>/dev/null || true)."
 for part in 1 2 3; do
@@ -25,13 +25,14 @@ for part in 1 2 3; do
 done
 `
 
-// often is the pause between two looks at a job.
+// often is the pause between two polls of a job.
 const often = 50 * time.Millisecond
 
-// mostOutput is how much of a job's output is shown, in bytes.
+// mostOutput limits how much of a job's output is shown, in bytes.
 const mostOutput = 64 << 10
 
-// once shows the whole way over REST: ping, node, a job from submission to its output.
+// once shows the REST API: ping, a node, and a job from submission to its
+// output.
 func (s *stage) once(ctx context.Context) error {
 	s.screen.identities(s)
 	s.screen.printf("\n")
@@ -63,7 +64,7 @@ func (s *stage) once(ctx context.Context) error {
 	return nil
 }
 
-// describe is a job of the demo's user in the demo's job directory.
+// describe returns a job of the demo's user in the demo's job directory.
 func (h *home) describe(name, script string) site.Description {
 	var d site.Description
 	d.Job.Name, d.Job.Script, d.Job.WorkDir = name, script, h.jobs()
@@ -72,17 +73,17 @@ func (h *home) describe(name, script string) site.Description {
 	return d
 }
 
-// example is the body of the submission that can be pasted.
+// example returns the body of a submission that the user can paste.
 func (h *home) example() string {
 	d := h.describe("hello", "#!/bin/sh\necho Hello from job $SCHED_JOB_ID\n")
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
-	enc.Encode(d) // strings and numbers: can't fail
+	enc.Encode(d) // can't fail for strings and numbers
 	return strings.TrimSpace(text.String())
 }
 
-// follow shows the job's state until it has ended.
+// follow shows the job's state until the job has ended.
 func (s *stage) follow(ctx context.Context, id uint32) (site.Job, error) {
 	begun, shown := time.Now(), ""
 	defer s.screen.settle()
@@ -108,10 +109,11 @@ func (s *stage) follow(ctx context.Context, id uint32) (site.Job, error) {
 	}
 }
 
-// output shows what the job wrote.
+// output shows the output of the job.
 //
-// The directory is the user's, this process perhaps root: what is opened lies inside of it
-// whatever the user made of the name, and is a plain file.
+// The directory belongs to the user, and this process may be root. So the file
+// is opened inside the directory, whatever links the user made, and must be a
+// regular file.
 func (s *stage) output(id uint32) error {
 	jobs, err := os.OpenRoot(s.jobs())
 	if err != nil {
@@ -121,12 +123,12 @@ func (s *stage) output(id uint32) error {
 	name := fmt.Sprintf("sched-%d.out", id)
 	f, err := jobs.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return errs.Wrap(err, errs.NotFound, "the job's output")
+		return errs.Wrap(err, errs.NotFound, "open job output")
 	}
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil || !st.Mode().IsRegular() {
-		return errs.New(errs.Invalid, "the job's output %s is not a file", f.Name())
+		return errs.New(errs.Invalid, "job output %s is not a regular file", f.Name())
 	}
 	text, err := io.ReadAll(io.LimitReader(f, mostOutput))
 	if err != nil {
@@ -140,7 +142,7 @@ func (s *stage) output(id uint32) error {
 	return nil
 }
 
-// owner is whose file st is.
+// owner returns the owner of file st.
 func owner(st os.FileInfo) string {
 	uid := st.Sys().(*syscall.Stat_t).Uid
 	if u, err := nss.LookupUID(uid); err == nil {

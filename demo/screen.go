@@ -12,11 +12,11 @@ import (
 	"schedrestd/guard"
 )
 
-// screen is what the person sees.
+// screen prints the demo's output.
 type screen struct {
 	io.Writer
-	terminal bool // a line may be written over
-	over     bool // the line that the cursor is in is to be written over
+	terminal bool // a line can be overwritten
+	over     bool // the current line will be overwritten
 }
 
 func newScreen(w io.Writer) screen {
@@ -30,8 +30,8 @@ func newScreen(w io.Writer) screen {
 
 func (s *screen) printf(format string, args ...any) { fmt.Fprintf(s, format, args...) }
 
-// update shows a line that takes the place of the one before it. Where that can't be
-// done it is a line like any other.
+// update prints a line that replaces the line before it. If the output is not a
+// terminal, it prints a normal line.
 func (s *screen) update(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if !s.terminal {
@@ -58,19 +58,20 @@ func (s *screen) ready(role string, p site.Part, after time.Duration) {
 	s.printf("  %-10s  %-10s  %-23s  ready in %d ms\n", p.Name, role, p.At, after.Milliseconds())
 }
 
-// identities says who the processes run as.
+// identities prints which users the processes run as.
 func (s *screen) identities(st *stage) {
 	if os.Geteuid() == 0 {
-		s.printf("\nJobs run as %s. The process that reads the network runs as %s.\n", st.user, site.Nobody)
+		s.printf("\nJobs run as %s. The process that reads network data runs as %s.\n", st.user, site.Nobody)
 		return
 	}
 	s.printf(`
-Everything runs as %s, including jobs and the process that reads the network. By default
-schedrestd refuses to serve like that, so the demo sets SCHEDRESTD_SECURITY=disable_user_check.
+All processes run as %s, including jobs and the process that reads network data. schedrestd
+normally refuses that; the demo sets SCHEDRESTD_SECURITY=disable_user_check.
 `, st.user)
 }
 
-// welcome says what can be done with the demo. Every command in it can be pasted as it stands.
+// welcome prints what the user can do with the demo. Every command can be
+// pasted as it is.
 func (s *screen) welcome(st *stage) {
 	g := st.gateway
 	curl := "curl -H @" + guard.Quote(st.header())
@@ -97,7 +98,7 @@ Ctrl-C stops everything, including jobs, and removes the directory.
 		st.jobs())
 }
 
-// lastWords shows on w the end of d's log.
+// lastWords prints the end of d's log to w.
 func (s *screen) lastWords(w io.Writer, d *site.Daemon) {
 	s.settle()
 	lines := d.LastLines(15)

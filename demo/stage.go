@@ -13,22 +13,23 @@ import (
 	"schedrestd/errs"
 )
 
-// tokenLife is how long the demo's token is good for: a day at the desk.
+// tokenLife is the lifespan of the demo's token.
 const tokenLife = 24 * time.Hour
 
-// stage is the demo being shown.
+// stage is a running demo.
 type stage struct {
 	Options
 	*home
 	screen  screen
-	daemons []*site.Daemon // in the order of their start
+	daemons []*site.Daemon // in the order in which they were started
 	url     string         // of the gateway
 	gateway site.Gateway
 }
 
-// runStage is the stage of a front: it shows everything and ends everything.
+// runStage is the stage process: it shows the demo and stops all of its
+// processes.
 func runStage(opt Options) error {
-	// Ctrl-C reaches all processes at the terminal. What counts is what the front makes of it.
+	// Ctrl-C reaches all processes at the terminal. Only the front handles it.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	ctx, err := untilFrontEnds()
 	if err != nil {
@@ -45,7 +46,7 @@ func runStage(opt Options) error {
 	return errors.Join(err, s.end(), remove(opt.Stage))
 }
 
-// interrupted is what Ctrl-C means: the usual end, but not of --once.
+// interrupted returns the error for Ctrl-C, which is an error only with --once.
 func interrupted(opt Options) error {
 	if opt.Once {
 		return errs.New(errs.Internal, "interrupted")
@@ -53,12 +54,13 @@ func interrupted(opt Options) error {
 	return nil
 }
 
-// untilFrontEnds is a context that ends with the other end of the pipe on descriptor
-// 3, which the front closes to say "stop", and the kernel when the front is killed.
+// untilFrontEnds returns a context that ends with the other end of the pipe on
+// descriptor 3. The front closes it to stop the demo, and the kernel closes it
+// when the front is killed.
 func untilFrontEnds() (context.Context, error) {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(3, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFIFO {
-		return nil, errs.New(errs.Invalid, "--stage is for schedctl itself")
+		return nil, errs.New(errs.Invalid, "--stage may be used only by schedctl itself")
 	}
 	syscall.CloseOnExec(3)
 	front := os.NewFile(3, "front")
@@ -70,7 +72,8 @@ func untilFrontEnds() (context.Context, error) {
 	return ctx, nil
 }
 
-// run shows the demo until ctx ends, a daemon dies, or with Once the job has ended.
+// run shows the demo until ctx ends, a daemon exits, or with Once the job has
+// ended.
 func (s *stage) run(ctx context.Context) (err error) {
 	if s.home, err = furnish(s.Stage); err != nil {
 		return err
@@ -89,7 +92,8 @@ func (s *stage) run(ctx context.Context) (err error) {
 	})
 }
 
-// startDaemons starts one daemon after the other, each when the one before answers.
+// startDaemons starts the daemons one after the other, each when the one before
+// answers.
 func (s *stage) startDaemons(ctx context.Context) error {
 	bin, err := findBinaries()
 	if err != nil {
@@ -123,7 +127,7 @@ func (s *stage) start(ctx context.Context, role string, p site.Part) error {
 	return nil
 }
 
-// enter gets the user's token and with it the way in.
+// enter creates the user's token and the client of the gateway.
 func (s *stage) enter(ctx context.Context) error {
 	user := ""
 	if s.foreign() {
@@ -138,7 +142,8 @@ func (s *stage) enter(ctx context.Context) error {
 	return s.keep(token)
 }
 
-// watchDaemons runs show until it returns; the death of a daemon cuts it short and is the error.
+// watchDaemons runs show until it returns. If a daemon exits, it cancels show
+// and returns that as the error.
 func (s *stage) watchDaemons(ctx context.Context, show func(context.Context) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -159,8 +164,8 @@ func (s *stage) watchDaemons(ctx context.Context, show func(context.Context) err
 	return err
 }
 
-// end ends the daemons, those who ask before those who are asked, then everything else: a
-// job outlives its controller, but not the demo.
+// end stops the daemons, clients before servers, and kills all other processes:
+// jobs outlive their controller, but must not outlive the demo.
 func (s *stage) end() error {
 	for i := len(s.daemons) - 1; i >= 0; i-- {
 		s.daemons[i].Stop()

@@ -12,25 +12,26 @@ import (
 	"schedrestd/errs"
 )
 
-// adopt makes this process the one that orphans below it fall to.
+// adopt makes this process the parent of all orphans below it.
 func adopt() error {
 	err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	return errs.Wrap(err, errs.Internal, "become a child subreaper")
 }
 
-// How long the end of the demo may be held up.
+// Limits of the time that the end of the demo may take.
 const (
-	sweepGently = 2 * time.Second // by step processes that clean up after their jobs
-	sweepLimit  = 6 * time.Second // by processes that can't be killed: they are another user's, or hang in the kernel
+	sweepGently = 2 * time.Second // for step processes to clean up after their jobs
+	sweepLimit  = 6 * time.Second // for processes that can't be killed because they belong to another user or hang in the kernel
 )
 
-// sweep ends all that was ever started below this process and is still there.
-// Children that os/exec waits for must have been waited for before.
+// sweep kills all processes below this process that still exist. Children that
+// os/exec waits for must have been waited for before.
 //
-// The children left by then are the steps of jobs, whose controller is gone: they are asked to end,
-// because each has a control group to remove. What the steps have started is killed. Killing a
-// process hands its children to its step, or to this one, so the list is made anew until the
-// kernel says that there are no children any more.
+// The remaining children are steps of jobs, whose controller is gone. They get
+// SIGTERM, because each has a control group to remove. The processes that steps
+// have started are killed. When a process is killed, its children become
+// children of its step or of this process, so the list is read again until
+// there are no children.
 func sweep() error {
 	var refused error
 	for begun := time.Now(); time.Since(begun) < sweepLimit; {
@@ -49,12 +50,12 @@ func sweep() error {
 		}
 	}
 	if refused == nil {
-		refused = errors.New("they do not end")
+		refused = errors.New("they do not exit")
 	}
 	return errs.Wrap(refused, errs.Internal, "some processes of the demo are still running")
 }
 
-// split parts the children of parent from those further down.
+// split separates the children of parent from processes further down.
 func split(list []process.Stat, parent int) (others, children []process.Stat) {
 	for _, st := range list {
 		if st.Parent == parent {
@@ -66,8 +67,8 @@ func split(list []process.Stat, parent int) (others, children []process.Stat) {
 	return others, children
 }
 
-// reap waits for the children that have ended, for a moment when none has, and says
-// whether there is no child left.
+// reap waits for children that have exited, briefly if none has, and reports
+// whether no child is left.
 func reap() (none bool) {
 	for waited := false; ; {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
@@ -84,7 +85,7 @@ func reap() (none bool) {
 	}
 }
 
-// remove deletes the demo's directory, following no link in it.
+// remove deletes the demo's directory without following links in it.
 func remove(dir string) error {
 	return errs.Wrap(os.RemoveAll(dir), errs.Internal, "remove %s", dir)
 }

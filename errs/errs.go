@@ -123,3 +123,11 @@ func HintOf(err error) string {
 	}
 	return ""
 }
+
+// LogAttrs returns the attributes of a log line with the hint, unless that is empty.
+func LogAttrs(hint string, attrs ...any) []any {
+	if hint != "" {
+		attrs = append(attrs, "hint", hint)
+	}
+	return attrs
+}

@@ -163,7 +163,7 @@ func (c *call) meta() api.Meta {
 		Cluster: c.h.Cluster,
 	}
 	if c.route != nil {
-		m.Accounting = c.route.Accounting
+		m.Accounting, m.Util = c.route.Accounting, c.route.Util
 	}
 	if c.view.Names == schema.Slurm && c.who.User() != "" { // strangers are not told
 		m.Controller = c.h.Controller.Release(c.ctx, c.cred)

@@ -73,6 +73,13 @@ type Controller interface {
 	// Submit queues a job. An error with Code errs.OutcomeUnknown says that it may have been queued.
 	Submit(context.Context, model.Credential, *model.JobDesc) (*model.Submitted, error)
 
+	// SubmitSeveral is Submit for the components of a heterogeneous job.
+	SubmitSeveral(context.Context, model.Credential, []model.JobDesc) (*model.Submitted, error)
+
+	// Allocate asks for resources without a batch script, for a job or the components of a heterogeneous
+	// one, and returns when it has them. When ctx ends before that it ends the job; errs.Unavailable.
+	Allocate(context.Context, model.Credential, []model.JobDesc) (*model.Submitted, error)
+
 	// UpdateJob changes what desc has set of the job that id names, as in Kill. Tasks of an array that
 	// fared differently are in the result; when none was changed, it is the error.
 	UpdateJob(ctx context.Context, cred model.Credential, id string, desc *model.JobDesc) ([]model.TaskResult, error)
@@ -94,6 +101,24 @@ type Controller interface {
 
 	// Reconfigure has the controllers read their configuration again.
 	Reconfigure(context.Context, model.Credential) error
+
+	// ResourceLayout returns what a job has of each of its nodes; errs.Unsupported from a controller before 25.11.
+	ResourceLayout(ctx context.Context, cred model.Credential, id uint32) ([]model.ResourceLayout, error)
+
+	// CreateReservation makes a reservation.
+	CreateReservation(context.Context, model.Credential, *model.ReservationUpdate) error
+
+	// UpdateReservation changes what is set of the reservation that the update names.
+	UpdateReservation(context.Context, model.Credential, *model.ReservationUpdate) error
+
+	// CreatePartition makes a partition.
+	CreatePartition(context.Context, model.Credential, *model.PartitionUpdate) error
+
+	// UpdatePartition changes what is set of the partition that the update names.
+	UpdatePartition(context.Context, model.Credential, *model.PartitionUpdate) error
+
+	// DeletePartition deletes the partition of that name.
+	DeletePartition(ctx context.Context, cred model.Credential, name string) error
 
 	// DeleteReservation deletes the reservation of that name.
 	DeleteReservation(ctx context.Context, cred model.Credential, name string) error

@@ -178,7 +178,7 @@ func TestDocumentTellsWhatIsServed(t *testing.T) {
 		{"spelling", func(c *Config) { c.Names = api.NamesSched }, "/slurm/v0.0.42/ping"},
 		{"accounting", func(c *Config) { c.Accounting = nil }, "/scheddb/v0.0.42/diag"},
 		{"way to authenticate", func(c *Config) { c.Auth.JWT, c.Auth.Local = false, true }, "X-SCHED-USER-TOKEN"},
-		{"status", func(c *Config) { c.Statuses = []string{"200"} }, `"default":{"description":"What went wrong`},
+		{"status", func(c *Config) { c.Statuses = []string{"200"} }, `"default":{"description":"An error occurred`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

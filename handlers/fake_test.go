@@ -51,6 +51,7 @@ type fake struct {
 	queries     []model.Query
 	creds       []model.Credential
 
+	changes
 	partitionQueries []model.Query
 	selected         [][]model.JobSelection
 	shareOf          [][2][]string // accounts and users whose shares were asked for
@@ -112,7 +113,7 @@ func found[T any](list []T, has func(*T) string, name string, lastUpdate model.T
 			return &list[i], lastUpdate, nil
 		}
 	}
-	return nil, 0, &errs.Error{Kind: errs.NotFound, Message: "there is no such thing", Number: missing}
+	return nil, 0, &errs.Error{Kind: errs.NotFound, Message: "not found", Number: missing}
 }
 
 func (f *fake) Jobs(_ context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {

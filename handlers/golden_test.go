@@ -74,6 +74,8 @@ func demo() *fake {
 			RPCUsers:    []model.RPCUserStats{{UserID: 0, Count: 3, Time: 10}, {UserID: 20001, Count: 1}},
 			PendingRPCs: []model.PendingRPCs{{Type: 1001, Count: 2}}, PendingHosts: []model.PendingHosts{{Type: 6009, Hosts: "n[1-2],m"}, {Type: 70000}},
 		},
+		changes: changes{layout: []model.ResourceLayout{{Node: "n1", Memory: 1024, SocketsPerNode: 1, CoresPerSocket: 8, Channel: model.Some[uint32](7), Cores: "0x00F0", GRES: []model.GRESLayout{
+			{Name: "gpu", Type: "a100", Count: 2, Indexed: true, Index: model.Bitmap{Len: 8, Set: true, Bits: []byte{0b0000_0110}}}, {Name: "shard", Count: 5}}}}},
 		taskResults: []model.TaskResult{{Tasks: "12_[1-2]", Code: 2021, Reason: "Job/step already completing or completed", Message: "too late"}, {Tasks: "12_3", Reason: "No error"}},
 		killResults: []model.KillResult{
 			{Code: 2021, Reason: "the job has already ended", Message: "too late", ID: model.SelectedStep{Step: model.StepID{JobID: 12}, ArrayTaskID: model.Some[uint32](3)}, RealJobID: model.Some[uint32](15), Sibling: "west"},
@@ -135,6 +137,13 @@ var goldens = []golden{
 	{"update-node", "POST", "/slurm/VERSION/node/n2", `{"state": ["DRAIN"], "reason": "fan"}`},
 	{"update-nodes", "POST", "/slurm/VERSION/nodes", `{"name": ["n1", "n2"], "weight": 5}`},
 	{"new-node", "POST", "/sched/VERSION/new/node", `{"node_conf": "NodeName=d1 State=CLOUD"}`},
+	{"change-reservation", "POST", "/slurm/VERSION/reservation", `{"name": "WEEKLY", "users": ["alice"], "flags": ["NO_DAILY"], "duration": 60, "tres": [{"type": "cpu", "count": 4}], "colour": "red"}`},
+	{"change-reservations", "POST", "/sched/VERSION/reservations", `{"reservations": [{"name": "new", "start_time": 1795000000, "duration": 60, "users": "alice", "partition": "long"}, {"name": "newer"}]}`},
+	{"change-partitions", "POST", "/slurm/VERSION/partitions", `{"partitions": [{"name": "debug", "partition": {"state": ["DOWN"]}, "nodes": {"total": 3}}]}`},
+	{"hostnames", "POST", "/util/VERSION/hostnames", `{"hostlist": "n[01-03],login"}`},
+	{"hostlist", "POST", "/util/VERSION/hostlist", `{"hostnames": ["n01", "n02", "n[03-04]", "login"], "colour": "red"}`},
+	{"submit-several", "POST", "/slurm/VERSION/job/submit", `{"script": "#!/bin/sh\nhostname\n", "jobs": [{"environment": {"PATH": "/bin"}, "current_working_directory": "/tmp"}, {"tasks": 4, "colour": "red"}]}`},
+	{"allocate", "POST", "/slurm/VERSION/job/allocate", `{"job": {"tasks": 2, "colour": "red"}}`},
 	{"cancel", "DELETE", "/sched/VERSION/job/12", ""},
 	{"accounting-ping", "GET", "/scheddb/VERSION/ping", ""},
 	{"accounting-diag", "GET", "/scheddb/VERSION/diag", ""},
@@ -314,7 +323,7 @@ func TestEveryKindHasAStatus(t *testing.T) {
 // TestUnchanged: nothing new is an answer without a body, and no failure.
 func TestUnchanged(t *testing.T) {
 	f := demo()
-	f.midway = &errs.Error{Kind: errs.Unchanged, Message: "nothing changed since then", Number: 1900}
+	f.midway = &errs.Error{Kind: errs.Unchanged, Message: "nothing has changed since that time", Number: 1900}
 	f.jobs, f.nodes = nil, nil
 	f.partitions, f.reservations, f.licenses = nil, nil, nil
 	for _, path := range []string{"/sched/v0.0.42/jobs", "/sched/v0.0.42/nodes", "/sched/v0.0.42/partitions", "/sched/v0.0.42/reservations", "/sched/v0.0.42/licenses"} {

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"schedrestd/api/schema"
@@ -18,11 +19,22 @@ func aboutNamed(err error, kind, name, source string) error {
 	switch e.Kind {
 	case errs.NotFound, errs.Denied, errs.Conflict, errs.Invalid:
 		told := *e
-		if strings.HasPrefix(source, inPath) && (e.Number == invalidNodeName || e.Number == invalidReservation) {
+		if strings.HasPrefix(source, inPath) && slices.Contains(unknownNames, e.Number) {
 			told.Kind = errs.NotFound // Slurm has one kind of error for a name in a path and in a body
+			told.Message = "there is no such " + kind
 		}
-		told.Message, told.Source = kind+" "+conceal(schema.Shorten(name))+": "+e.Message, source
+		if e.Number == invalidUser && kind != "job" {
+			told.Message = "you are not allowed to change it"
+		}
+		told.Message, told.Source = kind+" "+conceal(schema.Shorten(name))+": "+told.Message, source
 		return &told
 	}
 	return err
 }
+
+// invalidUser is Slurm's number for a user who lacks a privilege.
+const invalidUser = 2010
+
+// unknownNames are Slurm's numbers for a node, reservation or partition that does
+// not exist.
+var unknownNames = []int{invalidNodeName, invalidReservation, invalidPartition}

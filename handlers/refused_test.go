@@ -22,11 +22,11 @@ func TestRefusedByTheController(t *testing.T) {
 		{errs.Error{Kind: errs.Denied, Number: 2052, Message: "you may not use this reservation"}, 403, "#/job/reservation"},
 		{errs.Error{Kind: errs.Denied, Number: 2050, Message: "over a limit"}, 403, "#/job"},
 		{errs.Error{Kind: errs.Invalid, Number: 2012, Message: "a path is too long"}, 422, "#/job"},
-		{errs.Error{Kind: errs.Invalid, Number: 2014, Message: "no nodes can satisfy what the job asks for"}, 422, "#/job"},
-		{errs.Error{Kind: errs.Invalid, Number: 2069, Message: "the number of cpus is not acceptable"}, 422, "#/job"},
-		{errs.Error{Kind: errs.Invalid, Number: 2044, Message: "the memory asked for is not acceptable"}, 422, "#/job/memory_per_node"},
+		{errs.Error{Kind: errs.Invalid, Number: 2014, Message: "no nodes satisfy the job's request"}, 422, "#/job"},
+		{errs.Error{Kind: errs.Invalid, Number: 2069, Message: "the number of CPUs is invalid"}, 422, "#/job"},
+		{errs.Error{Kind: errs.Invalid, Number: 2044, Message: "the requested memory is invalid"}, 422, "#/job/memory_per_node"},
 		{errs.Error{Kind: errs.Unavailable, Message: "the controller can't be reached"}, 503, ""},
-		{errs.Error{Kind: errs.BadAnswer, Number: 2090, Message: "the daemon had a fault of its own"}, 502, ""},
+		{errs.Error{Kind: errs.BadAnswer, Number: 2090, Message: "internal error of the daemon"}, 502, ""},
 	}
 	for _, tt := range tests {
 		f := demo()
@@ -49,7 +49,7 @@ func TestRefusedInWords(t *testing.T) {
 		source, says string
 	}{
 		{2012, "comment: longer than 4096 bytes", 422, "#/job/comment", "comment: longer than 4096 bytes"},
-		{2009, "script: DOS line endings; use line feeds alone", 422, "#/job/script", "script: DOS line endings; use line feeds alone"},
+		{2009, "script: has DOS line endings; end lines with a line feed only", 422, "#/job/script", "script: has DOS line endings; end lines with a line feed only"},
 		{2127, `environment: "A" is not NAME=value`, 422, "#/job/environment", `environment: "A" is not NAME=value`},
 		{2069, "cpus_per_task: must be at least 1", 422, "#/job/cpus_per_task", "cpus_per_task: must be at least 1"},
 		{2036, "array: this controller does not support job arrays", 501, "#/job/array", "array: this controller does not support job arrays"},

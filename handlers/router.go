@@ -34,6 +34,7 @@ type pattern struct {
 type segment struct {
 	names      schema.Spelling
 	accounting bool
+	util       bool
 }
 
 func newRouter(routes []route, pages map[string]page, cfg Config) *router {
@@ -44,9 +45,14 @@ func newRouter(routes []route, pages map[string]page, cfg Config) *router {
 	}
 	for _, r := range routes {
 		rt.routes = append(rt.routes, newPattern(r))
+		if r.Util && len(spellings) > 0 { // one path in both: its clients know Slurm's answers
+			names := spellings[len(spellings)-1]
+			rt.segments[r.Segment(names)] = segment{names: names, util: true}
+			continue
+		}
 		for _, s := range []schema.Spelling{schema.Sched, schema.Slurm} {
 			if slices.Contains(spellings, s) {
-				rt.segments[r.Segment(s)] = segment{s, r.Accounting}
+				rt.segments[r.Segment(s)] = segment{names: s, accounting: r.Accounting}
 			} else {
 				rt.unspoken[r.Segment(s)] = r.Segment(rt.names)
 			}
@@ -203,7 +209,7 @@ func (m *match) noMethod(r *http.Request) error {
 
 // fits compares p with the rest of a path in v; params are nil when every part is literal.
 func (p *pattern) fits(seg segment, v schema.Version, parts []string) (params map[string]string, ok bool) {
-	if len(parts) != len(p.parts) || p.Accounting != seg.accounting || !p.In(v) {
+	if len(parts) != len(p.parts) || p.Accounting != seg.accounting || p.Util != seg.util || !p.In(v) {
 		return nil, false
 	}
 	for i, want := range p.parts {

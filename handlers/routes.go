@@ -27,6 +27,7 @@ func (h *handler) routes() []route {
 			on(api.DeleteJob, h.deleteJob),
 			on(api.OldDeleteJob, h.oldDeleteJob),
 			on(api.PostJobSubmit, h.postJobSubmit),
+			on(api.PostJobAllocate, h.postJobAllocate),
 			on(api.PostJob, h.postJob),
 			on(api.GetJobRequeue, h.getJobRequeue),
 			on(api.PostJobsRequeue, h.postJobsRequeue),
@@ -37,6 +38,13 @@ func (h *handler) routes() []route {
 			on(api.DeleteNode, h.deleteNode),
 			on(api.PostNewNode, h.postNewNode),
 			on(api.GetReconfigure, h.getReconfigure),
+			on(api.PostReservation, h.postReservation),
+			on(api.PostReservations, h.postReservations),
+			on(api.PostPartitions, h.postPartitions),
+			on(api.DeletePartition, h.deletePartition),
+			on(api.GetResources, h.getResources),
+			on(api.PostHostnames, h.postHostnames),
+			on(api.PostHostlist, h.postHostlist),
 		)
 	}
 	if h.Content.Has(plugin.Accounting) && h.Accounting != nil {

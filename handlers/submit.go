@@ -2,6 +2,8 @@ package handlers
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,22 +20,60 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	if err != nil {
 		return err
 	}
-	desc, err := request.Desc()
+	descs, at, err := request.Descs()
 	if err != nil {
-		return errs.New(errs.Invalid, "%v", err).WithSource("#/job")
+		return errs.New(errs.Invalid, "%v", err).WithSource(at)
 	}
-	if desc.Script == "" && desc.Container == "" {
-		return errs.New(errs.Invalid, "there is no script").WithSource("#/job/script")
+	if descs[0].Script == "" && descs[0].Container == "" {
+		return errs.New(errs.Invalid, "there is no script").WithSource(componentAt(at, 0) + "script")
 	}
-	if err := resolve(c, desc, "#/job/"); err != nil {
+	if err := prepare(c, descs, at); err != nil {
 		return err
 	}
-	dropTokens(c, desc, "#/job/")
-	submitted, err := change(c, "", func() (*model.Submitted, error) { return h.Controller.Submit(c.ctx, c.cred, desc) }, made)
+	submitted, err := change(c, "", func() (*model.Submitted, error) {
+		if len(descs) > 1 {
+			return h.Controller.SubmitSeveral(c.ctx, c.cred, descs)
+		}
+		return h.Controller.Submit(c.ctx, c.cred, &descs[0])
+	}, made)
 	if err != nil {
-		return c.aboutJob(err, desc, "#/job/")
+		return c.aboutComponents(err, descs, at)
 	}
 	return send(c, http.StatusOK, api.Submit, &api.SubmitAnswer{Submitted: *submitted, Envelope: c.envelope()})
+}
+
+// componentAt is where component i of a job is in the body, whose job or list of
+// components is at.
+func componentAt(at string, i int) string {
+	if at == "#/job" {
+		return "#/job/"
+	}
+	return fmt.Sprintf("%s/%d/", at, i)
+}
+
+// prepare puts numbers in the place of names, and drops tokens.
+func prepare(c *call, descs []model.JobDesc, at string) error {
+	for i := range descs {
+		if err := resolve(c, &descs[i], componentAt(at, i)); err != nil {
+			return err
+		}
+		dropTokens(c, &descs[i], componentAt(at, i))
+	}
+	return nil
+}
+
+// aboutComponents is aboutJob. Of several components a controller does not say
+// which it refuses.
+func (c *call) aboutComponents(err error, descs []model.JobDesc, at string) error {
+	if len(descs) == 1 {
+		return c.aboutJob(err, &descs[0], componentAt(at, 0))
+	}
+	if e, ok := errors.AsType[*errs.Error](err); ok && e.Source == "" && (e.Kind == errs.Invalid || e.Kind == errs.Denied) {
+		told := *e
+		told.Source = at
+		return &told
+	}
+	return err
 }
 
 // resolve puts numbers in the place of the user's and the group's name. The name

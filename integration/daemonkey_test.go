@@ -68,7 +68,7 @@ func TestKeySetAlone(t *testing.T) {
 	}
 	for _, env := range [][]string{nil, {"SCHED_JWT=" + mapped}} {
 		out, errOut, status := d.run(d.self(), env, "token")
-		if status != 1 || out != "" || !strings.HasPrefix(errOut, "error: the controller creates no tokens") || !strings.Contains(errOut, "\nhint: ") || !strings.Contains(errOut, "jwt_key=PATH") {
+		if status != 1 || out != "" || !strings.HasPrefix(errOut, "error: the controller has no key to sign tokens") || !strings.Contains(errOut, "\nhint: ") || !strings.Contains(errOut, "jwt_key=PATH") {
 			t.Errorf("schedctl token: status %d, printed %q, said %q", status, out, errOut)
 		}
 	}
@@ -145,8 +145,8 @@ func TestCreation(t *testing.T) {
 		}
 	}
 	for word, says := range map[string]string{
-		"lifespan=7201":     `^error: the lifespan is longer than the controller allows, which is 7200 seconds by the configuration here\nhint: .*max_token_lifespan=`,
-		"lifespan=31622401": `^error: lifespan=31622401 is too long: no token lasts for more than 31622400 seconds\n`,
+		"lifespan=7201":     `^error: the lifespan exceeds the controller's limit, which is 7200 seconds in this configuration\nhint: .*max_token_lifespan=`,
+		"lifespan=31622401": `^error: lifespan=31622401 is too long: the maximum is 31622400 seconds\n`,
 		"lifespan=0":        `^error: lifespan=0 is not a number of seconds above 0\nhint: `,
 		"lifespan=-5":       `^error: lifespan=-5 is not a number of seconds above 0\nhint: `,
 	} {
@@ -186,7 +186,7 @@ func TestCreationIsForAdministrators(t *testing.T) {
 			{alice, "username=root", false, map[bool]string{false: others, true: any}[private]},
 			{root, "", true, ""},
 			{root, "username=" + alice.name, true, ""},
-			{root, "username=no-such-user-here", false, "error: the controller knows no such user\n"},
+			{root, "username=no-such-user-here", false, "error: unknown user\n"},
 		} {
 			for _, env := range [][]string{nil, byToken(tt.who)} {
 				out, errOut, status := d.run(tt.who, env, append([]string{"token"}, strings.Fields(tt.args)...)...)
@@ -270,7 +270,7 @@ func TestAccountingByTCPNeedsAKey(t *testing.T) {
 	d := newDaemons(t, "jwks=JWKS", func(conf string) string { return socket.ReplaceAllString(conf, "") })
 	d.publish(issuer{key: issuerKeys()[0]})
 	out, err := refusedStart(t, "schedctld", d.Conf())
-	if err == nil || !strings.Contains(out, "the key set of jwks= makes none") || !strings.Contains(out, "hint: AccountingStorageSocket=PATH") ||
+	if err == nil || !strings.Contains(out, "the key set in jwks= cannot sign") || !strings.Contains(out, "hint: set AccountingStorageSocket=PATH") ||
 		!strings.Contains(out, "or jwt_key=PATH beside jwks=") {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -129,12 +129,12 @@ func TestTokensThatAreNone(t *testing.T) {
 	u := d.self()
 	other := issuer{secret: []byte("another key, of thirty-five bytes !")}
 	for _, tt := range []struct{ name, env, says, hint string }{
-		{"nothing", "SCHED_JWT=", "SCHED_JWT is set to nothing", "unset SCHED_JWT"},
+		{"nothing", "SCHED_JWT=", "SCHED_JWT is set but empty", "unset SCHED_JWT"},
 		{"the gateway's word", "SCHED_JWT=daemon", "not a token", "unset SCHED_JWT"},
 		{"garbage", "SCHED_JWT=good day", "not three segments", "schedctl token"},
 		{"expired", "SCHED_JWT=" + d.hs256().token(u.name, -time.Minute), "expired ", "schedctl token"},
-		{"of another key", "SCHED_JWT=" + other.token(u.name, time.Minute), "does not accept the credential", "the controller's log says why"},
-		{"of nobody", "SCHED_JWT=" + d.hs256().token("no-such-user-here", time.Minute), "does not accept the credential", "the controller's log says why"},
+		{"of another key", "SCHED_JWT=" + other.token(u.name, time.Minute), "does not accept the credential", "see the controller's log"},
+		{"of nobody", "SCHED_JWT=" + d.hs256().token("no-such-user-here", time.Minute), "does not accept the credential", "see the controller's log"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, args := range [][]string{{"ping"}, {"token"}, {"show", "job"}, {"show", "node"}, {"show", "job", "1"}, {"cancel", "1"}} {
@@ -242,7 +242,7 @@ func TestActingForAnother(t *testing.T) {
 	}
 	must(t, tcp.Kill(ctx, as, id, 9, 0))
 	both := fmt.Sprintf("uid=%d user=%s by=root peer=", alice.uid, alice.name)
-	for _, want := range []string{fmt.Sprintf(`msg="job accepted" job=%s %s`, id, both), fmt.Sprintf(`msg="signal to job" job=%s signal=9 %s`, id, both)} {
+	for _, want := range []string{fmt.Sprintf(`msg="job accepted" job=%s %s`, id, both), fmt.Sprintf(`msg="job signal requested" job=%s signal=9 %s`, id, both)} {
 		if log := d.said("schedctld"); !strings.Contains(log, want) {
 			t.Errorf("the log has no %s:\n%s", want, log)
 		}
@@ -297,7 +297,7 @@ func TestTokensStayOutOfJobs(t *testing.T) {
 	desc.Environment = append(desc.Environment, "SCHED_JWT="+planted, "MARK=is-kept", "SLURM_JWT="+planted, "SCHED_JWT=again")
 	job, err := d.controller("unix").Submit(t.Context(), model.Credential{}, desc)
 	must(t, err)
-	if want := "SCHED_JWT and SLURM_JWT was taken out of the job's environment"; !strings.HasPrefix(job.UserMessage, want) {
+	if want := "SCHED_JWT and SLURM_JWT removed from the job's environment"; !strings.HasPrefix(job.UserMessage, want) {
 		t.Errorf("the user is told %q", job.UserMessage)
 	}
 	kept := d.held("")

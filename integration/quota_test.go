@@ -23,7 +23,7 @@ func TestQuota(t *testing.T) {
 		}
 		l.ask("DELETE", "/sched/"+version+"/job/"+fmt.Sprint(a.get("job_id")), "", games).want(t, 200)
 	}
-	if a.want(t, 429); n < 5 || a.get("errors", 0, "error_number") != 1804.0 || !strings.Contains(a.text, "take more than 64 KiB a second; the next one is accepted in ") {
+	if a.want(t, 429); n < 5 || a.get("errors", 0, "error_number") != 1804.0 || !strings.Contains(a.text, "exceed 64 KiB a second; submit again in ") {
 		t.Errorf("after %d jobs: %s", n, a.text)
 	}
 	if a.header.Get("Retry-After") == "" {

@@ -37,7 +37,7 @@ func TestNoTokensForNobody(t *testing.T) {
 	d.start()
 	root, ingroup := d.self(), account{alice.name, alice.uid, 0}
 	roots := []string{"SCHED_JWT=" + d.hs256().token("root", time.Hour)}
-	const none, not, own = "error: there are no tokens for nobody: no daemon would believe one\nhint: ", "error: the daemon does not accept the credential\nhint: ", "you are uid "
+	const none, not, own = "error: tokens for nobody can't be created: no daemon accepts them\nhint: ", "error: the daemon does not accept the credential\nhint: ", "you are uid "
 	for _, tt := range []struct {
 		name string
 		who  account
@@ -95,7 +95,7 @@ func TestTokenEndsWithItsAsker(t *testing.T) {
 			}
 			continue
 		}
-		said := regexp.MustCompile(`^warning: the new token ends with the token that asked for it: at (\S+), after \d+ seconds and not \d+\nhint: .*\n$`).FindStringSubmatch(errOut)
+		said := regexp.MustCompile(`^warning: the new token expires together with the token in use: at (\S+), after \d+ seconds instead of \d+\nhint: .*\n$`).FindStringSubmatch(errOut)
 		if said == nil {
 			t.Errorf("%s: said %q", tt.args, errOut)
 			continue

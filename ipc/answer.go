@@ -2,8 +2,9 @@ package ipc
 
 import "strings"
 
-// Ready says that the posture is as expected, that the cage is closed and proven, and that the process serves.
-// How the cage is closed is for security.Sealed to tell; here it only travels.
+// Ready reports that the process attributes are as expected, that the sandbox is
+// active and was tested, and that the process serves. The fields are those of
+// security.Sealed.
 type Ready struct {
 	Filter   bool
 	Audit    bool
@@ -13,14 +14,14 @@ type Ready struct {
 
 func (r *Ready) Walk(w *Walker) { w.Fields(&r.Filter, &r.Audit, &r.Landlock, &r.Denies) }
 
-// maxReason bounds what a worker may give as its reason, in bytes.
+// maxReason bounds the length of a reason that a worker gives, in bytes.
 const maxReason = 1024
 
-// Refused says that the process will not serve, and why. The text is that process's:
-// the parent caps and escapes it before it reaches a log.
+// Refused reports that the process will not serve, and why. The process wrote the
+// text, so the parent shortens and escapes it before it reaches a log.
 type Refused struct{ Reason string }
 
-// Refuse is a Refused with reason, cut to what fits.
+// Refuse returns a Refused with reason, shortened to what fits.
 func Refuse(reason string) *Refused {
 	return &Refused{Reason: strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")}
 }

@@ -10,8 +10,8 @@ type LogFD struct {
 
 func (l *LogFD) Walk(w *Walker) { w.Fields(&l.FailOpen, &l.Sync, &l.Torn, &l.Named) }
 
-// Facts tells the auditor of a connection that the worker Worker is given. It is sent before the
-// Connection is.
+// Facts tells the auditor about a connection that is handed to the worker Worker.
+// It is sent before the Connection.
 type Facts struct {
 	Worker uint32
 	Connection
@@ -19,13 +19,13 @@ type Facts struct {
 
 func (f *Facts) Walk(w *Walker) { w.Fields(&f.Worker, &f.Connection) }
 
-// Gone tells the auditor that no worker holds the connection ID any longer. Every number up to ID
-// was given to a connection.
+// Gone tells the auditor that no worker holds the connection ID any longer. Every
+// number up to ID has been used for a connection.
 type Gone struct{ ID uint64 }
 
 func (g *Gone) Walk(w *Walker) { w.Fields(&g.ID) }
 
-// Exited tells the auditor that a worker has exited. What it held is gone with it.
+// Exited tells the auditor that a worker has exited, and so holds no connections.
 type Exited struct {
 	Worker uint32
 	Status string // how it ended

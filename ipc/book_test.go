@@ -73,9 +73,9 @@ func TestPermit(t *testing.T) {
 	}{
 		{"in turn", ipc.KindOf(new(ipc.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, ""},
 		{"connection", ipc.KindOf(new(ipc.Connection)), ipc.Parent, ipc.Worker, ipc.Serving, 31, 1, ""},
-		{"unknown kind", 200, ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, "not in the book"},
-		{"kind 0", 0, ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, "not in the book"},
-		{"wrong way", ipc.KindOf(new(ipc.Done)), ipc.Parent, ipc.Worker, ipc.Serving, 8, 0, "is not for a parent"},
+		{"unknown kind", 200, ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, "not in the protocol table"},
+		{"kind 0", 0, ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, "not in the protocol table"},
+		{"wrong way", ipc.KindOf(new(ipc.Done)), ipc.Parent, ipc.Worker, ipc.Serving, 8, 0, "may not be sent by a parent"},
 		{"too early", ipc.KindOf(new(ipc.Done)), ipc.Worker, ipc.Parent, ipc.Proving, 8, 0, "not permitted while proving"},
 		{"twice", ipc.KindOf(new(ipc.Ready)), ipc.Worker, ipc.Parent, ipc.Serving, 0, 0, "not permitted while serving"},
 		{"after the end", ipc.KindOf(new(ipc.Done)), ipc.Worker, ipc.Parent, ipc.Over, 8, 0, "not permitted while over"},

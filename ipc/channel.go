@@ -11,10 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrFull says that the peer does not read fast enough to take another message now.
+// ErrFull reports that the channel has no room because the peer does not read fast
+// enough.
 var ErrFull = errors.New("the channel is full")
 
-// Channel is one end of a channel. Send and Receive may be used at the same time,
+// Channel is one end of a channel. Send and Receive may be called concurrently,
 // each by several goroutines; the phase is shared.
 type Channel struct {
 	self, peer Role
@@ -25,14 +26,14 @@ type Channel struct {
 	mu    sync.Mutex
 	phase Phase
 
-	receiving sync.Mutex // over buf and oob, which every Receive uses again
+	receiving sync.Mutex // guards buf and oob, which every Receive reuses
 	buf       [MaxMessage + 1]byte
 	oob       []byte
 }
 
-// Pair makes a channel. The first end is self's; the second is a descriptor for
-// peer, close-on-exec, which the caller passes on and closes: while a copy of it
-// is open here, the peer's death is not seen.
+// Pair makes a channel. It returns self's end, and a close-on-exec descriptor for
+// peer, which the caller passes on and closes: while a copy of it is open here,
+// the exit of the peer goes unnoticed.
 func Pair(self, peer Role) (*Channel, int, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -46,7 +47,7 @@ func Pair(self, peer Role) (*Channel, int, error) {
 	return c, fds[1], nil
 }
 
-// Open makes the channel end of descriptor fd, which it owns from here on.
+// Open returns the channel end of descriptor fd and takes ownership of fd.
 func Open(fd int, self, peer Role) (*Channel, error) {
 	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil || kind != unix.SOCK_SEQPACKET {
@@ -61,27 +62,27 @@ func Open(fd int, self, peer Role) (*Channel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a channel: %w", err)
 	}
-	// A worker can receive descriptors from the parent alone, in its cage. From it nobody is to send any, and who does is
-	// found out only when they are received.
+	// The sandbox of a worker lets it receive descriptors from the parent only. On
+	// its other channels they are not even received.
 	bare := self == Worker && peer != Parent
 	return &Channel{self: self, peer: peer, file: file, raw: raw, bare: bare, oob: make([]byte, rightsSpace)}, nil
 }
 
-// Phase is how far this end has come.
+// Phase returns the phase of this end.
 func (c *Channel) Phase() Phase {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.phase
 }
 
-// Close closes this end. A Receive that waits returns.
+// Close closes this end. A waiting Receive returns.
 func (c *Channel) Close() error { return c.file.Close() }
 
-// Send says m, with the descriptors of its row; they stay the caller's. It waits
-// while the channel is full.
+// Send sends m with the descriptors that its row demands; the caller keeps them and
+// closes them. It waits while the channel is full.
 func (c *Channel) Send(m Message, fds ...int) error { return c.send(m, fds, true) }
 
-// TrySend is Send that returns ErrFull instead of waiting.
+// TrySend is like Send but returns ErrFull instead of waiting.
 func (c *Channel) TrySend(m Message, fds ...int) error { return c.send(m, fds, false) }
 
 func (c *Channel) send(m Message, fds []int, wait bool) error {
@@ -93,10 +94,11 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	if len(fds) > 0 {
 		oob = unix.UnixRights(fds...)
 	}
-	// The lock is held over the system call only: two senders can't overtake each
-	// other between the judgement and the wire, nor can one wait hold up a reader.
+	// The lock is held during the check and the system call, so that two senders
+	// can't change their order in between, and not while waiting, so that a sender
+	// that waits does not block a reader.
 	var sent error
-	err = c.raw.Write(func(fd uintptr) bool {
+	try := func(fd uintptr) bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		var r *Row
@@ -107,11 +109,16 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 		if sent == nil && r.Then != Born {
 			c.phase = r.Then
 		}
-		return sent != unix.EAGAIN || !wait
-	})
+		return sent != unix.EAGAIN
+	}
+	if wait {
+		err = c.raw.Write(try)
+	} else { // a Write would wait for another one that waits
+		err = c.raw.Control(func(fd uintptr) { try(fd) })
+	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("send %s: %w", KindOf(m), os.ErrClosed) // here
+		return fmt.Errorf("send %s: %w", KindOf(m), os.ErrClosed) // this end is closed
 	case sent == unix.EAGAIN:
 		return ErrFull
 	case sent != nil:
@@ -120,7 +127,17 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	return nil
 }
 
-// put sends one packet. What has no descriptors is written: in their cage workers and the keeper can't send any, nor by accident.
+// UnlessGone returns err, an error of Send, or nil when it only says that the peer
+// has exited. The receiver of the peer's messages handles that.
+func UnlessGone(err error) error {
+	if errors.Is(err, unix.EPIPE) || errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// put sends one packet. It uses sendmsg(2) only for descriptors, because the
+// sandbox of workers and services forbids that call.
 func put(fd int, frame, oob []byte) (err error) {
 	for {
 		if len(oob) == 0 {
@@ -134,7 +151,8 @@ func put(fd int, frame, oob []byte) (err error) {
 	}
 }
 
-// Unread is how much memory, in bytes, the kernel has for what this end has said and the peer has not read.
+// Unread returns how many bytes of memory the kernel uses for messages that this
+// end has sent and the peer has not read.
 func (c *Channel) Unread() (n int, err error) {
 	if bad := c.raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }); bad != nil {
 		return 0, bad
@@ -143,14 +161,15 @@ func (c *Channel) Unread() (n int, err error) {
 }
 
 // Received is a message with the descriptors that came with it, as many as its row
-// says. They are the caller's to close.
+// demands. The caller closes them.
 type Received struct {
 	Message
 	FDs []int
 }
 
-// Receive waits for the next message. It returns io.EOF when the peer is gone, and
-// a *Violation when it broke the book: descriptors that came are then closed already.
+// Receive waits for the next message. It returns io.EOF when the peer has closed
+// its end, and a *Violation when the peer broke the protocol; descriptors that came
+// with the message are then already closed.
 func (c *Channel) Receive() (Received, error) {
 	c.receiving.Lock()
 	defer c.receiving.Unlock()
@@ -172,14 +191,14 @@ func (c *Channel) Receive() (Received, error) {
 	})
 	switch {
 	case err != nil, errors.Is(got, unix.ECONNRESET):
-		return Received{}, io.EOF // closed here, or the peer died with messages unread
+		return Received{}, io.EOF // this end is closed, or the peer exited with messages unread
 	case got != nil:
 		return Received{}, fmt.Errorf("receive from the %s: %w", c.peer, got)
 	}
 	return c.judge(c.buf[:n], c.oob[:oobn], flag)
 }
 
-// judge turns one packet into a message, or into a reason to end the peer.
+// judge decodes one packet, or returns why the peer must be killed.
 func (c *Channel) judge(frame, oob []byte, flag int) (r Received, err error) {
 	fds, bad := parseRights(oob)
 	defer func() {
@@ -193,7 +212,7 @@ func (c *Channel) judge(frame, oob []byte, flag int) (r Received, err error) {
 	case bad != nil:
 		return r, violation(c.peer, 0, "%w", bad)
 	case len(frame) == 0 && len(fds) == 0:
-		return r, io.EOF // an empty packet looks the same, and ends the peer as well
+		return r, io.EOF // an empty packet looks the same and has the same consequence
 	case len(frame) == 0:
 		return r, violation(c.peer, 0, "has no kind")
 	case flag&unix.MSG_TRUNC != 0 || len(frame) > MaxMessage:

@@ -125,16 +125,16 @@ func TestReceiveIsStrict(t *testing.T) {
 		fds   int
 		want  string
 	}{
-		{"unknown kind", []byte{250, 1, 2}, 0, "not in the book"},
+		{"unknown kind", []byte{250, 1, 2}, 0, "not in the protocol table"},
 		{"unknown way", append(append([]byte{byte(KindOf(new(Dial)))}, make([]byte, 8)...), byte(WayAccountingMunge+1), 0), 0, "has a way that is"},
-		{"parent's words", []byte{byte(KindOf(new(Drain)))}, 0, "not for a worker"},
+		{"parent's words", []byte{byte(KindOf(new(Drain)))}, 0, "may not be sent by a worker"},
 		{"leftover", append(done, 0), 0, "9 bytes"},
 		{"descriptor where none belongs", done, 1, "came with 1 descriptors"},
 		{"as many descriptors as the buffer takes", done, maxRights, fmt.Sprintf("came with %d descriptors", maxRights)},
 		{"more descriptors than the buffer takes", done, maxRights + 9, "cut off"},
 		{"longer than a message may be", make([]byte, MaxMessage+1), 0, "longer than"},
 		{"far longer", make([]byte, 4*MaxMessage), 0, "longer than"},
-		{"descriptor with a zero byte", []byte{0}, 1, "not in the book"},
+		{"descriptor with a zero byte", []byte{0}, 1, "not in the protocol table"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestOtherBuild(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := worker.Receive()
-		if err == nil || !strings.Contains(err.Error(), "from one build") {
+		if err == nil || !strings.Contains(err.Error(), "from the same build") {
 			t.Fatalf("%s of %d bytes: %v", Kind(frame[0]), len(frame), err)
 		}
 		if err := worker.Send(Refuse(err.Error())); err != nil {
@@ -244,6 +244,32 @@ func TestFullChannel(t *testing.T) {
 	}
 	if err := parent.TrySend(&Drain{}); err != nil {
 		t.Errorf("after it was emptied: %v", err)
+	}
+}
+
+// TestTrySendBesideSend: a Send that waits for room does not make a TrySend wait, which may be the Ping that finds out
+// that the peer was stopped.
+func TestTrySendBesideSend(t *testing.T) {
+	parent, _ := pair(t, Serving)
+	for parent.TrySend(&Ping{}) == nil {
+	}
+	sent := make(chan error, 1)
+	go func() { sent <- parent.Send(&Ping{}) }()
+	for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		tried := make(chan error, 1)
+		go func() { tried <- parent.TrySend(&Ping{}) }()
+		select {
+		case err := <-tried:
+			if err != ErrFull {
+				t.Fatalf("%v, want ErrFull", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("it waits for the Send that waits for room")
+		}
+	}
+	parent.Close()
+	if err := <-sent; !errors.Is(err, os.ErrClosed) {
+		t.Errorf("Send into a channel that was closed: %v", err)
 	}
 }
 

@@ -1,6 +1,6 @@
 package ipc
 
-// Bounds of what schedrestd-config and the parent send each other, in bytes.
+// Bounds of the messages between schedrestd-config and the parent, in bytes.
 const (
 	maxPath     = 4095 // a path, as the kernel's PATH_MAX
 	maxVariable = 12 << 10
@@ -25,21 +25,21 @@ func (s *ConfigSetup) Walk(w *Walker) {
 	w.Fields(&s.Variables)
 }
 
-// Variable is one environment variable, as NAME=value. It is sent rather than
-// inherited because everyone can read the arguments and the environment of
-// package stage.
+// Variable is one environment variable, as NAME=value. It is sent and not inherited,
+// because every user can read the arguments and the environment of the process that
+// package stage starts.
 type Variable struct{ Text string }
 
 func (v *Variable) Walk(w *Walker) { w.Text(maxVariable, &v.Text) }
 
-// Opening is the reason to open a file, which decides how it is judged.
+// Opening is the purpose of opening a file, which decides how the file is checked.
 type Opening uint8
 
-// The reasons.
+// The purposes.
 const (
 	OpenConfiguration Opening = iota + 1 // a configuration file
-	OpenAccounts                         // a list of uids that root alone may change
-	OpenWorker                           // the worker's program, to execute it; its path is the parent's to know
+	OpenAccounts                         // a list of uids that only root may change
+	OpenWorker                           // the worker's program, to execute it; the parent knows its path
 	OpenNothing                          // report whether the path exists
 )
 
@@ -59,9 +59,9 @@ type OpenedFD struct{}
 
 func (*OpenedFD) Walk(*Walker) {}
 
-// Judge asks the parent to judge every configuration file that it has opened for
-// this process: each must belong to root or to one of Owners, and nobody else but
-// Groups may change it. Judgement answers it.
+// Judge asks the parent to check every configuration file that it has opened for
+// this process: each must belong to root or to one of Owners, and may be writable
+// only by them and by Groups. Judgement answers it.
 type Judge struct {
 	Owners []uint32
 	Groups []uint32
@@ -72,7 +72,7 @@ func (j *Judge) Walk(w *Walker) {
 	List(w, &j.Groups, maxOwners, 4, func(id *uint32) { w.Fields(id) })
 }
 
-// Failure is an error as it crosses a channel.
+// Failure is an error that is sent to another process.
 type Failure struct {
 	Class uint8 // an errs.Kind
 	Text  string
@@ -84,7 +84,7 @@ func (f *Failure) Walk(w *Walker) {
 	w.Text(maxCause, &f.Text, &f.Hint)
 }
 
-// Fail returns a Failure of these texts, shortened to what one message can carry.
+// Fail returns a Failure with these texts, shortened to what a message can carry.
 func Fail(class uint8, text, hint string) Failure {
 	return Failure{class, text[:min(len(text), maxCause)], hint[:min(len(hint), maxCause)]}
 }

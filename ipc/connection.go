@@ -13,10 +13,10 @@ const (
 // String returns the name of n as package net spells it.
 func (n Network) String() string { return word(n, "", "tcp", "unix", "stdio") }
 
-// Connection hands over one accepted connection: its descriptor comes with the
-// message. All of it is the parent's and the kernel's word, nothing the client's.
+// Connection hands one accepted connection to a worker, with its descriptor. Every
+// field comes from the parent or the kernel, none from the client.
 type Connection struct {
-	ID       uint64 // given by the parent, never used twice
+	ID       uint64 // assigned by the parent and never reused
 	Network  Network
 	Listener string // as it was configured
 	Addr     string // of the peer, host:port; "" for a UNIX socket
@@ -25,12 +25,13 @@ type Connection struct {
 	Vouched  bool   // UID and GID may stand for a user (become.Ucred.Vouch)
 	TLS      bool   // the listener is an https:// one
 
-	// Refuse is an HTTP status if the connection is not served: the worker answers it with
-	// that, and with Retry-After if it is not 0, closes it, and reports nothing. ID is 0.
+	// Refuse is an HTTP status for a connection that is not served. The worker answers
+	// with it and with Retry-After, unless that is 0, closes the connection and reports
+	// nothing. ID is 0.
 	Refuse, RetryAfter uint16
 }
 
-// NoID is the uid and gid of a peer that the kernel does not vouch for.
+// NoID is the uid and gid of a peer that the kernel does not identify.
 const NoID = 1<<32 - 1
 
 func (c *Connection) Walk(w *Walker) {
@@ -40,22 +41,23 @@ func (c *Connection) Walk(w *Walker) {
 	w.Fields(&c.UID, &c.GID, &c.PID, &c.Vouched, &c.TLS, &c.Refuse, &c.RetryAfter)
 }
 
-// Streams hands over standard input and output of an inetd run that are a pipe, a file or a
-// terminal, in this order. They are one connection. Its UID and GID are the owner's of what
-// is behind standard input, Vouched when nobody else may open that.
+// Streams hands over standard input and output of an inetd run, in this order, when
+// they are pipes, files or terminals. Together they are one connection. UID and GID
+// are those of the owner of standard input; Vouched is set when nobody else may open it.
 type Streams struct {
 	Connection
 }
 
-// Taken says that the worker has the connection ID and will read it from here on. Until
-// then the parent keeps its copy: what waits in the channel of a worker that dies is
-// given to another one, and its client notices nothing.
+// Taken reports that the worker has received the connection ID and will read it. Until
+// then the parent keeps its copy of the descriptor: when a worker exits, connections
+// that wait in its channel go to another worker, unnoticed by their clients.
 type Taken struct{ ID uint64 }
 
 func (t *Taken) Walk(w *Walker) { w.Fields(&t.ID) }
 
-// Done says that the connection ID is closed. A worker may say it once, and only
-// of a connection that it holds: else a captured worker could free the slots of others.
+// Done reports that the connection ID is closed. A worker may send it once, and only
+// for a connection that it holds: a compromised worker must not free the slots of
+// others.
 type Done struct{ ID uint64 }
 
 func (d *Done) Walk(w *Walker) { w.Fields(&d.ID) }

@@ -1,10 +1,10 @@
 package ipc
 
-// Way is what a worker may have its parent open for it. Which daemon of several is an index
-// into the list of its Setup; an address never comes from a worker.
+// Way is a kind of upstream that the parent connects to for a worker. A daemon is
+// chosen by its index in a list of Setup; an address never comes from a worker.
 type Way uint8
 
-// The ways.
+// The kinds of upstream.
 const (
 	WayController      Way = iota // Setup.Controllers[Index]
 	WayAccounting                 // Setup.Accounting[Index]
@@ -14,9 +14,10 @@ const (
 	WayAccountingMunge            // Setup.Munge.Accounting
 )
 
-// Dial asks for a way to a daemon. A worker has no network and no file of its own.
+// Dial asks for a connection to a daemon, because a worker has no access to the
+// network and to files.
 type Dial struct {
-	ID    uint64 // chosen by the worker; the answer has it too
+	ID    uint64 // chosen by the worker and repeated in the answer
 	Way   Way
 	Index uint8
 }
@@ -27,29 +28,30 @@ func (d *Dial) Walk(w *Walker) {
 	w.Fields(&d.Index)
 }
 
-// Dialed is the answer to the Dial of the same ID. For a TCP address comes a socket that is being connected,
-// or is already. For a UNIX socket comes its inode, as an O_PATH descriptor, through which the worker connects
-// by itself: whom a daemon sees at the other end is who connected, and that must not be the parent.
+// Dialed answers the Dial with the same ID. For a TCP address it carries a socket
+// that is connected or connecting. For a UNIX socket it carries the inode as an
+// O_PATH descriptor, and the worker connects by itself: the daemon must see the
+// identity of the worker, not that of the parent.
 type Dialed struct {
 	ID     uint64
-	Owner  uint32 // of the UNIX socket's directory, who may serve it beside root; NoID with TCP
-	Server uint32 // uid of the process that serves it, where the worker can't see that: a TCP address of this machine, or a UNIX socket when the worker is in a user namespace; else NoID
+	Owner  uint32 // of the UNIX socket's directory: this user or root may serve it; NoID for TCP
+	Server uint32 // uid of the serving process where the worker can't see it: for a TCP address of this machine, and for a UNIX socket when the worker is in a user namespace; otherwise NoID
 }
 
 func (d *Dialed) Walk(w *Walker) { w.Fields(&d.ID, &d.Owner, &d.Server) }
 
-// Undialed says that the Dial of the same ID came to nothing.
+// Undialed reports that the Dial with the same ID failed.
 type Undialed struct {
 	ID    uint64
-	Errno uint16 // as the kernel numbers it; EAGAIN: ask again in a moment, too many were asked for
+	Errno uint16 // the kernel's error number; EAGAIN: too many requests, try again in a moment
 }
 
 func (u *Undialed) Walk(w *Walker) { w.Fields(&u.ID, &u.Errno) }
 
-// SpareCount is how many sockets come with a Spares.
+// SpareCount is the number of sockets in one Spares.
 const SpareCount = 32
 
-// Stock asks for Spares. Which daemon is said as in Dial.
+// Stock asks for Spares of a daemon, which is named as in Dial.
 type Stock struct {
 	Way   Way
 	Index uint8
@@ -60,15 +62,17 @@ func (s *Stock) Walk(w *Walker) {
 	w.Fields(&s.Index)
 }
 
-// Spares is the answer to a Stock. Each socket was told whom to connect to, and to wait with it for the first write
-// (TCP_FASTOPEN_CONNECT, without fast open's cookie). So a busy worker asks for one connection in
-// many, the daemon learns of none before it is used, and the address is the parent's word as ever.
+// Spares answers a Stock. The parent has called connect(2) on each socket with
+// TCP_FASTOPEN_CONNECT (and without a fast-open cookie), so that the kernel connects
+// on the first write. A busy worker thus sends one request for many connections, the
+// daemon notices a connection only when it is used, and the parent still chooses the
+// address.
 type Spares struct{ Stock }
 
-// Who asks for the name of a user or a group, or for the number of a name: a
-// worker can open no database and start no program.
+// Who asks for the name of a user or a group, or for the number of a name. A worker
+// can neither read the user database nor start a program that does.
 type Who struct {
-	ID     uint64 // chosen by the worker; the answer has it too
+	ID     uint64 // chosen by the worker and repeated in the answer
 	Group  bool
 	Number uint32 // the number to find the name of, when Name is ""
 	Name   string // the name to find the number of
@@ -79,12 +83,12 @@ func (q *Who) Walk(w *Walker) {
 	w.Text(maxName, &q.Name)
 }
 
-// Known is the answer to the Who of the same ID.
+// Known answers the Who with the same ID.
 type Known struct {
 	ID     uint64
-	Sure   bool   // false: the databases can't be asked now
-	Name   string // of the number that was asked for; "" when nobody has it
-	Number uint32 // of the name that was asked for; NoID when nobody has it
+	Sure   bool   // false: the user database is unavailable
+	Name   string // for a number; "" when it is not assigned
+	Number uint32 // for a name; NoID when it does not exist
 }
 
 func (k *Known) Walk(w *Walker) {

@@ -1,39 +1,42 @@
-// Package ipc is how the gateway's processes talk: the framing, the book that says
-// who may say what and when, and the passing of descriptors.
+// Package ipc implements the messages between the gateway's processes: framing,
+// the protocol table, and descriptor passing.
 //
-// A channel is a SOCK_SEQPACKET pair, so the kernel keeps the borders between
-// messages and a reader never has to find them. A frame is one byte of kind and
-// then the message's fields, little-endian, in the order of its walk; the same walk
-// writes and reads. A reader checks the book first (kind, direction, phase, size,
-// number of descriptors) and refuses what is left over afterwards.
+// A channel is a SOCK_SEQPACKET pair, so the kernel keeps message boundaries. A
+// frame is one byte of kind followed by the message's fields, little-endian, in
+// the order of its walk. The same walk encodes and decodes. A reader first checks
+// the frame against the protocol table (kind, direction, phase, size, number of
+// descriptors), then decodes it and rejects leftover bytes.
 //
-// The package refuses to be lenient. The other end may be a captured worker, so
-// an unknown kind, one out of turn, a wrong size, a missing or a surplus
-// descriptor is a *Violation: the caller ends the peer, it never answers it.
+// The package is strict because the peer may be a compromised worker. An unknown
+// kind, a message out of order, a wrong size, and a missing or surplus descriptor
+// are a *Violation: the caller kills the peer and never answers it.
 //
-// The way in is Pair and Open, then Channel.Send and Channel.Receive. The book is
-// in book.go; docs/MESSAGES.md shows it, generated.
+// Start with Pair and Open, then Channel.Send and Channel.Receive. The protocol
+// table is in book.go; docs/MESSAGES.md has a generated copy.
 package ipc
 
 // MaxMessage is the longest frame in bytes, kind included. It bounds what one
 // message of a hostile peer can make the reader hold.
 const MaxMessage = 16 << 10
 
-// AnchorMode is the last argument of a worker's program that serves nobody: it waits for the end of its
-// descriptor 3, as the first process of a PID namespace. The argument before it is the Seal that it closes the cage with; when it has, it
-// says AnchorHolds on that descriptor, and anything else tells why it can't.
+// AnchorMode is the last argument of a worker's program that runs as the first
+// process (init) of a PID namespace and waits until descriptor 3 is closed. The
+// argument before it is the Seal of its sandbox. Once confined, it writes
+// AnchorHolds to that descriptor; any other text says why confinement failed.
 const (
 	AnchorMode  = "anchor"
 	AnchorHolds = "holds"
 )
 
-// bookVersion stands for the book and all walks: the checksum of testdata/book.txt, which has them in words. Tests demand
-// both. It begins the first message that a process hears, and is judged before anything that another build may have
-// otherwise, so that a worker of one refuses in words. Versions are the same or not; none is the newer one.
+// bookVersion identifies the protocol table and all walks: it is the checksum of
+// testdata/book.txt, which describes them. Tests keep both up to date. It begins
+// the first message that a process receives and is checked before anything that
+// may differ between builds, so that a process of another build can say why it
+// exits. Versions are equal or not; there is no order.
 const bookVersion = 0x897533aa
 
-// WorkerFD is the descriptor on which a worker finds its channel.
+// WorkerFD is the descriptor of a worker's channel to the parent.
 const WorkerFD = 3
 
-// ConfigFD is the descriptor on which schedrestd-config finds its channel: the same as a worker's.
+// ConfigFD is the descriptor of schedrestd-config's channel to the parent.
 const ConfigFD = WorkerFD

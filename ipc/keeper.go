@@ -1,22 +1,23 @@
 package ipc
 
-// maxTickets bounds the keys of session tickets.
+// maxTickets is the largest number of session ticket keys.
 const maxTickets = 4
 
-// SecretKeys brings the keeper the keys of its generation as four open files, in this order: a private key, its
-// certificates and the authorities of clients, all PEM, and the key of HS256 tokens, whose bytes
-// are the key. An empty file stands for none.
+// SecretKeys gives the keeper the keys of its generation as four open files, in this
+// order: a private key, its certificates and the certificate authorities of clients,
+// all PEM, and the key of HS256 tokens as raw bytes. An empty file stands for none.
 type SecretKeys struct {
 	TLS      bool // there is a private key with certificates
-	TLS12    bool // handshakes of TLS 1.2 may be signed with it, too
-	Token    bool // there is a key of tokens
-	Followed bool // … and no newer one: a signature that does not match it is forged
+	TLS12    bool // it may also sign TLS 1.2 handshakes
+	Token    bool // there is a token key
+	Followed bool // … and no newer one exists: a token that does not match it is forged
 }
 
 func (s *SecretKeys) Walk(w *Walker) { w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.Followed) }
 
-// Kept is the keeper's answer to SecretKeys: the keys are in use, or Reason says why the key of
-// tokens, if Token is set, or else the private key, can't be used.
+// Kept is the keeper's answer to SecretKeys: the keys are in use, or Reason says why
+// a key can't be used. That key is the token key if Token is set, otherwise the
+// private key.
 type Kept struct {
 	OK     bool
 	Token  bool
@@ -28,18 +29,20 @@ func (k *Kept) Walk(w *Walker) {
 	w.Text(maxReason, &k.Reason)
 }
 
-// Keys brings a worker the public keys of its generation as three open files, in this order: the
-// certificates of the listeners and the authorities of clients, both PEM, and the key set of RS256 tokens,
-// JSON. An empty file stands for none. Workers share their offsets, so that they are read by position.
+// Keys gives a worker the public keys of its generation as three open files, in this
+// order: the certificates of the listeners and the certificate authorities of
+// clients, both PEM, and the key set of RS256 tokens, JSON. An empty file stands for
+// none. Workers share the file offsets and therefore read by position.
 type Keys struct {
 	TLS         bool // there are certificates
-	TLS12       bool // clients that know nothing newer are let in
-	Authorities bool // a client needs a certificate of theirs, whatever is in the file
-	Followed    bool // no newer key set exists: a signature that does not match it is forged
+	TLS12       bool // clients may use TLS 1.2
+	Authorities bool // clients need a certificate, even if the file of authorities is empty
+	Followed    bool // no newer key set exists: a token that does not match it is forged
 
-	// Tickets are the keys of TLS session tickets, the newest first: it makes new
-	// tickets, all read old ones. They are secret, of one run of the parent, and shared by its
-	// workers, so that a client may resume with another worker.
+	// Tickets are the keys of TLS session tickets, the newest first. The newest one
+	// encrypts tickets, and all of them decrypt. They are secret, belong to one run of
+	// the parent, and are shared by its workers, so that a client can resume a session
+	// with another worker.
 	Tickets [][32]byte
 }
 

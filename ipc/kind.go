@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// Role is a process that holds an end of a channel. In a row of the book it may be
-// several, joined with |.
+// Role is a kind of process that holds one end of a channel. A row of the protocol
+// table may name several, joined with |.
 type Role uint8
 
 // The roles.
@@ -19,14 +19,13 @@ const (
 	Config
 )
 
-// Services are the roles of the unprivileged processes that work for the parent and for
-// the workers.
+// Services are the unprivileged processes that work for the parent and the workers.
 const Services = Keeper | Resolver | Auditor
 
-// roleNames are the roles' names, in the order of their bits.
+// roleNames are the names of the roles in the order of their bits.
 var roleNames = []string{"parent", "worker", "keeper", "resolver", "auditor", "config"}
 
-// Has tells whether one is among r.
+// Has reports whether r includes one.
 func (r Role) Has(one Role) bool { return r&one != 0 }
 
 // String returns the role's name in logs.
@@ -37,19 +36,19 @@ func (r Role) String() string {
 	return fmt.Sprintf("roles %#b", uint8(r))
 }
 
-// Phase is how far a channel has come. It only ever moves forward, by the Then
-// column of the book. Each end keeps its own; they agree but for what is in flight.
+// Phase is the state of a channel. It only moves forward, as the Then column of the
+// protocol table says. Each end has its own; they differ only by messages in flight.
 type Phase uint8
 
 // The phases, in order.
 const (
-	Born     Phase = iota // nothing was said
-	Told                  // the process has its Setup, or ServiceSetup
-	Proving               // it compares its posture with what it was told to expect
+	Born     Phase = iota // no message was sent
+	Told                  // the process has its Setup or ServiceSetup
+	Proving               // it compares its process attributes with the expected ones
 	Planned               // schedrestd-config sends the parts of its Plan
-	Serving               // a worker takes connections, a service takes work
-	Draining              // no more connections come to a worker; those held are finished
-	Over                  // it refused; nothing may follow
+	Serving               // a worker takes connections, a service takes requests
+	Draining              // a worker gets no more connections and finishes those that it has
+	Over                  // the process refused to serve; nothing may follow
 	phases
 )
 
@@ -58,7 +57,7 @@ func (p Phase) String() string {
 	return word(p, "born", "told", "proving", "planned", "serving", "draining", "over")
 }
 
-// word returns the word for v, of which there is one for each value.
+// word returns the v-th of words.
 func word[T ~uint8](v T, words ...string) string {
 	if int(v) < len(words) && words[v] != "" {
 		return words[v]
@@ -66,10 +65,10 @@ func word[T ~uint8](v T, words ...string) string {
 	return fmt.Sprintf("unknown %d", v)
 }
 
-// Phases is a set of phases. The empty set is how every row starts: forbidden.
+// Phases is a set of phases. The empty set permits nothing.
 type Phases uint16
 
-// In is the set of the given phases.
+// In returns the set of the given phases.
 func In(list ...Phase) Phases {
 	var s Phases
 	for _, p := range list {
@@ -78,13 +77,13 @@ func In(list ...Phase) Phases {
 	return s
 }
 
-// Has tells whether p is in the set.
+// Has reports whether p is in the set.
 func (s Phases) Has(p Phase) bool { return p < phases && s&(1<<p) != 0 }
 
 // Kind is the first byte of a frame. Zero is not a kind.
 type Kind uint8
 
-// String is the kind's name in the book, or its number when it isn't there.
+// String returns the kind's name in the protocol table, or its number if it has none.
 func (k Kind) String() string {
 	if r := byKind[k]; r != nil {
 		return r.Name

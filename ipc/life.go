@@ -1,12 +1,12 @@
 package ipc
 
-// Ping asks whether a process still reads its channel. A worker that was stopped
-// (its own uid may do that) would otherwise be given connections for ever.
+// Ping asks whether a process still reads its channel. Otherwise a worker that was
+// stopped, which its own uid may do, would get connections indefinitely.
 type Ping struct{ Number uint64 }
 
 func (p *Ping) Walk(w *Walker) { w.Fields(&p.Number) }
 
-// Pong answers the Ping of the same number; each may be answered once.
+// Pong answers the Ping with the same number. Each Ping may be answered once.
 type Pong struct{ Number uint64 }
 
 func (p *Pong) Walk(w *Walker) { w.Fields(&p.Number) }

@@ -6,20 +6,21 @@ import (
 	"time"
 )
 
-// Wrong is what a client did wrong, as its worker saw it.
+// Wrong is an offence of a client, as reported by its worker.
 type Wrong uint8
 
-// The wrongs.
+// The offences.
 const (
 	WrongCredential Wrong = iota + 1 // a request was answered 401
-	WrongRequest                     // what came was no request
+	WrongRequest                     // the client sent no valid request
 )
 
-// Offence says that the client of connection ID did wrong. It names nobody: whose connection that is the parent
-// knows, so that a captured worker can speak ill of those alone who are in its hands.
+// Offence reports what the client of connection ID did. It does not name the client,
+// since the parent knows it: a compromised worker can accuse only clients whose
+// connections it holds.
 //
-// Credential is a hash of what was rejected, by which the parent tells a credential that is tried again from
-// another guess. It means nothing for a WrongRequest.
+// Credential is a hash of the rejected credential, by which the parent recognizes a
+// credential that is tried again. It has no meaning for a WrongRequest.
 type Offence struct {
 	ID         uint64
 	What       Wrong
@@ -32,8 +33,8 @@ func (o *Offence) Walk(w *Walker) {
 	w.Fields(&o.Credential)
 }
 
-// Pause answers an Offence: whoever is at the other end of connection ID has to wait for so many seconds, and is
-// told so, whatever he asks.
+// Pause tells the worker to answer every request of connection ID with 429 for
+// Seconds.
 type Pause struct {
 	ID      uint64
 	Seconds uint16
@@ -41,20 +42,20 @@ type Pause struct {
 
 func (p *Pause) Walk(w *Walker) { w.Fields(&p.ID, &p.Seconds) }
 
-// Admission is who has to wait for what, and who need not. The parent goes by it, and each worker where the
-// parent can't see who asks.
+// Admission has the rules for penalties and rates. The parent applies them to
+// connections, and each worker applies them to clients behind a proxy.
 type Admission struct {
-	Auth, Malformed, Crash time.Duration // what an offence costs; 0: nothing
-	Threshold              time.Duration // what a source may owe for each; 0: there are no penalties
+	Auth, Malformed, Crash time.Duration // the cost of an offence; 0: none
+	Threshold              time.Duration // the debt at which a source is blocked; 0: there are no penalties
 
-	Exempt  []netip.Prefix // who has no penalties
-	Proxies []netip.Prefix // who speaks for others, whom X-Forwarded-For names
-	Peers   []uint32       // … over a UNIX socket, by the uid that the kernel tells
+	Exempt  []netip.Prefix // addresses without penalties
+	Proxies []netip.Prefix // addresses of proxies, whose X-Forwarded-For is trusted
+	Peers   []uint32       // uids of proxies that connect over a UNIX socket
 
-	Rate, Burst uint32 // requests of one identity per second, and at once; 0: as many as it likes
+	Rate, Burst uint32 // requests of one identity per second, and at once; 0: no limit
 }
 
-// MaxPrefixes is how many Exempt, Proxies and Peers may have, each.
+// MaxPrefixes is the largest length of each of Exempt, Proxies and Peers.
 const MaxPrefixes = 32
 
 func (a *Admission) Walk(w *Walker) {
@@ -65,8 +66,9 @@ func (a *Admission) Walk(w *Walker) {
 	w.Fields(&a.Rate, &a.Burst)
 }
 
-// Speaks tells whether who connects from addr speaks for others. Over a UNIX socket that is invalid, and uid counts:
-// who may connect to a socket of mode 0666 is anybody, and could write anybody's address into X-Forwarded-For.
+// Speaks reports whether the peer is a trusted proxy. An invalid addr stands for a
+// UNIX socket, where uid decides: everyone can connect to a socket of mode 0666 and
+// could put any address into X-Forwarded-For.
 func (a *Admission) Speaks(addr netip.Addr, uid uint32) bool {
 	if !addr.IsValid() {
 		return slices.Contains(a.Peers, uid)
@@ -74,7 +76,7 @@ func (a *Admission) Speaks(addr netip.Addr, uid uint32) bool {
 	return within(a.Proxies, addr)
 }
 
-// Exempts tells whether who connects from addr has no penalties.
+// Exempts reports whether addr has no penalties.
 func (a *Admission) Exempts(addr netip.Addr) bool {
 	return addr.IsValid() && within(a.Exempt, addr)
 }
@@ -83,8 +85,9 @@ func within(list []netip.Prefix, addr netip.Addr) bool {
 	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(addr.Unmap().WithZone("")) })
 }
 
-// OneClient returns the address that stands for all those that one client may choose
-// from: its /64 of IPv6, or the whole of loopback. Of IPv4 it is the address itself.
+// OneClient returns the address that stands for all addresses that one client can
+// use: the first one of its IPv6 /64, 127.0.0.1 for loopback, or the IPv4 address
+// itself.
 func OneClient(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")
 	switch {

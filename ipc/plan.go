@@ -2,27 +2,27 @@ package ipc
 
 import "net/netip"
 
-// Bounds of the Plan's parts. A Plan that uses all of them is longer than a
-// message may be, so encode has the last word.
+// Bounds of the parts of a Plan. A Plan that reaches all of them exceeds MaxMessage,
+// which encode checks.
 const (
 	maxListen     = 512 // bytes of one LISTEN argument
 	maxSocketPath = 108
 	maxBound      = 64 // addresses of one name
 )
 
-// SubuidsAtOnce is how many ranges one PlanSubuids carries at most.
+// SubuidsAtOnce is the largest number of ranges in one PlanSubuids.
 const SubuidsAtOnce = 1024
 
-// MaxConnections is how many connections at one time can be asked for.
+// MaxConnections is the largest limit of concurrent connections.
 const MaxConnections = 100_000
 
-// MaxListen is how many addresses a gateway listens on at most.
+// MaxListen is the largest number of addresses that a gateway listens on.
 const MaxListen = 1024
 
-// MaxSubuids is how many ranges of subordinate uids count at most.
+// MaxSubuids is the largest number of ranges of subordinate uids.
 const MaxSubuids = 1 << 18
 
-// Mode is what the parent does with a Plan.
+// Mode is the mode in which the parent runs.
 type Mode uint8
 
 // The modes.
@@ -32,9 +32,9 @@ const (
 	ModeCheck                 // --check-confinement
 )
 
-// Plan is what the parent needs of command line, environment and configuration.
-// PlanListen and PlanSubuid follow it, and PlanSetup ends it. Nothing in it is
-// secret: it has the paths of keys.
+// Plan has what the parent needs from the command line, environment and
+// configuration. PlanListen and PlanSubuids follow it, and PlanSetup ends it. It has
+// no secrets, only the paths of keys.
 type Plan struct {
 	Mode     Mode
 	Path     string // of the configuration
@@ -47,14 +47,14 @@ type Plan struct {
 
 	Connections, PerSource, Identities, Threads uint32 // 0 is the default
 
-	SocketMode     uint16 // of UNIX sockets; 0: by who may connect
-	HasSocketGroup bool   // SocketGID is their group; else the serving one is
+	SocketMode     uint16 // of UNIX sockets; 0: chosen by who may connect
+	HasSocketGroup bool   // SocketGID is their group; otherwise the serving group is
 	SocketGID      uint32
 
 	Audit   Audit
 	Secrets Secrets
 
-	Subuids bool // the ranges that follow replace those of the Plan before
+	Subuids bool // the ranges that follow replace those of the previous Plan
 }
 
 func (p *Plan) Walk(w *Walker) {
@@ -65,23 +65,23 @@ func (p *Plan) Walk(w *Walker) {
 	w.Fields(&p.Connections, &p.PerSource, &p.Identities, &p.Threads, &p.SocketMode, &p.HasSocketGroup, &p.SocketGID, &p.Audit, &p.Secrets, &p.Subuids)
 }
 
-// Service is the identity that is to serve, and the accounts whose authority it must not
-// have. Names are for messages and for tokens; the parent judges the numbers.
+// Service is the service identity, and the accounts whose privileges it must not
+// have. Names are for messages and tokens; the parent checks the numbers.
 type Service struct {
-	HasUser  bool // -u: Name and UID, otherwise the starter's
-	HasGroup bool // -g, or the user's own: GID, otherwise the starter's
+	HasUser  bool // Name and UID come from -u; otherwise those of the starter count
+	HasGroup bool // GID comes from -g or from the user; otherwise that of the starter counts
 	Name     string
 	UID, GID uint32
 	Given    string // -u and -g as they were written
 
 	RootGroups  []uint32 // of root
-	SchedUser   string   // as the configuration calls it; "" is root
+	SchedUser   string   // from the configuration; "" is root
 	SchedUID    uint32
 	SchedGroups []uint32
-	Privileged  []string // each name of root and SchedUser
+	Privileged  []string // every name of root and SchedUser
 }
 
-// maxGroups is how many groups of root or SchedUser are protected.
+// maxGroups is the largest number of protected groups of root or SchedUser.
 const maxGroups = 1024
 
 func (s *Service) Walk(w *Walker) {
@@ -96,15 +96,15 @@ func (s *Service) Walk(w *Walker) {
 	List(w, &s.Privileged, maxNames, 2, func(t *string) { w.Text(maxName, t) })
 }
 
-// Switches is what SCHEDRESTD_SECURITY turns on or off in the parent.
+// Switches has the settings of SCHEDRESTD_SECURITY that concern the parent.
 type Switches struct {
-	DisableUserCheck    bool // serve as root or SchedUser all the same
+	DisableUserCheck    bool // serve even as root or SchedUser
 	DisableUnshareFiles bool // share the descriptor table with the parent until exec
 	DisableUnshareSysV  bool // no semaphore undo list and no IPC namespace of the worker's own
-	BecomeUser          bool // each local peer is served by a worker of its own uid and gid
-	WorkerPerConnection bool // each connection has a worker of its own, which ends with it
-	RequireConfinement  bool // don't start when a part of the confinement is unavailable
-	AuditConfinement    bool // log what the confinement would kill for, and kill no process
+	BecomeUser          bool // a worker with the uid and gid of the local peer serves it
+	WorkerPerConnection bool // each connection has its own worker, which exits with it
+	RequireConfinement  bool // fail the start when a part of the confinement is unavailable
+	AuditConfinement    bool // log violations of the confinement instead of killing
 }
 
 func (s *Switches) Walk(w *Walker) {
@@ -112,14 +112,14 @@ func (s *Switches) Walk(w *Walker) {
 		&s.WorkerPerConnection, &s.RequireConfinement, &s.AuditConfinement)
 }
 
-// Audit says where the audit log is, and what holds when it can't be written.
+// Audit says where the audit log is, and what happens when it can't be written.
 type Audit struct {
-	Path     string // of a file, or AuditStderr; "": there is none
-	FailOpen bool   // changes are made all the same while it can't be written; else they are refused
+	Path     string // of a file, or AuditStderr; "": there is no audit log
+	FailOpen bool   // permit changes while it can't be written; otherwise they are refused
 	Sync     bool   // a change waits until its line is on the disk, not only in the kernel
 }
 
-// AuditStderr is the Path of an audit log that goes where the log goes.
+// AuditStderr is the Path of an audit log that is written to standard error.
 const AuditStderr = "stderr"
 
 func (a *Audit) Walk(w *Walker) {
@@ -127,24 +127,25 @@ func (a *Audit) Walk(w *Walker) {
 	w.Fields(&a.FailOpen, &a.Sync)
 }
 
-// Secrets is where the keys are that the gateway works with. The parent opens the files, and reads
-// none of them: what is secret goes to the keeper as an open file, and what is not is copied as it
-// is, for the workers.
+// Secrets has the paths of the keys. The parent opens the files and does not read
+// them: the keeper gets secret ones as open files, and the workers get copies of
+// the others.
 type Secrets struct {
 	TLS    TLS
 	Tokens Tokens
 }
 
-// TLS is where the secrets of https:// listeners are.
+// TLS has the paths of the files for https:// listeners.
 type TLS struct {
-	Certificate string // certificates, PEM, the server's own first
+	Certificate string // certificate chain, PEM, the server's certificate first
 	Key         string // its private key, PEM
-	ClientCA    string // authorities of clients, PEM; "" lets clients in without a certificate
+	ClientCA    string // certificate authorities of clients, PEM; "": clients need no certificate
 	TLS12       bool   // TLS 1.2 is served as well
 }
 
-// Tokens is where the keys are that tokens are verified with, where rest_auth/jwt is served. Files that are not
-// there, or that the parent can't read, are as good as none: then the daemons vouch for tokens.
+// Tokens has the paths of the keys that verify tokens for rest_auth/jwt. A file that
+// does not exist or that the parent can't read counts as none: then the daemons
+// verify tokens.
 type Tokens struct {
 	Key  string // of HS256 tokens, for the keeper; "": none
 	JWKS string // a key set, of RS256 tokens, for the workers; "": none
@@ -156,7 +157,7 @@ func (s *Secrets) Walk(w *Walker) {
 	w.Text(maxPath, &s.Tokens.Key, &s.Tokens.JWKS)
 }
 
-// Listen is one LISTEN argument, its name resolved.
+// Listen is one LISTEN argument with its name resolved.
 type Listen struct {
 	Text      string // as it was given
 	Network   Network
@@ -176,8 +177,8 @@ func (l *PlanListen) Walk(w *Walker) {
 	List(w, &l.Addresses, maxBound, 2, func(a *netip.AddrPort) { w.Fields(a) })
 }
 
-// PlanSubuids are ranges of subordinate uids with the users that they belong to, in ascending order
-// over all messages of a Plan.
+// PlanSubuids has ranges of subordinate uids and the users that they belong to, in
+// ascending order over all messages of a Plan.
 type PlanSubuids struct{ Ranges []Subuids }
 
 // Subuids is one range.
@@ -189,10 +190,10 @@ func (s *PlanSubuids) Walk(w *Walker) {
 	})
 }
 
-// PlanSetup ends a Plan: what its workers are to know.
+// PlanSetup has the Setup of the workers and ends a Plan.
 type PlanSetup struct{ Setup }
 
-// WholePlan is a Plan with its parts.
+// WholePlan is a Plan with all its parts.
 type WholePlan struct {
 	Plan
 	Listen []Listen
@@ -200,7 +201,7 @@ type WholePlan struct {
 	Setup  Setup
 }
 
-// Add adds a part that was received. It reports whether the Plan is complete.
+// Add adds a part that was received and reports whether the Plan is complete.
 func (p *WholePlan) Add(m Message) (complete bool, err error) {
 	switch m := m.(type) {
 	case *PlanListen:
@@ -225,7 +226,7 @@ func (p *WholePlan) Add(m Message) (complete bool, err error) {
 	return false, nil
 }
 
-// OwnerOf returns the user that uid belongs to, or uid.
+// OwnerOf returns the user that the subordinate uid belongs to, or uid if it is none.
 func (p *WholePlan) OwnerOf(uid uint32) uint32 {
 	i, j := 0, len(p.Ranges)
 	for i < j {

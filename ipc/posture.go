@@ -1,6 +1,6 @@
 package ipc
 
-// Fact is one line of a posture: what is measured, and the value it must have.
+// Fact is one process attribute and the value that it must have.
 type Fact struct {
 	Name  string // as "uid" or "cap_effective"
 	Value string // as the kernel shows it
@@ -12,8 +12,8 @@ const (
 	maxFactValue = 1024 // many supplementary groups of an unprivileged start
 )
 
-// Posture is what a process must find when it asks the kernel about itself. The
-// names and values are security's; here they only travel.
+// Posture has the attributes that a process must find when it asks the kernel about
+// itself. Package security defines the names and values.
 type Posture struct {
 	Facts []Fact
 }

@@ -1,24 +1,24 @@
 package ipc
 
-// ProveMode starts the worker's program as a process that proves the sandbox
-// (package proof). After it come the Seal to close the sandbox with, one of the words
-// below, the time for one case, and for ProvePage facts. The exit status is 0 when
-// the sandbox holds.
+// ProveMode is the argument that starts the worker's program as a test of the sandbox
+// (package proof). It is followed by the Seal of the sandbox, one of the words below,
+// the time limit of one case and, for ProvePage, facts. The exit status is 0 when the
+// sandbox works.
 const (
 	ProveMode   = "prove"
-	ProveClosed = "closed" // that it can be closed
-	ProveSmoke  = "smoke"  // … and kills, for one case of each kind
-	ProvePage   = "page"   // … for all there are, with a page for the administrator
+	ProveClosed = "closed" // test that the sandbox can be entered
+	ProveSmoke  = "smoke"  // … and that it kills, with one case of each kind
+	ProvePage   = "page"   // … with all cases, and print a page for the administrator
 )
 
-// DeathTests is how many cases run concurrently.
+// DeathTests is the number of cases that run concurrently.
 const DeathTests = 8
 
-// A line on such a process's standard error begins with one of these words, or is
-// for the administrator.
+// A line on the standard error of such a process begins with one of these words.
+// Other lines are for the administrator.
 const (
-	SaySealed = "sealed: " // how the sandbox was closed: a line of security.Sealed
-	SayFailed = "failed: " // why it does not hold
+	SaySealed = "sealed: " // the parts of the sandbox: a line of security.Sealed
+	SayFailed = "failed: " // why the sandbox does not work
 	SayHint   = "hint: "   // what would help
 )
 
@@ -28,20 +28,20 @@ const (
 	FactRoot    = "root"    // started as root
 	FactName    = "name"    // the serving user
 	FactUID     = "uid"     // … as a number
-	FactUnfit   = "unfit"   // why that user would not be served as, but for disable_user_check
+	FactUnfit   = "unfit"   // why that user is only accepted with disable_user_check
 	FactBecome  = "become"  // become_user
-	FactLocal   = "local"   // peers that the kernel vouches for are served
+	FactLocal   = "local"   // peers that the kernel identifies are served
 	FactMunge   = "munge"   // workers connect to munged
-	FactDial    = "dial"    // connections to daemons over TCP: in one go, per second, at one time
+	FactDial    = "dial"    // connections to daemons over TCP: burst, per second, concurrent
 	FactTLS     = "tls"     // there is a TLS key
-	FactTokens  = "tokens"  // there is a key of tokens
-	FactTasks   = "tasks"   // most processes of a worker's user
+	FactTokens  = "tokens"  // there is a token key
+	FactTasks   = "tasks"   // the process limit of a worker's user
 	FactKeeper  = "keeper"  // a keeper was started, with this uid
 	FactFailed  = "failed"  // a worker or the keeper could not be started
 	FactRefused = "refused" // the start requires what is missing
 )
 
-// How a part stands.
+// The states of a part.
 const (
 	PartOn          = "on"
 	PartOff         = "off"         // switched off

@@ -6,18 +6,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxRights is how many descriptors the control buffer has room for: more than any
-// row of the book, so that a surplus is seen, counted and closed.
+// maxRights is the number of descriptors that the control buffer has room for: more
+// than any row of the protocol table, so that surplus ones are seen and closed.
 const maxRights = SpareCount + 1
 
 // rightsSpace is the size of the control buffer.
 var rightsSpace = unix.CmsgSpace(maxRights * 4)
 
-// parseRights takes the descriptors out of a control message. It returns all that
-// it found, also with an error: the caller owns and closes them. Anything but
-// SCM_RIGHTS is an error. The kernel has installed the descriptors by now, so
-// one that is overlooked here would stay open for good: a captured worker could
-// use up the parent's table.
+// parseRights returns the descriptors of a control message. It returns all that it
+// found even with an error; the caller closes them. Anything but SCM_RIGHTS is an
+// error. The kernel has already installed the descriptors, so one that is overlooked
+// here would stay open: a compromised worker could fill the parent's table.
 func parseRights(oob []byte) (fds []int, err error) {
 	if len(oob) == 0 {
 		return nil, nil
@@ -45,7 +44,7 @@ func parseRights(oob []byte) (fds []int, err error) {
 	return fds, err
 }
 
-// closeAll closes descriptors that nobody will use.
+// closeAll closes descriptors.
 func closeAll(fds []int) {
 	for _, fd := range fds {
 		_ = unix.Close(fd)

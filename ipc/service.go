@@ -1,10 +1,9 @@
 package ipc
 
-// ServiceChannelFD is the descriptor on which a service finds its channel to the parent: the
-// same as a worker's.
+// ServiceChannelFD is the descriptor of a service's channel to the parent.
 const ServiceChannelFD = WorkerFD
 
-// ServiceSetup is what a service needs to know.
+// ServiceSetup configures a service.
 type ServiceSetup struct {
 	Files    uint32 // its limit of open descriptors
 	Tasks    uint32 // its user's limit of processes and threads
@@ -17,18 +16,19 @@ func (s *ServiceSetup) Walk(w *Walker) {
 	w.Fields(&s.Files, &s.Tasks, &s.LogLevel, &s.Seal)
 }
 
-// Client gives a service its end of a channel to the worker Number, with what the parent knows of it.
+// Client gives a service its end of a channel to the worker Number, with what the
+// parent knows about that worker.
 type Client struct {
 	Number   uint32
 	PID      uint32
 	UID      uint32
-	Requests uint32 // that it may answer at a time
+	Requests uint32 // that it may answer concurrently
 }
 
 func (c *Client) Walk(w *Walker) { w.Fields(&c.Number, &c.PID, &c.UID, &c.Requests) }
 
-// Breach reports to the parent that the worker Number broke the protocol on its channel to the
-// service. The service no longer serves it; the parent kills it.
+// Breach reports that the worker Number violated the protocol on its channel to the
+// service. The service has closed that channel, and the parent kills the worker.
 type Breach struct {
 	Number uint32
 	Reason string
@@ -39,8 +39,8 @@ func (b *Breach) Walk(w *Walker) {
 	w.Text(maxReason, &b.Reason)
 }
 
-// ServiceFD gives a worker its end of a channel to the service of that role, which replaces the
-// one that it had.
+// ServiceFD gives a worker its end of a channel to a service. It replaces the channel
+// that the worker had before.
 type ServiceFD struct{ Service Role }
 
 func (s *ServiceFD) Walk(w *Walker) { Enum(w, &s.Service, "service", Keeper, Auditor) }

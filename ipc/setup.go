@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Bounds of Setup's texts and lists. The largest Setup that they allow is longer
-// than a message may be, so encode has the last word.
+// Bounds of the texts and lists of Setup. A Setup that reaches all of them exceeds
+// MaxMessage, which encode checks.
 const (
 	maxName      = 255
 	maxAddress   = 255
@@ -16,29 +16,28 @@ const (
 	maxNames     = 32
 )
 
-// Setup is what a worker needs of the flags and the configuration, and all that it
-// ever sees of them. It has no secret: no key, no token. The command makes it of flags,
-// environment and configuration (plan/setup.go); what the parent alone knows is
-// filled in by privsep (Config.setup). Whoever gets it has no defaults of his own.
+// Setup is the part of the options and the configuration that a worker gets. It has
+// no secrets: no key and no token. schedrestd-config makes it (plan/setup.go), and
+// package privsep fills in the fields marked so. A worker has no defaults of its own.
 type Setup struct {
 	Files uint32 // the worker's limit of open descriptors; privsep's
 	Tasks uint32 // its user's limit of processes and threads; privsep's
 
 	Cluster     string
 	Controllers []Address // primary first
-	Front       []Address // where whichever controller is in charge is asked; empty: each at its own
-	MorePorts   uint16    // ports after those of Controllers and Front at which they listen as well; privsep gives each worker one of them
+	Front       []Address // a common address of all controllers; empty: each has its own
+	MorePorts   uint16    // consecutive further ports of Controllers and Front; privsep assigns one to each worker
 	Accounting  []Address // empty: no accounting daemon
-	AuthSocket  string    // of a controller of ours, whom the kernel vouches to; "" when there is none
-	Munge       Munge     // who vouches where the kernel's word does not reach
+	AuthSocket  string    // of the bundled controller, which identifies peers by SO_PEERCRED; "": none
+	Munge       Munge     // authentication to daemons of Slurm
 
 	JWT             bool     // rest_auth/jwt is served
 	Local           bool     // rest_auth/local is served
 	RequireUserName bool     // refuse a root token that names no user
 	StrictBodies    bool     // refuse a body with an unknown field
 	SchedUID        uint32   // uid of SchedUser; privsep's
-	Privileged      []string // each name of root and SchedUser; privsep's
-	UserClaim       string   // claim with the user's name; "" means the standard ones
+	Privileged      []string // every name of root and SchedUser; privsep's
+	UserClaim       string   // the claim with the user's name; "": the standard ones
 	Names           Names
 
 	Parsers  []Parser // API versions that are served, oldest first
@@ -46,10 +45,10 @@ type Setup struct {
 	Statuses []string // responses that the OpenAPI document lists, "200" or "default"
 	JSON     Layout
 	YAML     Layout
-	Requests uint32 // requests in progress at one time in this worker; privsep's
-	Inetd    bool   // one connection, and then the end; privsep's
+	Requests uint32 // concurrent requests in this worker; privsep's
+	Inetd    bool   // serve one connection and exit; privsep's
 	Seal     Seal   // privsep's
-	Audit    bool   // each change needs leave first; privsep's
+	Audit    bool   // each change needs the auditor's permission first; privsep's
 
 	LogLevel int8 // as slog.Level
 	Limits   Limits
@@ -57,80 +56,81 @@ type Setup struct {
 	Admission Admission
 }
 
-// Address is one daemon to call.
+// Address is the address of one daemon.
 type Address struct {
-	Name    string // as the configuration calls it
+	Name    string // from the configuration
 	Network string // "tcp" or "unix"
 	Address string // host:port, or a path
 }
 
-// Munge is where munged vouches for the worker's user. Without a Socket it does not.
+// Munge configures MUNGE credentials for the worker's user. Without a Socket there
+// are none.
 type Munge struct {
 	Socket     string
-	Accounting string        // of the munged for the accounting daemon; "": the same
-	TTL        time.Duration // how long its word is good; 0: as munged says
+	Accounting string        // socket of the munged for the accounting daemon; "": the same one
+	TTL        time.Duration // lifetime of a credential; 0: the default of munged
 }
 
-// Names is which spellings of paths, headers and fields are served.
+// Names is the set of served spellings of paths, headers and fields.
 type Names uint8
 
-// The spellings; they may be joined with |.
+// The spellings, which may be joined with |.
 const (
 	NamesSched Names = 1 << iota // /sched/…, X-SCHED-USER-TOKEN
 	NamesSlurm                   // /slurm/…, X-SLURM-USER-TOKEN
 )
 
-// Parser is one API version that is served, v0.0.Version, and its flags as package plugin has
-// them.
+// Parser is one served API version, v0.0.Version, with its flags as package plugin
+// defines them.
 type Parser struct {
 	Version uint8
 	Flags   uint8
 }
 
-// Seal is how a worker or the keeper closes its cage.
+// Seal is a set of options of the sandbox of a worker or a service.
 type Seal uint8
 
-// How; they may be joined with |.
+// The options, which may be joined with |.
 const (
-	SealRequire Seal = 1 << iota // refuse to serve where the kernel has not got all of it
-	SealAudit                    // log what would kill
-	SealUnix                     // let it connect UNIX sockets, of which it is given the inode
+	SealRequire Seal = 1 << iota // refuse to serve when the kernel lacks a part of it
+	SealAudit                    // log violations instead of killing
+	SealUnix                     // permit connecting to UNIX sockets, whose inodes the parent passes
 )
 
-// Content is which content plugins are served.
+// Content is the set of served content plugins.
 type Content uint8
 
-// The content plugins; they may be joined with |.
+// The content plugins, which may be joined with |.
 const (
 	ContentController Content = 1 << iota // openapi/schedctld
 	ContentAccounting                     // openapi/scheddb
 )
 
-// Layout is how a body is written.
+// Layout is the formatting of a body.
 type Layout uint8
 
-// The layouts. Not every format has each.
+// The layouts. Not every format has all of them.
 const (
 	Compact Layout = iota
 	Pretty
 	NoTag // YAML without the types' tags
 )
 
-// Limits bound what one client can cost. Each is set: none is "no limit".
+// Limits bounds the cost of one client. Every field is set; none means "no limit".
 type Limits struct {
-	ReadHeader time.Duration // for a request's line and header
-	ReadBody   time.Duration // a request's body that makes no progress for so long is given up
+	ReadHeader time.Duration // to receive a request line and header
+	ReadBody   time.Duration // without progress of a request body, after which it is aborted
 	Idle       time.Duration // between two requests
-	Stall      time.Duration // an answer that makes no progress for so long is given up
+	Stall      time.Duration // without progress of an answer, after which it is aborted
 	Call       time.Duration // for one call to a daemon
-	Connect    time.Duration // for one connection to it
-	Drain      time.Duration // for what is being answered when the worker must go
+	Connect    time.Duration // to connect to a daemon
+	Drain      time.Duration // to finish requests in progress when the worker must exit
 	Header     uint32        // bytes of a request's header
 	Body       uint32        // bytes of a request's body
-	Answers    uint32        // bytes of daemons' answers, in all, that wait for clients to take them
+	Answers    uint32        // bytes of all daemons' answers that wait for slow clients
 }
 
-// Check refuses limits of which one is missing: a connection would have no end there.
+// Check returns an error if a limit is not set: a connection could last indefinitely.
 func (l Limits) Check() error {
 	for name, set := range map[string]bool{
 		"ReadHeader": l.ReadHeader > 0, "ReadBody": l.ReadBody > 0, "Idle": l.Idle > 0, "Stall": l.Stall > 0, "Call": l.Call > 0,

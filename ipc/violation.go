@@ -2,15 +2,15 @@ package ipc
 
 import "fmt"
 
-// Violation is a breach of the book. Whoever gets one from a peer ends the peer;
-// whoever gets one from its own Send has a fault of its own.
+// Violation is a message that breaks the protocol. From Receive it is the fault of
+// the peer, which must be killed; from Send it is a bug of the caller.
 type Violation struct {
 	From Role
 	Kind Kind // 0 when the frame had none
 	Why  string
 }
 
-// Error is the breach in words of our own: nothing in it was chosen by the peer.
+// Error returns a description. None of its words come from the peer.
 func (v *Violation) Error() string {
 	if v.Kind == 0 {
 		return fmt.Sprintf("a message of the %s %s", v.From, v.Why)
@@ -18,10 +18,11 @@ func (v *Violation) Error() string {
 	return fmt.Sprintf("%s of the %s %s", v.Kind, v.From, v.Why)
 }
 
-// Unheard is for who gets a message that the book permits and that nobody hears there. He ends the peer as for a
-// Violation: dropped, it would leave its descriptors open, and the peer in the belief that it was heard.
+// Unheard returns an error for a message that the protocol table permits but the
+// receiver does not handle. The receiver kills the peer, as for a Violation: dropping
+// the message would leak its descriptors, and the peer would rely on it.
 func Unheard(m Message) error {
-	return fmt.Errorf("%s is in the book, and nobody hears it here", KindOf(m))
+	return fmt.Errorf("%s is permitted, but not handled here", KindOf(m))
 }
 
 func violation(from Role, kind Kind, format string, args ...any) error {

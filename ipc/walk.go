@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Message is one kind of the book with its fields.
+// Message is a message with its fields. Walk encodes or decodes them.
 type Message interface{ Walk(*Walker) }
 
-// Walker writes or reads the fields of a message; a message has one walk for both.
-// The first error sticks. Every value has one encoding only, so what was read can
-// be written back to the same bytes (the fuzz targets hold it to that).
+// Walker encodes or decodes the fields of a message; a message has one walk for both.
+// The first error sticks. Every value has exactly one encoding, so a decoded message
+// encodes to the same bytes, as the fuzz targets check.
 type Walker struct {
-	buf     []byte // written so far, or still to read
+	buf     []byte // the bytes written so far, or those still to read
 	reading bool
 	err     error
-	look    func(field any, what string, least, most int) // of the tests, which describe walks by it, and fill messages
+	look    func(field any, what string, least, most int) // set by tests, to describe walks and to fill messages
 }
 
 var (
@@ -33,7 +33,7 @@ func (w *Walker) fail(format string, args ...any) {
 	}
 }
 
-// take is the next n bytes to read, nil when there are not so many.
+// take returns the next n bytes to read, or nil when there are fewer.
 func (w *Walker) take(n int) []byte {
 	if w.err == nil && len(w.buf) < n {
 		w.err = errShort
@@ -46,14 +46,14 @@ func (w *Walker) take(n int) []byte {
 	return b
 }
 
-// at shows a field to who looks on, before it is walked.
+// at shows a field to the test hook before it is walked.
 func (w *Walker) at(field any, what string, least, most int) {
 	if w.look != nil {
 		w.look(field, what, least, most)
 	}
 }
 
-// number writes v in so many bytes, or reads it.
+// number writes v as size bytes, or reads and returns it.
 func (w *Walker) number(v uint64, size int) uint64 {
 	var b [8]byte
 	if !w.reading {
@@ -66,8 +66,8 @@ func (w *Walker) number(v uint64, size int) uint64 {
 	return v
 }
 
-// Fields walks values that have one form each: numbers, a time span in whole
-// milliseconds, a flag that is 0 or 1 and nothing else, a netip value, or what has a walk.
+// Fields walks values of these types: numbers, a duration in whole milliseconds, a
+// flag that is 0 or 1, a netip value, or a Message. Anything else panics.
 func (w *Walker) Fields(list ...any) {
 	for _, field := range list {
 		switch v := field.(type) {
@@ -104,11 +104,11 @@ type packed interface {
 	IsValid() bool
 }
 
-// maxNetip bounds the length of such a value: an IPv6 address, its zone and its port.
+// maxNetip bounds the encoding of a netip value: an IPv6 address, its zone and port.
 const maxNetip = 16 + 64 + 2
 
-// pack walks v in the form of its package, its length first. A value that is none would
-// be read as a network that every address is in.
+// pack walks v in the encoding of package netip, after its length. It rejects an
+// invalid value, which would be read as a network that contains every address.
 func (w *Walker) pack(v packed) {
 	w.at(v, "netip", 0, maxNetip)
 	text, _ := v.MarshalBinary()
@@ -128,7 +128,7 @@ func (w *Walker) field(at any, what string, v uint64, size int) uint64 {
 	return w.number(v, size)
 }
 
-// Enum walks a byte from least to most: one of some words, or a set of those that may be joined with |.
+// Enum walks a byte from least to most: an enumeration, or a set of bits.
 func Enum[T ~uint8](w *Walker, v *T, what string, least, most T) {
 	w.at(v, what, int(least), int(most))
 	*v = T(w.number(uint64(*v), 1))
@@ -150,14 +150,15 @@ func (w *Walker) flag(v *bool) {
 	*v = b == 1
 }
 
-// Version walks the version of the sender's book.
+// Version walks the version of the sender's protocol table.
 func (w *Walker) Version() {
 	if v := w.number(bookVersion, 4); v != bookVersion {
-		w.fail("goes by another book: install all programs from one build")
+		w.fail("has another protocol version: install all programs from the same build")
 	}
 }
 
-// count writes how many of them follow, or reads it: limit at the most.
+// count writes n, the number of elements that follow, or reads it. It fails above
+// limit.
 func (w *Walker) count(n int, what string, limit int) int {
 	if n = int(w.number(uint64(min(n, 1<<16-1)), 2)); n > limit {
 		w.fail("has a %s of %d, more than %d", what, n, limit)
@@ -183,7 +184,7 @@ func (w *Walker) Bytes(v []byte) {
 	w.raw(v)
 }
 
-// raw writes as many bytes as v has, or reads them.
+// raw writes the bytes of v, or reads as many.
 func (w *Walker) raw(v []byte) {
 	if !w.reading {
 		w.buf = append(w.buf, v...)
@@ -192,7 +193,7 @@ func (w *Walker) raw(v []byte) {
 	}
 }
 
-// Blob walks at most limit bytes, their number first.
+// Blob walks at most limit bytes, after their number.
 func (w *Walker) Blob(v *[]byte, limit int) {
 	w.at(v, "blob", 0, limit)
 	if n := w.count(len(*v), "blob", limit); !w.reading {
@@ -202,9 +203,9 @@ func (w *Walker) Blob(v *[]byte, limit int) {
 	}
 }
 
-// List walks a count and then the elements, at most limit of them. The count is checked
-// against the bytes left (least is the size of the smallest element), so a few
-// bytes can't make the reader allocate a long list.
+// List walks a count and then the elements, at most limit of them. The count is
+// checked against the bytes left, where least is the size of the smallest element,
+// so that a few bytes can't make the reader allocate a long list.
 func List[T any](w *Walker, s *[]T, limit, least int, each func(*T)) {
 	w.at(s, "list", 0, limit)
 	n := w.count(len(*s), "list", limit)
@@ -223,7 +224,7 @@ func List[T any](w *Walker, s *[]T, limit, least int, each func(*T)) {
 	}
 }
 
-// encode is m as a frame: its kind, then its fields.
+// encode returns m as a frame: its kind, then its fields.
 func encode(m Message) ([]byte, error) {
 	w := &Walker{buf: []byte{byte(KindOf(m))}}
 	m.Walk(w)
@@ -233,7 +234,7 @@ func encode(m Message) ([]byte, error) {
 	return w.buf, w.err
 }
 
-// decode reads the fields of m from b and refuses what is left over.
+// decode reads the fields of m from b and rejects leftover bytes.
 func decode(b []byte, m Message) error {
 	w := &Walker{buf: b, reading: true}
 	m.Walk(w)

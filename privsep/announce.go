@@ -8,11 +8,12 @@ import (
 	"strings"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/identity"
 	"schedrestd/privsep/listen"
 )
 
 // announce logs, once, who will serve.
-func announce(c Config, who service, listeners []*listen.Listener) {
+func announce(c Config, who identity.Service, listeners []*listen.Listener) {
 	switch {
 	case c.Switches.BecomeUser:
 		c.Log.Info("workers start with their users", "most", c.Identities, "connections", c.Connections,
@@ -49,7 +50,7 @@ func where(c Config, list []*listen.Listener) []any {
 // another file overrides, he finds here.
 func (c Config) announceRules() {
 	a := c.Setup.Admission
-	c.Log.Info("rules in force", "audit_log", c.Audit.String(), "penalties", costs(a),
+	c.Log.Info("rules in force", "audit_log", describeAudit(c.Audit), "penalties", costs(a),
 		"exempt", prefixes(a.Exempt), "trusted_proxies", trusted(a),
 		"rate", cmp.Or(because(a.Rate > 0, fmt.Sprintf("%d:%d", a.Rate, a.Burst)), "none"),
 		"netns", cmp.Or(c.Netns, "own"), "controller_netns", cmp.Or(c.Outlet, "own"))
@@ -67,8 +68,8 @@ func (c Config) announceRules() {
 	}
 }
 
-// String is for the log.
-func (a Audit) String() string {
+// describeAudit returns what the log says of the audit log.
+func describeAudit(a ipc.Audit) string {
 	if a.Path == "" {
 		return "none"
 	}

@@ -110,12 +110,12 @@ func TestAuditLiars(t *testing.T) {
 		lines      int // in the log; -1: at most as many as the worker may have under way
 	}{
 		{part: "intent of nothing", want: "Intent for connection 0, which there never was"},
-		{part: "intent to the parent", want: "Intent of the worker is not for a worker to say to a parent"},
+		{part: "intent to the parent", want: "Intent of the worker may not be sent by a worker to a parent"},
 		{part: "outcome of nothing", want: "which was not let through"},
-		{part: "noted", want: "is not for a worker to say"},
-		{part: "facts of its own", want: "Facts of the worker is not for a worker to say to a auditor"},
-		{part: "a log of its own", want: "LogFD of the worker is not for a worker to say to a auditor"},
-		{part: "the end of a sibling", want: "Exited of the worker is not for a worker to say to a auditor"},
+		{part: "noted", want: "may not be sent by a worker"},
+		{part: "facts of its own", want: "Facts of the worker may not be sent by a worker to a auditor"},
+		{part: "a log of its own", want: "LogFD of the worker may not be sent by a worker to a auditor"},
+		{part: "the end of a sibling", want: "Exited of the worker may not be sent by a worker to a auditor"},
 		{part: "intent of another", want: "which there never was", knock: true},
 		{part: "intent twice", want: "Intent 1 twice", knock: true, lines: 2},
 		{part: "intents without end", want: "more changes than it may answer", knock: true, lines: -1},
@@ -125,7 +125,7 @@ func TestAuditLiars(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
 			as := plain(t)
-			c := Config{Argv: []string{spawn.WorkerName, tt.part}, Workers: 1, Connections: 4, Audit: Audit{Path: auditDir(t, as)}}
+			c := Config{Argv: []string{spawn.WorkerName, tt.part}, Workers: 1, Connections: 4, Audit: ipc.Audit{Path: auditDir(t, as)}}
 			g := launch(t, as, c)
 			if tt.knock {
 				r := g.await("serving", nil)
@@ -181,7 +181,7 @@ func TestAuditOrphan(t *testing.T) {
 		t.Run(part, func(t *testing.T) {
 			as := plain(t)
 			path := auditDir(t, as)
-			g := serve(t, as, Config{Argv: []string{spawn.WorkerName, part}, Workers: 1, Audit: Audit{Path: path, Sync: true}})
+			g := serve(t, as, Config{Argv: []string{spawn.WorkerName, part}, Workers: 1, Audit: ipc.Audit{Path: path, Sync: true}})
 			conn, err := net.Dial("tcp", g.addr)
 			if err != nil {
 				t.Fatal(err)

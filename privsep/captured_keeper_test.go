@@ -113,8 +113,8 @@ var sayings = []said{
 	{name: "guess 2000 times", frame: verifies(header13, noMAC), times: 2000},
 	{name: "ask for verdicts without end, and read none", frame: verifies(strings.Repeat("x", 8<<10), noMAC), times: 10_000, mute: true},
 
-	// What is not in the book, or not for a worker to say.
-	{name: "a word that is not in the book", frame: word(99, 0), ends: true},
+	// What is not in the protocol table, or not for a worker to say.
+	{name: "a word that is not in the protocol table", frame: word(99, 0), ends: true},
 	{name: "a kind that is 0", frame: word(0, 0), ends: true},
 	{name: "the parent's word, ServiceSetup", frame: word(ipc.KindOf(new(ipc.ServiceSetup)), 8), ends: true},
 	{name: "the parent's word, Posture", frame: word(ipc.KindOf(new(ipc.Posture)), 2), ends: true},

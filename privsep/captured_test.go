@@ -112,7 +112,7 @@ var attacks = []attack{
 	{"accept on it", func() string { return onClient(unix.SYS_ACCEPT4, 0, 0, 0) }},
 
 	// The parent, by its own channel.
-	frame("a word that is not in the book", 99, 0, 0),
+	frame("a word that is not in the protocol table", 99, 0, 0),
 	frame("an empty frame's kind, 0", 0, 0, 0),
 	frame("the parent's own word, Drain", ipc.KindOf(new(ipc.Drain)), 0, 0),
 	frame("Setup, to the parent", ipc.KindOf(new(ipc.Setup)), 200, 0),

@@ -15,8 +15,14 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/auditlog"
+	"schedrestd/privsep/dispatch"
+	"schedrestd/privsep/identity"
+	"schedrestd/privsep/keys"
 	"schedrestd/privsep/listen"
+	"schedrestd/privsep/pool"
 	"schedrestd/privsep/relay"
+	"schedrestd/privsep/service"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 	"schedrestd/socket"
@@ -48,16 +54,16 @@ type Config struct {
 	Threads      int         // -t, divided among the workers: the number of cpus
 	SocketMode   fs.FileMode // of UNIX sockets; 0 is by who may connect (see unixMode)
 	SocketGroup  *uint32     // of UNIX sockets; nil is the serving group
-	Audit        Audit       // where changes are recorded
+	Audit        ipc.Audit   // where changes are recorded
 
 	// OwnerOf returns the user that a subordinate uid belongs to, or uid; nil: there are none.
 	OwnerOf func(uid uint32) uint32 `json:"-"`
 
-	Secrets
+	ipc.Secrets
 	Watch     time.Duration // how often newer keys and certificates are looked for
 	Still     time.Duration // … and for how long a key of tokens must not have been written before it is used
 	Activated []*os.File    // listening sockets that the service manager passed; they come before Listen
-	Reload    Reloader      // for SIGHUP; nil: it changes nothing
+	Reload    Reloader      // for SIGHUP
 
 	Wear       uint64        // connections after which the shared workers are replaced
 	Age        time.Duration // … or time; there is a new key for session tickets then
@@ -146,18 +152,18 @@ func (c Config) complete() (Config, error) {
 }
 
 // with is c for these listeners: what workers are told, and may do, depends on who can come.
-func (c Config) with(listeners []*listen.Listener, who service) Config {
+func (c Config) with(listeners []*listen.Listener, who identity.Service) Config {
 	c.kernelTells = c.kernelTells || slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.Network == ipc.Unix })
 	c.Setup = c.setup(who)
 	return c
 }
 
 // setup adds to what the command knows what only the parent does.
-func (c Config) setup(who service) ipc.Setup {
+func (c Config) setup(who identity.Service) ipc.Setup {
 	s := c.Setup
 	s.Files = uint32(c.files())
 	s.Requests = uint32(c.Connections) // of all workers together; each hears its share
-	s.SchedUID, s.Privileged = who.schedUID, who.names
+	s.SchedUID, s.Privileged = who.SchedUID, who.Names
 	s.Audit = c.Audit.Path != ""
 	if !s.Local || !c.kernelTells {
 		s = withoutSockets(s)
@@ -171,7 +177,7 @@ func (c Config) setup(who service) ipc.Setup {
 func (c Config) checkListen() error {
 	for _, l := range c.Listen {
 		if l.TLS {
-			if err := c.TLS.check(); err != nil {
+			if err := keys.CheckTLS(c.TLS); err != nil {
 				return errs.Wrap(err, errs.Invalid, "can't listen on %s", l.Text)
 			}
 		}
@@ -180,7 +186,7 @@ func (c Config) checkListen() error {
 }
 
 // listenOptions returns where to listen, with sockets for who.
-func (c Config) listenOptions(who service) listen.Options {
+func (c Config) listenOptions(who identity.Service) listen.Options {
 	owner := &socket.Owner{UID: who.UID, GID: who.GID}
 	if c.Switches.BecomeUser { // its users come from outside, and root listens
 		*owner = socket.Owner{}
@@ -229,19 +235,15 @@ func withoutSockets(s ipc.Setup) ipc.Setup {
 	return s
 }
 
-// share is the i-th of n parts of a whole: together they are the whole, exactly.
-func share(whole, n, i int) int {
-	part := whole / n
-	if i < whole%n {
-		part++
-	}
-	return part
-}
-
 // files is a worker's limit of open descriptors: each connection may wait for one call
 // to a controller, and one descriptor more while it changes hands. Sixteen sessions with accounting
 // daemons, which wait without any, are of the rest. docs/TRUST.md has what it comes to.
 func (c Config) files() uint64 { return 3*uint64(c.Connections) + 64 + 4*ipc.SpareCount }
+
+// mostWaiting bounds the connections that are accepted and wait, as net.core.somaxconn
+// bounds those in the kernel's queue. They are accepted because the kernel does not say
+// whose connections are in its queue, and one client could fill that.
+const mostWaiting = 4096
 
 // waiting is how many connections may wait for a slot: for each the parent has a
 // descriptor beside those that files allows for.
@@ -285,7 +287,7 @@ func (c Config) mostPIDs() int {
 }
 
 // anyWorker is who dies, and is tried, for workers of identities that are not known yet.
-func (c Config) anyWorker(who service) security.Identity {
+func (c Config) anyWorker(who identity.Service) security.Identity {
 	if c.Switches.BecomeUser {
 		// Nobody has come yet, and no user's word decides whether others are served.
 		return security.Identity{Name: "nobody", UID: become.Overflow, GID: become.Overflow}
@@ -294,12 +296,61 @@ func (c Config) anyWorker(who service) security.Identity {
 }
 
 // spawnOptions is what a spawner of processes of who needs.
-func (c Config) spawnOptions(who service, program, keeper *os.File) spawn.Options {
-	return spawn.Options{Root: who.root, Identity: c.anyWorker(who), Switches: c.Switches, Seal: c.seal(), OneClient: c.Setup.Inetd, PIDs: c.mostPIDs(),
+func (c Config) spawnOptions(who identity.Service, program, keeper *os.File) spawn.Options {
+	return spawn.Options{Root: who.Root, Identity: c.anyWorker(who), Switches: c.Switches, Seal: c.seal(), OneClient: c.Setup.Inetd, PIDs: c.mostPIDs(),
 		StartLimit: c.StartLimit, Worker: program, Argv: c.Argv, Keeper: keeper, Output: c.Output, Log: c.Log}
 }
 
-// newQuota returns the quota of what a process may log.
-func (c Config) newQuota() *relay.Quota {
-	return relay.NewQuota(float64(c.LogBurst), float64(c.LogRate))
+// identityOptions is what the identity of the workers depends on.
+func (c Config) identityOptions() identity.Options {
+	return identity.Options{Switches: c.Switches, Service: c.Service, JWT: c.Setup.JWT, Local: c.Setup.Local, Listen: c.Listen}
+}
+
+// keyOptions is what the keys of a generation are opened by.
+func (c Config) keyOptions(who identity.Service, https bool) keys.Options {
+	return keys.Options{Secrets: c.Secrets, HTTPS: https, JWT: c.Setup.JWT, Root: who.Root, Worker: who.Identity,
+		SchedUID: who.SchedUID, SchedGID: who.SchedGID, Log: c.Log}
+}
+
+// serviceOptions is what a service needs whose program is at path.
+func (c Config) serviceOptions(role ipc.Role, who identity.Service, path string, argv []string) service.Options {
+	o := service.Options{Role: role, Path: path, Argv: argv, Root: who.Root, Worker: who.Identity, Threads: 1, Files: c.files(),
+		Quota: relay.NewQuota(float64(c.LogBurst), float64(c.LogRate)), StartLimit: c.StartLimit, Silence: c.Silence, Log: c.Log}
+	switch role {
+	case ipc.Keeper: // signing takes the processor
+		o.Threads = c.Threads
+	case ipc.Auditor:
+		o.Farewell = auditlog.Farewell
+	}
+	return o
+}
+
+// serviceSetup is what the processes of services are told.
+func (c Config) serviceSetup() ipc.ServiceSetup {
+	return ipc.ServiceSetup{LogLevel: c.Setup.LogLevel, Seal: c.Setup.Seal &^ ipc.SealUnix}
+}
+
+// openAudit opens the audit log, while the start has all its rights, and the auditor's program. Without a path there is none.
+func (c Config) openAudit(who identity.Service) (*auditlog.Log, error) {
+	if c.Audit.Path == "" {
+		return nil, nil
+	}
+	auditor, err := service.New(c.serviceOptions(ipc.Auditor, who, c.Auditor, c.AuditorArgv))
+	if err != nil {
+		return nil, err
+	}
+	return auditlog.Open(auditlog.Options{Audit: c.Audit, Root: who.Root, Worker: who.UID, Log: c.Log}, auditor)
+}
+
+// poolConfig is what the workers of a generation are started with.
+func (c Config) poolConfig() pool.Config {
+	return pool.Config{Setup: c.Setup, Files: c.files(), Workers: c.Workers, Connections: c.Connections, Threads: c.Threads, Wear: c.Wear,
+		StartLimit: c.StartLimit, HandLimit: c.HandLimit, Silence: c.Silence, Farewell: c.Farewell,
+		LogBurst: c.LogBurst, LogRate: c.LogRate, DialBurst: c.DialBurst, DialRate: c.DialRate, Log: c.Log}
+}
+
+// dispatchOptions is what connections are accepted and given to workers by.
+func (c Config) dispatchOptions(who identity.Service, names *dispatch.Names) dispatch.Options {
+	return dispatch.Options{Switches: c.Switches, Admission: c.Setup.Admission, Worker: who.Identity, Nobody: c.anyWorker(who), SchedUID: who.SchedUID,
+		Identities: c.Identities, Rest: c.Rest, HandLimit: c.HandLimit, OwnerOf: c.OwnerOf, Names: names, Log: c.Log}
 }

@@ -10,83 +10,86 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/auditlog"
+	"schedrestd/privsep/identity"
+	"schedrestd/privsep/keys"
+	"schedrestd/privsep/pool"
 	"schedrestd/privsep/relay"
+	"schedrestd/privsep/service"
 )
 
 // generation groups what serves one configuration: its open keys, the services, and by way of the pools the
 // workers. Nothing in it is ever exchanged. When something changes or dies, the next generation is built
 // beside it, and takes over when its workers have proved that they can serve.
 type generation struct {
+	*pool.Generation
 	config   Config
-	keys     *keys
-	keeper   *serviceProcess // nil: there is nothing to keep
-	resolver *serviceProcess // nil: one client, who may start it
-	audit    *auditFeed      // nil: there is no audit log
+	keys     *keys.Keys
+	keeper   *service.Process // nil: there is nothing to keep
+	resolver *service.Process // nil: one client, who may start it
+	audit    *auditlog.Feed   // nil: there is no audit log
 
-	replacing atomic.Bool // a service has exited, and the next generation is about to be there
-
-	mu    sync.Mutex // guards users
-	users int        // the host that it is in force for, and the pools
-
-	ending *sync.WaitGroup // of what generations leave to be closed
 }
 
-// newGeneration returns a generation that has nothing yet, and one user.
+// newGeneration returns a generation that has no services yet.
 func newGeneration(c Config) *generation {
-	return &generation{config: c, users: 1, ending: new(sync.WaitGroup)}
+	g := &generation{config: c}
+	g.Generation = pool.NewGeneration(pool.Generation{Config: c.poolConfig(), Greet: g.greet, Audit: g.audit})
+	return g
 }
 
 // makers has the programs and files that generations are started from.
 type makers struct {
-	who      service
+	who      identity.Service
 	https    bool
-	keeper   *serviceSpec // nil: there is never a key
-	resolver *serviceSpec // nil: none is started
-	audit    *audit       // nil: there is no audit log
-	names    *named
-	accuse   func(worker uint32, why string)
+	keeper   *service.Spec  // nil: there is never a key
+	resolver *service.Spec  // nil: none is started
+	audit    *auditlog.Log  // nil: there is no audit log
 	ending   sync.WaitGroup // of generations
+
+	reportViolation func(worker uint32, why string)
 }
 
 // build starts the services of a generation for c, and gives the keeper its keys. before is the
 // generation in force, or nil. With strict set, certificates that have replaced those in use must be usable.
-func (m *means) build(c Config, before *generation, strict bool) (g *generation, err error) {
+func (m *parent) build(c Config, before *generation, strict bool) (g *generation, err error) {
 	g = newGeneration(c)
-	g.ending = &m.ending
+	g.End = func() { m.ending.Go(g.close) }
 	defer func() {
 		if err != nil {
 			g.close()
 		}
 	}()
-	var old *keys
+	var old *keys.Keys
 	if before != nil {
 		old = before.keys
 	}
-	if g.keys, err = openKeys(c, m.who, m.https, old, strict); err != nil {
+	if g.keys, err = keys.Open(c.keyOptions(m.who, m.https), old, strict); err != nil {
 		return g, err
 	}
 	if m.makers.resolver != nil {
-		if g.resolver, err = m.makers.resolver.start(m.plain, c, m.accuse, m.names.hear); err != nil {
+		if g.resolver, err = m.makers.resolver.Start(m.plain, c.serviceSetup(), service.Hooks{Report: m.reportViolation, Handle: m.names.Handle}); err != nil {
 			return g, err
 		}
 	}
 	if m.makers.audit != nil {
-		if g.audit, err = m.makers.audit.start(m.spawner, c, m.accuse); err != nil {
+		if g.audit, err = m.makers.audit.Start(m.Spawner, c.serviceSetup(), m.reportViolation); err != nil {
 			return g, err
 		}
 	}
-	if g.keys.needKeeper() {
+	g.Audit = g.audit
+	if g.keys.NeedKeeper() {
 		if err = m.startKeeper(g, old, strict); err != nil {
 			return g, err
 		}
 	}
-	g.sayKeys(old)
+	g.keys.Announce(old)
 	return g, nil
 }
 
 // startKeeper starts the keeper of g and gives it its keys. A file that it refuses is replaced by the one
 // before it, as one that can't be opened is.
-func (m *means) startKeeper(g *generation, before *keys, strict bool) (err error) {
+func (m *parent) startKeeper(g *generation, before *keys.Keys, strict bool) (err error) {
 	var given atomic.Bool // keys that it has not answered for
 	kept := make(chan *ipc.Kept, 1)
 	hear := func(m ipc.Message) (bool, error) {
@@ -100,127 +103,69 @@ func (m *means) startKeeper(g *generation, before *keys, strict bool) (err error
 		}
 		return false, nil
 	}
-	if g.keeper, err = m.makers.keeper.start(m.spawner, g.config, m.accuse, hear); err != nil {
+	if g.keeper, err = m.makers.keeper.Start(m.Spawner, g.config.serviceSetup(), service.Hooks{Report: m.reportViolation, Handle: hear}); err != nil {
 		return err
 	}
-	m.warnAboutKeeper(g, before)
-	if before == nil {
-		before = new(keys)
-	}
+	g.keys.Warn(before)
 	for {
 		given.Store(true)
 		answer, err := g.offer(kept)
-		if err != nil || answer.OK {
-			return err
-		}
-		why := errs.New(errs.Invalid, "%s", relay.Printable(answer.Reason))
-		k := g.keys
-		switch {
-		case answer.Token && k.token.file != nil && k.token.followed:
-			why = errs.New(errs.Invalid, "key file %s: %v", k.token.path, why).WithHint("%s", newTokenKey(k.token.file))
-			if before.token.path != k.token.path {
-				return why
+		if err == nil && !answer.OK {
+			why := errs.New(errs.Invalid, "%s", relay.Printable(answer.Reason))
+			if err = g.keys.Refused(answer.Token, why, before, strict); err == nil {
+				continue
 			}
-			err = k.token.fallBack(before.token, why, g.config.Log)
-		case answer.Token && k.token.file != nil: // it was written over
-			g.config.Log.Error("the keeper has no key of HS256 tokens: they are vouched for by the daemons", about(newTokenKey(k.token.file), "error", why)...)
-			err = k.token.keep(keyFile{}, false)
-		case !answer.Token && k.pair != nil:
-			refused := k.pair.tls.refused(why)
-			if before.pair == nil || strict || before.pair.tls != k.pair.tls {
-				return refused
-			}
-			sayNotRenewed(g.config, refused)
-			seen := k.pair.seen
-			k.pair.close()
-			k.pair, err = before.pair.again(seen)
-			before = &keys{token: before.token} // it is refused once
-		default:
-			return why
 		}
-		if err != nil {
-			return err
-		}
+		return err
 	}
 }
 
 // offer gives the keeper its keys, and returns its answer.
 func (g *generation) offer(kept <-chan *ipc.Kept) (*ipc.Kept, error) {
-	m, fds := g.keys.forKeeper()
-	switch err := g.keeper.Channel.Send(m, fds...); {
-	case err != nil && unlessGone(err) == nil:
-		<-g.keeper.over
-		return nil, g.keeper.why
-	case err != nil:
+	m, fds := g.keys.ForKeeper()
+	if err := ipc.UnlessGone(g.keeper.Channel.Send(m, fds...)); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "give the keeper its keys")
 	}
 	select {
 	case answer := <-kept:
 		return answer, nil
-	case <-g.keeper.over:
-		return nil, g.keeper.why
+	case <-g.keeper.Over:
+		return nil, g.keeper.Why()
 	case <-time.After(g.config.StartLimit):
 		return nil, errs.New(errs.Unavailable, "the keeper has not read the keys within %s", g.config.StartLimit)
 	}
 }
 
-// warnAboutKeeper says once what a keeper without an identity of its own does not keep.
-func (m *means) warnAboutKeeper(g *generation, before *keys) {
-	if m.who.root {
-		return
-	}
-	if before == nil || !before.needKeeper() {
-		g.config.Log.Warn("the keeper has the workers' uid: a start as root gives it one of its own", "uid", m.who.UID)
-	}
-	if f := g.keys.token.file; f != nil && (before == nil || before.token.path != g.keys.token.path) {
-		g.config.Log.Warn("whoever captures a worker can read the key of HS256 tokens by its path: without root workers run as who started the gateway",
-			"file", f.Name(), "uid", m.who.UID, "hint", "start as root with -u; or name no jwt_key= that "+m.who.Name+" can read, and the daemons vouch")
-	}
-}
-
-// sayKeys logs which files are in use that were not before.
-func (g *generation) sayKeys(before *keys) {
-	if before == nil {
-		before = new(keys)
-	}
-	k, log := g.keys, g.config.Log
-	k.token.sayUsed(before.token, log)
-	k.set.sayUsed(before.set, log)
-	if p := k.pair; p != nil && (before.pair == nil || before.pair.seen != p.seen || before.pair.tls != p.tls) {
-		log.Info("certificate is in use", "file", p.tls.Certificate, "client_certificates", p.tls.ClientCA != "")
-	}
-}
-
 // services returns the processes of g.
-func (g *generation) services() (list []*serviceProcess) {
-	for _, p := range []*serviceProcess{g.resolver, g.keeper} {
+func (g *generation) services() (list []*service.Process) {
+	for _, p := range []*service.Process{g.resolver, g.keeper} {
 		if p != nil {
 			list = append(list, p)
 		}
 	}
 	if g.audit != nil {
-		list = append(list, g.audit.serviceProcess)
+		list = append(list, g.audit.Process)
 	}
 	return list
 }
 
 // greet gives a worker that is ready its channels to the services and its keys, before its first connection.
-func (g *generation) greet(w *worker) error {
+func (g *generation) greet(worker *ipc.Client, to *ipc.Channel) error {
 	for _, p := range g.services() {
-		if err := p.introduce(w); err != nil {
+		if err := p.Introduce(worker, to); err != nil {
 			return err
 		}
 	}
-	m, fds := g.keys.forWorker()
-	return unlessGone(w.Channel.Send(m, fds...))
+	m, fds := g.keys.ForWorker()
+	return ipc.UnlessGone(to.Send(m, fds...))
 }
 
 // lost returns a channel that gets the first service of g that exits.
-func (g *generation) lost() <-chan *serviceProcess {
-	first := make(chan *serviceProcess, len(g.services()))
+func (g *generation) lost() <-chan *service.Process {
+	first := make(chan *service.Process, len(g.services()))
 	for _, p := range g.services() {
 		go func() {
-			<-p.over
+			<-p.Over
 			first <- p
 		}()
 	}
@@ -231,7 +176,7 @@ func (g *generation) lost() <-chan *serviceProcess {
 func (g *generation) isBroken() bool {
 	for _, p := range g.services() {
 		select {
-		case <-p.over:
+		case <-p.Over:
 			return true
 		default:
 		}
@@ -253,46 +198,14 @@ func (g *generation) show() {
 		return
 	}
 	for _, p := range g.services() {
-		p.mu.Lock()
-		select {
-		case <-p.over:
-		default:
-			p.Signal(unix.SIGUSR1)
-		}
-		p.mu.Unlock()
-	}
-}
-
-// use counts one more that g must not end before.
-func (g *generation) use() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.users++
-}
-
-// release ends g when it was the last that used it. Services end when no worker can ask them anything.
-func (g *generation) release() {
-	g.mu.Lock()
-	g.users--
-	last := g.users == 0
-	g.mu.Unlock()
-	if last {
-		g.ending.Go(g.close)
+		p.Signal(unix.SIGUSR1)
 	}
 }
 
 // close ends the services and closes the keys.
 func (g *generation) close() {
-	if g.keeper != nil {
-		g.keeper.stop()
-	}
-	if g.resolver != nil {
-		g.resolver.stop()
-	}
-	if g.audit != nil {
-		g.audit.stop()
-	}
-	if g.keys != nil {
-		g.keys.close()
-	}
+	g.keeper.Stop()
+	g.resolver.Stop()
+	g.audit.Stop()
+	g.keys.Close()
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/privsep/pool"
 	"schedrestd/privsep/relay"
 	"schedrestd/privsep/spawn"
 )
@@ -26,15 +27,15 @@ func TestHostileWorkers(t *testing.T) {
 		knock      bool // it acts when it is given a connection
 	}{
 		{part: "early", want: "Done of the worker is not permitted while proving"},
-		{part: "unknown kind", want: "kind 99 of the worker is not in the book"},
+		{part: "unknown kind", want: "kind 99 of the worker is not in the protocol table"},
 		{part: "dial of nothing", want: "which the configuration has not"},
-		{part: "parent's kind", want: "Drain of the worker is not for a worker to say"},
+		{part: "parent's kind", want: "Drain of the worker may not be sent by a worker"},
 		{part: "ready twice", want: "Ready of the worker is not permitted while serving"},
 		{part: "done of nothing", want: "which it does not hold"},
-		{part: "verify", want: "is not for a worker to say to a parent"},
-		{part: "verified", want: "Verified of the worker is not for a worker to say to a parent"},
-		{part: "public keys", want: "Keys of the worker is not for a worker to say to a parent"},
-		{part: "secret keys", want: "SecretKeys of the worker is not for a worker to say to a parent"},
+		{part: "verify", want: "may not be sent by a worker to a parent"},
+		{part: "verified", want: "Verified of the worker may not be sent by a worker to a parent"},
+		{part: "public keys", want: "Keys of the worker may not be sent by a worker to a parent"},
+		{part: "secret keys", want: "SecretKeys of the worker may not be sent by a worker to a parent"},
 		{part: "leftover", want: "has 9 bytes, not 8"},
 		{part: "oversized", want: "longer than"},
 		{part: "descriptor", want: "came with 1 descriptors"},
@@ -156,7 +157,7 @@ func TestDeadlyRequest(t *testing.T) {
 	if len(starts) < 4 {
 		t.Fatalf("%d workers", len(starts))
 	}
-	if took := starts[3].Sub(starts[0]); took < pause(1)+pause(2)+pause(3) {
+	if took := starts[3].Sub(starts[0]); took < pool.Pause(1)+pool.Pause(2)+pool.Pause(3) {
 		t.Errorf("four workers within %s", took)
 	}
 }

@@ -89,7 +89,7 @@ func playKeeper(part string) int {
 
 // site is the files of an https:// listener, and who may read them.
 type site struct {
-	TLS
+	ipc.TLS
 	t    *testing.T
 	as   user
 	key  *ecdsa.PrivateKey
@@ -99,7 +99,7 @@ type site struct {
 func newSite(t *testing.T, as user) *site {
 	t.Helper()
 	dir := socketDir(t, t.TempDir(), as)
-	s := &site{t: t, as: as, TLS: TLS{Certificate: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}}
+	s := &site{t: t, as: as, TLS: ipc.TLS{Certificate: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}}
 	s.renew()
 	return s
 }
@@ -349,7 +349,7 @@ func TestHostileKeepers(t *testing.T) {
 		"crash":           "the keeper died",
 		"kept of nothing": "", // which error, depends on whether it comes before the keys are offered
 		"pong of nothing": "which nobody asked for",
-		"worker's kind":   "is not for a keeper to say",
+		"worker's kind":   "may not be sent by a keeper",
 		"descriptor":      "came with 1 descriptors",
 		"mute":            "was not ready within",
 	} {

@@ -21,7 +21,6 @@ import (
 	"schedrestd/privsep/relay"
 	"schedrestd/privsep/spawn"
 	locked "schedrestd/privsep/thread"
-	"schedrestd/rate"
 	"schedrestd/security"
 	workerself "schedrestd/security/self"
 )
@@ -335,44 +334,5 @@ func TestLogWeighed(t *testing.T) {
 	}
 	if most := relay.LineSize * (burst + int(time.Since(began).Seconds()) + 1); bytes > most || bytes < most/3 {
 		t.Errorf("%d lines of %d bytes: at most %d", lines, bytes, most)
-	}
-}
-
-// TestAccusers: a captured keeper has a few workers ended, and then is ended itself, also when it is started again.
-func TestAccusers(t *testing.T) {
-	accused := 0
-	spec := &serviceSpec{role: ipc.Keeper, accused: rate.New(mostAccused, 0, time.Now())}
-	for life := range 2 {
-		parent, captured := channelTo(t, ipc.Keeper)
-		go func() {
-			for captured.Send(&ipc.Breach{Number: 1, Reason: "so"}) == nil {
-			}
-		}()
-		p := &serviceProcess{serviceSpec: spec, Process: &spawn.Process{Channel: parent}, accuse: func(uint32, string) { accused++ }}
-		if err := p.serveChannel(); err == nil || !strings.Contains(err.Error(), "too many workers") || accused != mostAccused {
-			t.Errorf("life %d: %d accused, %v", life, accused, err)
-		}
-		parent.Close()
-	}
-}
-
-// TestConnectionNumbers: no two connections of a parent's life have the same number, whoever has the worker.
-func TestConnectionNumbers(t *testing.T) {
-	one, log := idle(t, time.Minute)
-	other := newPool(one.means, one.gen, one.who)
-	seen := map[uint64]bool{}
-	for _, p := range []*pool{one, other, one} {
-		parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
-		must(t, err)
-		defer parent.Close()
-		defer unix.Close(fd)
-		must(t, parent.TrySend(&ipc.Setup{}))
-		w := &worker{Process: &spawn.Process{Channel: parent}, held: map[uint64]*connection{}}
-		c, _ := accepted(t, p.slots)
-		p.offer(w, c)
-		if c.ID == 0 || seen[c.ID] {
-			t.Errorf("number %d, after %v: %s", c.ID, seen, log)
-		}
-		seen[c.ID] = true
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"schedrestd/demo/thread"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/service"
 	"schedrestd/privsep/spawn"
 	"schedrestd/proof"
 	"schedrestd/security"
@@ -47,9 +48,9 @@ func TestMain(m *testing.M) {
 		os.Exit(playProof())
 	case os.Args[0] == spawn.WorkerName:
 		os.Exit(playWorker(os.Args[1]))
-	case os.Args[0] == serviceName(ipc.Resolver):
+	case os.Args[0] == service.Name(ipc.Resolver):
 		os.Exit(playResolver(os.Args[1]))
-	case os.Args[0] == serviceName(ipc.Auditor):
+	case os.Args[0] == service.Name(ipc.Auditor):
 		os.Exit(auditing.Main())
 	case os.Args[0] == spawn.KeeperName:
 		os.Exit(playKeeper(os.Args[1]))
@@ -107,9 +108,7 @@ func playParent(text string) int {
 	}()
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	if path := os.Getenv(reloadEnv); path != "" {
-		c.Reload = reloader{path, c.Log}
-	}
+	c.Reload = reloader{os.Getenv(reloadEnv), c.Log}
 	run := Run
 	if os.Getenv(inetdEnv) != "" {
 		run = func(signals <-chan os.Signal, c Config) error { return Inetd(signals, c, os.Stdin, os.Stdout) }
@@ -129,7 +128,7 @@ type reloader struct {
 	log  *slog.Logger
 }
 
-func (r reloader) Reload() (ipc.Setup, Secrets, error) {
+func (r reloader) Reload() (ipc.Setup, ipc.Secrets, error) {
 	var next reread
 	raw, err := os.ReadFile(r.path)
 	if err == nil {
@@ -141,7 +140,7 @@ func (r reloader) Reload() (ipc.Setup, Secrets, error) {
 // reread is what a parent rereads.
 type reread struct {
 	ipc.Setup
-	Secrets
+	ipc.Secrets
 }
 
 func (r reloader) Accepted() { r.log.Info("accepted") }

@@ -21,15 +21,15 @@ import (
 func rereading(t *testing.T) func(ipc.Setup) {
 	t.Helper()
 	write := rereadingSecrets(t)
-	return func(s ipc.Setup) { t.Helper(); write(s, Secrets{}) }
+	return func(s ipc.Setup) { t.Helper(); write(s, ipc.Secrets{}) }
 }
 
 // rereadingSecrets is rereading where keys change, too.
-func rereadingSecrets(t *testing.T) func(ipc.Setup, Secrets) {
+func rereadingSecrets(t *testing.T) func(ipc.Setup, ipc.Secrets) {
 	t.Helper()
 	path := filepath.Join(room(t), "setup")
 	t.Setenv(reloadEnv, path)
-	return func(s ipc.Setup, secrets Secrets) {
+	return func(s ipc.Setup, secrets ipc.Secrets) {
 		t.Helper()
 		if s.Limits == (ipc.Limits{}) {
 			s.Limits = testLimits

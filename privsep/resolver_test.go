@@ -53,7 +53,7 @@ func playResolver(part string) int {
 	case "descriptor":
 		sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 1)
 	case "reports everyone":
-		for range mostAccused + 1 {
+		for range 101 {
 			c.Send(&ipc.Breach{Number: 1 << 20, Reason: "x"})
 		}
 	case "exits":
@@ -80,8 +80,8 @@ func TestHostileResolvers(t *testing.T) {
 	}
 	for part, want := range map[string]string{
 		"pong of nothing":  "it said Pong 0, which nobody asked for",
-		"worker's kind":    "Done of the resolver is not for a resolver to say to a parent",
-		"keeper's kind":    "Kept of the resolver is not for a resolver to say to a parent",
+		"worker's kind":    "Done of the resolver may not be sent by a resolver to a parent",
+		"keeper's kind":    "Kept of the resolver may not be sent by a resolver to a parent",
 		"descriptor":       "Pong of the resolver came with 1 descriptors, not 0",
 		"reports everyone": "it reported too many workers",
 		"exits":            "the resolver died: exit status 3",

@@ -46,7 +46,7 @@ func verdict(r *http.Request, j *auth.Judge) string {
 
 // vault is the files with the keys of tokens, and whose they are.
 type vault struct {
-	Tokens
+	ipc.Tokens
 	t   *testing.T
 	as  user
 	uid uint32 // of SchedUser
@@ -62,7 +62,7 @@ func newVault(t *testing.T, as user) *vault {
 		v.uid = as.Uid
 	}
 	dir := socketDir(t, t.TempDir(), as)
-	v.Tokens = Tokens{Key: filepath.Join(dir, "jwt.key"), JWKS: filepath.Join(dir, "jwks.json")}
+	v.Tokens = ipc.Tokens{Key: filepath.Join(dir, "jwt.key"), JWKS: filepath.Join(dir, "jwks.json")}
 	v.renew()
 	v.put(v.JWKS, setOf(v.rsa), 0o644)
 	return v
@@ -217,7 +217,7 @@ func TestTokenKeysRefused(t *testing.T) {
 		{"a certificate", func(v *vault) { v.put(v.Key, "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUQ", 0o600) }, "jwt.key: a public key or a certificate", "jwt.key.new  # then jwt_key=", false},
 		{"in everybody's directory", func(v *vault) { os.Chmod(filepath.Dir(v.Key), 0o777) }, "can be written by everybody", "o-w", false},
 		{"others write the key set", func(v *vault) { os.Chmod(v.JWKS, 0o646) }, "lets others write it", "chmod o-w", false},
-		{"the key set is too long", func(v *vault) { v.put(v.JWKS, strings.Repeat(" ", maxCopied+1), 0o644) }, "longer than", "", false},
+		{"the key set is too long", func(v *vault) { v.put(v.JWKS, strings.Repeat(" ", 1<<20+1), 0o644) }, "longer than", "", false},
 		{"in another's directory", func(v *vault) { os.Chown(filepath.Dir(v.Key), 31237, 31237); os.Chmod(filepath.Dir(v.Key), 0o700) },
 			"belongs to uid 31237, must belong to uid 0 or 31234", "chown 31234", true},
 		{"in a group's directory", func(v *vault) { os.Chown(filepath.Dir(v.Key), 0, 31237); os.Chmod(filepath.Dir(v.Key), 0o770) },

@@ -16,6 +16,8 @@ import (
 
 	"schedrestd/become/nss"
 	"schedrestd/ipc"
+	"schedrestd/privsep/identity"
+	"schedrestd/privsep/keys"
 )
 
 // TestKeeperOfTokensDies: the daemons vouch until the next one is there, which has the key again, even
@@ -64,37 +66,37 @@ func TestTokenKeyByReload(t *testing.T) {
 	v := newVault(t, as)
 	write := rereadingSecrets(t)
 	c := v.config(Config{})
-	c.Tokens = Tokens{}
+	c.Tokens = ipc.Tokens{}
 	g := serve(t, as, c)
-	hup := func(n int, secrets Secrets, want string) {
+	hup := func(n int, secrets ipc.Secrets, want string) {
 		t.Helper()
 		write(ipc.Setup{JWT: true}, secrets)
 		g.cmd.Process.Signal(syscall.SIGHUP)
 		g.awaitMany(want, n)
 	}
 	g.want("none", hs256(v.key), "unknown")
-	hup(1, Secrets{Tokens: v.Tokens}, "configuration is reread")
+	hup(1, ipc.Secrets{Tokens: v.Tokens}, "configuration is reread")
 	g.verifies(v)
 
 	// One that can't be used changes nothing.
-	other := Tokens{Key: v.Key + ".other", JWKS: v.JWKS}
+	other := ipc.Tokens{Key: v.Key + ".other", JWKS: v.JWKS}
 	v.put(other.Key, "short", 0o600)
-	hup(1, Secrets{Tokens: other}, "nothing is changed: the configuration that was reread can't be used")
+	hup(1, ipc.Secrets{Tokens: other}, "nothing is changed: the configuration that was reread can't be used")
 	v.put(other.Key, strings.Repeat("k", 32), 0o644)
-	hup(2, Secrets{Tokens: other}, "nothing is changed: the configuration that was reread can't be used")
+	hup(2, ipc.Secrets{Tokens: other}, "nothing is changed: the configuration that was reread can't be used")
 	g.keeps("the key of before", hs256(v.key), "good")
 	// One that is not there is as good as none.
 	must(t, os.Remove(other.Key))
 	keeper := g.keeperPID(1)
-	hup(2, Secrets{Tokens: other}, "configuration is reread")
+	hup(2, ipc.Secrets{Tokens: other}, "configuration is reread")
 	g.eventually("the keeper is gone", func() bool { return syscall.Kill(keeper, 0) == syscall.ESRCH })
 	g.keeps("no key", hs256(v.key), "unknown")
 	g.keeps("the key set", rs256(t, v.rsa), "good")
-	hup(3, Secrets{}, "configuration is reread")
+	hup(3, ipc.Secrets{}, "configuration is reread")
 	g.keeps("no key set", rs256(t, v.rsa), "unknown")
 	g.keeps("no key set, forged", rs256(t, strangersRSA()), "unknown")
 
-	hup(4, Secrets{Tokens: v.Tokens}, "configuration is reread")
+	hup(4, ipc.Secrets{Tokens: v.Tokens}, "configuration is reread")
 	g.verifies(v)
 }
 
@@ -139,7 +141,7 @@ func TestSecretsTogether(t *testing.T) {
 		w.put(w.JWKS, setOf(strangersRSA()), 0o644)
 		next.renew()
 	}
-	write(ipc.Setup{JWT: true}, Secrets{TLS: next.TLS, Tokens: w.Tokens})
+	write(ipc.Setup{JWT: true}, ipc.Secrets{TLS: next.TLS, Tokens: w.Tokens})
 	refusals := 0
 	for what, spoil := range map[string]func(){
 		"a short key":                 func() { w.put(w.Key, "short", 0o600) },
@@ -180,7 +182,7 @@ func TestRenewalWithABadKey(t *testing.T) {
 	g := serve(t, as, c)
 	secure := g.await("serving", nil)["listen"].([]any)[1].(string)
 	v.put(v.Key+".other", "short", 0o600)
-	write(ipc.Setup{JWT: true}, Secrets{TLS: s.TLS, Tokens: Tokens{Key: v.Key + ".other", JWKS: v.JWKS}})
+	write(ipc.Setup{JWT: true}, ipc.Secrets{TLS: s.TLS, Tokens: ipc.Tokens{Key: v.Key + ".other", JWKS: v.JWKS}})
 	s.renew()
 	g.cmd.Process.Signal(syscall.SIGHUP)
 	g.await("nothing is changed: the configuration that was reread can't be used", nil)
@@ -205,7 +207,7 @@ func TestTokenKeyWithoutKeeper(t *testing.T) {
 	}
 	write := rereadingSecrets(t)
 	write(ipc.Setup{JWT: true}, c.Secrets)
-	c.Tokens = Tokens{}
+	c.Tokens = ipc.Tokens{}
 	g := serve(t, as, c)
 	g.cmd.Process.Signal(syscall.SIGHUP)
 	r := g.await("nothing is changed: the configuration that was reread can't be used", nil)
@@ -225,7 +227,7 @@ func TestTokenKeyForgotten(t *testing.T) {
 	c.TLS = s.TLS
 	g := serve(t, as, c)
 	g.verifies(v)
-	write(ipc.Setup{JWT: true}, Secrets{TLS: s.TLS})
+	write(ipc.Setup{JWT: true}, ipc.Secrets{TLS: s.TLS})
 	g.cmd.Process.Signal(syscall.SIGHUP)
 	g.await("configuration is reread", nil)
 	g.keeperPID(2)
@@ -358,17 +360,18 @@ func TestVisitKeys(t *testing.T) {
 	v := newVault(t, nil)
 	c := v.config(Config{})
 	c.Log = slog.New(slog.DiscardHandler)
-	keys, err := visitKeys(c, service{schedUID: v.uid})
+	o := c.keyOptions(identity.Service{SchedUID: v.uid}, false)
+	opened, err := keys.OpenPublic(o)
 	must(t, err)
-	defer keys.close()
-	m, fds := keys.forWorker()
-	text := make([]byte, maxCopied)
+	defer opened.Close()
+	m, fds := opened.ForWorker()
+	text := make([]byte, 1<<20)
 	n, _ := unix.Pread(fds[2], text, 0)
 	if m.TLS || m.Followed || string(text[:n]) != setOf(v.rsa) {
 		t.Errorf("%+v %q", m, text[:n])
 	}
 	must(t, os.Chmod(v.Key, 0o644))
-	if _, err := visitKeys(c, service{schedUID: v.uid}); err == nil || !strings.Contains(err.Error(), "lets others in") {
+	if _, err := keys.OpenPublic(o); err == nil || !strings.Contains(err.Error(), "lets others in") {
 		t.Errorf("a key that lies open: %v", err)
 	}
 }

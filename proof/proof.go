@@ -113,7 +113,7 @@ func prove(prefix []string, how, what, limit string, facts []string) error {
 	case ipc.ProvePage:
 		return newPage(os.Stderr, p.how, facts).write(p.run)
 	default:
-		err = fmt.Errorf("proof of %q, which is unknown: install all programs from one build", what)
+		err = fmt.Errorf("proof of %q, which is unknown: install all programs from the same build", what)
 	}
 	if err == nil {
 		fmt.Fprintln(os.Stderr, ipc.SaySealed+p.sealed.Line())

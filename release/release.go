@@ -20,8 +20,8 @@ func build(commit, date string) string {
 	return Version + " (" + strings.TrimSuffix("commit "+commit+", "+date, ", ") + ")"
 }
 
-// Asked reports whether the arguments of a program ask for its version and nothing
-// else. It is for the programs that have no other options.
+// Asked reports whether the arguments of a program only ask for its version. It
+// is for programs without other options.
 func Asked(args []string) bool {
 	return len(args) == 2 && (args[1] == "-V" || args[1] == "--version")
 }

@@ -6,15 +6,18 @@ import (
 )
 
 // about is the document's own description.
-const about = `Ask a cluster's controller and its accounting daemon, and submit jobs.
+const about = `Query a cluster's controller and its accounting daemon, and submit jobs.
 
-Every answer, of a failure too, has meta, errors and warnings. A number that may be missing or without limit is an object {set, infinite, number}; in requests a plain number is taken for it. A request that is taken differently than it was meant is answered with warnings that name the place.`
+Every answer, including that of a failed request, has meta, errors and warnings. A number that may be unset or unlimited is an object {set, infinite, number}; requests may contain a plain number instead. If a value in a request is interpreted differently than intended, a warning in the answer names its place.`
 
 func tagDoc(e *api.Endpoint) string {
-	if e.Accounting {
-		return "Asks the accounting daemon"
+	if e.Util {
+		return "Asks no daemon"
 	}
-	return "Asks the controller"
+	if e.Accounting {
+		return "Requests to the accounting daemon"
+	}
+	return "Requests to the controller"
 }
 
 // describe is what a field means, with its unit.

@@ -86,12 +86,12 @@ type operation struct {
 // collect lists the operations, oldest version first within each spelling, and their schemas.
 func (d *Document) collect() {
 	d.schemas = newSchemas(d.Parsers)
-	for _, names := range d.Names.Spellings() {
+	for i, names := range d.Names.Spellings() {
 		for _, p := range d.Parsers {
 			view := schema.View{Version: schema.Version(p.Version), Names: names}
 			failed := api.Empty.Shape(view)
 			for _, e := range api.Endpoints {
-				if !e.In(view.Version) || !d.serves(e) {
+				if !e.In(view.Version) || !d.serves(e) || e.Util && i < len(d.Names.Spellings())-1 { // one path in both spellings: Slurm's, where it is served
 					continue
 				}
 				op := operation{Endpoint: e, view: view, params: e.Params.Shape(view), answer: e.Answer.Shape(view), failed: failed}

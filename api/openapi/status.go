@@ -35,7 +35,7 @@ func (d *writer) responses(op operation) {
 			d.pair("description", op.Returns)
 			d.content(op.view, op.answer)
 		case status == "default" && !d.lists(good):
-			d.pair("description", op.Returns+"; or what went wrong, in errors")
+			d.pair("description", op.Returns+"; otherwise see errors")
 			d.content(op.view, op.answer, op.failed)
 		case status[0] == '1' || status == "304":
 			d.pair("description", statusDoc(status)) // has no body
@@ -53,31 +53,31 @@ func statusDoc(status string) string {
 	if doc := statusDocs[status]; doc != "" {
 		return doc
 	}
-	return "What went wrong, in errors"
+	return "An error occurred; see errors"
 }
 
 var statusDocs = map[string]string{
-	"304":     "Nothing changed since update_time; there is no body",
-	"400":     "The request can't be read; errors say where",
-	"401":     "No credential, or none that is good",
-	"403":     "The daemon does not allow it",
-	"404":     "There is no such path, node or job",
-	"405":     "The path does not have this method; the Allow header lists those it has",
-	"406":     "No format that the client accepts can be written",
-	"408":     "The request did not come in time",
-	"409":     "It does not go together with the state things are in",
+	"304":     "Nothing has changed since update_time; the response has no body",
+	"400":     "The request is malformed; see errors",
+	"401":     "The credential is missing or invalid",
+	"403":     "The daemon denies permission",
+	"404":     "The path or the requested object does not exist",
+	"405":     "The path does not support this method; the Allow header lists the supported ones",
+	"406":     "None of the formats in the Accept header is supported",
+	"408":     "The client did not send the request in time",
+	"409":     "The request conflicts with the current state",
 	"413":     "The body is too large",
 	"414":     "The request line is too long",
-	"415":     "The body is in a format that can't be read",
-	"422":     "What is asked was understood and is not acceptable; source names the field",
-	"429":     "Too much at once; the Retry-After header says when to come again",
+	"415":     "The format of the body is not supported",
+	"422":     "A value in the request is invalid; source names the field",
+	"429":     "Too many requests; the Retry-After header says when to retry",
 	"431":     "The headers are too large",
-	"4XX":     "The request can't be done as it is; errors say why",
-	"500":     "A fault of the gateway",
-	"501":     "The daemon does not know how",
-	"502":     "The daemon's answer can't be understood",
-	"503":     "The daemon can't be reached; the Retry-After header says when to come again",
-	"504":     "The daemon does not answer in time",
-	"5XX":     "It can't be done now; errors say whether to try again",
-	"default": "What went wrong, in errors",
+	"4XX":     "The request is invalid; see errors",
+	"500":     "Internal error of the gateway",
+	"501":     "The daemon does not support this operation",
+	"502":     "The daemon's answer is invalid",
+	"503":     "The daemon is unavailable; the Retry-After header says when to retry",
+	"504":     "The daemon did not answer in time",
+	"5XX":     "The request failed; errors say whether to retry",
+	"default": "An error occurred; see errors",
 }

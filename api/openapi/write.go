@@ -20,7 +20,7 @@ func (d *writer) write() {
 	d.BeginArray()
 	d.BeginObject()
 	d.pair("url", "/")
-	d.pair("description", "The gateway that this document comes from")
+	d.pair("description", "The gateway that serves this document")
 	d.EndObject()
 	d.EndArray()
 	d.Key("tags")
@@ -227,7 +227,7 @@ func (d *writer) securitySchemes() {
 	d.BeginObject()
 	for _, names := range d.Names.Spellings() {
 		user, token := d.schemeNames(names)
-		d.apiKey(user, api.HeaderUser(names), "Name of the user to act as; without it, or where the token does not allow it, the token's own")
+		d.apiKey(user, api.HeaderUser(names), "User to act as; defaults to the user of the token. Other users are possible only with a token that allows it")
 		d.apiKey(token, api.HeaderToken(names), "JSON Web Token")
 	}
 	d.Key("bearerAuth")
@@ -235,7 +235,7 @@ func (d *writer) securitySchemes() {
 	d.pair("type", "http")
 	d.pair("scheme", "bearer")
 	d.pair("bearerFormat", "JWT")
-	d.pair("description", "The same token in the Authorization header")
+	d.pair("description", "The same token, in the Authorization header")
 	d.EndObject()
 	d.EndObject()
 }

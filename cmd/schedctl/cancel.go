@@ -13,8 +13,8 @@ import (
 func cancelCommand(to connector) *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel ID...",
-		Short: "End jobs",
-		Long:  "cancel ends jobs, pending or running, of your own; root and the scheduler's user end those of anyone.",
+		Short: "Cancel jobs",
+		Long:  "cancel cancels your own pending or running jobs. Root and the scheduler's user may cancel the jobs of all users.",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := jobIDs(args)
@@ -36,13 +36,13 @@ func cancelCommand(to connector) *cobra.Command {
 	}
 }
 
-// jobIDs reads job numbers, all of them before anything is done.
+// jobIDs parses all job numbers before the first request is sent.
 func jobIDs(args []string) ([]uint32, error) {
 	var ids []uint32
 	for _, arg := range args {
 		id, err := strconv.ParseUint(arg, 10, 32)
 		if err != nil || id == 0 {
-			return nil, errs.New(errs.Invalid, "%q is not the number of a job", arg)
+			return nil, errs.New(errs.Invalid, "%q is not a job number", arg)
 		}
 		ids = append(ids, uint32(id))
 	}

@@ -13,15 +13,15 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// connection is a way to ask the controller, and who asks.
+// connection is a client of the controller with the credential of the user.
 type connection struct {
 	client     *client.Client
 	credential model.Credential
-	auth       conf.Auth // what the configuration says of tokens
+	auth       conf.Auth // configuration of tokens
 }
 
-// connect reads the configuration and decides who asks. Warnings about the
-// configuration go to warn.
+// connect reads the configuration and selects addresses and credential. It
+// writes warnings about the configuration to warn.
 func connect(path string, warn io.Writer) (*connection, error) {
 	path, err := conf.Find(path)
 	if err != nil {
@@ -53,7 +53,8 @@ func connect(path string, warn io.Writer) (*connection, error) {
 	}, nil
 }
 
-// schedUser is the uid of SchedUser, who may serve the controller's socket.
+// schedUser returns the uid of SchedUser, who may serve the controller's
+// socket.
 func schedUser(c *conf.Cluster) (uint32, error) {
 	if c.User == "" {
 		return 0, nil
@@ -62,12 +63,12 @@ func schedUser(c *conf.Cluster) (uint32, error) {
 	return u.UID, errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", c.User)
 }
 
-// addresses returns the ways to the controllers: the UNIX socket of the one on this
-// machine, where the kernel tells each side who the other one is, and with a token every
-// controller over TCP.
+// addresses returns the addresses of the controllers. The first is the UNIX
+// socket of the controller on this machine, over which the kernel identifies
+// both sides. With a token, all controllers over TCP follow.
 func addresses(c *conf.Cluster, token string) ([]client.Address, error) {
 	if len(c.Controllers) == 0 {
-		return nil, errs.New(errs.Invalid, "%s names no controller", c.Path).WithHint("give SchedctldHost=NAME in it")
+		return nil, errs.New(errs.Invalid, "%s names no controller", c.Path).WithHint("set SchedctldHost=NAME")
 	}
 	var list []client.Address
 	if c.AuthType == "auth/cred" && c.AuthSocket != "" {
@@ -77,11 +78,11 @@ func addresses(c *conf.Cluster, token string) ([]client.Address, error) {
 	case token != "":
 		return append(list, tcp(c)...), nil
 	case c.AuthType != "auth/cred":
-		return nil, errs.New(errs.Unsupported, "%s has AuthType=%s, which schedctl does not speak: without a token it can't say who asks", c.Path, c.AuthType).
-			WithHint("set SCHED_JWT to a token: export $(schedctl token), run where the controller runs")
+		return nil, errs.New(errs.Unsupported, "%s: schedctl does not support AuthType=%s; it needs a token", c.Path, c.AuthType).
+			WithHint("set SCHED_JWT to a token; on the controller's machine, run: export $(schedctl token)")
 	case c.AuthSocket == "":
-		return nil, errs.New(errs.Unauthenticated, "no way to say who asks: TCP takes a token only, and %s names no socket of the controller", c.Path).
-			WithHint("set SCHED_JWT to a token, or give AuthInfo=socket=PATH")
+		return nil, errs.New(errs.Unauthenticated, "no credential: TCP requires a token, and %s names no socket of the controller", c.Path).
+			WithHint("set SCHED_JWT to a token, or AuthInfo=socket=PATH in the configuration")
 	}
 	return list, nil
 }

@@ -13,7 +13,7 @@ func showJob(to connector) *cobra.Command {
 	return &cobra.Command{
 		Use:     "job [ID]",
 		Aliases: []string{"jobs"},
-		Short:   "Show all jobs, or one in full",
+		Short:   "Show all jobs, or one job in detail",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ids, err := jobIDs(args)

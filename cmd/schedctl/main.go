@@ -1,4 +1,5 @@
-// Command schedctl asks the controller, and shows the whole system in a demo.
+// Command schedctl sends requests to the controller, and runs the whole system
+// in a demo.
 //
 //	schedctl token [username=U] [lifespan=SECONDS]
 //	schedctl ping
@@ -6,11 +7,12 @@
 //	schedctl cancel ID...
 //	schedctl demo [--listen HOST:PORT] [--once]
 //
-// Who asks: with a token in SCHED_JWT its user, over TCP; else the user of this
-// process, whom the kernel vouches for on the controller's UNIX socket.
+// It authenticates with the token in SCHED_JWT, over TCP. Without a token it
+// uses the controller's UNIX socket, on which the kernel identifies the user of
+// this process.
 //
-// Results go to stdout in lines for programs to read; what went wrong to stderr as
-// error: and hint: lines, with exit status 1.
+// Results go to stdout, in lines that programs can parse. Errors go to stderr
+// as error: and hint: lines, with exit status 1.
 package main
 
 import (
@@ -35,13 +37,13 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is main without the process: arguments in, exit status out.
+// run runs the command with args and returns the exit status.
 func run(args []string, out, errOut io.Writer) int {
 	cmd := root()
 	cmd.SetArgs(args)
 	cmd.SetOut(out)
 	cmd.SetErr(errOut)
-	// The demo has its own idea of what a signal means; everything else just ends.
+	// The demo handles signals itself; all other commands just end.
 	ctx := context.Background()
 	if len(args) == 0 || args[0] != "demo" {
 		var stop context.CancelFunc
@@ -59,22 +61,22 @@ func run(args []string, out, errOut io.Writer) int {
 	return 0
 }
 
-// root is the command tree.
+// root returns the command tree.
 func root() *cobra.Command {
 	var conf string
 	cmd := &cobra.Command{
 		Use:   "schedctl",
-		Short: "Ask the controller of the cluster",
-		Long: `schedctl asks the controller of the cluster that the configuration describes.
+		Short: "Send requests to the controller of the cluster",
+		Long: `schedctl sends requests to the controller of the configured cluster.
 
-It asks as the user of the token in SCHED_JWT when there is one, over TCP; else as
-the user who runs it, over the controller's UNIX socket.`,
+With a token in SCHED_JWT it acts as the token's user, over TCP. Without one it acts
+as the user who runs it, over the controller's UNIX socket.`,
 		Version:       release.Build(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	cmd.Flags().BoolP("version", "V", false, "print the version and exit")
-	cmd.PersistentFlags().StringVarP(&conf, "config", "f", "", "configuration of the cluster (default: $SCHED_CONF, else where it is usually kept)")
+	cmd.PersistentFlags().StringVarP(&conf, "config", "f", "", "configuration of the cluster (default: $SCHED_CONF, or the usual path)")
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	to := func() (*connection, error) { return connect(conf, cmd.ErrOrStderr()) }
@@ -82,10 +84,10 @@ the user who runs it, over the controller's UNIX socket.`,
 	return cmd
 }
 
-// connector makes the connection that a command needs, when it needs it.
+// connector opens the connection of a command when the command needs it.
 type connector func() (*connection, error)
 
-// explain prints err, a line for each problem, and what can be done about it.
+// explain prints err, one line for each problem, and its hint.
 func explain(w io.Writer, err error) {
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(w, "error: %s\n", strings.TrimRight(line, "\n"))

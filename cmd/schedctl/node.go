@@ -11,7 +11,7 @@ func showNode(to connector) *cobra.Command {
 	return &cobra.Command{
 		Use:     "node [NAME]",
 		Aliases: []string{"nodes"},
-		Short:   "Show all nodes, or one in full",
+		Short:   "Show all nodes, or one node in detail",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := to()

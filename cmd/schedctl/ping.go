@@ -9,9 +9,9 @@ import (
 func pingCommand(to connector) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ping",
-		Short: "See whether the controllers answer",
-		Long: `ping prints a line for each controller: its name, primary or backup, UP or DOWN, and how
-long it took to answer. The exit status is 0 when one of them is up.`,
+		Short: "Check whether the controllers answer",
+		Long: `ping prints a line for each controller: its name, primary or backup, UP or DOWN, and
+its response time. The exit status is 0 if at least one controller is up.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := to()
@@ -32,7 +32,7 @@ long it took to answer. The exit status is 0 when one of them is up.`,
 				up = up || p.Responding
 			}
 			if !up {
-				return c.client.Vouch(cmd.Context(), c.credential) // says why
+				return c.client.Vouch(cmd.Context(), c.credential) // returns the reason
 			}
 			return nil
 		},

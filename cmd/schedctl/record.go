@@ -8,16 +8,18 @@ import (
 	"schedrestd/api/schema"
 )
 
-// record is an object of the REST surface as text: names and values in the order of
-// its table. So what schedctl shows has the gateway's names and needs no table of its own.
+// record is an object of the REST API as text: names and values in the order of
+// its table. So schedctl uses the gateway's names and needs no table of its
+// own.
 //
-// Members of inner objects have names with dots; elements of an array are joined by
-// commas; a wrapped number is the number, "unlimited", or empty when not set.
+// Members of inner objects have names with dots. Elements of an array are
+// joined by commas. A wrapped number is shown as the number, "unlimited", or
+// empty if not set.
 type record []field
 
 type field struct{ name, value string }
 
-// get is the value of name, "" when there is none.
+// get returns the value of name, or "" when there is none.
 func (r record) get(name string) string {
 	for _, f := range r {
 		if f.name == name {
@@ -27,16 +29,17 @@ func (r record) get(name string) string {
 	return ""
 }
 
-// recorder is a schema.Encoder that makes a record.
+// recorder is a schema.Encoder that produces a record.
 type recorder struct {
 	record  record
-	path    []string // names of the objects that are open, and of the next value
+	path    []string // names of the open objects and of the next value
 	arrays  int      // how many arrays are open
-	list    []string // elements so far
+	list    []string // elements of the open array
 	failure error
 }
 
-// Key names the next value. Objects inside an array are shown by their values only.
+// Key sets the name of the next value. Objects inside an array are shown by
+// their values only.
 func (r *recorder) Key(name string) {
 	if r.arrays == 0 {
 		r.path = append(r.path, name)
@@ -46,7 +49,8 @@ func (r *recorder) Key(name string) {
 // BeginObject opens an object.
 func (r *recorder) BeginObject() {}
 
-// EndObject closes an object, and folds one that is a wrapped number.
+// EndObject closes an object, and replaces the members of a wrapped number by
+// one value.
 func (r *recorder) EndObject() {
 	if r.arrays > 0 {
 		return
@@ -78,7 +82,7 @@ func (r *recorder) EndArray() {
 	}
 }
 
-// value takes one scalar.
+// value adds a scalar.
 func (r *recorder) value(s string) {
 	if r.arrays > 0 {
 		r.list = append(r.list, s)
@@ -87,7 +91,7 @@ func (r *recorder) value(s string) {
 	r.emit(s)
 }
 
-// emit ends the member that Key began.
+// emit adds the value of the member that Key started.
 func (r *recorder) emit(s string) {
 	r.record = append(r.record, field{strings.Join(r.path, "."), s})
 	r.pop()
@@ -110,14 +114,15 @@ func (r *recorder) Fail(err error) {
 
 func (r *recorder) Err() error { return r.failure }
 
-// plain is s on one line: another user's job name must not move the cursor of
-// the administrator who lists the jobs.
+// plain returns s on one line, with control characters escaped: another user's
+// job name must not move the cursor of the administrator who lists jobs.
 func plain(s string) string {
 	quoted := strconv.Quote(s)
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// recordOf makes a record of what t shows, in the newest version of the REST surface.
+// recordOf returns a function that makes a record of an object that t
+// describes, in the newest version of the REST API.
 func recordOf[O any](t *schema.ObjectType[O]) func(*O) (record, error) {
 	newest := api.Versions[len(api.Versions)-1]
 	render := t.Renderer(schema.View{Version: newest, Names: schema.Sched})

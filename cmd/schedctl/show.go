@@ -15,11 +15,11 @@ func showCommand(to connector) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show nodes or jobs",
-		Long: `show prints a table, a line for each node or job under a line of headings. With a name
-it prints all there is to say about that one as name=value lines, with the names of the REST interface.`,
+		Long: `show prints a table with headings and one line for each node or job. With a name
+it prints all fields of that node or job as name=value lines, named as in the REST API.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return errs.New(errs.Invalid, "show what?").WithHint("schedctl show node [NAME], or schedctl show job [ID]")
+			return errs.New(errs.Invalid, "missing argument: node or job").WithHint("run schedctl show node [NAME], or schedctl show job [ID]")
 		},
 	}
 	cmd.AddCommand(showNode(to), showJob(to))
@@ -29,7 +29,7 @@ it prints all there is to say about that one as name=value lines, with the names
 // column is one column of a table: its heading, and the name of the field it shows.
 type column struct{ heading, field string }
 
-// table prints records under headings.
+// table prints records in columns.
 type table struct {
 	columns []column
 	w       *tabwriter.Writer
@@ -45,7 +45,8 @@ func newTable(w io.Writer, columns ...column) *table {
 	return t
 }
 
-// add prints r; an empty value is a dash, so that columns can be told apart by blanks.
+// add prints r. An empty value is shown as a dash, so that columns can be split
+// at blanks.
 func (t *table) add(r record) {
 	var cells []string
 	for _, c := range t.columns {
@@ -62,7 +63,7 @@ func (t *table) row(cells []string) { fmt.Fprintln(t.w, strings.Join(cells, "\t"
 
 func (t *table) end() error { return t.w.Flush() }
 
-// list prints r whole.
+// list prints all fields of r.
 func (r record) list(w io.Writer) error {
 	for _, f := range r {
 		if _, err := fmt.Fprintf(w, "%s=%s\n", f.name, f.value); err != nil {

@@ -22,17 +22,17 @@ func tokenCommand(to connector) *cobra.Command {
 		Short: "Create a token and print it as SCHED_JWT=TOKEN",
 		Long: `Create a token and print it as SCHED_JWT=TOKEN.
 
-It lasts for 1800 seconds, or what lifespan= says. There are two limits:
+It is valid for 1800 seconds, or for lifespan= seconds. There are two limits:
 
-  max_token_lifespan= of the controller's AuthAltParameters, 2592000 seconds (30 days)
-  unless it is set: a longer lifespan is refused;
+  max_token_lifespan= in the controller's AuthAltParameters, by default
+  2592000 seconds (30 days): a longer lifespan is refused;
 
-  the token that asks, when SCHED_JWT holds one: the new one ends with it at the latest,
-  and a warning says when. To have a longer one, unset SCHED_JWT and ask where the
-  controller runs.
+  the token in SCHED_JWT, if it is set: the new token expires no later than that one,
+  and a warning says when. For a longer lifespan, unset SCHED_JWT and run this command
+  on the controller's machine.
 
-No token is made for nobody, for who is in nobody's group, and for who is in group 0 and
-not root: no daemon would believe it.`,
+Tokens can't be created for the user nobody, for users in nobody's group, and for
+users other than root in group 0: no daemon accepts them.`,
 		Example: `  schedctl token
   export $(schedctl token lifespan=3600)
   schedctl token username=alice          as root or the scheduler's user`,
@@ -60,32 +60,33 @@ not root: no daemon would believe it.`,
 	}
 }
 
-// warnOfItsEnd tells who asked by a token when the new one, made for that lifespan, ends before it is over: with
-// the one that asked for it.
+// warnOfItsEnd prints a warning if the new token expires earlier than
+// requested, together with the token that was used to create it.
 func warnOfItsEnd(w io.Writer, token, field string, lifespan time.Duration) {
 	c, err := auth.Inspect(token, auth.Options{UserClaimField: field})
 	lasts := c.Expires.Sub(c.IssuedAt)
 	if err != nil || lasts >= lifespan {
 		return
 	}
-	fmt.Fprintf(w, "warning: the new token ends with the token that asked for it: at %s, after %d seconds and not %d\n",
+	fmt.Fprintf(w, "warning: the new token expires together with the token in use: at %s, after %d seconds instead of %d\n",
 		c.Expires.Format(time.RFC3339), lasts/time.Second, lifespan/time.Second)
-	fmt.Fprintf(w, "hint: for a longer one %s\n", newToken)
+	fmt.Fprintf(w, "hint: for a longer lifespan, %s\n", newToken)
 }
 
-// tokenWords reads the arguments of token: key=value words, in any order, each once. Lifespan 0 is not set.
+// tokenWords parses the arguments of token: key=value words in any order, each
+// at most once. Lifespan 0 means not set.
 func tokenWords(args []string) (user string, lifespan time.Duration, err error) {
 	given := map[string]bool{}
 	for _, word := range args {
 		key, value, _ := strings.Cut(word, "=")
 		if key = strings.ToLower(key); given[key] {
-			return "", 0, errs.New(errs.Invalid, "%s= is given twice", key)
+			return "", 0, errs.New(errs.Invalid, "%s= is set twice", key)
 		}
 		given[key] = true
 		switch key {
 		case "username":
 			if user = value; user == "" {
-				return "", 0, errs.New(errs.Invalid, "username= needs a name").WithHint("leave it out for a token of your own")
+				return "", 0, errs.New(errs.Invalid, "username= needs a name").WithHint("omit it to create a token for yourself")
 			}
 		case "lifespan":
 			if lifespan, err = seconds(value); err != nil {
@@ -93,30 +94,31 @@ func tokenWords(args []string) (user string, lifespan time.Duration, err error) 
 			}
 		default:
 			if len(word) > 64 {
-				word = word[:10] + "…" // it may be a token, and this may go to a log
+				word = word[:10] + "…" // it may be a token, and the error may be logged
 			}
-			return "", 0, errs.New(errs.Invalid, "%q is not understood", word).WithHint("schedctl token [username=USER] [lifespan=SECONDS]")
+			return "", 0, errs.New(errs.Invalid, "unknown argument %q", word).WithHint("usage: schedctl token [username=USER] [lifespan=SECONDS]")
 		}
 	}
 	return user, lifespan, nil
 }
 
-// seconds is a lifespan that some controller may grant.
+// seconds parses a lifespan that a controller may accept.
 func seconds(value string) (time.Duration, error) {
 	n, err := strconv.ParseUint(value, 10, 64)
 	tooMany := errors.Is(err, strconv.ErrRange) || err == nil && n > uint64(auth.MaxLifespan/time.Second)
 	switch {
 	case tooMany:
-		return 0, errs.New(errs.Invalid, "lifespan=%s is too long: no token lasts for more than %d seconds", value, auth.MaxLifespan/time.Second)
+		return 0, errs.New(errs.Invalid, "lifespan=%s is too long: the maximum is %d seconds", value, auth.MaxLifespan/time.Second)
 	case err != nil || n == 0:
 		return 0, errs.New(errs.Invalid, "lifespan=%s is not a number of seconds above 0", value).
-			WithHint("leave it out for a token of %d seconds", auth.DefaultLifespan/time.Second)
+			WithHint("omit it for %d seconds", auth.DefaultLifespan/time.Second)
 	}
 	return time.Duration(n) * time.Second, nil
 }
 
-// whyNoToken adds to a controller's refusal what a is known to say: of what it answers with, only the number
-// comes over. user is whom the token was to be for, "" for who asked.
+// whyNoToken turns a refusal of the controller into an error with a hint, by
+// the configuration a: the answer of the controller contains only an error
+// number. user is the user that the token is for, or "" for the client itself.
 func whyNoToken(err error, user string, a conf.Auth) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {
@@ -129,25 +131,25 @@ func whyNoToken(err error, user string, a conf.Auth) error {
 	}
 	switch e.Number {
 	case fault.InvalidTimeLimit:
-		return refused("AuthAltParameters=max_token_lifespan= of the controller sets it",
-			"the lifespan is longer than the controller allows, which is %d seconds by the configuration here", a.LongestToken()/time.Second)
+		return refused("the limit is max_token_lifespan= in the controller's AuthAltParameters",
+			"the lifespan exceeds the controller's limit, which is %d seconds in this configuration", a.LongestToken()/time.Second)
 	case fault.AccessDenied:
 		if user == "" || a.DisableTokenCreation {
-			return refused("ask an administrator: AuthAltParameters= of the controller has disable_token_creation",
+			return refused("ask an administrator; the controller's AuthAltParameters= contains disable_token_creation",
 				"only root and the scheduler's user may create tokens on this cluster")
 		}
-		return refused("leave username= out for a token of your own", "only root and the scheduler's user may have a token for another user")
+		return refused("omit username= to create a token for yourself", "only root and the scheduler's user may create tokens for other users")
 	case fault.BadUser:
 		whom := user
 		if whom == "" {
 			whom = "you"
 		}
-		return refused(notUsers, "there are no tokens for %s: no daemon would believe one", whom)
+		return refused(notUsers, "tokens for %s can't be created: no daemon accepts them", whom)
 	case fault.UnknownUser:
-		return refused("the name must be one of the users of the controller's machine", "the controller knows no such user")
+		return refused("the user must exist on the controller's machine", "unknown user")
 	case fault.NoToken:
-		return refused("AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH in its configuration turn that on, also beside jwks=",
-			"the controller creates no tokens: it has no key to sign them with")
+		return refused("set AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH in its configuration; jwks= may be set as well",
+			"the controller has no key to sign tokens with")
 	}
 	return err
 }

@@ -29,8 +29,8 @@ func TestTokenWords(t *testing.T) {
 		{words: "username=ann", user: "ann"},
 		{words: "lifespan=60 USERNAME=ann", user: "ann", lifespan: time.Minute},
 		{words: "lifespan=31622400", lifespan: 366 * 24 * time.Hour},
-		{words: "lifespan=31622401", fails: "lifespan=31622401 is too long: no token lasts for more than 31622400 seconds"},
-		{words: "lifespan=4294967297", fails: "is too long: no token lasts for more than 31622400 seconds"}, // 1, cut to 32 bits
+		{words: "lifespan=31622401", fails: "lifespan=31622401 is too long: the maximum is 31622400 seconds"},
+		{words: "lifespan=4294967297", fails: "is too long: the maximum is 31622400 seconds"}, // 1, cut to 32 bits
 		{words: "lifespan=18446744073709551617", fails: "is too long"},
 		{words: "lifespan=99999999999999999999999999", fails: "is too long"},
 		{words: "lifespan=0", fails: "lifespan=0 is not a number of seconds above 0"},
@@ -43,11 +43,11 @@ func TestTokenWords(t *testing.T) {
 		{words: "lifespan=+5", fails: "is not a number of seconds above 0"},
 		{words: "lifespan=1.5", fails: "is not a number of seconds above 0"},
 		{words: "lifespan=infinite", fails: "is not a number of seconds above 0"},
-		{words: "lifespan=5 lifespan=6", fails: "lifespan= is given twice"},
-		{words: "username=ann UserName=bea", fails: "username= is given twice"},
+		{words: "lifespan=5 lifespan=6", fails: "lifespan= is set twice"},
+		{words: "username=ann UserName=bea", fails: "username= is set twice"},
 		{words: "username=", fails: "username= needs a name"},
-		{words: "ann", fails: `"ann" is not understood`},
-		{words: strings.Repeat("secret", 20), fails: `"secretsecr…" is not understood`},
+		{words: "ann", fails: `unknown argument "ann"`},
+		{words: strings.Repeat("secret", 20), fails: `unknown argument "secretsecr…"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.words, func(t *testing.T) {
@@ -65,7 +65,8 @@ func TestTokenWords(t *testing.T) {
 	}
 }
 
-// TestWhyNoToken: what people read when the controller refuses them a token.
+// TestWhyNoToken checks the errors and hints that users see when the controller
+// refuses to create a token.
 func TestWhyNoToken(t *testing.T) {
 	tests := []struct {
 		number uint32
@@ -76,13 +77,13 @@ func TestWhyNoToken(t *testing.T) {
 	}{
 		{fault.InvalidTimeLimit, "", conf.Auth{}, "2592000 seconds", "max_token_lifespan="},
 		{fault.InvalidTimeLimit, "", conf.Auth{MaxTokenLifespan: time.Minute}, "which is 60 seconds", "max_token_lifespan="},
-		{fault.AccessDenied, "bea", conf.Auth{}, "may have a token for another user", "leave username= out"},
+		{fault.AccessDenied, "bea", conf.Auth{}, "may create tokens for other users", "omit username="},
 		{fault.AccessDenied, "", conf.Auth{}, "may create tokens on this cluster", "disable_token_creation"},
 		{fault.AccessDenied, "ann", conf.Auth{DisableTokenCreation: true}, "may create tokens on this cluster", "disable_token_creation"},
-		{fault.BadUser, "nobody", conf.Auth{}, "no tokens for nobody: no daemon would believe one", "group 0"},
-		{fault.BadUser, "", conf.Auth{}, "no tokens for you", "65534"},
-		{fault.UnknownUser, "zoe", conf.Auth{}, "knows no such user", "users of the controller's machine"},
-		{fault.NoToken, "", conf.Auth{}, "creates no tokens", "jwt_key=PATH"},
+		{fault.BadUser, "nobody", conf.Auth{}, "tokens for nobody can't be created: no daemon accepts them", "group 0"},
+		{fault.BadUser, "", conf.Auth{}, "tokens for you can't be created", "65534"},
+		{fault.UnknownUser, "zoe", conf.Auth{}, "unknown user", "on the controller's machine"},
+		{fault.NoToken, "", conf.Auth{}, "no key to sign tokens", "jwt_key=PATH"},
 	}
 	for _, tt := range tests {
 		err := whyNoToken(fault.Of(tt.number, ""), tt.user, tt.auth)
@@ -96,20 +97,21 @@ func TestWhyNoToken(t *testing.T) {
 	}
 }
 
-// TestWhyRefused: only who has a token is told of old ones.
+// TestWhyRefused checks that only users with a token get the hint about expired
+// ones.
 func TestWhyRefused(t *testing.T) {
 	for _, tt := range []struct {
 		token    bool
 		uid, gid int
 		want     string
 	}{
-		{true, 1000, 1000, "with a token of before a change of its key: unset SCHED_JWT"},
-		{true, 65534, 65534, "with a token of before a change of its key: unset SCHED_JWT"},
-		{false, 65534, 65534, "you are uid 65534, gid 65534: refused are uid and gid 65534 (nobody)"},
+		{true, 1000, 1000, "run: unset SCHED_JWT"},
+		{true, 65534, 65534, "run: unset SCHED_JWT"},
+		{false, 65534, 65534, "you are uid 65534, gid 65534: uid and gid 65534 (nobody)"},
 		{false, 1000, 65534, "you are uid 1000, gid 65534: "},
 		{false, 1000, 0, "you are uid 1000, gid 0: "},
-		{false, 1000, 1000, "the controller's log says why"},
-		{false, 0, 0, "the controller's log says why"},
+		{false, 1000, 1000, "see the controller's log"},
+		{false, 0, 0, "see the controller's log"},
 	} {
 		got := whyRefused(tt.token, tt.uid, tt.gid)
 		if !strings.Contains(got, tt.want) || strings.Contains(got, "token") != tt.token || strings.Contains(got, "you are") != strings.Contains(tt.want, "you are") {
@@ -118,7 +120,8 @@ func TestWhyRefused(t *testing.T) {
 	}
 }
 
-// TestWarnOfItsEnd: who asked for longer than his own token lasts is told when the new one ends.
+// TestWarnOfItsEnd checks that a warning is printed when the new token expires
+// earlier than requested.
 func TestWarnOfItsEnd(t *testing.T) {
 	now := time.Now().Unix()
 	for _, tt := range []struct {
@@ -134,14 +137,14 @@ func TestWarnOfItsEnd(t *testing.T) {
 		var out bytes.Buffer
 		warnOfItsEnd(&out, tt.token, "mail", time.Minute)
 		text, ends := out.String(), time.Unix(now+59, 0).Format(time.RFC3339)
-		if tt.warns != (text != "") || tt.warns && (!strings.HasPrefix(text, "warning: the new token ends with the token that asked for it: at "+ends+", after 59 seconds and not 60\nhint: ") ||
+		if tt.warns != (text != "") || tt.warns && (!strings.HasPrefix(text, "warning: the new token expires together with the token in use: at "+ends+", after 59 seconds instead of 60\nhint: ") ||
 			strings.Count(text, "\n") != 2) || strings.Contains(text, tt.token) {
 			t.Errorf("said %q", text)
 		}
 	}
 }
 
-// TestTokenHelp: both limits are where people look for them.
+// TestTokenHelp checks that the help text names both limits.
 func TestTokenHelp(t *testing.T) {
 	var out, errOut bytes.Buffer
 	if status := run([]string{"token", "--help"}, &out, &errOut); status != 0 || errOut.Len() > 0 {
@@ -149,14 +152,14 @@ func TestTokenHelp(t *testing.T) {
 	}
 	longest := (&conf.Auth{}).LongestToken()
 	for _, want := range []string{fmt.Sprintf("for %d seconds", auth.DefaultLifespan/time.Second), "max_token_lifespan=",
-		fmt.Sprintf("%d seconds (%d days)", longest/time.Second, longest/(24*time.Hour)), "the token that asks"} {
+		fmt.Sprintf("%d seconds (%d days)", longest/time.Second, longest/(24*time.Hour)), "the token in SCHED_JWT"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.Bytes())
 		}
 	}
 }
 
-// made is a token with these claims, whose key does not matter.
+// made returns a token with these claims, signed with any key.
 func made(claims string) string {
 	b64 := base64.RawURLEncoding.EncodeToString
 	signed := b64([]byte(`{"alg":"HS256"}`)) + "." + b64([]byte(claims))
@@ -165,8 +168,8 @@ func made(claims string) string {
 	return signed + "." + b64(mac.Sum(nil))
 }
 
-// TestTokenOfTheEnvironment: what is wrong with one's own token is said before anybody is asked, with
-// what to do and without the token.
+// TestTokenOfTheEnvironment checks that an invalid token is reported before any
+// request is sent, with a hint and without showing the token.
 func TestTokenOfTheEnvironment(t *testing.T) {
 	now := time.Now().Unix()
 	claims := func(from, to int64, user string) string {
@@ -188,30 +191,30 @@ func TestTokenOfTheEnvironment(t *testing.T) {
 		{name: "in both", sched: good, slurm: good, want: good},
 		{name: "by the site's claim", sched: mapped, slurm: "-", field: "mail", want: mapped},
 		{name: "without that", sched: mapped, slurm: "-", fails: "no claim names the user", hint: "schedctl token"},
-		{name: "nothing", sched: "", slurm: "-", fails: "SCHED_JWT is set to nothing", hint: "unset SCHED_JWT"},
-		{name: "nothing in the other spelling", sched: "-", slurm: "", fails: "SLURM_JWT is set to nothing", hint: "unset SLURM_JWT"},
-		{name: "the gateway's word", sched: "daemon", slurm: "-", fails: "which is for schedrestd and not a token", hint: "unset SCHED_JWT"},
+		{name: "nothing", sched: "", slurm: "-", fails: "SCHED_JWT is set but empty", hint: "unset SCHED_JWT"},
+		{name: "nothing in the other spelling", sched: "-", slurm: "", fails: "SLURM_JWT is set but empty", hint: "unset SLURM_JWT"},
+		{name: "the gateway's word", sched: "daemon", slurm: "-", fails: "which only schedrestd supports", hint: "unset SCHED_JWT"},
 		{name: "the gateway's word in the other spelling", sched: "-", slurm: "daemon", fails: `SLURM_JWT is "daemon"`, hint: "unset SLURM_JWT"},
-		{name: "garbage", sched: "good day", slurm: "-", fails: "the token in SCHED_JWT can't be used: not three segments", hint: "schedctl token"},
-		{name: "with its name", sched: "SCHED_JWT=" + good, slurm: "-", fails: "what schedctl token prints", hint: "without a name in front"},
+		{name: "garbage", sched: "good day", slurm: "-", fails: "the token in SCHED_JWT is invalid: not three segments", hint: "schedctl token"},
+		{name: "with its name", sched: "SCHED_JWT=" + good, slurm: "-", fails: "the whole output of schedctl token", hint: "export $(schedctl token)"},
 		{name: "two", sched: good, slurm: expired, fails: "are both set and differ", hint: "unset one of them"},
-		{name: "expired", sched: expired, slurm: "-", fails: "the token in SCHED_JWT can't be used: expired ", hint: "unset SCHED_JWT SLURM_JWT; export $(schedctl token)"},
+		{name: "expired", sched: expired, slurm: "-", fails: "the token in SCHED_JWT is invalid: expired ", hint: "unset SCHED_JWT SLURM_JWT; export $(schedctl token)"},
 		{name: "of tomorrow", sched: made(claims(86400, 90000, `"sun":"ann"`)), slurm: "-", fails: "issued 2", hint: "schedctl token"},
 		{name: "unsigned", sched: good[:strings.LastIndexByte(good, '.')+1], slurm: "-", fails: "signature: wrong length", hint: "schedctl token"},
-		{name: "a line end behind it", sched: good + "\n", slurm: "-", fails: "there is a line end behind it", hint: "the token alone"},
-		{name: "a line end of another system behind it", sched: good + "\r\n", slurm: "-", fails: "there is a line end behind it", hint: "the token alone"},
-		{name: "a line end in front", sched: "\n" + good, slurm: "-", fails: "there is a line end in front of it", hint: "the token alone"},
-		{name: "a line end in it", sched: good[:40] + "\n" + good[40:], slurm: "-", fails: "there is a line end in it", hint: "the token alone"},
-		{name: "quotes around it", sched: `"` + good + `"`, slurm: "-", fails: `there is a quote (") in front of it`, hint: "the token alone"},
-		{name: "quotes and a line end", sched: "'" + good + "'\n", slurm: "-", fails: "there is a quote (') in front of it", hint: "the token alone"},
-		{name: "a word processor's quotes", sched: "“" + good + "”", slurm: "-", fails: "there is a quote (“) in front of it", hint: "the token alone"},
-		{name: "a quote behind it", sched: good + "”", slurm: "-", fails: "there is a quote (”) behind it", hint: "the token alone"},
-		{name: "a blank in front", sched: " " + good, slurm: "-", fails: "there is a blank in front of it", hint: "the token alone"},
-		{name: "a blank behind it", sched: good + " ", slurm: "-", fails: "there is a blank behind it", hint: "the token alone"},
-		{name: "a blank that does not break", sched: "\u00a0" + good, slurm: "-", fails: "there is a blank in front of it", hint: "the token alone"},
-		{name: "a blank in it", sched: good[:40] + " " + good[40:], slurm: "-", fails: "there is a blank in it", hint: "the token alone"},
-		{name: "its scheme", sched: "Bearer " + good, slurm: "-", fails: `there is "Bearer" in front of it`, hint: "the token alone"},
-		{name: "its scheme, in the other spelling", sched: "-", slurm: "bearer " + good, fails: `the token in SLURM_JWT can't be used: there is "Bearer" in front of it`, hint: "the token alone"},
+		{name: "a line end behind it", sched: good + "\n", slurm: "-", fails: "it has a line break after it", hint: "a token has only"},
+		{name: "a line end of another system behind it", sched: good + "\r\n", slurm: "-", fails: "it has a line break after it", hint: "a token has only"},
+		{name: "a line end in front", sched: "\n" + good, slurm: "-", fails: "it has a line break before it", hint: "a token has only"},
+		{name: "a line end in it", sched: good[:40] + "\n" + good[40:], slurm: "-", fails: "it has a line break in it", hint: "a token has only"},
+		{name: "quotes around it", sched: `"` + good + `"`, slurm: "-", fails: `it has a quote (") before it`, hint: "a token has only"},
+		{name: "quotes and a line end", sched: "'" + good + "'\n", slurm: "-", fails: "it has a quote (') before it", hint: "a token has only"},
+		{name: "a word processor's quotes", sched: "“" + good + "”", slurm: "-", fails: "it has a quote (“) before it", hint: "a token has only"},
+		{name: "a quote behind it", sched: good + "”", slurm: "-", fails: "it has a quote (”) after it", hint: "a token has only"},
+		{name: "a blank in front", sched: " " + good, slurm: "-", fails: "it has a space before it", hint: "a token has only"},
+		{name: "a blank behind it", sched: good + " ", slurm: "-", fails: "it has a space after it", hint: "a token has only"},
+		{name: "a blank that does not break", sched: "\u00a0" + good, slurm: "-", fails: "it has a space before it", hint: "a token has only"},
+		{name: "a blank in it", sched: good[:40] + " " + good[40:], slurm: "-", fails: "it has a space in it", hint: "a token has only"},
+		{name: "its scheme", sched: "Bearer " + good, slurm: "-", fails: `it has "Bearer" before it`, hint: "a token has only"},
+		{name: "its scheme, in the other spelling", sched: "-", slurm: "bearer " + good, fails: `the token in SLURM_JWT is invalid: it has "Bearer" before it`, hint: "a token has only"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -240,7 +243,8 @@ func TestTokenOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// A token that can't be used is not worth a connection: nobody listens where this one would be sent.
+// TestExpiredTokenAsksNobody checks that no connection is made with an invalid
+// token.
 func TestExpiredTokenAsksNobody(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c")
 	if err := os.WriteFile(path, []byte("ClusterName=c\nSchedctldHost=h(127.0.0.1)\nSchedctldPort=1\nAuthInfo=socket=/nowhere/s\n"), 0o600); err != nil {
@@ -252,8 +256,8 @@ func TestExpiredTokenAsksNobody(t *testing.T) {
 	for _, args := range [][]string{{"ping"}, {"token"}, {"show", "job"}, {"show", "node"}, {"cancel", "1"}} {
 		var out, errOut bytes.Buffer
 		status := run(append([]string{"-f", path}, args...), &out, &errOut)
-		if status != 1 || out.Len() > 0 || !strings.HasPrefix(errOut.String(), "error: the token in SCHED_JWT can't be used: expired ") ||
-			!strings.Contains(errOut.String(), "\nhint: unset SCHED_JWT SLURM_JWT; export $(schedctl token)") {
+		if status != 1 || out.Len() > 0 || !strings.HasPrefix(errOut.String(), "error: the token in SCHED_JWT is invalid: expired ") ||
+			!strings.Contains(errOut.String(), "\nhint: on the controller's machine, run: unset SCHED_JWT SLURM_JWT; export $(schedctl token)") {
 			t.Errorf("%v: status %d, %s%s", args, status, out.Bytes(), errOut.Bytes())
 		}
 	}

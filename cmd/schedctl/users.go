@@ -6,10 +6,10 @@ import (
 	"schedrestd/become/nss"
 )
 
-// users names users and groups by the databases of this machine.
+// users looks up names of users and groups in the databases of this machine.
 type users struct{}
 
-// User is the name of uid, else its number.
+// User returns the name of uid, or its number if it has no name.
 func (users) User(uid uint32) string {
 	if u, err := nss.LookupUID(uid); err == nil {
 		return u.Name
@@ -17,7 +17,7 @@ func (users) User(uid uint32) string {
 	return fmt.Sprint(uid)
 }
 
-// Group is the name of gid, else its number.
+// Group returns the name of gid, or its number if it has no name.
 func (users) Group(gid uint32) string {
 	if g, err := nss.LookupGID(gid); err == nil {
 		return g.Name

@@ -1,14 +1,15 @@
-// Command schedctld is the shipped controller: it queues batch jobs and runs them on
-// this machine. It runs in the foreground and logs to stderr.
+// Command schedctld is the bundled controller: it queues batch jobs and runs
+// them on this machine. It runs in the foreground and logs to stderr.
 //
 //	schedctld [-f CONF] [-v]
 //
-// SIGINT and SIGTERM end it: requests that are being answered are finished, exit status 0.
-// Jobs go on, each under a step process of its own, and the next schedctld takes them up;
-// nothing is lost when it is killed, either. What keeps it from starting is printed as error:
-// and hint: lines, exit status 1.
+// SIGINT and SIGTERM stop it after pending requests are answered, with exit
+// status 0. Jobs continue, each under a step process of its own, and the next
+// schedctld resumes them. Nothing is lost when it is killed. If it can't start,
+// it prints error: and hint: lines and exits with status 1.
 //
-// Started by root it runs each job as the user who submitted it, else jobs of its own user alone.
+// When started by root it runs each job as the user who submitted it, otherwise
+// only jobs of its own user.
 package main
 
 import (
@@ -31,7 +32,7 @@ var program = daemon.Program{
 }
 
 func main() {
-	step.Main() // does not return in a process that is to be a job's step
+	step.Main() // does not return in a process that is a job's step
 	os.Exit(program.Run(os.Args[1:], os.Stderr))
 }
 

@@ -30,9 +30,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// The benchmarks ask the real daemon. SCHEDDBD_BENCH_JOBS is the number of jobs
-// in its database. SCHEDDBD_BENCH_DB names a database to copy instead of making
-// one, such as that of an older release.
+// The benchmarks send requests to the real daemon. SCHEDDBD_BENCH_JOBS is the
+// number of jobs in its database. SCHEDDBD_BENCH_DB names a database to copy
+// instead of creating one, such as that of an older release.
 
 // cluster is a daemon with recorded jobs, and two ordinary users of it.
 type cluster struct {
@@ -90,10 +90,10 @@ func elapsed(f func()) time.Duration {
 	return time.Since(start)
 }
 
-// record fills a database. Of a thousand jobs each has another name.
+// record fills a database. Among a thousand jobs each has another name.
 func record(b *testing.B, path string, n, text int, users [2]nss.User) {
 	b.Helper()
-	if made := os.Getenv("SCHEDDBD_BENCH_DB"); made != "" { // one of an older format, say
+	if made := os.Getenv("SCHEDDBD_BENCH_DB"); made != "" { // such as one of an older format
 		if err := copyFile(path, made); err != nil {
 			b.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func (c *cluster) client() *client.Accounting {
 	return client.NewAccounting(client.Config{Cluster: "c1", Accounting: []client.Address{{Name: "dbd", Network: "tcp", Address: c.address}}})
 }
 
-// peak is the largest resident memory of the daemon so far, in MB.
+// peak returns the largest resident memory of the daemon so far, in MB.
 func (c *cluster) peak(b *testing.B) float64 {
 	b.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Process.Pid))
@@ -244,7 +244,7 @@ func BenchmarkUnreadLists(b *testing.B) {
 		})
 	}
 	defer func() { cancel(); attackers.Wait() }()
-	time.Sleep(5 * time.Second) // until they are at it
+	time.Sleep(5 * time.Second) // until their queries run
 	b.Run("during", c.healthy)
 }
 

@@ -1,10 +1,11 @@
-// Command scheddbd is the shipped accounting daemon: it keeps the jobs of a
+// Command scheddbd is the bundled accounting daemon: it stores the jobs of a
 // cluster of one machine. It runs in the foreground and logs to stderr.
 //
 //	scheddbd [-f CONF] [-v]
 //
-// SIGINT and SIGTERM end it: requests that are being answered are finished, exit status 0.
-// What keeps it from starting is printed as error: and hint: lines, exit status 1.
+// SIGINT and SIGTERM stop it after pending requests are answered, with exit
+// status 0. If it can't start, it prints error: and hint: lines and exits with
+// status 1.
 package main
 
 import (
@@ -19,7 +20,7 @@ import (
 
 var program = daemon.Program{
 	Name:  "scheddbd",
-	Short: "Keep the accounting of a cluster of one machine",
+	Short: "Store the jobs of a cluster of one machine",
 	Conf:  "/etc/sched/scheddbd.conf",
 	About: "configuration of the accounting daemon",
 	Serve: serve,

@@ -19,7 +19,7 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestMain lets the test binary be the daemon.
+// TestMain runs the daemon when the test binary is started as one.
 func TestMain(m *testing.M) {
 	if os.Getenv("SCHEDDBD_TEST") == "run" {
 		os.Exit(program.Run(os.Args[1:], os.Stderr))
@@ -56,7 +56,8 @@ func start(t testing.TB, conf, socket string) *started {
 	return nil
 }
 
-// write makes a configuration of the given lines besides the usual ones.
+// write creates a configuration with the given lines in addition to the usual
+// ones.
 func write(t testing.TB, dir string, lines ...string) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -73,8 +74,9 @@ func write(t testing.TB, dir string, lines ...string) string {
 	return path
 }
 
-// Killed with -9, the daemon comes back over its own stale socket with what it acknowledged; asked to end,
-// it leaves no socket behind.
+// TestKillAndReturn checks that the daemon restarts after kill -9, replaces its
+// stale socket and has all acknowledged jobs. After SIGTERM it removes its
+// socket.
 func TestKillAndReturn(t *testing.T) {
 	dir := t.TempDir()
 	path := write(t, dir, "SchedUser="+strconv.Itoa(os.Geteuid()))
@@ -99,7 +101,8 @@ func TestKillAndReturn(t *testing.T) {
 	}
 }
 
-// Started by root, the daemon is the scheduler's user before it listens.
+// TestRootBecomesSchedUser checks that a daemon started by root runs as the
+// scheduler's user before it listens.
 func TestRootBecomesSchedUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -161,7 +164,8 @@ func TestRootBecomesSchedUser(t *testing.T) {
 	}
 }
 
-// A number without an entry has no group to become.
+// TestRootNeedsSchedUsersGroup checks that the daemon refuses a SchedUser
+// without an entry, which has no group.
 func TestRootNeedsSchedUsersGroup(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")

@@ -65,6 +65,9 @@ func run(errOut *os.File) (status int, err error) {
 	level.Set(slog.Level(plan.LogLevel))
 	c := config(plan, loglevel.New(writer(errOut), level))
 	c.Activated = sockets
+	if plan.HasSocketGroup {
+		c.SocketGroup = &plan.SocketGID
+	}
 	owners := &owners{}
 	owners.accept(plan)
 	c.OwnerOf = owners.of
@@ -96,22 +99,9 @@ func config(plan *ipc.WholePlan, log *slog.Logger) privsep.Config {
 		Identities:  int(plan.Identities),
 		Threads:     int(plan.Threads),
 		SocketMode:  fs.FileMode(plan.SocketMode) & fs.ModePerm,
-		SocketGroup: socketGroup(plan),
-		Audit:       privsep.Audit(plan.Audit),
-		Secrets:     secrets(plan),
+		Audit:       plan.Audit,
+		Secrets:     plan.Secrets,
 	}
-}
-
-// socketGroup is the group of UNIX sockets; nil is the serving one.
-func socketGroup(plan *ipc.WholePlan) *uint32 {
-	if !plan.HasSocketGroup {
-		return nil
-	}
-	return &plan.SocketGID
-}
-
-func secrets(plan *ipc.WholePlan) privsep.Secrets {
-	return privsep.Secrets{TLS: privsep.TLS(plan.Secrets.TLS), Tokens: privsep.Tokens(plan.Secrets.Tokens)}
 }
 
 // complain prints err for a person: each line of it is one problem.

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"schedrestd/ipc"
-	"schedrestd/privsep"
 	"schedrestd/privsep/planner"
 )
 
@@ -22,16 +21,16 @@ type reloader struct {
 
 // Reload is for privsep. What was opened or dropped for good at the start stays as it was,
 // and is named.
-func (r *reloader) Reload() (ipc.Setup, privsep.Secrets, error) {
+func (r *reloader) Reload() (ipc.Setup, ipc.Secrets, error) {
 	next, err := r.planner.Replan()
 	if err != nil {
-		return ipc.Setup{}, privsep.Secrets{}, err
+		return ipc.Setup{}, ipc.Secrets{}, err
 	}
 	for _, what := range fixed(r.started, next) {
 		r.log.Warn("changed in the configuration, but needs a restart", "key", what, "configuration", next.Path)
 	}
 	r.last = next
-	return next.Setup, secrets(next), nil
+	return next.Setup, next.Secrets, nil
 }
 
 // Accepted is for privsep: the last Plan is used from now on, for the log and for subordinate uids, too.

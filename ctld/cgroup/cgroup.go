@@ -1,10 +1,11 @@
-// Package cgroup puts a job's processes into a control group (version 2) of their own,
-// where that is permitted: the kernel then enforces the memory limit and can end
-// all of them in one go, however they fork.
+// Package cgroup puts the processes of a job into a control group (version 2)
+// of their own, where that is permitted. The kernel then enforces the memory
+// limit and can kill all of them at once, however they fork.
 //
-// It uses only a group that was given to this process: one that its service manager marked
-// as delegated, or the top of the tree it sees. Everywhere else a service manager is the
-// only one who may write, and callers fall back to sampling.
+// It uses only a group that was delegated to this process: one that its service
+// manager marked as delegated, or the root of the tree that it sees. In other
+// groups only the service manager may write, and callers fall back to sampling
+// memory.
 package cgroup
 
 import (
@@ -20,14 +21,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Base is a group below which this process may make others.
+// Base is a group below which this process may create groups.
 type Base struct {
 	Path   string `json:"path"`   // directory
 	Memory bool   `json:"memory"` // groups below it can limit memory
 }
 
-// Delegated finds the group given to this process and gets it ready. The error says, for an
-// administrator, why there is none.
+// Delegated finds the group delegated to this process and prepares it. The
+// error tells an administrator why there is none.
 func Delegated() (Base, error) {
 	mount, root, err := mounted()
 	if err != nil {
@@ -44,15 +45,16 @@ func Delegated() (Base, error) {
 	return find(mount, rel)
 }
 
-// subgroup is the group below a service's own that the service manager (systemd 254 and later, by
-// DelegateSubgroup=) puts this process into.
+// subgroup is the group below a service's own group into which the service
+// manager puts this process (systemd 254 and later, DelegateSubgroup=).
 const subgroup = "schedctld"
 
-// find finds the base for a process in group rel below mount.
+// find returns the base for a process in group rel below mount.
 //
-// A group whose children limit memory may hold no process itself. A service manager that starts
-// this program right in the delegated group would be refused as soon as a job of the
-// last one is still there: then the kernel is not asked to limit memory.
+// A group whose children limit memory may not hold processes itself. If this
+// program were started directly in such a group while a job of the previous run
+// still exists, the kernel would refuse it. So memory limits are not used
+// there.
 func find(mount, rel string) (b Base, err error) {
 	own := filepath.Join(mount, rel)
 	above := filepath.Dir(own)
@@ -74,7 +76,8 @@ func find(mount, rel string) (b Base, err error) {
 	return b, nil
 }
 
-// mounted finds where version 2 is mounted, and which group is at its top.
+// mounted returns where cgroup version 2 is mounted, and which group is its
+// root.
 func mounted() (mount, root string, err error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -91,7 +94,7 @@ func mounted() (mount, root string, err error) {
 	return "", "", errors.New("no cgroup version 2 is mounted")
 }
 
-// member is this process's group in version 2, as a path from the top.
+// member returns this process's group in version 2, as a path from the root.
 func member() (string, error) {
 	b, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -115,9 +118,9 @@ func delegated(dir string) bool {
 	return false
 }
 
-// enableMemory lets groups below dir limit memory. A group that does so may hold no
-// processes itself (but for the very top), so this process moves to one of its own
-// below, when it is alone.
+// enableMemory lets groups below dir limit memory, and reports whether they
+// can. A group that does so may not hold processes itself, except for the root.
+// So this process moves to a subgroup if it is the only one in dir.
 func enableMemory(dir string) bool {
 	switches := filepath.Join(dir, "cgroup.subtree_control")
 	if has(switches, "memory") {

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFind: which group holds the jobs, and whether the service manager could still start the
-// next controller while one of them runs. The tree is one of plain files.
+// TestFind checks which group holds the jobs, and that the service manager can
+// start the next controller while a job still runs. The tree consists of plain
+// files.
 func TestFind(t *testing.T) {
 	tests := []struct {
 		name      string
@@ -63,7 +64,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// give marks dir as systemd does.
+// give marks dir as delegated, like systemd.
 func give(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"trusted.delegate", "user.delegate"} {

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Group is one job's control group.
+// Group is the control group of one job.
 type Group struct {
 	Path   string
-	Limits bool // the kernel keeps the memory limit
+	Limits bool // the kernel enforces the memory limit
 }
 
-// New makes the group name below b. memory is the limit in bytes for all its processes
-// together, swap included; 0: none.
+// New creates the group name below b. memory limits all of its processes
+// together, in bytes, including swap; 0 means no limit.
 func (b Base) New(name string, memory uint64) (*Group, error) {
 	g := &Group{Path: filepath.Join(b.Path, name)}
 	if err := os.Mkdir(g.Path, 0o755); err != nil {
@@ -39,7 +39,7 @@ func (g *Group) limit(memory uint64) error {
 	if err := g.write("memory.max", strconv.FormatUint(memory, 10)); err != nil {
 		return err
 	}
-	// Without swap accounting these files are missing, and there is nothing to limit.
+	// Without swap accounting these files are missing, and swap needs no limit.
 	for file, value := range map[string]string{"memory.swap.max": "0", "memory.oom.group": "1"} {
 		if err := g.write(file, value); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
@@ -55,16 +55,18 @@ func (g *Group) write(file, text string) error {
 	return nil
 }
 
-// Open gives a descriptor of the group, to start a process right inside it.
+// Open returns a descriptor of the group, with which a process can be started
+// in it.
 func (g *Group) Open() (*os.File, error) {
 	return os.OpenFile(g.Path, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
-// Kill ends every process of the group at once, those that are being forked included.
-// Kernels before 5.14 can't: the error then is os.ErrNotExist.
+// Kill kills all processes of the group, including those that are being forked.
+// On kernels before 5.14 it returns os.ErrNotExist.
 func (g *Group) Kill() error { return g.write("cgroup.kill", "1") }
 
-// OutOfMemory tells whether the kernel killed a process of the group for its memory limit.
+// OutOfMemory reports whether the kernel killed a process of the group because
+// of the memory limit.
 func (g *Group) OutOfMemory() bool {
 	b, err := os.ReadFile(filepath.Join(g.Path, "memory.events"))
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package failpoint lets a test end this process, as kill -9 would, at the places where
-// that is worst: between two writes that belong together. Only builds with the tag
-// "failpoint" can; in all others the calls are empty and the environment is not read.
+// Package failpoint lets a test kill this process at the worst places: between
+// two writes that belong together. Only builds with the tag "failpoint" do
+// that; in all others the calls are empty and the environment is not read.
 package failpoint

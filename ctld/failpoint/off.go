@@ -5,5 +5,5 @@ package failpoint
 // Here marks a place at which a test may end the process.
 func Here(point string) {}
 
-// Env is what a step process needs in its environment: nothing.
+// Env returns nil: a step process needs no variable.
 func Env() []string { return nil }

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Variable names the point at which this process is to die: NAME, or NAME:N for the
-// N-th time it is passed.
+// Variable names the point at which this process kills itself: NAME, or NAME:N
+// for the N-th time that it is reached.
 const Variable = "SCHEDCTLD_FAILPOINT"
 
 var (
@@ -28,15 +28,16 @@ func init() {
 	}
 }
 
-// Here dies at once, as by kill -9, when this is the chosen point.
+// Here kills this process at once, like kill -9, if point is the chosen one.
 func Here(point string) {
 	if point == name && seen.Add(1) == count {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {} // the signal is on its way: go no further
+		select {} // wait for the signal
 	}
 }
 
-// Env is what a step process needs in its environment to have the same points.
+// Env returns the environment that a step process needs to have the same
+// points.
 func Env() []string {
 	if v, ok := os.LookupEnv(Variable); ok {
 		return []string{Variable + "=" + v}

@@ -13,11 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A file below smallest is never rewritten; above it, when less than half is live.
+// smallest is the file size up to which the file is never rewritten. A larger
+// file is rewritten when less than half of it is live.
 const smallest = 1 << 20
 
-// run writes what waits, in batches: all that came while the disk was busy with the
-// one before goes out with a single write and a single fsync.
+// run writes waiting commits in batches. All commits that arrive during one
+// write share the next write and fsync.
 func (j *Journal) run() {
 	defer close(j.stopped)
 	j.mu.Lock()
@@ -46,8 +47,9 @@ func (j *Journal) run() {
 	}
 }
 
-// write appends batch to the file and waits for the disk. j.mu is held on entry and on
-// return, but not while waiting, so that others can line up for the next batch.
+// write appends batch to the file and waits for the disk. j.mu is held on entry
+// and on return, but not while waiting, so that other commits can queue for the
+// next batch.
 func (j *Journal) write(batch []*commit) error {
 	var out []byte
 	changed := make(map[string]place)
@@ -90,15 +92,17 @@ func (j *Journal) put(key string, p place) {
 	}
 }
 
-// syncError is a failed fsync. The kernel may have dropped the dirty pages and would report
-// success the next time, so nothing that was written since can be trusted: the
-// journal stays failed until the program starts again and reads what the disk has.
+// syncError is a failed fsync. The kernel may have dropped the dirty pages and
+// would report success the next time, so data written since the last success
+// can't be trusted. The journal stays failed until the program restarts and
+// reads what is on disk.
 type syncError struct{ err error }
 
 func (e *syncError) Error() string { return "sync: " + e.err.Error() }
 func (e *syncError) Unwrap() error { return e.err }
 
-// undo takes back a batch that could not be written (a full disk, mostly).
+// undo removes a batch that could not be written, usually because of a full
+// disk.
 func (j *Journal) undo(size int64, err error) error {
 	err = fmt.Errorf("journal %s: write: %w", j.path, err)
 	_, unsynced := errors.AsType[*syncError](err)
@@ -110,8 +114,9 @@ func (j *Journal) undo(size int64, err error) error {
 	return err
 }
 
-// rewrite writes a file with the live values alone beside the journal and gives it
-// its name when it is on the disk. With no journal yet it makes an empty one. j.mu is held.
+// rewrite writes a new file with only the live values and renames it to the
+// journal's name once it is on disk. If there is no journal yet, it creates an
+// empty one. The caller holds j.mu.
 func (j *Journal) rewrite() (err error) {
 	f, err := os.OpenFile(j.path+".new", os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -143,15 +148,15 @@ func (j *Journal) rewrite() (err error) {
 	j.file, j.salt, j.index, j.size = f, salt, index, size
 	j.retry = 0
 	if e := syncDir(j.path); e != nil {
-		// Which of the two files the name stands for after a power cut is open, so
-		// nothing more may be acknowledged.
+		// After a power failure the name may stand for either of the two files,
+		// so no further commit may be acknowledged.
 		j.fail(&syncError{e})
 	}
 	return nil
 }
 
-// copyLive writes each live value after the place of the header, and says where they are
-// and where the file ends.
+// copyLive writes all live values after the place of the header. It returns
+// where they are and the size of the file.
 func (j *Journal) copyLive(f *os.File, s salt) (map[string]place, int64, error) {
 	w := io.NewOffsetWriter(f, headerSize)
 	index := make(map[string]place, len(j.index))

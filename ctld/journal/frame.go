@@ -6,18 +6,19 @@ import (
 	"hash/crc32"
 )
 
-// The file is a header and then frames; all numbers are big endian.
+// The file is a header followed by frames. All numbers are big endian.
 //
 //	header  "SCHEDJNL" | u32 format | u64 bytes written before the file got its name | u64 salt | u32 CRC-32C of these
 //	frame   u32 mark | u32 payload length | u64 durable | u32 CRC-32C of length, durable, payload | payload
 //	payload entries: u8 key length | key | u32 value length, all ones: forgotten | value
 //
-// durable is how much of the file was known to be on the disk when the frame was
-// written. All entries of a frame hold, or none.
+// durable is how much of the file was known to be on disk when the frame was
+// written. The entries of a frame are valid all together or not at all.
 //
-// The salt is random for each file: its halves are the mark and the start value of the
-// frames' CRC. Values hold scripts of users: one that looks like frames, met
-// while a torn end is judged, would else pass for damage and keep the controller down.
+// The salt is random for each file. Its halves are the mark and the start value
+// of the frames' CRC. Values hold scripts of users: without a salt, a script
+// that looks like frames could make a torn end look like damage and keep the
+// controller from starting.
 const (
 	magic       = "SCHEDJNL"
 	format      = 1
@@ -30,7 +31,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// salt tells the frames of one file from bytes that only look like it.
+// salt distinguishes the frames of one file from data that only looks like
+// frames.
 type salt uint64
 
 func newSalt() salt {
@@ -56,8 +58,8 @@ func appendHeader(b []byte, complete int64, s salt) []byte {
 
 func entrySize(e Entry) int { return 1 + len(e.Key) + 4 + len(e.Value) }
 
-// appendFrame appends a frame of entries. places, when not nil, is told where in b
-// each value begins.
+// appendFrame appends a frame of entries to b. It calls places, unless nil,
+// with the position in b at which each value begins.
 func (s salt) appendFrame(b []byte, durable int64, entries []Entry, places func(e Entry, at int)) []byte {
 	start := len(b)
 	b = binary.BigEndian.AppendUint32(b, s.mark())
@@ -82,8 +84,8 @@ func (s salt) appendFrame(b []byte, durable int64, entries []Entry, places func(
 	return b
 }
 
-// entryIn takes the first entry off payload. value is a part of payload, nil when the
-// key is forgotten; ok is false when payload is malformed.
+// entryIn splits the first entry off payload. value is a part of payload, or
+// nil when the key is forgotten; ok is false when payload is malformed.
 func entryIn(payload []byte) (key string, value, rest []byte, ok bool) {
 	if len(payload) < 1 || len(payload) < 1+int(payload[0])+4 || payload[0] == 0 {
 		return "", nil, nil, false

@@ -1,21 +1,22 @@
-// Package journal keeps a few thousand keyed values so that what was acknowledged is
-// never lost: not by kill -9, not by a power cut.
+// Package journal stores a few thousand keyed values so that an acknowledged
+// change is never lost, not even after kill -9 or a power failure.
 //
-// It is one append-only file. A change is a frame at its end; Commit returns when
-// that frame is on the disk, and all who wait at the same time share one fsync. The
-// values stay in the file, only their places are held in memory. When more than half of
-// the file is out of date, a new one is written beside it and renamed. So the file takes at
-// most twice what its values take, or 1 MiB, beyond the last batch of changes. While the new
-// one is written, both together take at most three times as much.
+// It is one append-only file. A change is a frame at its end. Commit returns
+// when that frame is on disk, and concurrent commits share one fsync. The
+// values stay in the file; only their positions are held in memory. When more
+// than half of the file is out of date, a new file is written and renamed. So
+// the file takes at most twice the size of its values, or 1 MiB, plus the last
+// batch of changes. During a rewrite, both files together take at most three
+// times that size.
 //
-// Each value has an owner. What all values of an owner take is counted where the values are
-// indexed, so that the count can't differ from what is stored.
+// Each value has an owner. The bytes of each owner's values are counted where
+// the values are indexed, so that the count always matches what is stored.
 //
-// The end of the file may be torn by a crash in the middle of a write: it was not yet
-// acknowledged to anybody and is cut off. Damage before that point is another
-// matter: acknowledged values would vanish without a word, so Open refuses and says where.
-// Each frame carries how much of the file was durable when it was written, which
-// tells the two apart.
+// A crash during a write may leave a torn end. It was never acknowledged and is
+// cut off. Damage before that point is different: acknowledged values would
+// silently disappear, so Open fails and reports the position. Each frame
+// records how much of the file was durable when it was written, which
+// distinguishes the two cases.
 package journal
 
 import (
@@ -31,7 +32,7 @@ import (
 	"syscall"
 )
 
-// What Open and Commit may answer, besides errors of the file system.
+// Errors of Open and Commit, besides errors of the file system.
 var (
 	ErrClosed  = errors.New("journal is closed")
 	ErrNewer   = errors.New("written by a newer version of this program")
@@ -40,17 +41,18 @@ var (
 	ErrTooBig  = errors.New("value too big for the journal")
 )
 
-// Entry is one change: the value of a key, or that it is forgotten.
+// Entry is one change: a new value for a key, or its removal.
 type Entry struct {
 	Key   string // at most 255 bytes
 	Value []byte // nil: forget the key
-	Owner uint32 // for Usage; not in the file
+	Owner uint32 // for Usage; not stored in the file
 }
 
-// Size returns what the entry takes of the disk, while its value is not replaced.
+// Size returns the bytes that the entry takes in the file until its value is
+// replaced.
 func (e Entry) Size() int64 { return liveSize(e.Key, place{length: uint32(len(e.Value))}) }
 
-// Journal is an open journal. Its methods may be called from many goroutines.
+// Journal is an open journal. Its methods are safe for concurrent use.
 type Journal struct {
 	path string
 	cut  int64 // bytes of torn tail that Open cut off
@@ -59,19 +61,19 @@ type Journal struct {
 	wake    *sync.Cond
 	waiting []*commit
 	closed  bool
-	failed  error // set by a failed fsync: nothing can be trusted to this file any more
+	failed  error // set by a failed fsync: the file can no longer be written reliably
 	file    *os.File
 	salt    salt
 	index   map[string]place
 	usage   usage
 
 	size    int64 // of the file, all of it durable
-	retry   int64 // rewrite when size passes this, too: the last attempt failed
+	retry   int64 // after a failed rewrite: the size at which to try again
 	stopped chan struct{}
 	broken  chan struct{} // closed when failed is set
 }
 
-// place is where a value is.
+// place is the position of a value in the file.
 type place struct {
 	offset int64
 	length uint32
@@ -79,15 +81,15 @@ type place struct {
 	owner  uint32
 }
 
-// commit is one call of Commit that waits for the disk.
+// commit is a call of Commit that waits for the disk.
 type commit struct {
 	entries []Entry
 	done    chan error
 }
 
-// Open opens or creates the journal at path. The directory must exist and belong to
-// the caller alone; who else might open the same journal must be kept out by a lock, which
-// is not this package's.
+// Open opens or creates the journal at path. The directory must exist and
+// belong to the caller only. The caller must hold a lock that keeps other
+// processes from opening the same journal.
 func Open(path string) (*Journal, error) {
 	j := &Journal{path: path, index: make(map[string]place), stopped: make(chan struct{}), broken: make(chan struct{})}
 	j.wake = sync.NewCond(&j.mu)
@@ -106,7 +108,8 @@ func Open(path string) (*Journal, error) {
 }
 
 func (j *Journal) load() error {
-	// O_NOFOLLOW: a link put here would make root append to a file of another's choice.
+	// O_NOFOLLOW: a link here would make root append to a file chosen by
+	// someone else.
 	f, err := os.OpenFile(j.path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -125,8 +128,8 @@ func (j *Journal) load() error {
 			}
 		}
 	}
-	// What was read may have been written but never synced: whoever reads it
-	// acts on it, so it must be durable from now on.
+	// The data may have been written but never synced. The caller acts on it,
+	// so it must be durable from now on.
 	if err == nil {
 		err = f.Sync()
 	}
@@ -136,14 +139,16 @@ func (j *Journal) load() error {
 	return err
 }
 
-// Cut is how many bytes of torn, never acknowledged tail Open cut off.
+// Cut returns how many bytes of a torn end, which was never acknowledged, Open
+// removed.
 func (j *Journal) Cut() int64 { return j.cut }
 
-// Broken is closed when the disk has failed to take what was written: no commit succeeds any
-// more, and the program should end, and read what the disk has when it starts again.
+// Broken returns a channel that is closed after the disk failed to store a
+// write. All later commits fail. The program should exit, and read what is on
+// disk when it starts again.
 func (j *Journal) Broken() <-chan struct{} { return j.broken }
 
-// fail sets failed; j.mu is held.
+// fail sets failed. The caller holds j.mu.
 func (j *Journal) fail(err error) {
 	if j.failed == nil {
 		j.failed = err
@@ -151,8 +156,8 @@ func (j *Journal) fail(err error) {
 	}
 }
 
-// Commit makes all entries durable, together or not at all, and returns when they are.
-// After an error they may or may not be found by a later Open.
+// Commit stores all entries durably and atomically, and returns when they are
+// on disk. After an error, a later Open may or may not find them.
 func (j *Journal) Commit(entries ...Entry) error {
 	if err := check(entries); err != nil {
 		return err
@@ -173,7 +178,7 @@ func (j *Journal) Commit(entries ...Entry) error {
 	return <-c.done
 }
 
-// Get is the value of key, nil when there is none.
+// Get returns the value of key, or nil when there is none.
 func (j *Journal) Get(key string) ([]byte, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -184,7 +189,8 @@ func (j *Journal) Get(key string) ([]byte, error) {
 	return j.read(key, p)
 }
 
-// Stored returns whose the value of key is and how many bytes of the disk it takes; 0 when there is none.
+// Stored returns the owner of key's value and the bytes that it takes in the
+// file, or 0 when there is none.
 func (j *Journal) Stored(key string) (owner uint32, size int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -195,9 +201,9 @@ func (j *Journal) Stored(key string) (owner uint32, size int64) {
 	return p.owner, liveSize(key, p)
 }
 
-// Each calls f with every key and value, keys in order of their bytes, until f returns
-// an error. From then on the value is that of the owner that f returns. It is meant for the start: f must not call
-// methods of j.
+// Each calls f with every key and value, sorted by key, until f returns an
+// error. The value then belongs to the owner that f returns. It is meant for
+// start-up: f must not call methods of j.
 func (j *Journal) Each(f func(key string, value []byte) (owner uint32, err error)) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -215,7 +221,7 @@ func (j *Journal) Each(f func(key string, value []byte) (owner uint32, err error
 	return nil
 }
 
-// read reads the value at p; j.mu is held.
+// read reads the value at p. The caller holds j.mu.
 func (j *Journal) read(key string, p place) ([]byte, error) {
 	value := make([]byte, p.length)
 	if _, err := j.file.ReadAt(value, p.offset); err != nil {
@@ -227,7 +233,7 @@ func (j *Journal) read(key string, p place) ([]byte, error) {
 	return value, nil
 }
 
-// Close lets the commits that wait finish and closes the file.
+// Close waits until pending commits are done and closes the file.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	if j.closed {
@@ -250,7 +256,7 @@ func check(entries []Entry) error {
 		size += entrySize(e)
 	}
 	if size > maxPayload {
-		return fmt.Errorf("%w: %d bytes, the limit is %d", ErrTooBig, size, maxPayload)
+		return fmt.Errorf("%w: %d bytes, limit %d", ErrTooBig, size, maxPayload)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func put(t *testing.T, j *Journal, entries ...Entry) {
 	}
 }
 
-// contents is all of j as key=value lines.
+// contents returns all values of j as key=value lines.
 func contents(t *testing.T, j *Journal) string {
 	t.Helper()
 	var b strings.Builder
@@ -126,8 +126,8 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// Whatever a crash leaves of the last write, all that was acknowledged before it is
-// found, and the last change is there as a whole or not at all.
+// TestTornEnd checks that a crash during a write loses no acknowledged change,
+// and that the last change is found completely or not at all.
 func TestTornEnd(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "journal")
@@ -176,7 +176,8 @@ func TestTornEnd(t *testing.T) {
 	try("size grew, data did not come", zeroed, without)
 }
 
-// A script that looks like frames must not make a torn end look like damage.
+// TestFramesInValuesAreNotBelieved checks that a value that looks like frames
+// does not make a torn end look like damage.
 func TestFramesInValuesAreNotBelieved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	var forged []byte
@@ -279,8 +280,8 @@ func TestManyCommittersShareSyncs(t *testing.T) {
 	}
 }
 
-// On a full disk the commit fails, what was there before stays, and later ones succeed when
-// there is room again.
+// TestFullDisk checks that a commit fails on a full disk, earlier values stay,
+// and later commits succeed when there is space again.
 func TestFullDisk(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("mounting a small file system needs root")
@@ -307,7 +308,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// When a write fails and can't be taken back either, nothing is acknowledged any more.
+// TestBrokenDisk checks that nothing is acknowledged after a write that failed
+// and could not be undone.
 func TestBrokenDisk(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "journal"))
 	put(t, j, Entry{Key: "a", Value: []byte("1")})
@@ -320,8 +322,8 @@ func TestBrokenDisk(t *testing.T) {
 	<-j.Broken()
 }
 
-// FuzzOpen: any file is refused, or opened and then kept; never a panic, never more
-// memory than the file has bytes.
+// FuzzOpen checks that any file is either refused or opened without loss, and
+// that Open never panics or takes more memory than the file has bytes.
 func FuzzOpen(f *testing.F) {
 	s := salt(0x0102030405060708)
 	file := appendHeader(nil, headerSize, s)
@@ -349,7 +351,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// FuzzEntries goes past the checksum, which random bytes never satisfy.
+// FuzzEntries skips the checksum, which random bytes never match.
 func FuzzEntries(f *testing.F) {
 	frame := salt(0).appendFrame(nil, 0, []Entry{{Key: "a", Value: []byte("1")}, {Key: "b", Value: nil}}, nil)
 	f.Add(frame[frameHeader:])

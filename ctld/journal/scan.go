@@ -10,15 +10,15 @@ import (
 	"io"
 )
 
-// scan is what reading a whole file found.
+// scan is the result of reading a whole file.
 type scan struct {
 	index map[string]place
-	end   int64 // where the good part ends
+	end   int64 // end of the valid part
 	salt  salt
 }
 
-// scanFile reads a journal of size bytes. It tolerates a torn end and refuses everything
-// else that is not as it was written.
+// scanFile reads a journal of size bytes. It tolerates a torn end and returns
+// an error for any other damage.
 func scanFile(r io.ReaderAt, size int64) (scan, error) {
 	s := scan{index: make(map[string]place)}
 	complete, salt, err := readHeader(r, size)
@@ -46,7 +46,7 @@ func scanFile(r io.ReaderAt, size int64) (scan, error) {
 	return s, nil
 }
 
-// liveSize is what one live value takes in a file written anew.
+// liveSize returns the bytes that a live value takes in a rewritten file.
 func liveSize(key string, p place) int64 {
 	return int64(frameHeader + 1 + len(key) + 4 + int(p.length))
 }
@@ -63,7 +63,7 @@ func readHeader(r io.ReaderAt, size int64) (complete int64, s salt, err error) {
 		return 0, 0, ErrNotOurs
 	}
 	if v := binary.BigEndian.Uint32(h[8:]); v > format {
-		return 0, 0, fmt.Errorf("format %d, this program reads up to %d: %w", v, format, ErrNewer)
+		return 0, 0, fmt.Errorf("format %d: this program reads formats up to %d: %w", v, format, ErrNewer)
 	}
 	if crc32.Checksum(h[:28], castagnoli) != binary.BigEndian.Uint32(h[28:]) {
 		return 0, 0, fmt.Errorf("header: %w", ErrDamaged)
@@ -71,8 +71,8 @@ func readHeader(r io.ReaderAt, size int64) (complete int64, s salt, err error) {
 	return int64(binary.BigEndian.Uint64(h[12:])), salt(binary.BigEndian.Uint64(h[20:])), nil
 }
 
-// readFrame reads the next frame; left is what the file still has. Lengths are checked
-// against that before anything is allocated.
+// readFrame reads the next frame; left is the number of bytes left in the file.
+// Lengths are checked against it before memory is allocated.
 func (s salt) readFrame(in io.Reader, left int64) (payload []byte, ok bool) {
 	var h [frameHeader]byte
 	if left < frameHeader {
@@ -92,7 +92,7 @@ func (s salt) readFrame(in io.Reader, left int64) (payload []byte, ok bool) {
 	return payload, s.sum(h[4:16], payload) == binary.BigEndian.Uint32(h[16:])
 }
 
-// apply takes the entries of a frame that begins at s.end into the index.
+// apply adds the entries of a frame that begins at s.end to the index.
 func (s *scan) apply(payload []byte) (ok bool) {
 	at := s.end + frameHeader
 	changed := make(map[string]place)
@@ -118,12 +118,13 @@ func (s *scan) apply(payload []byte) (ok bool) {
 	return true
 }
 
-// tornOrDamaged judges a file that is good up to bad only. It is torn, which is
-// harmless, when nothing says that more than that had been on the disk; else
-// acknowledged values are gone and it must not be taken as if they never were.
+// tornOrDamaged checks a file that is valid only up to bad. The rest is torn,
+// which is harmless, unless the header or a later frame shows that more had
+// been on disk. In that case acknowledged values are lost, and it returns an
+// error.
 func (s salt) tornOrDamaged(r io.ReaderAt, bad, size, complete int64) error {
 	if bad < complete {
-		return fmt.Errorf("byte %d, where %d had been written: %w", bad, complete, ErrDamaged)
+		return fmt.Errorf("byte %d of %d durable bytes: %w", bad, complete, ErrDamaged)
 	}
 	rest := make([]byte, size-bad)
 	if n, err := r.ReadAt(rest, bad); n < len(rest) {
@@ -137,14 +138,15 @@ func (s salt) tornOrDamaged(r io.ReaderAt, bad, size, complete int64) error {
 		}
 		from += i
 		if durable, ok := s.frameAt(rest[from:]); ok && durable > bad {
-			return fmt.Errorf("byte %d, where %d had been written: %w", bad, durable, ErrDamaged)
+			return fmt.Errorf("byte %d of %d durable bytes: %w", bad, durable, ErrDamaged)
 		}
 		from++
 	}
 	return nil
 }
 
-// frameAt tells whether b begins with a whole frame, and what it says was durable.
+// frameAt reports whether b begins with a complete frame, and returns how much
+// that frame says was durable.
 func (s salt) frameAt(b []byte) (durable int64, ok bool) {
 	if len(b) < frameHeader {
 		return 0, false

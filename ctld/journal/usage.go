@@ -2,8 +2,8 @@ package journal
 
 import "sync"
 
-// usage counts the bytes that the values of each owner take in the file. Its lock is
-// never held during a write, so readers do not wait for the disk.
+// usage counts the bytes that the values of each owner take in the file. Its
+// lock is never held during a write, so readers do not wait for the disk.
 type usage struct {
 	mu     sync.Mutex
 	all    int64
@@ -22,15 +22,15 @@ func (u *usage) add(owner uint32, bytes int64) {
 	}
 }
 
-// Usage returns how many bytes of the disk the values of owner take, and those of all owners. It does not wait for
-// the disk.
+// Usage returns the bytes that the values of owner take in the file, and those
+// of all owners. It does not wait for the disk.
 func (j *Journal) Usage(owner uint32) (own, all int64) {
 	j.usage.mu.Lock()
 	defer j.usage.mu.Unlock()
 	return j.usage.owners[owner], j.usage.all
 }
 
-// live returns what a rewritten file would take.
+// live returns the size that the file would have after a rewrite.
 func (j *Journal) live() int64 {
 	_, all := j.Usage(0)
 	return headerSize + all

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestUsage: what an owner's values take is what the file takes of them, whatever is replaced or forgotten, and after
-// a restart, too.
+// TestUsage checks that the usage of an owner equals the bytes of its values in
+// the file, after replacements, removals and a restart.
 func TestUsage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j := open(t, path)
@@ -53,7 +53,8 @@ func TestUsage(t *testing.T) {
 	check("after a restart", j)
 }
 
-// TestFileShrinks: what is forgotten is given back, without another value that comes.
+// TestFileShrinks checks that space of removed values is freed even when no
+// other value is written.
 func TestFileShrinks(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "journal"))
 	for i := range 64 {

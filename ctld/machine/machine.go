@@ -1,6 +1,7 @@
-// Package machine reads what this machine is and how it fares, as the controller
-// shows it for its one node. It asks the kernel each time; it guesses nothing: what can't be
-// read is an error at the start, or not set later.
+// Package machine reads the properties and the load of this machine, which the
+// controller shows for its one node. It asks the kernel each time and does not
+// guess: a property that can't be read is an error at start-up, and is left
+// unset later.
 package machine
 
 import (
@@ -16,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Facts is what does not change while the machine is up.
+// Facts are the properties that do not change while the machine is up.
 type Facts struct {
 	Hostname string
 	CPUs     int // logical processors that this process, and so its jobs, may run on
@@ -30,7 +31,7 @@ type Facts struct {
 	OS       string    // kernel name, release and version
 }
 
-// Read reads the facts.
+// Read returns the properties of this machine.
 func Read() (Facts, error) {
 	var f Facts
 	var u unix.Utsname
@@ -62,7 +63,7 @@ func Read() (Facts, error) {
 	return f, nil
 }
 
-// bootTime is the line "btime SECONDS" of /proc/stat.
+// bootTime returns the time in the line "btime SECONDS" of /proc/stat.
 func bootTime(stat []byte) (time.Time, error) {
 	for line := range bytes.Lines(stat) {
 		if n, ok := bytes.CutPrefix(line, []byte("btime ")); ok {
@@ -76,9 +77,10 @@ func bootTime(stat []byte) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("/proc/stat has no boot time")
 }
 
-// topology counts sockets, cores of each and threads of each. Their product is
-// cpus: where the kernel says nothing, or a machine is lopsided or partly
-// ours, all cpus are cores of one socket.
+// topology returns the number of sockets, of cores per socket and of threads
+// per core. Their product is cpus. If the kernel does not tell, or the machine
+// is asymmetric, or only some of its CPUs are available, all cpus count as
+// cores of one socket.
 func topology(dir string, cpus int) (sockets, cores, threads int) {
 	type core struct{ socket, core string }
 	perSocket, perCore := map[string]map[string]bool{}, map[core]int{}
@@ -111,7 +113,7 @@ func topology(dir string, cpus int) (sockets, cores, threads int) {
 	return sockets, cores, threads
 }
 
-// Usage is how the machine fares at one moment.
+// Usage is the load of the machine at one moment.
 type Usage struct {
 	Load float64 // runnable processes, averaged over a minute
 	Free uint64  // MiB of memory that nothing uses

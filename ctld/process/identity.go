@@ -1,10 +1,10 @@
-// Package process names processes so that the name can't come to mean another
-// one, and finds all that descend from one.
+// Package process identifies processes unambiguously, and finds all descendants
+// of a process.
 //
-// A process number alone is reused by the kernel: a signal sent to a number read from a
-// file may hit a stranger, with root's rights. An Identity adds the boot and the
-// start time, and a Handle (a pidfd) keeps hold of the process itself, so that
-// nothing is ever signalled by number.
+// The kernel reuses process ids: a signal sent to an id that was read from a
+// file may hit another process, with root's rights. An Identity adds the boot
+// id and the start time, and a Handle (a pidfd) refers to the process itself.
+// So no process is ever signalled by its id.
 package process
 
 import (
@@ -21,18 +21,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrGone says that the process named by an Identity is no longer there.
+// ErrGone is returned when the process of an Identity no longer exists.
 var ErrGone = errors.New("process is gone")
 
-// Identity names one process for ever: no other process, now or after a reboot,
-// has the same.
+// Identity identifies one process permanently: no other process has the same,
+// not even after a reboot.
 type Identity struct {
 	Boot  string `json:"boot"`  // the kernel's boot id
 	PID   int    `json:"pid"`   // in the PID namespace of the reader
 	Start uint64 `json:"start"` // clock ticks from boot to the start of the process
 }
 
-// Boot is the id of this boot of the machine (a random UUID made by the kernel).
+// Boot returns the id of this boot of the machine, a random UUID made by the
+// kernel.
 var Boot = sync.OnceValues(func() (string, error) {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -41,11 +42,12 @@ var Boot = sync.OnceValues(func() (string, error) {
 	return string(bytes.TrimSpace(b)), nil
 })
 
-// Self is the identity of the calling process.
+// Self returns the identity of the calling process.
 func Self() (Identity, error) { return Of(os.Getpid()) }
 
-// Of is the identity of the process that has number pid now. It is meant for
-// a caller who knows that the number can't change hands: for himself, or for a child not yet waited for.
+// Of returns the identity of the process that has number pid now. The caller
+// must know that the number can't be reused meanwhile: it is its own, or that
+// of a child that it has not waited for.
 func Of(pid int) (Identity, error) {
 	boot, err := Boot()
 	if err != nil {
@@ -58,15 +60,15 @@ func Of(pid int) (Identity, error) {
 	return Identity{Boot: boot, PID: pid, Start: st.Start}, nil
 }
 
-// String is for logs.
+// String formats the identity for logs.
 func (id Identity) String() string {
 	boot, _, _ := strings.Cut(id.Boot, "-")
 	return fmt.Sprintf("%d (started %d, boot %s)", id.PID, id.Start, boot)
 }
 
-// Open takes hold of the process. The error is ErrGone when it has ended and been
-// waited for, when its number belongs to another one now, or when the machine was
-// booted since.
+// Open returns a handle of the process. It returns ErrGone when the process has
+// exited and was waited for, when its number belongs to another process now, or
+// when the machine was rebooted since.
 func (id Identity) Open() (*Handle, error) {
 	boot, err := Boot()
 	if err != nil {
@@ -82,8 +84,8 @@ func (id Identity) Open() (*Handle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pidfd of process %d: %w", id.PID, err)
 	}
-	// The number is looked at again only now, while the pidfd is held: whoever has
-	// it at this moment with the right start time is whom the pidfd holds.
+	// Check the start time only now, while the pidfd is open: if it matches,
+	// the pidfd refers to the right process.
 	h := &Handle{file: os.NewFile(uintptr(fd), "pidfd")}
 	st, err := ReadStat(id.PID)
 	if err == nil && st.Start != id.Start {
@@ -96,17 +98,17 @@ func (id Identity) Open() (*Handle, error) {
 	return h, nil
 }
 
-// Handle holds one process, alive or dead, until Close.
+// Handle refers to one process, running or exited, until Close.
 type Handle struct{ file *os.File }
 
-// Hold makes a Handle of a pidfd, which it takes over.
+// Hold returns a Handle for pidfd, which the Handle owns from then on.
 func Hold(pidfd int) *Handle {
-	unix.SetNonblock(pidfd, true) // else it would not go into the runtime's poller
+	unix.SetNonblock(pidfd, true) // required by the runtime's poller
 	return &Handle{file: os.NewFile(uintptr(pidfd), "pidfd")}
 }
 
-// Signal sends sig to the process that is held and to no other. It returns ErrGone
-// when that process has ended.
+// Signal sends sig to this process and to no other. It returns ErrGone when the
+// process has exited.
 func (h *Handle) Signal(sig syscall.Signal) error {
 	conn, err := h.file.SyscallConn()
 	if err != nil {
@@ -122,8 +124,9 @@ func (h *Handle) Signal(sig syscall.Signal) error {
 	return sent
 }
 
-// Wait returns nil when the process has ended, or ctx's error. It costs no thread: the
-// pidfd sits in the runtime's poller. One caller at a time.
+// Wait waits until the process has exited and returns nil, or returns ctx's
+// error. It blocks no thread, because the runtime polls the pidfd. It must not
+// be called concurrently.
 func (h *Handle) Wait(ctx context.Context) error {
 	conn, err := h.file.SyscallConn()
 	if err != nil {
@@ -137,18 +140,19 @@ func (h *Handle) Wait(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !errors.Is(err, os.ErrDeadlineExceeded) { // else left over from an earlier call
+		if !errors.Is(err, os.ErrDeadlineExceeded) { // otherwise it is left over from an earlier call
 			return err
 		}
 	}
 }
 
-// ended tells whether the process behind a pidfd has: it can then be read from.
+// ended reports whether the process of a pidfd has exited: the pidfd is
+// readable then.
 func ended(fd uintptr) bool {
 	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, _ := unix.Poll(p, 0)
 	return n > 0
 }
 
-// Close lets go of the process.
+// Close releases the process.
 func (h *Handle) Close() error { return h.file.Close() }

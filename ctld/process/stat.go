@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// Stat is what this package needs of /proc/PID/stat.
+// Stat holds the fields of /proc/PID/stat that this package uses.
 type Stat struct {
 	PID     int
 	State   byte // R, S, D, Z, T …
@@ -20,7 +20,8 @@ type Stat struct {
 	RSS     uint64 // resident memory, bytes
 }
 
-// ReadStat reads /proc/PID/stat. The error is ErrGone when there is no such process.
+// ReadStat reads /proc/PID/stat. It returns ErrGone when there is no such
+// process.
 func ReadStat(pid int) (Stat, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
@@ -34,9 +35,10 @@ func ReadStat(pid int) (Stat, error) {
 
 var pageSize = uint64(os.Getpagesize())
 
-// parseStat reads one line of proc_pid_stat(5). The name in parentheses is chosen by the
-// process itself and may hold spaces, parentheses and digits; it ends at the
-// last parenthesis. (A process named "x) Z 1 1" would else choose its own parent.)
+// parseStat parses a line of proc_pid_stat(5). The process itself chooses the
+// name in parentheses, which may contain spaces, parentheses and digits. It
+// ends at the last parenthesis. Otherwise a process named "x) Z 1 1" could
+// choose its own parent.
 func parseStat(line []byte) (Stat, error) {
 	open, shut := bytes.IndexByte(line, '('), bytes.LastIndexByte(line, ')')
 	if open < 1 || shut < open {

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// All lists the processes that can be seen in /proc. Those that end while it
-// reads are left out.
+// All returns the processes that are visible in /proc. It omits processes that
+// exit while it reads.
 func All() ([]Stat, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -36,10 +36,10 @@ func All() ([]Stat, error) {
 	return all, nil
 }
 
-// Descendants lists all children of process root, their children, and so on, dead
-// ones that nobody waited for included. When root is a child subreaper nothing that
-// was ever started below it can leave this list alive: not by setsid, not
-// by the death of its parents.
+// Descendants returns all children of process root, their children, and so on,
+// including exited ones that were not waited for. When root is a child
+// subreaper, no process started below it can leave this list alive, neither by
+// setsid nor by the exit of its parents.
 func Descendants(root int) ([]Stat, error) {
 	all, err := All()
 	if err != nil {
@@ -63,15 +63,16 @@ func descendants(all []Stat, root int) []Stat {
 			found = append(found, st)
 			next = append(next, st.PID)
 		}
-		delete(children, parent) // a list read while it changes could hold a circle
+		delete(children, parent) // the list may contain a cycle because processes change while it is read
 	}
 	return found
 }
 
-// Children is the numbers of this process's own children, dead ones that it has not waited for
-// included: while the caller waits for none, none of the numbers can come to mean another
-// process. It costs a hundredth of what a look through all of /proc does. The error is
-// fs.ErrNotExist on a kernel without these lists (CONFIG_PROC_CHILDREN).
+// Children returns the ids of this process's own children, including exited
+// ones that it has not waited for. While the caller waits for none, none of the
+// ids is reused. It takes a hundredth of the time of a pass over /proc. It
+// returns fs.ErrNotExist on a kernel without these lists
+// (CONFIG_PROC_CHILDREN).
 func Children() ([]int, error) {
 	lists, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil || len(lists) == 0 {
@@ -81,7 +82,7 @@ func Children() ([]int, error) {
 	for _, list := range lists {
 		text, err := os.ReadFile(list)
 		if err != nil {
-			continue // of a thread that has ended
+			continue // the thread has exited
 		}
 		for _, word := range bytes.Fields(text) {
 			if pid, err := strconv.Atoi(string(word)); err == nil {
@@ -92,8 +93,8 @@ func Children() ([]int, error) {
 	return pids, nil
 }
 
-// Marked lists the live processes of user uid that have variable, as NAME=value, in
-// the environment they were started with.
+// Marked returns the running processes of user uid that have variable, as
+// NAME=value, in the environment they were started with.
 func Marked(uid uint32, variable string) ([]Stat, error) {
 	all, err := All()
 	if err != nil {
@@ -115,8 +116,8 @@ func Marked(uid uint32, variable string) ([]Stat, error) {
 	return found, nil
 }
 
-// SignalAll sends sigs, in turn, to each process of list that still is the one
-// listed, and says how many it reached.
+// SignalAll sends sigs in order to each process of list that is still the
+// listed one, and returns how many it reached.
 func SignalAll(list []Stat, sigs ...syscall.Signal) (reached int, err error) {
 	boot, err := Boot()
 	if err != nil {
@@ -145,10 +146,11 @@ func SignalAll(list []Stat, sigs ...syscall.Signal) (reached int, err error) {
 	return reached, err
 }
 
-// Resident is the memory that the processes of list keep resident, in bytes. Pages
-// shared between them count once for each when fair is false (fast), by their share
-// when it is true (the kernel walks every mapping: use it to confirm). A process whose share
-// can't be read counts with its whole resident set.
+// Resident returns the resident memory of the processes in list, in bytes. If
+// fair is false, shared pages count once for each process, which is fast. If it
+// is true, each process counts its proportional share; the kernel walks every
+// mapping for that, so use it only to confirm. A process whose share can't be
+// read counts with its whole resident set.
 func Resident(list []Stat, fair bool) (sum uint64) {
 	for _, st := range list {
 		n := st.RSS

@@ -1,8 +1,9 @@
-// Package queue decides which job starts next on one machine: in the order of
-// submission, and the first that fits. A job that does not fit now does not hold up smaller
-// ones behind it; that a large job may wait long for a quiet moment is the price.
+// Package queue decides which job starts next on one machine: the first one, in
+// order of submission, that fits. A job that does not fit now does not delay
+// smaller ones behind it. The price is that a large job may wait long.
 //
-// It knows numbers only, keeps no lock and reads no clock.
+// The package handles job numbers only. It does not lock and does not read the
+// clock.
 package queue
 
 import (
@@ -12,16 +13,16 @@ import (
 	"time"
 )
 
-// Need is what a job takes of the machine.
+// Need is the resources of the machine that a job takes.
 type Need struct {
 	CPUs   uint64
-	Memory uint64 // MiB; 0: not accounted for
+	Memory uint64 // MiB; 0: not counted
 }
 
-// ErrNever says that a job needs more than the machine has.
+// ErrNever is returned for a job that needs more than the machine has.
 var ErrNever = errors.New("more than this machine has")
 
-// Queue is the jobs that wait and the resources in use.
+// Queue holds the waiting jobs and the resources in use.
 type Queue struct {
 	total, used Need
 	waiting     []entry // in order of submission, which is that of the numbers
@@ -35,21 +36,22 @@ type entry struct {
 	held  bool
 }
 
-// New makes an empty queue for a machine with total.
+// New returns an empty queue for a machine with the resources total.
 func New(total Need) *Queue { return &Queue{total: total, running: make(map[uint32]Need)} }
 
-// Fits returns ErrNever, with the numbers, when need could not be had even on the idle machine.
+// Fits returns ErrNever, with the numbers, when need exceeds the resources of
+// the idle machine.
 func (q *Queue) Fits(need Need) error {
 	switch {
 	case need.CPUs > q.total.CPUs:
-		return fmt.Errorf("%d cpus are needed, %w, which is %d", need.CPUs, ErrNever, q.total.CPUs)
+		return fmt.Errorf("needs %d CPUs, %w (%d)", need.CPUs, ErrNever, q.total.CPUs)
 	case need.Memory > q.total.Memory:
-		return fmt.Errorf("%d MiB of memory are needed, %w, which is %d", need.Memory, ErrNever, q.total.Memory)
+		return fmt.Errorf("needs %d MiB of memory, %w (%d)", need.Memory, ErrNever, q.total.Memory)
 	}
 	return nil
 }
 
-// Add has job id wait. It may not start before begin, nor while held.
+// Add queues job id. It starts neither before begin nor while held.
 func (q *Queue) Add(id uint32, need Need, begin time.Time, held bool) {
 	i, found := q.find(id)
 	if !found {
@@ -57,7 +59,8 @@ func (q *Queue) Add(id uint32, need Need, begin time.Time, held bool) {
 	}
 }
 
-// Remove takes job id out of those that wait, and tells whether it was among them.
+// Remove removes job id from the waiting jobs, and reports whether it was among
+// them.
 func (q *Queue) Remove(id uint32) bool {
 	i, found := q.find(id)
 	if found {
@@ -70,8 +73,9 @@ func (q *Queue) find(id uint32) (int, bool) {
 	return slices.BinarySearchFunc(q.waiting, id, func(e entry, id uint32) int { return int(int64(e.id) - int64(id)) })
 }
 
-// Occupy has job id use need from now on, even when that is more than is free: it
-// was started by an earlier controller, perhaps before the machine lost memory.
+// Occupy assigns need to job id, even when that exceeds the free resources. The
+// job was started by an earlier controller, perhaps before the machine lost
+// memory.
 func (q *Queue) Occupy(id uint32, need Need) {
 	q.Remove(id)
 	q.Release(id)
@@ -80,7 +84,7 @@ func (q *Queue) Occupy(id uint32, need Need) {
 	q.used.Memory += need.Memory
 }
 
-// Release gives back what job id uses.
+// Release frees the resources of job id.
 func (q *Queue) Release(id uint32) {
 	need := q.running[id]
 	delete(q.running, id)
@@ -88,7 +92,8 @@ func (q *Queue) Release(id uint32) {
 	q.used.Memory -= need.Memory
 }
 
-// Start picks the jobs that start now, which no longer wait but use what they need.
+// Start selects the jobs that start now, removes them from the waiting jobs and
+// assigns their resources.
 func (q *Queue) Start(now time.Time) []uint32 {
 	if q.used.CPUs >= q.total.CPUs {
 		return nil
@@ -111,7 +116,8 @@ func (q *Queue) free(need Need) bool {
 	return q.used.CPUs+need.CPUs <= q.total.CPUs && q.used.Memory+need.Memory <= q.total.Memory
 }
 
-// Next is when the first waiting job's time comes; the zero time when none waits for that.
+// Next returns the earliest begin time of the waiting jobs, or the zero time
+// when no job waits for its begin time.
 func (q *Queue) Next(now time.Time) time.Time {
 	var next time.Time
 	for _, e := range q.waiting {
@@ -122,8 +128,8 @@ func (q *Queue) Next(now time.Time) time.Time {
 	return next
 }
 
-// Used is what the running jobs use together.
+// Used returns the resources of all running jobs.
 func (q *Queue) Used() Need { return q.used }
 
-// Total is what the machine has.
+// Total returns the resources of the machine.
 func (q *Queue) Total() Need { return q.total }

@@ -156,8 +156,8 @@ func TestWithdrawnJobNeverStarts(t *testing.T) {
 	}
 }
 
-// When the step itself is killed its script dies with it, and what the script
-// had started is found and ended.
+// TestDeadStepLeavesNothingRunning checks that the script dies with its step
+// when the step is killed, and that the script's children are found and killed.
 func TestDeadStepLeavesNothingRunning(t *testing.T) {
 	b := newBench(t)
 	spec := b.spec("setsid sleep 60 & echo $! >child; echo $$ >main; sleep 60")

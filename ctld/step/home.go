@@ -14,21 +14,21 @@ import (
 	"schedrestd/ctld/process"
 )
 
-// ErrTaken says that another step has claimed the job.
+// ErrTaken is returned when another step has claimed the job.
 var ErrTaken = errors.New("the job is claimed by another step")
 
-// ErrNewer says that a newer version of this program wrote a file.
+// ErrNewer is returned for a file that a newer version of this program wrote.
 var ErrNewer = errors.New("written by a newer version of this program")
 
-// Claim says which process runs the job. It never changes.
+// Claim records which process runs the job. It never changes.
 type Claim struct {
 	Format  int              `json:"format"`
 	Step    process.Identity `json:"step"`
 	Started time.Time        `json:"started"`
-	Cgroup  string           `json:"cgroup,omitempty"` // the job's own, when it has one
+	Cgroup  string           `json:"cgroup,omitempty"` // of the job, if it has one
 }
 
-// How a job ended.
+// State is how a job ended.
 type State string
 
 // The states that a step reports.
@@ -40,7 +40,7 @@ const (
 	OutOfMemory State = "OUT_OF_MEMORY"
 )
 
-// Outcome is what became of the job.
+// Outcome records how the job ended.
 type Outcome struct {
 	Format  int           `json:"format"`
 	State   State         `json:"state"`
@@ -50,14 +50,14 @@ type Outcome struct {
 	Ended   time.Time     `json:"ended"`
 	User    time.Duration `json:"user"` // CPU time of all processes
 	System  time.Duration `json:"system"`
-	MaxRSS  uint64        `json:"max_rss"` // bytes: of the tree as sampled, else of the biggest process
+	MaxRSS  uint64        `json:"max_rss"` // bytes: of the whole tree if it was sampled, otherwise of the largest process
 }
 
-// format of claim and outcome. A step may be younger or older than the
-// controller that reads what it wrote, after an upgrade.
+// format is the format version of claim and outcome. After an upgrade, a step
+// may be older or newer than the controller that reads its files.
 const format = 1
 
-// Prepare makes home: from now on a step may claim the job.
+// Prepare creates home, which permits a step to claim the job.
 func Prepare(home string) error {
 	err := os.Mkdir(home, 0o700)
 	if errors.Is(err, fs.ErrExist) {
@@ -66,9 +66,9 @@ func Prepare(home string) error {
 	return err
 }
 
-// Withdraw takes back the permission to start that Prepare gave. It returns ErrTaken when a
-// step has claimed the job; else none ever will, not even one that was started by an
-// earlier controller and is only slow.
+// Withdraw removes the permission to start that Prepare gave. It returns
+// ErrTaken when a step has claimed the job. Otherwise no step can claim it
+// later, not even a slow one that an earlier controller started.
 func Withdraw(home string) error {
 	err := syscall.Rmdir(home)
 	switch {
@@ -80,8 +80,9 @@ func Withdraw(home string) error {
 	return fmt.Errorf("withdraw %s: %w", home, err)
 }
 
-// Retire removes the home of a job whose end is recorded elsewhere. It goes out of the way
-// in one piece first: were its claim removed alone, a slow step could claim the job again.
+// Retire removes the home of a job whose end is recorded elsewhere. It first
+// renames the whole directory: if the claim were removed alone, a slow step
+// could claim the job again.
 func Retire(home string) error {
 	gone := home + ".gone"
 	if err := os.RemoveAll(gone); err != nil {
@@ -93,8 +94,8 @@ func Retire(home string) error {
 	return os.RemoveAll(gone)
 }
 
-// Sweep removes what crashes left in the directory of all homes: half-retired homes and
-// claims that were never made.
+// Sweep removes what crashes left in the directory of all homes: half-removed
+// homes and drafts of claims.
 func Sweep(homes string) error {
 	entries, err := os.ReadDir(homes)
 	if err != nil {
@@ -108,13 +109,14 @@ func Sweep(homes string) error {
 	return err
 }
 
-// claim makes c the claim of home. It is written elsewhere and linked into place: linking is
-// exclusive, as O_EXCL is, and the claim is never seen half-written. It is on the disk
-// when claim returns, or else a power cut could make the job start a second time.
+// claim makes c the claim of home. It writes a draft and links it into place:
+// link(2) is exclusive, like O_EXCL, and a half-written claim is never visible.
+// The claim is on disk when claim returns; otherwise a power failure could make
+// the job start a second time.
 func claim(home string, c Claim) error {
 	c.Format = format
 	draft := fmt.Sprintf("%s.%d", home, c.Step.PID)
-	os.Remove(draft) // of an earlier step with this number
+	os.Remove(draft) // left by an earlier step with this process id
 	if err := writeSynced(draft, c); err != nil {
 		return fmt.Errorf("claim: %w", err)
 	}
@@ -141,7 +143,7 @@ func ReadClaim(home string) (c Claim, ok bool, err error) {
 	return c, ok, err
 }
 
-// report makes o the outcome of home: whole, and on the disk, or not at all.
+// report writes o as the outcome of home, atomically and durably.
 func report(home string, o Outcome) error {
 	o.Format = format
 	draft := filepath.Join(home, "outcome.new")
@@ -157,7 +159,7 @@ func report(home string, o Outcome) error {
 	return syncDir(home)
 }
 
-// ReadOutcome reads the outcome of home; ok is false when there is none (yet).
+// ReadOutcome reads the outcome of home; ok is false when there is none yet.
 func ReadOutcome(home string) (o Outcome, ok bool, err error) {
 	ok, err = readFile(filepath.Join(home, "outcome"), &o)
 	if err == nil && o.Format > format {

@@ -10,22 +10,23 @@ import (
 )
 
 const (
-	freezeRounds = 20                    // looks through /proc for what does not stand still yet
-	chase        = 20 * time.Millisecond // after a chain of processes, each time
+	freezeRounds = 20                    // passes over /proc until all processes have stopped
+	chase        = 20 * time.Millisecond // how long chase runs
 )
 
-// killAll kills what is left of the job, and comes again until nothing is.
+// killAll kills what is left of the job and arms a timer to try again.
 //
-// A cgroup takes all of it in one go. Without one a process may fork between being listed
-// and being killed, so that all are stopped first, until a look finds none that moves; the
-// standing are then killed. What forks and ends at once, over and over, is not in a list
-// long enough for that. But an abandoned process becomes this one's child, and who its
-// children are the kernel tells so fast that such a chain is caught in the end. A job
-// that makes new processes faster than they can be killed is beyond this: it takes a cgroup.
+// A cgroup is killed atomically. Without one, a process may fork between being
+// listed and being killed. So all processes are stopped first, until no running
+// one is found, and then killed. A chain of processes that fork and exit at
+// once escapes that, because each process is gone before the list is complete.
+// But its orphans become children of this process, and the kernel lists those
+// so fast that the chain is caught eventually. A job that creates processes
+// faster than they can be killed can only be ended in a cgroup.
 func (w *watch) killAll() {
 	if w.group != nil {
 		if err := w.group.Kill(); err != nil {
-			w.log.Warn("kill the job's cgroup", "error", err)
+			w.log.Warn("killing cgroup failed", "error", err)
 		}
 	}
 	w.freeze()
@@ -35,12 +36,13 @@ func (w *watch) killAll() {
 	w.kill.Reset(w.pause)
 }
 
-// freeze stops every process of the job, those too that are made meanwhile.
+// freeze stops all processes of the job, including those that are created
+// meanwhile.
 func (w *watch) freeze() {
 	for range freezeRounds {
 		list, err := process.Descendants(w.self.PID)
 		if err != nil {
-			return // told by tell
+			return // tell logs the error
 		}
 		moving := slices.DeleteFunc(list, func(st process.Stat) bool { return st.State == 'T' || st.State == 't' || st.State == 'Z' })
 		if len(moving) == 0 {
@@ -50,8 +52,8 @@ func (w *watch) freeze() {
 	}
 }
 
-// chase kills this process's children as they appear, for a while. None is waited for here,
-// so that their numbers stay theirs.
+// chase kills this process's children as they appear, for a short time. It does
+// not wait for them, so that their process ids are not reused.
 func (w *watch) chase() {
 	for end := time.Now().Add(chase); time.Now().Before(end); {
 		pids, err := process.Children()
@@ -61,7 +63,7 @@ func (w *watch) chase() {
 		for _, pid := range pids {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) && !w.warned {
 				w.warned = true
-				w.log.Warn("kill a process of the job", "pid", pid, "error", err)
+				w.log.Warn("killing process failed", "pid", pid, "error", err)
 			}
 		}
 	}

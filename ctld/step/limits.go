@@ -9,12 +9,13 @@ import (
 	"schedrestd/ctld/process"
 )
 
-// samplingInterval is how often the memory of the tree is looked at when the kernel
-// does not keep the limit: a job may be over it for that long.
+// samplingInterval is how often the memory of the process tree is measured when
+// the kernel does not enforce the limit. A job may exceed its limit for that
+// long.
 const samplingInterval = 500 * time.Millisecond
 
-// makeGroup gives the job a cgroup of its own where the controller has found that
-// permitted. Without one memory is sampled.
+// makeGroup creates a cgroup for the job where the controller has found that
+// permitted. Without one, memory is sampled.
 func (w *watch) makeGroup() {
 	limit := w.spec.Memory
 	if w.spec.Cgroup.Path != "" {
@@ -22,7 +23,7 @@ func (w *watch) makeGroup() {
 		if err == nil {
 			w.group = g
 		} else {
-			w.log.Warn("no cgroup for the job; its memory is sampled", "error", err)
+			w.log.Warn("creating cgroup failed; sampling memory", "error", err)
 		}
 	}
 	if limit > 0 && (w.group == nil || !w.group.Limits) {
@@ -35,16 +36,17 @@ func (w *watch) removeGroup() {
 		return
 	}
 	if err := w.group.Remove(); err != nil {
-		w.log.Warn("the job's cgroup stays", "error", err)
+		w.log.Warn("removing cgroup failed", "error", err)
 	}
 }
 
-// measure ends the job when its processes take more memory than it may. Pages that they
-// share must not count twice, so a sum that is over is confirmed by their shares.
+// measure ends the job when its processes use more memory than the limit. A sum
+// over the limit may count shared pages twice, so it is confirmed by
+// proportional shares.
 func (w *watch) measure() {
 	list, err := process.Descendants(w.self.PID)
 	if err != nil {
-		w.log.Warn("measure the job's memory", "error", err)
+		w.log.Warn("measuring memory failed", "error", err)
 		return
 	}
 	sum := process.Resident(list, false)
@@ -59,21 +61,23 @@ func (w *watch) measure() {
 
 const oomScore = "/proc/self/oom_score_adj"
 
-// expose takes back a protection that the controller has and the job must not inherit.
+// expose resets a protection from the out-of-memory killer that the controller
+// may have and the job must not inherit.
 func (w *watch) expose() {
 	b, err := os.ReadFile(oomScore)
 	if err == nil && bytes.HasPrefix(b, []byte("-")) {
 		err = os.WriteFile(oomScore, []byte("0"), 0)
 	}
 	if err != nil {
-		w.log.Warn("adjust the job for the out-of-memory killer", "error", err)
+		w.log.Warn("resetting oom_score_adj failed", "error", err)
 	}
 }
 
-// protect keeps the kernel's out-of-memory killer off this process, once the script's,
-// which would inherit that, is started: the job is to be killed, not its keeper.
+// protect protects this process from the kernel's out-of-memory killer, so that
+// it kills the job instead of the process that supervises it. It runs after the
+// script was started, which would inherit the protection.
 func (w *watch) protect() {
 	if err := os.WriteFile(oomScore, []byte("-1000"), 0); err != nil && os.Getuid() == 0 {
-		w.log.Warn("not protected from the out-of-memory killer", "error", err)
+		w.log.Warn("setting oom_score_adj failed", "error", err)
 	}
 }

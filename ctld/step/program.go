@@ -18,8 +18,8 @@ import (
 	"schedrestd/ctld/process"
 )
 
-// Names under which this program is executed again. They are not a secret: who uses them by
-// hand runs a program with his own rights that finds no job to run.
+// Names under which this program executes itself. They need not be secret: a
+// user who runs the program under them finds no job to run.
 const (
 	watchName = "schedctld-step"
 	startName = "schedctld-start"
@@ -29,21 +29,22 @@ const (
 const (
 	specFD   = 3
 	reportFD = 4
-	firstFD  = 10 // descriptors to hand over are moved up to here, clear of the above
+	firstFD  = 10 // descriptors to pass are duplicated to numbers from here on
 )
 
-// stageEnv is the environment of both stages: a stage needs few threads, and no descriptors on the
-// files of its CPU limit.
+// stageEnv is the environment of both stages. A stage needs few threads, and
+// must not hold the files of its CPU limit open.
 var stageEnv = []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0"}
 
 // Main runs a stage of a step when this process was started as one, and then
-// does not return. It must come first in main, before anything is read or opened.
+// does not return. It must be called first in main, before any file is read or
+// opened.
 func Main() {
 	stage, ok := map[string]func() int{watchName: watchMain, startName: startMain}[os.Args[0]]
 	if !ok {
 		return
 	}
-	runtime.LockOSThread() // for good: see watchMain and leaveKeyring
+	runtime.LockOSThread() // permanently: see watchMain and leaveKeyring
 	if err := isolate(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -51,13 +52,14 @@ func Main() {
 	os.Exit(stage())
 }
 
-// Program is the executable of this process, held open: steps are started from it even
-// when its path has been replaced, or can't be entered by the job's user.
+// Program holds the executable of this process open. Steps can be started from
+// it even after its path was replaced, or when the job's user can't reach that
+// path.
 type Program struct{ fd int }
 
 // OpenProgram opens this process's own executable.
 func OpenProgram() (*Program, error) {
-	f, err := os.OpenFile("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0) // it may be executable and not readable
+	f, err := os.OpenFile("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0) // it may be executable but not readable
 	if err != nil {
 		return nil, fmt.Errorf("open own program: %w", err)
 	}
@@ -69,31 +71,32 @@ func OpenProgram() (*Program, error) {
 	return &Program{fd}, nil
 }
 
-// lift duplicates f to a number of firstFD or above, so that placing descriptors
-// 0 to 4 in a child can't overwrite it.
+// lift duplicates f to a descriptor of firstFD or above, so that placing
+// descriptors 0 to 4 in a child can't overwrite it.
 func lift(f *os.File) (int, error) {
 	return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, firstFD)
 }
 
 func (p *Program) path() string { return "/proc/self/fd/" + strconv.Itoa(p.fd) }
 
-// Close closes the executable. Steps that run are not concerned.
+// Close closes the executable. Running steps are not affected.
 func (p *Program) Close() error { return unix.Close(p.fd) }
 
-// Step is a running step process, as its controller holds it.
+// Step is a running step process, as seen by its controller.
 type Step struct {
 	Claim  Claim
 	handle *process.Handle
-	child  int // its number when it is our child and must be waited for, else 0
+	child  int // process id if it is our child and must be waited for, otherwise 0
 }
 
 // reportLimit is how long a step may take to claim its job, which includes
-// writing to the disk.
+// writing to disk.
 var reportLimit = time.Minute
 
-// Start starts a step for spec, whose Home must be prepared, and returns when it has claimed
-// the job. A step that does not report in time is killed. log takes what the step has to say to an administrator. The error is ErrTaken
-// when another step has the job; it then may be adopted.
+// Start starts a step for spec, whose Home must be prepared, and returns when
+// the step has claimed the job. A step that does not report in time is killed.
+// Steps write messages for administrators to log. Start returns ErrTaken when
+// another step has claimed the job, which can then be adopted.
 func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 	b, err := json.Marshal(spec)
 	if err != nil {
@@ -114,7 +117,7 @@ func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start step: %w", err)
 	}
-	// The step closes its end when it has claimed, or says why it could not.
+	// The step closes its end when it has claimed the job, or writes an error.
 	failpoint.Here("spawned")
 	err = read.SetReadDeadline(time.Now().Add(reportLimit))
 	var text []byte
@@ -142,7 +145,7 @@ func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 		c.Started = time.Now()
 		c.Step, err = process.Of(pid)
 	case !ok:
-		err = errors.New("it died before it claimed the job")
+		err = errors.New("step exited before it claimed the job")
 	case c.Step.PID != pid:
 		err = ErrTaken
 	}
@@ -155,8 +158,8 @@ func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 	return s, nil
 }
 
-// spawn executes the first stage: a session of its own, no terminal, no environment of
-// ours, nothing inherited but what it needs.
+// spawn executes the first stage in a new session, without a terminal, without
+// our environment, and with only the descriptors that it needs.
 func (p *Program) spawn(job uint32, spec, report, log *os.File) (pid, pidfd int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -177,7 +180,8 @@ func (p *Program) spawn(job uint32, spec, report, log *os.File) (pid, pidfd int,
 	return pid, pidfd, err
 }
 
-// place duplicates files so that none is in the way of its final number.
+// place duplicates files to descriptors that do not collide with their final
+// numbers.
 func place(files ...*os.File) ([]uintptr, error) {
 	var fds []uintptr
 	for _, f := range files {
@@ -196,8 +200,9 @@ func closeAll(fds []uintptr) {
 	}
 }
 
-// Adopt takes hold of the step of an earlier controller. The error is process.ErrGone when it
-// has ended: the outcome, if there is one, is final then.
+// Adopt attaches to the step of an earlier controller. It returns
+// process.ErrGone when that step has exited; its outcome, if there is one, is
+// then final.
 func Adopt(c Claim) (*Step, error) {
 	h, err := c.Step.Open()
 	if err != nil {
@@ -206,7 +211,7 @@ func Adopt(c Claim) (*Step, error) {
 	return &Step{Claim: c, handle: h}, nil
 }
 
-// Wait returns nil when the step has ended, or ctx's error.
+// Wait waits until the step has exited and returns nil, or returns ctx's error.
 func (s *Step) Wait(ctx context.Context) error {
 	if err := s.handle.Wait(ctx); err != nil {
 		return err
@@ -219,7 +224,8 @@ func (s *Step) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Cancel asks the step to end its job: SIGTERM to all of it, SIGKILL after Spec.KillWait.
+// Cancel asks the step to end its job: it sends SIGTERM to all processes, and
+// SIGKILL after Spec.KillWait.
 func (s *Step) Cancel() error { return s.handle.Signal(syscall.SIGTERM) }
 
 // Signal asks the step to send sig, 1 to 30, to all processes of its job.
@@ -230,12 +236,13 @@ func (s *Step) Signal(sig syscall.Signal) error {
 	return s.handle.Signal(forwarded + sig)
 }
 
-// A signal for the job goes to the step as the real-time signal so many above it, which
-// the kernel queues and which the step can't confuse with one meant for itself.
+// A signal for the job is sent to the step as the real-time signal with a
+// number higher by forwarded. The kernel queues such signals, and the step
+// can't confuse them with signals for itself.
 const (
 	forwarded  = syscall.Signal(34)
 	lastSignal = syscall.Signal(30)
 )
 
-// Close lets go of the step, which runs on.
+// Close detaches from the step, which continues.
 func (s *Step) Close() error { return s.handle.Close() }

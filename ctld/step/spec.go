@@ -1,23 +1,27 @@
-// Package step is the process that runs one job and outlives the controller.
+// Package step runs one job in a process that outlives the controller.
 //
-// The controller starts it from its own program, opened once, with the job's Spec in a sealed
-// memory file. From then on they share nothing but a directory of the controller's
-// state, the job's home, and signals:
+// The controller starts the step process from its own program, opened once,
+// with the job's Spec in a sealed memory file. From then on they communicate
+// only by signals and by a directory in the controller's state directory, the
+// job's home:
 //
-//	home/         made by the controller: permission to start. Whoever removes it, empty, withdraws that
-//	home/claim    made by the step, exclusively and durably, before anything of the job runs
-//	home/outcome  made by the step, whole and durable, when nothing of the job runs any more
+//	home/         created by the controller: permission to start; removing it while it is empty withdraws the permission
+//	home/claim    created by the step, exclusively and durably, before any process of the job runs
+//	home/outcome  created by the step, atomically and durably, when all processes of the job have exited
 //
-// So a controller that dies and returns learns all from the files: no claim, the job was
-// never started, and may be; a claim and its process, it runs; an outcome, it ended; a claim
-// without either, it is lost with its step and must not run again.
+// So a controller that restarts learns everything from these files. Without a
+// claim, the job was never started and may be started. With a claim whose
+// process lives, it runs. With an outcome, it has ended. With a claim but
+// neither process nor outcome, the job is lost with its step and must not run
+// again.
 //
-// The process has two stages, since Go can't fork without exec. The first (watch) is the
-// controller's user, mostly root: it claims, keeps time and memory limits, ends the whole tree
-// and writes the outcome, and never touches what the user names. The second
-// (start) is already the user before its first instruction (package become/stage): it enters the working
-// directory, opens the output and executes the script. Root would follow a link from
-// the output to /etc/shadow; the user can't.
+// The process has two stages, since Go can't fork without exec. The first
+// (watch) runs as the controller's user, usually root. It claims the job,
+// enforces time and memory limits, kills the whole process tree and writes the
+// outcome, and never touches a path that the user names. The second (start)
+// runs as the user from its first instruction (package become/stage). It enters
+// the working directory, opens the output and executes the script. Root would
+// follow a link from the output file to /etc/shadow; the user can't.
 package step
 
 import (
@@ -35,14 +39,14 @@ import (
 	"schedrestd/ctld/process"
 )
 
-// Spec is all that a step knows of its job.
+// Spec holds everything that a step knows about its job.
 type Spec struct {
 	Job         uint32        `json:"job"`
 	Home        string        `json:"home"`           // absolute; see the package comment
-	User        *User         `json:"user,omitempty"` // nil: stay who the controller is
+	User        *User         `json:"user,omitempty"` // nil: the controller's own
 	Script      Raw           `json:"script"`         // begins with #!
 	Args        []Raw         `json:"args,omitempty"` // of the script
-	Environment []Raw         `json:"environment"`    // NAME=value; for the script alone
+	Environment []Raw         `json:"environment"`    // NAME=value; for the script only
 	WorkDir     Raw           `json:"work_dir"`       // absolute
 	Output      Raw           `json:"output"`         // relative to WorkDir, as the two below
 	Error       Raw           `json:"error,omitempty"`
@@ -54,19 +58,19 @@ type Spec struct {
 	Cgroup      cgroup.Base   `json:"cgroup,omitzero"`      // empty path: memory is sampled
 }
 
-// User is who the job runs as.
+// User is the identity that the job runs as.
 type User struct {
 	UID    uint32   `json:"uid"`
 	GID    uint32   `json:"gid"`
 	Groups []uint32 `json:"groups"` // supplementary
 }
 
-// Raw is text of a user's that must stay as it is, byte for byte: scripts, paths and
-// variables need not be UTF-8, and JSON would quietly replace what is not.
+// Raw is text of a user that must be kept byte for byte. Scripts, paths and
+// variables need not be UTF-8, and JSON would silently replace invalid bytes.
 type Raw string
 
-// MarshalJSON writes a string, or {"b64": "…"} when the string would be changed by that, or be longer: JSON takes up to
-// six bytes for one.
+// MarshalJSON writes a JSON string, or {"b64": "…"} when a string would change
+// the bytes or be longer. JSON may need six bytes for one.
 func (r Raw) MarshalJSON() ([]byte, error) {
 	if utf8.ValidString(string(r)) && quoted(string(r)) <= base64.StdEncoding.EncodedLen(len(r)) {
 		return json.Marshal(string(r))
@@ -103,7 +107,7 @@ func (r *Raw) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// sealed makes a memory file with content that nobody can change any more.
+// sealed creates a memory file with content that can't be modified any more.
 func sealed(name string, content []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -122,22 +126,24 @@ func sealed(name string, content []byte) (*os.File, error) {
 	return f, nil
 }
 
-// receive reads the Spec that was handed over as f.
+// receive reads the Spec that was passed as f.
 func receive(f *os.File) (*Spec, error) {
-	// From its start, whatever was read through another descriptor of the same file.
+	// Read from the start, wherever another descriptor of the same file has
+	// read to.
 	b, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<40))
 	if err != nil {
-		return nil, fmt.Errorf("no job was handed over (only schedctld can start this): %w", err)
+		return nil, fmt.Errorf("no job was passed (only schedctld can start this program): %w", err)
 	}
 	spec := new(Spec)
 	if err := json.Unmarshal(b, spec); err != nil {
-		return nil, fmt.Errorf("read the job: %w", err)
+		return nil, fmt.Errorf("decode job: %w", err)
 	}
 	return spec, nil
 }
 
-// mark is a variable in the environment of all processes of a job. It names the step that
-// keeps them, so that they can be found when that is dead.
+// mark returns a variable that is in the environment of all processes of a job.
+// It identifies the step, so that the processes can be found after the step has
+// died.
 func mark(keeper process.Identity) string {
 	return fmt.Sprintf("SCHED_STEP_PROCESS=%d:%d", keeper.PID, keeper.Start)
 }

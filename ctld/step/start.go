@@ -16,16 +16,16 @@ import (
 	"schedrestd/ctld/process"
 )
 
-// scriptFD is where the script is open in the job: its interpreter reads it from there.
-// High, because scripts use low numbers for their own.
+// scriptFD is the descriptor from which the interpreter reads the script. It is
+// high because scripts use low numbers themselves.
 const scriptFD = 100
 
-// start executes the second stage as the job's user and returns; a goroutine reads
-// its report. The user can stop it before its first instruction, but neither this
-// process (package stage) nor the time limit.
+// start executes the second stage as the job's user and returns; a goroutine
+// reads its report. The user can stop the second stage before its first
+// instruction, but not this process (package stage) or its time limit.
 //
-// The environment is empty: the user's LD_PRELOAD and the like reach only the
-// script.
+// The environment is empty, so that variables of the user such as LD_PRELOAD
+// affect only the script.
 func (w *watch) start() error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -66,18 +66,18 @@ func (w *watch) start() error {
 	w.main, err = syscall.ForkExec(stage.Program, argv, &syscall.ProcAttr{Dir: "/", Env: env, Files: files, Sys: attr})
 	if err != nil {
 		read.Close()
-		return fmt.Errorf("start a process: %w", err)
+		return fmt.Errorf("fork second stage: %w", err)
 	}
 	go func() { w.started <- listen(read) }()
 	return nil
 }
 
-// startMain is the second stage: it is the user, and does what the user asked for with
-// the user's rights.
+// startMain runs the second stage, which opens the paths that the user named
+// with the user's rights.
 func startMain() int {
 	report := os.NewFile(reportFD, "report")
 	err := unseen()
-	leaveKeyring() // the script's is to be the user's own; it has left root's already
+	leaveKeyring() // the script gets a keyring of the user's; root's was left before
 	var spec *Spec
 	if err == nil {
 		spec, err = receive(os.NewFile(specFD, "spec"))
@@ -89,7 +89,7 @@ func startMain() int {
 	return 1
 }
 
-// execute turns this process into the script. It returns only when that fails.
+// execute replaces this process by the script. It returns only when that fails.
 func (s *Spec) execute() error {
 	syscall.Umask(0o022)
 	defaultSignals()
@@ -100,8 +100,8 @@ func (s *Spec) execute() error {
 	if err := os.Chdir(string(s.WorkDir)); err != nil {
 		return fmt.Errorf("enter the working directory: %w", err)
 	}
-	// Opened one after the other, all before any is put in its place: an error must not
-	// end up in a half-changed process.
+	// Open all streams before placing any of them, so that an error leaves this
+	// process unchanged.
 	in, out, fail, err := s.openStreams()
 	if err != nil {
 		return err
@@ -110,7 +110,8 @@ func (s *Spec) execute() error {
 	if err != nil {
 		return err
 	}
-	// The memory file is open for writing; the interpreter gets one that is not.
+	// This process has the memory file open for writing; the interpreter gets a
+	// read-only descriptor.
 	script, err = os.Open(fmt.Sprintf("/proc/self/fd/%d", script.Fd()))
 	if err != nil {
 		return fmt.Errorf("open the script: %w", err)
@@ -128,10 +129,11 @@ func (s *Spec) execute() error {
 	return fmt.Errorf("execute the script's interpreter %q: %w", interpreter(string(s.Script)), err)
 }
 
-// defaultSignals undoes what the controller was started with ignored (nohup does that, and so do
-// some shells and service managers): it would stay ignored in the script. exec
-// resets what is caught by then; the real-time signals, which the Go runtime leaves alone, are
-// set by hand.
+// defaultSignals resets signals that the controller was started with ignored
+// (nohup, some shells and some service managers do that), because they would
+// stay ignored in the script. exec resets signals that are caught, so signals
+// below the real-time ones are caught here. The Go runtime does not handle
+// real-time signals, so those are reset directly.
 func defaultSignals() {
 	const firstRealTime, last = 32, 64
 	for sig := syscall.Signal(1); sig < firstRealTime; sig++ {
@@ -145,8 +147,8 @@ func defaultSignals() {
 	}
 }
 
-// closeAbove2Except has every other descriptor closed by exec, so that none of
-// ours, or of the service manager's, leaks into the job.
+// closeAbove2Except marks all other descriptors close-on-exec, so that no
+// descriptor of ours or of the service manager leaks into the job.
 func closeAbove2Except(keep uint) error {
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors: %w", err)
@@ -185,13 +187,14 @@ func (s *Spec) openOutput(path string) (*os.File, error) {
 	return open(path, flags)
 }
 
-// open opens what the user named. It does not wait for the other end of a named pipe: parked
-// there, this process would neither be the script nor say why not. Nor does it get a
-// terminal by opening one, which the leader of a session would.
+// open opens a path that the user named. It does not wait for the other end of
+// a named pipe: that would block this process before it can become the script
+// or report an error. It does not acquire a controlling terminal, which a
+// session leader would get by opening a terminal.
 func open(path string, flags int) (*os.File, error) {
 	fd, err := unix.Open(path, flags|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o666)
 	if errors.Is(err, unix.ENXIO) {
-		err = errors.New("it is a pipe that nobody reads")
+		err = errors.New("named pipe without a reader")
 	}
 	if err == nil {
 		err = unix.SetNonblock(fd, false) // for the script
@@ -210,7 +213,7 @@ func texts(raw []Raw) []string {
 	return s
 }
 
-// interpreter is what the script's first line names.
+// interpreter returns the interpreter that the script's first line names.
 func interpreter(script string) string {
 	line, _, _ := strings.Cut(script, "\n")
 	return strings.TrimSpace(strings.TrimPrefix(line, "#!"))

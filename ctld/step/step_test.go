@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bench is a place for jobs: their homes, and a working directory that belongs
-// to the user they run as.
+// bench is a directory for the homes of jobs, and a working directory that
+// belongs to the user they run as.
 type bench struct {
 	t       *testing.T
 	program *Program
@@ -72,7 +72,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// asOther makes the jobs run as another user; the test then needs root.
+// asOther makes the jobs run as another user, which requires root.
 func (b *bench) asOther() *bench {
 	b.t.Helper()
 	if os.Getuid() != 0 {
@@ -139,7 +139,8 @@ func (b *bench) read(name string) string {
 	return string(text)
 }
 
-// await polls until what says so; the test's own deadline is the only one.
+// await polls until done returns true. It is limited only by the test's own
+// deadline.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for !done() {
@@ -254,8 +255,8 @@ func TestJobRunsAsTheUser(t *testing.T) {
 	}
 }
 
-// Everything that a user names must be reached with his rights, or root would be led
-// where he can't go.
+// TestRootIsNotLed checks that all paths that a user names are opened with the
+// user's rights, so that links do not lead root to other files.
 func TestRootIsNotLed(t *testing.T) {
 	b := newBench(t).asOther()
 	secret := filepath.Join(b.dir, "secret")
@@ -329,7 +330,8 @@ func TestInCgroup(t *testing.T) {
 	}
 }
 
-// TestRawKeepsBytes: any text comes back as it was, and takes hardly more room than in base64.
+// TestRawKeepsBytes checks that Raw restores any bytes, and takes hardly more
+// space than base64.
 func TestRawKeepsBytes(t *testing.T) {
 	for _, want := range []Raw{"", "plain", "caf\xe9", "\x00\xff", `{"b64":""}`, "ü\u2028", "echo \"$HOME\" >out\n",
 		Raw(strings.Repeat("\x01", 999)), Raw(strings.Repeat("<&>", 333)), Raw(strings.Repeat(`\"`, 500))} {
@@ -347,7 +349,8 @@ func TestRawKeepsBytes(t *testing.T) {
 	}
 }
 
-// What the controller was started with open must not reach the second stage, which is the user.
+// TestInheritedDescriptorsAreNotPassedOn checks that descriptors that the
+// controller inherited do not reach the second stage, which runs as the user.
 func TestInheritedDescriptorsAreNotPassedOn(t *testing.T) {
 	if os.Getenv("STEP_TEST_PROBE") == "" {
 		child := exec.Command("/bin/sh", "-c", `exec 9</etc/passwd; exec "$0" -test.v -test.run='^`+t.Name()+`$'`, os.Args[0])
@@ -374,7 +377,8 @@ func TestInheritedDescriptorsAreNotPassedOn(t *testing.T) {
 	}
 }
 
-// The keys of the session that root started the controller in are not the job's.
+// TestSessionKeyringIsLeft checks that a job does not have the keys of root's
+// session in which the controller was started.
 func TestSessionKeyringIsLeft(t *testing.T) {
 	runtime.LockOSThread() // and never unlocked: the thread ends with its keys
 	if err := leaveKeyring(); err != nil {
@@ -399,7 +403,8 @@ func TestSessionKeyringIsLeft(t *testing.T) {
 	runtime.UnlockOSThread()
 }
 
-// Whoever gets hold of the second stage's pipe must not keep the job running with it.
+// TestHeldPipeDoesNotKeepTheJob checks that a process that holds the report
+// pipe of the second stage does not keep the job running.
 func TestHeldPipeDoesNotKeepTheJob(t *testing.T) {
 	w := &watch{started: make(chan error, 1), log: slog.New(slog.DiscardHandler)}
 	if err := w.heard(); err != nil {
@@ -411,7 +416,8 @@ func TestHeldPipeDoesNotKeepTheJob(t *testing.T) {
 	}
 }
 
-// A named pipe without another end must not park what is to become the script.
+// TestNamedPipes checks that a named pipe without another end does not block
+// the second stage.
 func TestNamedPipes(t *testing.T) {
 	b := newBench(t)
 	for _, name := range []string{"in", "out"} {
@@ -420,7 +426,7 @@ func TestNamedPipes(t *testing.T) {
 		}
 	}
 	spec := b.spec("true")
-	if o := b.run(spec); o.State != Failed || !strings.Contains(o.Reason, "a pipe that nobody reads") {
+	if o := b.run(spec); o.State != Failed || !strings.Contains(o.Reason, "named pipe without a reader") {
 		t.Errorf("%+v", o)
 	}
 	spec = b.spec("cat; echo end")
@@ -430,7 +436,8 @@ func TestNamedPipes(t *testing.T) {
 	}
 }
 
-// Chains of processes that fork and end at once leave a list of processes behind before it is complete.
+// TestForkingChainsEnd checks that a job ends even if its processes fork and
+// exit faster than the list of processes can be read.
 func TestForkingChainsEnd(t *testing.T) {
 	if _, err := exec.LookPath("perl"); err != nil {
 		t.Skip("nothing here forks fast enough: ", err)
@@ -446,7 +453,8 @@ func TestForkingChainsEnd(t *testing.T) {
 	}
 }
 
-// A job has the limits that the controller was started with, not those that Go gives itself.
+// TestLimitsAreAsTheControllersWere checks that a job has the resource limits
+// that the controller was started with, not those that the Go runtime sets.
 func TestLimitsAreAsTheControllersWere(t *testing.T) {
 	const look = "ulimit -Sn; ulimit -Hn; ulimit -Sc"
 	want, err := exec.Command("/bin/sh", "-c", look).Output()

@@ -12,11 +12,12 @@ import (
 	"schedrestd/become/stage"
 )
 
-// stopperUID is a user of this test's own: all of the user's processes are stopped.
+// stopperUID is a user of this test only: all processes of this user are
+// stopped.
 const stopperUID = 31_241
 
-// A user who stops every process of theirs as soon as it is there can't keep a job
-// from ending.
+// TestUserCannotHoldUpTheStep checks that a user who immediately stops all of
+// their processes can't keep a job from ending.
 func TestUserCannotHoldUpTheStep(t *testing.T) {
 	b := newBench(t).asOther()
 	b.user = &User{UID: stopperUID, GID: stopperUID, Groups: []uint32{stopperUID}}

@@ -17,34 +17,35 @@ import (
 	"schedrestd/ctld/process"
 )
 
-// watch is the first stage at work: one goroutine, one loop.
+// watch is the first stage: it supervises the job with one goroutine and one
+// loop.
 type watch struct {
 	spec  *Spec
 	given *os.File // what spec was read from
 	log   *slog.Logger
 	self  process.Identity
-	group *cgroup.Group // nil: none
+	group *cgroup.Group // nil: no cgroup
 
 	main    int        // the script's process
-	started chan error // told once whether the script was started
+	started chan error // receives once: nil, or why the script could not be started
 	signals chan os.Signal
-	sampler *time.Ticker // nil: the kernel keeps the memory limit, or there is none
+	sampler *time.Ticker // nil: the kernel enforces the memory limit, or there is none
 	kill    *time.Timer  // next time to kill what is left; stopped until the job is to end
 	pause   time.Duration
 
 	outcome Outcome
-	ending  bool // the tree was told to end
+	ending  bool // the processes were signalled to end
 	exited  bool // the script's process has ended
-	warned  bool // about processes that can't be signalled: once is enough
+	warned  bool // a process that can't be signalled was logged once
 }
 
 func watchMain() int {
-	// On the thread that Main has locked: the script's process is to die with this one, and the
-	// kernel takes "this one" to be the thread that started it.
+	// This runs on the thread that Main has locked. The script must die with
+	// this process, and Pdeathsig applies to the thread that started it.
 	report := os.NewFile(reportFD, "report")
 	w, err := newWatch()
 	if err != nil {
-		fmt.Fprint(report, err) // as ErrTaken is compared with by Start
+		fmt.Fprint(report, err) // Start compares it with ErrTaken
 		return 1
 	}
 	report.Close()
@@ -55,18 +56,20 @@ func watchMain() int {
 	return 0
 }
 
-// newWatch gets ready and claims the job. From its return on the job counts as started.
+// newWatch prepares and claims the job. The job counts as started when it
+// returns.
 func newWatch() (*watch, error) {
 	w := &watch{started: make(chan error, 1), signals: make(chan os.Signal, 64), kill: time.NewTimer(time.Hour)}
 	w.kill.Stop()
-	// Those that a terminal or a service manager may send are caught and dropped. They must
-	// not be ignored: the script would inherit that.
+	// Signals that a terminal or a service manager may send are caught and
+	// dropped. They must not be ignored: the script would inherit that.
 	catch := []os.Signal{syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT}
 	for sig := syscall.Signal(1); sig <= lastSignal; sig++ {
 		catch = append(catch, forwarded+sig)
 	}
 	signal.Notify(w.signals, catch...)
-	// Whatever the job starts and abandons becomes a child of this process, and can be found.
+	// Abandoned processes of the job become children of this process, so that
+	// they can be found.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become subreaper: %w", err)
 	}
@@ -93,7 +96,8 @@ func newWatch() (*watch, error) {
 	return w, nil
 }
 
-// run starts the script and returns when it and all that descends from it has ended.
+// run starts the script and returns when it and all of its descendants have
+// exited.
 func (w *watch) run() {
 	limit := make(<-chan time.Time)
 	if w.spec.TimeLimit > 0 {
@@ -105,7 +109,7 @@ func (w *watch) run() {
 	}
 	w.protect()
 	w.given.Close()
-	w.spec.Script, w.spec.Environment = "", nil // may be megabytes, for hours
+	w.spec.Script, w.spec.Environment = "", nil // they may take megabytes for hours
 	sample := make(<-chan time.Time)
 	if w.sampler != nil {
 		sample = w.sampler.C
@@ -125,9 +129,9 @@ func (w *watch) run() {
 	w.conclude(w.heard())
 }
 
-// reap collects children that have ended, and tells whether any are left. As a subreaper
-// this process is the parent of all that would else be orphans, so "no children"
-// is the kernel's word that nothing of the job is left.
+// reap collects children that have exited, and reports whether any are left.
+// This process is a subreaper, so it becomes the parent of all orphans, and "no
+// children" means that the job has no processes any more.
 func (w *watch) reap() (left bool) {
 	for {
 		var status syscall.WaitStatus
@@ -157,7 +161,7 @@ func (w *watch) reap() (left bool) {
 	}
 }
 
-// verdict is how the job ended when the script's process ended by itself.
+// verdict returns the state of a job whose script exited without being told to.
 func verdict(status syscall.WaitStatus) State {
 	if status.Exited() && status.ExitStatus() == 0 {
 		return Completed
@@ -174,8 +178,9 @@ func (w *watch) signalled(sig syscall.Signal) {
 	}
 }
 
-// end begins the end of the job, unless it has begun: SIGTERM to the whole tree, SIGKILL to
-// what is left after grace. The first cause is the one that is reported.
+// end starts ending the job, unless that has started before. It sends SIGTERM
+// to the whole tree, and SIGKILL to what is left after grace. The first cause
+// is the one that is reported.
 func (w *watch) end(cause State, grace time.Duration) {
 	if w.ending {
 		return
@@ -195,12 +200,12 @@ func (w *watch) tell(sigs ...syscall.Signal) {
 	}
 	if err != nil && !w.warned {
 		w.warned = true
-		w.log.Warn("signal the job", "signals", sigs, "error", err)
+		w.log.Warn("signalling job failed", "signals", sigs, "error", err)
 	}
 }
 
-// conclude completes the outcome when nothing of the job is left. failed is why the script
-// could not be started, if so.
+// conclude completes the outcome when all processes have exited. failed is why
+// the script could not be started, or nil.
 func (w *watch) conclude(failed error) {
 	w.outcome.Ended = time.Now()
 	if w.group != nil && w.group.OutOfMemory() && w.outcome.State != Completed {
@@ -213,15 +218,15 @@ func (w *watch) conclude(failed error) {
 	w.removeGroup()
 }
 
-// persist writes the outcome. A full disk is waited out: without an outcome the job
-// would be reported as lost, although all about it is known here.
+// persist writes the outcome. It retries while that fails, as on a full disk:
+// without an outcome the job would be reported as lost.
 func (w *watch) persist() {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		err := report(w.spec.Home, w.outcome)
 		if err == nil {
 			return
 		}
-		w.log.Error("write the job's outcome", "error", err)
+		w.log.Error("writing outcome failed", "error", err)
 		if _, e := os.Stat(w.spec.Home); errors.Is(e, os.ErrNotExist) {
 			return
 		}
@@ -229,23 +234,25 @@ func (w *watch) persist() {
 	}
 }
 
-// lastWords is how long a second stage that is dead may take to be heard.
+// lastWords is how long the report of a dead second stage may take to arrive.
 const lastWords = time.Second
 
-// heard is what the second stage said, nothing of the job being left. It does not wait for
-// the end of the pipe: the stage is the user, whose other processes may have got hold of its
-// end and keep it open, and the job would run for ever.
+// heard returns the report of the second stage, after all processes of the job
+// have exited. It does not wait for the end of the pipe. The stage runs as the
+// user, whose other processes may hold the pipe open, and the job would never
+// end.
 func (w *watch) heard() error {
 	select {
 	case err := <-w.started:
 		return err
 	case <-time.After(lastWords):
-		w.log.Warn("somebody keeps the end of the pipe that the job's start was reported by")
+		w.log.Warn("report pipe held open by another process")
 		return nil
 	}
 }
 
-// listen passes on what the second stage says: nothing, when the script was started.
+// listen returns the error that the second stage reports, or nil when it
+// started the script.
 func listen(from *os.File) error {
 	defer from.Close()
 	text, err := io.ReadAll(io.LimitReader(from, 1024))

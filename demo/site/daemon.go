@@ -14,31 +14,31 @@ import (
 )
 
 const (
-	startLimit = time.Minute           // for a daemon to answer for the first time
-	stopLimit  = 10 * time.Second      // for a daemon to end when it is asked to
-	tryLimit   = 2 * time.Second       // for one attempt at an answer
-	between    = 10 * time.Millisecond // of two attempts
+	startLimit = time.Minute           // until a daemon answers for the first time
+	stopLimit  = 10 * time.Second      // until a daemon exits after SIGTERM
+	tryLimit   = 2 * time.Second       // for one attempt
+	between    = 10 * time.Millisecond // between two attempts
 )
 
 // Program is a daemon to start.
 type Program struct {
-	Name       string // for messages
+	Name       string // used in messages
 	Path       string
 	Args       []string
 	Env        []string
-	Log        string              // path of what it writes; appended to
-	Credential *syscall.Credential // nil: the caller's
+	Log        string              // path of its log, which is appended to
+	Credential *syscall.Credential // nil: same as the caller
 }
 
 // Daemon is a Part that was started.
 type Daemon struct {
 	Part
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when it has ended; err is valid then
+	ended chan struct{} // closed when it has exited; err is valid then
 	err   error
 }
 
-// Died is the error of a daemon that ended before it was told to.
+// Died is the error for a daemon that exited although it was not stopped.
 type Died struct{ Daemon *Daemon }
 
 func (d *Died) Error() string {
@@ -49,7 +49,7 @@ func (d *Died) Error() string {
 	return fmt.Sprintf("%s has ended (%s)", d.Daemon.Name, how)
 }
 
-// Start starts p. It ends with this process, however that ends.
+// Start starts p. The daemon is killed when this process exits.
 func Start(p Part) (*Daemon, error) {
 	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -60,7 +60,8 @@ func Start(p Part) (*Daemon, error) {
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	d.cmd.Dir = "/"
 	d.cmd.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, p.Env...)
-	// A group of its own keeps the terminal's Ctrl-C away: daemons are ended in order.
+	// In a process group of its own the daemon does not receive Ctrl-C from the
+	// terminal: daemons are stopped in order.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: p.Credential}
 	if err := thread.Start(d.cmd); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "start %s", p.Name)
@@ -72,13 +73,13 @@ func Start(p Part) (*Daemon, error) {
 	return d, nil
 }
 
-// PID is the daemon's process number.
+// PID returns the daemon's process id.
 func (d *Daemon) PID() int { return d.cmd.Process.Pid }
 
-// Ended is closed when the daemon has ended.
+// Ended returns a channel that is closed when the daemon has exited.
 func (d *Daemon) Ended() <-chan struct{} { return d.ended }
 
-// Await returns when the daemon has answered once.
+// Await waits until the daemon has answered once.
 func (d *Daemon) Await(ctx context.Context) error {
 	late := time.After(startLimit)
 	for {
@@ -100,7 +101,8 @@ func (d *Daemon) Await(ctx context.Context) error {
 	}
 }
 
-// Stop asks the daemon to end, makes it when it does not, and returns how it ended.
+// Stop asks the daemon to exit, kills it if it does not, and returns how it
+// exited.
 func (d *Daemon) Stop() error {
 	d.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -111,13 +113,13 @@ func (d *Daemon) Stop() error {
 	return d.err
 }
 
-// Kill ends the daemon as kill -9 does.
+// Kill kills the daemon like kill -9.
 func (d *Daemon) Kill() {
 	d.cmd.Process.Kill()
 	<-d.ended
 }
 
-// LastLines is the end of what the daemon wrote, at most n lines.
+// LastLines returns the last lines of the daemon's log, at most n.
 func (d *Daemon) LastLines(n int) []string {
 	text, err := os.ReadFile(d.Log)
 	if err != nil || len(text) == 0 {

@@ -13,23 +13,26 @@ import (
 	"schedrestd/errs"
 )
 
-// version is the API version that is asked for.
+// version is the API version that is used.
 const version = "v0.0.43"
 
-// Gateway is a client of schedrestd's, as one would write it in an hour.
+// Gateway is a minimal client of schedrestd.
 type Gateway struct {
 	base   string // http://HOST:PORT
 	token  string
 	client *http.Client
 }
 
-// NewGateway makes a client of the gateway at base ("http://HOST:PORT") that sends token.
+// NewGateway returns a client of the gateway at base ("http://HOST:PORT") that
+// sends token.
 func NewGateway(base, token string) Gateway {
-	// No proxy of the person's environment: the token is for this machine.
+	// A proxy of the user's environment is ignored: the token is for this
+	// machine.
 	return Gateway{base: base, token: token, client: &http.Client{Transport: &http.Transport{}}}
 }
 
-// URL is the address of a resource, given as path segments below the version.
+// URL returns the address of a resource, given as path segments below the
+// version.
 func (g Gateway) URL(plugin string, segments ...string) string {
 	for i, s := range segments {
 		segments[i] = url.PathEscape(s)
@@ -43,7 +46,8 @@ type problem struct {
 	Error       string `json:"error"`
 }
 
-// call asks for a resource and decodes the answer into out. body, when not nil, is sent as JSON.
+// call sends a request and decodes the answer into out. body, if not nil, is
+// sent as JSON.
 func (g Gateway) call(ctx context.Context, method, url string, body, out any) error {
 	var sent io.Reader
 	if body != nil {
@@ -95,4 +99,4 @@ func Refusal(method, url, status string, text []byte) error {
 	return errs.New(errs.BadAnswer, "%s %s: %s", method, url, strings.Join(words, ": "))
 }
 
-var errEmpty = errs.New(errs.BadAnswer, "the answer has nothing in it")
+var errEmpty = errs.New(errs.BadAnswer, "the answer is empty")

@@ -13,20 +13,21 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// Part is one daemon of a site: how to start it, and how it shows that it is there.
+// Part is a daemon of a site: how to start it, and how to check that it serves.
 type Part struct {
 	Program
-	At      string                      // where it answers, for people
-	Answers func(context.Context) error // nil error: it does
+	At      string                      // address to show
+	Answers func(context.Context) error // returns nil if the daemon serves
 }
 
-// part is the program name of the directory bin, started with a configuration.
+// part returns the program name in the directory bin, started with a
+// configuration.
 func (s *Site) part(bin, name, conf string) Part {
 	return Part{Program: Program{Name: name, Path: filepath.Join(bin, name), Args: []string{"-f", conf}, Log: s.Log(name)}}
 }
 
-// Scheddbd is the accounting daemon: it is there when it takes connections. Whether it
-// answers, the gateway's diag says.
+// Scheddbd returns the accounting daemon. It serves when it accepts
+// connections; whether it answers requests is checked through the gateway.
 func (s *Site) Scheddbd(bin string) Part {
 	p := s.part(bin, "scheddbd", s.DbdConf())
 	p.At = fmt.Sprintf("127.0.0.1:%d", s.Accounting)
@@ -40,7 +41,7 @@ func (s *Site) Scheddbd(bin string) Part {
 	return p
 }
 
-// Schedctld is the controller: it is there when it makes a token.
+// Schedctld returns the controller. It serves when it creates a token.
 func (s *Site) Schedctld(bin string) Part {
 	p := s.part(bin, "schedctld", s.Conf())
 	p.At = fmt.Sprintf("127.0.0.1:%d", s.Controller)
@@ -51,9 +52,10 @@ func (s *Site) Schedctld(bin string) Part {
 	return p
 }
 
-// Schedrestd is the gateway at listen (HOST:PORT). As root its worker is nobody's; else the worker has
-// the uid of everything else, which has to be allowed. It is there when both
-// daemons answer through it.
+// Schedrestd returns the gateway at listen (HOST:PORT). When started by root,
+// its worker runs as nobody; otherwise the worker has the uid of all other
+// processes, which the configuration must allow. It serves when both daemons
+// answer through it.
 func (s *Site) Schedrestd(bin, listen string) Part {
 	p := s.part(bin, "schedrestd", s.Conf())
 	p.At = "http://" + reached(listen)
@@ -78,10 +80,11 @@ func (s *Site) Schedrestd(bin, listen string) Part {
 	return p
 }
 
-// Nobody is who the worker runs as when the gateway is root's.
+// Nobody is the user that the worker runs as when the gateway is started by
+// root.
 const Nobody = "nobody"
 
-// NobodyGroup is nobody's group, which distributions name differently.
+// NobodyGroup returns nobody's group, whose name differs between distributions.
 func NobodyGroup() string {
 	if g, err := nss.LookupGroup("nogroup"); err == nil {
 		return g.Name
@@ -89,7 +92,8 @@ func NobodyGroup() string {
 	return Nobody
 }
 
-// reached is where a client of this machine finds what listens at listen.
+// reached returns the address at which a client on this machine reaches a
+// program that listens on listen.
 func reached(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -101,8 +105,8 @@ func reached(listen string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// Token asks the controller for a token of user ("": this process's), as the kernel
-// vouches for this process on the controller's socket.
+// Token requests a token for user ("": the user of this process) from the
+// controller, over the controller's UNIX socket.
 func (s *Site) Token(ctx context.Context, user string, lifespan time.Duration) (string, error) {
 	c := client.New(client.Config{Controllers: []client.Address{{Name: s.Node, Network: "unix", Address: s.Socket()}}})
 	return c.Token(ctx, model.Credential{}, user, lifespan)

@@ -9,8 +9,9 @@ import (
 	"schedrestd/errs"
 )
 
-// FreePorts finds n ports of the loopback interface that nobody uses now. They are none of those that
-// the kernel gives to connections: a daemon that is restarted must find its port as it left it.
+// FreePorts returns n unused ports of the loopback interface. They are outside
+// the range from which the kernel assigns ports to connections, so that a
+// restarted daemon finds its port free.
 func FreePorts(n int) ([]int, error) {
 	low, high := 10000, 32768
 	var first, last int
@@ -29,7 +30,7 @@ func FreePorts(n int) ([]int, error) {
 		if err != nil {
 			continue
 		}
-		defer l.Close() // held until the last is known, so that they differ
+		defer l.Close() // held until all are known, so that they differ
 		ports = append(ports, port)
 	}
 	return nil, errs.New(errs.Internal, "no free port of the loopback interface found")

@@ -15,7 +15,8 @@ type Pinged struct {
 	Latency    int64  `json:"latency"` // microseconds
 }
 
-// Ping is the first controller's entry; an error when it does not respond.
+// Ping returns the first controller's entry, or an error if the controller does
+// not respond.
 func (g Gateway) Ping(ctx context.Context) (Pinged, error) {
 	var answer struct {
 		Pings []Pinged `json:"pings"`
@@ -27,18 +28,18 @@ func (g Gateway) Ping(ctx context.Context) (Pinged, error) {
 		return Pinged{}, errEmpty
 	}
 	if !answer.Pings[0].Responding {
-		return Pinged{}, errs.New(errs.Unavailable, "the gateway says that the controller does not respond")
+		return Pinged{}, errs.New(errs.Unavailable, "the gateway reports that the controller does not respond")
 	}
 	return answer.Pings[0], nil
 }
 
-// Diag asks the accounting daemon, through the gateway.
+// Diag requests statistics of the accounting daemon through the gateway.
 func (g Gateway) Diag(ctx context.Context) error {
 	var answer struct{}
 	return g.call(ctx, http.MethodGet, g.URL("scheddb", "diag"), nil, &answer)
 }
 
-// Node is a node, as far as a first look goes.
+// Node holds some fields of a node.
 type Node struct {
 	Name   string   `json:"name"`
 	State  []string `json:"state"`
@@ -47,7 +48,7 @@ type Node struct {
 	OS     string   `json:"operating_system"`
 }
 
-// Node is the node of that name.
+// Node returns the node with that name.
 func (g Gateway) Node(ctx context.Context, name string) (Node, error) {
 	var answer struct {
 		Nodes []Node `json:"nodes"`
@@ -73,7 +74,7 @@ type Description struct {
 	} `json:"job"`
 }
 
-// Submit hands in a job.
+// Submit submits a job and returns its number.
 func (g Gateway) Submit(ctx context.Context, d Description) (id uint32, err error) {
 	var answer struct {
 		ID uint32 `json:"job_id"`
@@ -87,7 +88,7 @@ func (g Gateway) Submit(ctx context.Context, d Description) (id uint32, err erro
 	return answer.ID, nil
 }
 
-// Job is a job, likewise.
+// Job holds some fields of a job.
 type Job struct {
 	State []string `json:"job_state"`
 	Exit  struct {
@@ -97,7 +98,7 @@ type Job struct {
 	} `json:"exit_code"`
 }
 
-// Waiting tells whether the job has still to begin or to end.
+// Waiting reports whether the job has not yet started or not yet ended.
 func (j Job) Waiting() bool {
 	for _, s := range j.State {
 		if s == "PENDING" || s == "RUNNING" || s == "CONFIGURING" || s == "COMPLETING" || s == "SUSPENDED" {
@@ -107,7 +108,7 @@ func (j Job) Waiting() bool {
 	return len(j.State) == 0
 }
 
-// Job is the job of that number.
+// Job returns the job with that number.
 func (g Gateway) Job(ctx context.Context, id uint32) (Job, error) {
 	var answer struct {
 		Jobs []Job `json:"jobs"`

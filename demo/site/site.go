@@ -1,10 +1,10 @@
-// Package site makes a cluster of one machine in a directory: configuration, key, state,
-// and the daemons running on it. The demo shows one; the integration tests and benchmarks
-// each use one of their own.
+// Package site creates a cluster of one machine in a directory: configuration,
+// key, state, and the daemons that run on it. The demo uses one, and each of
+// the integration tests and benchmarks.
 //
-// Daemons are started with nothing of the caller's environment, so that a SCHED_CONF or a
-// SCHED_JWT of the person who runs it has no say, and are killed by the kernel when the process that started
-// them ends.
+// Daemons are started without the caller's environment, so that SCHED_CONF or
+// SCHED_JWT of the user have no effect. The kernel kills them when the process
+// that started them exits.
 package site
 
 import (
@@ -23,9 +23,9 @@ import (
 // Site is a directory with a cluster of one machine:
 //
 //	etc/    configuration and key
-//	state/  the controller's and the accounting daemon's
+//	state/  state of controller and accounting daemon
 //	run/    the daemons' sockets
-//	log/    what the daemons say
+//	log/    the daemons' logs
 type Site struct {
 	Dir        string
 	Node       string // name of this machine, without its domain
@@ -33,31 +33,31 @@ type Site struct {
 	Controller int    // ports on the loopback interface
 	Accounting int
 	Tokens     string // AuthAltParameters of both daemons; "": Key signs tokens
-	Private    string // PrivateData= of both daemons; "": without it
-	Extra      string // lines for the end of the cluster's configuration
+	Private    string // PrivateData= of both daemons; "": not set
+	Extra      string // lines appended to the cluster's configuration
 }
 
-// Conf is the path of the cluster's configuration, DbdConf of the accounting daemon's.
+// Conf returns the path of the cluster's configuration.
 func (s *Site) Conf() string    { return filepath.Join(s.Dir, "etc", "sched.conf") }
 func (s *Site) DbdConf() string { return filepath.Join(s.Dir, "etc", "scheddbd.conf") }
 
-// Key is the path of the key that signs tokens.
+// Key returns the path of the key that signs tokens.
 func (s *Site) Key() string { return filepath.Join(s.Dir, "etc", "jwt.key") }
 
-// Socket is the path of the controller's socket.
+// Socket returns the path of the controller's socket.
 func (s *Site) Socket() string { return filepath.Join(s.Dir, "run", "schedctld.sock") }
 
-// DbdSocket is the path of the accounting daemon's socket.
+// DbdSocket returns the path of the accounting daemon's socket.
 func (s *Site) DbdSocket() string { return filepath.Join(s.Dir, "run", "scheddbd.sock") }
 
-// Log is the path of what the program name says.
+// Log returns the path of the log of the program name.
 func (s *Site) Log(name string) string { return filepath.Join(s.Dir, "log", name) }
 
-// maxSocket is how long the path of a UNIX socket may be, in bytes.
+// maxSocket is the maximum length of the path of a UNIX socket, in bytes.
 const maxSocket = 107
 
-// New makes a site of this process's user in the empty directory dir: directories, key, two free
-// ports. Write makes the configuration.
+// New creates a site of this process's user in the empty directory dir:
+// directories, a key, and two free ports. Configure writes the configuration.
 func New(dir string) (*Site, error) {
 	s := &Site{Dir: dir}
 	if len(s.Socket()) > maxSocket {
@@ -128,7 +128,7 @@ AuthAltParameters="%s"
 %s`, socket, cmp.Or(s.Tokens, "jwt_key="+s.Key()), private)
 }
 
-// Write makes a new file that only its owner can read.
+// Write creates a file that only its owner can read.
 func Write(path, text string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {

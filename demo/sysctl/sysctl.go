@@ -11,9 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Set sets the kernel parameter name, such as fs.suid_dumpable, until the test ends. A parameter
-// is one for the whole machine: tests that set the same one run one after the other. The
-// test is skipped where the parameter can't be set.
+// Set sets the kernel parameter name, such as fs.suid_dumpable, until the test
+// ends. A parameter applies to the whole machine, so tests that set the same
+// one run one after the other. The test is skipped where the parameter can't be
+// set.
 func Set(t testing.TB, name, value string) {
 	t.Helper()
 	lock, err := os.OpenFile(filepath.Join("/run", "schedrestd-test-"+name), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)

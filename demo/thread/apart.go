@@ -8,14 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Apart calls do on a thread of its own, which ends with it: what do makes of its thread (another namespace, another
-// user) is nobody's afterwards.
+// Apart calls do on a thread of its own, which ends with it. So changes that do
+// makes to its thread, such as another namespace or user, affect no other
+// goroutine.
 func Apart(do func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked
 		if unix.Gettid() == unix.Getpid() {
-			// The process's first thread can't end, and by it /proc says what the process is. While it is held, the next is another.
+			// The process's first thread can't end, and /proc describes the
+			// process by it. While it is locked here, the next goroutine runs
+			// on another one.
 			defer runtime.UnlockOSThread()
 			done <- Apart(do)
 			return
@@ -25,8 +28,8 @@ func Apart(do func() error) error {
 	return <-done
 }
 
-// As calls do on a thread of its own that is these in the eyes of the kernel, which looks at threads: package syscall
-// would change them all. It takes root.
+// As calls do on a thread of its own whose uids and gids for the kernel are
+// these. Package syscall would change all threads. It requires root.
 func As(uid, gid uint32, do func() error) error {
 	return Apart(func() error {
 		for _, set := range [][2]uintptr{{unix.SYS_SETRESGID, uintptr(gid)}, {unix.SYS_SETRESUID, uintptr(uid)}} {
@@ -38,7 +41,7 @@ func As(uid, gid uint32, do func() error) error {
 	})
 }
 
-// DialAs connects to a UNIX socket as another user, when root calls it.
+// DialAs connects to a UNIX socket as another user, if root calls it.
 func DialAs(uid, gid uint32, path string) (conn net.Conn, err error) {
 	if os.Geteuid() != 0 {
 		return net.Dial("unix", path)
@@ -50,7 +53,7 @@ func DialAs(uid, gid uint32, path string) (conn net.Conn, err error) {
 		}
 		f := os.NewFile(uintptr(fd), path)
 		defer f.Close()
-		// It waits for a place in the listener's queue, as package net does not.
+		// Unlike package net, this waits for a place in the listener's queue.
 		if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
 			return err
 		}

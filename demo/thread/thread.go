@@ -1,4 +1,5 @@
-// Package thread is for what the kernel ties to a thread and not to a process, while a goroutine runs on whichever is free.
+// Package thread handles settings that the kernel ties to a thread instead of a
+// process, although goroutines move between threads.
 package thread
 
 import (
@@ -7,7 +8,7 @@ import (
 	"sync"
 )
 
-// births are processes to start, by one thread that never ends.
+// births are processes to start by one thread that never ends.
 var births = sync.OnceValue(func() chan<- func() {
 	list := make(chan func())
 	go func() {
@@ -19,8 +20,10 @@ var births = sync.OnceValue(func() chan<- func() {
 	return list
 })
 
-// Start starts cmd on a thread that lives as long as this process. The kernel sends a child its Pdeathsig when the thread that
-// started it ends, and any may end: one on which a goroutine returns that called LockOSThread does, whatever it did before.
+// Start starts cmd on a thread that lives as long as this process. The kernel
+// sends a child its Pdeathsig when the thread that started it ends. Any other
+// thread may end: one on which a goroutine returns that called LockOSThread
+// does.
 func Start(cmd *exec.Cmd) error {
 	started := make(chan error)
 	births() <- func() { started <- cmd.Start() }

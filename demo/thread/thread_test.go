@@ -12,7 +12,8 @@ import (
 
 func init() { runtime.LockOSThread() } // the process's first thread never ends: no test runs on it
 
-// A child outlives the thread of who had it started.
+// TestStart checks that a child outlives the thread of the goroutine that had
+// it started.
 func TestStart(t *testing.T) {
 	cmd := exec.Command("/bin/cat")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -33,7 +34,7 @@ func TestStart(t *testing.T) {
 	for _, there := os.Stat(thread); there == nil; _, there = os.Stat(thread) {
 		time.Sleep(time.Millisecond)
 	}
-	in.Close() // it ends by itself
+	in.Close() // the child exits
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}

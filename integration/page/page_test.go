@@ -16,7 +16,7 @@ func TestBlocks(t *testing.T) {
 		err        string
 	}{
 		{name: "two below two headings", text: "# A\n\n```sh\na\n# no heading\n```\n\n## B c\ntext\n```sh\nb\n```\n",
-			want: []Block{{"A", 4, "a\n# no heading\n"}, {"B c", 11, "b\n"}}},
+			want: []Block{{Heading: "A", Language: "sh", Line: 4, Text: "a\n# no heading\n"}, {Heading: "B c", Language: "sh", Line: 11, Text: "b\n"}}},
 		{name: "no kind", text: "```\nKey=Value\n```\n", err: `:1: a block of ""`},
 		{name: "another kind", text: "\n```json\n{}\n```\n", err: `:2: a block of "json"`},
 		{name: "no end", text: "```sh\na\n", err: "no end"},

@@ -112,7 +112,7 @@ var commandLines = []commandLine{
 	{whose: "alice", line: "squeue -t all -o '%i %T %r'", verdict: works},
 
 	{whose: "alice", line: "sdiag | sed -n '1,22p'", verdict: partly, why: "jobs are counted, and nothing of the scheduler"},
-	{whose: "root", line: "sdiag -r", verdict: cannot, why: "counts can't be reset"},
+	{whose: "root", line: "sdiag -r", verdict: cannot, why: "this controller does not reset statistics"},
 	{whose: "alice", line: "sshare", verdict: works},
 
 	{whose: "alice", line: "sacct", verdict: works, wait: "sacct -n -X -j 1 -o state | grep CANCELLED"},

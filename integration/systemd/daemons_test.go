@@ -67,7 +67,7 @@ func TestForeignSocket(t *testing.T) {
 	m.run(t, "cp /etc/sched/sched.conf /tmp; echo SchedctldPort=7817 >>/etc/sched/sched.conf")
 	defer m.run(t, "cp /tmp/sched.conf /etc/sched/; systemctl restart schedctld")
 	m.run(t, "systemctl restart schedctld")
-	const want = "the service manager passed the socket 127.0.0.1:6817, but the configuration has 127.0.0.1:7817"
+	const want = "socket mismatch: the service manager passed 127.0.0.1:6817, the configuration has 127.0.0.1:7817"
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		log := m.run(t, "journalctl --sync; journalctl -o cat --no-pager -n 100 -u schedctld")
 		if strings.Contains(log, want) {

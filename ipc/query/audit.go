@@ -2,7 +2,7 @@ package query
 
 import "schedrestd/ipc"
 
-// Bounds of what a worker says about a change, in bytes. The auditor cuts nothing: what is longer breaks the protocol.
+// Bounds of the texts about a change, in bytes. A longer text violates the protocol.
 const (
 	maxName   = 255
 	maxSource = 45 // an address
@@ -12,20 +12,20 @@ const (
 	maxCode   = 64
 )
 
-// Intent says that a change is about to be made for the client of a connection, and asks for leave: the auditor
-// gives it when the audit log has a line about it. All of it is the worker's word; what the kernel says comes from
-// the parent.
+// Intent announces a change for the client of a connection and asks for permission.
+// The auditor permits it once the audit log has a line about it. All fields come from
+// the worker; the parent sends the auditor what the kernel knows about the peer.
 type Intent struct {
-	ID         uint64 // chosen by the worker, never used twice
-	Connection uint64 // the parent's number of it
+	ID         uint64 // chosen by the worker and never reused
+	Connection uint64 // the parent's number of the connection
 	Request    string // id of the request, as the client sees it
-	Forwarded  string // for whom a trusted proxy says that it asks, an address; "": nobody
-	User       string // whose credential it is; "" when it has a uid alone
-	UID        uint32 // … ipc.NoID when it has a name alone
-	ActAs      string // who that user wants to be; "": himself
+	Forwarded  string // the client's address according to a trusted proxy; "": no proxy
+	User       string // the authenticated user; "" when only the uid is known
+	UID        uint32 // of that user; ipc.NoID when only the name is known
+	ActAs      string // the user that User acts as; "": the same user
 	Method     string
 	Route      string // as "job/{job_id}"
-	Object     string // what is to be changed, as the client names it; "" when it is to be made
+	Object     string // the object to change, as the client names it; "" when it is created
 }
 
 func (i *Intent) Walk(w *ipc.Walker) {
@@ -40,7 +40,7 @@ func (i *Intent) Walk(w *ipc.Walker) {
 	w.Text(maxObject, &i.Object)
 }
 
-// Cut shortens each text to what the book lets through.
+// Cut shortens each text to its bound and returns i.
 func (i *Intent) Cut() *Intent {
 	i.Request, i.User, i.ActAs = cut(i.Request, maxName), cut(i.User, maxName), cut(i.ActAs, maxName)
 	i.Forwarded = cut(i.Forwarded, maxSource)
@@ -48,20 +48,22 @@ func (i *Intent) Cut() *Intent {
 	return i
 }
 
-// cut is text without what is past limit bytes; it may end within a character, which the auditor escapes.
+// cut returns the first limit bytes of text. It may split a character, which the
+// auditor escapes.
 func cut(text string, limit int) string { return text[:min(len(text), limit)] }
 
-// Leave is what becomes of an Intent.
+// Leave is the auditor's decision about an Intent.
 type Leave uint8
 
-// The leaves.
+// The decisions.
 const (
 	Withheld Leave = iota // the change must not be made: the log can't be written
-	Granted               // it is in the log, and may be made
-	Later                 // nothing is in the log; this worker has asked too often, and may ask again in a moment
+	Granted               // the change is in the log and may be made
+	Later                 // the worker has asked too often; nothing is in the log, and it may ask again in a moment
 )
 
-// Noted is the answer to the Intent of the same ID. After Granted, and only then, an Outcome is owed.
+// Noted answers the Intent with the same ID. After Granted, and only then, the worker
+// must send an Outcome.
 type Noted struct {
 	ID    uint64
 	Leave Leave
@@ -72,13 +74,13 @@ func (n *Noted) Walk(w *ipc.Walker) {
 	ipc.Enum(w, &n.Leave, "leave", Withheld, Later)
 }
 
-// Outcome says what became of the change of the Intent of the same ID, once.
+// Outcome reports, once, the result of the change of the Intent with the same ID.
 type Outcome struct {
 	ID     uint64
-	Status uint16 // that the client is answered with
-	Code   string // "ok", or the word for programs of the error that the client is told
+	Status uint16 // HTTP status of the answer
+	Code   string // "ok", or the error code of the answer
 	Number uint32 // Slurm's number of that error; 0: none
-	Result string // what was made, or changed, as a job's number
+	Result string // the object that was created or changed, such as a job's number
 }
 
 func (o *Outcome) Walk(w *ipc.Walker) {
@@ -88,7 +90,7 @@ func (o *Outcome) Walk(w *ipc.Walker) {
 	w.Text(maxObject, &o.Result)
 }
 
-// Cut shortens each text to what the book lets through.
+// Cut shortens each text to its bound and returns o.
 func (o *Outcome) Cut() *Outcome {
 	o.Code, o.Result = cut(o.Code, maxCode), cut(o.Result, maxObject)
 	return o

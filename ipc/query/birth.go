@@ -2,8 +2,8 @@ package query
 
 import "schedrestd/ipc"
 
-// HearBirth receives the two messages that come before everything else: a setup, and
-// what the kernel must say about this process, by name. The book has them in this order.
+// HearBirth receives the first two messages of a process: its setup, and the expected
+// process attributes by name. The protocol table prescribes this order.
 func HearBirth[S ipc.Message](c *ipc.Channel) (setup S, expect map[string]string, err error) {
 	for expect == nil {
 		m, err := c.Receive()

@@ -2,7 +2,7 @@ package query
 
 import "schedrestd/ipc"
 
-// SendPlan sends p and all its parts.
+// SendPlan sends p with all its parts.
 func SendPlan(c *ipc.Channel, p *ipc.WholePlan) error {
 	err := c.Send(&p.Plan)
 	for _, l := range p.Listen {

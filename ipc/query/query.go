@@ -1,25 +1,25 @@
-// Package query has the messages between workers and services: what a worker asks
-// the keeper and the auditor, and their answers. The parent takes no part in these
-// channels and does not link the package, so that it knows none of them.
+// Package query has the messages between workers and services: requests to the keeper
+// and the auditor, and their answers. The parent is not involved and does not link
+// this package.
 package query
 
 import "schedrestd/ipc"
 
-// Rows are the rows of these messages. The comment above a row is its meaning in
-// docs/MESSAGES.md.
+// Rows are the rows of these messages in the protocol table. The comment above a row
+// is its description in docs/MESSAGES.md.
 var Rows = ipc.Register(
-	// sign this handshake; the message itself, never a digest
+	// asks for a signature of a handshake message, never of a digest
 	ipc.Of[Sign](19, ipc.Worker, ipc.Keeper, ipc.In(ipc.Born), 12, 12+maxHandshake, 0, ipc.Born),
-	// the signature; empty when the keeper does not sign that
+	// the signature; empty when the keeper refuses
 	ipc.Of[Signed](20, ipc.Keeper, ipc.Worker, ipc.In(ipc.Born), 10, 10+maxSignature, 0, ipc.Born),
-	// is this token's HS256 signature good?
+	// asks whether the HS256 signature of a token is valid
 	ipc.Of[Verify](21, ipc.Worker, ipc.Keeper, ipc.In(ipc.Born), 42, 42+maxSigned, 0, ipc.Born),
-	// yes, no, or that there is no key to tell with
+	// yes, no, or that there is no key to decide with
 	ipc.Of[Verified](22, ipc.Keeper, ipc.Worker, ipc.In(ipc.Born), 9, 9, 0, ipc.Born),
-	// a change is about to be made for a connection of this worker: may it?
+	// asks for permission to make a change for a connection of this worker
 	ipc.Of[Intent](47, ipc.Worker, ipc.Auditor, ipc.In(ipc.Born), 34, 34+3*maxName+maxSource+maxMethod+maxRoute+maxObject, 0, ipc.Born),
-	// the audit log has the intent, and the change may be made; or it must not be, or not yet
+	// the intent is in the audit log and the change may be made, or it must not be made, or not yet
 	ipc.Of[Noted](48, ipc.Auditor, ipc.Worker, ipc.In(ipc.Born), 9, 9, 0, ipc.Born),
-	// what became of a change that was let through; owed once
+	// the result of a permitted change, sent once
 	ipc.Of[Outcome](49, ipc.Worker, ipc.Auditor, ipc.In(ipc.Born), 18, 18+maxCode+maxObject, 0, ipc.Born),
 )

@@ -2,16 +2,16 @@ package query
 
 import "schedrestd/ipc"
 
-// Bounds of a signature and of what it is for, in bytes.
+// Bounds of a signature and of the signed message, in bytes.
 const (
 	maxHandshake = 1024 // TLS 1.3 signs 130 to 162 bytes; TLS 1.2 the two randoms and the key exchange
 	maxSignature = 1024 // RSA of 8192 bits
 )
 
-// Sign asks the keeper for a signature of a handshake. Message is what is signed, not its hash:
-// of a hash the keeper could not tell what it stands for.
+// Sign asks the keeper for a signature of a handshake. Message is the message itself,
+// because the keeper can't tell what a hash stands for.
 type Sign struct {
-	ID      uint64 // chosen by the worker; the answer has it too
+	ID      uint64 // chosen by the worker and repeated in the answer
 	Scheme  uint16 // as tls.SignatureScheme
 	Message []byte
 }
@@ -21,8 +21,8 @@ func (s *Sign) Walk(w *ipc.Walker) {
 	w.Blob(&s.Message, maxHandshake)
 }
 
-// Signed is the answer to the Sign of the same ID. An empty signature is a refusal; why stands
-// in the keeper's log.
+// Signed answers the Sign with the same ID. An empty signature is a refusal; the
+// keeper logs the reason.
 type Signed struct {
 	ID        uint64
 	Signature []byte

@@ -2,17 +2,17 @@ package query
 
 import "schedrestd/ipc"
 
-// Bounds of a token's parts, in bytes: what is signed of the longest token that is looked at (auth.MaxToken),
-// and an HS256 signature.
+// Bounds of the parts of a token, in bytes: the signed part of the longest accepted
+// token (auth.MaxToken), and an HS256 signature.
 const (
 	maxSigned = 8 << 10
 	macSize   = 32
 )
 
-// Verify asks the keeper whether a token's HS256 signature is good. It never says what the
-// right one would be.
+// Verify asks the keeper whether the HS256 signature of a token is valid. The keeper
+// never reveals a valid signature.
 type Verify struct {
-	ID     uint64 // chosen by the worker; the answer has it too
+	ID     uint64 // chosen by the worker and repeated in the answer
 	Signed []byte // header and payload of the token, as they were sent
 	MAC    [macSize]byte
 }
@@ -23,17 +23,17 @@ func (v *Verify) Walk(w *ipc.Walker) {
 	w.Bytes(v.MAC[:])
 }
 
-// Verdict is what the keeper says of a token's signature.
+// Verdict is the keeper's decision about a signature.
 type Verdict uint8
 
 // The verdicts.
 const (
-	NoVerdict Verdict = iota // it has no key, or perhaps an old one
+	NoVerdict Verdict = iota // there is no key, or it may be outdated
 	Genuine
 	Forged
 )
 
-// Verified is the answer to the Verify of the same ID.
+// Verified answers the Verify with the same ID.
 type Verified struct {
 	ID      uint64
 	Verdict Verdict

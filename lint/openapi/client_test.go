@@ -13,8 +13,8 @@ import (
 	client "schedrestd/lint/openapi/sched_v0_0_42"
 )
 
-// TestClient: a client that was generated from the document asks a running gateway and understands
-// what it is told. SCHEDCTL is the program that starts one.
+// TestClient checks that a client generated from the document can use a running
+// gateway. SCHEDCTL is the program that starts one.
 func TestClient(t *testing.T) {
 	url, token := demo(t)
 	ctx := context.Background()
@@ -50,7 +50,8 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestLive holds the answers of a running gateway against the document: LIVE is the program that does so.
+// TestLive compares the answers of a running gateway with the document. LIVE is
+// the program that does so.
 func TestLive(t *testing.T) {
 	url, token := demo(t)
 	cmd := exec.Command("node", os.Getenv("LIVE"))
@@ -62,7 +63,7 @@ func TestLive(t *testing.T) {
 	t.Logf("%s", out)
 }
 
-// demo starts a cluster of one machine until the test has ended.
+// demo starts a cluster of one machine for the duration of the test.
 func demo(t *testing.T) (url, token string) {
 	cmd := exec.Command(os.Getenv("SCHEDCTL"), "demo", "--listen", "127.0.0.1:0")
 	cmd.Stderr = os.Stderr

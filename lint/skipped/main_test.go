@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// module is packages whose tests end in each way there is.
+// module holds packages whose tests end in every possible way.
 var module = map[string]string{
 	"go.mod": "module m\ngo 1.26\n",
 	"good/good_test.go": `package good
@@ -51,7 +51,7 @@ func TestRun(t *testing.T) {
 	for name, tt := range map[string]struct {
 		pkg    string
 		status int
-		want   string // of what is printed, with times as T
+		want   string // expected output, with times as T
 	}{
 		"good":   {"./good", 0, "ok  \tm/good\tT\n"},
 		"empty":  {"./empty", 0, "?   \tm/empty\t[no test files]\n"},
@@ -94,7 +94,8 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// No skips, no summary; of many only some are named.
+// TestPrint checks that there is no summary without skips, and that only some
+// of many tests are named.
 func TestPrint(t *testing.T) {
 	var out bytes.Buffer
 	skips{}.print(&out)

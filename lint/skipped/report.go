@@ -17,15 +17,15 @@ type event struct {
 	Output  string
 }
 
-// report prints events as "go test" without -v prints its tests: a line for each package that passed, and
-// of those that failed all that the failed tests printed.
+// report prints events like "go test" without -v: one line for each package
+// that passed, and for the others everything that the failed tests printed.
 type report struct {
 	out      io.Writer
 	skips    skips
 	packages map[string]*packageRun
 }
 
-// packageRun is what is known of a package whose tests run.
+// packageRun is the state of a package whose tests run.
 type packageRun struct {
 	lines  []line            // of the package, and of tests that may have failed, in their order
 	ended  map[string]string // how tests ended: "pass", "fail" or "skip"
@@ -38,7 +38,8 @@ func newReport(out io.Writer, skips skips) *report {
 	return &report{out, skips, map[string]*packageRun{}}
 }
 
-// line takes a line that go test printed. What is no event is printed as it is.
+// line handles a line that go test printed. It prints lines that are not events
+// unchanged.
 func (r *report) line(text []byte) {
 	var e event
 	if json.Unmarshal(text, &e) != nil || e.Action == "" {
@@ -70,7 +71,8 @@ func (r *report) line(text []byte) {
 	}
 }
 
-// end notes how a test ended. Lines of a top-level test that passed, and of its subtests, are not needed any more.
+// end records how a test ended. It drops the lines of a top-level test that
+// passed, and of its subtests.
 func (p *packageRun) end(e event, skips skips) {
 	p.ended[e.Test] = e.Action
 	if e.Action == "skip" {
@@ -88,7 +90,7 @@ func (p *packageRun) end(e event, skips skips) {
 	p.lines = kept
 }
 
-// reason returns what a skipped test said: the last thing that it logged.
+// reason returns the last message that a skipped test logged.
 func (p *packageRun) reason(test string) string {
 	reason := "no reason given"
 	for _, l := range p.lines {
@@ -103,8 +105,8 @@ func (p *packageRun) reason(test string) string {
 	return reason
 }
 
-// print prints a package that has ended: each failed test with what it printed, whatever ran beside it, and then
-// the package's own lines.
+// print prints a package that has ended: each failed test with its output, even
+// if tests ran in parallel, followed by the package's own lines.
 func (p *packageRun) print(out io.Writer) {
 	byTest := map[string][]string{}
 	for _, l := range p.lines {

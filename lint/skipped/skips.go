@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// skips are the skipped tests, PACKAGE.TEST, by the reason that they gave.
+// skips are the skipped tests, as PACKAGE.TEST, by their reasons.
 type skips map[string][]string
 
 func (s skips) add(reason, pkg, test string) {
@@ -19,7 +19,7 @@ func (s skips) add(reason, pkg, test string) {
 	}
 }
 
-// most is how many tests are named for one reason.
+// most limits how many tests are named for one reason.
 const most = 4
 
 // print lists the reasons, the most frequent first.

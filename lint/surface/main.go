@@ -101,7 +101,7 @@ func fail(format string, args ...any) {
 
 var version = regexp.MustCompile(`^/\w+/(v0\.0\.\d+)/(.*)$`)
 
-// bare returns a path's version and what names the operation in all of them.
+// bare returns the version of a path, and the path without it.
 func bare(path string) (v, rest string) {
 	m := version.FindStringSubmatch(path)
 	if m == nil {
@@ -184,7 +184,8 @@ func (t *tables) operation(key []string, op operation) {
 	}
 }
 
-// fields adds the fields of the schema name, and of what it has in place.
+// fields adds the fields of the schema name, and of the objects defined inside
+// it.
 func (t *tables) fields(v, name string, s *schema) {
 	if s.Type == "array" {
 		t.field(v, name, "[]", s.Items, "", name+"[]")
@@ -213,7 +214,7 @@ func (t *tables) field(v, name, field string, s *schema, required, inline string
 	}
 }
 
-// typeOf returns a schema's type as the tables have it.
+// typeOf returns a schema's type in the notation of the tables.
 func typeOf(s *schema) string {
 	switch {
 	case s == nil:

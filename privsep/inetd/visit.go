@@ -70,12 +70,11 @@ type visit struct {
 	dialer *dial.Dialer
 	late   *time.Timer // for the worker's next step
 
-	handed  bool       // the worker was given the client
-	served  bool       // … and has said Done
-	told    string     // why it has to finish; "" when it need not
-	ended   time.Time  // when the client was first seen to send no more
-	pinged  uint64     // number of the last Ping
-	silent  time.Time  // when it was sent; zero when it was answered
+	handed  bool      // the worker was given the client
+	served  bool      // … and has said Done
+	told    string    // why it has to finish; "" when it need not
+	ended   time.Time // when the client was first seen to send no more
+	alive   spawn.Liveness
 	relay   int        // the worker's end of the pipe to a regular file; -1: none
 	copied  chan error // receives the result of the relay; nil: there is none
 	stopped bool       // by a signal
@@ -177,10 +176,7 @@ func (v *visit) hear(m ipc.Message) error {
 		v.served = true
 		v.Tell(&ipc.Gone{ID: v.Client.ID})
 	case *ipc.Pong:
-		if v.silent.IsZero() || m.Number != v.pinged {
-			return fmt.Errorf("it said Pong %d, which was not asked for", m.Number)
-		}
-		v.silent = time.Time{}
+		return v.alive.Answered(m.Number)
 	case *ipc.Progress: // no other client waits
 	default:
 		done, err := v.dialer.Handle(m)
@@ -228,13 +224,7 @@ func (v *visit) watch(now time.Time) {
 	if !v.handed {
 		return
 	}
-	if v.silent.IsZero() {
-		v.pinged++
-		v.silent = now
-		_ = v.worker.Channel.TrySend(&ipc.Ping{Number: v.pinged}) // a full channel is silence, too
-	} else if now.Sub(v.silent) > v.Silence {
-		v.worker.Condemn(fmt.Sprintf("it has not read its channel for %s", v.Silence))
-	}
+	v.alive.Ask(v.worker, v.Silence)
 	ended, gone := v.Client.left()
 	if !ended {
 		v.ended = time.Time{}

@@ -62,11 +62,11 @@ func TestPersistentOpening(t *testing.T) {
 		{name: "kernel on TCP", network: "tcp", header: codec.V2411, body: codec.V2411, cred: kernel,
 			want: message.PersistRC{Code: fault.Authentication, Comment: "the credential is not accepted", Info: version(codec.V2411)}},
 		{name: "header too new", network: "tcp", header: codec.V2605, body: codec.V2605, cred: token,
-			want: message.PersistRC{Code: fault.ProtocolVersion, Comment: "the daemon does not speak this protocol version", Info: version(codec.V2511)}},
+			want: message.PersistRC{Code: fault.ProtocolVersion, Comment: "the daemon does not support this protocol version", Info: version(codec.V2511)}},
 		{name: "header too old", network: "tcp", header: codec.V2205, body: codec.V2205, cred: token,
-			want: message.PersistRC{Code: fault.ProtocolVersion, Comment: "the daemon does not speak this protocol version", Info: version(codec.V2511)}},
+			want: message.PersistRC{Code: fault.ProtocolVersion, Comment: "the daemon does not support this protocol version", Info: version(codec.V2511)}},
 		{name: "body too old", network: "tcp", header: codec.V2411, body: codec.V2205, cred: token,
-			want: message.PersistRC{Code: fault.ProtocolVersion, Comment: "the daemon does not speak this protocol version", Info: version(codec.V2205)}},
+			want: message.PersistRC{Code: fault.ProtocolVersion, Comment: "the daemon does not support this protocol version", Info: version(codec.V2205)}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

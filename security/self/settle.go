@@ -20,7 +20,7 @@ func Settle() error {
 			return err
 		}
 	default:
-		return errs.New(errs.Internal, "born for %q, which is unknown: install all programs from one build", v)
+		return errs.New(errs.Internal, "born for %q, which is unknown: install all programs from the same build", v)
 	}
 	_, err := security.KeepCapabilities(0, 0)
 	return err

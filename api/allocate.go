@@ -1,0 +1,39 @@
+package api
+
+import (
+	"net/http"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// AllocationRequest is the body of a request for resources.
+type AllocationRequest struct {
+	Job    *model.JobDesc
+	HetJob []model.JobDesc
+}
+
+// AllocationBody declares the fields of an AllocationRequest.
+var AllocationBody = schema.Object("job_alloc_req",
+	schema.F("hetjob", schema.Named("job_desc_msg_list", schema.List(JobDesc.Type)), func(a *AllocationRequest) *[]model.JobDesc { return &a.HetJob }, "Components of a heterogeneous job, which start together"),
+	schema.Take("job", JobDesc.Type, func(a *AllocationRequest, d model.JobDesc) error { a.Job = &d; return nil }, "The job"),
+)
+
+// Descs returns the components of the job, as Submission.Descs does.
+func (a *AllocationRequest) Descs() (descs []model.JobDesc, at string, err error) {
+	return components(a.Job, a.HetJob, "hetjob")
+}
+
+// Allocated declares the fields of a SubmitAnswer to PostJobAllocate.
+var Allocated = enveloped("openapi_job_alloc_resp", func(a *SubmitAnswer) *Envelope { return &a.Envelope },
+	submittedID, submittedMessage,
+)
+
+// PostJobAllocate asks for resources without a batch script.
+var PostJobAllocate = declare(noParams, Endpoint{
+	Method: http.MethodPost, Path: "job/allocate", ID: "post_job_allocate",
+	Doc: "Allocate resources", Request: AllocationBody, Answer: Allocated, Since: V41,
+	About:   "Makes a job that has resources and runs no script, and answers when it has them. Steps run in it until its time is over or it is cancelled. A client that leaves before that, or has waited five minutes, ends the job; the latter is answered with 503. With immediate, a job that can't start at once is refused.",
+	Takes:   "What the job needs",
+	Returns: "The number of the job: it has its resources",
+})

@@ -1,0 +1,115 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// HostlistAnswer has a host list: it answers PostHostlist.
+type HostlistAnswer struct {
+	Hostlist string
+	Envelope
+}
+
+// Hostlist declares the fields of a HostlistAnswer.
+var Hostlist = enveloped("openapi_hostlist_req_resp", func(a *HostlistAnswer) *Envelope { return &a.Envelope },
+	schema.F("hostlist", schema.String, func(a *HostlistAnswer) *string { return &a.Hostlist }, "Nodes, as a host list", schema.Required(0)),
+)
+
+// HostnamesAnswer has names of nodes: it answers PostHostnames.
+type HostnamesAnswer struct {
+	Hostnames []string
+	Envelope
+}
+
+// Hostnames declares the fields of a HostnamesAnswer.
+var Hostnames = enveloped("openapi_hostnames_req_resp", func(a *HostnamesAnswer) *Envelope { return &a.Envelope },
+	schema.F("hostnames", schema.Named("hostlist_string", schema.List(schema.String)), func(a *HostnamesAnswer) *[]string { return &a.Hostnames }, "Names of nodes", schema.Required(0)),
+)
+
+// HostNames is the body of a request to fold or to expand names.
+type HostNames struct{ Names []string }
+
+// HostlistBody declares the fields of a request to expand a host list.
+var HostlistBody = schema.Object("openapi_hostlist_req_resp", hostsField("hostlist", func(r *schema.Report, doc *schema.Value) {
+	if doc.Kind == schema.Array {
+		r.WarnKind(doc, schema.Text)
+	}
+}), answersHave[HostNames]("meta", metaType.Type), answersHave[HostNames]("errors", schema.List(errorType.Type)), answersHave[HostNames]("warnings", schema.List(warningType.Type)))
+
+// HostnamesBody declares the fields of a request to fold names.
+var HostnamesBody = schema.Object("openapi_hostnames_req_resp", hostsField("hostnames", func(r *schema.Report, doc *schema.Value) {
+	if doc.Kind == schema.Text {
+		r.WarnKind(doc, schema.Array)
+	}
+}), answersHave[HostNames]("meta", metaType.Type), answersHave[HostNames]("errors", schema.List(errorType.Type)), answersHave[HostNames]("warnings", schema.List(warningType.Type)))
+
+// answersHave is a field of a body that only answers fill.
+func answersHave[O, T any](name string, typ func() schema.Type[T]) schema.Field[O] {
+	return schema.Ignore[O](name, typ, "Nothing: answers have it")
+}
+
+// maxHosts bounds the names that a body stands for: a few bytes can stand for
+// billions.
+const maxHosts = 1 << 16
+
+// hostsField takes host lists, in an array or a text, and expands them.
+func hostsField(name string, remark func(*schema.Report, *schema.Value)) schema.Field[HostNames] {
+	parse := func(r *schema.Report, doc *schema.Value, into *[]string) bool {
+		remark(r, doc)
+		if doc.Kind == schema.Array {
+			for i := range doc.Items {
+				ok := true
+				r.InElement(i, func() { ok = expandHosts(r, &doc.Items[i], false, into) })
+				if !ok {
+					return false
+				}
+			}
+			return true
+		}
+		return expandHosts(r, doc, true, into)
+	}
+	hosts := func() schema.Type[[]string] { return schema.Simple(&schema.Shape{Kind: "string"}, nil, parse) }
+	return schema.F(name, hosts, func(h *HostNames) *[]string { return &h.Names }, "Nodes, as host lists", schema.Required(0))
+}
+
+func expandHosts(r *schema.Report, doc *schema.Value, orEmpty bool, into *[]string) bool {
+	var expr string
+	if !schema.ParseText(r, doc, &expr) {
+		return false
+	}
+	if expr == "" && orEmpty {
+		return true
+	}
+	if expr == "" || !model.HostsWellFormed(expr) {
+		return r.Error(doc, "expected nodes as node1,n[01-03], got %q", schema.Shorten(expr))
+	}
+	for name := range model.Hosts(expr) {
+		if len(*into) >= maxHosts {
+			return r.Error(doc, "%s", fmt.Sprintf("more than %d names", maxHosts))
+		}
+		*into = append(*into, name)
+	}
+	return true
+}
+
+// PostHostnames expands a host list.
+var PostHostnames = declare(noParams, Endpoint{
+	Method: http.MethodPost, Util: true, Path: "hostnames", ID: "post_hostnames",
+	Doc: "Expand a host list", Request: Hostlist, Answer: Hostnames, Since: V44,
+	About:   "Lists the names that a host list stands for, in its order, at most 65536. No daemon is asked about them.",
+	Takes:   "The host list, as \"node1,n[01-03]\"",
+	Returns: "The names",
+})
+
+// PostHostlist folds names into a host list.
+var PostHostlist = declare(noParams, Endpoint{
+	Method: http.MethodPost, Util: true, Path: "hostlist", ID: "post_hostlist",
+	Doc: "Make a host list of names", Request: Hostnames, Answer: Hostlist, Since: V44,
+	About:   "Writes names as a host list, in their order: neighbours that differ in a number at their end share brackets. A name may be a host list itself. At most 65536 names are taken.",
+	Takes:   "The names",
+	Returns: "The host list, as \"node1,n[01-03]\"",
+})

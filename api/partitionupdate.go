@@ -1,0 +1,234 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// PartitionChange is a partition to make or change.
+type PartitionChange struct {
+	model.PartitionUpdate
+	NodeSets string // joins Nodes
+}
+
+type partitionField = schema.Field[PartitionChange]
+
+// changedPartition is a PartitionChange that documents describe as they do a
+// partition: both have one schema.
+func changedPartition() schema.Type[PartitionChange] {
+	return shaped[PartitionChange]{partitionChange, Partition.Shape}
+}
+
+// partitionChange declares the fields of a PartitionChange. They are those of a
+// partition as it is shown; what the controller works out by itself has no effect.
+var partitionChange = schema.Object("partition_info",
+	schema.Group("nodes", "Its nodes", []partitionField{
+		schema.F("allowed_allocation", schema.String, func(p *PartitionChange) *string { return &p.AllowAllocNodes }, "Nodes that jobs may be submitted from"),
+		schema.F("configured", schema.String, func(p *PartitionChange) *string { return &p.Nodes }, "Their names, as a host list; ALL for all"),
+		schema.Ignore[PartitionChange]("total", schema.Int32[int32], "Nothing: the controller counts them", schema.Count),
+	}),
+	schema.Group("accounts", "Who may use it, by account", []partitionField{
+		schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowAccounts }, "Accounts that may; ALL for all"),
+		schema.F("deny", schema.String, func(p *PartitionChange) *string { return &p.DenyAccounts }, "Accounts that may not"),
+	}),
+	schema.Group("groups", "Who may use it, by group", []partitionField{
+		schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowGroups }, "Groups that may; ALL for all"),
+	}),
+	schema.Group("qos", "Qualities of service", []partitionField{
+		schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowQOS }, "Those whose jobs may use it; ALL for all"),
+		schema.F("deny", schema.String, func(p *PartitionChange) *string { return &p.DenyQOS }, "Those whose jobs may not"),
+		schema.F("assigned", schema.String, func(p *PartitionChange) *string { return &p.QOS }, "The one whose limits hold here"),
+	}),
+	schema.F("alternate", schema.String, func(p *PartitionChange) *string { return &p.Alternate }, "Partition that takes the jobs when this one is down"),
+	schema.Group("tres", "Trackable resources", []partitionField{
+		schema.F("billing_weights", schema.String, func(p *PartitionChange) *string { return &p.BillingWeights }, "What each counts in bills"),
+		schema.Ignore[PartitionChange]("configured", schema.String, "Nothing: the controller works it out"),
+	}),
+	schema.Ignore[PartitionChange]("cluster", schema.String, "Nothing"),
+	schema.Ignore[PartitionChange]("select_type", selectParameters.Type, "Nothing: the configuration sets it"),
+	schema.Group("cpus", "Its processors", []partitionField{
+		schema.F("task_binding", partitionBindings.Type, func(p *PartitionChange) *uint32 { return &p.CPUBind }, "How tasks are bound to processors by default"),
+		schema.Ignore[PartitionChange]("total", schema.Int32[int32], "Nothing: the controller counts them", schema.Count),
+	}),
+	schema.Group("defaults", "What jobs get that do not ask", append(
+		takenMemory(func(p *PartitionChange) *model.Opt[uint64] { return &p.DefMemPerCPU }),
+		schema.F("time", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.DefaultTime }, "Time limit", schema.Unit("min")),
+		schema.F("job", schema.String, func(p *PartitionChange) *string { return &p.JobDefaults }, "Other defaults, as \"DefCpuPerGPU=2\""),
+	)),
+	schema.Take("flags", partitionFlags.Type, func(p *PartitionChange, n uint32) error { p.Flags |= n; return nil }, "What else is true of it; a word that ends with _CLEAR takes another back"),
+	schema.F("grace_time", plain, func(p *PartitionChange) *model.Opt[uint32] { return &p.GraceTime }, "Time between the notice to a job and its preemption", schema.Unit("s")),
+	schema.Group("maximums", "What jobs can have", append(
+		takenMemory(func(p *PartitionChange) *model.Opt[uint64] { return &p.MaxMemPerCPU }),
+		schema.F("cpus_per_node", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxCPUsPerNode }, "Number of processors of a node that all jobs together can have", schema.Count),
+		schema.F("cpus_per_socket", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxCPUsPerSocket }, "Number of processors of a socket that all jobs together can have", schema.Count),
+		schema.F("nodes", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxNodes }, "Number of nodes of a job", schema.Count),
+		schema.Ignore[PartitionChange]("shares", schema.Int32[int32], "Nothing: see partition.oversubscribe", schema.Bare, schema.Deprecated(V45)),
+		schema.Group("oversubscribe", "Jobs beside each other", []partitionField{
+			schema.Ignore[PartitionChange]("jobs", schema.Int32[int32], "Nothing: see partition.oversubscribe", schema.Count, schema.Deprecated(V45)),
+			schema.Ignore[PartitionChange]("flags", oversubscription.Type, "Nothing: see partition.oversubscribe", schema.Deprecated(V45)),
+		}),
+		schema.F("time", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxTime }, "Time limit", schema.Unit("min")),
+		schema.F("over_time_limit", number, func(p *PartitionChange) *model.Opt[uint16] { return &p.OverTimeLimit }, "Time by which a job may exceed its limit", schema.Unit("min")),
+	)),
+	schema.Group("minimums", "What jobs must have", []partitionField{
+		schema.F("nodes", plain, func(p *PartitionChange) *model.Opt[uint32] { return &p.MinNodes }, "Number of nodes of a job", schema.Count),
+	}),
+	schema.F("name", schema.String, func(p *PartitionChange) *string { return &p.Name }, "Name of the partition; it is needed"),
+	schema.F("node_sets", schema.String, func(p *PartitionChange) *string { return &p.NodeSets }, "Sets of nodes that it is made of, beside nodes.configured"),
+	schema.Take("preempt_mode", partitionPreemption.Type, func(p *PartitionChange, n uint16) error { return settable(&p.PreemptMode, n, "CLUSTER_GLOBAL") }, "What happens to its jobs when others preempt them"),
+	schema.Group("priority", "Rank of its jobs", []partitionField{
+		schema.F("job_factor", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityJobFactor }, "Its part in a job's priority", schema.Bare),
+		schema.F("tier", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityTier }, "Jobs of a higher one are looked at first, and may preempt", schema.Bare),
+	}),
+	schema.Group("timeouts", "Saving power: nothing that can be changed here", []partitionField{
+		schema.Ignore[PartitionChange]("resume", number[uint16], "Nothing: the configuration sets it", schema.Unit("s")),
+		schema.Ignore[PartitionChange]("suspend", number[uint16], "Nothing: the configuration sets it", schema.Unit("s")),
+	}),
+	schema.F("topology", schema.String, func(p *PartitionChange) *string { return &p.Topology }, "Topology that holds for it, by name"),
+	schema.Group("partition", "The partition as such", []partitionField{
+		schema.Take("state", partitionStates.Type, func(p *PartitionChange, n uint16) error { return settable(&p.StateUp, n, "UNKNOWN") }, "UP; DOWN: jobs wait; DRAIN: no new ones; INACTIVE: both"),
+		schema.Take("exclusive", schema.String, takeExclusive, "What its jobs have alone: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO"),
+		schema.Take("oversubscribe", schema.String, takeOversubscription, "How many jobs share a resource: NO, YES, FORCE, or with a number as \"YES:4\""),
+	}),
+	schema.Ignore[PartitionChange]("suspend_time", number[uint32], "Nothing: the configuration sets it", schema.Unit("s")),
+)
+
+// takenMemory are the fields of partitionMemory as changes take them.
+func takenMemory(at func(*PartitionChange) *model.Opt[uint64]) []partitionField {
+	take := func(mark uint64) func(*PartitionChange, model.Opt[uint64]) error {
+		return func(p *PartitionChange, o model.Opt[uint64]) error {
+			switch {
+			case o.Infinite:
+				*at(p) = model.Some[uint64](0) // which is no limit
+			case !o.Set:
+			case at(p).Set:
+				return errors.New("memory of a processor and of a node exclude each other")
+			case o.Number&model.MemPerCPU != 0:
+				return errors.New("out of range")
+			default:
+				*at(p) = model.Some(o.Number | mark)
+			}
+			return nil
+		}
+	}
+	return []partitionField{
+		schema.Ignore[PartitionChange]("memory_per_cpu", schema.Int64[int64], "Nothing: see the two fields that follow", schema.Unit("MiB"), schema.Deprecated(V45)),
+		schema.Take("partition_memory_per_cpu", number, take(model.MemPerCPU), "Memory of each processor", schema.Unit("MiB")),
+		schema.Take("partition_memory_per_node", number, take(0), "Memory of each node; 0 for no limit", schema.Unit("MiB")),
+	}
+}
+
+// settable sets a number of words. The word for NO_VAL can't be set: the
+// controller takes it for a field that is left alone.
+func settable(into *model.Opt[uint16], n uint16, word string) error {
+	if n == 0xfffe {
+		return fmt.Errorf("%s can't be set, it can only be configured", word)
+	}
+	*into = model.Some(n)
+	return nil
+}
+
+// Bits of a change that take back flags without a word of their own.
+const (
+	partitionNotExclusiveUser uint32 = 0x4000
+	partitionNotExclusiveTopo uint32 = 0x20000
+)
+
+func takeExclusive(p *PartitionChange, s string) error {
+	switch strings.ToUpper(s) {
+	case "":
+	case "NODE":
+		p.MaxShare = model.Some[uint16](0)
+	case "USER":
+		p.Flags |= partitionExclusiveUser
+	case "TOPO":
+		p.Flags |= partitionExclusiveTopo
+	case "NO":
+		p.Flags |= partitionNotExclusiveUser | partitionNotExclusiveTopo
+		if !p.MaxShare.Set {
+			p.MaxShare = model.Some[uint16](1)
+		}
+	default:
+		return fmt.Errorf("expected NODE, USER, TOPO or NO, got %q", schema.Shorten(s))
+	}
+	return nil
+}
+
+func takeOversubscription(p *PartitionChange, s string) error {
+	word, count, counted := strings.Cut(strings.ToUpper(s), ":")
+	jobs := uint64(4)
+	if counted {
+		var err error
+		if jobs, err = strconv.ParseUint(count, 10, 15); err != nil || jobs == 0 {
+			return fmt.Errorf("expected a number of jobs behind the colon, got %q", schema.Shorten(s))
+		}
+	}
+	switch {
+	case s == "":
+	case word == "NO" && !counted:
+		if !p.MaxShare.Set {
+			p.MaxShare = model.Some[uint16](1)
+		}
+	case word == "YES":
+		p.MaxShare = model.Some(uint16(jobs))
+	case word == "FORCE":
+		p.MaxShare = model.Some(uint16(jobs) | shareForced)
+	default:
+		return fmt.Errorf("expected NO, YES, FORCE, YES:n or FORCE:n, got %q", schema.Shorten(s))
+	}
+	return nil
+}
+
+// Update returns the change as the controller takes it.
+func (p *PartitionChange) Update() *model.PartitionUpdate {
+	u := p.PartitionUpdate
+	switch {
+	case p.NodeSets == "", strings.EqualFold(u.Nodes, "ALL"):
+	case u.Nodes == "":
+		u.Nodes = p.NodeSets
+	default:
+		u.Nodes += "," + p.NodeSets
+	}
+	return &u
+}
+
+// PartitionChanges is the body of a request for partitions.
+type PartitionChanges struct{ Partitions []PartitionChange }
+
+// PartitionChangesBody declares the fields of a PartitionChanges.
+var PartitionChangesBody = schema.Object("openapi_partitions_mod_req",
+	schema.F("partitions", schema.Named("update_partition_msg_list", schema.List(changedPartition)), func(b *PartitionChanges) *[]PartitionChange { return &b.Partitions }, "The partitions", schema.Required(0)),
+	schema.Ignore[PartitionChanges]("meta", metaType.Type, "Nothing: answers have it"),
+	schema.Ignore[PartitionChanges]("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), "Nothing: answers have it"),
+	schema.Ignore[PartitionChanges]("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), "Nothing: answers have it"),
+)
+
+// PostPartitions makes or changes partitions.
+var PostPartitions = declare(noParams, Endpoint{
+	Method: http.MethodPost, Path: "partitions/", ID: "post_partitions",
+	Doc: "Make or change partitions", Request: PartitionChangesBody, Answer: Empty, Since: V45,
+	About:   "Changes what each entry names of the partition of that name, or makes one if there is none, one entry after the other. One that is refused does not keep the next from being done. When any is refused, the status is that of the first refusal, errors has one entry for each, and warnings name those that were done. Totals, timeouts, suspend_time, select_type, cluster and tres.configured have no effect. Changes last until the controller reads its configuration again. Only administrators may.",
+	Takes:   "The partitions",
+	Returns: "Nothing but the envelope: all were made or changed",
+})
+
+// NamedPartitionParams name a partition.
+type NamedPartitionParams struct{ Name string }
+
+var namedPartitionParams = schema.Object("",
+	schema.F("partition_name", someName("partition"), func(p *NamedPartitionParams) *string { return &p.Name }, "Name of the partition", schema.Required(0)),
+)
+
+// DeletePartition deletes a partition.
+var DeletePartition = declare(namedPartitionParams, Endpoint{
+	Method: http.MethodDelete, Path: "partition/{partition_name}", ID: "delete_partition",
+	Doc: "Delete a partition", Answer: Empty, Since: V45,
+	About:   "Deletes the partition of that name until the controller reads its configuration again. One that has jobs can't be deleted (409). Only administrators may. A name that no partition has is answered with 404.",
+	Returns: "Nothing but the envelope: the partition is deleted",
+})

@@ -1,0 +1,215 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"schedrestd/api/schema"
+	"schedrestd/model"
+)
+
+// ReservationUpdate declares the fields of a reservation to make or change.
+var ReservationUpdate = schema.Object("reservation_desc_msg",
+	schema.F("accounts", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Accounts }, "Accounts that may use it; one with a - before it may not"),
+	schema.F("burst_buffer", schema.String, func(u *model.ReservationUpdate) *string { return &u.BurstBuffer }, "Burst buffers that it holds"),
+	schema.F("comment", schema.String, func(u *model.ReservationUpdate) *string { return &u.Comment }, "Any text"),
+	schema.F("core_count", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.Cores }, "Number of cores that it holds", schema.Count),
+	schema.F("duration", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.Duration }, "How long it lasts; a new one needs this or end_time", schema.Unit("min")),
+	schema.F("end_time", givenMoment, func(u *model.ReservationUpdate) *model.Time { return &u.EndTime }, "When it ends", schema.Unit(TimeText)),
+	schema.F("features", schema.String, func(u *model.ReservationUpdate) *string { return &u.Features }, "Features that its nodes must have"),
+	schema.F("flags", givenFlags, func(u *model.ReservationUpdate) *model.Opt[uint64] { return &u.Flags }, "What is special about it; a word that begins with NO_ takes another back"),
+	schema.F("groups", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Groups }, "Groups that may use it"),
+	schema.F("licenses", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Licenses }, "Licenses that it holds"),
+	schema.F("max_start_delay", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.MaxStartDelay }, "Time by which a job outside of it may delay one in it", schema.Unit("s")),
+	schema.F("name", schema.String, func(u *model.ReservationUpdate) *string { return &u.Name }, "Name of the reservation; it is needed"),
+	schema.F("node_count", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.NodeCount }, "Number of nodes that it holds", schema.Count),
+	schema.F("node_list", nodeArray, func(u *model.ReservationUpdate) *string { return &u.Nodes }, "Nodes that it holds, as a host list; ALL for all"),
+	schema.F("partition", schema.String, func(u *model.ReservationUpdate) *string { return &u.Partition }, "Partition to take the nodes from"),
+	schema.Group("purge_completed", "Removal of what is not used", []schema.Field[model.ReservationUpdate]{
+		schema.F("time", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.PurgeCompleted }, "Time without jobs after which it is removed", schema.Unit("s")),
+	}),
+	schema.F("start_time", givenMoment, func(u *model.ReservationUpdate) *model.Time { return &u.StartTime }, "When it begins; a new one needs it", schema.Unit(TimeText)),
+	schema.F("tres", tresText, func(u *model.ReservationUpdate) *string { return &u.TRES }, "Trackable resources that it holds"),
+	schema.F("users", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Users }, "Users that may use it; one with a - before it may not"),
+)
+
+// givenMoment is a moment of which 0 is one that is not set.
+func givenMoment() schema.Type[model.Time] {
+	plain := moment()
+	render := plain.Renderer(schema.View{})
+	return shaped[model.Time]{schema.Simple(nil, func(e schema.Encoder, t *model.Time) {
+		at := *t
+		if at == 0 {
+			at = timeNotSet
+		}
+		render(e, &at)
+	}, plain.Parser(schema.View{})), plain.Shape}
+}
+
+// givenFlags are reservationFlags that are not set when no word is given.
+func givenFlags() schema.Type[model.Opt[uint64]] { return givenFlagsType{} }
+
+type givenFlagsType struct{}
+
+func (givenFlagsType) Shape(v schema.View) *schema.Shape { return reservationFlags.Shape(v) }
+
+func (givenFlagsType) Renderer(v schema.View) func(schema.Encoder, *model.Opt[uint64]) {
+	render := reservationFlags.Renderer(v)
+	return func(e schema.Encoder, o *model.Opt[uint64]) {
+		n := o.Or(0)
+		render(e, &n)
+	}
+}
+
+func (givenFlagsType) Parser(v schema.View) func(*schema.Report, *schema.Value, *model.Opt[uint64]) bool {
+	parse := reservationFlags.Parser(v)
+	return func(r *schema.Report, doc *schema.Value, into *model.Opt[uint64]) bool {
+		var n uint64
+		if !parse(r, doc, &n) {
+			return false
+		}
+		if *into = (model.Opt[uint64]{}); n != 0 {
+			*into = model.Some(n)
+		}
+		return true
+	}
+}
+
+// tresText is amounts of trackable resources as one text, "cpu=4,gres/gpu=2".
+func tresText() schema.Type[string] {
+	list := amounts()
+	parse := schema.List(givenTRES.Type)().Parser(schema.View{})
+	return shaped[string]{schema.Simple(nil,
+		func(e schema.Encoder, s *string) {
+			tres := textTRES(*s)
+			list.Renderer(schema.View{})(e, &tres)
+		},
+		func(r *schema.Report, doc *schema.Value, into *string) bool {
+			if doc.Kind == schema.Text {
+				r.WarnKind(doc, schema.Array)
+				*into = doc.Text
+				return true
+			}
+			var tres []model.TRES
+			if !parse(r, doc, &tres) {
+				return false
+			}
+			var parts []string
+			for _, t := range tres {
+				name := t.Type
+				if t.Name != "" {
+					name += "/" + t.Name
+				}
+				if strings.ContainsAny(name, ",=") {
+					return r.Error(doc, "%q is no trackable resource", schema.Shorten(name))
+				}
+				parts = append(parts, fmt.Sprintf("%s=%d", name, t.Count))
+			}
+			*into = strings.Join(parts, ",")
+			return true
+		}), list.Shape}
+}
+
+// givenTRES is an amount as a request has it.
+var givenTRES = schema.Object("tres",
+	schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Kind, as cpu or gres", schema.Required(0)),
+	schema.F("name", schema.String, func(t *model.TRES) *string { return &t.Name }, "Which of that kind"),
+	schema.Ignore[model.TRES]("id", schema.Int32[int32], "Nothing: type and name say which", schema.Bare),
+	schema.F("count", schema.Int64, func(t *model.TRES) *uint64 { return &t.Count }, "Number of them, of MiB where it is memory", schema.Count),
+)
+
+// textTRES reads what tresText makes.
+func textTRES(s string) []model.TRES {
+	var list []model.TRES
+	for _, part := range commaList(s) {
+		name, count, _ := strings.Cut(part, "=")
+		var t model.TRES
+		t.Type, t.Name, _ = strings.Cut(name, "/")
+		t.Count, _ = strconv.ParseUint(count, 10, 64) // a text of the client's may have no number
+		list = append(list, t)
+	}
+	return list
+}
+
+// ReservationUpdates is the body of a request for several reservations.
+type ReservationUpdates struct{ Reservations []model.ReservationUpdate }
+
+// ReservationUpdatesBody declares the fields of a ReservationUpdates.
+var ReservationUpdatesBody = schema.Object("reservation_mod_req",
+	schema.F("reservations", reservationUpdates, func(u *ReservationUpdates) *[]model.ReservationUpdate { return &u.Reservations }, "The reservations"),
+)
+
+var reservationUpdates = schema.Named("reservation_desc_msg_list", schema.List(ReservationUpdate.Type))
+
+// Bits of reservationFlags that a new reservation is checked for.
+const (
+	reservationPartNodes  uint64 = 1 << 12
+	reservationRecurring  uint64 = 1<<2 | 1<<4 | 1<<21 | 1<<23 | 1<<35
+	reservationForceStart uint64 = 1 << 42
+)
+
+// CheckNewReservation returns what is missing in u for a reservation that does
+// not exist yet, and the field that it is about.
+func CheckNewReservation(u *model.ReservationUpdate) (field string, err error) {
+	flags := u.Flags.Or(0)
+	switch {
+	case u.StartTime == 0:
+		return "start_time", errors.New("a new reservation needs start_time")
+	case u.EndTime == 0 && !u.Duration.Set && !u.Duration.Infinite:
+		return "duration", errors.New("a new reservation needs duration or end_time")
+	case u.EndTime != 0 && u.EndTime <= u.StartTime:
+		return "end_time", errors.New("the reservation would end before it begins")
+	case u.EndTime != 0 && u.Duration.Set && u.EndTime != u.StartTime+60*model.Time(u.Duration.Number):
+		return "duration", errors.New("duration and end_time say different things")
+	case u.Users == "" && u.Groups == "" && u.Accounts == "":
+		return "users", errors.New("a new reservation needs users, groups or accounts")
+	case u.Users != "" && u.Groups != "":
+		return "groups", errors.New("users and groups exclude each other")
+	case flags&reservationForceStart != 0 && flags&reservationRecurring == 0:
+		return "flags", errors.New("FORCE_START is for reservations that recur")
+	case flags&reservationPartNodes != 0 && (u.Partition == "" || u.Nodes != "" && !strings.EqualFold(u.Nodes, "ALL")):
+		return "flags", errors.New("PART_NODES needs partition, and ALL as node_list")
+	}
+	return "", nil
+}
+
+// WholePartition makes a new reservation that names a partition, and nothing
+// else to hold, one of all the partition's nodes.
+func WholePartition(u *model.ReservationUpdate) {
+	if u.Partition == "" || u.Nodes != "" || u.NodeCount.Set || u.Cores.Set || u.Licenses != "" || u.BurstBuffer != "" || u.TRES != "" || u.Features != "" {
+		return
+	}
+	u.Nodes, u.Flags = "ALL", model.Some(u.Flags.Or(0)|reservationPartNodes)
+}
+
+// ReservationsChangedAnswer answers PostReservation and PostReservations.
+type ReservationsChangedAnswer struct {
+	Reservations []model.ReservationUpdate
+	Envelope
+}
+
+// ReservationsChanged declares the fields of a ReservationsChangedAnswer.
+var ReservationsChanged = enveloped("openapi_reservation_mod_resp", func(a *ReservationsChangedAnswer) *Envelope { return &a.Envelope },
+	schema.F("reservations", reservationUpdates, func(a *ReservationsChangedAnswer) *[]model.ReservationUpdate { return &a.Reservations }, "The reservations that were made or changed, as the request has them", schema.Required(0)),
+)
+
+// PostReservation makes or changes a reservation.
+var PostReservation = declare(noParams, Endpoint{
+	Method: http.MethodPost, Path: "reservation", ID: "post_reservation",
+	Doc: "Make or change a reservation", Request: ReservationUpdate, Answer: ReservationsChanged, Since: V43,
+	About:   "Changes what the body names of the reservation of that name, or makes one if there is none. Capitals make no difference in the name of one that exists. A new one needs start_time, duration or end_time, what it holds, and users, groups or accounts; with a partition alone it holds all of its nodes. Only operators may.",
+	Takes:   "The reservation",
+	Returns: "The reservation, as the request has it: it was made or changed",
+})
+
+// PostReservations makes or changes reservations.
+var PostReservations = declare(noParams, Endpoint{
+	Method: http.MethodPost, Path: "reservations/", ID: "post_reservations",
+	Doc: "Make or change reservations", Request: ReservationUpdatesBody, Answer: ReservationsChanged, Since: V43,
+	About:   "Does for each entry what POST reservation does, one after the other. One that is refused does not keep the next from being made. When any is refused, the status is that of the first refusal, errors has one entry for each, and reservations has those that were made or changed.",
+	Takes:   "The reservations",
+	Returns: "The reservations, as the request has them: all were made or changed",
+})

@@ -1,0 +1,64 @@
+package handlers
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+
+	"schedrestd/api"
+	"schedrestd/auth"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// allocationWait bounds how long a client waits for resources. It has a
+// connection, and a place among the requests that are answered, all the time.
+const allocationWait = 5 * time.Minute
+
+// postJobAllocate asks for resources without a batch script and answers when the
+// job has them.
+func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
+	request, err := readBody(c, api.AllocationBody)
+	if err != nil {
+		return err
+	}
+	descs, at, err := request.Descs()
+	if err != nil {
+		return errs.New(errs.Invalid, "%v", err).WithSource(at)
+	}
+	if err := prepare(c, descs, at); err != nil {
+		return err
+	}
+	for i := range descs {
+		d := &descs[i]
+		if d.Script != "" {
+			return errs.New(errs.Invalid, "an allocation runs no script").WithSource(componentAt(at, i) + "script").WithHint("submit a batch job instead")
+		}
+		d.AllocRespPort, d.OtherPort = 0, 0 // nothing here listens for the controller
+		if d.AllocNode == "" {
+			d.AllocNode = c.origin()
+		}
+		if !d.MinNodes.Set {
+			d.MinNodes = model.Some[uint32](1)
+		}
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, allocationWait)
+	defer cancel()
+	allocated, err := change(c, "", func() (*model.Submitted, error) { return h.Controller.Allocate(ctx, c.cred, descs) }, made)
+	if err != nil {
+		return c.aboutComponents(err, descs, at)
+	}
+	return send(c, http.StatusOK, api.Allocated, &api.SubmitAnswer{Submitted: *allocated, Envelope: c.envelope()})
+}
+
+// origin is the address of the client, which controllers want as the name of the
+// machine that asks for resources.
+func (c *call) origin() string {
+	if peer, ok := auth.PeerFrom(c.ctx); ok {
+		if host, _, err := net.SplitHostPort(peer.Addr); err == nil {
+			return host
+		}
+	}
+	return "localhost"
+}

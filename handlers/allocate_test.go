@@ -1,0 +1,40 @@
+package handlers
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/model"
+)
+
+// TestAllocate: nothing listens for the controller, a job of which nothing is
+// said has a node, and what can't be meant is refused.
+func TestAllocate(t *testing.T) {
+	for _, tt := range []struct {
+		name, body string
+		status     int
+		want       []*model.JobDesc
+		says       string
+	}{
+		{name: "one", body: `{"job": {"name": "a", "allocation_node_port": 99}}`, status: 200, want: []*model.JobDesc{{Name: "a", AllocNode: "localhost", MinNodes: model.Some[uint32](1)}}, says: `"job_id":17`},
+		{name: "components", body: `{"hetjob": [{"name": "a"}, {"minimum_nodes": 2, "allocation_node_list": "n1"}]}`, status: 200,
+			want: []*model.JobDesc{{AllocNode: "n1", MinNodes: model.Some[uint32](2)}, {Name: "a", AllocNode: "localhost", MinNodes: model.Some[uint32](1)}}},
+		{name: "nothing", body: `{}`, status: 422, says: "#/job"},
+		{name: "no component", body: `{"hetjob": []}`, status: 422, says: "#/hetjob"},
+		{name: "both", body: `{"job": {}, "hetjob": [{}]}`, status: 422, says: "exclude each other"},
+		{name: "a script", body: `{"hetjob": [{}, {"script": "x"}]}`, status: 422, says: "#/hetjob/1/script"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := demo()
+			w := serve(t, config(f), request("POST", "/slurm/v0.0.45/job/allocate", tt.body))
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.says) {
+				t.Errorf("status %d: %s", w.Code, w.Body)
+			}
+			if d := cmp.Diff(tt.want, f.submitted); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}

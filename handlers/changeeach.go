@@ -1,0 +1,139 @@
+package handlers
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+)
+
+// eachChange is what became of a change to several records, one after the other.
+type eachChange struct {
+	kind   string // "reservation"
+	list   string // where the records are in the body, "#/reservations/"; "" for a body that is one
+	names  []string
+	errs   []error
+	done   int
+	failed int
+}
+
+// errNotTried is the error of a record that comes after one whose outcome is
+// unknown.
+var errNotTried = errs.New(errs.Unavailable, "not tried, because the change before it failed")
+
+// changeEach changes the named records with do. A refused one does not keep the
+// next from being tried; a failure that is no refusal does. The error is nil when
+// any was changed.
+func changeEach(c *call, kind, list string, names []string, do func(i int) error) (*eachChange, error) {
+	e := &eachChange{kind: kind, list: list, names: names, errs: make([]error, len(names))}
+	_, err := change(c, strings.Join(names, " "), func() (*eachChange, error) {
+		var first error
+		broken := false
+		for i := range names {
+			if broken {
+				e.errs[i] = errNotTried
+				continue
+			}
+			err := do(i)
+			if err == nil {
+				e.done++
+				continue
+			}
+			err = aboutNamed(err, kind, names[i], e.source(i))
+			refused, ok := errors.AsType[*errs.Error](err)
+			broken = !ok || refused.Number == 0 && refused.Source == ""
+			e.errs[i] = err
+			e.failed++
+			if first == nil {
+				first = err
+			}
+		}
+		if e.done == 0 {
+			return nil, first
+		}
+		return e, nil
+	}, (*eachChange).result)
+	if e.done > 0 || e.failed > 1 && errs.KindOf(err) != errs.Unauthenticated {
+		return e, nil
+	}
+	return nil, err
+}
+
+// source is where the name of record i is in the body.
+func (e *eachChange) source(i int) string { return sourceOf(e.list, i, "name") }
+
+// status is the status of the first failure; 200 when there is none.
+func (e *eachChange) status() int {
+	for _, err := range e.errs {
+		if err != nil {
+			return status(err)
+		}
+	}
+	return http.StatusOK
+}
+
+// result is what the audit log has of it.
+func (e *eachChange) result() Result {
+	var r Result
+	var objects []string
+	for i, name := range e.names {
+		if err := e.errs[i]; err != nil {
+			f := failed(err)
+			name += ":" + f.Code
+			if r.Code == "" {
+				r.Status, r.Code, r.Number = f.Status, "partial", f.Number
+			}
+		}
+		objects = append(objects, name)
+	}
+	r.Objects = strings.Join(objects, " ")
+	return r
+}
+
+// envelope is the answer's, with an error for each record that was not changed
+// and, when there is one, a warning for each that was.
+func (e *eachChange) envelope(c *call) api.Envelope {
+	code := e.status()
+	var list []api.Error
+	for i, err := range e.errs {
+		if err != nil {
+			for _, p := range c.problems(err, status(err)) {
+				if p.Source == "" {
+					p.Description, p.Source = fmt.Sprintf("%s %s: %s", e.kind, e.names[i], p.Description), e.source(i)
+				}
+				p.Description, p.Source = conceal(p.Description), conceal(p.Source)
+				list = append(list, p)
+			}
+		} else if code != http.StatusOK {
+			c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf("%s %s was changed, although another was not", e.kind, e.names[i]), Source: e.source(i)})
+		}
+	}
+	envelope := c.envelope()
+	envelope.Errors = list
+	return envelope
+}
+
+// checkNames refuses a list that is empty, and a record without a name, before
+// anything is changed.
+func checkNames(kind, list string, names []string) error {
+	if len(names) == 0 {
+		return errs.New(errs.Invalid, "the body names no %s", kind).WithSource(strings.TrimSuffix(list, "/"))
+	}
+	for i, name := range names {
+		if strings.TrimSpace(name) == "" {
+			return errs.New(errs.Invalid, "a %s needs a name", kind).WithSource(sourceOf(list, i, "name"))
+		}
+	}
+	return nil
+}
+
+// sourceOf is where a field of record i is in the body.
+func sourceOf(list string, i int, field string) string {
+	if list == "" {
+		return "#/" + field
+	}
+	return fmt.Sprintf("%s%d/%s", list, i, field)
+}

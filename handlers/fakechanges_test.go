@@ -1,0 +1,59 @@
+package handlers
+
+import (
+	"context"
+
+	"schedrestd/model"
+)
+
+// changes is what a fake was asked to make or change, and what it answers.
+type changes struct {
+	reservationUpdates []*model.ReservationUpdate
+	partitionUpdates   []*model.PartitionUpdate
+	layout             []model.ResourceLayout
+	refusals           map[string]error // by the name of what is changed
+}
+
+// record keeps a change to what is named.
+func record[T any](f *fake, list *[]*T, u *T, call, name string, cred model.Credential) error {
+	*list = append(*list, u)
+	if err := f.changed(call+" "+name, cred); err != nil {
+		return err
+	}
+	return f.refusals[name]
+}
+
+func (f *fake) CreateReservation(_ context.Context, cred model.Credential, u *model.ReservationUpdate) error {
+	return record(f, &f.reservationUpdates, u, "create reservation", u.Name, cred)
+}
+
+func (f *fake) UpdateReservation(_ context.Context, cred model.Credential, u *model.ReservationUpdate) error {
+	return record(f, &f.reservationUpdates, u, "update reservation", u.Name, cred)
+}
+
+func (f *fake) CreatePartition(_ context.Context, cred model.Credential, u *model.PartitionUpdate) error {
+	return record(f, &f.partitionUpdates, u, "create partition", u.Name, cred)
+}
+
+func (f *fake) UpdatePartition(_ context.Context, cred model.Credential, u *model.PartitionUpdate) error {
+	return record(f, &f.partitionUpdates, u, "update partition", u.Name, cred)
+}
+
+func (f *fake) SubmitSeveral(ctx context.Context, cred model.Credential, descs []model.JobDesc) (*model.Submitted, error) {
+	for i := range descs[1:] {
+		f.submitted = append(f.submitted, &descs[i+1])
+	}
+	return f.Submit(ctx, cred, &descs[0])
+}
+
+func (f *fake) Allocate(ctx context.Context, cred model.Credential, descs []model.JobDesc) (*model.Submitted, error) {
+	return f.SubmitSeveral(ctx, cred, descs)
+}
+
+func (f *fake) DeletePartition(_ context.Context, cred model.Credential, name string) error {
+	return f.changed("delete partition "+name, cred)
+}
+
+func (f *fake) ResourceLayout(_ context.Context, cred model.Credential, id uint32) ([]model.ResourceLayout, error) {
+	return f.layout, f.changed("resources", cred)
+}

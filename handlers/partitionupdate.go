@@ -1,0 +1,58 @@
+package handlers
+
+import (
+	"schedrestd/api"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// postPartitions makes or changes partitions.
+func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
+	const at = "#/partitions/"
+	body, err := readBody(c, api.PartitionChangesBody)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(body.Partitions))
+	for i := range body.Partitions {
+		names[i] = body.Partitions[i].Name
+	}
+	if err := checkNames("partition", at, names); err != nil {
+		return err
+	}
+	existing := map[string]bool{}
+	_, err = h.Controller.Partitions(c.ctx, c.cred, model.Query{Flags: model.ShowAll}, func(p *model.Partition) error {
+		existing[p.Name] = true
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	each, err := changeEach(c, "partition", at, names, func(i int) error {
+		u := body.Partitions[i].Update()
+		// "default" stands for what partitions that are configured later begin with.
+		if existing[u.Name] || u.Name == "default" {
+			if *u == (model.PartitionUpdate{Name: u.Name}) {
+				return errs.New(errs.Invalid, "partition %s exists, and the body has no field to change", u.Name).WithSource(sourceOf(at, i, "name"))
+			}
+			return h.Controller.UpdatePartition(c.ctx, c.cred, u)
+		}
+		err := h.Controller.CreatePartition(c.ctx, c.cred, u)
+		if err == nil {
+			existing[u.Name] = true
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return send(c, each.status(), api.Empty, &api.EmptyAnswer{Envelope: each.envelope(c)})
+}
+
+// deletePartition deletes a partition.
+func (h *handler) deletePartition(c *call, p *api.NamedPartitionParams) error {
+	return h.changeNamed(c, "partition", p.Name, inPath+"partition_name", func() error { return h.Controller.DeletePartition(c.ctx, c.cred, p.Name) })
+}
+
+// invalidPartition is Slurm's number for a partition that does not exist.
+const invalidPartition = 2000

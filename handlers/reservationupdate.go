@@ -1,0 +1,77 @@
+package handlers
+
+import (
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// postReservation makes or changes a reservation.
+func (h *handler) postReservation(c *call, _ *api.NoParams) error {
+	u, err := readBody(c, api.ReservationUpdate)
+	if err != nil {
+		return err
+	}
+	return h.changeReservations(c, "", []model.ReservationUpdate{*u})
+}
+
+// postReservations makes or changes reservations.
+func (h *handler) postReservations(c *call, _ *api.NoParams) error {
+	body, err := readBody(c, api.ReservationUpdatesBody)
+	if err != nil {
+		return err
+	}
+	return h.changeReservations(c, "#/reservations/", body.Reservations)
+}
+
+// changeReservations changes those of list that exist, and makes the others.
+func (h *handler) changeReservations(c *call, at string, list []model.ReservationUpdate) error {
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].Name
+	}
+	if err := checkNames("reservation", at, names); err != nil {
+		return err
+	}
+	existing := map[string]string{} // by the name in small letters
+	_, err := h.Controller.Reservations(c.ctx, c.cred, model.Query{}, func(r *model.Reservation) error {
+		existing[strings.ToLower(r.Name)] = r.Name
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	each, err := changeEach(c, "reservation", at, names, func(i int) error {
+		u := list[i]
+		if name, known := existing[strings.ToLower(u.Name)]; known {
+			u.Name = name
+			if u == (model.ReservationUpdate{Name: name}) {
+				return errs.New(errs.Invalid, "reservation %s exists, and the body has no field to change", name).WithSource(sourceOf(at, i, "name"))
+			}
+			return h.Controller.UpdateReservation(c.ctx, c.cred, &u)
+		}
+		if field, err := api.CheckNewReservation(&u); err != nil {
+			e := errs.New(errs.Invalid, "reservation %s: %v", u.Name, err).WithSource(sourceOf(at, i, field))
+			e.Number = invalidReservation
+			return e
+		}
+		api.WholePartition(&u)
+		err := h.Controller.CreateReservation(c.ctx, c.cred, &u)
+		if err == nil {
+			existing[strings.ToLower(u.Name)] = u.Name
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	answer := api.ReservationsChangedAnswer{Envelope: each.envelope(c)}
+	for i := range list {
+		if each.errs[i] == nil {
+			answer.Reservations = append(answer.Reservations, list[i])
+		}
+	}
+	return send(c, each.status(), api.ReservationsChanged, &answer)
+}

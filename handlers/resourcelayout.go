@@ -1,0 +1,20 @@
+package handlers
+
+import (
+	"net/http"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+)
+
+// getResources shows what a job has of its nodes.
+func (h *handler) getResources(c *call, p *api.ResourcesParams) error {
+	if p.Job.ArrayTaskID.Set || p.Job.HetOffset.Set {
+		return errs.New(errs.Invalid, "resources are those of one job").WithSource(inPath + "job_id").WithHint("name a task or a component by its own job number")
+	}
+	nodes, err := h.Controller.ResourceLayout(c.ctx, c.cred, p.Job.JobID)
+	if err != nil {
+		return aboutNamed(err, "job", c.params["job_id"], inPath+"job_id")
+	}
+	return send(c, http.StatusOK, api.Resources, &api.ResourcesAnswer{Nodes: nodes, Envelope: c.envelope()})
+}

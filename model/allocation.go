@@ -1,0 +1,34 @@
+package model
+
+// Allocation is a controller's answer to a request for resources without a batch
+// script.
+type Allocation struct {
+	StepID          StepID
+	ErrorCode       uint32
+	UserMessage     string // what the site's submit policy says to the user
+	NodeCount       uint32 // 0: the job still waits
+	Nodes           string
+	Account         string
+	AliasList       string
+	BatchHost       string
+	Environment     []string
+	GroupID         uint32
+	GroupName       string
+	TasksPerBoard   uint16
+	TasksPerCore    uint16
+	TasksPerTRES    uint16
+	TasksPerSocket  uint16
+	CPUsPerNode     []uint16
+	CPUCountReps    []uint32
+	Partition       string
+	MinMemory       uint64
+	QOS             string
+	Reservation     string
+	SelectPlugin    uint32
+	SegmentSize     uint16
+	ProtocolVersion uint16
+	TRESPerNode     string
+	TRESPerTask     string
+	UserID          uint32
+	UserName        string
+}

@@ -1,0 +1,98 @@
+package model
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// HostsWellFormed reports whether a host list expression is one that stands for
+// names: brackets in pairs, with numbers and ascending ranges of them inside.
+func HostsWellFormed(expr string) bool {
+	for expr != "" {
+		var piece string
+		if piece, expr = cutOutsideBrackets(expr); !wellFormed(piece) {
+			return false
+		}
+	}
+	return true
+}
+
+func wellFormed(piece string) bool {
+	for {
+		literal, after, opened := strings.Cut(piece, "[")
+		if strings.ContainsAny(literal, "]\x00") {
+			return false
+		}
+		if !opened {
+			return true
+		}
+		ranges, rest, closed := strings.Cut(after, "]")
+		if !closed {
+			return false
+		}
+		for r := range strings.SplitSeq(ranges, ",") {
+			if from, to, _, ok := numbers(r); !ok || from > to {
+				return false
+			}
+		}
+		piece = rest
+	}
+}
+
+// FoldHosts writes names as a host list expression, in their order: neighbours
+// that differ in a number at their end share brackets, "n[1-3,08],login".
+func FoldHosts(names []string) string {
+	var b strings.Builder
+	for i := 0; i < len(names); {
+		prefix, _, numbered := cutNumber(names[i])
+		end := i + 1
+		for numbered && end < len(names) {
+			if p, _, ok := cutNumber(names[end]); !ok || p != prefix {
+				break
+			}
+			end++
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		if end == i+1 {
+			b.WriteString(names[i])
+		} else {
+			b.WriteString(prefix + "[" + foldNumbers(names[i:end], len(prefix)) + "]")
+		}
+		i = end
+	}
+	return b.String()
+}
+
+// foldNumbers writes what names have behind their first skip bytes as numbers and
+// ranges.
+func foldNumbers(names []string, skip int) string {
+	var b strings.Builder
+	for i := 0; i < len(names); {
+		first := names[i][skip:]
+		n, _ := strconv.ParseUint(first, 10, 32) // cutNumber has read it
+		end := i + 1
+		for end < len(names) && names[end][skip:] == fmt.Sprintf("%0*d", len(first), n+uint64(end-i)) {
+			end++
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if b.WriteString(first); end > i+1 {
+			b.WriteString("-" + names[end-1][skip:])
+		}
+		i = end
+	}
+	return b.String()
+}
+
+// cutNumber cuts a name before the number at its end. A number that a host list
+// can't have is a part of the name.
+func cutNumber(name string) (prefix, number string, ok bool) {
+	prefix = strings.TrimRight(name, "0123456789")
+	number = name[len(prefix):]
+	_, err := strconv.ParseUint(number, 10, 32)
+	return prefix, number, err == nil
+}

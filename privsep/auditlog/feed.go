@@ -1,0 +1,123 @@
+package auditlog
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"schedrestd/ipc"
+	"schedrestd/privsep/service"
+	"schedrestd/privsep/spawn"
+	"schedrestd/rate"
+)
+
+// Feed tells the auditor of one generation what the kernel says about each connection. A nil Feed tells nobody.
+type Feed struct {
+	*service.Process
+	log      *Log
+	follow   *rate.Bucket     // how often it may ask after the file
+	looking  atomic.Bool      // it has asked
+	messages chan ipc.Message // to the auditor; nil is the last
+	flushed  chan struct{}    // closed when all was sent
+}
+
+// How often an auditor may ask after the file, which an honest one does for a batch of lines.
+const (
+	followBurst = 4000
+	followRate  = 2000
+)
+
+// flushPause is the time between two tries to send what the auditor's channel has no room for.
+const flushPause = time.Millisecond
+
+// Start starts an auditor, and gives it the file. report kills a worker that broke the auditor's protocol.
+func (l *Log) Start(from *spawn.Spawner, setup ipc.ServiceSetup, report func(uint32, string)) (*Feed, error) {
+	f := &Feed{log: l, follow: rate.New(followBurst, followRate, time.Now()), messages: make(chan ipc.Message), flushed: make(chan struct{})}
+	var err error
+	if f.Process, err = l.spec.Start(from, setup, service.Hooks{Report: report, Handle: f.handle}); err != nil {
+		return nil, err
+	}
+	go f.run()
+	return f, l.add(f.Channel)
+}
+
+// handle answers whether the file still has its name. A file system that hangs delays this answer alone.
+func (f *Feed) handle(m ipc.Message) (handled bool, err error) {
+	switch m.(type) {
+	case *ipc.Follow:
+	default:
+		return false, nil
+	}
+	if f.looking.Swap(true) || !f.follow.Take(time.Now(), 1) {
+		return true, errors.New("it said Follow too often")
+	}
+	f.log.do(func() {
+		reply := f.log.look()
+		f.looking.Store(false)
+		_ = f.Channel.TrySend(reply)
+	})
+	return true, nil
+}
+
+// run sends messages in order, each when the auditor's channel has room for it.
+func (f *Feed) run() {
+	var queue []ipc.Message
+	for last := false; !last || len(queue) > 0; {
+		var room <-chan time.Time
+		if len(queue) > 0 {
+			room = time.After(flushPause)
+		}
+		select {
+		case m := <-f.messages:
+			if last = m == nil; !last {
+				queue = append(queue, m)
+			}
+		case <-room:
+		case <-f.Over: // its workers make no change any more
+			return
+		}
+		for len(queue) > 0 && !errors.Is(f.Channel.TrySend(queue[0]), ipc.ErrFull) {
+			queue = queue[1:]
+		}
+	}
+	close(f.flushed)
+}
+
+// Tell sends m. It does not wait for the auditor.
+func (f *Feed) Tell(m ipc.Message) {
+	if f == nil {
+		return
+	}
+	select {
+	case f.messages <- m:
+	case <-f.Over:
+	}
+}
+
+// Given tells the auditor that a worker is about to get c.
+func (f *Feed) Given(worker uint32, c *ipc.Connection) {
+	f.Tell(&ipc.Facts{Worker: worker, Connection: *c})
+}
+
+// Gone tells it that no worker has that connection any longer.
+func (f *Feed) Gone(id uint64) { f.Tell(&ipc.Gone{ID: id}) }
+
+// Exited tells it how a worker ended.
+func (f *Feed) Exited(worker uint32, status string) {
+	f.Tell(&ipc.Exited{Worker: worker, Status: ipc.Refuse(status).Reason})
+}
+
+// Stop has the auditor write what there is, and returns when it has exited. Nothing may be told any more.
+func (f *Feed) Stop() {
+	if f == nil {
+		return
+	}
+	f.Tell(nil)
+	select {
+	case <-f.flushed:
+	case <-f.Over:
+	case <-time.After(spawn.LastWords):
+	}
+	f.Process.Stop()
+	f.log.do(func() { delete(f.log.given, f.Channel) })
+}

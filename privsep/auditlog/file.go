@@ -1,0 +1,158 @@
+package auditlog
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+	"schedrestd/guard"
+)
+
+// file is the file of the audit log, by its name. The auditor writes it.
+type file struct {
+	path string
+	rule guard.Rule
+	log  *slog.Logger
+	open *os.File
+
+	astray error     // why what has the name now can't be used; nil: it is what is written, or was not looked at
+	looked time.Time // when that was tried last
+}
+
+// retryPause is the time between two tries to open a file again.
+const retryPause = time.Second
+
+// openFile opens the file of o.
+func openFile(o Options) (*file, error) {
+	// Whoever may replace the file could make what was done undone.
+	trust := &guard.Trust{Owners: []uint32{}, Private: become.PrivateGroup}
+	switch {
+	case !o.Root:
+		trust.Owners = []uint32{uint32(os.Geteuid())}
+	case o.Worker != 0: // else disable_user_check
+		trust.Never = []uint32{o.Worker}
+	}
+	f := &file{path: o.Path, log: o.Log, rule: guard.Rule{What: "audit log", Secret: true, Trust: trust}}
+	if o.Path[0] != '/' {
+		return nil, errs.New(errs.Invalid, "audit log %s: not an absolute path", o.Path).WithHint("SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log, or stderr")
+	}
+	return f, f.reopen()
+}
+
+// reopen opens the file, or makes it. It belongs to this process's user and to nobody else.
+func (f *file) reopen() error {
+	dir, real, name, err := guard.Parent(f.path, f.rule)
+	if err != nil {
+		if _, gone := os.Lstat(filepath.Dir(f.path)); errors.Is(gone, os.ErrNotExist) {
+			return errs.New(errs.Invalid, "audit log %s: its directory is not there", f.path).WithHint("install -d -m 0700 %s", guard.Quote(filepath.Dir(f.path)))
+		}
+		return err
+	}
+	defer dir.Close()
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return f.refuse(err)
+	}
+	opened := os.NewFile(uintptr(fd), real)
+	if err := f.judge(fd); err != nil {
+		opened.Close()
+		return err
+	}
+	if f.open != nil {
+		f.open.Close()
+	}
+	f.open, f.astray = opened, nil
+	return nil
+}
+
+// refuse says why the file can't be opened.
+func (f *file) refuse(err error) error {
+	refused := errs.New(errs.Denied, "audit log %s: %v", f.path, err)
+	switch err {
+	case unix.ELOOP:
+		return errs.New(errs.Invalid, "audit log %s: a symbolic link; name the file itself", f.path).WithHint("readlink -f %s", guard.Quote(f.path))
+	case unix.ENXIO: // a named pipe that nobody reads
+		return errs.New(errs.Invalid, "audit log %s: not a regular file", f.path).WithHint("ls -ld %s  # name a file, or stderr", guard.Quote(f.path))
+	case unix.EACCES, unix.EPERM:
+		if os.Geteuid() == 0 {
+			return refused.WithHint("chown root:root %s and its directory: a running gateway has no right to what belongs to others", guard.Quote(f.path))
+		}
+	}
+	return refused.WithHint("ls -ld %s", guard.Quote(f.path))
+}
+
+// judge refuses what is no file of ours alone. O_NONBLOCK at open keeps a named pipe from hanging us.
+func (f *file) judge(fd int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return errs.Wrap(err, errs.Internal, "audit log %s", f.path)
+	}
+	quoted := guard.Quote(f.path)
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return errs.New(errs.Invalid, "audit log %s: not a regular file", f.path).WithHint("ls -ld %s  # name a file, or stderr", quoted)
+	case int(st.Uid) != os.Geteuid():
+		return errs.New(errs.Invalid, "audit log %s: owned by uid %d, must be owned by uid %d", f.path, st.Uid, os.Geteuid()).WithHint("chown %d %s", os.Geteuid(), quoted)
+	case st.Mode&0o077 != 0:
+		return errs.New(errs.Invalid, "audit log %s: mode %04o lets others in", f.path, st.Mode&0o7777).WithHint("chmod 0600 %s", quoted)
+	case st.Nlink > 1:
+		return errs.New(errs.Invalid, "audit log %s: it has %d names", f.path, st.Nlink).WithHint("ls -li %s  # one file, one name", quoted)
+	}
+	return nil
+}
+
+// endsTorn reports whether the file ends within a line, as far as that can be read: the auditor gets a descriptor that can't be.
+func (f *file) endsTorn() bool {
+	info, err := f.open.Stat()
+	if err != nil || info.Size() == 0 {
+		return false
+	}
+	fd, err := unix.Open(f.path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return true
+	}
+	again := os.NewFile(uintptr(fd), f.path)
+	defer again.Close()
+	same, err := again.Stat()
+	last := make([]byte, 1)
+	if err == nil && os.SameFile(info, same) {
+		_, err = again.ReadAt(last, info.Size()-1)
+	}
+	return err != nil || last[0] != '\n'
+}
+
+// follow looks whether the file still has its name, and opens what has it now when not. One that was removed would be
+// written for nobody: when no other can be had, that is an error. One that was moved away without a word, as by a rotation without SIGHUP, is
+// still there, and is written until then.
+func (f *file) follow() (changed bool, err error) {
+	var ours, named unix.Stat_t
+	if err := unix.Fstat(int(f.open.Fd()), &ours); err != nil {
+		return false, fmt.Errorf("look at the audit log: %w", err)
+	}
+	if err := unix.Lstat(f.path, &named); err == nil && named.Dev == ours.Dev && named.Ino == ours.Ino {
+		return false, nil
+	}
+	removed := ours.Nlink == 0
+	if now := time.Now(); f.astray == nil || now.Sub(f.looked) >= retryPause {
+		first := f.astray == nil
+		f.looked = now
+		if f.astray = f.reopen(); f.astray == nil {
+			f.log.Warn("the audit log was moved or removed, and is opened anew by its name", "removed", removed)
+			return true, nil
+		}
+		if first {
+			f.log.Error("the audit log was moved or removed, and can't be opened anew", errs.LogAttrs(errs.HintOf(f.astray), "removed", removed, "error", f.astray)...)
+		}
+	}
+	if removed {
+		return false, fmt.Errorf("its file was removed: %w", f.astray)
+	}
+	return false, nil
+}

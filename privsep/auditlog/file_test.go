@@ -1,0 +1,136 @@
+package auditlog
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+)
+
+// TestAuditFile: the file is the starter's alone, in a place where nobody else can put another one.
+func TestAuditFile(t *testing.T) {
+	o := options(slog.DiscardHandler)
+	tests := []struct {
+		name string
+		make func(t *testing.T, path string)
+		want string
+	}{
+		{"none yet", func(*testing.T, string) {}, ""},
+		{"a file", func(t *testing.T, p string) { succeed(t, os.WriteFile(p, []byte("{}\n"), 0o600)) }, ""},
+		{"others may read it", func(t *testing.T, p string) { succeed(t, os.WriteFile(p, nil, 0o600)); succeed(t, os.Chmod(p, 0o640)) }, "lets others in"},
+		{"a link", func(t *testing.T, p string) { succeed(t, os.Symlink("/dev/null", p)) }, "symbolic link"},
+		{"a directory", func(t *testing.T, p string) { succeed(t, os.Mkdir(p, 0o700)) }, "directory"},
+		{"no directory", func(t *testing.T, p string) { succeed(t, os.Remove(filepath.Dir(p))) }, "its directory is not there"},
+		{"a named pipe", func(t *testing.T, p string) { succeed(t, unix.Mkfifo(p, 0o600)) }, "not a regular file"},
+		{"somebody else's", func(t *testing.T, p string) {
+			if !o.Root {
+				t.Skip("needs root: changes owners")
+			}
+			succeed(t, os.WriteFile(p, nil, 0o600))
+			succeed(t, os.Chown(p, 65534, 65534))
+		}, "owned by uid 65534"},
+		{"two names", func(t *testing.T, p string) { succeed(t, os.WriteFile(p, nil, 0o600)); succeed(t, os.Link(p, p+"2")) }, "2 names"},
+		{"everybody writes the directory", func(t *testing.T, p string) { succeed(t, os.Chmod(filepath.Dir(p), 0o777)) }, "written by everybody"},
+		{"and it is sticky", func(t *testing.T, p string) { succeed(t, os.Chmod(filepath.Dir(p), 0o777|os.ModeSticky)) }, "written by everybody"},
+		{"the server's directory", func(t *testing.T, p string) {
+			if !o.Root {
+				t.Skip("needs root: changes owners")
+			}
+			succeed(t, os.Chown(filepath.Dir(p), 65534, 65534))
+		}, "uid 65534"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := filepath.Join(room(t), "d")
+			succeed(t, os.Mkdir(dir, 0o700))
+			path := filepath.Join(dir, "log")
+			tt.make(t, path)
+			file, err := openFile(at(path, o))
+			if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || errs.HintOf(err) == "") {
+				t.Fatalf("%v, hint %q; want %q", err, errs.HintOf(err), tt.want)
+			}
+			if err == nil {
+				file.open.Close()
+			}
+		})
+	}
+}
+
+// TestAuditFollows: no line is written to a file that was removed, and one that was moved away is left for the one that has
+// the name, as soon as that can be used.
+func TestAuditFollows(t *testing.T) {
+	path := filepath.Join(room(t), "log")
+	log := new(strings.Builder)
+	file, err := openFile(at(path, options(slog.NewTextHandler(log, nil))))
+	succeed(t, err)
+	defer func() { file.open.Close() }()
+	write := func(line string) error {
+		_, err := file.follow()
+		if err == nil {
+			_, err = file.open.WriteString(line)
+		}
+		return err
+	}
+	has := func(path, want string) {
+		t.Helper()
+		if text, err := os.ReadFile(path); err != nil || string(text) != want {
+			t.Errorf("%s has %q, %v; want %q", filepath.Base(path), text, err, want)
+		}
+	}
+	succeed(t, write("1\n"))
+	succeed(t, os.Remove(path))
+	succeed(t, write("2\n"))
+	has(path, "2\n")
+	succeed(t, os.Rename(path, path+".1"))
+	succeed(t, os.WriteFile(path, nil, 0o644))
+	succeed(t, os.Chmod(path, 0o644))
+	succeed(t, write("3\n"))
+	has(path+".1", "2\n3\n")
+	succeed(t, os.Remove(path+".1"))
+	if err := write("4\n"); err == nil || !strings.Contains(err.Error(), "its file was removed") {
+		t.Errorf("a line for nobody: %v", err)
+	}
+	succeed(t, os.Chmod(path, 0o600))
+	file.looked = time.Time{}
+	succeed(t, write("5\n"))
+	has(path, "5\n")
+	if warned, failed := strings.Count(log.String(), "level=WARN"), strings.Count(log.String(), "level=ERROR"); warned != 2 || failed != 1 {
+		t.Errorf("%d warnings, %d errors:\n%s", warned, failed, log)
+	}
+}
+
+// options returns those of a Log whose workers are others than this process.
+func options(log slog.Handler) Options {
+	o := Options{Root: os.Geteuid() == 0, Worker: 65534, Log: slog.New(log)}
+	if !o.Root {
+		o.Worker = uint32(os.Geteuid())
+	}
+	return o
+}
+
+func at(path string, o Options) Options {
+	o.Path = path
+	return o
+}
+
+// room returns a directory that only this process's user can write.
+func room(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	succeed(t, os.Chmod(filepath.Dir(dir), 0o755))
+	succeed(t, os.Chmod(dir, 0o755))
+	return dir
+}
+
+func succeed(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,123 @@
+package keys
+
+import (
+	"log/slog"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/guard"
+)
+
+// entry is one key with what goes with it, as open files. Without files there is none.
+type entry struct {
+	path   string // that the configuration names
+	stamp  string // of the files at its paths, before they were opened
+	files  []*os.File
+	newest bool // these are the files at its paths; otherwise those are not used, and a signature may be of a newer key's
+}
+
+// close closes the files.
+func (e *entry) close() {
+	closeAll(e.files)
+	e.files = nil
+}
+
+// keep has e use the files of before.
+func (e *entry) keep(before entry, newest bool) error {
+	e.close()
+	for _, f := range before.files {
+		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+		if err != nil {
+			e.close()
+			return errs.Wrap(err, errs.Unavailable, "keep %s open", f.Name())
+		}
+		e.files = append(e.files, os.NewFile(uintptr(fd), f.Name()))
+	}
+	e.newest = newest && len(e.files) > 0
+	return nil
+}
+
+// tokenFile is a file with keys of tokens, as the configuration names it.
+type tokenFile struct {
+	what   string // for the log
+	option string // its name in the configuration
+	path   string // "": there is none
+	open   func() (*os.File, error)
+	unlock func(path string) string // the command that lets the parent read one that it can't; "": it is not meant to
+	log    *slog.Logger
+}
+
+func (o Options) tokenKey() tokenFile {
+	return tokenFile{"key of HS256 tokens", "jwt_key", o.Tokens.Key, o.openTokenKey, o.unlockTokenKey, o.Log}
+}
+
+func (o Options) keySet() tokenFile {
+	return tokenFile{"key set of RS256 tokens", "jwks", o.Tokens.JWKS, o.openKeySet, unlockPublic, o.Log}
+}
+
+// judge refuses the file when it is not protected.
+func (t tokenFile) judge() error {
+	if t.path == "" {
+		return nil
+	}
+	f, err := t.open()
+	if err == nil {
+		f.Close()
+	}
+	if isAbsent(err) {
+		return nil
+	}
+	return err
+}
+
+// entry opens the file. That it is not there, or can't be read, is as good as having none. before is the entry of the
+// generation in force.
+func (t tokenFile) entry(before entry) (e entry, err error) {
+	e = entry{path: t.path, stamp: guard.Stamp(t.path)}
+	same := before.path == t.path
+	switch {
+	case t.path == "":
+		return e, nil
+	case same && before.stamp == e.stamp:
+		return e, e.keep(before, before.newest)
+	}
+	f, err := t.open()
+	switch {
+	case err == nil:
+		e.files, e.newest = []*os.File{f}, true
+		return e, nil
+	case same && before.files == nil && isAbsent(err): // as before
+		return e, nil
+	case same:
+		return e, t.fallBack(&e, before, err)
+	case isAbsent(err):
+		hint := ""
+		if errs.KindOf(err) == errs.Denied {
+			hint = t.unlock(t.path)
+		}
+		t.log.Info("there is no "+t.what+" for this gateway: such tokens are vouched for by the daemons", errs.LogAttrs(hint, "file", t.path, "because", err)...)
+		return e, nil
+	}
+	return e, err
+}
+
+// fallBack has e use the file of before, since the one at the path can't be used for that reason.
+func (t tokenFile) fallBack(e *entry, before entry, why error) error {
+	hint := errs.HintOf(why)
+	switch errs.KindOf(why) {
+	case errs.NotFound:
+		hint = "ls -l " + guard.Quote(t.path) + "  # put another one there, by mv; or take " + t.option + "= out of the configuration, and reload"
+	case errs.Denied:
+		hint = t.unlock(t.path)
+	}
+	t.log.Error("the new "+t.what+" is not used; the one before it, if any, stays", errs.LogAttrs(hint, "error", why)...)
+	return e.keep(before, false)
+}
+
+// isAbsent reports whether err means no more than that there is nothing for this process.
+func isAbsent(err error) bool {
+	kind := errs.KindOf(err)
+	return err != nil && (kind == errs.NotFound || kind == errs.Denied)
+}

@@ -1,0 +1,138 @@
+package keys
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/guard"
+	"schedrestd/privsep/spawn"
+)
+
+// maxCopied is how long a file may be that workers get a copy of, in bytes.
+const maxCopied = 1 << 20
+
+// openTokenKey opens the key of HS256 tokens.
+func (o Options) openTokenKey() (*os.File, error) {
+	rule := o.tokenRule("key file")
+	rule.Secret = true
+	f, _, err := guard.Open(o.Tokens.Key, rule)
+	if err != nil || !o.Root {
+		return f, err
+	}
+	// With the key, an attacker who compromises a worker can be any user. That a worker owns it takes
+	// disable_user_check, and was asked for.
+	_, group, err := o.workersRead(f)
+	if err == nil && group {
+		err = errs.New(errs.Invalid, "key file %s: the group of %s, who serves, can read it", f.Name(), o.Worker.Name).
+			WithHint("%s", o.shareTokenKey(f.Name()))
+	}
+	return closeUnless(f, err)
+}
+
+// openKeySet returns a sealed copy of the key set of RS256 tokens.
+func (o Options) openKeySet() (*os.File, error) {
+	return sealedCopy(o.Tokens.JWKS, o.tokenRule("key set"))
+}
+
+// openPair opens the private key, its certificates and the clients' authorities. It is called when the capabilities
+// are dropped, at the start as well: what can be read then can be read again when it was renewed.
+func (o Options) openPair() (files []*os.File, err error) {
+	for _, open := range []func() (*os.File, error){
+		o.openPrivateKey,
+		func() (*os.File, error) {
+			return sealedCopy(o.TLS.Certificate, guard.Rule{What: "certificate file", Links: true})
+		},
+		func() (*os.File, error) { return sealedCopy(o.TLS.ClientCA, o.authoritiesRule()) },
+	} {
+		f, err := open()
+		if err != nil {
+			closeAll(files)
+			if errs.KindOf(err) == errs.NotFound {
+				err = errs.New(errs.NotFound, "%v", err).WithHint("put it there, or name another one in TLSParameters=: restd_cert_file, restd_cert_key_file, restd_ca_file")
+			}
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// openPrivateKey opens the private key, which no worker can read.
+func (o Options) openPrivateKey() (*os.File, error) {
+	path := o.TLS.Key
+	f, _, err := guard.Open(path, o.secretRule())
+	if errs.KindOf(err) == errs.Denied {
+		hint := "chown root " + guard.Quote(path) + "  # the gateway gives up the rights to read what belongs to others"
+		if !o.Root {
+			hint = fmt.Sprintf("id -un  # give %s a key and a certificate of his own, or start as root with -u, which keeps them from workers", o.Worker.Name)
+		}
+		return nil, errs.New(errs.Denied, "%v", err).WithHint("%s", hint)
+	}
+	if err != nil || !o.Root {
+		return f, err
+	}
+	owner, group, err := o.workersRead(f)
+	if err == nil && (owner || group) {
+		err = errs.New(errs.Invalid, "key file %s: %s, who serves, can read it", path, o.Worker.Name).
+			WithHint("chown root:root %[1]s; chmod 0600 %[1]s", guard.Quote(path))
+	}
+	return closeUnless(f, err)
+}
+
+// refusedPair returns the keeper's error about the private key and its certificates.
+func (o Options) refusedPair(err error) error {
+	e := &errs.Error{Kind: errs.KindOf(err), Message: fmt.Sprintf("key file %s, certificate file %s", o.TLS.Key, o.TLS.Certificate), Err: err}
+	if e.Kind == errs.Invalid {
+		e.Hint = fmt.Sprintf("openssl pkey -in %s -pubout; openssl x509 -in %s -noout -pubkey  # print the same: one key (RSA of 2048 to 8192 bits, ECDSA, Ed25519) "+
+			"without a passphrase, and in a file of their own certificates alone, the server's first", guard.Quote(o.TLS.Key), guard.Quote(o.TLS.Certificate))
+	}
+	return e
+}
+
+// workersRead reports whether a worker can read f because its user owns it, or its group may.
+func (o Options) workersRead(f *os.File) (owner, group bool, err error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return false, false, errs.Wrap(err, errs.Internal, "key file %s", f.Name())
+	}
+	return st.Uid == o.Worker.UID && o.Worker.UID != 0, st.Gid == o.Worker.GID && st.Mode&0o040 != 0, nil
+}
+
+// sealedCopy returns a sealed copy of a file that is no secret; an empty one for no path.
+func sealedCopy(path string, rule guard.Rule) (*os.File, error) {
+	if path == "" {
+		return spawn.SealedCopy(strings.NewReader(""), rule.What, unix.MFD_NOEXEC_SEAL)
+	}
+	f, facts, err := guard.Open(path, rule)
+	if errs.KindOf(err) == errs.Denied {
+		return nil, errs.New(errs.Denied, "%v", err).WithHint("%s", unlockPublic(path))
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if facts.Size > maxCopied {
+		return nil, errs.New(errs.Invalid, "%s %s: longer than %d bytes", rule.What, path, maxCopied)
+	}
+	return spawn.SealedCopy(io.LimitReader(f, maxCopied), path, unix.MFD_NOEXEC_SEAL)
+}
+
+// closeUnless returns f, or closes it when there is an error.
+func closeUnless(f *os.File, err error) (*os.File, error) {
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}

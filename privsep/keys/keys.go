@@ -1,0 +1,251 @@
+// Package keys opens the keys of one generation, and judges who can read and write their files. The
+// parent reads none of them: a secret key goes to the keeper as an open file, and what is
+// public is copied as it is to memory files that nobody can change, so that every worker
+// shows exactly what the keeper has accepted, whatever becomes of the files meanwhile.
+//
+// The files from the top: keys.go has all keys; entry.go has one; files.go opens files;
+// rules.go says which files may be used.
+package keys
+
+import (
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/guard"
+	"schedrestd/ipc"
+)
+
+// Keys holds the keys of one generation as open files. They never change: a file that was changed is
+// of the next generation.
+type Keys struct {
+	Stamp   string // of all files, before the first was opened
+	options Options
+	pair    entry      // a private key, its certificates and the clients' authorities; none without https://
+	token   entry      // the key of HS256 tokens
+	set     entry      // the key set of RS256 tokens
+	tickets [][32]byte // keys of TLS session tickets, the newest first
+	empty   *os.File   // stands for a file that there is not
+}
+
+// Judge refuses files that are not protected, while the start has all its rights: the parent may not be able
+// to look at them later.
+func Judge(o Options) error {
+	if o.HTTPS {
+		if err := CheckTLS(o.TLS); err != nil {
+			return err
+		}
+	}
+	if err := o.tokenKey().judge(); err != nil {
+		return err
+	}
+	return o.keySet().judge()
+}
+
+// Open opens the keys that o names. It is called when the capabilities are dropped, at the start as
+// well: what can be opened now can be opened again when it was renewed. before is
+// the keys in use, or nil. A file that has replaced one of them and can't be used
+// leaves that in use, unless strict is set: then certificates must be usable.
+func Open(o Options, before *Keys, strict bool) (k *Keys, err error) {
+	k = &Keys{options: o, Stamp: Stamp(o.Secrets)}
+	defer func() {
+		if err != nil {
+			k.Close()
+		}
+	}()
+	if k.empty, err = sealedCopy("", guard.Rule{What: "empty file"}); err != nil {
+		return k, err
+	}
+	if !o.JWT { // no key is used then, but one that lies open is refused all the same
+		if err = Judge(o); err != nil {
+			return k, err
+		}
+		k.options.Tokens = ipc.Tokens{}
+	}
+	if before == nil {
+		before = new(Keys)
+	}
+	if k.token, err = k.options.tokenKey().entry(before.token); err != nil {
+		return k, err
+	}
+	if k.set, err = k.options.keySet().entry(before.set); err != nil || !o.HTTPS {
+		return k, err
+	}
+	if err = k.openPair(before, strict); err != nil {
+		return k, err
+	}
+	k.tickets, err = nextTickets(before.tickets)
+	return k, err
+}
+
+// OpenPublic opens what the worker of an inetd run verifies tokens with: the key set alone. A keeper would
+// have to be started for each client, which takes longer than to have a daemon verify the token.
+func OpenPublic(o Options) (*Keys, error) {
+	o.HTTPS = false
+	if err := Judge(o); err != nil {
+		return nil, err
+	}
+	o.Tokens.Key = ""
+	k, err := Open(o, nil, false)
+	if err == nil {
+		k.set.newest = false // the file is not looked at again
+	}
+	return k, err
+}
+
+// Stamp tells one state of the files that s names from another.
+func Stamp(s ipc.Secrets) string {
+	return guard.Stamp(s.TLS.Key, s.TLS.Certificate, s.TLS.ClientCA, s.Tokens.Key, s.Tokens.JWKS)
+}
+
+// openPair opens the private key with its certificates. When they are those of before, or, unless strict is set, when
+// those that have replaced them can't be used, before's stay in use.
+func (k *Keys) openPair(before *Keys, strict bool) (err error) {
+	o := k.options
+	if err := CheckTLS(o.TLS); err != nil {
+		return err
+	}
+	k.pair.stamp = guard.Stamp(o.TLS.Key, o.TLS.Certificate, o.TLS.ClientCA) // what changes while it is read is seen next time
+	same := before.options.TLS == o.TLS && before.pair.files != nil
+	if same && before.pair.stamp == k.pair.stamp {
+		return k.pair.keep(before.pair, before.pair.newest)
+	}
+	files, err := o.openPair()
+	switch {
+	case err == nil:
+		k.pair.files, k.pair.newest = files, true
+		return nil
+	case !same || strict:
+		return err
+	}
+	return k.keepPair(before, err)
+}
+
+// keepPair has k use the private key and the certificates of before for that reason.
+func (k *Keys) keepPair(before *Keys, why error) error {
+	k.options.Log.Error("renewed certificates are not used, those before them stay", errs.LogAttrs(errs.HintOf(why), "error", why)...)
+	return k.pair.keep(before.pair, false)
+}
+
+// Refused replaces what the keeper has refused for that reason by what was used before, as for a file that can't
+// be opened: k can be offered again. Its error says that k can't be used.
+func (k *Keys) Refused(token bool, why error, before *Keys, strict bool) error {
+	if before == nil {
+		before = new(Keys)
+	}
+	o := k.options
+	switch {
+	case token && k.token.newest:
+		why = errs.New(errs.Invalid, "key file %s: %v", k.token.path, why).WithHint("%s", newTokenKey(k.token.files[0]))
+		if before.token.path != k.token.path {
+			return why
+		}
+		return o.tokenKey().fallBack(&k.token, before.token, why)
+	case token && k.token.files != nil: // it was written over
+		o.Log.Error("the keeper has no key of HS256 tokens: they are vouched for by the daemons", errs.LogAttrs(newTokenKey(k.token.files[0]), "error", why)...)
+		return k.token.keep(entry{}, false)
+	case token || k.pair.files == nil:
+		return why
+	}
+	why = o.refusedPair(why)
+	if before.pair.files == nil || strict || before.options.TLS != o.TLS || !k.pair.newest {
+		return why
+	}
+	return k.keepPair(before, why)
+}
+
+// Announce logs which files are in use that were not before.
+func (k *Keys) Announce(before *Keys) {
+	if before == nil {
+		before = new(Keys)
+	}
+	log := k.options.Log
+	isNew := func(now, then entry) bool { return now.newest && (now.path != then.path || now.stamp != then.stamp) }
+	if isNew(k.token, before.token) {
+		log.Info("the key of HS256 tokens is in use", "file", k.token.path)
+	}
+	if isNew(k.set, before.set) {
+		log.Info("the key set of RS256 tokens is handed to the workers", "file", k.set.path)
+	}
+	if k.pair.newest && (k.pair.stamp != before.pair.stamp || before.options.TLS != k.options.TLS) {
+		log.Info("certificate is in use", "file", k.options.TLS.Certificate, "client_certificates", k.options.TLS.ClientCA != "")
+	}
+}
+
+// Warn logs what a keeper without an identity of its own does not keep, unless it was the same before.
+func (k *Keys) Warn(before *Keys) {
+	o := k.options
+	if o.Root {
+		return
+	}
+	if before == nil || !before.NeedKeeper() {
+		o.Log.Warn("the keeper has the workers' uid: a start as root gives it one of its own", "uid", o.Worker.UID)
+	}
+	if k.token.files != nil && (before == nil || before.token.path != k.token.path) {
+		o.Log.Warn("whoever captures a worker can read the key of HS256 tokens by its path: without root workers run as who started the gateway",
+			"file", k.token.path, "uid", o.Worker.UID, "hint", "start as root with -u; or name no jwt_key= that "+o.Worker.Name+" can read, and the daemons vouch")
+	}
+}
+
+// IsAtRest reports whether no key of tokens that has changed was written within that time: half of one is a key. Half of a
+// certificate is none, and the keeper refuses it.
+func (k *Keys) IsAtRest(still time.Duration) bool {
+	for _, e := range []entry{k.token, k.set} {
+		if e.path != "" && guard.Stamp(e.path) != e.stamp && !guard.Rests(e.path, still) {
+			return false
+		}
+	}
+	return true
+}
+
+// NeedKeeper reports whether one of k is secret.
+func (k *Keys) NeedKeeper() bool { return k.options.HTTPS || k.token.files != nil }
+
+// file returns the i-th file of e, or the empty one when there is none.
+func (k *Keys) file(e entry, i int) int {
+	f := k.empty
+	if e.files != nil {
+		f = e.files[i]
+	}
+	return int(f.Fd())
+}
+
+// ForWorker returns what a worker gets of k, with its files.
+func (k *Keys) ForWorker() (*ipc.Keys, []int) {
+	tls := k.pair.files != nil
+	return &ipc.Keys{Followed: k.set.newest, Tickets: k.tickets, TLS: tls, TLS12: tls && k.options.TLS.TLS12, Authorities: tls && k.options.TLS.ClientCA != ""},
+		[]int{k.file(k.pair, 1), k.file(k.pair, 2), k.file(k.set, 0)}
+}
+
+// ForKeeper returns what the keeper gets of k, with its files.
+func (k *Keys) ForKeeper() (*ipc.SecretKeys, []int) {
+	tls := k.pair.files != nil
+	return &ipc.SecretKeys{Token: k.token.files != nil, Followed: k.token.newest, TLS: tls, TLS12: tls && k.options.TLS.TLS12},
+		[]int{k.file(k.pair, 0), k.file(k.pair, 1), k.file(k.pair, 2), k.file(k.token, 0)}
+}
+
+// Close closes the files. A nil one has none.
+func (k *Keys) Close() {
+	if k == nil {
+		return
+	}
+	for _, e := range []*entry{&k.pair, &k.token, &k.set} {
+		e.close()
+	}
+	if k.empty != nil {
+		k.empty.Close()
+	}
+}
+
+// nextTickets makes a new key for session tickets; tickets of the two before it are still read.
+func nextTickets(before [][32]byte) ([][32]byte, error) {
+	var key [32]byte
+	if n, err := unix.Getrandom(key[:], 0); n != len(key) {
+		return nil, errs.Wrap(errors.Join(err, io.ErrUnexpectedEOF), errs.Internal, "make a key for session tickets")
+	}
+	return append([][32]byte{key}, before[:min(2, len(before))]...), nil
+}

@@ -1,0 +1,211 @@
+package keys
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// site is a directory with the files of all keys.
+type site struct {
+	t   *testing.T
+	log *strings.Builder
+	Options
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.Chmod(filepath.Dir(dir), 0o755))
+	must(t, os.Chmod(dir, 0o755))
+	at := func(name string) string { return filepath.Join(dir, name) }
+	s := &site{t: t, log: new(strings.Builder)}
+	s.Options = Options{HTTPS: true, JWT: true, Root: os.Geteuid() == 0, Worker: security.Identity{Name: "worker", UID: 65534, GID: 65534},
+		SchedUID: uint32(os.Geteuid()), Log: slog.New(slog.NewTextHandler(s.log, nil)),
+		Secrets: ipc.Secrets{TLS: ipc.TLS{Key: at("key.pem"), Certificate: at("cert.pem"), ClientCA: at("ca.pem")}, Tokens: ipc.Tokens{Key: at("jwt.key"), JWKS: at("jwks.json")}}}
+	for path, text := range map[string]string{s.TLS.Key: "key", s.TLS.Certificate: "certificates", s.TLS.ClientCA: "authorities", s.Tokens.Key: "token key", s.Tokens.JWKS: "set"} {
+		s.put(path, text)
+	}
+	return s
+}
+
+// put replaces a file.
+func (s *site) put(path, text string) {
+	s.t.Helper()
+	must(s.t, os.WriteFile(path+".new", []byte(text), 0o600))
+	must(s.t, os.Rename(path+".new", path))
+}
+
+// open opens the keys, which the test closes.
+func (s *site) open(before *Keys, strict bool) *Keys {
+	s.t.Helper()
+	k, err := Open(s.Options, before, strict)
+	must(s.t, err)
+	s.t.Cleanup(k.Close)
+	return k
+}
+
+// texts returns what the keeper and a worker can read of k.
+func texts(t *testing.T, k *Keys) (keeper, worker string) {
+	t.Helper()
+	_, secret := k.ForKeeper()
+	_, public := k.ForWorker()
+	read := func(fds []int) string {
+		var list []string
+		for _, fd := range fds {
+			text := make([]byte, 100)
+			n, err := unix.Pread(fd, text, 0)
+			must(t, err)
+			list = append(list, string(text[:n]))
+		}
+		return strings.Join(list, "|")
+	}
+	return read(secret), read(public)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const (
+	allSecret = "key|certificates|authorities|token key"
+	allPublic = "certificates|authorities|set"
+)
+
+// TestRecipients: the keeper gets what is secret, and a worker what is public.
+func TestRecipients(t *testing.T) {
+	s := newSite(t)
+	k := s.open(nil, true)
+	if keeper, worker := texts(t, k); keeper != allSecret || worker != allPublic {
+		t.Errorf("the keeper gets %q, a worker %q", keeper, worker)
+	}
+	s.HTTPS, s.JWT = false, false
+	if keeper, worker := texts(t, s.open(k, true)); keeper != "|||" || worker != "||" {
+		t.Errorf("without https:// and tokens the keeper gets %q, a worker %q", keeper, worker)
+	}
+}
+
+// TestSuccession: the next generation has the new files, and the old ones in place of those that can't be used.
+func TestSuccession(t *testing.T) {
+	tests := []struct {
+		name           string
+		change         func(s *site)
+		strict         bool
+		keeper, worker string
+		err            string
+		logs           string
+	}{
+		{"nothing", func(*site) {}, true, allSecret, allPublic, "", ""},
+		{"all", func(s *site) {
+			for _, path := range []string{s.TLS.Key, s.TLS.Certificate, s.TLS.ClientCA, s.Tokens.Key, s.Tokens.JWKS} {
+				s.put(path, "new")
+			}
+		}, true, "new|new|new|new", "new|new|new", "", ""},
+		{"a certificate is gone", func(s *site) { must(s.t, os.Remove(s.TLS.Certificate)) }, false, allSecret, allPublic, "", "renewed certificates are not used"},
+		{"… at a SIGHUP", func(s *site) { must(s.t, os.Remove(s.TLS.Certificate)) }, true, "", "", "cert.pem", ""},
+		{"… and another one is named", func(s *site) { s.TLS.Certificate += ".other" }, false, "", "", "cert.pem.other", ""},
+		{"the key lies open", func(s *site) { must(s.t, os.Chmod(s.TLS.Key, 0o644)) }, false, allSecret, allPublic, "", "lets others in"},
+		{"the key of tokens is gone", func(s *site) { must(s.t, os.Remove(s.Tokens.Key)) }, true, allSecret, allPublic, "", "the new key of HS256 tokens is not used"},
+		{"the key of tokens lies open", func(s *site) { must(s.t, os.Chmod(s.Tokens.Key, 0o644)) }, true, allSecret, allPublic, "", "lets others in"},
+		{"another key of tokens lies open", func(s *site) {
+			s.Tokens.Key += ".other"
+			s.put(s.Tokens.Key, "new")
+			must(s.t, os.Chmod(s.Tokens.Key, 0o644))
+		}, true, "", "", "lets others in", ""},
+		{"another key set is not there", func(s *site) { s.Tokens.JWKS += ".other" }, true, allSecret, "certificates|authorities|", "", "there is no key set of RS256 tokens"},
+		{"the key set is too long", func(s *site) { s.put(s.Tokens.JWKS, strings.Repeat(" ", maxCopied+1)) }, true, allSecret, allPublic, "", "longer than"},
+		{"no tokens are served", func(s *site) { s.JWT = false }, true, "key|certificates|authorities|", "certificates|authorities|", "", ""},
+		{"… and their key lies open", func(s *site) { s.JWT = false; must(s.t, os.Chmod(s.Tokens.Key, 0o644)) }, true, "", "", "lets others in", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newSite(t)
+			before := s.open(nil, true)
+			s.t = t
+			tt.change(s)
+			k, err := Open(s.Options, before, tt.strict)
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Fatalf("%v, want %q", err, tt.err)
+				}
+				return
+			}
+			must(t, err)
+			defer k.Close()
+			if keeper, worker := texts(t, k); keeper != tt.keeper || worker != tt.worker {
+				t.Errorf("the keeper gets %q, a worker %q; want %q, %q", keeper, worker, tt.keeper, tt.worker)
+			}
+			if log := s.log.String(); !strings.Contains(log, tt.logs) || tt.logs == "" && log != "" {
+				t.Errorf("logged %q, want %q", log, tt.logs)
+			}
+			if len(k.tickets) != 2 || k.tickets[1] != before.tickets[0] {
+				t.Errorf("%d keys for session tickets", len(k.tickets))
+			}
+		})
+	}
+}
+
+// TestRefused: what the keeper refuses is replaced once by what was used before, and not by what it has refused as well.
+func TestRefused(t *testing.T) {
+	no := errors.New("no key")
+	t.Run("at the start", func(t *testing.T) {
+		s := newSite(t)
+		for _, token := range []bool{true, false} {
+			if err := s.open(nil, true).Refused(token, no, nil, true); err == nil || errs.HintOf(err) == "" && token {
+				t.Errorf("token %t: %v, hint %q", token, err, errs.HintOf(err))
+			}
+		}
+	})
+	t.Run("a certificate", func(t *testing.T) {
+		s := newSite(t)
+		before := s.open(nil, true)
+		s.put(s.TLS.Certificate, "new")
+		k := s.open(before, false)
+		must(t, k.Refused(false, no, before, false))
+		if keeper, worker := texts(t, k); keeper != allSecret || worker != allPublic {
+			t.Errorf("the keeper gets %q, a worker %q", keeper, worker)
+		}
+		if err := k.Refused(false, no, before, false); err == nil {
+			t.Error("it is offered for ever")
+		}
+	})
+	t.Run("a key of tokens", func(t *testing.T) {
+		s := newSite(t)
+		before := s.open(nil, true)
+		s.put(s.Tokens.Key, "new")
+		k := s.open(before, false)
+		for i, want := range []string{allSecret, "key|certificates|authorities|"} {
+			must(t, k.Refused(true, no, before, false))
+			if keeper, _ := texts(t, k); keeper != want {
+				t.Errorf("after %d refusals the keeper gets %q, want %q", i+1, keeper, want)
+			}
+		}
+		if err := k.Refused(true, no, before, false); err == nil {
+			t.Error("it is offered for ever")
+		}
+	})
+}
+
+// TestRest: a key of tokens that has just been written may be half of one.
+func TestRest(t *testing.T) {
+	s := newSite(t)
+	k := s.open(nil, true)
+	if s.put(s.TLS.Certificate, "new"); !k.IsAtRest(1e12) {
+		t.Error("half of a certificate is none")
+	}
+	if s.put(s.Tokens.Key, "new"); k.IsAtRest(1e12) || !k.IsAtRest(0) {
+		t.Error("the key of tokens was written a moment ago")
+	}
+}

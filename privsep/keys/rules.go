@@ -1,0 +1,104 @@
+package keys
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+	"schedrestd/guard"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// Options says where the keys are, and who may read and write them.
+type Options struct {
+	ipc.Secrets
+	HTTPS    bool              // there is an https:// listener
+	JWT      bool              // tokens are served
+	Root     bool              // the parent was started as root
+	Worker   security.Identity // of the workers, which must not read a secret key
+	SchedUID uint32
+	SchedGID uint32 // the primary group of SchedUser; 0: none is known
+	Log      *slog.Logger
+}
+
+// CheckTLS refuses https:// without its files.
+func CheckTLS(t ipc.TLS) error {
+	if t.Certificate == "" || t.Key == "" {
+		return errs.New(errs.Invalid, "https:// without a certificate and a key").
+			WithHint("TLSParameters=restd_cert_file=…,restd_cert_key_file=… in the configuration names them")
+	}
+	return nil
+}
+
+// secretRule is the rule for the private key: it belongs to root, SchedUser or, after a start without root, the starter.
+func (o Options) secretRule() guard.Rule {
+	owners := []uint32{0, o.SchedUID}
+	if !o.Root {
+		owners = append([]uint32{uint32(os.Geteuid())}, owners...)
+	}
+	return guard.Rule{What: "key file", Secret: true, Owners: slices.Compact(owners)}
+}
+
+// tokenRule is the rule for a file with keys of tokens: it and each directory above it belong to SchedUser, root or, after a
+// start without root, the starter, and nobody else may write there.
+func (o Options) tokenRule(what string) guard.Rule {
+	trust := guard.Trust{Owners: []uint32{o.SchedUID}, Private: become.PrivateGroup}
+	if !o.Root {
+		trust.Owners = append(trust.Owners, uint32(os.Geteuid()))
+	}
+	return guard.Rule{What: what, Owners: []uint32{o.SchedUID, 0}, Trust: &trust}
+}
+
+// authoritiesRule is the rule for the clients' authorities. As root SchedUser and root alone may write it: they decide
+// which clients come in.
+func (o Options) authoritiesRule() guard.Rule {
+	rule := guard.Rule{What: "file of clients' authorities", Links: true}
+	if o.Root {
+		rule.Trust = &guard.Trust{Owners: []uint32{o.SchedUID}, Private: become.PrivateGroup}
+	}
+	return rule
+}
+
+// unlockTokenKey returns the command after which a parent that is root can read the key without capabilities, and SchedUser still
+// can; "" when there is none. Another parent is not to be made to.
+func (o Options) unlockTokenKey(path string) string {
+	if owner, _, both := o.tokenKeyOwner(); o.Root && both {
+		return guard.EnterSecret(path, owner) + o.shareTokenKey(path) + "  # for root without capabilities, and for SchedUser; then the gateway uses it"
+	}
+	return ""
+}
+
+// shareTokenKey returns the command that gives the key to SchedUser, to root as well if it can, and to no worker.
+func (o Options) shareTokenKey(path string) string {
+	owner, mode, _ := o.tokenKeyOwner()
+	return fmt.Sprintf("chown %s %s && chmod %s %[2]s", owner, guard.Quote(path), mode)
+}
+
+// tokenKeyOwner returns the owner, as chown has it, and the mode of a key that SchedUser can read and, if both is set, root without
+// capabilities.
+func (o Options) tokenKeyOwner() (owner, mode string, both bool) {
+	switch {
+	case o.SchedUID == 0:
+		return "root", "0600", true
+	case o.SchedGID == 0 || o.SchedGID == o.Worker.GID:
+		return fmt.Sprint(o.SchedUID), "0600", false
+	}
+	return fmt.Sprintf("root:%d", o.SchedGID), "0440", true
+}
+
+// unlockPublic returns the command after which everyone can read a key set or certificates.
+func unlockPublic(path string) string { return guard.Enter(path) + "chmod a+r " + guard.Quote(path) }
+
+// newTokenKey returns the command that makes a key in place of f, which holds none. A file that is long enough to be something
+// else may be needed elsewhere, and be named here by a slip: then the key is made beside it.
+func newTokenKey(f *os.File) string {
+	const make = "(umask 077; head -c 32 /dev/urandom >%s)"
+	if info, err := f.Stat(); err == nil && info.Size() < 32 {
+		return guard.Anew(f.Name(), make)
+	}
+	return guard.Beside(f.Name(), make) + "  # then jwt_key=" + guard.Quote(f.Name()+".new")
+}

@@ -1,0 +1,108 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+)
+
+// SubmitSeveral hands in the components of a heterogeneous batch job, once, as
+// Submit does.
+func (c *Client) SubmitSeveral(ctx context.Context, cred model.Credential, descs []model.JobDesc) (*model.Submitted, error) {
+	var answer message.SubmitResponse
+	r := request{kind: message.RequestSubmitHetJob, body: &message.JobDescs{Jobs: descs}}
+	if err := c.query(ctx, cred, r, message.ResponseSubmitBatchJob, &answer); err != nil {
+		return nil, byPolicy(err)
+	}
+	return &answer.Submitted, nil
+}
+
+// Pauses between two questions about a job that waits for resources.
+const (
+	firstPoll = 250 * time.Millisecond
+	slowPoll  = 5 * time.Second
+)
+
+// Allocate asks for resources without a batch script, for one job or the
+// components of a heterogeneous one, and waits until the job has them. When ctx
+// ends before that the job is ended.
+func (c *Client) Allocate(ctx context.Context, cred model.Credential, descs []model.JobDesc) (*model.Submitted, error) {
+	r, kind := request{kind: message.RequestAllocation}, message.ResponseAllocation
+	if len(descs) == 1 {
+		r.body = &message.SubmitRequest{Desc: descs[0]}
+	} else {
+		r.kind, kind, r.body = message.RequestHetAllocation, message.ResponseHetAllocation, &message.JobDescs{Jobs: descs}
+	}
+	a, err := c.allocated(ctx, cred, r, kind)
+	if err != nil {
+		return nil, byPolicy(err)
+	}
+	job := &model.Submitted{StepID: model.StepID{JobID: a.StepID.JobID}, ErrorCode: a.ErrorCode, UserMessage: a.UserMessage}
+	if a.NodeCount > 0 {
+		return job, nil
+	}
+	return job, c.awaitAllocation(ctx, cred, job.StepID.JobID, len(descs) > 1)
+}
+
+// allocated makes a request that an allocation answers; of a heterogeneous job it
+// is the first component's.
+func (c *Client) allocated(ctx context.Context, cred model.Credential, r request, kind message.Type) (*model.Allocation, error) {
+	if kind != message.ResponseHetAllocation {
+		var one message.Allocation
+		err := c.query(ctx, cred, r, kind, &one)
+		return &one.Allocation, err
+	}
+	var all message.Allocations
+	if err := c.query(ctx, cred, r, kind, &all); err != nil {
+		return nil, err
+	}
+	if len(all.Components) == 0 {
+		return nil, errs.New(errs.BadAnswer, "the controller's answer has no component of the job")
+	}
+	return &all.Components[0], nil
+}
+
+// awaitAllocation asks about a job again and again, until it has its resources,
+// has ended, or ctx ends. No controller can call back: a worker listens on no
+// port.
+func (c *Client) awaitAllocation(ctx context.Context, cred model.Credential, id uint32, het bool) error {
+	r, kind := request{kind: message.RequestAllocationInfo, repeatable: true}, message.ResponseAllocationInfo
+	if het {
+		r.kind, kind = message.RequestHetAllocationInfo, message.ResponseHetAllocation
+	}
+	r.body = &message.AllocationInfoRequest{JobID: model.Some(id)}
+	for pause := firstPoll; ; pause = min(2*pause, slowPoll) {
+		select {
+		case <-ctx.Done():
+			return c.giveUp(ctx, cred, id)
+		case <-time.After(pause):
+		}
+		a, err := c.allocated(ctx, cred, r, kind)
+		switch n := numberOf(err); {
+		case err == nil && a.NodeCount > 0:
+			return nil
+		case err == nil, n == fault.JobPending, n == 0, ctx.Err() != nil: // it waits, or the controller is away for a moment
+		case n == fault.AlreadyDone, n == fault.InvalidJobID:
+			return errs.New(errs.Conflict, "job %d was cancelled while it waited for resources", id)
+		default:
+			return err
+		}
+	}
+}
+
+// giveUp ends a job that waits for resources nobody waits for any more.
+func (c *Client) giveUp(ctx context.Context, cred model.Credential, id uint32) error {
+	ctx = context.WithoutCancel(ctx)
+	r := request{kind: message.RequestCompleteAllocation, body: &message.CompleteAllocation{JobID: model.Some(id), ExitCode: 0xffffffff}}
+	err := c.query(ctx, cred, r, message.ResponseRC, nil)
+	if n := numberOf(err); err != nil && n != fault.AlreadyDone && n != fault.InvalidJobID {
+		return &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown, Err: err,
+			Message: fmt.Sprintf("job %d waited too long for resources, and could not be ended", id)}
+	}
+	return errs.New(errs.Unavailable, "job %d waited too long for resources and was ended", id)
+}

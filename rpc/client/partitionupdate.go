@@ -1,0 +1,29 @@
+package client
+
+import (
+	"context"
+
+	"schedrestd/model"
+	"schedrestd/rpc/message"
+)
+
+// CreatePartition makes a partition. It is not sent twice.
+func (c *Client) CreatePartition(ctx context.Context, cred model.Credential, u *model.PartitionUpdate) error {
+	return c.changePartition(ctx, cred, message.RequestCreatePartition, u)
+}
+
+// UpdatePartition changes what u has set of the partition that it names. It is
+// not sent twice.
+func (c *Client) UpdatePartition(ctx context.Context, cred model.Credential, u *model.PartitionUpdate) error {
+	return c.changePartition(ctx, cred, message.RequestUpdatePartition, u)
+}
+
+func (c *Client) changePartition(ctx context.Context, cred model.Credential, kind message.Type, u *model.PartitionUpdate) error {
+	return c.query(ctx, cred, request{kind: kind, body: &message.PartitionUpdate{PartitionUpdate: *u}}, message.ResponseRC, nil)
+}
+
+// DeletePartition deletes the partition of that name. It is not sent twice.
+func (c *Client) DeletePartition(ctx context.Context, cred model.Credential, name string) error {
+	r := request{kind: message.RequestDeletePartition, body: &message.PartitionName{Name: name}}
+	return c.query(ctx, cred, r, message.ResponseRC, nil)
+}

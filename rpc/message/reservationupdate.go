@@ -1,0 +1,79 @@
+package message
+
+import (
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+)
+
+// ReservationUpdate makes or changes a reservation (table update_reservation).
+// The former is answered by a ReservationName, the latter by an RC.
+type ReservationUpdate struct{ model.ReservationUpdate }
+
+// Walk is the wire's order.
+func (m *ReservationUpdate) Walk(c *codec.Codec) {
+	c.String("name", &m.Name)
+	givenTime(c, "start_time", &m.StartTime)
+	givenTime(c, "end_time", &m.EndTime)
+	c.OptUint32("duration", &m.Duration)
+	c.OptUint64("flags", &m.Flags)
+	if c.Until(codec.V2311) {
+		zeroEnded(c, "node_cnt", &m.NodeCount)
+		zeroEnded(c, "core_cnt", &m.Cores)
+	} else {
+		c.OptUint32("node_cnt", &m.NodeCount)
+		c.OptUint32("core_cnt", &m.Cores)
+	}
+	c.String("node_list", &m.Nodes)
+	c.String("features", &m.Features)
+	c.String("licenses", &m.Licenses)
+	c.OptUint32("max_start_delay", &m.MaxStartDelay)
+	c.String("partition", &m.Partition)
+	c.OptUint32("purge_comp_time", &m.PurgeCompleted)
+	if c.Until(codec.V2511) {
+		c.OptUint32("resv_watts", &m.Watts)
+	} else {
+		c.String("allowed_parts", &m.AllowedPartitions)
+		c.String("qos", &m.QOS)
+	}
+	c.String("users", &m.Users)
+	c.String("accounts", &m.Accounts)
+	c.String("burst_buffer", &m.BurstBuffer)
+	c.String("groups", &m.Groups)
+	if c.Since(codec.V2302) {
+		c.String("comment", &m.Comment)
+	}
+	if c.Since(codec.V2311) {
+		c.String("tres_str", &m.TRES)
+	}
+}
+
+// givenTime walks a time of which NO_VAL means "not set", as 0 does in the model.
+func givenTime(c *codec.Codec, name string, v *model.Time) {
+	const notSet = 0xfffffffe
+	t := *v
+	if t == 0 {
+		t = notSet
+	}
+	if c.Time(name, &t); !c.Storing() {
+		return
+	}
+	if *v = t; t == notSet {
+		*v = 0
+	}
+}
+
+// zeroEnded walks a number that older protocols send as a list that ends with 0;
+// an empty list is a number that is not set.
+func zeroEnded(c *codec.Codec, name string, v *model.Opt[uint32]) {
+	var list []uint32
+	if v.Set {
+		list = []uint32{v.Number, 0}
+	}
+	if c.Uint32s(name, &list); !c.Storing() {
+		return
+	}
+	*v = model.Opt[uint32]{}
+	if len(list) > 0 {
+		*v = model.Some(list[0])
+	}
+}

@@ -1,0 +1,47 @@
+package message
+
+import (
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+)
+
+// ResourceLayout lists what a job has of each of its nodes (table
+// resource_layout_response), from protocol 44 on. It answers a
+// JobInfoSingleRequest. Of a job that has nothing the body is empty.
+type ResourceLayout struct{ Nodes []model.ResourceLayout }
+
+// Walk is the wire's order.
+func (m *ResourceLayout) Walk(c *codec.Codec) {
+	if c.Since(codec.V2511) {
+		codec.List(c, "nodes", "node_resource_layout", &m.Nodes, nodeLayout)
+	}
+}
+
+// nodeLayout walks an element of a ResourceLayout (table node_resource_layout).
+func nodeLayout(c *codec.Codec, l *model.ResourceLayout) {
+	if c.Until(codec.V2511) {
+		return
+	}
+	c.String("node", &l.Node)
+	c.Uint64("mem_alloc", &l.Memory)
+	c.Uint16("sockets_per_node", &l.SocketsPerNode)
+	c.Uint16("cores_per_socket", &l.CoresPerSocket)
+	c.OptUint32("channel", &l.Channel)
+	c.String("core_bitmap", &l.Cores)
+	codec.List(c, "gres", "node_gres_layout", &l.GRES, gresLayout)
+}
+
+// gresLayout walks a generic resource of a nodeLayout (table node_gres_layout).
+func gresLayout(c *codec.Codec, g *model.GRESLayout) {
+	if c.Until(codec.V2511) {
+		return
+	}
+	c.String("name", &g.Name)
+	c.String("type", &g.Type)
+	c.Uint64("count", &g.Count)
+	c.Bool("pack_index", &g.Indexed)
+	if c.If("pack_index", g.Indexed) {
+		c.Bitmap("index", &g.Index)
+	}
+	c.EndIf()
+}
