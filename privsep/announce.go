@@ -8,11 +8,12 @@ import (
 	"strings"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/identity"
 	"schedrestd/privsep/listen"
 )
 
 // announce logs, once, who will serve.
-func announce(c Config, who service, listeners []*listen.Listener) {
+func announce(c Config, who identity.Service, listeners []*listen.Listener) {
 	switch {
 	case c.Switches.BecomeUser:
 		c.Log.Info("workers start with their users", "most", c.Identities, "connections", c.Connections,

@@ -9,6 +9,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/privsep/identity"
 	"schedrestd/privsep/listen"
 	"schedrestd/privsep/spawn"
 )
@@ -49,8 +50,8 @@ func Check(c Config, out io.Writer) error {
 	}
 	defer makers.close()
 	makers.resolver = nil // it has no cage
-	k.config, k.who, k.means = c, who, newMeans(c, makers)
-	defer k.end()
+	k.config, k.who, k.parent = c, who, newParent(c, makers)
+	defer k.stop()
 	if err := k.begin(c, who, program, makers.keeper.Program); err != nil {
 		return err
 	}
@@ -59,20 +60,20 @@ func Check(c Config, out io.Writer) error {
 
 // check is one run of Check.
 type check struct {
-	means
+	parent
 	config   Config
-	who      service
+	who      identity.Service
 	out      io.Writer
 	required bool // all of the confinement
 }
 
 // run starts a worker and the keeper, and then the process that writes the page.
 func (k *check) run() error {
-	sealed, err := k.spawner.Prove(ipc.ProveClosed)
+	sealed, err := k.Spawner.Prove(ipc.ProveClosed)
 	if err != nil {
 		return err
 	}
-	facts := append(k.facts(), k.spawner.PartFacts(sealed)...)
+	facts := append(k.facts(), k.Spawner.PartFacts(sealed)...)
 	keeper, failed := k.start()
 	if failed != nil {
 		facts = append(facts, ipc.FactFailed)
@@ -80,12 +81,12 @@ func (k *check) run() error {
 	if keeper != "" {
 		facts = append(facts, ipc.FactKeeper+"="+keeper)
 	}
-	k.spawner.Switches.RequireConfinement = k.required
-	refused := k.spawner.CheckRequired()
+	k.Spawner.Switches.RequireConfinement = k.required
+	refused := k.Spawner.CheckRequired()
 	if refused != nil {
 		facts = append(facts, ipc.FactRefused)
 	}
-	return cmp.Or(k.spawner.Page(k.out, facts...), failed, refused)
+	return cmp.Or(k.Spawner.Page(k.out, facts...), failed, refused)
 }
 
 // start starts and ends a worker and, where there would be one, the keeper, whose uid it returns.
@@ -94,8 +95,8 @@ func (k *check) start() (keeper string, err error) {
 	if err != nil {
 		return "", errs.Wrap(err, errs.KindOf(err), "start the keeper")
 	}
-	defer g.release()
-	if err := k.try(g, k.who); err != nil {
+	defer k.Do(g.Release)
+	if err := k.Await(func(done func(error)) { k.try(g, done) }); err != nil {
 		return "", errs.Wrap(err, errs.KindOf(err), "start a worker")
 	}
 	if g.keeper == nil {
@@ -115,15 +116,22 @@ func (k *check) facts() []string {
 		}
 	}
 	tcp := func(a ipc.Address) bool { return a.Network == "tcp" }
-	add(k.who.root, ipc.FactRoot)
+	add(k.who.Root, ipc.FactRoot)
 	add(c.Switches.BecomeUser, ipc.FactBecome)
 	add(s.Local && c.kernelTells, ipc.FactLocal)
 	add(s.Munge.Socket != "", ipc.FactMunge)
 	add(c.Secrets.TLS.Key != "", ipc.FactTLS)
 	add(c.Secrets.Tokens.Key != "", ipc.FactTokens)
 	add(slices.ContainsFunc(slices.Concat(s.Controllers, s.Accounting, s.Front), tcp), fmt.Sprintf("%s=%d %d %d", ipc.FactDial, c.DialBurst, c.DialRate, c.files()))
-	if k.who.unfit != nil {
-		list = append(list, ipc.FactUnfit+"="+k.who.unfit.Error())
+	if k.who.Unfit != nil {
+		list = append(list, ipc.FactUnfit+"="+k.who.Unfit.Error())
 	}
 	return list
+}
+
+// try starts a worker of g that gets no connection, to see that it can serve.
+func (k *check) try(g *generation, done func(error)) {
+	p := k.NewPool(g.Generation, k.config.anyWorker(k.who))
+	p.Workers = 1
+	k.Set.Start(p, func(err error) { p.Drain(); done(err) })
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/identity"
 	"schedrestd/privsep/listen"
 	"schedrestd/privsep/spawn"
 )
@@ -228,7 +229,7 @@ func TestConnectsWhereNeeded(t *testing.T) {
 		{"tokens alone over a UNIX socket", Config{Setup: ipc.Setup{JWT: true, AuthSocket: "/s"}}, ipc.Unix, false},
 		{"no socket to connect to", Config{Setup: ipc.Setup{Local: true}}, ipc.Unix, false},
 	} {
-		got := tt.c.with([]*listen.Listener{{Network: ipc.TCP}, {Network: tt.over}}, service{}).Setup
+		got := tt.c.with([]*listen.Listener{{Network: ipc.TCP}, {Network: tt.over}}, identity.Service{}).Setup
 		if (got.Seal&ipc.SealUnix != 0) != tt.want || (got.AuthSocket+got.Munge.Socket != "" || len(got.Accounting) > 0) != tt.want {
 			t.Errorf("%s: %+v", tt.name, got)
 		}

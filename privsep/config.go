@@ -16,10 +16,13 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/privsep/auditlog"
+	"schedrestd/privsep/dispatch"
+	"schedrestd/privsep/identity"
 	"schedrestd/privsep/keys"
 	"schedrestd/privsep/listen"
+	"schedrestd/privsep/pool"
 	"schedrestd/privsep/relay"
-	svc "schedrestd/privsep/service"
+	"schedrestd/privsep/service"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 	"schedrestd/socket"
@@ -149,18 +152,18 @@ func (c Config) complete() (Config, error) {
 }
 
 // with is c for these listeners: what workers are told, and may do, depends on who can come.
-func (c Config) with(listeners []*listen.Listener, who service) Config {
+func (c Config) with(listeners []*listen.Listener, who identity.Service) Config {
 	c.kernelTells = c.kernelTells || slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.Network == ipc.Unix })
 	c.Setup = c.setup(who)
 	return c
 }
 
 // setup adds to what the command knows what only the parent does.
-func (c Config) setup(who service) ipc.Setup {
+func (c Config) setup(who identity.Service) ipc.Setup {
 	s := c.Setup
 	s.Files = uint32(c.files())
 	s.Requests = uint32(c.Connections) // of all workers together; each hears its share
-	s.SchedUID, s.Privileged = who.schedUID, who.names
+	s.SchedUID, s.Privileged = who.SchedUID, who.Names
 	s.Audit = c.Audit.Path != ""
 	if !s.Local || !c.kernelTells {
 		s = withoutSockets(s)
@@ -183,7 +186,7 @@ func (c Config) checkListen() error {
 }
 
 // listenOptions returns where to listen, with sockets for who.
-func (c Config) listenOptions(who service) listen.Options {
+func (c Config) listenOptions(who identity.Service) listen.Options {
 	owner := &socket.Owner{UID: who.UID, GID: who.GID}
 	if c.Switches.BecomeUser { // its users come from outside, and root listens
 		*owner = socket.Owner{}
@@ -232,19 +235,15 @@ func withoutSockets(s ipc.Setup) ipc.Setup {
 	return s
 }
 
-// share is the i-th of n parts of a whole: together they are the whole, exactly.
-func share(whole, n, i int) int {
-	part := whole / n
-	if i < whole%n {
-		part++
-	}
-	return part
-}
-
 // files is a worker's limit of open descriptors: each connection may wait for one call
 // to a controller, and one descriptor more while it changes hands. Sixteen sessions with accounting
 // daemons, which wait without any, are of the rest. docs/TRUST.md has what it comes to.
 func (c Config) files() uint64 { return 3*uint64(c.Connections) + 64 + 4*ipc.SpareCount }
+
+// mostWaiting bounds the connections that are accepted and wait, as net.core.somaxconn
+// bounds those in the kernel's queue. They are accepted because the kernel does not say
+// whose connections are in its queue, and one client could fill that.
+const mostWaiting = 4096
 
 // waiting is how many connections may wait for a slot: for each the parent has a
 // descriptor beside those that files allows for.
@@ -288,7 +287,7 @@ func (c Config) mostPIDs() int {
 }
 
 // anyWorker is who dies, and is tried, for workers of identities that are not known yet.
-func (c Config) anyWorker(who service) security.Identity {
+func (c Config) anyWorker(who identity.Service) security.Identity {
 	if c.Switches.BecomeUser {
 		// Nobody has come yet, and no user's word decides whether others are served.
 		return security.Identity{Name: "nobody", UID: become.Overflow, GID: become.Overflow}
@@ -297,20 +296,25 @@ func (c Config) anyWorker(who service) security.Identity {
 }
 
 // spawnOptions is what a spawner of processes of who needs.
-func (c Config) spawnOptions(who service, program, keeper *os.File) spawn.Options {
-	return spawn.Options{Root: who.root, Identity: c.anyWorker(who), Switches: c.Switches, Seal: c.seal(), OneClient: c.Setup.Inetd, PIDs: c.mostPIDs(),
+func (c Config) spawnOptions(who identity.Service, program, keeper *os.File) spawn.Options {
+	return spawn.Options{Root: who.Root, Identity: c.anyWorker(who), Switches: c.Switches, Seal: c.seal(), OneClient: c.Setup.Inetd, PIDs: c.mostPIDs(),
 		StartLimit: c.StartLimit, Worker: program, Argv: c.Argv, Keeper: keeper, Output: c.Output, Log: c.Log}
 }
 
+// identityOptions is what the identity of the workers depends on.
+func (c Config) identityOptions() identity.Options {
+	return identity.Options{Switches: c.Switches, Service: c.Service, JWT: c.Setup.JWT, Local: c.Setup.Local, Listen: c.Listen}
+}
+
 // keyOptions is what the keys of a generation are opened by.
-func (c Config) keyOptions(who service, https bool) keys.Options {
-	return keys.Options{Secrets: c.Secrets, HTTPS: https, JWT: c.Setup.JWT, Root: who.root, Worker: who.Identity,
-		SchedUID: who.schedUID, SchedGID: who.schedGID, Log: c.Log}
+func (c Config) keyOptions(who identity.Service, https bool) keys.Options {
+	return keys.Options{Secrets: c.Secrets, HTTPS: https, JWT: c.Setup.JWT, Root: who.Root, Worker: who.Identity,
+		SchedUID: who.SchedUID, SchedGID: who.SchedGID, Log: c.Log}
 }
 
 // serviceOptions is what a service needs whose program is at path.
-func (c Config) serviceOptions(role ipc.Role, who service, path string, argv []string) svc.Options {
-	o := svc.Options{Role: role, Path: path, Argv: argv, Root: who.root, Worker: who.Identity, Threads: 1, Files: c.files(),
+func (c Config) serviceOptions(role ipc.Role, who identity.Service, path string, argv []string) service.Options {
+	o := service.Options{Role: role, Path: path, Argv: argv, Root: who.Root, Worker: who.Identity, Threads: 1, Files: c.files(),
 		Quota: relay.NewQuota(float64(c.LogBurst), float64(c.LogRate)), StartLimit: c.StartLimit, Silence: c.Silence, Log: c.Log}
 	switch role {
 	case ipc.Keeper: // signing takes the processor
@@ -327,13 +331,26 @@ func (c Config) serviceSetup() ipc.ServiceSetup {
 }
 
 // openAudit opens the audit log, while the start has all its rights, and the auditor's program. Without a path there is none.
-func (c Config) openAudit(who service) (*auditlog.Log, error) {
+func (c Config) openAudit(who identity.Service) (*auditlog.Log, error) {
 	if c.Audit.Path == "" {
 		return nil, nil
 	}
-	auditor, err := svc.New(c.serviceOptions(ipc.Auditor, who, c.Auditor, c.AuditorArgv))
+	auditor, err := service.New(c.serviceOptions(ipc.Auditor, who, c.Auditor, c.AuditorArgv))
 	if err != nil {
 		return nil, err
 	}
-	return auditlog.Open(auditlog.Options{Audit: c.Audit, Root: who.root, Worker: who.UID, Log: c.Log}, auditor)
+	return auditlog.Open(auditlog.Options{Audit: c.Audit, Root: who.Root, Worker: who.UID, Log: c.Log}, auditor)
+}
+
+// poolConfig is what the workers of a generation are started with.
+func (c Config) poolConfig() pool.Config {
+	return pool.Config{Setup: c.Setup, Files: c.files(), Workers: c.Workers, Connections: c.Connections, Threads: c.Threads, Wear: c.Wear,
+		StartLimit: c.StartLimit, HandLimit: c.HandLimit, Silence: c.Silence, Farewell: c.Farewell,
+		LogBurst: c.LogBurst, LogRate: c.LogRate, DialBurst: c.DialBurst, DialRate: c.DialRate, Log: c.Log}
+}
+
+// dispatchOptions is what connections are accepted and given to workers by.
+func (c Config) dispatchOptions(who identity.Service, names *dispatch.Names) dispatch.Options {
+	return dispatch.Options{Switches: c.Switches, Admission: c.Setup.Admission, Worker: who.Identity, Nobody: c.anyWorker(who), SchedUID: who.SchedUID,
+		Identities: c.Identities, Rest: c.Rest, HandLimit: c.HandLimit, OwnerOf: c.OwnerOf, Names: names, Log: c.Log}
 }

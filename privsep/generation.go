@@ -11,51 +11,50 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/privsep/auditlog"
+	"schedrestd/privsep/identity"
 	"schedrestd/privsep/keys"
+	"schedrestd/privsep/pool"
 	"schedrestd/privsep/relay"
-	svc "schedrestd/privsep/service"
+	"schedrestd/privsep/service"
 )
 
 // generation groups what serves one configuration: its open keys, the services, and by way of the pools the
 // workers. Nothing in it is ever exchanged. When something changes or dies, the next generation is built
 // beside it, and takes over when its workers have proved that they can serve.
 type generation struct {
+	*pool.Generation
 	config   Config
 	keys     *keys.Keys
-	keeper   *svc.Process   // nil: there is nothing to keep
-	resolver *svc.Process   // nil: one client, who may start it
-	audit    *auditlog.Feed // nil: there is no audit log
+	keeper   *service.Process // nil: there is nothing to keep
+	resolver *service.Process // nil: one client, who may start it
+	audit    *auditlog.Feed   // nil: there is no audit log
 
-	replacing atomic.Bool // a service has exited, and the next generation is about to be there
-
-	mu    sync.Mutex // guards users
-	users int        // the host that it is in force for, and the pools
-
-	ending *sync.WaitGroup // of what generations leave to be closed
 }
 
-// newGeneration returns a generation that has nothing yet, and one user.
+// newGeneration returns a generation that has no services yet.
 func newGeneration(c Config) *generation {
-	return &generation{config: c, users: 1, ending: new(sync.WaitGroup)}
+	g := &generation{config: c}
+	g.Generation = pool.NewGeneration(pool.Generation{Config: c.poolConfig(), Greet: g.greet, Audit: g.audit})
+	return g
 }
 
 // makers has the programs and files that generations are started from.
 type makers struct {
-	who      service
+	who      identity.Service
 	https    bool
-	keeper   *svc.Spec     // nil: there is never a key
-	resolver *svc.Spec     // nil: none is started
-	audit    *auditlog.Log // nil: there is no audit log
-	names    *named
-	accuse   func(worker uint32, why string)
+	keeper   *service.Spec  // nil: there is never a key
+	resolver *service.Spec  // nil: none is started
+	audit    *auditlog.Log  // nil: there is no audit log
 	ending   sync.WaitGroup // of generations
+
+	reportViolation func(worker uint32, why string)
 }
 
 // build starts the services of a generation for c, and gives the keeper its keys. before is the
 // generation in force, or nil. With strict set, certificates that have replaced those in use must be usable.
-func (m *means) build(c Config, before *generation, strict bool) (g *generation, err error) {
+func (m *parent) build(c Config, before *generation, strict bool) (g *generation, err error) {
 	g = newGeneration(c)
-	g.ending = &m.ending
+	g.End = func() { m.ending.Go(g.close) }
 	defer func() {
 		if err != nil {
 			g.close()
@@ -69,15 +68,16 @@ func (m *means) build(c Config, before *generation, strict bool) (g *generation,
 		return g, err
 	}
 	if m.makers.resolver != nil {
-		if g.resolver, err = m.makers.resolver.Start(m.plain, c.serviceSetup(), svc.Hooks{Report: m.accuse, Handle: m.names.hear}); err != nil {
+		if g.resolver, err = m.makers.resolver.Start(m.plain, c.serviceSetup(), service.Hooks{Report: m.reportViolation, Handle: m.names.Handle}); err != nil {
 			return g, err
 		}
 	}
 	if m.makers.audit != nil {
-		if g.audit, err = m.makers.audit.Start(m.spawner, c.serviceSetup(), m.accuse); err != nil {
+		if g.audit, err = m.makers.audit.Start(m.Spawner, c.serviceSetup(), m.reportViolation); err != nil {
 			return g, err
 		}
 	}
+	g.Audit = g.audit
 	if g.keys.NeedKeeper() {
 		if err = m.startKeeper(g, old, strict); err != nil {
 			return g, err
@@ -89,7 +89,7 @@ func (m *means) build(c Config, before *generation, strict bool) (g *generation,
 
 // startKeeper starts the keeper of g and gives it its keys. A file that it refuses is replaced by the one
 // before it, as one that can't be opened is.
-func (m *means) startKeeper(g *generation, before *keys.Keys, strict bool) (err error) {
+func (m *parent) startKeeper(g *generation, before *keys.Keys, strict bool) (err error) {
 	var given atomic.Bool // keys that it has not answered for
 	kept := make(chan *ipc.Kept, 1)
 	hear := func(m ipc.Message) (bool, error) {
@@ -103,7 +103,7 @@ func (m *means) startKeeper(g *generation, before *keys.Keys, strict bool) (err 
 		}
 		return false, nil
 	}
-	if g.keeper, err = m.makers.keeper.Start(m.spawner, g.config.serviceSetup(), svc.Hooks{Report: m.accuse, Handle: hear}); err != nil {
+	if g.keeper, err = m.makers.keeper.Start(m.Spawner, g.config.serviceSetup(), service.Hooks{Report: m.reportViolation, Handle: hear}); err != nil {
 		return err
 	}
 	g.keys.Warn(before)
@@ -137,8 +137,8 @@ func (g *generation) offer(kept <-chan *ipc.Kept) (*ipc.Kept, error) {
 }
 
 // services returns the processes of g.
-func (g *generation) services() (list []*svc.Process) {
-	for _, p := range []*svc.Process{g.resolver, g.keeper} {
+func (g *generation) services() (list []*service.Process) {
+	for _, p := range []*service.Process{g.resolver, g.keeper} {
 		if p != nil {
 			list = append(list, p)
 		}
@@ -150,19 +150,19 @@ func (g *generation) services() (list []*svc.Process) {
 }
 
 // greet gives a worker that is ready its channels to the services and its keys, before its first connection.
-func (g *generation) greet(w *worker) error {
+func (g *generation) greet(worker *ipc.Client, to *ipc.Channel) error {
 	for _, p := range g.services() {
-		if err := p.Introduce(w.card(), w.Channel); err != nil {
+		if err := p.Introduce(worker, to); err != nil {
 			return err
 		}
 	}
 	m, fds := g.keys.ForWorker()
-	return ipc.UnlessGone(w.Channel.Send(m, fds...))
+	return ipc.UnlessGone(to.Send(m, fds...))
 }
 
 // lost returns a channel that gets the first service of g that exits.
-func (g *generation) lost() <-chan *svc.Process {
-	first := make(chan *svc.Process, len(g.services()))
+func (g *generation) lost() <-chan *service.Process {
+	first := make(chan *service.Process, len(g.services()))
 	for _, p := range g.services() {
 		go func() {
 			<-p.Over
@@ -199,24 +199,6 @@ func (g *generation) show() {
 	}
 	for _, p := range g.services() {
 		p.Signal(unix.SIGUSR1)
-	}
-}
-
-// use counts one more that g must not end before.
-func (g *generation) use() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.users++
-}
-
-// release ends g when it was the last that used it. Services end when no worker can ask them anything.
-func (g *generation) release() {
-	g.mu.Lock()
-	g.users--
-	last := g.users == 0
-	g.mu.Unlock()
-	if last {
-		g.ending.Go(g.close)
 	}
 }
 

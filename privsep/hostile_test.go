@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"schedrestd/privsep/pool"
 	"schedrestd/privsep/relay"
 	"schedrestd/privsep/spawn"
 )
@@ -156,7 +157,7 @@ func TestDeadlyRequest(t *testing.T) {
 	if len(starts) < 4 {
 		t.Fatalf("%d workers", len(starts))
 	}
-	if took := starts[3].Sub(starts[0]); took < pause(1)+pause(2)+pause(3) {
+	if took := starts[3].Sub(starts[0]); took < pool.Pause(1)+pool.Pause(2)+pool.Pause(3) {
 		t.Errorf("four workers within %s", took)
 	}
 }

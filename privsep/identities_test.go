@@ -22,7 +22,7 @@ import (
 	"schedrestd/auth"
 	"schedrestd/demo/thread"
 	"schedrestd/ipc"
-	svc "schedrestd/privsep/service"
+	"schedrestd/privsep/service"
 	"schedrestd/privsep/spawn"
 )
 
@@ -135,7 +135,7 @@ func children(t *testing.T, pid int) (list []int) {
 		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(pid) && f[0] != "Z" {
 			n, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			line, _ := os.ReadFile(filepath.Dir(path) + "/cmdline")
-			if !strings.HasSuffix(string(line), ipc.AnchorMode+"\x00") && !strings.Contains(string(line), "getent\x00") && !strings.HasPrefix(string(line), svc.Name(ipc.Resolver)) {
+			if !strings.HasSuffix(string(line), ipc.AnchorMode+"\x00") && !strings.Contains(string(line), "getent\x00") && !strings.HasPrefix(string(line), service.Name(ipc.Resolver)) {
 				list = append(list, n)
 			}
 		}
@@ -278,6 +278,7 @@ func TestSubordinate(t *testing.T) {
 
 // TestManyGroups: who comes with many groups has a part of the rooms, and the others serve everybody else.
 func TestManyGroups(t *testing.T) {
+	const ownShare = 4 // which part of the room one user can have
 	_, socket := becoming(t, Config{Identities: 2 * ownShare})
 	for gid := range 2 {
 		c, err := thread.DialAs(31001, uint32(31101+gid), socket)

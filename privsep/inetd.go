@@ -11,10 +11,12 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/privsep/dial"
+	"schedrestd/privsep/identity"
 	"schedrestd/privsep/inetd"
 	"schedrestd/privsep/keys"
+	"schedrestd/privsep/pool"
 	"schedrestd/privsep/relay"
-	svc "schedrestd/privsep/service"
+	"schedrestd/privsep/service"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 )
@@ -50,7 +52,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	}
 	c.kernelTells = client.Network != ipc.TCP
 	c.Setup = c.setup(who)
-	program, err := spawn.OpenWorker(c.Program, who.Identity, who.root)
+	program, err := spawn.OpenWorker(c.Program, who.Identity, who.Root)
 	if err != nil {
 		return err
 	}
@@ -64,20 +66,20 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		return err
 	}
 	defer audit.Close()
-	resolver, err := svc.New(c.serviceOptions(ipc.Resolver, who, c.Resolver, c.ResolverArgv))
+	resolver, err := service.New(c.serviceOptions(ipc.Resolver, who, c.Resolver, c.ResolverArgv))
 	if err != nil {
 		return err
 	}
 	defer resolver.Close()
 	accused, lost := make(chan string, 1), make(chan string)
-	accuse := func(_ uint32, why string) {
+	report := func(_ uint32, why string) {
 		select {
 		case accused <- why:
 		default:
 		}
 	}
-	m := newMeans(c, &makers{who: who, resolver: resolver, names: newNamed(), accuse: accuse})
-	defer m.end()
+	m := newParent(c, &makers{who: who, resolver: resolver, reportViolation: report})
+	defer m.stop()
 	if err := m.begin(c, who, program, nil); err != nil {
 		return err
 	}
@@ -86,16 +88,16 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	defer g.close()
 	return inetd.Serve(signals, inetd.Options{
 		Client:  client,
-		Spawner: m.spawner,
-		Worker: spawn.Birth{Role: ipc.Worker, Program: m.spawner.Worker, Argv: m.spawner.Argv, Threads: c.Threads, Who: who.Identity,
+		Spawner: m.Spawner,
+		Worker: spawn.Birth{Role: ipc.Worker, Program: m.Spawner.Worker, Argv: m.Spawner.Argv, Threads: c.Threads, Who: who.Identity,
 			Files: c.files()},
 		Quota: relay.NewQuota(float64(c.LogBurst), float64(c.LogRate)),
 		Setup: c.Setup,
-		Dial: dial.Options{Outlet: m.outlet, Foreign: m.spawner.InUserNamespaces(), Burst: c.DialBurst, Rate: c.DialRate,
+		Dial: dial.Options{Outlet: m.Outlet, Foreign: m.Spawner.InUserNamespaces(), Burst: c.DialBurst, Rate: c.DialRate,
 			Counts: new(dial.Counters)},
 		Services: func() (err error) {
-			if g.resolver, err = resolver.Start(m.plain, c.serviceSetup(), svc.Hooks{Report: m.accuse, Handle: m.names.hear}); err == nil && audit != nil {
-				g.audit, err = audit.Start(m.spawner, c.serviceSetup(), m.accuse)
+			if g.resolver, err = resolver.Start(m.plain, c.serviceSetup(), service.Hooks{Report: m.reportViolation, Handle: m.names.Handle}); err == nil && audit != nil {
+				g.audit, err = audit.Start(m.Spawner, c.serviceSetup(), m.reportViolation)
 			}
 			if err != nil {
 				return err
@@ -107,27 +109,27 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 			}()
 			return nil
 		},
-		Hello:      func(p *spawn.Process) error { return g.greet(&worker{Process: p, requests: 1}) },
+		Hello:      func(p *spawn.Process) error { return g.greet(pool.Describe(p, 1), p.Channel) },
 		Tell:       func(m ipc.Message) { g.audit.Tell(m) },
 		Accused:    accused,
 		Lost:       lost,
 		StartLimit: c.StartLimit,
 		Silence:    c.Silence,
 		Ready: func(sealed security.Sealed) {
-			m.spawner.Announce(sealed)
+			m.Spawner.Announce(sealed)
 			c.announceRules()
 		},
 	})
 }
 
 // serveAs returns the identity of the worker: the one that Run would serve as, or with become_user the peer's.
-func serveAs(c Config, client *inetd.Client) (service, error) {
+func serveAs(c Config, client *inetd.Client) (identity.Service, error) {
 	if !c.Switches.BecomeUser {
-		return identify(c)
+		return identity.Determine(c.identityOptions())
 	}
-	who := service{root: os.Geteuid() == 0}
+	who := identity.Service{Root: os.Geteuid() == 0}
 	switch {
-	case !who.root:
+	case !who.Root:
 		return who, errs.New(errs.Invalid, "become_user needs root: nobody else can become another user")
 	case c.Setup.JWT:
 		return who, errs.New(errs.Invalid, "become_user does not go with rest_auth/jwt").WithHint("-a rest_auth/local")
@@ -139,11 +141,11 @@ func serveAs(c Config, client *inetd.Client) (service, error) {
 		return who, errs.New(errs.Invalid, "become_user needs a connection that was accepted at a UNIX socket with a path, as a service manager or inetd passes it")
 	}
 	who.Identity = security.Identity{Name: fmt.Sprintf("uid %d", client.UID), UID: client.UID, GID: client.GID}
-	who.protect(c.Service)
+	who.Protect(c.Service)
 	if c.Switches.DisableUserCheck {
 		return who, nil
 	}
-	err := security.CheckIdentity(who.Identity, protectedAccounts(c.Service)...)
+	err := security.CheckIdentity(who.Identity, identity.ProtectedAccounts(c.Service)...)
 	if err == nil && !client.Vouched {
 		err = errs.New(errs.Denied, "the peer's uid %d and gid %d stand for no user", client.UID, client.GID)
 	}
@@ -159,8 +161,8 @@ type stranger struct{ error }
 func (s *stranger) Unwrap() error { return s.error }
 
 // refuse has a stranger answered 403, by a worker of the identity that it returns.
-func refuse(c Config, client *inetd.Client, who service, why *stranger) security.Identity {
+func refuse(c Config, client *inetd.Client, who identity.Service, why *stranger) security.Identity {
 	c.Log.Warn("the client is not served", "uid", client.UID, "gid", client.GID, "because", why)
-	client.Refuse = statusForbidden
+	client.Refuse = pool.Forbidden
 	return c.anyWorker(who)
 }

@@ -336,24 +336,3 @@ func TestLogWeighed(t *testing.T) {
 		t.Errorf("%d lines of %d bytes: at most %d", lines, bytes, most)
 	}
 }
-
-// TestConnectionNumbers: no two connections of a parent's life have the same number, whoever has the worker.
-func TestConnectionNumbers(t *testing.T) {
-	one, log := idle(t, time.Minute)
-	other := newPool(one.means, one.gen, one.who)
-	seen := map[uint64]bool{}
-	for _, p := range []*pool{one, other, one} {
-		parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
-		must(t, err)
-		defer parent.Close()
-		defer unix.Close(fd)
-		must(t, parent.TrySend(&ipc.Setup{}))
-		w := &worker{Process: &spawn.Process{Channel: parent}, held: map[uint64]*connection{}}
-		c, _ := accepted(t, p.slots)
-		p.offer(w, c)
-		if c.ID == 0 || seen[c.ID] {
-			t.Errorf("number %d, after %v: %s", c.ID, seen, log)
-		}
-		seen[c.ID] = true
-	}
-}

@@ -25,7 +25,7 @@ import (
 	"schedrestd/demo/thread"
 	"schedrestd/errs"
 	"schedrestd/ipc"
-	svc "schedrestd/privsep/service"
+	"schedrestd/privsep/service"
 	"schedrestd/privsep/spawn"
 	"schedrestd/proof"
 	"schedrestd/security"
@@ -48,9 +48,9 @@ func TestMain(m *testing.M) {
 		os.Exit(playProof())
 	case os.Args[0] == spawn.WorkerName:
 		os.Exit(playWorker(os.Args[1]))
-	case os.Args[0] == svc.Name(ipc.Resolver):
+	case os.Args[0] == service.Name(ipc.Resolver):
 		os.Exit(playResolver(os.Args[1]))
-	case os.Args[0] == svc.Name(ipc.Auditor):
+	case os.Args[0] == service.Name(ipc.Auditor):
 		os.Exit(auditing.Main())
 	case os.Args[0] == spawn.KeeperName:
 		os.Exit(playKeeper(os.Args[1]))

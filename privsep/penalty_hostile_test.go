@@ -56,7 +56,7 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 			offence.Credential++
 		}
 	case "offences": // as many as an honest one may report of its clients
-		for range offenceBurst / 2 {
+		for range 200 { // pool.offenceBurst / 2
 			offence.Credential++
 			c.Send(offence)
 		}

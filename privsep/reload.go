@@ -10,8 +10,10 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/notify"
+	"schedrestd/privsep/dispatch"
 	"schedrestd/privsep/keys"
-	svc "schedrestd/privsep/service"
+	"schedrestd/privsep/pool"
+	"schedrestd/privsep/service"
 )
 
 // hangUp is the signal that asks for a reload.
@@ -27,22 +29,21 @@ type Reloader interface {
 // renewals has the next generation built when something asks for it: a SIGHUP, a key file that has
 // changed, age, wear, or the death of a service.
 type renewals struct {
-	means
-	host   host
-	config Config
-	wishes chan wish     // at most one waits while one is fulfilled
-	worn   chan struct{} // gets a token when workers have served enough
-	over   atomic.Bool   // the end has begun
-	busy   sync.WaitGroup
-	early  bool // a SIGHUP came while the first workers started
+	parent
+	dispatcher dispatch.Dispatcher
+	config     Config
+	wishes     chan wish   // at most one waits while one is fulfilled
+	over       atomic.Bool // the end has begun
+	busy       sync.WaitGroup
+	early      bool // a SIGHUP came while the first workers started
 
-	current atomic.Pointer[generation]
+	current *generation // in force; it changes in the loop, while this goroutine waits
 
 	// What follows belongs to the goroutine that builds.
-	lost   <-chan *svc.Process // gets the first service of the current generation that exits
-	built  time.Time           // when the current one was
-	failed int                 // generations in a row that lost a service soon, or could not replace one that did
-	tried  string              // stamp of the key files when they were last looked at; "": not since the last generation
+	lost   <-chan *service.Process // gets the first service of the current generation that exits
+	built  time.Time               // when the current one was
+	failed int                     // generations in a row that lost a service soon, or could not replace one that did
+	tried  string                  // stamp of the key files when they were last looked at; "": not since the last generation
 }
 
 // wish is why a generation is to be built. The greater one includes the others.
@@ -54,55 +55,68 @@ const (
 	wishReload             // SIGHUP
 )
 
-func newRenewals(c Config, m means) *renewals {
-	r := &renewals{means: m, config: c, wishes: make(chan wish, 1), worn: make(chan struct{}, 1)}
-	r.host = newHost(c, m.who, m, r.wear)
+func newRenewals(c Config, m parent) *renewals {
+	r := &renewals{parent: m, config: c, wishes: make(chan wish, 1)}
+	r.dispatcher = dispatch.New(c.dispatchOptions(m.who, m.names), m.Set, func() { r.wish(wishYoung) })
+	m.Slots.Admit, m.names.Send = r.dispatcher.Take, r.ask
 	return r
 }
 
-// wear asks for new workers in place of worn ones.
-func (r *renewals) wear() {
-	select {
-	case r.worn <- struct{}{}:
-	default:
-	}
-}
-
 // ask sends m to the resolver in force.
-func (r *renewals) ask(m ipc.Message, fds ...int) error { return r.current.Load().ask(m, fds...) }
+func (r *renewals) ask(m ipc.Message, fds ...int) error { return r.current.ask(m, fds...) }
+
+// logCounters has all processes write what they counted to the log. Requests are counted by workers, which read them.
+func (r *renewals) logCounters() {
+	r.LogCounters()
+	r.current.show()
+}
 
 // replace builds a generation for c and puts it in force, or changes nothing.
 func (r *renewals) replace(c Config, strict bool) error {
 	r.tried = keys.Stamp(c.Secrets)
-	g, err := r.build(c, r.current.Load(), strict)
+	g, err := r.build(c, r.current, strict)
 	if err != nil {
 		return err
 	}
-	if err := r.host.renew(g); err != nil {
-		g.release()
+	err = r.Await(func(done func(error)) {
+		r.dispatcher.Renew(g.Generation, func(err error) { done(r.replaced(g, err)) })
+	})
+	if err != nil {
 		return err
 	}
 	r.config, r.tried = c, g.keys.Stamp
-	r.current.Store(g)
 	r.built, r.lost = time.Now(), g.lost()
 	return nil
 }
 
+// replaced puts g in force, unless its workers can't serve.
+func (r *renewals) replaced(g *generation, err error) error {
+	if err != nil {
+		g.Release()
+		return err
+	}
+	if r.current != nil {
+		r.current.Release()
+	}
+	r.current = g
+	return nil
+}
+
 // replaceLost has the generation in force replaced, of which a service has exited.
-func (r *renewals) replaceLost(p *svc.Process) {
+func (r *renewals) replaceLost(p *service.Process) {
 	r.lost = nil // one is enough
-	r.names.fail()
-	if time.Since(r.built) > 2*pause(r.failed) {
+	r.Do(r.names.Fail)
+	if time.Since(r.built) > 2*pool.Pause(r.failed) {
 		r.failed = 0
 	}
-	wait := pause(r.failed)
+	wait := pool.Pause(r.failed)
 	r.failed++
 	r.config.Log.Error(p.Role().String()+" exited", errs.LogAttrs(errs.HintOf(p.Why()), "because", p.Why(), "pause", wait)...)
 	if wait > 0 {
 		time.AfterFunc(wait, func() { r.wish(wishYoung) })
 		return
 	}
-	r.current.Load().replacing.Store(true) // connections wait for the next generation; but not for one of many that break
+	r.Do(func() { r.current.Replacing = true }) // connections wait for the next generation; but not for one of many that break
 	r.renew(wishYoung)
 }
 
@@ -155,6 +169,8 @@ func (r *renewals) until(signals <-chan os.Signal) os.Signal {
 			select {
 			case <-look.C:
 				r.look()
+			case <-age.C:
+				r.renew(wishYoung)
 			case w := <-r.wishes:
 				r.renew(w)
 			case p := <-r.lost:
@@ -167,25 +183,19 @@ func (r *renewals) until(signals <-chan os.Signal) os.Signal {
 	if r.early {
 		r.wish(wishReload)
 	}
-	for {
-		select {
-		case s := <-signals:
-			if s != hangUp {
-				return s
-			}
-			r.makers.audit.Reopen() // whatever becomes of the rest
-			r.wish(wishReload)
-		case <-r.worn:
-			r.wish(wishYoung)
-		case <-age.C:
-			r.wish(wishYoung)
+	for s := range signals {
+		if s != hangUp {
+			return s
 		}
+		r.makers.audit.Reopen() // whatever becomes of the rest
+		r.wish(wishReload)
 	}
+	return nil
 }
 
 // look renews when a key file has changed since it was last tried, and is not being written.
 func (r *renewals) look() {
-	if keys.Stamp(r.config.Secrets) != r.tried && r.current.Load().keys.IsAtRest(r.config.Still) {
+	if keys.Stamp(r.config.Secrets) != r.tried && r.current.keys.IsAtRest(r.config.Still) {
 		r.renew(wishKeys)
 	}
 }
@@ -223,14 +233,15 @@ func (r *renewals) renew(w wish) {
 
 // again has a generation built after a pause when a service of the one in force is missing.
 func (r *renewals) again() {
-	g := r.current.Load()
-	if !g.isBroken() {
+	if !r.current.isBroken() {
 		return
 	}
-	g.replacing.Store(false)
-	r.pools.each((*pool).serveWaiting)
+	r.Do(func() {
+		r.current.Replacing = false
+		r.ServeWaiting()
+	})
 	r.failed++
-	time.AfterFunc(pause(r.failed), func() { r.wish(wishYoung) })
+	time.AfterFunc(pool.Pause(r.failed), func() { r.wish(wishYoung) })
 }
 
 // reread asks for the configuration of now, and puts it in force or changes nothing.
@@ -246,7 +257,7 @@ func (r *renewals) reread(c *Config) error {
 		return errs.Wrap(err, errs.Internal, "set the workers up")
 	}
 	if c.Switches.BecomeUser {
-		if err := c.suitsBecoming(r.who.root); err != nil {
+		if err := c.identityOptions().CheckBecoming(r.who.Root); err != nil {
 			return err
 		}
 	}
@@ -256,8 +267,11 @@ func (r *renewals) reread(c *Config) error {
 // stop lets the generation in force go, and returns when all have ended.
 func (r *renewals) stop() {
 	r.busy.Wait()
-	if g := r.current.Load(); g != nil {
-		g.release()
-	}
+	_ = r.Call(func() error {
+		if r.current != nil {
+			r.current.Release()
+		}
+		return nil
+	})
 	r.ending.Wait()
 }

@@ -1,13 +1,10 @@
 package privsep
 
 import (
-	"io"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -53,31 +50,4 @@ func TestLingeringWorker(t *testing.T) {
 	defer c.Close() // it reads nothing
 	g.await("worker died", nil)
 	g.mustGet("/pid")
-}
-
-// TestLingeringClients: what a client sent with his request costs the parent, which turns him away, no thread for long, and none
-// that serves others. Many have done it at once.
-func TestLingeringClients(t *testing.T) {
-	s := newSlots(Config{Connections: 1, Log: slog.New(slog.DiscardHandler)})
-	var clients []*os.File
-	for range 80 {
-		c, client := accepted(t, s)
-		fd := sleeping(t)
-		must(t, unix.Sendmsg(int(client.Fd()), []byte("G"), unix.UnixRights(fd), nil, 0))
-		unix.Close(fd)
-		clients = append(clients, client)
-		s.drop(c, statusTooMany, "so")
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for _, client := range clients {
-			io.Copy(io.Discard, client)
-		}
-	}()
-	select {
-	case <-done:
-	case <-time.After(patience):
-		t.Error("connections are not closed")
-	}
 }

@@ -13,6 +13,9 @@
 // Its packages import only downwards, and none of them imports this one:
 //
 //   - planner runs schedrestd-config and returns its Plan;
+//   - identity determines who the workers run as;
+//   - dispatch accepts connections and finds the pool of workers for each;
+//   - pool has the loop, the slots, and the workers of each identity;
 //   - inetd serves the one client of an inetd run;
 //   - auditlog opens the audit log and feeds the auditor;
 //   - keys opens the files with keys;
@@ -40,9 +43,11 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/notify"
 	"schedrestd/privsep/auditlog"
+	"schedrestd/privsep/dispatch"
+	"schedrestd/privsep/identity"
 	"schedrestd/privsep/keys"
 	"schedrestd/privsep/listen"
-	svc "schedrestd/privsep/service"
+	"schedrestd/privsep/service"
 	"schedrestd/privsep/spawn"
 	"schedrestd/privsep/thread"
 	"schedrestd/security"
@@ -78,39 +83,38 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	defer makers.close()
-	m := newMeans(c, makers)
-	door := newDoor(listeners, m.slots, newOwners(c, makers.names), c.Log)
-	defer door.close()
-	defer m.end()
+	m := newParent(c, makers)
+	in := dispatch.NewAcceptor(c.dispatchOptions(who, m.names), m.Slots, listeners)
+	defer in.Close()
+	defer m.stop()
 	if err := m.begin(c, who, program, makers.keeper.Program); err != nil {
 		return err
 	}
 	thread.Reserve(thread.Spare)
 	announce(c, who, listeners)
-	signals = among(signals, m.spawner, c.Log)
-	sealed, err := m.spawner.ProveDeath()
+	signals = spawn.WithLoss(signals, m.Spawner, c.Log)
+	sealed, err := m.Spawner.ProveDeath()
 	if err != nil {
 		return err
 	}
-	m.spawner.Announce(sealed)
+	m.Spawner.Announce(sealed)
 	c.announceRules()
-	err = work(signals, c, m, door)
-	if err == nil && m.spawner.InUse().IsLost() {
-		err = errs.New(errs.Unavailable, "%s", loss{})
+	err = work(signals, c, m, in, listeners)
+	if err == nil && m.Spawner.InUse().IsLost() {
+		err = errs.New(errs.Unavailable, "%s", spawn.Loss{})
 	}
 	return err
 }
 
 // newMakers opens what generations are made of, and judges the key files, as long as all capabilities are there.
-func newMakers(c Config, who service, listeners []*listen.Listener, audit *auditlog.Log) (*makers, error) {
+func newMakers(c Config, who identity.Service, listeners []*listen.Listener, audit *auditlog.Log) (*makers, error) {
 	m := &makers{who: who, audit: audit, https: slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.TLS })}
 	if err := keys.Judge(c.keyOptions(who, m.https)); err != nil {
 		return nil, err
 	}
-	m.names = newNamed()
 	var err error
-	if m.keeper, err = svc.New(c.serviceOptions(ipc.Keeper, who, c.Keeper, c.KeeperArgv)); err == nil {
-		m.resolver, err = svc.New(c.serviceOptions(ipc.Resolver, who, c.Resolver, c.ResolverArgv))
+	if m.keeper, err = service.New(c.serviceOptions(ipc.Keeper, who, c.Keeper, c.KeeperArgv)); err == nil {
+		m.resolver, err = service.New(c.serviceOptions(ipc.Resolver, who, c.Resolver, c.ResolverArgv))
 	}
 	return m, err
 }
@@ -123,52 +127,52 @@ func (m *makers) close() {
 }
 
 // prepare completes the configuration, judges who is to serve, and opens the workers' program.
-func prepare(c Config) (Config, service, *os.File, error) {
+func prepare(c Config) (Config, identity.Service, *os.File, error) {
 	if err := security.CloseInherited(); err != nil {
-		return c, service{}, nil, err
+		return c, identity.Service{}, nil, err
 	}
 	c, err := c.complete()
 	if err != nil {
-		return c, service{}, nil, err
+		return c, identity.Service{}, nil, err
 	}
 	if err := spawn.CheckCapabilities(); err != nil {
-		return c, service{}, nil, err
+		return c, identity.Service{}, nil, err
 	}
-	who, err := identify(c)
+	who, err := identity.Determine(c.identityOptions())
 	if err != nil {
 		return c, who, nil, err
 	}
-	program, err := spawn.OpenWorker(c.Program, who.Identity, who.root)
+	program, err := spawn.OpenWorker(c.Program, who.Identity, who.Root)
 	return c, who, program, err
 }
 
-// work has workers serve who comes to door, until a signal ends it.
-func work(signals <-chan os.Signal, c Config, m means, door *door) error {
+// work has workers serve what in accepts, until a signal ends it.
+func work(signals <-chan os.Signal, c Config, m parent, in *dispatch.Acceptor, listeners []*listen.Listener) error {
 	r := newRenewals(c, m)
-	m.names.send = r.ask
 	defer r.stop()
-	defer onRequest(accounts{m.slots, m.pools, r.current.Load}.show)()
+	defer onRequest(func() { m.Do(r.logCounters) })()
+	m.Do(func() { m.Watch(c.Silence / 4) })
 	if stopped, err := r.started(signals); stopped != nil || err != nil {
 		if stopped != nil {
 			c.Log.Info("stopped before it served", "signal", stopped.String())
 		}
 		return err
 	}
-	door.open(r.host)
-	c.Log.Info("serving", where(c, door.listeners)...)
+	in.Start()
+	c.Log.Info("serving", where(c, listeners)...)
 	notify.Ready()
-	go notify.Watchdog(context.Background(), func() { m.spawner.InUse().Answer() })
+	go notify.Watchdog(context.Background(), func() { m.Spawner.InUse().Answer() })
 
 	first := r.until(signals)
 	notify.Stopping()
-	if first == (loss{}) {
+	if first == (spawn.Loss{}) {
 		c.Log.Info("draining", "because", first.String())
 	} else {
 		c.Log.Info("draining", "signal", first.String())
 	}
-	door.close()
-	r.host.stop()
-	return m.pools.finish(first, signals, c)
+	in.Close()
+	m.Do(r.dispatcher.Stop)
+	return m.finish(first, signals, c)
 }
 
 // dropCapabilities drops what the parent no longer needs. As root it keeps SETUID and SETGID, for
@@ -176,9 +180,9 @@ func work(signals <-chan os.Signal, c Config, m means, door *door) error {
 // are kept by the spawning thread, so that SYS_ADMIN and SETPCAP can go. Otherwise
 // nothing stays: CAP_NET_BIND_SERVICE, if a unit gave it, is used by now. SETUID and SETGID are
 // passed to what it executes, which is itself, to start others as somebody else (become/stage).
-func dropCapabilities(who service) error {
+func dropCapabilities(who identity.Service) error {
 	var keep security.Capabilities
-	if who.root {
+	if who.Root {
 		keep = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL)
 	}
 	kept, err := security.KeepCapabilities(keep, spawn.ToBecome)
@@ -189,4 +193,20 @@ func dropCapabilities(who service) error {
 		return errs.New(errs.Internal, "of the capabilities %s only %s were kept", keep, kept)
 	}
 	return security.HideFromNeighbours()
+}
+
+// onRequest calls show whenever SIGUSR1 comes, until the function that it returns is called.
+func onRequest(show func()) (stop func()) {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1)
+	go func() {
+		for range asked {
+			show()
+		}
+	}()
+	return func() {
+		signal.Stop(asked)
+		signal.Ignore(syscall.SIGUSR1) // one that comes late must not end what is draining
+		close(asked)
+	}
 }

@@ -41,18 +41,3 @@ func TestThreadsAreShared(t *testing.T) {
 		}
 	}
 }
-
-// TestShare: the parts are the whole.
-func TestShare(t *testing.T) {
-	for whole := range 20 {
-		for n := 1; n < 8; n++ {
-			sum := 0
-			for i := range n {
-				sum += share(whole, n, i)
-			}
-			if sum != whole {
-				t.Errorf("%d in %d parts are %d", whole, n, sum)
-			}
-		}
-	}
-}

@@ -16,6 +16,7 @@ import (
 
 	"schedrestd/become/nss"
 	"schedrestd/ipc"
+	"schedrestd/privsep/identity"
 	"schedrestd/privsep/keys"
 )
 
@@ -359,7 +360,7 @@ func TestVisitKeys(t *testing.T) {
 	v := newVault(t, nil)
 	c := v.config(Config{})
 	c.Log = slog.New(slog.DiscardHandler)
-	o := c.keyOptions(service{schedUID: v.uid}, false)
+	o := c.keyOptions(identity.Service{SchedUID: v.uid}, false)
 	opened, err := keys.OpenPublic(o)
 	must(t, err)
 	defer opened.Close()

@@ -1,130 +1,17 @@
 package privsep
 
 import (
-	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"schedrestd/ipc"
+	"schedrestd/privsep/identity"
 	"schedrestd/security"
 )
-
-func TestPauseGrows(t *testing.T) {
-	if pause(0) != 0 {
-		t.Error("a worker that did its work is replaced at once")
-	}
-	for n := 1; n < 100; n++ {
-		if pause(n+1) < pause(n) || pause(n) <= 0 || pause(n) > 30*time.Second {
-			t.Errorf("after %d failures %s, then %s", n, pause(n), pause(n+1))
-		}
-	}
-}
-
-// idle makes a pool that has no worker, and so can take nothing from its queue.
-func idle(t *testing.T, limit time.Duration) (p *pool, log *syncBuffer) {
-	t.Helper()
-	log = new(syncBuffer)
-	c := Config{Connections: 3, HandLimit: limit, Log: slog.New(slog.NewTextHandler(log, nil))}
-	return newPool(means{slots: newSlots(c)}, newGeneration(c), self().Identity), log
-}
-
-// accepted is a connection with a slot, and its client's end.
-func accepted(t *testing.T, s *slots) (*connection, *os.File) {
-	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	must(t, err)
-	client := os.NewFile(uintptr(fds[0]), "client")
-	t.Cleanup(func() { client.Close() })
-	c := &connection{fd: fds[1]}
-	if !s.enter(c) {
-		t.Fatal("no slot is free")
-	}
-	return c, client
-}
-
-// turnedAway waits until a connection is closed that no worker serves. With no worker
-// there is no answer either.
-func turnedAway(t *testing.T, client io.Reader) {
-	t.Helper()
-	if b, err := io.ReadAll(client); err != nil || len(b) > 0 {
-		t.Errorf("read %q, %v", b, err)
-	}
-}
-
-// TestQueueDeadline: with no worker in sight a connection waits for its time and is then
-// closed, counted and logged, its slot is free; and whoever brings it does not wait.
-func TestQueueDeadline(t *testing.T) {
-	p, log := idle(t, 50*time.Millisecond)
-	var clients []*os.File
-	for range 3 {
-		c, client := accepted(t, p.slots)
-		p.take(c)
-		clients = append(clients, client)
-	}
-	for _, c := range clients {
-		turnedAway(t, c)
-	}
-	await(t, "the slots are free", func() bool { return p.slots.held() == 0 })
-	await(t, "the log counts three", func() bool { return strings.Contains(log.String(), "unserved_so_far=3") })
-}
-
-// TestDeadlineOfTheOnlyOne: a pool that was made for one connection ends when that is turned away, and
-// with it the worker that was to serve it.
-func TestDeadlineOfTheOnlyOne(t *testing.T) {
-	p, _ := idle(t, 50*time.Millisecond)
-	p.lazy, p.once = true, true
-	c, client := accepted(t, p.slots)
-	p.take(c)
-	turnedAway(t, client)
-	select {
-	case <-p.quit:
-	case <-time.After(patience):
-		t.Error("it goes on, for nobody")
-	}
-}
-
-// TestQueueAtDrain: what waits when the gateway stops, and what comes after, is closed at once.
-func TestQueueAtDrain(t *testing.T) {
-	p, log := idle(t, time.Hour)
-	before, one := accepted(t, p.slots)
-	p.take(before)
-	p.drain()
-	after, other := accepted(t, p.slots)
-	p.take(after)
-	for _, c := range []*os.File{one, other} {
-		turnedAway(t, c)
-	}
-	if strings.Count(log.String(), "the gateway stops") != 2 || p.slots.held() != 0 {
-		t.Errorf("%d slots taken; logged:\n%s", p.slots.held(), log)
-	}
-}
-
-// TestDropsAreLimited: clients who come in masses don't fill the disk with lines about them.
-func TestDropsAreLimited(t *testing.T) {
-	log := new(syncBuffer)
-	s := newSlots(Config{Connections: 1, Log: slog.New(slog.NewTextHandler(log, nil))})
-	for range 2000 {
-		c, client := accepted(t, s)
-		s.drop(c, statusUnavailable, "of this test")
-		client.Close()
-	}
-	if n := strings.Count(log.String(), "\n"); n < 50 || n > 1000 || s.unserved.n != 2000 {
-		t.Errorf("%d lines about %d", n, s.unserved.n)
-	}
-}
-
-func (s *slots) held() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state.Stats().Held
-}
 
 type syncBuffer struct {
 	mu  sync.Mutex
@@ -153,8 +40,8 @@ func await(t *testing.T, what string, happened func() bool) {
 }
 
 // self is this process as the one that serves.
-func self() service {
-	return service{Identity: security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}, root: os.Geteuid() == 0}
+func self() identity.Service {
+	return identity.Service{Identity: security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}, Root: os.Geteuid() == 0}
 }
 
 // room is a directory of this test's own that others can reach.
@@ -176,7 +63,7 @@ func TestUnixSocketOptions(t *testing.T) {
 		"as set":      {Config{Setup: ipc.Setup{JWT: true}, SocketMode: 0o660, SocketGroup: &group}, 0o660, 7, 44},
 		"become_user": {Config{Setup: ipc.Setup{Local: true}, Switches: ipc.Switches{BecomeUser: true}}, 0o666, 0, 0},
 	} {
-		o := tt.config.listenOptions(service{Identity: security.Identity{UID: 7, GID: 8}}).Unix
+		o := tt.config.listenOptions(identity.Service{Identity: security.Identity{UID: 7, GID: 8}}).Unix
 		if o.Mode != tt.mode || o.Owner.UID != tt.uid || o.Owner.GID != tt.gid {
 			t.Errorf("%s: mode %o of %+v", name, o.Mode, *o.Owner)
 		}

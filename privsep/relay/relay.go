@@ -125,7 +125,7 @@ func isPlain(s string) bool {
 // Quota is what processes that follow each other may log. It is not theirs: one that
 // is started again has what was left.
 type Quota struct {
-	mu    *sync.Mutex // guards the buckets
+	mu    sync.Mutex // guards the buckets, which the loop of the pools may look at
 	lines *rate.Bucket
 	bytes *rate.Bucket
 }
@@ -135,12 +135,8 @@ const LineSize = 200
 
 // NewQuota returns a quota of so many lines at once, and then per second.
 func NewQuota(lines, perSecond float64) *Quota {
-	return newQuota(new(sync.Mutex), lines, perSecond)
-}
-
-func newQuota(mu *sync.Mutex, lines, perSecond float64) *Quota {
 	now := time.Now()
-	return &Quota{mu, rate.New(lines, perSecond, now), rate.New(LineSize*lines, LineSize*perSecond, now)}
+	return &Quota{lines: rate.New(lines, perSecond, now), bytes: rate.New(LineSize*lines, LineSize*perSecond, now)}
 }
 
 // admit reports whether there is room for a line of so many bytes, and takes it.
@@ -150,11 +146,15 @@ func (q *Quota) admit(size int, now time.Time) bool {
 	return q.lines.Take(now, 1) && q.bytes.Take(now, float64(size))
 }
 
-// Quotas are those of all workers, by user and place in the user's pool.
-type Quotas struct {
-	mu   sync.Mutex // guards list, and the buckets of all that are in it
-	list map[place]*Quota
+// isFull reports whether nothing is taken of it: it is as good as a new one.
+func (q *Quota) isFull(now time.Time) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lines.IsFull(now) && q.bytes.IsFull(now)
 }
+
+// Quotas are those of all workers, by user and place in the user's pool. They belong to one goroutine.
+type Quotas struct{ list map[place]*Quota }
 
 // place is where in the pools of a user a worker is.
 type place struct {
@@ -167,20 +167,18 @@ const mostQuotas = 1000
 
 // Of returns the quota of the i-th worker of that user.
 func (qs *Quotas) Of(uid uint32, i int, lines, perSecond float64) *Quota {
-	qs.mu.Lock()
-	defer qs.mu.Unlock()
 	at := place{uid, i}
 	if q := qs.list[at]; q != nil {
 		return q
 	}
 	if len(qs.list) >= mostQuotas {
 		now := time.Now()
-		maps.DeleteFunc(qs.list, func(_ place, q *Quota) bool { return q.lines.IsFull(now) && q.bytes.IsFull(now) })
+		maps.DeleteFunc(qs.list, func(_ place, q *Quota) bool { return q.isFull(now) })
 	}
 	if qs.list == nil {
 		qs.list = map[place]*Quota{}
 	}
-	q := newQuota(&qs.mu, lines, perSecond)
+	q := NewQuota(lines, perSecond)
 	qs.list[at] = q
 	return q
 }

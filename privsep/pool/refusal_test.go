@@ -1,4 +1,4 @@
-package privsep
+package pool
 
 import (
 	"io"
@@ -14,8 +14,8 @@ import (
 // not as many as come. Nothing of it stays here: what is passed is closed when the worker closes it, the rest at once.
 func TestRefusalsAreBounded(t *testing.T) {
 	p, _ := idle(t, patience)
-	parent, child := channelTo(t, ipc.Worker)
-	p.workers[1] = &worker{Process: &spawn.Process{Channel: parent}, held: map[uint64]*connection{}}
+	parent, child := channelTo(t)
+	p.workers[1] = &worker{Process: &spawn.Process{Channel: parent}, held: map[uint64]*Connection{}}
 	passed := make(chan int)
 	go func() {
 		n := 0
@@ -26,19 +26,19 @@ func TestRefusalsAreBounded(t *testing.T) {
 				return
 			}
 			c := m.Message.(*ipc.Connection)
-			if c.ID != 0 || c.Refuse != statusUnavailable || c.RetryAfter != 5 {
+			if c.ID != 0 || c.Refuse != Unavailable || c.RetryAfter != 5 {
 				t.Errorf("passed %+v", c)
 			}
 			unix.Close(m.FDs[0])
 			n++
 		}
 	}()
-	p.slots.refuser.Store(p)
+	p.Slots.Answer = p.Refuse
 	refuse := func(tls bool) {
-		c, client := accepted(t, p.slots)
+		c, client := accepted(t, p.Slots)
 		c.TLS = tls
 		c.Network, c.Listener = ipc.Unix, "unix:/s"
-		p.slots.drop(c, statusUnavailable, "of this test")
+		p.sync(func() { p.Slots.Drop(c, Unavailable, "of this test") })
 		if b, err := io.ReadAll(client); err != nil || len(b) > 0 {
 			t.Errorf("read %q, %v", b, err)
 		}
@@ -54,7 +54,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	if n := <-passed; n < 1 || n > 9*answerBurst {
 		t.Errorf("%d of %d are passed to a worker", n, 10*answerBurst)
 	}
-	if n := p.slots.held(); n != 0 {
+	if n := p.Slots.held(); n != 0 {
 		t.Errorf("%d slots are taken", n)
 	}
 }

@@ -1,4 +1,4 @@
-package privsep
+package pool
 
 import (
 	"io"
@@ -16,20 +16,20 @@ import (
 
 // TestLyingOffences: a worker's word counts for the connections that it holds, and not without end.
 func TestLyingOffences(t *testing.T) {
-	c := Config{Connections: 4, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
-	c.Setup.Admission = ipc.Admission{Auth: time.Second, Threshold: time.Second}
-	s := newSlots(c)
+	o := Options{Connections: 4, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	o.Admission = ipc.Admission{Auth: time.Second, Threshold: time.Second}
+	s := running(t, o)
 	channel, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer channel.Close()
 	defer unix.Close(fd)
-	p := &pool{means: means{slots: s}}
-	mine, waiting := &connection{fd: -1}, &connection{fd: 99}
-	w := &worker{Process: &spawn.Process{Channel: channel}, held: map[uint64]*connection{1: mine, 2: waiting}, offences: rate.New(offenceBurst, offenceRate, time.Now())}
-	for i, c := range []*connection{mine, waiting} {
-		c.Source, c.worker, c.Ref = admission.User(uint32(7+i)), w, c
+	p := &Pool{Set: s}
+	mine, waiting := &Connection{FD: -1}, &Connection{FD: 99}
+	w := &worker{Process: &spawn.Process{Channel: channel}, held: map[uint64]*Connection{1: mine, 2: waiting}, offences: rate.New(offenceBurst, offenceRate, time.Now())}
+	for i, c := range []*Connection{mine, waiting} {
+		c.Source, c.holder, c.Ref = admission.User(uint32(7+i)), channel, c
 	}
 	for _, id := range []uint64{2, 3} {
 		if p.offence(w, &ipc.Offence{ID: id, What: ipc.WrongCredential}) == nil {
@@ -46,10 +46,10 @@ func TestLyingOffences(t *testing.T) {
 		t.Error("it may report without end")
 	}
 	now := time.Now()
-	if wait := s.state.Blocked(now, &mine.Conn); wait <= 0 || wait > time.Second {
+	if wait := s.Slots.Blocked(now, &mine.Conn); wait <= 0 || wait > time.Second {
 		t.Errorf("its client waits %s", wait)
 	}
-	if s.state.Blocked(now, &waiting.Conn) != 0 {
+	if s.Slots.Blocked(now, &waiting.Conn) != 0 {
 		t.Error("another source is blocked")
 	}
 }

@@ -1,22 +1,20 @@
-package privsep
+package spawn
 
 import (
 	"log/slog"
 	"os"
-
-	"schedrestd/privsep/spawn"
 )
 
-// loss is the end of the last PID namespace. It ends the service as a signal does.
-type loss struct{}
+// Loss is the end of the last PID namespace. It ends the service as a signal does.
+type Loss struct{}
 
-func (loss) String() string { return "each PID namespace that was made for workers has ended" }
-func (loss) Signal()        {}
+func (Loss) String() string { return "each PID namespace that was made for workers has ended" }
+func (Loss) Signal()        {}
 
-// among returns signals, and among them the loss of the last PID namespace of s and
+// WithLoss returns signals, and among them the loss of the last PID namespace of s and
 // those that follow it. The loss of any other one is logged: the workers and the
 // services died with it, and are started again as after any death.
-func among(signals <-chan os.Signal, s *spawn.Spawner, log *slog.Logger) <-chan os.Signal {
+func WithLoss(signals <-chan os.Signal, s *Spawner, log *slog.Logger) <-chan os.Signal {
 	lost := s.Lost()
 	if lost == nil {
 		return signals
@@ -34,7 +32,7 @@ func among(signals <-chan os.Signal, s *spawn.Spawner, log *slog.Logger) <-chan 
 				}
 				if _, err := s.Next(); err != nil {
 					log.Error("namespace init exited", "error", err, "hint", "the gateway ends: only a new start can make namespaces; "+lossHint)
-					both <- loss{}
+					both <- Loss{}
 					break
 				}
 				s = s.InUse()

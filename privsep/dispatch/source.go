@@ -1,9 +1,7 @@
-package privsep
+package dispatch
 
 import (
-	"fmt"
 	"net/netip"
-	"sync"
 	"time"
 
 	"schedrestd/ipc"
@@ -11,12 +9,10 @@ import (
 	"schedrestd/rate"
 )
 
-// owners finds out for whom a uid counts. A user may have tens of thousands (subuid(5)).
+// owners finds out for which user a uid counts. A user may have tens of thousands (subuid(5)).
 type owners struct {
-	of    func(uint32) uint32 // Config.OwnerOf
-	names *named              // nil: all uids have names
-
-	mu       sync.Mutex
+	of       func(uint32) uint32 // Options.OwnerOf
+	names    *Names              // nil: all uids have names
 	known    map[uint32]struct{} // uids that have a name
 	unproved *rate.Bucket        // of uids that are taken to have one until that is known
 }
@@ -28,8 +24,8 @@ const (
 	unprovedRate  = 10
 )
 
-func newOwners(c Config, names *named) *owners {
-	return &owners{of: c.OwnerOf, names: names, known: map[uint32]struct{}{}, unproved: rate.New(unprovedBurst, unprovedRate, time.Now())}
+func newOwners(o Options) *owners {
+	return &owners{of: o.OwnerOf, names: o.Names, known: map[uint32]struct{}{}, unproved: rate.New(unprovedBurst, unprovedRate, time.Now())}
 }
 
 // sourceOf returns the source of a connection from addr, which is invalid for a UNIX
@@ -53,8 +49,6 @@ func (o *owners) hasName(uid uint32) bool {
 	if o.names == nil {
 		return true
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if _, ok := o.known[uid]; ok {
 		return true
 	}
@@ -71,18 +65,6 @@ func (o *owners) hasName(uid uint32) bool {
 	if !o.unproved.Take(time.Now(), 1) {
 		return false
 	}
-	o.names.ask(uid, func(bool, bool) {}) // kept for the next connection
+	o.names.lookup(uid, func(bool, bool) {}) // kept for the next connection
 	return true
-}
-
-// exemption returns how an administrator exempts a client that stands for many users.
-func (c *connection) exemption() string {
-	addr, err := netip.ParseAddrPort(c.Addr)
-	switch {
-	case err != nil:
-		return fmt.Sprintf("if it is a proxy's, name it: SCHEDRESTD_TRUSTED_PROXIES=unix:%d", c.UID)
-	case addr.Addr().IsLoopback():
-		return "if it is a portal or a proxy, exempt loopback, and with it every user of this machine: SCHEDRESTD_EXEMPT=127.0.0.0/8,::1"
-	}
-	return fmt.Sprintf("if a portal, a proxy or a NAT with many users is there, exempt it: SCHEDRESTD_EXEMPT=%s", c.Source)
 }

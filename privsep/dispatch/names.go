@@ -1,18 +1,17 @@
-package privsep
+package dispatch
 
 import (
-	"sync"
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/pool"
 )
 
-// named is whether users have uids, as the resolver says. The parent asks it no other question,
+// Names is whether users have uids, as the resolver says. The parent asks it no other question,
 // waits for no answer, and reads none but that there is a name.
-type named struct {
-	send func(ipc.Message, ...int) error
-
-	mu    sync.Mutex // guards what follows
+type Names struct {
+	*pool.Loop
+	Send  func(ipc.Message, ...int) error // sends a question to the resolver
 	known map[uint32]uidState
 	asked map[uint64]*inquiry // by the number of the question
 	by    map[uint32]*inquiry // … and by uid
@@ -38,54 +37,52 @@ const (
 	nameLimit = 10 * time.Second // longer than the resolver takes
 )
 
-func newNamed() *named {
-	return &named{known: map[uint32]uidState{}, asked: map[uint64]*inquiry{}, by: map[uint32]*inquiry{}}
+// NewNames returns what is known when the resolver was asked nothing.
+func NewNames(l *pool.Loop) *Names {
+	return &Names{Loop: l, known: map[uint32]uidState{}, asked: map[uint64]*inquiry{}, by: map[uint32]*inquiry{}}
 }
 
 // kept returns what is known of uid.
-func (n *named) kept(uid uint32) (named, known bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func (n *Names) kept(uid uint32) (named, known bool) {
 	v, ok := n.known[uid]
 	return v.named, ok && time.Now().Before(v.until)
 }
 
-// ask asks the resolver about uid and then calls then, from another goroutine, or at once when
-// there is no resolver. sure is false when the user database is unavailable.
-func (n *named) ask(uid uint32, then func(named, sure bool)) {
-	n.mu.Lock()
+// lookup calls then with whether uid has a name, now or when the resolver has answered. sure is false
+// when the user database is unavailable.
+func (n *Names) lookup(uid uint32, then func(named, sure bool)) {
+	if named, ok := n.kept(uid); ok {
+		then(named, true)
+		return
+	}
 	if i := n.by[uid]; i != nil {
 		i.then = append(i.then, then)
-		n.mu.Unlock()
 		return
 	}
 	n.last++
 	id := n.last
 	i := &inquiry{uid: uid, then: []func(bool, bool){then}}
-	i.late = time.AfterFunc(nameLimit, func() { n.answer(id, false, false) })
+	i.late = n.After(nameLimit, func() { n.answer(id, false, false) })
 	n.asked[id], n.by[uid] = i, i
-	n.mu.Unlock()
-	if n.send(&ipc.Who{ID: id, Number: uid}) != nil {
+	if n.Send(&ipc.Who{ID: id, Number: uid}) != nil {
 		n.answer(id, false, false)
 	}
 }
 
-// hear takes an answer of the resolver's. One that comes too late answers nothing.
-func (n *named) hear(m ipc.Message) (done bool, err error) {
+// Handle passes an answer of the resolver's to the Loop. One that comes too late answers nothing.
+func (n *Names) Handle(m ipc.Message) (done bool, err error) {
 	switch m := m.(type) {
 	case *ipc.Known:
-		n.answer(m.ID, m.Name != "", m.Sure)
+		n.Do(func() { n.answer(m.ID, m.Name != "", m.Sure) })
 		return true, nil
 	}
 	return false, nil
 }
 
 // answer ends a question.
-func (n *named) answer(id uint64, named, sure bool) {
-	n.mu.Lock()
+func (n *Names) answer(id uint64, named, sure bool) {
 	i := n.asked[id]
 	if i == nil {
-		n.mu.Unlock()
 		return
 	}
 	i.late.Stop()
@@ -97,21 +94,14 @@ func (n *named) answer(id uint64, named, sure bool) {
 		}
 		n.known[i.uid] = uidState{named, time.Now().Add(keepNames)}
 	}
-	n.mu.Unlock()
 	for _, then := range i.then {
 		then(named, sure)
 	}
 }
 
-// fail ends every question: the resolver has exited.
-func (n *named) fail() {
-	n.mu.Lock()
-	var list []uint64
+// Fail ends every question: the resolver has exited.
+func (n *Names) Fail() {
 	for id := range n.asked {
-		list = append(list, id)
-	}
-	n.mu.Unlock()
-	for _, id := range list {
 		n.answer(id, false, false)
 	}
 }

@@ -1,4 +1,4 @@
-package privsep
+package dispatch
 
 import (
 	"errors"
@@ -7,14 +7,15 @@ import (
 	"testing/synctest"
 
 	"schedrestd/ipc"
+	"schedrestd/privsep/pool"
 )
 
 // resolved returns what a parent knows of uids whose resolver answers by f; with nil it doesn't answer.
-func resolved(f func(*ipc.Who) *ipc.Known) *named {
-	var n *named
-	n = newNamedBy(func(m ipc.Message, _ ...int) error {
+func resolved(t *testing.T, f func(*ipc.Who) *ipc.Known) *Names {
+	var n *Names
+	n = newNamesBy(t, func(m ipc.Message, _ ...int) error {
 		if a := f(m.(*ipc.Who)); a != nil {
-			go n.hear(a)
+			go n.Handle(a)
 		}
 		return nil
 	})
@@ -28,7 +29,7 @@ type heard struct{ named, sure bool }
 func TestNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
-		n := resolved(func(q *ipc.Who) *ipc.Known {
+		n := resolved(t, func(q *ipc.Who) *ipc.Known {
 			asked++
 			return map[uint32]*ipc.Known{1: {ID: q.ID, Sure: true, Name: "alice"}, 2: {ID: q.ID, Sure: true}, 3: {ID: q.ID}}[q.Number]
 		})
@@ -39,7 +40,7 @@ func TestNamed(t *testing.T) {
 		}{{1, heard{true, true}, true}, {2, heard{false, true}, true}, {3, heard{}, false}, {4, heard{}, false}} { // 4 is not answered
 			var got []heard
 			for range 2 {
-				n.ask(tt.uid, func(named, sure bool) { got = append(got, heard{named, sure}) })
+				n.sync(func() { n.lookup(tt.uid, func(named, sure bool) { got = append(got, heard{named, sure}) }) })
 			}
 			before := asked
 			synctest.Wait()
@@ -50,22 +51,24 @@ func TestNamed(t *testing.T) {
 			if len(got) != 2 || got[0] != tt.want || got[1] != tt.want || asked != before {
 				t.Errorf("uid %d: %v after %d questions, want %v after %d", tt.uid, got, asked, tt.want, before)
 			}
-			if named, ok := n.kept(tt.uid); ok != tt.kept || named != tt.want.named {
-				t.Errorf("uid %d is kept: %t, %t", tt.uid, named, ok)
-			}
+			n.sync(func() {
+				if named, ok := n.kept(tt.uid); ok != tt.kept || named != tt.want.named {
+					t.Errorf("uid %d is kept: %t, %t", tt.uid, named, ok)
+				}
+			})
 		}
 	})
 }
 
 // awaitAll returns when no question is open.
-func (n *named) awaitAll() {
+func (n *Names) awaitAll() {
 	var over sync.WaitGroup
-	n.mu.Lock()
-	for _, i := range n.asked {
-		over.Add(1)
-		i.then = append(i.then, func(bool, bool) { over.Done() })
-	}
-	n.mu.Unlock()
+	n.sync(func() {
+		for _, i := range n.asked {
+			over.Add(1)
+			i.then = append(i.then, func(bool, bool) { over.Done() })
+		}
+	})
 	over.Wait()
 }
 
@@ -73,24 +76,30 @@ func (n *named) awaitAll() {
 func TestNamedWithoutResolver(t *testing.T) {
 	var got []heard
 	then := func(named, sure bool) { got = append(got, heard{named, sure}) }
-	n := newNamedBy(func(ipc.Message, ...int) error { return errors.New("none") })
-	n.ask(1, then)
-	n = resolved(func(*ipc.Who) *ipc.Known { return nil })
-	n.ask(2, then)
-	n.ask(3, then)
-	n.fail()
+	n := newNamesBy(t, func(ipc.Message, ...int) error { return errors.New("none") })
+	n.sync(func() { n.lookup(1, then) })
+	n = resolved(t, func(*ipc.Who) *ipc.Known { return nil })
+	n.sync(func() { n.lookup(2, then); n.lookup(3, then); n.Fail() })
 	if len(got) != 3 || got[0] != (heard{}) || got[1] != (heard{}) || got[2] != (heard{}) {
 		t.Errorf("got %v", got)
 	}
-	n.hear(&ipc.Known{ID: 1, Sure: true, Name: "late"})
-	if _, ok := n.kept(2); ok {
-		t.Error("an answer that nobody waits for is believed")
-	}
+	n.Handle(&ipc.Known{ID: 1, Sure: true, Name: "late"})
+	n.sync(func() {
+		if _, ok := n.kept(2); ok {
+			t.Error("an answer that nobody waits for is believed")
+		}
+	})
 }
 
-// newNamedBy returns a named whose questions send takes.
-func newNamedBy(send func(ipc.Message, ...int) error) *named {
-	n := newNamed()
-	n.send = send
+// newNamesBy returns Names whose questions send takes.
+func newNamesBy(t *testing.T, send func(ipc.Message, ...int) error) *Names {
+	l := pool.NewLoop()
+	go l.Run()
+	t.Cleanup(l.Stop)
+	n := NewNames(l)
+	n.Send = send
 	return n
 }
+
+// sync has the loop call f, and waits for its end.
+func (n *Names) sync(f func()) { _ = n.Call(func() error { f(); return nil }) }

@@ -1,0 +1,21 @@
+package privsep
+
+import (
+	"syscall"
+	"testing"
+)
+
+// TestCagedWorkerIsAnAlarm: a worker that dies of SIGSYS is told from one that crashed, and counted by itself.
+func TestCagedWorkerIsAnAlarm(t *testing.T) {
+	needCage(t)
+	g := serve(t, plain(t), Config{})
+	if what := g.attack("make a directory"); what != "dies of SIGSYS" {
+		t.Errorf("it %s", what)
+	}
+	must(t, syscall.Kill(g.cmd.Process.Pid, syscall.SIGUSR1))
+	r := g.await("counters", nil)
+	// More than one when the client asked again: the connection was one that had been used.
+	if workers, _ := r["workers"].(map[string]any); workers["caged"] == 0.0 || workers["died"] != 0.0 {
+		t.Errorf("%v", r["workers"])
+	}
+}

@@ -1,0 +1,136 @@
+// Package identity determines who the workers run as, and refuses those whose authority no worker
+// may have: root, SchedUser, and with become_user whatever goes without the kernel's word.
+package identity
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"schedrestd/become"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// Service is who the workers run as, and whether the parent can make them so.
+type Service struct {
+	security.Identity
+	Root     bool     // started as root: identity and groups can be changed
+	SchedUID uint32   // of SchedUser
+	SchedGID uint32   // its primary group; 0: none is known
+	Names    []string // each name of root and SchedUser
+	Unfit    error    // why it would not be served as, but for disable_user_check
+}
+
+// Options is what the identity depends on.
+type Options struct {
+	Switches   ipc.Switches
+	Service    ipc.Service // what was asked for
+	JWT, Local bool        // who may come: users with a token, users of this machine
+	Listen     []ipc.Listen
+}
+
+// Determine determines the service identity and rejects forbidden ones.
+func Determine(o Options) (Service, error) {
+	if err := security.RefuseSetuid(); err != nil {
+		return Service{}, err
+	}
+	s := Service{Root: os.Geteuid() == 0}
+	if o.Switches.BecomeUser {
+		return s.becoming(o)
+	}
+	s.Identity = chosen(o.Service)
+	if !s.Root {
+		if s.UID != uint32(os.Getuid()) || s.GID != uint32(os.Getgid()) {
+			return s, errs.New(errs.Denied, "only root can serve as another user or group (%s)", o.Service.Given).
+				WithHint("start as root, or as that user without -u and -g")
+		}
+		groups, err := os.Getgroups()
+		if err != nil {
+			return s, errs.Wrap(err, errs.Internal, "read the groups of this process")
+		}
+		for _, g := range groups {
+			s.Groups = append(s.Groups, uint32(g))
+		}
+	}
+	s.Protect(o.Service)
+	s.Unfit = security.CheckIdentity(s.Identity, ProtectedAccounts(o.Service)...)
+	if o.Switches.DisableUserCheck {
+		return s, nil
+	}
+	return s, errs.Wrap(s.Unfit, errs.Denied, "refusing to start")
+}
+
+// becoming is the service of become_user: there is no identity but the peers', so that each of them
+// must be one that the kernel vouches for, and nothing else may let anybody in.
+func (s Service) becoming(o Options) (Service, error) {
+	s.Identity = security.Identity{Name: "each user", UID: become.NoID, GID: become.NoID}
+	if err := o.CheckBecoming(s.Root); err != nil {
+		return s, err
+	}
+	if o.Switches.DisableUserCheck {
+		s.Unfit = errors.New("would serve root and SchedUser as themselves")
+	}
+	s.Protect(o.Service)
+	return s, nil
+}
+
+// Protect notes by which number and which names root and SchedUser are known.
+func (s *Service) Protect(from ipc.Service) {
+	s.SchedUID, s.Names = from.SchedUID, from.Privileged
+	if len(from.SchedGroups) > 0 {
+		s.SchedGID = from.SchedGroups[0]
+	}
+	if !slices.Contains(s.Names, "root") {
+		s.Names = append([]string{"root"}, s.Names...)
+	}
+}
+
+// CheckBecoming refuses what does not go together with become_user.
+func (o Options) CheckBecoming(root bool) error {
+	refuse := func(why, hint string) error {
+		return errs.New(errs.Invalid, "SCHEDRESTD_SECURITY=become_user %s", why).WithHint("%s", hint)
+	}
+	if !root {
+		return refuse("needs root, to start a worker as each user", "start as root, or without become_user")
+	}
+	if o.Service.Given != "" {
+		return refuse("serves each user as himself, not as -u or -g", "leave out -u and -g, or become_user")
+	}
+	if o.JWT {
+		return refuse("can't be served with rest_auth/jwt: a token is not what the kernel vouches for", "-a rest_auth/local, and no SCHED_JWT in the environment")
+	}
+	if !o.Local {
+		return refuse("needs rest_auth/local", "-a rest_auth/local")
+	}
+	for _, l := range o.Listen {
+		if l.Network != ipc.Unix {
+			return refuse("can't listen on "+l.Text+": the kernel does not say who is at the other end", "listen on unix:/path/to/socket alone")
+		}
+	}
+	return nil
+}
+
+// chosen returns the identity of -u and -g; what isn't given is the starter's.
+func chosen(s ipc.Service) security.Identity {
+	id := security.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
+	id.Name = fmt.Sprintf("uid %d", id.UID)
+	if s.HasUser {
+		id.Name, id.UID = s.Name, s.UID
+	}
+	if s.HasGroup {
+		id.GID = s.GID
+	}
+	return id
+}
+
+// ProtectedAccounts returns the accounts whose authority no worker may have: root, then SchedUser.
+func ProtectedAccounts(s ipc.Service) []security.Account {
+	what := "SchedUser (root)"
+	if s.SchedUser != "" {
+		what = "SchedUser " + s.SchedUser
+	}
+	return []security.Account{{What: "root", UID: 0, Groups: append([]uint32{0}, s.RootGroups...)}, {What: what, UID: s.SchedUID, Groups: s.SchedGroups}}
+}

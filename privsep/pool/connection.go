@@ -1,0 +1,93 @@
+package pool
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"schedrestd/ipc"
+	"schedrestd/privsep/admission"
+)
+
+// Connection is one that was accepted.
+type Connection struct {
+	ipc.Connection
+	admission.Conn
+
+	FD     int          // the parent's copy; -1 once the worker has said Taken
+	tries  int          // workers it was given to
+	late   *time.Timer  // ends its time in a queue
+	holder *ipc.Channel // to the worker that has it
+}
+
+// peer returns who is at the other end, for the log.
+func (c *Connection) peer() string {
+	if c.Network == ipc.Unix {
+		return fmt.Sprintf("uid %d", c.UID)
+	}
+	return c.Addr
+}
+
+// exemption returns how an administrator exempts a client that stands for many users.
+func (c *Connection) exemption() string {
+	addr, err := netip.ParseAddrPort(c.Addr)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("if it is a proxy's, name it: SCHEDRESTD_TRUSTED_PROXIES=unix:%d", c.UID)
+	case addr.Addr().IsLoopback():
+		return "if it is a portal or a proxy, exempt loopback, and with it every user of this machine: SCHEDRESTD_EXEMPT=127.0.0.0/8,::1"
+	}
+	return fmt.Sprintf("if a portal, a proxy or a NAT with many users is there, exempt it: SCHEDRESTD_EXEMPT=%s", c.Source)
+}
+
+// Queue is connections that wait, each until its time is over. It belongs to the loop.
+type Queue []*Connection
+
+// Add has c wait, and expired called if it waits still when limit has passed.
+func (q *Queue) Add(l *Loop, c *Connection, limit time.Duration, expired func(*Connection)) {
+	*q = append(*q, c)
+	var late *time.Timer
+	late = l.After(limit, func() {
+		if i := slices.Index(*q, c); i >= 0 && c.late == late {
+			*q = slices.Delete(*q, i, i+1)
+			expired(c)
+		}
+	})
+	c.late = late
+}
+
+// Take takes connections out, in order, as far as take takes them.
+func (q *Queue) Take(take func(*Connection) bool) {
+	for len(*q) > 0 {
+		c, late := (*q)[0], (*q)[0].late
+		if !take(c) {
+			return
+		}
+		late.Stop()
+		(*q)[0] = nil
+		*q = (*q)[1:]
+	}
+}
+
+// TakeAny takes connections out that take takes, in order.
+func (q *Queue) TakeAny(take func(*Connection) bool) {
+	*q = slices.DeleteFunc(*q, func(c *Connection) bool {
+		late := c.late // it may wait elsewhere then
+		taken := take(c)
+		if taken {
+			late.Stop()
+		}
+		return taken
+	})
+}
+
+// All takes all out.
+func (q *Queue) All() []*Connection {
+	list := *q
+	*q = nil
+	for _, c := range list {
+		c.late.Stop()
+	}
+	return list
+}

@@ -1,0 +1,154 @@
+package pool
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"schedrestd/rights"
+)
+
+// mostTries is how many workers a connection is given to. Nobody has read of it, so it
+// should harm none; but what kills two in a row is not given to a third.
+const mostTries = 2
+
+// Take gives c to a worker, or puts it into the queue.
+func (p *Pool) Take(c *Connection) {
+	switch {
+	case p.IsEnding():
+		p.Slots.Drop(c, Unavailable, Stopping)
+		return
+	case p.barren:
+		p.Slots.Drop(c, Unavailable, "its worker could not be started a moment ago")
+		return
+	}
+	p.used = time.Now()
+	if len(p.waiting) > 0 || !p.give(c) {
+		p.enqueue(c) // behind those that came before
+	}
+}
+
+// enqueue has c wait for a worker. A pool that was made for it has nothing to wait for when its time is over:
+// its worker, ready too late, would never end.
+func (p *Pool) enqueue(c *Connection) {
+	p.waiting.Add(p.Loop, c, p.HandLimit, func(c *Connection) {
+		p.Slots.Drop(c, Unavailable, fmt.Sprintf("no worker took it within %s", p.HandLimit))
+		if p.Once {
+			p.Drain()
+		}
+	})
+	vacant := p.vacant
+	p.vacant = nil
+	for _, at := range vacant {
+		p.fill(at)
+	}
+}
+
+// dequeue gives out what waits, in order, as far as the workers take it. It
+// is called whenever that may have changed: a worker got ready, or took a connection out of its channel.
+func (p *Pool) dequeue() {
+	p.waiting.Take(p.give)
+}
+
+// give offers c to the workers that are ready, the one with the fewest first, those
+// that owe an answer last. It reports false when none can take it now, or a service that they
+// need has exited and the next generation is about to be there.
+func (p *Pool) give(c *Connection) bool {
+	if p.gen.Replacing && !p.Once {
+		return false
+	}
+	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), func(w *worker) bool { return !w.ready || w.Ending != "" })
+	// One that says Done of what it goes on using has the fewest always. It gets at most twice the share of the others, as long as they have room.
+	most := 2 / float64(len(ready)+1)
+	greedy := func(w *worker) int {
+		if w.share > most {
+			return 1
+		}
+		return 0
+	}
+	slices.SortFunc(ready, func(a, b *worker) int {
+		return cmp.Or(
+			cmp.Compare(a.owing(), b.owing()),
+			cmp.Compare(max(0, a.load()), max(0, b.load())),
+			cmp.Compare(greedy(a), greedy(b)),
+			cmp.Compare(a.load(), b.load()),
+			cmp.Compare(a.handed, b.handed),
+		)
+	})
+	for _, w := range ready {
+		if p.offer(w, c) {
+			for _, other := range ready {
+				other.share -= other.share / sharedOver
+			}
+			w.share += 1. / sharedOver
+			return true
+		}
+	}
+	return false
+}
+
+// sharedOver is over how many connections shares are counted, roughly.
+const sharedOver = 32
+
+// offer sends c to w, without waiting. Each time it has another number, which no other pool has either: an answer about a
+// try that failed can't be taken for one about the next.
+func (p *Pool) offer(w *worker, c *Connection) bool {
+	p.Slots.number++
+	c.ID = p.Slots.number
+	p.gen.Audit.Given(w.Number, &c.Connection)
+	if err := w.Channel.TrySend(&c.Connection, c.FD); err != nil {
+		p.gen.Audit.Gone(c.ID)
+		return false // full, or dying: receive deals with that
+	}
+	c.tries++
+	c.holder = w.Channel
+	w.held[c.ID] = c
+	w.handed++
+	if p.handed++; p.handed == p.Wear && p.Worn != nil {
+		p.Worn()
+	}
+	return true
+}
+
+// Refuse passes a connection that is not served to the worker that has the fewest, for
+// an answer. If no worker takes it at once, there is none. The worker is trusted with
+// no more than with those that it serves, and it is not told their numbers.
+func (p *Pool) Refuse(c *Connection, status int, after time.Duration) {
+	var best *worker
+	for _, w := range p.workers {
+		if w.ready && w.Ending == "" && w.owing() == 0 && (best == nil || w.load() < best.load()) {
+			best = w
+		}
+	}
+	if best == nil {
+		return
+	}
+	m := c.Connection
+	m.ID, m.Refuse, m.RetryAfter = 0, uint16(status), seconds(after)
+	_ = best.Channel.TrySend(&m, c.FD)
+}
+
+// orphans takes from a dead worker what it held. What it had taken is
+// lost with it. What still waited in its channel goes to the end of the queue,
+// unless that was tried or the pool takes nothing any more.
+func (p *Pool) orphans(w *worker) (lost, again int) {
+	held := slices.SortedFunc(maps.Values(w.held), func(a, b *Connection) int { return cmp.Compare(a.ID, b.ID) })
+	clear(w.held)
+	for _, c := range held {
+		if c.FD >= 0 && c.tries < mostTries && !p.IsEnding() {
+			p.enqueue(c)
+			again++
+			continue
+		}
+		if c.FD >= 0 {
+			rights.Close(c.FD)
+		}
+		p.Slots.Left(&c.Conn)
+		lost++
+	}
+	p.used = time.Now()
+	p.dequeue()
+	return lost, again
+}

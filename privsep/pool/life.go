@@ -1,0 +1,262 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/privsep/admission"
+	"schedrestd/privsep/relay"
+	"schedrestd/privsep/spawn"
+	"schedrestd/security"
+)
+
+// start starts the first workers. A worker that refuses ends the pool: the next one would refuse as
+// well. A lazy pool has none to wait for.
+func (p *Pool) start(started func(error)) {
+	p.started, p.unproved = started, p.Workers
+	for i := range p.Workers {
+		p.fill(&place{number: i})
+	}
+	if p.Lazy {
+		started(nil)
+	}
+}
+
+// fill starts the next worker of a place, when one is wanted.
+func (p *Pool) fill(at *place) {
+	switch {
+	case p.IsEnding():
+	case p.Lazy && len(p.waiting) == 0 && p.Once && p.handed > 0:
+		p.Drain()
+	case p.Lazy && len(p.waiting) == 0:
+		p.vacant = append(p.vacant, at)
+	default:
+		p.lives++
+		to := post{who: p.who, threads: p.threads(at.number), requests: p.requests(at.number),
+			quota: p.quotas.Of(p.who.UID, at.number, float64(p.LogBurst), float64(p.LogRate))}
+		go p.live(at, to)
+	}
+}
+
+// live starts a worker, passes its messages to the loop, and reaps it. It is a goroutine of the worker's own, which
+// blocks; everything that it passes is handled by the loop.
+func (p *Pool) live(at *place, to post) {
+	w, err := p.spawnWorker(p.Config, to)
+	if err != nil {
+		p.Do(func() { p.unborn(at, err) })
+		return
+	}
+	w.place = at
+	p.Do(func() { p.join(w) })
+	why := p.receive(w)
+	patience := spawn.LastWords
+	if !errors.Is(why, io.EOF) {
+		patience = 0
+	}
+	var d departure
+	_ = p.Call(func() error { d = p.leave(w, why); return nil })
+	d.status = w.Reap(patience)
+	p.Do(func() { p.bury(w, d) })
+}
+
+// receive returns when the channel of w has ended, or why w has to end: it broke the protocol, or sent a message
+// about what is not its own.
+func (p *Pool) receive(w *worker) error {
+	for {
+		m, err := w.Channel.Receive()
+		if err != nil {
+			return err
+		}
+		done := false
+		if _, ready := m.Message.(*ipc.Ready); ready {
+			err = p.gen.Greet(Describe(w.Process, w.requests), w.Channel)
+		} else {
+			done, err = w.dialer.Handle(m.Message)
+		}
+		if err == nil && !done {
+			err = p.Call(func() error { return p.handle(w, m.Message) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// join puts a worker that was started on the list.
+func (p *Pool) join(w *worker) {
+	p.Slots.counts.born++
+	p.workers[w.Number] = w
+	if p.IsEnding() { // it began while the process started
+		w.Condemn("it is not needed any more")
+	}
+	w.late = p.After(p.StartLimit, func() {
+		if p.workers[w.Number] == w && !w.ready {
+			w.Condemn(fmt.Sprintf("it was not ready within %s", p.StartLimit))
+		}
+	})
+}
+
+// handle handles a message of w's. An error ends w.
+func (p *Pool) handle(w *worker, m ipc.Message) error {
+	switch m := m.(type) {
+	case *ipc.Ready:
+		p.setReady(w, security.Sealed(*m))
+		return nil
+	case *ipc.Refused:
+		return errs.New(errs.Denied, "a worker refuses to serve: %s", relay.Printable(m.Reason))
+	case *ipc.Taken:
+		return p.taken(w, m.ID)
+	case *ipc.Done:
+		return p.release(w, m.ID)
+	case *ipc.Progress:
+		return p.progress(w, m)
+	case *ipc.Offence:
+		return p.offence(w, m)
+	case *ipc.Pong:
+		return w.liveness.Answered(m.Number)
+	}
+	return ipc.Unheard(m)
+}
+
+func (p *Pool) setReady(w *worker, sealed security.Sealed) {
+	w.ready = true
+	w.late.Stop()
+	p.dequeue()
+	p.mention("worker is ready", "worker", w.Number, "pid", w.PID, "uid", p.who.UID, "gid", p.who.GID, "sealed", sealed.String(),
+		"took", time.Since(w.Started).Round(10*time.Microsecond))
+	p.prove(w.place, nil)
+}
+
+// prove notes that the first worker of at is ready, or why it never was.
+func (p *Pool) prove(at *place, err error) {
+	if p.Lazy || at.proved {
+		return
+	}
+	at.proved = true
+	p.failed = errors.Join(p.failed, err)
+	if p.unproved--; p.unproved > 0 {
+		return
+	}
+	if p.failed == nil {
+		p.started(nil)
+		return
+	}
+	p.Drain()
+	p.End("the start failed")
+}
+
+// departure is how a worker left its pool.
+type departure struct {
+	why         error             // its channel is no longer read
+	drained     bool              // the pool was ending
+	suspects    []*admission.Conn // whose clients may be the cause
+	lost, again int               // connections that ended, and that another worker gets
+	status      string            // of the process
+}
+
+// leave takes a worker off the list, and frees the slots of what it held.
+func (p *Pool) leave(w *worker, why error) departure {
+	w.late.Stop()
+	delete(p.workers, w.Number)
+	if w.breach != nil {
+		why = w.breach
+	}
+	d := departure{why: why, drained: p.IsEnding(), suspects: w.suspects()}
+	d.lost, d.again = p.orphans(w)
+	return d
+}
+
+// bury logs how a worker ended, and has the next one started.
+func (p *Pool) bury(w *worker, d departure) {
+	p.gen.Audit.Exited(w.Number, d.status)
+	p.prove(w.place, p.judge(w, d))
+	p.vacate(w.place, w)
+}
+
+// judge logs how a worker ended, charges those who may have caused that, and returns why it does not
+// serve; nil when it was done.
+func (p *Pool) judge(w *worker, d departure) error {
+	closed, counts := errors.Is(d.why, io.EOF), &p.Slots.counts
+	attrs := []any{"worker", w.Number, "pid", w.PID, "uid", p.who.UID, "connections_lost", d.lost, "handed_again", d.again, "status", d.status}
+	blame := func() { p.Slots.Crash(time.Now(), d.suspects) }
+	switch {
+	case w.Caged:
+		counts.caged++
+		blame()
+		if !closed {
+			attrs = append(attrs, "because", d.why)
+		}
+		p.alarm(spawn.WorkerCaged, attrs...)
+		return errs.New(errs.Internal, "%s", spawn.WorkerCaged).
+			WithHint("on a kernel that nobody has tried: SCHEDRESTD_SECURITY=audit_confinement serves, and the kernel's log has the system call")
+	case w.Ending != "":
+		counts.killed++
+		p.complain(slog.LevelWarn, "worker was ended", append(attrs, "because", w.Ending)...)
+		return errs.New(errs.Unavailable, "a worker was ended: %s", w.Ending)
+	case !closed:
+		counts.killed++
+		blame()
+		attrs = append(attrs, "because", d.why)
+		if errs.KindOf(d.why) == errs.Denied { // it refuses to serve, which is no breach
+			p.complain(slog.LevelError, "worker was killed", attrs...)
+		} else {
+			p.alarm("worker was killed", attrs...)
+		}
+		return d.why
+	case d.drained && d.lost == 0:
+		counts.done++
+		p.mention("worker is done", attrs...)
+		return nil
+	}
+	counts.died++
+	if w.Crashed {
+		blame()
+	}
+	p.complain(slog.LevelError, "worker died", attrs...)
+	return errs.New(errs.Internal, "a worker died before it was ready: %s", d.status).WithHint("its last words are in the log above")
+}
+
+// unborn notes that a worker could not be started.
+func (p *Pool) unborn(at *place, err error) {
+	p.prove(at, err)
+	if errs.KindOf(err) == errs.Internal {
+		p.complain(slog.LevelError, "a worker can't be started", errs.LogAttrs(errs.HintOf(err), "uid", p.who.UID, "error", err)...)
+	}
+	p.vacate(at, nil)
+}
+
+// vacate has the next worker of a place started. The pause before it grows while workers end on their
+// first connection or before it: a request that kills workers must not keep the machine busy starting
+// them. w is the last one, or nil if it could not be started.
+func (p *Pool) vacate(at *place, w *worker) {
+	p.lives--
+	if w != nil && (w.finished > 0 || w.handed > 1) {
+		at.failures = 0
+	} else {
+		at.failures++
+	}
+	if p.Lazy && (w == nil || !w.ready) {
+		p.setBarren()
+	}
+	if wait := Pause(at.failures); wait > 0 {
+		p.After(wait, func() { p.barren = false; p.rest(); p.fill(at) })
+	} else {
+		p.fill(at)
+	}
+	p.rest()
+	p.checkOver()
+}
+
+// setBarren notes that no worker is available for now. All connections that wait for one are told.
+func (p *Pool) setBarren() {
+	p.barren = true
+	p.dropWaiting("its worker can't be started")
+	if p.Once {
+		p.Drain()
+	}
+}

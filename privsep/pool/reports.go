@@ -1,0 +1,81 @@
+package pool
+
+import (
+	"fmt"
+	"time"
+
+	"schedrestd/ipc"
+	"schedrestd/penalty"
+	"schedrestd/rights"
+)
+
+// taken closes the parent's copy: were it kept, the client would not see the end that
+// the worker makes. The channel has room for another one now.
+func (p *Pool) taken(w *worker, id uint64) error {
+	c, ok := w.held[id]
+	if !ok || c.FD < 0 {
+		return fmt.Errorf("it said Taken of connection %d, which it was not given", id)
+	}
+	rights.Close(c.FD)
+	c.FD = -1
+	p.Slots.Taken(&c.Conn)
+	p.dequeue()
+	return nil
+}
+
+// release frees the slot of a connection, which this worker must hold: a captured one
+// could otherwise free slots for ever and take the limit away.
+func (p *Pool) release(w *worker, id uint64) error {
+	c, err := w.holds(id, "Done")
+	if err != nil {
+		return err
+	}
+	delete(w.held, id)
+	p.gen.Audit.Gone(id)
+	w.finished++
+	p.used = time.Now()
+	p.Slots.Left(&c.Conn)
+	if p.Once {
+		p.Drain() // its worker has done what it was made for
+	}
+	p.rest()
+	return nil
+}
+
+// progress notes how far a connection has come, which this worker must hold: otherwise a captured
+// one could have others' connections ended. It reports changes only, and not without
+// end: the parent has to listen.
+func (p *Pool) progress(w *worker, m *ipc.Progress) error {
+	c, err := w.holds(m.ID, "Progress")
+	if err != nil {
+		return err
+	}
+	if !p.Slots.Progress(&c.Conn, m.Stage) {
+		return fmt.Errorf("it said twice that connection %d is %s", m.ID, m.Stage)
+	}
+	if !w.reports.Take(time.Now(), 1) {
+		return errTooOften("Progress")
+	}
+	return nil
+}
+
+// offence notes what a worker reports about the client of a connection, which it must
+// hold. It reports at most one offence for each request, and an honest one does so no
+// faster than a hundred times a second.
+func (p *Pool) offence(w *worker, m *ipc.Offence) error {
+	c, err := w.holds(m.ID, "Offence")
+	if err != nil {
+		return err
+	}
+	if !w.offences.Take(time.Now(), 1) {
+		return errTooOften("Offence")
+	}
+	if m.What == ipc.WrongRequest {
+		p.Slots.Offence(time.Now(), &c.Conn, penalty.Malformed, 0)
+	} else {
+		p.Slots.Offence(time.Now(), &c.Conn, penalty.Auth, m.Credential)
+	}
+	return nil
+}
+
+func errTooOften(what string) error { return fmt.Errorf("it said %s too often", what) }

@@ -1,0 +1,156 @@
+package pool
+
+import (
+	"log/slog"
+	"math"
+	"time"
+
+	"schedrestd/ipc"
+	"schedrestd/penalty"
+	"schedrestd/privsep/admission"
+	"schedrestd/rate"
+	"schedrestd/rights"
+)
+
+// Slots has package admission decide about the connections of all pools, and carries out its decisions.
+type Slots struct {
+	*admission.State
+	*Loop
+	log    *slog.Logger
+	Admit  func(*Connection)                                         // gives one that has a slot to a worker
+	Answer func(c *Connection, status int, retryAfter time.Duration) // has a worker answer one that is turned away
+	silent func()                                                    // reports workers that do not answer; see Pool.excuseSilent
+
+	unserved *limitedCount // connections that were turned away
+	blocked  *limitedCount // sources
+	counts   counters
+	number   uint64       // of the last connection
+	answers  *rate.Bucket // to connections that are turned away
+	ticking  bool         // tick is on its way
+}
+
+// Options is what a Set needs.
+type Options struct {
+	Admission   ipc.Admission
+	Connections int
+	PerSource   int           // connections of one source; 0: no limit
+	Waiting     int           // connections that may wait for a slot
+	HandLimit   time.Duration // how long one waits for connections of its own source
+	Log         *slog.Logger
+}
+
+// newSlots returns the slots of o, which the goroutine of l owns.
+func newSlots(o Options, l *Loop) *Slots {
+	a := o.Admission
+	s := &Slots{Loop: l, log: o.Log, answers: rate.New(answerBurst, answerRate, time.Now()), unserved: newLimitedCount(), blocked: newLimitedCount(),
+		Answer: func(*Connection, int, time.Duration) {}, silent: func() {},
+		State: admission.New(admission.Config{Slots: o.Connections, PerSource: o.PerSource, Waiting: o.Waiting, Patience: o.HandLimit,
+			Penalties: penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{
+				penalty.Auth: a.Auth, penalty.Malformed: a.Malformed, penalty.Crash: a.Crash}}})}
+	l.settled = s.settle
+	return s
+}
+
+// settle carries out what was decided during an event, and what is decided because of that.
+func (s *Slots) settle() {
+	for list := s.Decisions(); len(list) > 0; list = s.Decisions() {
+		for _, d := range list {
+			s.carryOut(d, d.Conn.Ref.(*Connection))
+		}
+	}
+	if s.Waiting() && !s.ticking {
+		s.ticking = true
+		s.After(admission.TickInterval, s.tick)
+	}
+}
+
+func (s *Slots) tick() {
+	s.ticking = false
+	s.silent()
+	s.Tick(time.Now())
+}
+
+// carryOut carries out a decision about c. A worker that does not read its channel is not told: others
+// are asked in the next round, and its slots go to others when it stays silent.
+func (s *Slots) carryOut(d admission.Decision, c *Connection) {
+	switch d.Do {
+	case admission.Admit:
+		s.Admit(c)
+	case admission.Refuse:
+		if d.Why == admission.Blocked {
+			s.turnAway(c, tooMany, max(time.Second, d.Wait), d.Why.String())
+		} else {
+			s.turnAway(c, Unavailable, comeBack, d.Why.String())
+		}
+	case admission.Yield:
+		_ = c.holder.TrySend(&ipc.Yield{ID: c.ID})
+	case admission.Pause:
+		_ = c.holder.TrySend(&ipc.Pause{ID: c.ID, Seconds: seconds(d.Wait)})
+	case admission.Report:
+		if total, ok := s.blocked.add(); ok {
+			s.log.Warn("source blocked", "source", c.Source.String(), "listener", c.Listener,
+				"last", d.Offence.String(), "pause", d.Wait, "pauses_so_far", total, "hint", c.exemption())
+		}
+	}
+}
+
+// Arrive has c decided about.
+func (s *Slots) Arrive(c *Connection) {
+	s.counts.accepted++
+	c.Ref = c
+	s.Arrived(time.Now(), &c.Conn)
+}
+
+// Nameless turns away a connection of whose peer the kernel tells nothing.
+func (s *Slots) Nameless(c *Connection, why error) {
+	s.counts.accepted++
+	s.turnAway(c, 0, 0, why.Error())
+}
+
+// Stopping is why no connection is served any more.
+var Stopping = admission.ShutDown.String()
+
+// Drop turns away a connection that has a slot and that no worker serves.
+func (s *Slots) Drop(c *Connection, status int, why string) {
+	after := comeBack
+	if status == Forbidden {
+		after = 0
+	}
+	s.turnAway(c, status, after, why)
+	s.Left(&c.Conn)
+}
+
+// The statuses with which connections are turned away. 0 stands for none.
+const (
+	Forbidden   = 403 // the peer may have no worker
+	tooMany     = 429 // the source is blocked
+	Unavailable = 503 // no worker is available
+)
+
+const comeBack = 5 * time.Second // Retry-After of a 503
+
+// How many connections that are turned away are answered: at once, and per second. More
+// are closed without a word, because each costs a worker's time.
+const (
+	answerBurst = 256
+	answerRate  = 128
+)
+
+// turnAway closes a connection that has no slot, and logs why. A worker answers it with
+// status and Retry-After, if one can at once; this process writes no HTTP. A TLS client
+// gets no answer: a handshake would cost more than the connection is worth.
+func (s *Slots) turnAway(c *Connection, status int, after time.Duration, why string) {
+	s.counts.turnedAway(status)
+	if status != 0 && !c.TLS && s.answers.Take(time.Now(), 1) {
+		s.Answer(c, status, after)
+	}
+	rights.Close(c.FD)
+	if total, ok := s.unserved.add(); ok {
+		s.log.Warn("connection is closed unserved", "listener", c.Listener, "peer", c.peer(), "because", why, "unserved_so_far", total)
+	}
+}
+
+// seconds is d, rounded up.
+func seconds(d time.Duration) uint16 {
+	return uint16(min((d+time.Second-1)/time.Second, math.MaxUint16))
+}
