@@ -258,7 +258,7 @@ func TestGatewayKeySet(t *testing.T) {
 	}
 	replace(t, set, []byte("{"), 0o644)
 	eventually(t, "a set that is none is complained of", func() bool {
-		return strings.Contains(k.log(), "the key set that jwks= names is not used")
+		return strings.Contains(k.log(), "can't use the key set of RS256 tokens")
 	})
 	if status := k.status(k.rs256(other)); status != http.StatusOK {
 		t.Errorf("after a broken set, the token of the one before: status %d", status)

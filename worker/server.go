@@ -159,7 +159,7 @@ func (s *server) hear() {
 		case *ipc.ServiceFD:
 			err = s.connect(msg.Service, m.FDs[0])
 		case *ipc.Keys:
-			s.use(msg, m.FDs)
+			err = s.channel.Send(s.use(msg, m.FDs))
 		case *ipc.Pause:
 			s.watch.pause(msg.ID, time.Duration(msg.Seconds)*time.Second)
 		case *ipc.Yield:
@@ -195,8 +195,8 @@ func (s *server) connect(service ipc.Role, fd int) error {
 	return fmt.Errorf("channel to an unknown service: %s", service)
 }
 
-// use takes the public keys of this worker's generation.
-func (s *server) use(m *ipc.Keys, fds []int) {
+// use takes the public keys of this worker's generation, and returns what the parent is told.
+func (s *server) use(m *ipc.Keys, fds []int) *ipc.Kept {
 	var files []*os.File
 	for _, fd := range fds {
 		f := os.NewFile(uintptr(fd), "keys")
@@ -204,7 +204,10 @@ func (s *server) use(m *ipc.Keys, fds []int) {
 		files = append(files, f)
 	}
 	s.secure.use(m, files[0], files[1])
-	s.tokens.use(files[2], m.Followed)
+	if err := s.tokens.use(files[2], m.Followed); err != nil {
+		return &ipc.Kept{Token: true, Reason: ipc.Refuse(err.Error()).Reason}
+	}
+	return &ipc.Kept{OK: true}
 }
 
 // take puts a handed connection where http.Server accepts it.

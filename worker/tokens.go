@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"io"
-	"log/slog"
 	"os"
 	"sync/atomic"
 
@@ -47,21 +46,16 @@ func (t *Tokens) askKeys(_ context.Context, s auth.Signature) auth.Answer {
 	return answer
 }
 
-// use takes the public keys that the parent brings. When they can't be used the daemons vouch for RS256 tokens. They
-// judge the file too, and say what is wrong with it where an administrator looks.
-func (t *Tokens) use(f *os.File, followed bool) {
+// use takes the public keys that the parent sends. A worker whose key set can't be used gets no connection: the
+// parent keeps the generation before it, or does not start.
+func (t *Tokens) use(f *os.File, followed bool) error {
 	data, err := io.ReadAll(io.NewSectionReader(f, 0, auth.MaxKeySet))
-	if err == nil && len(data) == 0 {
-		return // none
+	if err != nil || len(data) == 0 { // none
+		return err
 	}
-	var set *auth.KeySet
+	set, err := auth.ParseKeySet(data)
 	if err == nil {
-		set, err = auth.ParseKeySet(data)
+		t.keys.Store(&publicKeys{set, followed})
 	}
-	if err != nil {
-		slog.Error("the key set that jwks= names is not used: the daemons vouch for RS256 tokens", "error", err,
-			"hint", "the daemons' log has the command that mends the file, which they refuse as well")
-		return
-	}
-	t.keys.Store(&publicKeys{set, followed})
+	return err
 }
