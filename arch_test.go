@@ -191,9 +191,9 @@ func TestNames(t *testing.T) {
 // Limits of the code lines that the parent is linked with, of our own. A line counts
 // when it has code, whatever else is on it.
 const (
-	mostLines        = 11317 // of all packages
-	mostPrivsep      = 7669  // of privsep and the packages in its folder
-	mostPrivsepAlone = 1295  // of each of these
+	mostLines        = 11335 // of all packages
+	mostPrivsep      = 7687  // of privsep and the packages in its folder
+	mostPrivsepAlone = 1292  // of each of these
 )
 
 // TestParentSize fails when the parent exceeds the limits.

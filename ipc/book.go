@@ -67,8 +67,8 @@ var _ = Register(
 	Of[ServiceSetup](32, Parent, Services, In(Born), 14, 14, 0, Told),
 	// a TLS key, its certificates, the certificate authorities of clients and the key of HS256 tokens, as open files whose owner and mode were checked; an empty file stands for none
 	Of[SecretKeys](59, Parent, Keeper, In(Serving), 4, 4, 4, Born),
-	// whether the keys are in use, or which one can't be used and why
-	Of[Kept](34, Keeper, Parent, In(Serving), 4, 4+maxReason, 0, Born),
+	// whether the keys are in use, or which one can't be used and why; a worker gets connections after it
+	Of[Kept](34, Keeper|Worker, Parent, In(Serving), 4, 4+maxReason, 0, Born),
 	// the channel to the worker with this number
 	Of[Client](33, Parent, Services, In(Serving), 16, 16, 1, Born),
 	// how a worker violated the protocol on its channel to the service

@@ -15,9 +15,9 @@ type SecretKeys struct {
 
 func (s *SecretKeys) Walk(w *Walker) { w.Fields(&s.TLS, &s.TLS12, &s.Token, &s.Followed) }
 
-// Kept is the keeper's answer to SecretKeys: the keys are in use, or Reason says why
-// a key can't be used. That key is the token key if Token is set, otherwise the
-// private key.
+// Kept is the keeper's answer to SecretKeys, and a worker's to Keys: the keys are in
+// use, or Reason says why a key can't be used. The keeper's is the token key if Token is
+// set, otherwise the private key; a worker's is the key set.
 type Kept struct {
 	OK     bool
 	Token  bool

@@ -82,6 +82,7 @@ func TestAnchorGone(t *testing.T) {
 		}
 		must(t, syscall.Kill(anchorOf(t, g, worker), syscall.SIGKILL))
 		g.awaitMany("namespace init exited", i+1)
+		g.awaitMany("workers and services are replaced", i+1)
 		await(t, "its worker is gone, too", func() bool { return syscall.Kill(worker, 0) != nil })
 	}
 	worker := g.workerPID()
@@ -102,6 +103,25 @@ func TestAnchorGone(t *testing.T) {
 	}
 }
 
+// TestAnchorAsksForGeneration: the loss of the first process alone, without a service in its namespace, has the next
+// generation built, once. The resolver, which is in no PID namespace, shows it.
+func TestAnchorAsksForGeneration(t *testing.T) {
+	needRoot(t)
+	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
+	for n := range 2 {
+		must(t, syscall.Kill(anchorOf(t, g, g.workerPID()), syscall.SIGKILL))
+		g.awaitMany("namespace init exited", n+1)
+		g.awaitMany("workers and services are replaced", n+1)
+		if got := g.count("resolver is ready"); got != n+2 {
+			t.Errorf("%d resolvers were started", got)
+		}
+		g.mustGet("/pid")
+	}
+	if n := g.count("resolver exited"); n != 0 {
+		t.Errorf("%d resolvers failed", n)
+	}
+}
+
 // TestPreparedGone: a prepared namespace that has ended before it was needed is passed over.
 func TestPreparedGone(t *testing.T) {
 	needRoot(t)
@@ -115,6 +135,7 @@ func TestPreparedGone(t *testing.T) {
 	await(t, "it is gone", func() bool { return syscall.Kill(list[1], 0) != nil })
 	must(t, syscall.Kill(inUse, syscall.SIGKILL))
 	g.await("namespace init exited", nil)
+	g.await("workers and services are replaced", nil)
 	if got := anchorOf(t, g, g.workerPID()); got != list[2] {
 		t.Errorf("the first process is now %d of %v", got, list)
 	}

@@ -121,7 +121,7 @@ var attacks = []attack{
 	frame("public keys, to the parent", ipc.KindOf(new(ipc.Keys)), 6, 0),
 	frame("a client of the keeper's, to the parent", ipc.KindOf(new(ipc.Client)), 4, 0),
 	frame("a channel to the keeper, to the parent", ipc.KindOf(new(ipc.ServiceFD)), 1, 0),
-	frame("the keeper's word, Kept", ipc.KindOf(new(ipc.Kept)), 7, 0),
+	frame("Kept for the second time", ipc.KindOf(new(ipc.Kept)), 4, 0, 0, 1),
 	frame("the keeper's word, Breach, of a sibling", ipc.KindOf(new(ipc.Breach)), 6, 0, 0, 2),
 	frame("a request to sign, to the parent", ipc.KindOf(new(query.Sign)), 16, 0),
 	frame("a request to verify, to the parent", ipc.KindOf(new(query.Verify)), 42, 0),

@@ -83,23 +83,10 @@ type Config struct {
 // What the zero value of a field of Config means.
 const (
 	DefaultConnections = 124
-	defaultWorkers     = 2 // so that one may die
 	defaultIdentities  = 64
 
-	defaultWatch = 10 * time.Second
-	defaultStill = 2 * time.Second
-
-	defaultWear       = 200_000
-	defaultAge        = 12 * time.Hour
-	defaultRest       = time.Minute
-	defaultFarewell   = time.Hour
-	defaultStartLimit = 20 * time.Second
-	defaultHandLimit  = 10 * time.Second
-	defaultSilence    = 10 * time.Second
-	defaultLogBurst   = 20_000
-	defaultLogRate    = 10_000 // more than the requests that a worker can answer
-	defaultDialBurst  = 4000
-	defaultDialRate   = 5000 // a worker opens one connection for each question that it asks a daemon
+	defaultDialBurst = 4000
+	defaultDialRate  = 5000 // a worker opens one connection for each question that it asks a daemon
 )
 
 // complete fills in the defaults and refuses what can't work.
@@ -125,18 +112,18 @@ func (c Config) complete() (Config, error) {
 	c.Threads = cmp.Or(c.Threads, runtime.NumCPU())
 	c.Identities = cmp.Or(c.Identities, defaultIdentities)
 	// A worker that may have no connection, or no thread of its own, is one too many.
-	c.Workers = min(cmp.Or(c.Workers, defaultWorkers), c.Connections, c.Threads)
-	c.Wear = cmp.Or(c.Wear, defaultWear)
-	c.Age = cmp.Or(c.Age, defaultAge)
-	c.Rest = cmp.Or(c.Rest, defaultRest)
-	c.Farewell = cmp.Or(c.Farewell, defaultFarewell)
-	c.StartLimit = cmp.Or(c.StartLimit, defaultStartLimit)
-	c.HandLimit = cmp.Or(c.HandLimit, defaultHandLimit)
-	c.Silence = cmp.Or(c.Silence, defaultSilence)
-	c.Watch = cmp.Or(c.Watch, defaultWatch)
-	c.Still = cmp.Or(c.Still, defaultStill)
-	c.LogBurst = cmp.Or(c.LogBurst, defaultLogBurst)
-	c.LogRate = cmp.Or(c.LogRate, defaultLogRate)
+	c.Workers = min(cmp.Or(c.Workers, 2), c.Connections, c.Threads) // two, so that one may crash
+	c.Wear = cmp.Or(c.Wear, 200_000)
+	c.Age = cmp.Or(c.Age, 12*time.Hour)
+	c.Rest = cmp.Or(c.Rest, time.Minute)
+	c.Farewell = cmp.Or(c.Farewell, time.Hour)
+	c.StartLimit = cmp.Or(c.StartLimit, 20*time.Second)
+	c.HandLimit = cmp.Or(c.HandLimit, 10*time.Second)
+	c.Silence = cmp.Or(c.Silence, 10*time.Second)
+	c.Watch = cmp.Or(c.Watch, 10*time.Second)
+	c.Still = cmp.Or(c.Still, 2*time.Second)
+	c.LogBurst = cmp.Or(c.LogBurst, 20_000)
+	c.LogRate = cmp.Or(c.LogRate, 10_000) // more than the requests that a worker can answer
 	c.DialBurst = cmp.Or(c.DialBurst, defaultDialBurst)
 	c.DialRate = cmp.Or(c.DialRate, defaultDialRate)
 	if c.Output == nil {

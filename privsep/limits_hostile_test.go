@@ -51,7 +51,7 @@ func playStubborn(part string) int {
 			return 9
 		}
 	}
-	if c.Send(new(ipc.Ready)) != nil {
+	if c.Send(new(ipc.Ready)) != nil || c.Send(&ipc.Kept{OK: true}) != nil {
 		return 9
 	}
 	for {

@@ -149,6 +149,9 @@ func playHostile(part string) int {
 	if err := c.Send(new(ipc.Ready)); err != nil {
 		return 9
 	}
+	if err := c.Send(&ipc.Kept{OK: true}); err != nil {
+		return 9
+	}
 	switch part {
 	case "intent to the parent":
 		sendRaw(ipc.KindOf(new(query.Intent)), 34, 0)

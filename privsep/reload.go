@@ -14,6 +14,7 @@ import (
 	"schedrestd/privsep/keys"
 	"schedrestd/privsep/pool"
 	"schedrestd/privsep/service"
+	"schedrestd/privsep/spawn"
 )
 
 // hangUp is the signal that asks for a reload.
@@ -27,7 +28,7 @@ type Reloader interface {
 }
 
 // renewals has the next generation built when something asks for it: a SIGHUP, a key file that has
-// changed, age, wear, or the death of a service.
+// changed, age, wear, or the death of a service or of the namespace's first process.
 type renewals struct {
 	parent
 	dispatcher dispatch.Dispatcher
@@ -42,6 +43,7 @@ type renewals struct {
 	// What follows belongs to the goroutine that builds.
 	lost   <-chan *service.Process // gets the first service of the current generation that exits
 	built  time.Time               // when the current one was
+	home   *spawn.Spawner          // that started processes then
 	failed int                     // generations in a row that lost a service soon, or could not replace one that did
 	tried  string                  // stamp of the key files when they were last looked at; "": not since the last generation
 }
@@ -50,7 +52,8 @@ type renewals struct {
 type wish int
 
 const (
-	wishYoung  wish = iota // age, wear or a service that has died
+	wishLost   wish = iota // a service has died, or the first process of the PID namespace
+	wishYoung              // age or wear
 	wishKeys               // a file of a key has changed
 	wishReload             // SIGHUP
 )
@@ -85,13 +88,16 @@ func (r *renewals) replace(c Config, strict bool) error {
 		return err
 	}
 	r.config, r.tried = c, g.keys.Stamp
-	r.built, r.lost = time.Now(), g.lost()
+	r.built, r.home, r.lost = time.Now(), r.Spawner.InUse(), g.lost()
 	return nil
 }
 
 // replaced puts g in force, unless its workers can't serve.
 func (r *renewals) replaced(g *generation, err error) error {
 	if err != nil {
+		if errs.KindOf(err) == errs.Denied && r.current != nil && r.current.keys.RefuseSet(g.keys) {
+			err = errs.Wrap(err, errs.Denied, "key set %s", r.current.config.Tokens.JWKS)
+		}
 		g.Release()
 		return err
 	}
@@ -113,11 +119,11 @@ func (r *renewals) replaceLost(p *service.Process) {
 	r.failed++
 	r.config.Log.Error(p.Role().String()+" exited", errs.LogAttrs(errs.HintOf(p.Why()), "because", p.Why(), "pause", wait)...)
 	if wait > 0 {
-		time.AfterFunc(wait, func() { r.wish(wishYoung) })
+		time.AfterFunc(wait, func() { r.wish(wishLost) })
 		return
 	}
 	r.Do(func() { r.current.Replacing = true }) // connections wait for the next generation; but not for one of many that break
-	r.renew(wishYoung)
+	r.renew(wishLost)
 }
 
 // started has the first generation built. A signal ends the wait for it, which a worker that hangs can
@@ -202,7 +208,7 @@ func (r *renewals) look() {
 
 // renew builds the generation that w asks for. When it can't serve, the one in force stays.
 func (r *renewals) renew(w wish) {
-	if r.over.Load() {
+	if r.over.Load() || w == wishLost && !r.isLost() { // one that is whole was built meanwhile
 		return
 	}
 	c, begun := r.config, time.Now()
@@ -213,7 +219,9 @@ func (r *renewals) renew(w wish) {
 				r.tried = ""
 			}
 			r.again()
+			return
 		}
+		c.Log.Info("workers and services are replaced", "took", time.Since(begun).Round(time.Millisecond))
 		return
 	}
 	notify.Reloading()
@@ -231,9 +239,12 @@ func (r *renewals) renew(w wish) {
 	c.Log.Info("configuration is reread", "took", time.Since(begun).Round(time.Millisecond))
 }
 
-// again has a generation built after a pause when a service of the one in force is missing.
+// isLost reports whether the generation in force has lost a service, or its PID namespace.
+func (r *renewals) isLost() bool { return r.current.isBroken() || r.home != r.Spawner.InUse() }
+
+// again has a generation built after a pause when the one in force has lost something.
 func (r *renewals) again() {
-	if !r.current.isBroken() {
+	if !r.isLost() {
 		return
 	}
 	r.Do(func() {
@@ -241,7 +252,7 @@ func (r *renewals) again() {
 		r.ServeWaiting()
 	})
 	r.failed++
-	time.AfterFunc(pool.Pause(r.failed), func() { r.wish(wishYoung) })
+	time.AfterFunc(pool.Pause(r.failed), func() { r.wish(wishLost) })
 }
 
 // reread asks for the configuration of now, and puts it in force or changes nothing.

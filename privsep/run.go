@@ -92,7 +92,6 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	thread.Reserve(thread.Spare)
 	announce(c, who, listeners)
-	signals = spawn.WithLoss(signals, m.Spawner, c.Log)
 	sealed, err := m.Spawner.ProveDeath()
 	if err != nil {
 		return err
@@ -149,6 +148,7 @@ func prepare(c Config) (Config, identity.Service, *os.File, error) {
 // work has workers serve what in accepts, until a signal ends it.
 func work(signals <-chan os.Signal, c Config, m parent, in *dispatch.Acceptor, listeners []*listen.Listener) error {
 	r := newRenewals(c, m)
+	signals = spawn.WithLoss(signals, m.Spawner, c.Log, func() { r.wish(wishLost) })
 	defer r.stop()
 	defer onRequest(func() { m.Do(r.logCounters) })()
 	m.Do(func() { m.Watch(c.Silence / 4) })

@@ -396,30 +396,64 @@ func TestTokenKeyInPieces(t *testing.T) {
 	g.verifies(v)
 }
 
-// TestBrokenKeySet: a set that can't be used from the start is said to be handed over, by who does not read it, and to be refused, by who
-// does; with what that means. Nobody says that there was one before.
+// TestBrokenKeySet: a gateway does not start with a key set that no worker can use, as with any other key file.
 func TestBrokenKeySet(t *testing.T) {
 	as := plain(t)
 	for name, text := range map[string]string{"cut": setOf(rsaKey())[:100], "a page": "<html>", "none": `{"keys":[]}`, "private": `{"keys":[{"kty":"RSA","d":"AQAB"}]}`} {
 		t.Run(name, func(t *testing.T) {
 			v := newVault(t, as)
 			v.put(v.JWKS, text, 0o644)
-			g := serve(t, as, v.config(Config{}))
-			g.await("the key set of RS256 tokens is handed to the workers", func(r map[string]any) bool { return r["file"] == v.JWKS && r["level"] == "INFO" })
-			g.await("worker: jwks= key set rejected; the daemons verify RS256 tokens",
-				func(r map[string]any) bool {
-					return r["level"] == "ERROR" && strings.Contains(fmt.Sprint(r["hint"]), "daemons' log")
-				})
-			g.keeps("RS256", rs256(t, v.rsa), "unknown")
-			g.keeps("HS256", hs256(v.key), "good")
-			v.put(v.JWKS, setOf(v.rsa), 0o644)
-			g.comes(rs256(t, v.rsa), "good")
-			g.comes(rs256(t, strangersRSA()), "bad")
-			if g.count("the key set of RS256 tokens is in use") != 0 {
-				t.Error("the parent says that it is in use")
+			g := launch(t, as, v.config(Config{}))
+			failure, hint := g.failure()
+			if !strings.Contains(failure, "can't use the key set of RS256 tokens") || !strings.Contains(hint, "daemons' log") {
+				t.Errorf("%s, hint %q", failure, hint)
+			}
+			if g.count("serving") != 0 {
+				t.Error("it serves")
 			}
 		})
 	}
+}
+
+// TestBrokenKeySetLater: a generation whose workers can't use the key set does not serve. The one before it stays, and so does
+// its key set in the next generations, until the file changes.
+func TestBrokenKeySetLater(t *testing.T) {
+	as := plain(t)
+	v := newVault(t, as)
+	g := serve(t, as, v.config(Config{}))
+	g.verifies(v)
+	pid := g.mustGet("/pid")
+	for i, text := range []string{`{"keys": [`, "<html>"} {
+		v.put(v.JWKS, text, 0o644)
+		g.awaitMany("nothing is replaced: new workers can't serve", i+1)
+		g.keeps("RS256", rs256(t, v.rsa), "good")
+		if !g.serves(pid) {
+			t.Fatal("the workers were replaced")
+		}
+	}
+	if r := g.await("nothing is replaced: new workers can't serve", nil); !strings.Contains(fmt.Sprint(r["error"]), "key set "+v.JWKS+": a worker can't use the key set") {
+		t.Errorf("logged %v", r)
+	}
+	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL)) // asks for a generation, while the file can't be used
+	g.eventually("other workers serve", func() bool { return !g.serves(pid) })
+	g.comes(rs256(t, v.rsa), "good")
+	g.comes(rs256(t, strangersRSA()), "unknown") // it may be of a newer key
+	v.put(v.JWKS, setOf(v.rsa)+"\n", 0o644)
+	g.comes(rs256(t, strangersRSA()), "bad")
+	g.comes(rs256(t, v.rsa), "good")
+	if n := g.count("nothing is replaced: new workers can't serve"); n != 2 {
+		t.Errorf("%d generations failed", n)
+	}
+}
+
+// serves reports whether one of a few requests is served by the worker that answers pid.
+func (g *gateway) serves(pid string) bool {
+	for range 8 {
+		if got, _ := g.get("/pid"); got == pid {
+			return true
+		}
+	}
+	return false
 }
 
 // TestKeySetChanges is the same for the key set.
@@ -438,16 +472,8 @@ func TestKeySetChanges(t *testing.T) {
 	g.eventually("a complaint of the key set", func() bool { return g.complaints("key set of RS256 tokens", "lets other users write it") == 1 })
 	g.comes(rs256(t, strangersRSA()), "unknown")
 	g.keeps("the key set of before", rs256(t, next), "good")
-	v.put(v.JWKS, `{"keys": [`, 0o644) // the parent does not know
-	g.await("worker: jwks= key set rejected; the daemons verify RS256 tokens", nil)
-	g.comes(rs256(t, next), "unknown")
 	v.put(v.JWKS, setOf(v.rsa), 0o644)
 	g.comes(rs256(t, v.rsa), "good")
-	g.comes(rs256(t, strangersRSA()), "bad")
-	v.put(v.JWKS, "<html>", 0o644) // in place of one that was followed
-	g.comes(rs256(t, strangersRSA()), "unknown")
-	g.comes(rs256(t, v.rsa), "unknown")
-	v.put(v.JWKS, setOf(v.rsa)+"\n", 0o644)
 	g.comes(rs256(t, strangersRSA()), "bad")
 	must(t, os.Remove(v.JWKS))
 	r := g.await("the new key set of RS256 tokens is not used; the one before it, if any, stays", func(r map[string]any) bool {

@@ -163,7 +163,7 @@ func (s *server) handleMessages() {
 		case *ipc.ServiceFD:
 			err = s.connect(msg.Service, m.FDs[0])
 		case *ipc.Keys:
-			s.use(msg, m.FDs)
+			err = s.channel.Send(s.use(msg, m.FDs))
 		case *ipc.Pause:
 			s.tracker.pause(msg.ID, time.Duration(msg.Seconds)*time.Second)
 		case *ipc.Yield:
@@ -199,8 +199,9 @@ func (s *server) connect(service ipc.Role, fd int) error {
 	return fmt.Errorf("channel to an unknown service: %s", service)
 }
 
-// use installs the public keys of this worker's generation.
-func (s *server) use(m *ipc.Keys, fds []int) {
+// use installs the public keys of this worker's generation and returns the answer
+// for the parent.
+func (s *server) use(m *ipc.Keys, fds []int) *ipc.Kept {
 	var files []*os.File
 	for _, fd := range fds {
 		f := os.NewFile(uintptr(fd), "keys")
@@ -208,7 +209,10 @@ func (s *server) use(m *ipc.Keys, fds []int) {
 		files = append(files, f)
 	}
 	s.secure.use(m, files[0], files[1])
-	s.tokens.use(files[2], m.Followed)
+	if err := s.tokens.use(files[2], m.Followed); err != nil {
+		return &ipc.Kept{Token: true, Reason: ipc.Refuse(err.Error()).Reason}
+	}
+	return &ipc.Kept{OK: true}
 }
 
 // take queues a connection that the parent passed for http.Server.

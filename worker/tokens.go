@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"io"
-	"log/slog"
 	"os"
 	"sync/atomic"
 
@@ -49,22 +48,16 @@ func (t *Tokens) askKeys(_ context.Context, s auth.Signature) auth.Answer {
 	return answer
 }
 
-// use installs the public keys that the parent sends. When they can't be used,
-// the daemons verify RS256 tokens. The daemons check the file too, and log what
-// is wrong where an administrator looks.
-func (t *Tokens) use(f *os.File, followed bool) {
+// use installs the public keys that the parent sends. After an error this worker
+// gets no connections: the parent keeps the previous generation, or fails to start.
+func (t *Tokens) use(f *os.File, followed bool) error {
 	data, err := io.ReadAll(io.NewSectionReader(f, 0, auth.MaxKeySet))
-	if err == nil && len(data) == 0 {
-		return // there are none
+	if err != nil || len(data) == 0 { // none
+		return err
 	}
-	var set *auth.KeySet
+	set, err := auth.ParseKeySet(data)
 	if err == nil {
-		set, err = auth.ParseKeySet(data)
+		t.keys.Store(&publicKeys{set, followed})
 	}
-	if err != nil {
-		slog.Error("jwks= key set rejected; the daemons verify RS256 tokens", "error", err,
-			"hint", "the daemons reject the file too; their log has the command that fixes it")
-		return
-	}
-	t.keys.Store(&publicKeys{set, followed})
+	return err
 }

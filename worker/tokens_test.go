@@ -54,7 +54,7 @@ func signed(t *testing.T, key *rsa.PrivateKey, text string) auth.Signature {
 func bring(t *testing.T, text string, followed bool) *Tokens {
 	t.Helper()
 	tokens := NewTokens()
-	tokens.use(memory(t, []byte(text)), followed)
+	must(t, tokens.use(memory(t, []byte(text)), followed))
 	return tokens
 }
 
@@ -75,8 +75,11 @@ func TestKeySet(t *testing.T) {
 	want("followed", bring(t, setOf(oneRSA()), true), auth.Good, auth.Bad)
 	want("not followed", bring(t, setOf(oneRSA()), false), auth.Good, auth.Unknown)
 	want("another set", bring(t, setOf(otherRSA()), true), auth.Bad, auth.Good)
-	for _, broken := range []string{"no set", `{"keys":[]}`, `{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`, ""} {
-		want(broken, bring(t, broken, true), auth.Unknown, auth.Unknown)
+	want("an empty file", bring(t, "", true), auth.Unknown, auth.Unknown)
+	for _, broken := range []string{"no set", `{"keys":[]}`, `{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`} {
+		if NewTokens().use(memory(t, []byte(broken)), true) == nil {
+			t.Errorf("%s is used", broken)
+		}
 	}
 }
 
@@ -104,7 +107,9 @@ func TestKeys(t *testing.T) {
 				must(t, err)
 				fds = append(fds, fd)
 			}
-			st.use(&tt.keys, fds)
+			if answer := st.use(&tt.keys, fds); !answer.OK {
+				t.Errorf("refused: %s", answer.Reason)
+			}
 			for i, fd := range fds {
 				if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != unix.EBADF {
 					t.Errorf("file %d is still open: %v", i, err)

@@ -140,11 +140,6 @@ func (c *Client) left() (ended, gone bool) {
 	return gone || fds[0].Revents&unix.POLLRDHUP != 0, gone
 }
 
-// Dup returns a descriptor of the client's connection that the caller owns.
-func (c *Client) Dup() (int, error) {
-	return unix.FcntlInt(uintptr(c.in), unix.F_DUPFD_CLOEXEC, 3)
-}
-
 // Leave makes a socket as it was found: processes that share it may not expect it to be non-blocking.
 func (c *Client) Leave() {
 	if c.blocking {

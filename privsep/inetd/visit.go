@@ -29,7 +29,7 @@ type Options struct {
 	Setup      ipc.Setup                  // of the worker
 	Dial       dial.Options               // … without its Setup
 	Services   func() error               // starts the worker's services, while the worker starts
-	Hello      func(*spawn.Process) error // gives the worker, which is ready, what it needs before the client
+	Hello      func(*spawn.Process) error // gives the worker, which is ready, its channels and keys; it says Kept
 	Tell       func(ipc.Message)          // tells the auditor about the connection and its worker
 	Accused    <-chan string              // gets how the worker broke the protocol of a service
 	Lost       <-chan string              // gets why a service exited
@@ -163,10 +163,18 @@ func (v *visit) run(signals <-chan os.Signal) (second os.Signal, why error) {
 func (v *visit) hear(m ipc.Message) error {
 	switch m := m.(type) {
 	case *ipc.Ready:
+		v.Ready(security.Sealed(*m))
+		return v.Hello(v.worker)
+	case *ipc.Kept:
+		if !m.OK {
+			return errs.New(errs.Denied, "the worker can't use the key set of RS256 tokens: %s", relay.Printable(m.Reason))
+		}
+		if v.handed {
+			return errors.New("it said Kept of keys that it was not given")
+		}
 		if v.told == "" {
 			v.late.Stop()
 		}
-		v.Ready(security.Sealed(*m))
 		return v.hand()
 	case *ipc.Refused:
 		return errs.New(errs.Denied, "the worker refuses to serve: %s", relay.Printable(m.Reason))
@@ -188,11 +196,8 @@ func (v *visit) hear(m ipc.Message) error {
 	return nil
 }
 
-// hand gives the worker what it needs, and then the client.
+// hand gives the worker the client.
 func (v *visit) hand() error {
-	if err := v.Hello(v.worker); err != nil {
-		return err
-	}
 	v.Tell(&ipc.Facts{Worker: v.worker.Number, Connection: v.Client.Connection})
 	v.handed = true
 	if v.Client.Network != ipc.Stdio {

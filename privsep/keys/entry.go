@@ -12,10 +12,11 @@ import (
 
 // entry is one key with what goes with it, as open files. Without files there is none.
 type entry struct {
-	path   string // that the configuration names
-	stamp  string // of the files at its paths, before they were opened
-	files  []*os.File
-	newest bool // these are the files at its paths; otherwise those are not used, and a signature may be of a newer key's
+	path    string // that the configuration names
+	stamp   string // of the files at its paths, before they were opened
+	files   []*os.File
+	refused string // stamp of a file that replaced it and can't be used
+	newest  bool   // these are the files at its paths; otherwise those are not used, and a signature may be of a newer key's
 }
 
 // close closes the files.
@@ -82,6 +83,8 @@ func (t tokenFile) entry(before entry) (e entry, err error) {
 		return e, nil
 	case same && before.stamp == e.stamp:
 		return e, e.keep(before, before.newest)
+	case same && before.refused == e.stamp:
+		return e, e.keep(before, false)
 	}
 	f, err := t.open()
 	switch {

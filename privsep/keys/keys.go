@@ -158,6 +158,16 @@ func (k *Keys) Refused(token bool, why error, before *Keys, strict bool) error {
 	return k.keepPair(before, why)
 }
 
+// RefuseSet has the generation after k's use k's key set until the file changes again: workers can't use the one that
+// next has. It reports whether next has another one. It is called from where generations are built.
+func (k *Keys) RefuseSet(next *Keys) bool {
+	if k == nil || k.set.path != next.set.path || k.set.stamp == next.set.stamp || !next.set.newest {
+		return false
+	}
+	k.set.refused = next.set.stamp
+	return true
+}
+
 // Announce logs which files are in use that were not before.
 func (k *Keys) Announce(before *Keys) {
 	if before == nil {

@@ -70,12 +70,6 @@ func newPlanner(path string, args, environ []string, out, errOut *os.File, setup
 	return p, err
 }
 
-// Close ends the thread. No Plan can be had any more.
-func (p *Planner) Close() {
-	p.thread.Stop()
-	p.program.Close()
-}
-
 // ids returns the uids and gids that the program can run with, the best first.
 func (p *Planner) ids() []uint32 {
 	if !p.setup.Root {

@@ -205,3 +205,9 @@ func TestPlannerIsHostile(t *testing.T) {
 		t.Errorf("at a reload that says why not: %v, %v", plan, err)
 	}
 }
+
+// Close ends the thread. The parent keeps its planner until it exits.
+func (p *Planner) Close() {
+	p.thread.Stop()
+	p.program.Close()
+}

@@ -105,7 +105,17 @@ func (p *Pool) join(w *worker) {
 func (p *Pool) handle(w *worker, m ipc.Message) error {
 	switch m := m.(type) {
 	case *ipc.Ready:
-		p.setReady(w, security.Sealed(*m))
+		w.sealed = (*security.Sealed)(m)
+		return nil
+	case *ipc.Kept:
+		if w.sealed == nil || w.ready {
+			return errors.New("it said Kept of keys that it was not given")
+		}
+		if !m.OK {
+			return errs.New(errs.Denied, "a worker can't use the key set of RS256 tokens: %s", relay.Printable(m.Reason)).
+				WithHint("the daemons' log has the command that mends the file, which they refuse as well")
+		}
+		p.setReady(w)
 		return nil
 	case *ipc.Refused:
 		return errs.New(errs.Denied, "a worker refuses to serve: %s", relay.Printable(m.Reason))
@@ -123,11 +133,11 @@ func (p *Pool) handle(w *worker, m ipc.Message) error {
 	return ipc.Unheard(m)
 }
 
-func (p *Pool) setReady(w *worker, sealed security.Sealed) {
+func (p *Pool) setReady(w *worker) {
 	w.ready = true
 	w.late.Stop()
 	p.dequeue()
-	p.mention("worker is ready", "worker", w.Number, "pid", w.PID, "uid", p.who.UID, "gid", p.who.GID, "sealed", sealed.String(),
+	p.mention("worker is ready", "worker", w.Number, "pid", w.PID, "uid", p.who.UID, "gid", p.who.GID, "sealed", w.sealed.String(),
 		"took", time.Since(w.Started).Round(10*time.Microsecond))
 	p.prove(w.place, nil)
 }

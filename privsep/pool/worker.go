@@ -9,6 +9,7 @@ import (
 	"schedrestd/privsep/dial"
 	"schedrestd/privsep/spawn"
 	"schedrestd/rate"
+	"schedrestd/security"
 )
 
 // worker is one worker process as the parent sees it.
@@ -18,7 +19,8 @@ type worker struct {
 	requests int          // that it may answer at one time
 	dialer   *dial.Dialer // belongs to the goroutine that reads its channel
 
-	ready    bool
+	sealed   *security.Sealed       // what the kernel has of its sandbox; nil: it has not said Ready
+	ready    bool                   // its keys are in use, too
 	late     *time.Timer            // ends a worker that is not ready
 	breach   error                  // how it broke the protocol elsewhere, and was killed for it
 	held     map[uint64]*Connection // what it was given and has not said Done of

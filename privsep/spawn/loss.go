@@ -12,9 +12,9 @@ func (Loss) String() string { return "each PID namespace that was made for worke
 func (Loss) Signal()        {}
 
 // WithLoss returns signals, and among them the loss of the last PID namespace of s and
-// those that follow it. The loss of any other one is logged: the workers and the
-// services died with it, and are started again as after any death.
-func WithLoss(signals <-chan os.Signal, s *Spawner, log *slog.Logger) <-chan os.Signal {
+// those that follow it. The loss of any other one is logged and reported: the
+// workers and the services died with it, and the next generation starts in the next namespace.
+func WithLoss(signals <-chan os.Signal, s *Spawner, log *slog.Logger, report func()) <-chan os.Signal {
 	lost := s.Lost()
 	if lost == nil {
 		return signals
@@ -39,6 +39,7 @@ func WithLoss(signals <-chan os.Signal, s *Spawner, log *slog.Logger) <-chan os.
 				lost = s.Lost()
 				log.Error("namespace init exited", "user_namespaces", s.InUserNamespaces(),
 					"hint", "workers and services are started in the next namespace; "+lossHint)
+				report()
 			}
 		}
 	}()
