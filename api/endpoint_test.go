@@ -160,10 +160,9 @@ func TestUnserved(t *testing.T) {
 // Unserved lists the operations that Slurm's gateway has and this one does not
 // serve yet. Clients are told that instead of that there is no such path.
 // Generated from testdata/paths.tsv by go test ./api -update.
-var Unserved = []Endpoint{
-`)
+var Unserved = []Endpoint{`)
 	for _, e := range unserved(t) {
-		fmt.Fprintf(want, "\t{Method: %q, ", e.Method)
+		fmt.Fprintf(want, "\n\t{Method: %q, ", e.Method)
 		if e.Accounting {
 			want.WriteString("Accounting: true, ")
 		}
@@ -177,7 +176,10 @@ var Unserved = []Endpoint{
 		if e.Until != 0 {
 			fmt.Fprintf(want, ", Until: V%d", e.Until)
 		}
-		want.WriteString("},\n")
+		want.WriteString("},")
+	}
+	if len(unserved(t)) > 0 {
+		want.WriteString("\n")
 	}
 	want.WriteString("}\n")
 	generated(t, "unserved.go", want.String())

@@ -50,7 +50,8 @@ func (f *fake) Allocate(ctx context.Context, cred model.Credential, descs []mode
 	return f.SubmitSeveral(ctx, cred, descs)
 }
 
-func (f *fake) Configuration(_ context.Context, cred model.Credential, _ model.Time) (*model.Configuration, error) {
+func (f *fake) Configuration(_ context.Context, cred model.Credential, since model.Time) (*model.Configuration, error) {
+	f.queries = append(f.queries, model.Query{Since: since})
 	return &model.Configuration{
 		LastUpdate: 1_795_000_000, BootTime: 1_794_000_000,
 		Texts:       map[string]string{"cluster_name": "demo", "version": "26.05.5", "sched_params": "a,b=2"},

@@ -373,8 +373,8 @@ func TestTokenElsewhere(t *testing.T) {
 		{"two that differ", headers("X-SCHED-USER-TOKEN", token, "X-SCHED-USER-TOKEN", other), 401, "2 headers"},
 		{"two that differ in spelling", headers("X-SCHED-USER-TOKEN", token, "X-SLURM-USER-TOKEN", other), 401, "2 headers"},
 		{"twice the same", headers("X-SCHED-USER-TOKEN", token, "X-SCHED-USER-TOKEN", token), 401, "2 headers"},
-		{"empty", headers("X-SCHED-USER-TOKEN", ""), 401, "an empty"},
-		{"empty beside Bearer", headers("X-SCHED-USER-TOKEN", "", "Authorization", "Bearer "+token), 401, "an empty"},
+		{"empty", headers("X-SCHED-USER-TOKEN", ""), 401, "empty X-Sched-User-Token"},
+		{"empty beside Bearer", headers("X-SCHED-USER-TOKEN", "", "Authorization", "Bearer "+token), 401, "empty X-Sched-User-Token"},
 		{"Bearer beside", headers("X-SCHED-USER-TOKEN", token, "Authorization", "Bearer "+other), 401, "and a Bearer"},
 	}
 	for _, tt := range tests {

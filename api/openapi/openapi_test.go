@@ -143,7 +143,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestArrayReferences: generators lose the type of an array in an allOf, and OpenAPI 3.0 ignores what stands
+// TestArrayReferences checks references to arrays. Generators lose the type of an array in an allOf, and OpenAPI 3.0 ignores what stands
 // beside a reference. So a reference to an array stands alone, and fields that say more have it in place.
 func TestArrayReferences(t *testing.T) {
 	for _, versions := range []string{"v0.0.40", "v0.0.41+prefer_refs", "v0.0.42", "v0.0.42+minimize_refs", "v0.0.43", "v0.0.43+minimize_refs"} {
@@ -168,7 +168,7 @@ func TestArrayReferences(t *testing.T) {
 					}
 				}
 			}
-			if references == 0 || described*3 < references {
+			if references == 0 || described < references {
 				t.Errorf("%d of %d references to arrays have a description", described, references)
 			}
 		})

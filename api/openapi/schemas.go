@@ -26,7 +26,7 @@ type place struct {
 type used struct {
 	place
 	shape *schema.Shape
-	doc   string // of the fields that use it, when all have the same; else ""
+	doc   string // of the fields that use it, if all have the same one
 	uses  int
 	body  bool
 	as    string // name in the document; "" when it is written in place

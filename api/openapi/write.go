@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"cmp"
 	"strings"
 
 	"schedrestd/api"
@@ -258,13 +259,21 @@ func (d *writer) namedSchemas() {
 			d.Key(u.as)
 			d.BeginObject()
 			d.members(u.view, u.shape)
-			if u.shape.Kind == "array" && u.doc != "" {
-				d.pair("description", u.doc)
+			if u.shape.Kind == "array" {
+				d.pair("description", cmp.Or(u.doc, listDoc(u.shape.Items)))
 			}
 			d.EndObject()
 		}
 	}
 	d.EndObject()
+}
+
+// listDoc returns the description of an array that fields describe differently.
+func listDoc(items *schema.Shape) string {
+	if items == nil {
+		return "List of any values"
+	}
+	return "List of " + strings.ReplaceAll(cmp.Or(items.Name, items.Kind), "_", " ")
 }
 
 // use refers to a schema, or writes it when it has no name here.
