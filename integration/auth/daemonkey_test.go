@@ -74,7 +74,7 @@ func TestKeySetAlone(t *testing.T) {
 			t.Errorf("schedctl token: status %d, printed %q, said %q", status, out, errOut)
 		}
 	}
-	if log := d.said("schedctld"); !strings.Contains(log, "tokens are not created here") {
+	if log := d.said("schedctld"); !strings.Contains(log, "token creation disabled") {
 		t.Errorf("the log does not say that no tokens are created:\n%s", log)
 	}
 
@@ -120,7 +120,7 @@ func TestNewKey(t *testing.T) {
 		t.Error("the old key counts after the restart")
 	}
 	_, errOut, status := d.run(d.self(), []string{"SCHED_JWT=" + before}, "show", "node")
-	if status != 1 || !strings.Contains(errOut, "a change of its key: unset SCHED_JWT") {
+	if status != 1 || !strings.Contains(errOut, "run: unset SCHED_JWT") {
 		t.Errorf("schedctl with an old token: status %d, %s", status, errOut)
 	}
 }
@@ -178,7 +178,7 @@ func TestCreationIsForAdministrators(t *testing.T) {
 	byToken := func(u harness.Account) []string { return []string{"SCHED_JWT=" + keys.token(u.Name, time.Hour)} }
 	check := func(private bool) {
 		t.Helper()
-		const others, any = "error: only root and the scheduler's user may have a token for another user\n", "error: only root and the scheduler's user may create tokens on this cluster\n"
+		const others, any = "error: only root and the scheduler's user may create tokens for other users\n", "error: only root and the scheduler's user may create tokens on this cluster\n"
 		for _, tt := range []struct {
 			who  harness.Account
 			args string

@@ -133,7 +133,7 @@ func TestTokensThatAreNone(t *testing.T) {
 	other := issuer{secret: []byte("another key, of thirty-five bytes !")}
 	for _, tt := range []struct{ name, env, says, hint string }{
 		{"nothing", "SCHED_JWT=", "SCHED_JWT is set but empty", "unset SCHED_JWT"},
-		{"the gateway's word", "SCHED_JWT=daemon", "not a token", "unset SCHED_JWT"},
+		{"the gateway's word", "SCHED_JWT=daemon", "which only schedrestd supports", "unset SCHED_JWT"},
 		{"garbage", "SCHED_JWT=good day", "not three segments", "schedctl token"},
 		{"expired", "SCHED_JWT=" + d.hs256().token(u.Name, -time.Minute), "expired ", "schedctl token"},
 		{"of another key", "SCHED_JWT=" + other.token(u.Name, time.Minute), "does not accept the credential", "see the controller's log"},

@@ -46,7 +46,7 @@ func TestNoTokensForNobody(t *testing.T) {
 			}
 		})
 	}
-	if log := d.said("schedctld"); strings.Contains(log, `msg="token created"`) || !strings.Contains(log, "uid 65534 and gid 65534 stand for no user") {
+	if log := d.said("schedctld"); strings.Contains(log, `msg="token created"`) || !strings.Contains(log, "uid 65534 or gid 65534 is reserved") {
 		t.Errorf("the log:\n%s", log)
 	}
 }
