@@ -16,9 +16,7 @@ var TRES = schema.Object("tres",
 	schema.Both("count", schema.Int64, func(t *model.TRES) int64 { return int64(t.Count) }, takeCount, "Number of units, of MiB for memory; 0 in a list of resources", schema.Count),
 )
 
-// noLimit as the count of a limit takes the limit away.
-const noLimit = ^uint64(0)
-
+// takeCount sets the count of a limit; -1, as the largest number, removes it.
 func takeCount(t *model.TRES, n int64) error {
 	if n < -1 {
 		return errors.New("expected a number of them, or -1 for no limit")

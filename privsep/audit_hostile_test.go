@@ -22,7 +22,7 @@ var auditor *ipc.Channel
 func playUnasked(part string, fd int) {
 	switch part {
 	case "intent of nothing":
-		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 34, 0)
+		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 36, 0)
 	case "outcome of nothing":
 		sendRawTo(fd, ipc.KindOf(new(query.Outcome)), 18, 0)
 	case "noted":
@@ -34,11 +34,11 @@ func playUnasked(part string, fd int) {
 	case "the end of a sibling":
 		sendRawTo(fd, ipc.KindOf(new(ipc.Exited)), 6, 0)
 	case "intent cut off":
-		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 33, 0)
+		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 35, 0)
 	case "intent with leftovers":
 		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 35, 0)
 	case "intent too long":
-		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 1180, 0)
+		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 1694, 0)
 	case "outcome too long":
 		sendRawTo(fd, ipc.KindOf(new(query.Outcome)), 338, 0)
 	case "outcomes without end":

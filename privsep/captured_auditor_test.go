@@ -17,7 +17,7 @@ import (
 // intends is the Intent of a change for a connection.
 func intends(connection uint64) func() []byte {
 	return func() []byte {
-		raw := append([]byte{byte(ipc.KindOf(new(query.Intent)))}, make([]byte, 34)...)
+		raw := append([]byte{byte(ipc.KindOf(new(query.Intent)))}, make([]byte, 36)...)
 		little.LittleEndian.PutUint64(raw[1:], 1)
 		little.LittleEndian.PutUint64(raw[9:], connection)
 		return raw
@@ -40,9 +40,9 @@ var auditorSayings = []said{
 	{name: "leave (Noted)", frame: word(ipc.KindOf(new(query.Noted)), 9), ends: true},
 	{name: "Breach of another worker", frame: word(ipc.KindOf(new(ipc.Breach)), 6), ends: true},
 	{name: "Who, as to the resolver", frame: word(ipc.KindOf(new(ipc.Who)), 15), ends: true},
-	{name: "Intent cut short", frame: word(ipc.KindOf(new(query.Intent)), 33), ends: true},
+	{name: "Intent cut short", frame: word(ipc.KindOf(new(query.Intent)), 35), ends: true},
 	{name: "Intent with more behind it", frame: word(ipc.KindOf(new(query.Intent)), 35), ends: true},
-	{name: "Intent of more than the longest texts", frame: word(ipc.KindOf(new(query.Intent)), 1180), ends: true},
+	{name: "Intent of more than the longest texts", frame: word(ipc.KindOf(new(query.Intent)), 1694), ends: true},
 	{name: "an oversized message", frame: word(ipc.KindOf(new(query.Intent)), 60_000), ends: true},
 	{name: "half of its channel closed", close: true},
 	{name: "an empty packet", frame: func() []byte { return nil }},

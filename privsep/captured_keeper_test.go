@@ -149,7 +149,7 @@ var services = []struct {
 	reported string // the log's message about a worker that broke the protocol
 }{
 	{ipc.Resolver, 0, resolverSayings, "resolver: worker broke the protocol"},
-	{ipc.Keeper, 1, sayings, "keeper: a worker "},
+	{ipc.Keeper, 1, sayings, "keeper: worker broke the protocol"},
 	{ipc.Auditor, 1, auditorSayings, "auditor: worker broke the protocol"},
 }
 
@@ -301,9 +301,13 @@ func (g *gateway) saying(to int, one said) (outcome, logged string) {
 	number := g.await("worker is ready", func(r map[string]any) bool { return r["pid"] == float64(pid) })["worker"]
 	answer, err := get(c, fmt.Sprintf("/says?to=%d&name=%s", to, url.QueryEscape(one.name)))
 	refused := strings.Contains(answer, "no signature")
+	reported := services[to].reported
+	if refused {
+		reported = "keeper: signature refused"
+	}
 	if refused || one.ends && one.fds == 0 { // descriptors kill where they are sent
 		r := g.awaitAny(func(r map[string]any) bool {
-			return r["client"] == fmt.Sprint(number) && strings.HasPrefix(fmt.Sprint(r["msg"]), services[to].reported)
+			return r["client"] == fmt.Sprint(number) && strings.HasPrefix(fmt.Sprint(r["msg"]), reported)
 		})
 		logged = fmt.Sprint(r["because"])
 	}

@@ -154,7 +154,7 @@ func playHostile(part string) int {
 	}
 	switch part {
 	case "intent to the parent":
-		sendRaw(ipc.KindOf(new(query.Intent)), 34, 0)
+		sendRaw(ipc.KindOf(new(query.Intent)), 36, 0)
 	case "unknown kind":
 		sendRaw(99, 0, 0)
 	case "dial of nothing": // way 0, number 0x01: there is none

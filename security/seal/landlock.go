@@ -92,7 +92,7 @@ func prove(denies uint8) error {
 		_ = unix.Close(fd)
 	}
 	if err != unix.EACCES {
-		return fmt.Errorf("Landlock is active, but opening / returned %w", orNothing(err))
+		return fmt.Errorf("sandbox check of Landlock: opening / returned %w", orNothing(err))
 	}
 	if denies&security.DeniesTCP == 0 {
 		return nil
@@ -103,7 +103,7 @@ func prove(denies uint8) error {
 	}
 	defer unix.Close(fd)
 	if err := unix.Bind(fd, &unix.SockaddrInet4{}); err != unix.EACCES {
-		return fmt.Errorf("Landlock is active, but binding a TCP socket returned %w", orNothing(err))
+		return fmt.Errorf("sandbox check of Landlock: binding a TCP socket returned %w", orNothing(err))
 	}
 	return nil
 }

@@ -93,5 +93,5 @@ func proveReadOnly() error {
 	if err == unix.EACCES || err == unix.ENOENT {
 		return nil
 	}
-	return fmt.Errorf("Landlock is active, but opening a file for writing returned %w", orNothing(err))
+	return fmt.Errorf("sandbox check of Landlock: opening a file for writing returned %w", orNothing(err))
 }
