@@ -41,7 +41,7 @@ var auditorSayings = []said{
 	{name: "Breach of another worker", frame: word(ipc.KindOf(new(ipc.Breach)), 6), ends: true},
 	{name: "Who, as to the resolver", frame: word(ipc.KindOf(new(ipc.Who)), 15), ends: true},
 	{name: "Intent cut short", frame: word(ipc.KindOf(new(query.Intent)), 35), ends: true},
-	{name: "Intent with more behind it", frame: word(ipc.KindOf(new(query.Intent)), 35), ends: true},
+	{name: "Intent with more behind it", frame: word(ipc.KindOf(new(query.Intent)), 37), ends: true},
 	{name: "Intent of more than the longest texts", frame: word(ipc.KindOf(new(query.Intent)), 1694), ends: true},
 	{name: "an oversized message", frame: word(ipc.KindOf(new(query.Intent)), 60_000), ends: true},
 	{name: "half of its channel closed", close: true},

@@ -24,8 +24,8 @@ func main() {
 	os.Exit(status)
 }
 
-// runAll runs each list of arguments and returns the highest exit status. What the runs print is not mixed within a
-// package.
+// runAll runs each list of arguments and returns the highest exit status. The output of one package is not mixed
+// with that of another run.
 func runAll(args []string, out io.Writer) (status int, all skips) {
 	all = skips{}
 	out = &lockedWriter{out: out}

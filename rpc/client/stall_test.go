@@ -143,8 +143,8 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// TestRoomIsGivenBackOnTheWay: what was decoded of an answer takes no room any more.
-func TestRoomIsGivenBackOnTheWay(t *testing.T) {
+// TestBudgetIsReturnedOnTheWay: what was decoded of an answer takes no room any more.
+func TestBudgetIsReturnedOnTheWay(t *testing.T) {
 	const jobs = 2000
 	l := newLister(t, jobs)
 	budget := client.NewBudget(16 << 20)
@@ -161,9 +161,9 @@ func TestRoomIsGivenBackOnTheWay(t *testing.T) {
 	}
 }
 
-// TestMoreSlowClientsThanRoom: who has no room for his answer waits without a connection and in turn, and
+// TestMoreSlowClientsThanBudget: who has no room for his answer waits without a connection and in turn, and
 // is told to come back when he gives up. Memory stays bounded all the time.
-func TestMoreSlowClientsThanRoom(t *testing.T) {
+func TestMoreSlowClientsThanBudget(t *testing.T) {
 	l := newLister(t, 2000)
 	size := 5 * l.length * 8 / 7 // an eighth is for short answers
 	budget := client.NewBudget(size)
@@ -225,9 +225,9 @@ func longer(l *lister, stall time.Duration) (*client.Client, *client.Budget) {
 	return client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 3 * time.Second, Stall: stall}), budget
 }
 
-// TestLongerThanTheRoom: such an answer is handed on as it comes; it takes a piece of memory and one
+// TestLongerThanTheBudget: such an answer is handed on as it comes; it takes a piece of memory and one
 // connection, and is not cut off by the limit for a call as long as it gets on.
-func TestLongerThanTheRoom(t *testing.T) {
+func TestLongerThanTheBudget(t *testing.T) {
 	l := newLister(t, 20_000)
 	c, budget := longer(l, time.Minute)
 	n, connections := 0, int32(0)
