@@ -31,8 +31,8 @@ func (p *Pool) Take(c *Connection) {
 	}
 }
 
-// enqueue has c wait for a worker. A pool that was made for it has nothing to wait for when its time is over:
-// its worker, ready too late, would never end.
+// enqueue puts c into the queue for a worker. A pool that was made for c ends
+// when c's time is over: its worker, ready too late, would never end.
 func (p *Pool) enqueue(c *Connection) {
 	p.waiting.Add(p.Loop, c, p.HandLimit, func(c *Connection) {
 		p.Slots.Drop(c, Unavailable, fmt.Sprintf("no worker took it within %s", p.HandLimit))

@@ -20,8 +20,9 @@ func (p *Pool) complain(level slog.Level, msg string, attrs ...any) {
 	p.Log.Log(context.Background(), level, msg, attrs...)
 }
 
-// alarm logs what no worker does unless an attacker controls it. It is never limited, since others could hide it:
-// each costs a process, and the clients that the worker was answering a penalty.
+// alarm logs what no worker does unless an attacker controls it. It is never
+// limited, because other lines could hide it: each costs a process, and a
+// penalty for the clients that the worker was answering.
 func (p *Pool) alarm(msg string, attrs ...any) {
 	p.Log.Error(msg, append(attrs, "hint", spawn.CaptureHint)...)
 }
