@@ -122,7 +122,7 @@ func TestEachUserHisProcess(t *testing.T) {
 // user or one connection.
 const refusing = 1
 
-// children are the workers and keepers that pid has started, and that live.
+// children returns the running workers and keepers that pid has started.
 func children(t *testing.T, pid int) (list []int) {
 	t.Helper()
 	dirs, _ := filepath.Glob("/proc/[0-9]*/stat")

@@ -73,7 +73,7 @@ func TestUnixRefusals(t *testing.T) {
 	}
 }
 
-// listing is what lies in dir, with the inodes.
+// listing returns the names in dir, with the inodes.
 func listing(t *testing.T, dir string) string {
 	t.Helper()
 	list, err := os.ReadDir(dir)
