@@ -153,7 +153,7 @@ var services = []struct {
 	{ipc.Auditor, 1, auditorSayings, "auditor: worker broke the protocol"},
 }
 
-// steal gives the nth channel to a service, of which the worker itself hears nothing any more: the attacker has taken it
+// steal gives the nth channel to a service, of which the worker itself receives nothing any more: the attacker has taken it
 // out of the runtime's poller.
 func steal(nth int) int {
 	for fd := ipc.WorkerFD + 1; fd < 100; fd++ {

@@ -377,7 +377,7 @@ func TestSilentKeeper(t *testing.T) {
 	g.eventually("it is served again", func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
 }
 
-// TestKeyFilesRefused: a key that somebody else can read or put there keeps the gateway from starting,
+// TestKeyFilesRefused: a key that another user can read or replace keeps the gateway from starting,
 // and the hint mends it.
 func TestKeyFilesRefused(t *testing.T) {
 	needRoot(t)
@@ -430,7 +430,7 @@ func TestOthersKeyFile(t *testing.T) {
 	}
 }
 
-// TestKeeperByHand: a person who starts it is told.
+// TestKeeperByHand: a person who starts it gets an explanation.
 func TestKeeperByHand(t *testing.T) {
 	cmd := exec.Command(binary)
 	cmd.Args = []string{spawn.KeeperName, "good"}

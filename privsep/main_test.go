@@ -158,7 +158,7 @@ type gateway struct {
 	more    chan struct{} // gets a token with each record
 }
 
-// user is whom a parent is started as; nil is whoever runs the tests.
+// user is the user that a parent runs as; nil is the user who runs the tests.
 type user = *syscall.Credential
 
 // plain returns an ordinary user without a name.

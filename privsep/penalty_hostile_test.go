@@ -128,7 +128,7 @@ func TestPenaltyLiars(t *testing.T) {
 }
 
 // TestFramed: of a worker that reports what nobody did, its own client has to wait, for as long as one honest offence costs each
-// time, and nobody else.
+// time, and no other user.
 func TestFramed(t *testing.T) {
 	needRoot(t) // to be several users
 	c := Config{Argv: []string{spawn.WorkerName, "offences"}, Workers: 1, Connections: 4}

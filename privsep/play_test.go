@@ -313,7 +313,7 @@ func nth() int {
 	}
 }
 
-// made makes a file, named by the second argument, and tells whether it was there.
+// made makes a file, named by the second argument, and reports whether it was there.
 func made() bool {
 	f, err := os.OpenFile(os.Args[2], os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {

@@ -1,5 +1,5 @@
 // Package privsep is the parent: the only process of the gateway that may be root, and
-// the one that reads no byte of what comes from the network.
+// the one that reads no byte that comes from the network.
 //
 // It judges which identity may serve, opens the listeners, drops what capabilities it can, and
 // starts the other processes. From then on it accepts, asks the kernel who the peer is,

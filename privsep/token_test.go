@@ -199,7 +199,7 @@ func TestTokenKeys(t *testing.T) {
 	}
 }
 
-// TestTokenKeysRefused: a file that somebody else can read or put there, or that is no key, keeps the gateway from starting,
+// TestTokenKeysRefused: a file that another user can read or put there, or that is no key, keeps the gateway from starting,
 // and the hint mends it. That no tokens are served changes nothing, but for what takes a keeper to find.
 func TestTokenKeysRefused(t *testing.T) {
 	tests := []struct {

@@ -116,7 +116,7 @@ func (o Options) CheckBecoming(root bool) error {
 	return nil
 }
 
-// chosen returns the identity of -u and -g. What isn't given is the starter's.
+// chosen returns the identity of -u and -g. A part that isn't given comes from the starter.
 func chosen(s ipc.Service) security.Identity {
 	id := security.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
 	id.Name = fmt.Sprintf("uid %d", id.UID)

@@ -1,6 +1,6 @@
 // Package keys opens the keys of one generation, and judges who can read and write their files. The
 // parent reads none of them: a secret key goes to the keeper as an open file, and what is
-// public is copied as it is to memory files that nobody can change, so that every worker
+// public is copied as it is to memory files that no process can change, so that every worker
 // shows exactly what the keeper has accepted, whatever becomes of the files meanwhile.
 //
 // The files from the top: keys.go has all keys; entry.go has one; files.go opens files;

@@ -143,7 +143,7 @@ func TestPauseGrows(t *testing.T) {
 }
 
 // TestQueueDeadline: with no worker in sight a connection waits for its time and is then
-// closed, counted and logged, its slot is free; and whoever brings it does not wait.
+// closed, counted and logged, its slot is free; and anyone who brings it does not wait.
 func TestQueueDeadline(t *testing.T) {
 	p, log := idle(t, 50*time.Millisecond)
 	var clients []*os.File

@@ -138,7 +138,7 @@ func (s *Spawner) ofUserNamespace() security.Inheritance {
 	return i
 }
 
-// munged returns the groups of who as the kernel shows them in such a
+// munged returns the groups of the identity as the kernel shows them in such a
 // namespace: sorted by number, and unmapped groups as the overflow id.
 func munged(who security.Identity) string {
 	groups := slices.Sorted(slices.Values(who.Groups))

@@ -16,10 +16,10 @@ import (
 	"schedrestd/security"
 )
 
-// A worker can only try what the sandbox answers with an error. What the
-// sandbox kills for is proven by a process that starts like a worker, and
-// starts others which must be killed (package proof). This process reads its
-// verdict.
+// A worker can only try the operations that the sandbox answers with an error.
+// Operations for which the sandbox kills are tried by processes that must be
+// killed. A process that starts like a worker starts them (package proof), and
+// this process reads its verdict.
 
 const (
 	mostSaid  = 64 << 10        // bytes that such a process may write
