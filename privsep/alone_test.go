@@ -111,7 +111,8 @@ func intrude(t *testing.T, pid int, spaces []string, as user, socket string) str
 	}
 }
 
-// playIntruder says what it finds in /proc, and tries the socket through each process there.
+// playIntruder prints what it finds in /proc, and tries the socket through each
+// process there.
 func playIntruder(socket string) int {
 	list, err := os.ReadDir("/proc")
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// anchors are the first processes of the PID namespaces that a parent has made, in the order in which they were started.
+// anchors returns the namespace inits that a parent has started, in order of
+// their start.
 func anchors(t *testing.T, parent int) (list []int) {
 	t.Helper()
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -32,7 +33,7 @@ func anchors(t *testing.T, parent int) (list []int) {
 	return list
 }
 
-// anchorOf is the first process of the PID namespace that a worker is in.
+// anchorOf returns the init of the PID namespace that a worker is in.
 func anchorOf(t *testing.T, g *gateway, worker int) int {
 	t.Helper()
 	for _, pid := range anchors(t, g.cmd.Process.Pid) {
@@ -192,7 +193,8 @@ func TestQueuedOverLoss(t *testing.T) {
 	}
 }
 
-// heldSockets is how many TCP connections, beside the listeners, a process has open.
+// heldSockets returns how many TCP connections a process has open, without the
+// listeners.
 func heldSockets(t *testing.T, pid int) (n int) {
 	t.Helper()
 	established := map[string]bool{}

@@ -12,7 +12,7 @@ import (
 	"schedrestd/privsep/listen"
 )
 
-// announce logs, once, who will serve.
+// announce logs, once, which identity serves.
 func announce(c Config, who identity.Service, listeners []*listen.Listener) {
 	switch {
 	case c.Switches.BecomeUser:
@@ -36,7 +36,8 @@ func announce(c Config, who identity.Service, listeners []*listen.Listener) {
 	}
 }
 
-// where is what the log says of the listeners, those in another network namespace by themselves, too.
+// where returns the log attributes of the listeners. Those in another network
+// namespace get an attribute of their own.
 func where(c Config, list []*listen.Listener) []any {
 	attrs := []any{"listen", listen.Names(list)}
 	if c.Netns != "" {
@@ -46,8 +47,9 @@ func where(c Config, list []*listen.Listener) []any {
 	return attrs
 }
 
-// announceRules logs, once, which of the rules that nobody sees from outside are in force. What an administrator has misspelled, or
-// another file overrides, he finds here.
+// announceRules logs, once, the rules in force that can't be seen from outside.
+// Administrators find here what they have misspelled or what another file
+// overrides.
 func (c Config) announceRules() {
 	a := c.Setup.Admission
 	c.Log.Info("rules in force", "audit_log", describeAudit(c.Audit), "penalties", costs(a),
@@ -68,7 +70,7 @@ func (c Config) announceRules() {
 	}
 }
 
-// describeAudit returns what the log says of the audit log.
+// describeAudit returns the text that the log shows for the audit log.
 func describeAudit(a ipc.Audit) string {
 	if a.Path == "" {
 		return "none"
@@ -87,7 +89,7 @@ func costs(a ipc.Admission) string {
 	return fmt.Sprintf("auth:%s,malformed:%s,crash:%s,threshold:%s", a.Auth, a.Malformed, a.Crash, a.Threshold)
 }
 
-// trusted lists who speaks for others.
+// trusted returns the proxies that may speak for other clients.
 func trusted(a ipc.Admission) string {
 	var words []string
 	for _, uid := range a.Peers {
@@ -96,7 +98,7 @@ func trusted(a ipc.Admission) string {
 	return prefixes(a.Proxies, words...)
 }
 
-// prefixes lists networks, and what else there is.
+// prefixes returns the networks and the words of more as one text.
 func prefixes(list []netip.Prefix, more ...string) string {
 	var words []string
 	for _, p := range list {
@@ -105,7 +107,7 @@ func prefixes(list []netip.Prefix, more ...string) string {
 	return cmp.Or(strings.Join(append(words, more...), ","), "none")
 }
 
-// because returns why, when so is true.
+// because returns why if so is true.
 func because(so bool, why string) string {
 	if so {
 		return why

@@ -18,7 +18,8 @@ import (
 // auditor is the channel of a captured worker to the auditor.
 var auditor *ipc.Channel
 
-// playUnasked is a captured worker that has no connection, and speaks to the auditor at fd.
+// playUnasked plays a compromised worker that has no connection, and writes to
+// the auditor at fd.
 func playUnasked(part string, fd int) {
 	switch part {
 	case "intent of nothing":
@@ -47,7 +48,8 @@ func playUnasked(part string, fd int) {
 	}
 }
 
-// playAudit is a captured worker that was given a connection, and lies about changes.
+// playAudit plays a compromised worker that was given a connection, and reports
+// false changes.
 func playAudit(part string, c *ipc.Channel, id uint64) {
 	c.Send(&ipc.Taken{ID: id})
 	c = auditor
@@ -87,7 +89,7 @@ func playAudit(part string, c *ipc.Channel, id uint64) {
 	}
 }
 
-// auditDir is a place for the log of a parent that runs as as.
+// auditDir returns a directory for the log of a parent that runs as as.
 func auditDir(t *testing.T, as user) string {
 	t.Helper()
 	dir := filepath.Join(room(t), "audit")

@@ -275,7 +275,7 @@ func TestSignalDuringStart(t *testing.T) {
 	}
 }
 
-// taken is an address that somebody listens on.
+// taken returns an address that is already in use.
 func taken(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -14,7 +14,7 @@ import (
 
 // What a captured worker says to the auditor, by the channel that it has to it.
 
-// intends is the Intent of a change for a connection.
+// intends returns the Intent of a change for a connection.
 func intends(connection uint64) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(query.Intent)))}, make([]byte, 36)...)

@@ -33,14 +33,14 @@ type said struct {
 	close bool // it closes its half
 }
 
-// handshake is what a TLS 1.3 server signs.
+// handshake returns what a TLS 1.3 server signs.
 func handshake(hash int) []byte {
 	return append([]byte(strings.Repeat(" ", 64)+"TLS 1.3, server CertificateVerify\x00"), bytes.Repeat([]byte{7}, hash)...)
 }
 
 const ecdsaSHA256 = 0x0403
 
-// sign is a request for a signature.
+// sign returns a request for a signature.
 func sign(scheme uint16, message []byte) func() []byte {
 	return func() []byte { return signWith(scheme, message) }
 }
@@ -52,7 +52,7 @@ func signWith(scheme uint16, message []byte) []byte {
 	return append(raw, message...)
 }
 
-// verifies is a question about a token's signature.
+// verifies returns a question about a token's signature.
 func verifies(signed string, mac []byte) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(query.Verify)))}, make([]byte, 8)...)
@@ -61,7 +61,7 @@ func verifies(signed string, mac []byte) func() []byte {
 	}
 }
 
-// word is a frame of zeros.
+// word returns a frame of zeros.
 func word(kind ipc.Kind, size int) func() []byte {
 	return func() []byte { return append([]byte{byte(kind)}, make([]byte, size)...) }
 }
@@ -79,7 +79,7 @@ var (
 
 func client13() []byte { return bytes.Replace(transcript, []byte("server"), []byte("client"), 1) }
 
-// params12 is what a TLS 1.2 server signs: two randoms, and an X25519 key.
+// params12 returns what a TLS 1.2 server signs: two randoms, and an X25519 key.
 func params12() []byte {
 	return slices.Concat(make([]byte, 64), []byte{3, 0, 29, 32}, make([]byte, 32))
 }
@@ -153,7 +153,7 @@ var services = []struct {
 	{ipc.Auditor, 1, auditorSayings, "auditor: worker broke the protocol"},
 }
 
-// steal gives the nth channel to a service, of which the worker itself hears nothing any more: the attacker has taken it
+// steal gives the nth channel to a service, of which the worker itself receives nothing any more: the attacker has taken it
 // out of the runtime's poller.
 func steal(nth int) int {
 	for fd := ipc.WorkerFD + 1; fd < 100; fd++ {
@@ -172,7 +172,7 @@ func steal(nth int) int {
 	return -1
 }
 
-// says is the attacker's way in.
+// says handles the attacker's requests.
 func says(w http.ResponseWriter, r *http.Request) {
 	var to int
 	fmt.Sscan(r.FormValue("to"), &to)
@@ -292,8 +292,9 @@ func asksTheKeeper(t *testing.T, as user, c Config) {
 	show(t, beginSaying, endSaying, table.String())
 }
 
-// saying has a worker that has worked before say it to a service, and tells what came of it, and what the log has of it. That worker has
-// no channel to the service afterwards, and is ended.
+// saying makes a worker that has worked before send it to a service. It returns
+// the outcome and the log's text. The worker then has no channel to the
+// service, and is killed.
 func (g *gateway) saying(to int, one said) (outcome, logged string) {
 	g.t.Helper()
 	pid, c := g.worker()

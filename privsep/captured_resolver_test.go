@@ -16,7 +16,7 @@ import (
 
 // What a captured worker says to the resolver, by the channel that it has to it.
 
-// asks is a question about a user.
+// asks returns a question about a user.
 func asks(number uint32, name string) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(ipc.Who)))}, make([]byte, 9)...)
@@ -26,7 +26,7 @@ func asks(number uint32, name string) func() []byte {
 	}
 }
 
-// nextUser is a question about another user each time.
+// nextUser returns a function that asks about another user each time.
 func nextUser() func() []byte {
 	number := uint32(3_000_000)
 	return func() []byte {

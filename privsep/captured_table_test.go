@@ -91,7 +91,8 @@ func show(t *testing.T, begin, end, table string) {
 	}
 }
 
-// size is the parent's descriptors, where they can be seen, and its memory in KiB.
+// size returns the number of the parent's descriptors, where they can be seen,
+// and its memory in KiB.
 func (g *gateway) size() (fds, memory int) {
 	pid := g.cmd.Process.Pid
 	if os.Geteuid() == 0 {
@@ -101,7 +102,8 @@ func (g *gateway) size() (fds, memory int) {
 	return fds, memory
 }
 
-// attack has a worker that has worked before do it, so that the next one starts without a pause, and tells what came of it.
+// attack makes a worker that has worked before attack, so that the next one
+// starts without a pause. It returns the outcome.
 func (g *gateway) attack(name string) string {
 	g.t.Helper()
 	pid, c := g.worker()

@@ -180,13 +180,13 @@ func text(s string) uintptr {
 	return uintptr(unsafe.Pointer(&kept[len(kept)-1][0]))
 }
 
-// address is one of the loopback interface, at port 1, of that family.
+// address returns a loopback address of that family, at port 1.
 func address(family uint16) uintptr {
 	kept = append(kept, []byte{byte(family), byte(family >> 8), 0, 1, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0})
 	return uintptr(unsafe.Pointer(&kept[len(kept)-1][0]))
 }
 
-// call is an attack by one system call.
+// call returns an attack by one system call.
 func call(name string, number uintptr, args ...uintptr) attack {
 	return attack{name, func() string { return sys(number, args...) }}
 }
@@ -218,7 +218,8 @@ func onClient(number uintptr, args ...uintptr) string {
 	return "NO CONNECTION FOUND"
 }
 
-// frame is an attack by one frame of zeros but for the values, each at its place.
+// frame returns an attack by one frame of zeros, except the values, each at its
+// place.
 func frame(name string, kind ipc.Kind, size, fds int, values ...int) attack {
 	return attack{name, func() string {
 		raw := append([]byte{byte(kind)}, make([]byte, size)...)
@@ -275,13 +276,13 @@ func sendRights(fd int, raw, oob []byte) error {
 	return unix.Sendmsg(fd, raw, oob, nil, 0)
 }
 
-// wait is for the end that the parent makes.
+// wait waits until the parent kills this process.
 func wait() string {
 	time.Sleep(patience)
 	return "NOTHING HAPPENED"
 }
 
-// capture is the attacker's way in.
+// capture handles the attacker's requests.
 func capture(w http.ResponseWriter, r *http.Request) {
 	for _, a := range attacks {
 		if a.name == r.FormValue("name") {

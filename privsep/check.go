@@ -14,16 +14,17 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// Check starts one worker as Run would, a keeper where Run would start one, and a
-// process that tries all that the sandbox of workers forbids and writes a page about
-// it for the administrator, which Check passes to out. It opens no listener and
-// serves nobody. The error says what is missing of what this kind of start can have,
-// or does not hold; where all is required it is Run's.
+// Check starts one worker as Run would, and a keeper where Run would start one.
+// Then it starts a process that tries everything that the workers' sandbox
+// forbids and writes a page about it for the administrator, which Check copies
+// to out. Check opens no listener and serves no client. Its error names the
+// protections that are missing or ineffective although this kind of start can
+// have them. Where all of them are required it is the error of Run.
 func Check(c Config, out io.Writer) error {
 	runtime.GOMAXPROCS(1)
 	k := &check{out: out, required: c.Switches.RequireConfinement}
-	c.Switches.RequireConfinement = false // or a worker would refuse before anything could be told of it
-	c.kernelTells = len(c.Listen) == 0    // where nothing is named, anything may come
+	c.Switches.RequireConfinement = false // otherwise a worker would refuse to start before the page could describe it
+	c.kernelTells = len(c.Listen) == 0    // if no listener is named, clients may use any kind of socket
 	if len(c.Listen) == 0 {
 		c.Listen = []ipc.Listen{{Text: "127.0.0.1:0", Network: ipc.TCP}} // which is not opened
 		if c.Switches.BecomeUser {
@@ -43,13 +44,13 @@ func Check(c Config, out io.Writer) error {
 	}
 	defer program.Close()
 	c = c.with(listeners, who)
-	c.Outlet = "" // nor is a way to a daemon
+	c.Outlet = "" // nor is a connection to a daemon
 	makers, err := newMakers(c, who, listeners, nil)
 	if err != nil {
 		return err
 	}
 	defer makers.close()
-	makers.resolver = nil // it has no cage
+	makers.resolver = nil // it has no sandbox
 	k.config, k.who, k.parent = c, who, newParent(c, makers)
 	defer k.stop()
 	if err := k.begin(c, who, program, makers.keeper.Program); err != nil {
@@ -64,7 +65,7 @@ type check struct {
 	config   Config
 	who      identity.Service
 	out      io.Writer
-	required bool // all of the confinement
+	required bool // require_confinement is set
 }
 
 // run starts a worker and the keeper, and then the process that writes the page.
@@ -89,7 +90,8 @@ func (k *check) run() error {
 	return cmp.Or(k.Spawner.Page(k.out, facts...), failed, refused)
 }
 
-// start starts and ends a worker and, where there would be one, the keeper, whose uid it returns.
+// start starts and ends a worker and, where there would be one, the keeper,
+// whose uid it returns.
 func (k *check) start() (keeper string, err error) {
 	g, err := k.build(k.config, nil, true)
 	if err != nil {
@@ -105,7 +107,8 @@ func (k *check) start() (keeper string, err error) {
 	return fmt.Sprint(g.keeper.Who.UID), nil
 }
 
-// facts returns what the page says that its process can't know.
+// facts returns the parts of the page that the process that writes it can't
+// know.
 func (k *check) facts() []string {
 	c, s := k.config, k.config.Setup
 	uid := fmt.Sprint(int32(k.who.UID))

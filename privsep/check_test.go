@@ -23,7 +23,7 @@ import (
 // checkEnv has a parent check its confinement instead of serving.
 const checkEnv = "PRIVSEP_TEST_CHECK"
 
-// inspect has a process check, and gives what it printed and its exit status.
+// inspect runs Check in a process, and returns its output and its exit status.
 func inspect(t *testing.T, as user, c Config) (string, int) {
 	t.Helper()
 	c.Program, c.Setup.Limits = binary, testLimits

@@ -28,16 +28,17 @@ import (
 	"schedrestd/socket"
 )
 
-// Config is what Run needs. The zero value of a field below the first group means the default.
+// Config configures Run. The zero value of a field below the first group means
+// the default.
 type Config struct {
 	Listen   []ipc.Listen
 	Netns    string      // network namespace of TCP listeners, by name or path; "" is the starter's
 	Outlet   string      // … of connections to controllers and accounting daemons
-	Service  ipc.Service // who serves; the zero value keeps the starter's identity, which root may not
+	Service  ipc.Service // identity to serve with; the zero value keeps the starter's identity, which root may not
 	Switches ipc.Switches
 	Setup    ipc.Setup // for the workers; see there what is filled in here
 	Log      *slog.Logger
-	Output   io.Writer `json:"-"` // where lines of processes go; nil: standard error
+	Output   io.Writer `json:"-"` // receives the log lines of processes; nil: standard error
 
 	Program      string   // the worker's; "" is schedrestd-worker beside this program
 	Argv         []string // the worker's; tests play hostile ones with it
@@ -50,9 +51,9 @@ type Config struct {
 	Workers      int         // size of the pool
 	Connections  int         // --max-connections
 	PerSource    int         // connections of one source (see there); 0 is no limit, with become_user half of Connections
-	Identities   int         // become_user: identities that have a worker at one time
+	Identities   int         // become_user: most identities that have a worker concurrently
 	Threads      int         // -t, divided among the workers: the number of cpus
-	SocketMode   fs.FileMode // of UNIX sockets; 0 is by who may connect (see unixMode)
+	SocketMode   fs.FileMode // of UNIX sockets; 0: depends on the clients that may connect (see unixMode)
 	SocketGroup  *uint32     // of UNIX sockets; nil is the serving group
 	Audit        ipc.Audit   // where changes are recorded
 
@@ -68,7 +69,7 @@ type Config struct {
 	Wear       uint64        // connections after which the shared workers are replaced
 	Age        time.Duration // … or time; there is a new key for session tickets then
 	Rest       time.Duration // become_user: a worker without a connection is retired after it
-	Farewell   time.Duration // a retired worker that has connections is told to finish after it
+	Farewell   time.Duration // a retired worker that has connections is asked to finish after it
 	StartLimit time.Duration // for a worker to say Ready
 	HandLimit  time.Duration // how long a connection waits while no worker can take it
 	Silence    time.Duration // a worker that answers no Ping for so long is killed
@@ -77,10 +78,10 @@ type Config struct {
 	DialBurst  int           // connections to daemons that a worker may ask for at once
 	DialRate   int           // … and per second
 
-	kernelTells bool // there is a listener where the kernel says who connects
+	kernelTells bool // the kernel reports the peer's identity on at least one listener
 }
 
-// What the zero value of a field of Config means.
+// The defaults of fields of Config.
 const (
 	DefaultConnections = 124
 	defaultIdentities  = 64
@@ -89,7 +90,7 @@ const (
 	defaultDialRate  = 5000 // a worker opens one connection for each question that it asks a daemon
 )
 
-// complete fills in the defaults and refuses what can't work.
+// complete fills in the defaults and rejects values that can't work.
 func (c Config) complete() (Config, error) {
 	if len(c.Listen) == 0 && len(c.Activated) == 0 && !c.Setup.Inetd {
 		return c, errs.New(errs.Invalid, "nothing to listen on").
@@ -106,13 +107,15 @@ func (c Config) complete() (Config, error) {
 		return c, errs.New(errs.Invalid, "%d connections of a source, %d identities: not from 0 to %d", c.PerSource, c.Identities, ipc.MaxConnections)
 	}
 	if c.Switches.BecomeUser && c.PerSource == 0 && !c.Setup.Inetd {
-		// A user can stop his own worker, and with it each connection that he has.
+		// Users can stop their own worker, and with it each of their
+		// connections.
 		c.PerSource = max(1, c.Connections/2)
 	}
 	c.Threads = cmp.Or(c.Threads, runtime.NumCPU())
 	c.Identities = cmp.Or(c.Identities, defaultIdentities)
-	// A worker that may have no connection, or no thread of its own, is one too many.
-	c.Workers = min(cmp.Or(c.Workers, 2), c.Connections, c.Threads) // two, so that one may crash
+	// A worker that may have no connection, or no thread of its own, is
+	// useless.
+	c.Workers = min(cmp.Or(c.Workers, 2), c.Connections, c.Threads) // two, because a worker may crash
 	c.Wear = cmp.Or(c.Wear, 200_000)
 	c.Age = cmp.Or(c.Age, 12*time.Hour)
 	c.Rest = cmp.Or(c.Rest, time.Minute)
@@ -138,18 +141,20 @@ func (c Config) complete() (Config, error) {
 	return c, c.checkFiles()
 }
 
-// with is c for these listeners: what workers are told, and may do, depends on who can come.
+// with returns c for these listeners. The clients that can connect determine
+// the settings and permissions of the workers.
 func (c Config) with(listeners []*listen.Listener, who identity.Service) Config {
 	c.kernelTells = c.kernelTells || slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.Network == ipc.Unix })
 	c.Setup = c.setup(who)
 	return c
 }
 
-// setup adds to what the command knows what only the parent does.
+// setup returns the setup of the workers, completed with what only the parent
+// knows.
 func (c Config) setup(who identity.Service) ipc.Setup {
 	s := c.Setup
 	s.Files = uint32(c.files())
-	s.Requests = uint32(c.Connections) // of all workers together; each hears its share
+	s.Requests = uint32(c.Connections) // of all workers together; each receives its share
 	s.SchedUID, s.Privileged = who.SchedUID, who.Names
 	s.Audit = c.Audit.Path != ""
 	if !s.Local || !c.kernelTells {
@@ -160,7 +165,7 @@ func (c Config) setup(who identity.Service) ipc.Setup {
 	return s
 }
 
-// checkListen refuses what can't be listened on, before the first is opened.
+// checkListen rejects invalid listeners before the first one is opened.
 func (c Config) checkListen() error {
 	for _, l := range c.Listen {
 		if l.TLS {
@@ -172,7 +177,7 @@ func (c Config) checkListen() error {
 	return nil
 }
 
-// listenOptions returns where to listen, with sockets for who.
+// listenOptions returns where to listen. The sockets belong to who.
 func (c Config) listenOptions(who identity.Service) listen.Options {
 	owner := &socket.Owner{UID: who.UID, GID: who.GID}
 	if c.Switches.BecomeUser { // its users come from outside, and root listens
@@ -185,9 +190,10 @@ func (c Config) listenOptions(who identity.Service) listen.Options {
 		Unix: socket.Options{Mode: c.unixMode(), Owner: owner, Private: become.PrivateGroup}}
 }
 
-// unixMode returns the mode of UNIX sockets. With tokens or become_user everyone may connect, and the
-// token decides or everyone is served as themselves. With rest_auth/local alone only the serving user
-// may, which is the only one that it lets in.
+// unixMode returns the mode of UNIX sockets. With tokens or become_user every
+// user may connect: the token decides, or all users are served as themselves.
+// With rest_auth/local alone only the serving user may connect, the only user
+// that it accepts.
 func (c Config) unixMode() fs.FileMode {
 	if c.SocketMode != 0 {
 		return c.SocketMode
@@ -198,8 +204,9 @@ func (c Config) unixMode() fs.FileMode {
 	return 0o600
 }
 
-// seal is how the cage of a worker is closed. A worker that connects UNIX sockets by itself, since it is its
-// user that counts there, is let do that and nothing more. No other one can even make such a socket.
+// seal returns how a worker closes its sandbox. A worker that runs as its
+// client's user connects UNIX sockets by itself and is permitted only that. No
+// other worker can even create such a socket.
 func (c Config) seal() (s ipc.Seal) {
 	if c.Switches.RequireConfinement {
 		s |= ipc.SealRequire
@@ -214,26 +221,28 @@ func (c Config) seal() (s ipc.Seal) {
 	return s
 }
 
-// withoutSockets leaves out the ways by which only a user is told: where tokens alone come, as over TCP, nobody
-// goes them.
+// withoutSockets returns s without the UNIX sockets that authenticate a client
+// by its user. They are unused where all clients use tokens, as over TCP.
 func withoutSockets(s ipc.Setup) ipc.Setup {
 	s.AuthSocket, s.Munge = "", ipc.Munge{}
 	s.Accounting = slices.DeleteFunc(slices.Clone(s.Accounting), func(a ipc.Address) bool { return a.Network == "unix" })
 	return s
 }
 
-// files is a worker's limit of open descriptors: each connection may wait for one call
-// to a controller, and one descriptor more while it changes hands. Sixteen sessions with accounting
-// daemons, which wait without any, are of the rest. docs/TRUST.md has what it comes to.
+// files returns a worker's limit of open descriptors. Each connection may wait
+// for one call to a controller, and needs one more descriptor while it is
+// handed over. The rest covers sixteen sessions with accounting daemons, which
+// wait without a descriptor. docs/TRUST.md explains the total.
 func (c Config) files() uint64 { return 3*uint64(c.Connections) + 64 + 4*ipc.SpareCount }
 
-// mostWaiting bounds the connections that are accepted and wait, as net.core.somaxconn
-// bounds those in the kernel's queue. They are accepted because the kernel does not say
-// whose connections are in its queue, and one client could fill that.
+// mostWaiting bounds the connections that are accepted and wait, as
+// net.core.somaxconn bounds those in the kernel's queue. They are accepted
+// because the kernel does not report the owners of connections in its queue,
+// which one client could fill.
 const mostWaiting = 4096
 
-// waiting is how many connections may wait for a slot: for each the parent has a
-// descriptor beside those that files allows for.
+// waiting returns how many connections may wait for a slot. The parent needs a
+// descriptor for each, in addition to those that files allows for.
 func (c Config) waiting() int {
 	var l unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil || l.Max < c.files() {
@@ -254,12 +263,13 @@ func (c Config) checkFiles() error {
 	return nil
 }
 
-// otherThreads is how many threads of a process's wait at one time, as a rule.
+// otherThreads is how many threads of a process usually wait concurrently.
 const otherThreads = 16
 
-// mostPIDs is how many processes and threads there may be in the PID namespace of workers and keeper, where the kernel bounds
-// that: enough for what they need with several generations of workers, and no more, so that captured ones leave room
-// for the parent in whatever limit the service has (TasksMax=).
+// mostPIDs returns the limit of processes and threads in the PID namespace of
+// workers and keeper, where the kernel enforces one. It suffices for several
+// generations of workers, and keeps compromised ones from using up the limit of
+// the service (TasksMax=), which the parent needs too.
 func (c Config) mostPIDs() int {
 	workers := 4 * (c.Threads + c.Workers*otherThreads)
 	lazy := min(c.Threads, 2) + otherThreads
@@ -273,33 +283,35 @@ func (c Config) mostPIDs() int {
 	return workers + services + (ipc.DeathTests+2)*otherThreads // death tests with the process that starts them, and the namespace init
 }
 
-// anyWorker is who dies, and is tried, for workers of identities that are not known yet.
+// anyWorker returns the identity of death tests, and of workers whose client is
+// not known yet.
 func (c Config) anyWorker(who identity.Service) security.Identity {
 	if c.Switches.BecomeUser {
-		// Nobody has come yet, and no user's word decides whether others are served.
+		// No user has connected yet, and no single user may decide whether
+		// others are served.
 		return security.Identity{Name: "nobody", UID: become.Overflow, GID: become.Overflow}
 	}
 	return who.Identity
 }
 
-// spawnOptions is what a spawner of processes of who needs.
+// spawnOptions returns the options of a spawner of processes for who.
 func (c Config) spawnOptions(who identity.Service, program, keeper *os.File) spawn.Options {
 	return spawn.Options{Root: who.Root, Identity: c.anyWorker(who), Switches: c.Switches, Seal: c.seal(), OneClient: c.Setup.Inetd, PIDs: c.mostPIDs(),
 		StartLimit: c.StartLimit, Worker: program, Argv: c.Argv, Keeper: keeper, Output: c.Output, Log: c.Log}
 }
 
-// identityOptions is what the identity of the workers depends on.
+// identityOptions returns the options that determine the workers' identity.
 func (c Config) identityOptions() identity.Options {
 	return identity.Options{Switches: c.Switches, Service: c.Service, JWT: c.Setup.JWT, Local: c.Setup.Local, Listen: c.Listen}
 }
 
-// keyOptions is what the keys of a generation are opened by.
+// keyOptions returns the options with which a generation opens its keys.
 func (c Config) keyOptions(who identity.Service, https bool) keys.Options {
 	return keys.Options{Secrets: c.Secrets, HTTPS: https, JWT: c.Setup.JWT, Root: who.Root, Worker: who.Identity,
 		SchedUID: who.SchedUID, SchedGID: who.SchedGID, Log: c.Log}
 }
 
-// serviceOptions is what a service needs whose program is at path.
+// serviceOptions returns the options of a service whose program is at path.
 func (c Config) serviceOptions(role ipc.Role, who identity.Service, path string, argv []string) service.Options {
 	o := service.Options{Role: role, Path: path, Argv: argv, Root: who.Root, Worker: who.Identity, Threads: 1, Files: c.files(),
 		Quota: relay.NewQuota(float64(c.LogBurst), float64(c.LogRate)), StartLimit: c.StartLimit, Silence: c.Silence, Log: c.Log}
@@ -312,12 +324,13 @@ func (c Config) serviceOptions(role ipc.Role, who identity.Service, path string,
 	return o
 }
 
-// serviceSetup is what the processes of services are told.
+// serviceSetup returns the setup that the services receive.
 func (c Config) serviceSetup() ipc.ServiceSetup {
 	return ipc.ServiceSetup{LogLevel: c.Setup.LogLevel, Seal: c.Setup.Seal &^ ipc.SealUnix}
 }
 
-// openAudit opens the audit log, while the start has all its rights, and the auditor's program. Without a path there is none.
+// openAudit opens the audit log and the auditor's program, before privileges
+// are dropped. Without a path it returns nil.
 func (c Config) openAudit(who identity.Service) (*auditlog.Log, error) {
 	if c.Audit.Path == "" {
 		return nil, nil
@@ -329,14 +342,15 @@ func (c Config) openAudit(who identity.Service) (*auditlog.Log, error) {
 	return auditlog.Open(auditlog.Options{Audit: c.Audit, Root: who.Root, Worker: who.UID, Log: c.Log}, auditor)
 }
 
-// poolConfig is what the workers of a generation are started with.
+// poolConfig returns the configuration of a generation's workers.
 func (c Config) poolConfig() pool.Config {
 	return pool.Config{Setup: c.Setup, Files: c.files(), Workers: c.Workers, Connections: c.Connections, Threads: c.Threads, Wear: c.Wear,
 		StartLimit: c.StartLimit, HandLimit: c.HandLimit, Silence: c.Silence, Farewell: c.Farewell,
 		LogBurst: c.LogBurst, LogRate: c.LogRate, DialBurst: c.DialBurst, DialRate: c.DialRate, Log: c.Log}
 }
 
-// dispatchOptions is what connections are accepted and given to workers by.
+// dispatchOptions returns the options for accepting connections and giving them
+// to workers.
 func (c Config) dispatchOptions(who identity.Service, names *dispatch.Names) dispatch.Options {
 	return dispatch.Options{Switches: c.Switches, Admission: c.Setup.Admission, Worker: who.Identity, Nobody: c.anyWorker(who), SchedUID: who.SchedUID,
 		Identities: c.Identities, Rest: c.Rest, HandLimit: c.HandLimit, OwnerOf: c.OwnerOf, Names: names, Log: c.Log}

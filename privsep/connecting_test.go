@@ -64,7 +64,8 @@ func onAny(number uintptr, args ...uintptr) string {
 	return "NO SOCKET FOUND"
 }
 
-// connects is the attacker's way in. The log is told, since the client may have lost its connection.
+// connects handles the attacker's requests. It also writes the outcome to the
+// log, because the client may have lost its connection.
 func connects(_ http.ResponseWriter, r *http.Request) {
 	for _, a := range connectingAttacks {
 		if a.name == r.FormValue("name") {

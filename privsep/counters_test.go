@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestCagedWorkerIsAnAlarm: a worker that dies of SIGSYS is told from one that crashed, and counted by itself.
+// TestCagedWorkerIsAnAlarm: a worker that is killed by SIGSYS is distinguished from
+// one that crashed, and counted separately.
 func TestCagedWorkerIsAnAlarm(t *testing.T) {
 	needCage(t)
 	g := serve(t, plain(t), Config{})

@@ -8,14 +8,15 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// finish lets all workers end what they are answering, unless a second signal comes.
+// finish lets all workers finish the requests in progress, unless a second
+// signal comes.
 func (m parent) finish(first os.Signal, signals <-chan os.Signal, c Config) error {
 	m.Do(m.Close)
-	// A captured worker need not keep its own limit.
+	// A compromised worker may ignore its own limit.
 	late := m.After(c.Setup.Limits.Drain+spawn.LastWords, func() { m.End("it did not end in time") })
 	defer late.Stop()
-	// A terminal and some supervisors send the same signal twice at once: to the process
-	// and to its group. That is one request.
+	// A terminal and some supervisors send the same signal twice at once, to
+	// the process and to its group. That counts as one request.
 	same := time.Now().Add(sameSignal)
 	for {
 		select {
@@ -33,5 +34,5 @@ func (m parent) finish(first os.Signal, signals <-chan os.Signal, c Config) erro
 	}
 }
 
-// sameSignal is how close together two of a kind count as one.
+// sameSignal is the time within which two signals of a kind count as one.
 const sameSignal = 500 * time.Millisecond

@@ -18,15 +18,16 @@ import (
 	"schedrestd/privsep/service"
 )
 
-// generation groups what serves one configuration: its open keys, the services, and by way of the pools the
-// workers. Nothing in it is ever exchanged. When something changes or dies, the next generation is built
+// generation groups everything that serves one configuration: its open keys,
+// the services and, through the pools, the workers. Nothing in it is ever
+// replaced. When something changes or exits, the next generation is built
 // beside it, and takes over when its workers have proved that they can serve.
 type generation struct {
 	*pool.Generation
 	config   Config
 	keys     *keys.Keys
-	keeper   *service.Process // nil: there is nothing to keep
-	resolver *service.Process // nil: one client, who may start it
+	keeper   *service.Process // nil: there are no secret keys
+	resolver *service.Process // nil: none is started
 	audit    *auditlog.Feed   // nil: there is no audit log
 
 }
@@ -38,11 +39,11 @@ func newGeneration(c Config) *generation {
 	return g
 }
 
-// makers has the programs and files that generations are started from.
+// makers holds the programs and files that generations are started from.
 type makers struct {
 	who      identity.Service
 	https    bool
-	keeper   *service.Spec  // nil: there is never a key
+	keeper   *service.Spec  // nil: there is never a secret key
 	resolver *service.Spec  // nil: none is started
 	audit    *auditlog.Log  // nil: there is no audit log
 	ending   sync.WaitGroup // of generations
@@ -50,8 +51,9 @@ type makers struct {
 	reportViolation func(worker uint32, why string)
 }
 
-// build starts the services of a generation for c, and gives the keeper its keys. before is the
-// generation in force, or nil. With strict set, certificates that have replaced those in use must be usable.
+// build starts the services of a generation for c, and gives the keeper its
+// keys. before is the generation in force, or nil. With strict set,
+// certificates that have replaced those in use must be usable.
 func (m *parent) build(c Config, before *generation, strict bool) (g *generation, err error) {
 	g = newGeneration(c)
 	g.End = func() { m.ending.Go(g.close) }
@@ -87,10 +89,11 @@ func (m *parent) build(c Config, before *generation, strict bool) (g *generation
 	return g, nil
 }
 
-// startKeeper starts the keeper of g and gives it its keys. A file that it refuses is replaced by the one
-// before it, as one that can't be opened is.
+// startKeeper starts the keeper of g and gives it its keys. A file that the
+// keeper rejects is replaced by the one used before, like a file that can't be
+// opened.
 func (m *parent) startKeeper(g *generation, before *keys.Keys, strict bool) (err error) {
-	var given atomic.Bool // keys that it has not answered for
+	var given atomic.Bool // keys that the keeper has not acknowledged
 	kept := make(chan *ipc.Kept, 1)
 	hear := func(m ipc.Message) (bool, error) {
 		switch m := m.(type) {
@@ -160,7 +163,7 @@ func (g *generation) greet(worker *ipc.Client, to *ipc.Channel) error {
 	return ipc.UnlessGone(to.Send(m, fds...))
 }
 
-// lost returns a channel that gets the first service of g that exits.
+// lost returns a channel that receives the first service of g that exits.
 func (g *generation) lost() <-chan *service.Process {
 	first := make(chan *service.Process, len(g.services()))
 	for _, p := range g.services() {
@@ -192,7 +195,7 @@ func (g *generation) ask(m ipc.Message, fds ...int) error {
 	return g.resolver.Channel.TrySend(m, fds...)
 }
 
-// show has the services write what they counted to the log.
+// show makes the services log their counters.
 func (g *generation) show() {
 	if g == nil {
 		return

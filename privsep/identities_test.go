@@ -122,7 +122,7 @@ func TestEachUserHisProcess(t *testing.T) {
 // user or one connection.
 const refusing = 1
 
-// children are the workers and keepers that pid has started, and that live.
+// children returns the running workers and keepers that pid has started.
 func children(t *testing.T, pid int) (list []int) {
 	t.Helper()
 	dirs, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -314,8 +314,8 @@ func TestManyGroups(t *testing.T) {
 	stillOpen(t, one, "a third room of one user")
 }
 
-// TestStubbornRoom: a captured worker that says its connection rests, and does not close it when it is asked, keeps nobody else's
-// from being asked; and where there is nobody else, it is ended.
+// TestStubbornRoom: a captured worker that says its connection rests, and does not close it when it is asked, keeps no other user's
+// from being asked; and where there is no other user, it is ended.
 func TestStubbornRoom(t *testing.T) {
 	for rooms := range 2 {
 		t.Run(fmt.Sprint(rooms, " others"), func(t *testing.T) {
@@ -364,7 +364,7 @@ func TestProcessLimit(t *testing.T) {
 	}
 }
 
-// TestKilledByHisUser: a user who kills his worker costs himself, and nobody else, something.
+// TestKilledByHisUser: users who kill their worker harm only themselves.
 func TestKilledByHisUser(t *testing.T) {
 	g, socket := becoming(t, Config{})
 	_, _, body := askAs(t, socket, 31002, 31101, "/pid")

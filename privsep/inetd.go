@@ -21,15 +21,17 @@ import (
 	"schedrestd/security"
 )
 
-// Inetd serves the one client at standard input and output, through one worker, and returns nil
-// when the client's input has ended and all of it is answered, whatever the answers were. An
-// error says that the service itself failed.
+// Inetd serves the one client at standard input and output through one worker.
+// It returns nil when the client's input has ended and every request is
+// answered, whatever the answers were. An error means that the service itself
+// failed.
 //
-// A connected socket on in is read and written; what else in is, out takes the answers. The
-// first signal has the worker finish what it is answering, a second one ends it.
+// If in is a connected socket it is read and written. Otherwise the answers go
+// to out. The first signal makes the worker finish the request in progress, a
+// second one ends it.
 func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
-	runtime.GOMAXPROCS(1)                           // this process starts one other and waits: fewer threads are started, and told
-	signal.Ignore(syscall.SIGPIPE, syscall.SIGUSR1) // of one client there is nothing to count
+	runtime.GOMAXPROCS(1)                           // this process starts one other and waits: fewer threads need to be started
+	signal.Ignore(syscall.SIGPIPE, syscall.SIGUSR1) // with one client there is nothing to count
 	if err := security.CloseInherited(); err != nil {
 		return err
 	}
@@ -122,7 +124,8 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	})
 }
 
-// serveAs returns the identity of the worker: the one that Run would serve as, or with become_user the peer's.
+// serveAs returns the identity of the worker: the one that Run would serve as,
+// or the peer's with become_user.
 func serveAs(c Config, client *inetd.Client) (identity.Service, error) {
 	if !c.Switches.BecomeUser {
 		return identity.Determine(c.identityOptions())
@@ -136,8 +139,9 @@ func serveAs(c Config, client *inetd.Client) (identity.Service, error) {
 	case client.Network != ipc.Unix:
 		return who, errs.New(errs.Invalid, "become_user needs a connected UNIX socket on standard input: only there the kernel says who the client is")
 	case client.Nameless:
-		// Of a connection that was made from here the kernel names the process that listens at its other end: a user
-		// who starts this program could be served as the owner of any service that repeats what it receives.
+		// For a connection that was made from here the kernel names the process
+		// that listens at the other end. A user who starts this program could
+		// be served as the owner of any service that echoes its input.
 		return who, errs.New(errs.Invalid, "become_user needs a connection that was accepted at a UNIX socket with a path, as a service manager or inetd passes it")
 	}
 	who.Identity = security.Identity{Name: fmt.Sprintf("uid %d", client.UID), UID: client.UID, GID: client.GID}
@@ -155,12 +159,14 @@ func serveAs(c Config, client *inetd.Client) (identity.Service, error) {
 	return who, nil
 }
 
-// stranger is why a peer is not served. That is an answer, and no failure of the service.
+// stranger is the reason why a peer is not served. The peer gets an answer, and
+// the service has not failed.
 type stranger struct{ error }
 
 func (s *stranger) Unwrap() error { return s.error }
 
-// refuse has a stranger answered 403, by a worker of the identity that it returns.
+// refuse makes a worker answer 403 to a peer that may not be served, and
+// returns the worker's identity.
 func refuse(c Config, client *inetd.Client, who identity.Service, why *stranger) security.Identity {
 	c.Log.Warn("the client is not served", "uid", client.UID, "gid", client.GID, "because", why)
 	client.Refuse = pool.Forbidden

@@ -27,7 +27,8 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// playKeeper is a keeper: the real one, or one that breaks the rules after Ready.
+// playKeeper plays a keeper: the real one, or one that breaks the rules after
+// Ready.
 func playKeeper(part string) int {
 	switch part {
 	case "good":
@@ -193,7 +194,7 @@ func secured(c *http.Client, path string) (*http.Response, string, error) {
 	return r, string(body), err
 }
 
-// keeperPID is the pid of the newest keeper.
+// keeperPID returns the pid of the newest keeper.
 func (g *gateway) keeperPID(nth int) int {
 	g.t.Helper()
 	n := 0
@@ -336,7 +337,7 @@ func TestKeeperWithoutKey(t *testing.T) {
 	g.eventually("it is served again", func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
 }
 
-// eventually is await, of a gateway.
+// eventually calls await for a gateway.
 func (g *gateway) eventually(what string, happened func() bool) {
 	g.t.Helper()
 	await(g.t, what, happened)
@@ -376,7 +377,7 @@ func TestSilentKeeper(t *testing.T) {
 	g.eventually("it is served again", func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
 }
 
-// TestKeyFilesRefused: a key that somebody else can read or put there keeps the gateway from starting,
+// TestKeyFilesRefused: a key that another user can read or replace keeps the gateway from starting,
 // and the hint mends it.
 func TestKeyFilesRefused(t *testing.T) {
 	needRoot(t)
@@ -429,7 +430,7 @@ func TestOthersKeyFile(t *testing.T) {
 	}
 }
 
-// TestKeeperByHand: a person who starts it is told.
+// TestKeeperByHand: a person who starts it gets an explanation.
 func TestKeeperByHand(t *testing.T) {
 	cmd := exec.Command(binary)
 	cmd.Args = []string{spawn.KeeperName, "good"}

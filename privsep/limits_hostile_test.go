@@ -25,7 +25,8 @@ import (
 	workerself "schedrestd/security/self"
 )
 
-// greed is a captured worker's way to take more than it should; it is told by its name how.
+// greed makes a compromised worker take more than it should, of the kind that
+// the request names.
 func greed(w http.ResponseWriter, r *http.Request) {
 	n, _ := strconv.Atoi(r.FormValue("n"))
 	switch r.FormValue("of") {
@@ -39,8 +40,9 @@ func greed(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// playStubborn is a captured worker that answers its clients and Pings, and does not end when it is told to. "first keeps all" says
-// that it is done with each connection at once, and keeps it; "first is never done" never says it.
+// playStubborn plays a compromised worker that answers its clients and Pings,
+// and does not exit when asked to. "first keeps all" sends Done for each
+// connection at once, and keeps it; "first is never done" never sends it.
 func playStubborn(part string) int {
 	c, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
 	if err != nil {

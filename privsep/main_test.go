@@ -84,7 +84,8 @@ func copyFile(from, to string, mode os.FileMode) error {
 	return os.Chmod(to, mode)
 }
 
-// playParent is Run with the configuration of a test, logging JSON to stderr.
+// playParent calls Run with the configuration of a test, logging JSON to
+// stderr.
 func playParent(text string) int {
 	var c Config
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
@@ -157,10 +158,10 @@ type gateway struct {
 	more    chan struct{} // gets a token with each record
 }
 
-// user is whom a parent is started as; nil is whoever runs the tests.
+// user is the user that a parent runs as; nil is the user who runs the tests.
 type user = *syscall.Credential
 
-// plain is an ordinary user without a name.
+// plain returns an ordinary user without a name.
 func plain(t *testing.T) user {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -200,7 +201,8 @@ func launch(t *testing.T, as user, c Config) *gateway {
 	return launchAt(t, as, c, nil)
 }
 
-// launchAt is launch, with a client at standard input and output unless it is nil.
+// launchAt does the same as launch, with a client at standard input and output
+// unless it is nil.
 func launchAt(t *testing.T, as user, c Config, client *os.File) *gateway {
 	t.Helper()
 	if c.Program == "" {
@@ -346,7 +348,7 @@ func (g *gateway) awaitMany(msg string, n int) {
 	g.await(msg, func(map[string]any) bool { n--; return n == 0 })
 }
 
-// count is how many records with the given message have come.
+// count returns how many records with the given message have been logged.
 func (g *gateway) count(msg string) (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -430,7 +432,7 @@ func (g *gateway) mustGet(path string) string {
 	return ""
 }
 
-// workerPID is the pid of the worker that answers.
+// workerPID returns the pid of the worker that answers.
 func (g *gateway) workerPID() int {
 	g.t.Helper()
 	return pidOf(g.t, g.mustGet("/pid"))
@@ -439,7 +441,7 @@ func (g *gateway) workerPID() int {
 // here is the pid of each worker of these tests, by its token.
 var here sync.Map
 
-// pidOf is the pid of the worker that answered /pid so.
+// pidOf returns the pid of the worker that gave this answer to /pid.
 func pidOf(t *testing.T, token string) int {
 	t.Helper()
 	var pid any
@@ -447,7 +449,7 @@ func pidOf(t *testing.T, token string) int {
 	return pid.(int)
 }
 
-// status is a field of /proc/PID/status.
+// status returns a field of /proc/PID/status.
 func status(t *testing.T, pid int, name string) string {
 	t.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -29,14 +29,17 @@ import (
 // planted is what a worker was told to hold.
 var planted [][]byte
 
-// holdSecret has the worker that answers hold what it is told, which is what a key in its memory would look like.
+// holdSecret makes the worker that answers keep the secret that it receives, as
+// it would keep a key.
 func holdSecret(r *http.Request) {
 	raw, _ := hex.DecodeString(r.FormValue("hex"))
 	planted = append(planted, raw)
 }
 
-// needles are what a key looks like in memory: its secret numbers in both byte orders, as files have them (DER) and as the words of a number lie, and
-// the lines of its text that have nothing public in them. Each is short enough to be found.
+// needles returns the forms that a key has in memory: its secret numbers in
+// both byte orders, as in files (DER) and as in the words of a number, and the
+// lines of its text that contain nothing public. Each is short enough to be
+// found.
 func needles(t *testing.T, key crypto.Signer, text string) (list [][]byte) {
 	t.Helper()
 	var numbers []*big.Int
@@ -223,7 +226,8 @@ func spellings(part []byte) []string {
 	return list
 }
 
-// logged tells whether a line of the log has text, as it is or as JSON spells it.
+// logged reports whether a line of the log contains text, as it is or in JSON's
+// spelling.
 func (g *gateway) logged(text string) bool {
 	raw, _ := json.Marshal(text)
 	g.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// parent is what generations are made with, and what serves by them.
+// parent holds what generations are made from, and what serves with them.
 type parent struct {
 	*makers
 	*pool.Set
@@ -18,7 +18,7 @@ type parent struct {
 	names *dispatch.Names
 }
 
-// newParent has nothing yet that takes capabilities.
+// newParent returns a parent that has nothing yet that needs capabilities.
 func newParent(c Config, makers *makers) parent {
 	m := parent{makers: makers, Set: pool.NewSet(pool.Options{Admission: c.Setup.Admission, Connections: c.Connections, PerSource: c.PerSource,
 		Waiting: c.waiting(), HandLimit: c.HandLimit, Log: c.Log})}
@@ -29,8 +29,10 @@ func newParent(c Config, makers *makers) parent {
 	return m
 }
 
-// begin starts the threads that do for this process what it is permitted no more then: the last of its capabilities that nobody needs are
-// dropped. Each way to start comes by here before its first worker, and none goes on that has less of the sandbox than it requires.
+// begin starts the threads for operations that this process may not perform
+// later, then drops the capabilities that are no longer needed. Every kind of
+// start calls it before its first worker, and fails if the sandbox has less
+// than it requires.
 func (m *parent) begin(c Config, who identity.Service, program, keeper *os.File) (err error) {
 	if m.Outlet, err = dial.NewOutlet(c.Outlet); err != nil {
 		return err
@@ -53,7 +55,7 @@ func (m *parent) begin(c Config, who identity.Service, program, keeper *os.File)
 	return m.Spawner.CheckRequired()
 }
 
-// stop ends what began, and with it any process that is left.
+// stop ends everything that begin started, including any process that is left.
 func (m *parent) stop() {
 	m.Loop.Stop()
 	if m.plain != nil {

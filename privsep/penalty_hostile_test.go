@@ -16,7 +16,8 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// playIdle is a captured worker that has no connection, and lies about clients and changes.
+// playIdle plays a compromised worker that has no connection, and reports false
+// offences and changes.
 func playIdle(part string, c *ipc.Channel) {
 	switch part {
 	case "offence of nothing":
@@ -32,7 +33,7 @@ func playIdle(part string, c *ipc.Channel) {
 	}
 }
 
-// playPenalty is one that was given a connection.
+// playPenalty plays one that was given a connection.
 func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 	if !strings.HasPrefix(part, "offence") && !strings.HasPrefix(part, "intent") {
 		return
@@ -127,7 +128,7 @@ func TestPenaltyLiars(t *testing.T) {
 }
 
 // TestFramed: of a worker that reports what nobody did, its own client has to wait, for as long as one honest offence costs each
-// time, and nobody else.
+// time, and no other user.
 func TestFramed(t *testing.T) {
 	needRoot(t) // to be several users
 	c := Config{Argv: []string{spawn.WorkerName, "offences"}, Workers: 1, Connections: 4}

@@ -30,7 +30,8 @@ func init() {
 	}
 }
 
-// playWorker is a worker: the real one with a handler for tests, or a captured one.
+// playWorker plays a worker: the real one with a handler for tests, or a
+// compromised one.
 func playWorker(part string) int {
 	switch part {
 	case "good", "lives but tells":
@@ -131,8 +132,8 @@ func goodHandler(s ipc.Setup, tokens *program.Tokens, errands *program.Broker) (
 	return mux, nil
 }
 
-// playHostile says Ready without confining itself, as code of an attacker in a worker
-// would by now, and then breaks the rules in one way.
+// playHostile sends Ready without confining itself, like an attacker's code in
+// a worker, and then breaks the rules in one way.
 func playHostile(part string) int {
 	c, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
 	if err != nil {
@@ -312,7 +313,7 @@ func nth() int {
 	}
 }
 
-// made makes a file, named by the second argument, and tells whether it was there.
+// made makes a file, named by the second argument, and reports whether it was there.
 func made() bool {
 	f, err := os.OpenFile(os.Args[2], os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {

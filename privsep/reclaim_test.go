@@ -34,7 +34,7 @@ func (g *gateway) dial(t *testing.T, text string) net.Conn {
 	return c
 }
 
-// last is all that still comes on c, up to its end.
+// last returns the rest of what arrives on c, up to its end.
 func last(t *testing.T, c net.Conn) string {
 	t.Helper()
 	b, err := io.ReadAll(c)

@@ -20,27 +20,28 @@ import (
 // hangUp is the signal that asks for a reload.
 const hangUp = syscall.SIGHUP
 
-// Reloader reads the configuration again and checks it. What it returns replaces what Config had, when
-// workers can serve by it: then Accepted is called.
+// Reloader reads the configuration again and checks it. The result replaces
+// that of Config as soon as workers can serve with it. Then Accepted is called.
 type Reloader interface {
 	Reload() (ipc.Setup, ipc.Secrets, error)
 	Accepted()
 }
 
-// renewals has the next generation built when something asks for it: a SIGHUP, a key file that has
-// changed, age, wear, or the death of a service or of the namespace's first process.
+// renewals builds the next generation when a SIGHUP arrives, a key file has
+// changed, the workers have served long enough or enough connections, or a
+// service or the namespace init has exited.
 type renewals struct {
 	parent
 	dispatcher dispatch.Dispatcher
 	config     Config
-	wishes     chan wish   // at most one waits while one is fulfilled
-	over       atomic.Bool // the end has begun
+	wishes     chan wish   // at most one waits while another is carried out
+	over       atomic.Bool // shutdown has begun
 	busy       sync.WaitGroup
 	early      bool // a SIGHUP came while the first workers started
 
 	current *generation // in force; it changes in the loop, while this goroutine waits
 
-	// What follows belongs to the goroutine that builds.
+	// The following fields belong to the goroutine that builds.
 	lost   <-chan *service.Process // gets the first service of the current generation that exits
 	built  time.Time               // when the current one was
 	home   *spawn.Spawner          // that started processes then
@@ -48,11 +49,12 @@ type renewals struct {
 	tried  string                  // stamp of the key files when they were last looked at; "": not since the last generation
 }
 
-// wish is why a generation is to be built. The greater one includes the others.
+// wish is the reason to build a generation. A greater one includes the smaller
+// ones.
 type wish int
 
 const (
-	wishLost   wish = iota // a service has died, or the first process of the PID namespace
+	wishLost   wish = iota // a service or the namespace init has exited
 	wishYoung              // age or wear
 	wishKeys               // a file of a key has changed
 	wishReload             // SIGHUP
@@ -68,7 +70,8 @@ func newRenewals(c Config, m parent) *renewals {
 // ask sends m to the resolver in force.
 func (r *renewals) ask(m ipc.Message, fds ...int) error { return r.current.ask(m, fds...) }
 
-// logCounters has all processes write what they counted to the log. Requests are counted by workers, which read them.
+// logCounters makes all processes log their counters. Workers count the
+// requests, because only they read them.
 func (r *renewals) logCounters() {
 	r.LogCounters()
 	r.current.show()
@@ -108,7 +111,8 @@ func (r *renewals) replaced(g *generation, err error) error {
 	return nil
 }
 
-// replaceLost has the generation in force replaced, of which a service has exited.
+// replaceLost replaces the generation in force, because its service p has
+// exited.
 func (r *renewals) replaceLost(p *service.Process) {
 	r.lost = nil // one is enough
 	r.Do(r.names.Fail)
@@ -122,12 +126,13 @@ func (r *renewals) replaceLost(p *service.Process) {
 		time.AfterFunc(wait, func() { r.wish(wishLost) })
 		return
 	}
-	r.Do(func() { r.current.Replacing = true }) // connections wait for the next generation; but not for one of many that break
+	r.Do(func() { r.current.Replacing = true }) // connections wait for the next generation, but not if many fail in a row
 	r.renew(wishLost)
 }
 
-// started has the first generation built. A signal ends the wait for it, which a worker that hangs can
-// make long: nobody is served yet, and workers end with their channels. A wish to reread is kept.
+// started builds the first generation. A signal ends the wait for it, which a
+// hanging worker can make long: no client is served yet, and workers exit when
+// their channels close. A reload that is requested meanwhile is remembered.
 func (r *renewals) started(signals <-chan os.Signal) (stopped os.Signal, err error) {
 	done := make(chan error, 1)
 	go func() { done <- r.replace(r.config, true) }()
@@ -145,7 +150,8 @@ func (r *renewals) started(signals <-chan os.Signal) (stopped os.Signal, err err
 	}
 }
 
-// wish asks for a generation. What waits to be built is built for the greater one of the two wishes.
+// wish requests a generation. If another request is waiting, the greater of the
+// two reasons remains.
 func (r *renewals) wish(w wish) {
 	for !r.over.Load() {
 		select {
@@ -161,8 +167,8 @@ func (r *renewals) wish(w wish) {
 	}
 }
 
-// until renews whenever it is asked to, and returns with the first signal that asks for the end.
-// That need not wait for a renewal.
+// until renews whenever that is requested, and returns the first signal that
+// requests the shutdown. It does not wait for a renewal in progress.
 func (r *renewals) until(signals <-chan os.Signal) os.Signal {
 	age, look := time.NewTicker(r.config.Age), time.NewTicker(r.config.Watch)
 	defer age.Stop()
@@ -193,22 +199,24 @@ func (r *renewals) until(signals <-chan os.Signal) os.Signal {
 		if s != hangUp {
 			return s
 		}
-		r.makers.audit.Reopen() // whatever becomes of the rest
+		r.makers.audit.Reopen() // whether or not the reload succeeds
 		r.wish(wishReload)
 	}
 	return nil
 }
 
-// look renews when a key file has changed since it was last tried, and is not being written.
+// look renews when a key file has changed since it was last tried, and is not
+// being written.
 func (r *renewals) look() {
 	if keys.Stamp(r.config.Secrets) != r.tried && r.current.keys.IsAtRest(r.config.Still) {
 		r.renew(wishKeys)
 	}
 }
 
-// renew builds the generation that w asks for. When it can't serve, the one in force stays.
+// renew builds the generation that w requests. When that can't serve, the one
+// in force stays.
 func (r *renewals) renew(w wish) {
-	if r.over.Load() || w == wishLost && !r.isLost() { // one that is whole was built meanwhile
+	if r.over.Load() || w == wishLost && !r.isLost() { // a whole one was built meanwhile
 		return
 	}
 	c, begun := r.config, time.Now()
@@ -242,7 +250,8 @@ func (r *renewals) renew(w wish) {
 // isLost reports whether the generation in force has lost a service, or its PID namespace.
 func (r *renewals) isLost() bool { return r.current.isBroken() || r.home != r.Spawner.InUse() }
 
-// again has a generation built after a pause when the one in force has lost something.
+// again schedules another build after a pause if the generation in force has
+// lost something.
 func (r *renewals) again() {
 	if !r.isLost() {
 		return
@@ -255,7 +264,7 @@ func (r *renewals) again() {
 	time.AfterFunc(pool.Pause(r.failed), func() { r.wish(wishLost) })
 }
 
-// reread asks for the configuration of now, and puts it in force or changes nothing.
+// reread reads the configuration and puts it in force, or changes nothing.
 func (r *renewals) reread(c *Config) error {
 	setup, paths, err := c.Reload.Reload()
 	if err != nil {
@@ -275,7 +284,8 @@ func (r *renewals) reread(c *Config) error {
 	return r.replace(*c, true)
 }
 
-// stop lets the generation in force go, and returns when all have ended.
+// stop releases the generation in force, and returns when all generations have
+// ended.
 func (r *renewals) stop() {
 	r.busy.Wait()
 	_ = r.Call(func() error {

@@ -24,7 +24,7 @@ func rereading(t *testing.T) func(ipc.Setup) {
 	return func(s ipc.Setup) { t.Helper(); write(s, ipc.Secrets{}) }
 }
 
-// rereadingSecrets is rereading where keys change, too.
+// rereadingSecrets does the same as rereading where keys change, too.
 func rereadingSecrets(t *testing.T) func(ipc.Setup, ipc.Secrets) {
 	t.Helper()
 	path := filepath.Join(room(t), "setup")
@@ -44,7 +44,7 @@ func rereadingSecrets(t *testing.T) func(ipc.Setup, ipc.Secrets) {
 	}
 }
 
-// cluster is what the worker on c was told.
+// cluster returns what the worker on c received.
 func cluster(t *testing.T, c net.Conn) string {
 	t.Helper()
 	status, body, err := ask(c, "/setup")

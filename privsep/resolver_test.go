@@ -17,7 +17,8 @@ import (
 	serving "schedrestd/service"
 )
 
-// playResolver is a resolver: the real one, or one that breaks the rules after Ready.
+// playResolver plays a resolver: the real one, or one that breaks the rules
+// after Ready.
 func playResolver(part string) int {
 	switch part {
 	case "good":

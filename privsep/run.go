@@ -1,5 +1,5 @@
 // Package privsep is the parent: the only process of the gateway that may be root, and
-// the one that reads no byte of what comes from the network.
+// the one that reads no byte that comes from the network.
 //
 // It judges which identity may serve, opens the listeners, drops what capabilities it can, and
 // starts the other processes. From then on it accepts, asks the kernel who the peer is,
@@ -53,12 +53,13 @@ import (
 	"schedrestd/security"
 )
 
-// Run serves until a signal comes, and returns nil when all that was being answered
-// then was answered. A second signal ends it at once. SIGHUP has it reread what Config.Reload
-// reads.
+// Run serves until a signal arrives, and returns nil when every request that
+// was being answered then has been answered. A second signal ends it at once.
+// SIGHUP makes it read the configuration again through Config.Reload.
 func Run(signals <-chan os.Signal, c Config) error {
-	// What it does for a connection is a few system calls. On several threads each would wake another
-	// one first, which costs more than the calls: a tenth of a request's whole processor time.
+	// Each connection costs a few system calls. On several threads each call
+	// would first wake another thread, which costs more than the calls: a tenth
+	// of a request's total processor time.
 	runtime.GOMAXPROCS(1)
 	signal.Ignore(syscall.SIGPIPE)
 	c, who, program, err := prepare(c)
@@ -105,7 +106,8 @@ func Run(signals <-chan os.Signal, c Config) error {
 	return err
 }
 
-// newMakers opens what generations are made of, and judges the key files, as long as all capabilities are there.
+// newMakers opens the programs and files that generations are made from, and
+// checks the key files, while all capabilities are available.
 func newMakers(c Config, who identity.Service, listeners []*listen.Listener, audit *auditlog.Log) (*makers, error) {
 	m := &makers{who: who, audit: audit, https: slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.TLS })}
 	if err := keys.Judge(c.keyOptions(who, m.https)); err != nil {
@@ -125,7 +127,8 @@ func (m *makers) close() {
 	m.audit.Close()
 }
 
-// prepare completes the configuration, judges who is to serve, and opens the workers' program.
+// prepare completes the configuration, determines the identity that serves, and
+// opens the workers' program.
 func prepare(c Config) (Config, identity.Service, *os.File, error) {
 	if err := security.CloseInherited(); err != nil {
 		return c, identity.Service{}, nil, err
@@ -145,7 +148,7 @@ func prepare(c Config) (Config, identity.Service, *os.File, error) {
 	return c, who, program, err
 }
 
-// work has workers serve what in accepts, until a signal ends it.
+// work serves the connections that in accepts until a signal ends it.
 func work(signals <-chan os.Signal, c Config, m parent, in *dispatch.Acceptor, listeners []*listen.Listener) error {
 	r := newRenewals(c, m)
 	signals = spawn.WithLoss(signals, m.Spawner, c.Log, func() { r.wish(wishLost) })
@@ -175,11 +178,13 @@ func work(signals <-chan os.Signal, c Config, m parent, in *dispatch.Acceptor, l
 	return m.finish(first, signals, c)
 }
 
-// dropCapabilities drops what the parent no longer needs. As root it keeps SETUID and SETGID, for
-// the workers to come, of one identity or of many, and KILL, to end them; the namespaces and the bounding set
-// are kept by the spawning thread, so that SYS_ADMIN and SETPCAP can go. Otherwise
-// nothing stays: CAP_NET_BIND_SERVICE, if a unit gave it, is used by now. SETUID and SETGID are
-// passed to what it executes, which is itself, to start others as somebody else (become/stage).
+// dropCapabilities drops what the parent no longer needs. As root it keeps
+// SETUID and SETGID, to start further workers of one or many identities, and
+// KILL, to end them. The spawning thread holds the namespaces and the bounding
+// set, so SYS_ADMIN and SETPCAP can be dropped. Otherwise nothing stays:
+// CAP_NET_BIND_SERVICE, if a unit granted it, has been used by now. SETUID and
+// SETGID are passed to the program that the parent executes, which is itself,
+// to start processes as other users (become/stage).
 func dropCapabilities(who identity.Service) error {
 	var keep security.Capabilities
 	if who.Root {
@@ -195,7 +200,7 @@ func dropCapabilities(who identity.Service) error {
 	return security.HideFromNeighbours()
 }
 
-// onRequest calls show whenever SIGUSR1 comes, until the function that it returns is called.
+// onRequest calls show on each SIGUSR1, until the returned function is called.
 func onRequest(show func()) (stop func()) {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGUSR1)
@@ -206,7 +211,7 @@ func onRequest(show func()) (stop func()) {
 	}()
 	return func() {
 		signal.Stop(asked)
-		signal.Ignore(syscall.SIGUSR1) // one that comes late must not end what is draining
+		signal.Ignore(syscall.SIGUSR1) // a late one must not end a draining process
 		close(asked)
 	}
 }

@@ -15,7 +15,8 @@ import (
 	program "schedrestd/worker"
 )
 
-// playProof is the real one, or has death tests that show that the result is looked at.
+// playProof runs the real proof, or one with death tests that show that the
+// result is checked.
 func playProof() int {
 	name, act := os.Args[len(os.Args)-1], slices.Contains(os.Args, "act")
 	switch part := os.Args[1]; {

@@ -177,7 +177,7 @@ func (g *gateway) settled(t *testing.T, n int) {
 	await(t, "the pool is full again", func() bool { ready, ended := dead(); return ready-ended == 2 })
 }
 
-// TestMaxConnections: no more than the limit are handled at one time; those that wait
+// TestMaxConnections: no more than the limit are handled at a time; those that wait
 // in the kernel's queue are served when a slot frees, and none is lost.
 func TestMaxConnections(t *testing.T) {
 	g := serve(t, plain(t), Config{Connections: 3, Listen: listens("127.0.0.1:0", "[::1]:0")})

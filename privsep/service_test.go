@@ -42,7 +42,7 @@ func identityOf(user, group, sched string) (s ipc.Service) {
 	return s
 }
 
-// listens are LISTEN arguments, resolved.
+// listens returns LISTEN arguments, resolved.
 func listens(texts ...string) (list []ipc.Listen) {
 	for _, text := range texts {
 		e, err := endpoint.Parse(text)

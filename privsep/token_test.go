@@ -29,8 +29,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// verdict is what a worker can tell of the token in r, by its keys or by what it remembers. The
-// daemon of these tests vouches for nobody.
+// verdict returns the worker's verdict about the token in r, by its keys or
+// from its cache. The daemon of these tests accepts no token.
 func verdict(r *http.Request, j *auth.Judge) string {
 	c := auth.Credential{Token: r.FormValue("token")}
 	c.Claims.User, c.Claims.Expires = "x", time.Now().Add(time.Hour)
@@ -54,7 +54,8 @@ type vault struct {
 	rsa *rsa.PrivateKey
 }
 
-// newVault has a key and a key set that belong to as, who is SchedUser, too.
+// newVault creates a key and a key set that belong to as, who is SchedUser,
+// too.
 func newVault(t *testing.T, as user) *vault {
 	t.Helper()
 	v := &vault{t: t, as: as, uid: uint32(os.Geteuid()), rsa: rsaKey()}
@@ -91,7 +92,7 @@ func (v *vault) put(path, text string, mode os.FileMode) {
 	(&site{t: v.t, as: v.as}).put(path, text, mode)
 }
 
-// setOf is a key set with one key.
+// setOf returns a key set with one key.
 func setOf(key *rsa.PrivateKey) string {
 	b64 := base64.RawURLEncoding.EncodeToString
 	return fmt.Sprintf(`{"keys":[{"kty":"RSA","n":%q,"e":%q}]}`, b64(key.N.Bytes()), b64(big.NewInt(int64(key.E)).Bytes()))
@@ -111,7 +112,7 @@ func segment(x any) string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// hs256 is a token signed with key.
+// hs256 returns a token signed with key.
 func hs256(key []byte) string {
 	signed := segment(map[string]string{"alg": "HS256"}) + "." + segment(map[string]string{})
 	h := hmac.New(sha256.New, key)
@@ -119,7 +120,7 @@ func hs256(key []byte) string {
 	return signed + "." + base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// rs256 is a token signed with key.
+// rs256 returns a token signed with key.
 func rs256(t *testing.T, key *rsa.PrivateKey) string {
 	t.Helper()
 	signed := segment(map[string]string{"alg": "RS256"}) + "." + segment(map[string]string{})
@@ -131,7 +132,7 @@ func rs256(t *testing.T, key *rsa.PrivateKey) string {
 
 var strangersKey = []byte("a key of which the cluster knows nothing")
 
-// verdict is what the worker that answers says of a token.
+// verdict returns the verdict of the worker that answers about a token.
 func (g *gateway) verdict(token string) string {
 	g.t.Helper()
 	return g.mustGet("/verdict?token=" + url.QueryEscape(token))
@@ -198,7 +199,7 @@ func TestTokenKeys(t *testing.T) {
 	}
 }
 
-// TestTokenKeysRefused: a file that somebody else can read or put there, or that is no key, keeps the gateway from starting,
+// TestTokenKeysRefused: a file that another user can read or put there, or that is no key, keeps the gateway from starting,
 // and the hint mends it. That no tokens are served changes nothing, but for what takes a keeper to find.
 func TestTokenKeysRefused(t *testing.T) {
 	tests := []struct {

@@ -85,7 +85,7 @@ func TestTokenKeyByReload(t *testing.T) {
 	v.put(other.Key, strings.Repeat("k", 32), 0o644)
 	hup(2, ipc.Secrets{Tokens: other}, "nothing is changed: the configuration that was reread can't be used")
 	g.keeps("the key of before", hs256(v.key), "good")
-	// One that is not there is as good as none.
+	// One that is not there is equivalent to none.
 	must(t, os.Remove(other.Key))
 	keeper := g.keeperPID(1)
 	hup(2, ipc.Secrets{Tokens: other}, "configuration is reread")

@@ -19,7 +19,7 @@ func await(t *testing.T, what string, happened func() bool) {
 	}
 }
 
-// room is a directory of this test's own that others can reach.
+// room returns a directory of this test that other users can reach.
 func room(t *testing.T) string {
 	t.Helper()
 	return socketDir(t, t.TempDir(), nil)

@@ -30,7 +30,7 @@ import (
 	"schedrestd/penalty"
 )
 
-// Config is the limits.
+// Config sets the limits.
 type Config struct {
 	Slots     int           // connections that are served at once
 	PerSource int           // … of one source; 0: no such limit
@@ -43,8 +43,8 @@ type Config struct {
 // long a connection waits before those that are being answered are asked to make room.
 const TickInterval = 200 * time.Millisecond
 
-// Conn is one connection. The caller fills in the exported fields before it arrives, and
-// leaves the others alone.
+// Conn is one connection. The caller sets the exported fields before it
+// arrives, and does not touch the others.
 type Conn struct {
 	Source Source
 	Exempt bool // its source has no penalties, and no share
@@ -64,7 +64,7 @@ type Conn struct {
 	urged time.Time // when it was first asked, for its user's worker
 }
 
-// State is what is known of all connections. A State is not safe for concurrent use.
+// State holds the state of all connections. It is not safe for concurrent use.
 type State struct {
 	patience time.Duration // Config.Patience
 	shutDown bool
@@ -127,7 +127,7 @@ func (s *State) Taken(c *Conn) {
 	s.move(c, &s.busy)
 }
 
-// Progress reports how far c has come. It returns false when that is no news.
+// Progress reports the state of c. It returns false when that has not changed.
 func (s *State) Progress(c *Conn, stage ipc.Stage) (changed bool) {
 	if c.stage == stage {
 		return false

@@ -50,12 +50,12 @@ func (r Reason) String() string {
 	}[r]
 }
 
-// decisions are those that were made and not fetched.
+// decisions holds the decisions that were not fetched yet.
 type decisions []Decision
 
 func (d *decisions) decide(one Decision) { *d = append(*d, one) }
 
-// Decisions returns what was decided since it was called last, for the caller to carry
+// Decisions returns the decisions since the last call, for the caller to carry
 // out.
 func (d *decisions) Decisions() []Decision {
 	list := *d

@@ -8,8 +8,8 @@ import (
 	"schedrestd/penalty"
 )
 
-// penalties is which sources offended. What a client did is its worker's word, and
-// which source that was the kernel's.
+// penalties records which sources offended. The offences come from the workers'
+// reports, the sources from the kernel.
 type penalties struct {
 	debts    *penalty.Table[Source]
 	rejected *penalty.Memory // the credentials of offences
@@ -17,7 +17,7 @@ type penalties struct {
 	blocked  uint64
 }
 
-// How much is remembered of offences.
+// The limits on the offences that are remembered.
 const (
 	mostDebts       = 10_000
 	mostCredentials = 16_384 // 20 bytes each
@@ -27,7 +27,7 @@ func newPenalties(rules penalty.Rules) penalties {
 	return penalties{debts: penalty.New[Source](rules, mostDebts), rejected: penalty.NewMemory(mostCredentials)}
 }
 
-// Blocked returns how long c's source is blocked; 0: not at all.
+// Blocked returns how long c's source is still blocked; 0: not at all.
 func (s *State) Blocked(now time.Time, c *Conn) time.Duration {
 	if c.Exempt {
 		return 0
@@ -35,9 +35,10 @@ func (s *State) Blocked(now time.Time, c *Conn) time.Duration {
 	return s.debts.Wait(now, c.Source)
 }
 
-// Offence reports what the client of c did. A credential that was rejected before costs
-// nothing, whichever worker reports it: a client that repeats it guesses nothing. When
-// this offence blocks the source, all its connections are paused.
+// Offence reports an offence by the client of c. A credential that was rejected
+// before costs nothing, whichever worker reports it: a client that repeats it
+// guesses nothing. When this offence blocks the source, all its connections are
+// paused.
 func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential uint64) {
 	s.offences[kind]++
 	wait := s.Blocked(now, c)
@@ -50,8 +51,9 @@ func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential ui
 	}
 }
 
-// Crash reports that a worker crashed while it held conns. Only those that it was
-// answering may be the cause, and however many of them a source had, it was one crash.
+// Crash reports that a worker crashed while it held conns. Only connections
+// that it was answering may be the cause. It counts as one crash for each of
+// their sources.
 func (s *State) Crash(now time.Time, conns []*Conn) {
 	known := map[Source]bool{}
 	for _, c := range conns {
@@ -65,7 +67,8 @@ func (s *State) Crash(now time.Time, conns []*Conn) {
 	}
 }
 
-// charge notes an offence of c's source, and blocks the source when it owes too much.
+// charge records an offence of c's source, and blocks the source when it owes
+// too much.
 func (s *State) charge(now time.Time, c *Conn, kind penalty.Kind) {
 	wait, begun := s.debts.Offend(now, c.Source, kind)
 	if !begun {
@@ -82,7 +85,7 @@ func (s *State) charge(now time.Time, c *Conn, kind penalty.Kind) {
 	}
 }
 
-// Stats is what is counted.
+// Stats holds the counters of a State.
 type Stats struct {
 	Slots                  int
 	Held, Waiting, Sources int                   // now: connections with and without a slot, and their sources
@@ -90,10 +93,10 @@ type Stats struct {
 	Offences               [penalty.Kinds]uint64 // by kind, exempt sources' too
 	Blocked                uint64                // how often a source was blocked
 	Debts                  int
-	Forgotten              uint64 // debts, for want of room
+	Forgotten              uint64 // debts, for lack of space
 }
 
-// Stats returns what is counted.
+// Stats returns the counters.
 func (s *State) Stats() Stats {
 	debts, forgotten := s.debts.Len()
 	return Stats{

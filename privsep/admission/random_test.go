@@ -49,7 +49,7 @@ type run struct {
 	fault   string
 }
 
-// step has one thing happen.
+// step makes one event happen.
 func (r *run) step() {
 	switch n := r.r.IntN(20); {
 	case n < 6:

@@ -7,9 +7,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// reclaim decides which connections make room for those that wait. Connections at rest
-// go first, oldest first. Those that are being answered keep their answer: when asked,
-// they end after the next one.
+// reclaim decides which connections are closed for those that wait. Connections
+// at rest go first, oldest first. Connections that are being answered keep
+// their answer: when asked, they end after the next one.
 type reclaim struct {
 	resting list.List // reported Waiting or Resting, in that order of time
 	busy    list.List // being answered, as far as is known, or asked already
@@ -79,7 +79,7 @@ func (s *State) take(l *list.List, n int, may func(*Conn) bool) {
 	}
 }
 
-// ask decides that c yields, and puts it behind all others that could.
+// ask decides that c yields, and puts it behind all other candidates.
 func (s *State) ask(c *Conn) {
 	s.move(c, &s.busy)
 	c.round, c.asked = s.round, true
@@ -87,7 +87,7 @@ func (s *State) ask(c *Conn) {
 	s.decide(Decision{Do: Yield, Conn: c})
 }
 
-// forget takes back that c was asked.
+// forget cancels the request to c to yield.
 func (s *State) forget(c *Conn) {
 	if c.asked && c.round == s.round {
 		s.asked--
@@ -100,10 +100,11 @@ const (
 	deaf  = 5 * time.Second // … and an honest worker may take to close one at rest
 )
 
-// Urge asks every connection of one worker to yield, if all rest, or busy is set: the
-// worker's room is needed. coming reports whether they are about to end; those that
-// were asked for a while and are still there are not. stubborn reports that one rests,
-// as its worker says, long after it was asked: an honest worker closes that.
+// Urge asks every connection of one worker to yield, if all of them rest or
+// busy is set, because the worker's place is needed. coming reports whether
+// they are about to end; those that were asked a while ago and are still open
+// are not. stubborn reports that a connection is still at rest, by the worker's
+// own report, long after it was asked: an honest worker closes it.
 func (s *State) Urge(now time.Time, conns []*Conn, busy bool) (coming, stubborn bool) {
 	coming = len(conns) > 0
 	for _, c := range conns {

@@ -28,7 +28,7 @@ func newFive(of ...int) *five {
 	return f
 }
 
-// comes has a connection of uid arrive.
+// comes reports the arrival of a connection of uid.
 func (f *five) comes(uid uint32) *Conn {
 	c := &Conn{Source: User(uid), Ref: -1}
 	f.Arrived(noon, c)

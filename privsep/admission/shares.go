@@ -18,7 +18,8 @@ type shares struct {
 	decisions
 }
 
-// account is what one source has. There is none for a source that has nothing.
+// account holds the slots and waiting connections of one source. A source that
+// has neither has no account.
 type account struct {
 	held    int
 	waiting []*Conn // in the order in which they came
@@ -28,7 +29,7 @@ func newShares(size, limit, room int) shares {
 	return shares{size: size, limit: limit, room: room, free: size, sources: map[Source]*account{}, waiting: map[Source]*account{}}
 }
 
-// account returns what the source has, and makes it when it has nothing yet.
+// account returns the account of the source, and creates it if there is none.
 func (s *shares) account(of Source) *account {
 	a := s.sources[of]
 	if a == nil {
@@ -57,7 +58,7 @@ func (s *shares) held(of Source) int {
 	return 0
 }
 
-// park has c wait.
+// park puts c into the queue of its source.
 func (s *shares) park(c *Conn) {
 	a := s.account(c.Source)
 	a.waiting = append(a.waiting, c)
@@ -67,7 +68,7 @@ func (s *shares) park(c *Conn) {
 	c.arrival = s.parked
 }
 
-// last returns the connection that came last of those of a source that has the most waiting.
+// last returns the newest connection of the source that has the most waiting.
 func (s *shares) last() *Conn {
 	most, last := 0, (*Conn)(nil)
 	for _, a := range s.waiting {
@@ -93,7 +94,7 @@ func (s *shares) grant(c *Conn) {
 	s.decide(Decision{Do: Admit, Conn: c})
 }
 
-// leave takes back what c holds.
+// leave takes back the slot of c.
 func (s *shares) leave(c *Conn) {
 	if !c.held {
 		panic("admission: a slot was freed that was not taken")
@@ -108,7 +109,7 @@ func (s *shares) leave(c *Conn) {
 	s.close(c.Source)
 }
 
-// admitNext gives free slots to connections that wait and may have one.
+// admitNext gives free slots to waiting connections that may have one.
 func (s *shares) admitNext() {
 	for s.free > 0 {
 		few := max(s.fair(), min(8, s.half())) // so that users' workers get their requests together
@@ -150,23 +151,25 @@ func (s *shares) has(c *Conn) int {
 	return s.held(c.Source)
 }
 
-// half returns the share of a source that wants more slots than are free. Up to it,
-// others make room.
+// half returns the share of a source that wants more slots than are free. Up to
+// that share, other sources give up theirs.
 func (s *shares) half() int { return max(1, s.size/2) }
 
-// fair returns how many slots each source would have, if all that hold or want one had
-// the same number.
+// fair returns how many slots each source would have if all that hold or want
+// one had the same number.
 func (s *shares) fair() int { return max(1, s.size/max(1, len(s.sources))) }
 
-// wantsOwn reports whether connections of c's source wait, and others owe it no slot.
+// wantsOwn reports whether connections of c's source wait, and others owe it no
+// slot.
 func (s *shares) wantsOwn(c *Conn) bool {
 	a := s.waiting[c.Source]
 	return a != nil && (s.isFull(a.waiting[0]) || s.has(a.waiting[0]) >= s.half())
 }
 
-// demand returns how many of those that wait could use a slot, and how many of these
-// are owed one, because their source has less than half. It stops counting when
-// mostAsked are owed one: there may be thousands of sources.
+// demand returns how many of the waiting connections could use a slot, and how
+// many of these are owed one, because their source has less than half. It stops
+// counting when mostAsked are owed one, because there may be thousands of
+// sources.
 func (s *shares) demand() (owed, all int) {
 	for _, a := range s.waiting {
 		c, n := a.waiting[0], len(a.waiting)

@@ -20,9 +20,9 @@ func withSlots(slots, perSource, waiting int) *State {
 	return New(Config{Slots: slots, PerSource: perSource, Waiting: waiting, Patience: 10 * time.Second})
 }
 
-// play has connections come and go, a word each, and returns what became of them. "a"
-// is a connection of source a that comes, "-a" the oldest one of it that ends, and "!a"
-// the oldest one whose worker is silent. A capital is a source that is exempt.
+// play opens and closes connections, a word each, and returns the decisions.
+// "a" is a new connection of source a, "-a" closes its oldest one, and "!a"
+// makes the worker of the oldest one silent. A capital is an exempt source.
 func play(s *State, script string) (happened []string) {
 	inside := map[string][]*Conn{}
 	follow := func() {

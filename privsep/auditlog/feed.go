@@ -11,7 +11,8 @@ import (
 	"schedrestd/rate"
 )
 
-// Feed tells the auditor of one generation what the kernel says about each connection. A nil Feed tells nobody.
+// Feed passes the kernel's facts about each connection to the auditor of one
+// generation. A nil Feed does nothing.
 type Feed struct {
 	*service.Process
 	log      *Log
@@ -21,13 +22,15 @@ type Feed struct {
 	flushed  chan struct{}    // closed when all was sent
 }
 
-// How often an auditor may ask after the file, which an honest one does for a batch of lines.
+// The limits on how often an auditor may ask about the file. An honest one asks
+// for each batch of lines.
 const (
 	followBurst = 4000
 	followRate  = 2000
 )
 
-// flushPause is the time between two tries to send what the auditor's channel has no room for.
+// flushPause is the time between two attempts to send when the auditor's
+// channel is full.
 const flushPause = time.Millisecond
 
 // Start starts an auditor, and gives it the file. report kills a worker that broke the auditor's protocol.
@@ -41,7 +44,8 @@ func (l *Log) Start(from *spawn.Spawner, setup ipc.ServiceSetup, report func(uin
 	return f, l.add(f.Channel)
 }
 
-// handle answers whether the file still has its name. A file system that hangs delays this answer alone.
+// handle answers whether the file still has its name. A file system that hangs
+// delays only this answer.
 func (f *Feed) handle(m ipc.Message) (handled bool, err error) {
 	switch m.(type) {
 	case *ipc.Follow:
@@ -59,7 +63,8 @@ func (f *Feed) handle(m ipc.Message) (handled bool, err error) {
 	return true, nil
 }
 
-// run sends messages in order, each when the auditor's channel has room for it.
+// run sends messages in order, each when the auditor's channel has space for
+// it.
 func (f *Feed) run() {
 	var queue []ipc.Message
 	for last := false; !last || len(queue) > 0; {
@@ -94,20 +99,21 @@ func (f *Feed) Tell(m ipc.Message) {
 	}
 }
 
-// Given tells the auditor that a worker is about to get c.
+// Given reports to the auditor that a worker is about to get c.
 func (f *Feed) Given(worker uint32, c *ipc.Connection) {
 	f.Tell(&ipc.Facts{Worker: worker, Connection: *c})
 }
 
-// Gone tells it that no worker has that connection any longer.
+// Gone reports to the auditor that no worker has that connection any longer.
 func (f *Feed) Gone(id uint64) { f.Tell(&ipc.Gone{ID: id}) }
 
-// Exited tells it how a worker ended.
+// Exited reports to the auditor how a worker ended.
 func (f *Feed) Exited(worker uint32, status string) {
 	f.Tell(&ipc.Exited{Worker: worker, Status: ipc.Refuse(status).Reason})
 }
 
-// Stop has the auditor write what there is, and returns when it has exited. Nothing may be told any more.
+// Stop makes the auditor write everything it has, and returns when it has
+// exited. No message may be sent after it.
 func (f *Feed) Stop() {
 	if f == nil {
 		return

@@ -31,12 +31,12 @@ const retryPause = time.Second
 
 // openFile opens the file of o.
 func openFile(o Options) (*file, error) {
-	// Whoever may replace the file could make what was done undone.
+	// Anyone who may replace the file could hide recorded changes.
 	trust := &guard.Trust{Owners: []uint32{}, Private: become.PrivateGroup}
 	switch {
 	case !o.Root:
 		trust.Owners = []uint32{uint32(os.Geteuid())}
-	case o.Worker != 0: // else disable_user_check
+	case o.Worker != 0: // otherwise disable_user_check is set
 		trust.Never = []uint32{o.Worker}
 	}
 	f := &file{path: o.Path, log: o.Log, rule: guard.Rule{What: "audit log", Secret: true, Trust: trust}}
@@ -46,7 +46,8 @@ func openFile(o Options) (*file, error) {
 	return f, f.reopen()
 }
 
-// reopen opens the file, or makes it. It belongs to this process's user and to nobody else.
+// reopen opens the file, or creates it. Only this process's user owns it and
+// has access.
 func (f *file) reopen() error {
 	dir, real, name, err := guard.Parent(f.path, f.rule)
 	if err != nil {
@@ -72,7 +73,7 @@ func (f *file) reopen() error {
 	return nil
 }
 
-// refuse says why the file can't be opened.
+// refuse returns the error for a file that can't be opened.
 func (f *file) refuse(err error) error {
 	refused := errs.New(errs.Denied, "audit log %s: %v", f.path, err)
 	switch err {
@@ -88,7 +89,8 @@ func (f *file) refuse(err error) error {
 	return refused.WithHint("ls -ld %s", guard.Quote(f.path))
 }
 
-// judge refuses what is no file of ours alone. O_NONBLOCK at open keeps a named pipe from hanging us.
+// judge rejects anything but a regular file that belongs to this process's user
+// alone. O_NONBLOCK at open keeps a named pipe from blocking the parent.
 func (f *file) judge(fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -108,7 +110,8 @@ func (f *file) judge(fd int) error {
 	return nil
 }
 
-// endsTorn reports whether the file ends within a line, as far as that can be read: the auditor gets a descriptor that can't be.
+// endsTorn reports whether the file ends within a line, as far as that can be
+// read: the descriptor that the auditor gets can't be read.
 func (f *file) endsTorn() bool {
 	info, err := f.open.Stat()
 	if err != nil || info.Size() == 0 {
@@ -128,9 +131,11 @@ func (f *file) endsTorn() bool {
 	return err != nil || last[0] != '\n'
 }
 
-// follow looks whether the file still has its name, and opens what has it now when not. One that was removed would be
-// written for nobody: when no other can be had, that is an error. One that was moved away without a word, as by a rotation without SIGHUP, is
-// still there, and is written until then.
+// follow checks whether the file still has its name, and otherwise opens the
+// file that now has the name. It is an error if the file was removed and no
+// other can be opened, because the lines would be lost. A file that was moved
+// away, as by a rotation without SIGHUP, is written until another can be
+// opened.
 func (f *file) follow() (changed bool, err error) {
 	var ours, named unix.Stat_t
 	if err := unix.Fstat(int(f.open.Fd()), &ours); err != nil {

@@ -13,7 +13,7 @@ import (
 	"schedrestd/errs"
 )
 
-// TestAuditFile: the file is the starter's alone, in a place where nobody else can put another one.
+// TestAuditFile: the file is the starter's alone, in a place where no other user can put another one.
 func TestAuditFile(t *testing.T) {
 	o := options(slog.DiscardHandler)
 	tests := []struct {

@@ -1,6 +1,6 @@
-// Package auditlog is the parent's part of the audit log: it opens the file, for the auditor
-// of each generation, and tells the auditor what the kernel says about connections. It
-// writes no line.
+// Package auditlog is the parent's part of the audit log. It opens the file for
+// the auditor of each generation, and passes the kernel's facts about
+// connections to the auditor. It writes no line.
 package auditlog
 
 import (
@@ -22,8 +22,8 @@ type Options struct {
 	Log    *slog.Logger
 }
 
-// Log is the audit log while the gateway runs. A nil Log is off. One goroutine owns the file, because
-// the file system may hang.
+// Log is the audit log while the gateway runs. A nil Log is off. One goroutine
+// owns the file, because the file system may hang.
 type Log struct {
 	options Options
 	spec    *service.Spec
@@ -33,7 +33,7 @@ type Log struct {
 	given map[*ipc.Channel]struct{} // to the auditors that have the file
 }
 
-// Farewell is how long an auditor may take to write what it has.
+// Farewell is how long an auditor may take to write its remaining lines.
 const Farewell = 12 * time.Second
 
 // Open opens the audit log. spec is the auditor's; the Log closes it.
@@ -53,7 +53,7 @@ func Open(o Options, spec *service.Spec) (*Log, error) {
 	return l, nil
 }
 
-// do has something done by the owner of the file, and does not wait for it.
+// do passes something to the owner of the file, and does not wait for it.
 func (l *Log) do(something func()) { go func() { l.todo <- something }() }
 
 // add gives the file to one more auditor.
@@ -84,7 +84,8 @@ func (l *Log) giveAll() (err error) {
 	return err
 }
 
-// look returns the answer to a Follow, and gives every auditor the file when another one has its name.
+// look returns the answer to a Follow, and gives every auditor the file when
+// another one has its name.
 func (l *Log) look() *ipc.Followed {
 	reply := new(ipc.Followed)
 	if l.file == nil {

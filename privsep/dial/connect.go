@@ -56,7 +56,8 @@ func connect(address string, ports uint32, deferred bool) (conn, error) {
 	if err != nil {
 		return conn{}, err
 	}
-	// A request is one segment, and its answer begins when all of it is there.
+	// A request is one segment, and its answer begins when the whole request
+	// has arrived.
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	if ports != 0 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, ipLocalPortRange, int(ports)) // Linux 6.3
@@ -101,8 +102,8 @@ func server(fd int) (uint32, error) {
 	return uid, err
 }
 
-// deferConnect has connect(2) store the address only. It is TCP fast open without a cookie, so that a first
-// write of no bytes starts a plain handshake.
+// deferConnect makes connect(2) only store the address. It uses TCP fast open
+// without a cookie, so that a first write of no bytes starts a plain handshake.
 func deferConnect(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 1); err != nil {
 		return err

@@ -27,13 +27,13 @@ type Options struct {
 	Setup   *ipc.Setup // has the daemons
 	Outlet  *Outlet
 	Ports   uint32 // of this machine, for its connections (see Outlet.Ports); 0: all
-	Foreign bool   // it is in a user namespace, where the kernel does not name the processes that serve UNIX sockets
-	Burst   int    // connections that it may ask for at once
+	Foreign bool   // it is in a user namespace, where the kernel does not identify the processes that serve UNIX sockets
+	Burst   int    // connections that it may request at once
 	Rate    int    // … and per second
 	Counts  *Counters
 }
 
-// Counters counts what workers asked for.
+// Counters counts the requests of workers.
 type Counters struct{ Dialled, Undialled, Limited, Spares atomic.Uint64 }
 
 // Dialer opens connections for one worker.
@@ -41,11 +41,12 @@ type Dialer struct {
 	o       Options
 	channel *ipc.Channel
 	dials   *rate.Bucket
-	refused *rate.Bucket // requests that it may be told to wait for
+	refused *rate.Bucket // requests that may be answered with a request to wait
 }
 
-// A worker that asks for more connections than it can use for requests would wear out the daemons'
-// threads, and is told to wait. One that asks again without waiting is killed.
+// A worker that requests more connections than it can use would exhaust the
+// daemons' threads, and is asked to wait. One that repeats its request without
+// waiting is killed.
 const (
 	waitBurst = 10_000
 	waitRate  = 1000 // a second; an honest worker has 48 requests out and waits for 50 ms
@@ -58,8 +59,8 @@ func New(o Options, channel *ipc.Channel) *Dialer {
 		dials: rate.New(float64(o.Burst), float64(o.Rate), time.Now()), refused: rate.New(waitBurst, waitRate, time.Now())}
 }
 
-// Handle handles a message of the worker, without waiting. done is false for one that does not ask for a
-// connection. An error is a breach of the protocol.
+// Handle handles a message of the worker, without waiting. done is false for a
+// message that does not request a connection. An error is a protocol violation.
 func (d *Dialer) Handle(m ipc.Message) (done bool, err error) {
 	switch m := m.(type) {
 	case *ipc.Dial:
@@ -70,7 +71,7 @@ func (d *Dialer) Handle(m ipc.Message) (done bool, err error) {
 	return false, nil
 }
 
-// wait counts a request for more than the worker gets.
+// wait counts a request beyond the worker's limit.
 func (d *Dialer) wait() error {
 	d.o.Counts.Limited.Add(1)
 	if !d.refused.Take(time.Now(), 1) {
@@ -122,7 +123,8 @@ func (d *Dialer) open(a ipc.Address) (c conn, err error) {
 // count against one limit for all channels of this process.
 const mostUnread = 8 << 10
 
-// stock hands over sockets for later connections, if it can. A worker that gets none asks for each.
+// stock hands over sockets for later connections, if possible. A worker that
+// gets none requests each connection.
 func (d *Dialer) stock(m *ipc.Stock) error {
 	to, err := d.address(m.Way, m.Index)
 	if err != nil {
@@ -170,7 +172,7 @@ func closeFDs(fds []int) {
 	}
 }
 
-// address returns the address that a way has in the configuration.
+// address returns the configured address of an upstream.
 func (d *Dialer) address(way ipc.Way, index uint8) (ipc.Address, error) {
 	s := d.o.Setup
 	list := map[ipc.Way][]ipc.Address{
@@ -194,7 +196,8 @@ func unixAddress(path string) []ipc.Address {
 	return []ipc.Address{{Network: "unix", Address: path}}
 }
 
-// say sends an answer without waiting. A worker that does not read its channel gets none.
+// say sends an answer without waiting. A worker that does not read its channel
+// gets none.
 func (d *Dialer) say(m ipc.Message, fds ...int) error {
 	err := d.channel.TrySend(m, fds...)
 	if bad, ours := errors.AsType[*ipc.Violation](err); ours {

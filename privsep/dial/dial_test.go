@@ -159,7 +159,7 @@ func machines(t *testing.T) (here, there string) {
 	return here, there
 }
 
-// TestSpares: they know their daemon, which hears of none before it is written to; what can't be had is not handed over,
+// TestSpares: they know their daemon, which notices none before it is written to; what can't be had is not handed over,
 // nor much to who does not read. A daemon on this machine has none, since who serves it is looked up when it is connected to.
 func TestSpares(t *testing.T) {
 	here, there := machines(t)

@@ -42,8 +42,8 @@ func (o *Outlet) do(job func() error) (err error) {
 	return err
 }
 
-// Check logs a warning when the kernel does not name the owners of sockets: then no daemon on this
-// machine can be connected to over TCP.
+// Check logs a warning when the kernel does not report the owners of sockets.
+// In that case no daemon on this machine can be reached over TCP.
 func (o *Outlet) Check(log *slog.Logger) {
 	err := o.do(func() error {
 		_, err := sockdiag.Listener(netip.AddrPortFrom(netip.IPv6Loopback(), 1))

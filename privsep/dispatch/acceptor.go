@@ -15,10 +15,10 @@ import (
 	"schedrestd/sockdiag"
 )
 
-// Acceptor accepts connections and has the loop decide about them. A goroutine for each listener
-// asks the kernel about peers; it knows no worker, and waits for none: a connection that no worker can take now
-// waits in the queue of its pool, so that one identity's trouble does not stop the
-// accepting for others.
+// Acceptor accepts connections and submits them to the loop for a decision. A
+// goroutine for each listener asks the kernel about peers. It knows no worker
+// and waits for none: a connection that no worker can take now waits in the
+// queue of its pool, so that problems of one identity do not delay the others.
 type Acceptor struct {
 	slots     *pool.Slots
 	listeners []*listen.Listener
@@ -39,15 +39,16 @@ func (a *Acceptor) Start() {
 	}
 }
 
-// Close stops listening. What was accepted and has a slot stays with its pool.
+// Close stops listening. Accepted connections that have a slot stay with their
+// pool.
 func (a *Acceptor) Close() {
 	listen.CloseAll(a.listeners)
 	a.listeners = nil
 	a.slots.Do(a.slots.Close)
 }
 
-// accept takes connections from l until that is closed. Those
-// that find no slot wait, so that the parent knows whose they are.
+// accept takes connections from l until l is closed. Connections without a slot
+// wait, so that the parent knows their owners.
 func (a *Acceptor) accept(l *listen.Listener) {
 	var trouble time.Duration
 	for {
@@ -75,9 +76,10 @@ func (a *Acceptor) accept(l *listen.Listener) {
 	}
 }
 
-// hesitate waits twice for a moment when the slots have just run out. While connections
-// are accepted without a pause, the parent's one thread does not hear that workers have
-// ended some, and a connection would have to give way for nothing.
+// hesitate waits twice for a moment when the slots have just run out. While
+// connections are accepted without a pause, the parent's one thread does not
+// notice that workers have closed some, and a connection would have to be
+// closed needlessly.
 func (a *Acceptor) hesitate(l *listen.Listener) {
 	for range 2 {
 		full := false
@@ -101,7 +103,7 @@ func (a *Acceptor) identify(fd int, l *listen.Listener, peer unix.Sockaddr) {
 	a.slots.Do(func() { a.arrived(c, addr, uid) })
 }
 
-// arrived has the admission of c decided, a connection from addr by a process of uid.
+// arrived submits c for admission, a connection from addr by a process of uid.
 func (a *Acceptor) arrived(c *pool.Connection, addr netip.Addr, uid uint32) {
 	c.Source = a.owners.sourceOf(addr, uid)
 	c.Proxy = a.rules.Speaks(addr, c.UID)

@@ -1,8 +1,9 @@
-// Package dispatch accepts connections and finds the pool of workers that serves each of them: the
-// one of all, one of its own, or the one of its user.
+// Package dispatch accepts connections and finds the pool of workers that
+// serves each of them: the shared one, one of its own, or the one of its user.
 //
-// It judges connections by what the kernel and the user database say about their
-// clients, and reads nothing of them. The way in is New and Acceptor.
+// It judges connections by what the kernel and the user database report about
+// their clients, and reads nothing from them. The entry points are New and
+// Acceptor.
 package dispatch
 
 import (
@@ -18,10 +19,10 @@ import (
 type Options struct {
 	Switches   ipc.Switches
 	Admission  ipc.Admission
-	Worker     security.Identity // of workers that serve all, or whose users are not asked for
+	Worker     security.Identity // of workers that serve all users, or whose users are not looked up
 	Nobody     security.Identity // of workers that serve no user
 	SchedUID   uint32
-	Identities int           // become_user: identities that have a worker at one time
+	Identities int           // become_user: most identities that have a worker concurrently
 	Rest       time.Duration // become_user: a worker without a connection is retired after it
 	HandLimit  time.Duration // how long a connection waits for room
 	// OwnerOf returns the user that a subordinate uid belongs to, or uid; nil: there are none.
@@ -42,7 +43,8 @@ type Dispatcher interface {
 	Stop()
 }
 
-// New returns the dispatcher that o asks for. worn is called when the workers of all have served enough connections.
+// New returns the dispatcher that o requires. worn is called when the shared
+// workers have served enough connections.
 func New(o Options, set *pool.Set, worn func()) Dispatcher {
 	demand := onDemand{Set: set, Options: o}
 	switch {
@@ -54,7 +56,7 @@ func New(o Options, set *pool.Set, worn func()) Dispatcher {
 	return &shared{Set: set, who: o.Worker, worn: worn}
 }
 
-// shared is one pool for all: the workers are of one identity.
+// shared is one pool for all connections: the workers have one identity.
 type shared struct {
 	*pool.Set
 	who  security.Identity
@@ -75,7 +77,7 @@ func (h *shared) Renew(g *pool.Generation, done func(error)) {
 	})
 }
 
-// replace puts p in place of the pool before it.
+// replace replaces the previous pool by p.
 func (h *shared) replace(p *pool.Pool) {
 	old := h.now
 	h.now, h.Slots.Answer = p, p.Refuse

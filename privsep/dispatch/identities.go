@@ -11,10 +11,10 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// identities is a pool of one worker for each (uid, gid) that the kernel vouches for. There is a
-// bound on how many there are at one time, and so a queue of connections that wait for room: the one that
-// was used least recently goes first, once it has no connection, and its worker is asked to close
-// connections when every pool has some.
+// identities is a pool of one worker for each (uid, gid) that the kernel
+// reports. Their number is limited, so connections may have to wait for a pool.
+// The least recently used pool goes first, once it has no connection. When
+// every pool has connections, workers are asked to close some.
 type identities struct {
 	onDemand
 	list    map[identity]*pool.Pool
@@ -52,14 +52,14 @@ func (h *identities) Take(c *pool.Connection) {
 	})
 }
 
-// park has c wait for room.
+// park puts c into the queue for a pool.
 func (h *identities) park(c *pool.Connection) {
 	h.waiting.Add(h.Loop, c, h.HandLimit, func(c *pool.Connection) {
 		h.Slots.Drop(c, pool.Unavailable, "as many users as may be are served already")
 	})
 }
 
-// serve gives c to its pool, which is there or has room.
+// serve gives c to its pool, which exists or may be created.
 func (h *identities) serve(c *pool.Connection) {
 	id := identity{c.UID, c.GID}
 	p := h.list[id]
@@ -86,7 +86,8 @@ type leave struct {
 	since time.Time
 }
 
-// ownShare is which part of the room one user can have, who may have many groups.
+// ownShare is the part of the pools that one user can have, who may have many
+// groups: one of this many.
 const ownShare = 4
 
 // hasRoom reports whether c can be served now.
@@ -94,8 +95,9 @@ func (h *identities) hasRoom(c *pool.Connection) bool {
 	return h.list[identity{c.UID, c.GID}] != nil || len(h.list)+h.lingering() < h.Identities && !h.hasMany(c.UID)
 }
 
-// hasMany reports whether that user has as many workers as one may. One that was replaced does not count: a user who waits
-// for a long answer when the configuration is reread is not kept out by that.
+// hasMany reports whether that user has as many workers as a user may have. A
+// worker that was replaced does not count, so that a long answer does not keep
+// its user out after a reload.
 func (h *identities) hasMany(uid uint32) bool {
 	n := 0
 	for id := range h.list {
@@ -111,13 +113,14 @@ func (h *identities) hasMany(uid uint32) bool {
 	return n >= max(1, h.Identities/ownShare)
 }
 
-// lingering returns how many of those that leave take room. One that was replaced takes none, since it may have an
-// answer to end that takes hours, unless so many were replaced that there would be no bound.
+// lingering returns how many of the retired pools still count against the
+// limit. A replaced pool does not, because it may have an answer to finish that
+// takes hours, unless so many were replaced that there would be no bound.
 func (h *identities) lingering() int {
 	return len(h.leaving) - min(h.replaced(), h.Identities)
 }
 
-// replaced returns how many that leave were replaced.
+// replaced returns how many of the retired pools were replaced.
 func (h *identities) replaced() (n int) {
 	for _, one := range h.leaving {
 		if one.why == replaced {
@@ -127,7 +130,7 @@ func (h *identities) replaced() (n int) {
 	return n
 }
 
-// poke has tend called soon.
+// poke schedules a call of tend as soon as possible.
 func (h *identities) poke() {
 	if !h.poked {
 		h.poked = true
@@ -135,7 +138,8 @@ func (h *identities) poke() {
 	}
 }
 
-// tendIn has tend called when d has passed, and not before.
+// tendIn schedules the next call of tend after d, instead of any earlier
+// schedule.
 func (h *identities) tendIn(d time.Duration) {
 	if h.timer != nil {
 		h.timer.Stop()
@@ -143,7 +147,8 @@ func (h *identities) tendIn(d time.Duration) {
 	h.timer = h.After(d, h.tend)
 }
 
-// tend retires pools that rested long enough, and makes room for connections that wait.
+// tend retires pools that were idle long enough, and makes place for
+// connections that wait.
 func (h *identities) tend() {
 	h.poked = false
 	if h.stopped {
@@ -160,8 +165,8 @@ func (h *identities) tend() {
 	h.tendIn(next)
 }
 
-// retireRested retires pools that have had no connection for Config.Rest, and returns when to look again:
-// no other's time is over before that.
+// retireRested retires pools that have had no connection for Config.Rest. It
+// returns when to look again: no other pool's time is over before that.
 func (h *identities) retireRested(now time.Time) time.Duration {
 	next := h.Rest
 	for id, p := range h.list {
@@ -177,7 +182,8 @@ func (h *identities) retireRested(now time.Time) time.Duration {
 	return next
 }
 
-// retire takes a pool off the list; it is among those that leave until its process is gone.
+// retire takes a pool off the list. It counts as leaving until its process has
+// exited.
 func (h *identities) retire(id identity, p *pool.Pool, why reason) {
 	delete(h.list, id)
 	h.leaving[p] = leave{why, time.Now()}
@@ -186,7 +192,7 @@ func (h *identities) retire(id identity, p *pool.Pool, why reason) {
 	}
 }
 
-// admitWaiting serves those that wait as far as there is room.
+// admitWaiting serves waiting connections as far as the limit permits.
 func (h *identities) admitWaiting() {
 	h.waiting.TakeAny(func(c *pool.Connection) bool {
 		has := h.hasRoom(c)
@@ -197,10 +203,11 @@ func (h *identities) admitWaiting() {
 	})
 }
 
-// makeRoom retires as many pools as connections wait for, least recently used first, of those that have no
-// connection. If there are too few, those whose connections all rest are asked to close them, and after a while those that
-// are being answered, to come to an end. A user who has as many workers as one user may have gets room only from
-// their own.
+// makeRoom retires as many pools as connections wait for, of those that have no
+// connection, least recently used first. If there are too few, workers whose
+// connections all rest are asked to close them, and after a while also workers
+// that are answering requests. A user who has as many workers as a user may
+// have gets a place only from their own.
 func (h *identities) makeRoom(now time.Time) {
 	if h.since.IsZero() {
 		h.since = now
@@ -232,8 +239,8 @@ func (h *identities) urge(list []*pool.Pool, d *demand, busy bool, now time.Time
 
 // demand is how many pools have to end for connections that wait.
 type demand struct {
-	any int            // of whichever user
-	own map[uint32]int // of that user, who has as many as one may
+	any int            // of any user
+	own map[uint32]int // of that user, who has as many as a user may have
 }
 
 func (h *identities) demand() *demand {
@@ -255,7 +262,7 @@ func (h *identities) demand() *demand {
 // needs reports whether the end of a pool of that user helps.
 func (d *demand) needs(uid uint32) bool { return d.any > 0 || d.own[uid] > 0 }
 
-// comes notes that one of that user is about to end.
+// comes records that a pool of that user is about to end.
 func (d *demand) comes(uid uint32) {
 	if d.own[uid] > 0 {
 		d.own[uid]--
@@ -264,7 +271,8 @@ func (d *demand) comes(uid uint32) {
 	}
 }
 
-// expectLeaving takes from d the pools that leave, and has them hurry.
+// expectLeaving subtracts the pools that are leaving from d, and makes them end
+// sooner.
 func (h *identities) expectLeaving(d *demand, now time.Time) {
 	crowded := h.replaced() > h.Identities
 	for p, one := range h.leaving {
@@ -282,7 +290,8 @@ func (h *identities) expectLeaving(d *demand, now time.Time) {
 	}
 }
 
-// givesWay asks all connections of p to give way, if all rest, or busy is set, and reports whether its room is about to be free.
+// givesWay asks all connections of p to yield, if all of them rest or busy is
+// set. It reports whether p is about to end.
 func (h *identities) givesWay(p *pool.Pool, busy bool, now time.Time) bool {
 	coming, stubborn := h.Slots.Urge(now, p.Held(), busy)
 	if stubborn {
@@ -291,8 +300,8 @@ func (h *identities) givesWay(p *pool.Pool, busy bool, now time.Time) bool {
 	return coming || stubborn
 }
 
-// Renew retires the workers of the old configuration as well. Those of the new one start with the next
-// connections.
+// Renew also retires the workers of the old configuration. Those of the new one
+// start with the next connections.
 func (h *identities) Renew(g *pool.Generation, done func(error)) {
 	h.onDemand.Renew(g, func(err error) {
 		if err == nil {
@@ -305,7 +314,7 @@ func (h *identities) Renew(g *pool.Generation, done func(error)) {
 	})
 }
 
-// Stop turns away connections that wait for room.
+// Stop turns away connections that wait for a pool.
 func (h *identities) Stop() {
 	h.stopped = true
 	for _, c := range h.waiting.All() {

@@ -7,8 +7,9 @@ import (
 	"schedrestd/privsep/pool"
 )
 
-// Names is whether users have uids, as the resolver says. The parent asks it no other question,
-// waits for no answer, and reads none but that there is a name.
+// Names records whether uids have users, as the resolver reports. The parent
+// asks the resolver nothing else, does not wait for the answers, and uses only
+// whether there is a name.
 type Names struct {
 	*pool.Loop
 	Send  func(ipc.Message, ...int) error // sends a question to the resolver
@@ -37,7 +38,7 @@ const (
 	nameLimit = 10 * time.Second // longer than the resolver takes
 )
 
-// NewNames returns what is known when the resolver was asked nothing.
+// NewNames returns Names that have asked the resolver nothing yet.
 func NewNames(l *pool.Loop) *Names {
 	return &Names{Loop: l, known: map[uint32]uidState{}, asked: map[uint64]*inquiry{}, by: map[uint32]*inquiry{}}
 }
@@ -69,7 +70,8 @@ func (n *Names) lookup(uid uint32, then func(named, sure bool)) {
 	}
 }
 
-// Handle passes an answer of the resolver's to the Loop. One that comes too late answers nothing.
+// Handle passes an answer of the resolver to the loop. An answer that comes too
+// late is ignored.
 func (n *Names) Handle(m ipc.Message) (done bool, err error) {
 	switch m := m.(type) {
 	case *ipc.Known:
@@ -99,7 +101,7 @@ func (n *Names) answer(id uint64, named, sure bool) {
 	}
 }
 
-// Fail ends every question: the resolver has exited.
+// Fail ends every question, because the resolver has exited.
 func (n *Names) Fail() {
 	for id := range n.asked {
 		n.answer(id, false, false)

@@ -101,5 +101,5 @@ func newNamesBy(t *testing.T, send func(ipc.Message, ...int) error) *Names {
 	return n
 }
 
-// sync has the loop call f, and waits for its end.
+// sync calls f in the loop, and waits for its end.
 func (n *Names) sync(f func()) { _ = n.Call(func() error { f(); return nil }) }

@@ -6,7 +6,8 @@ import (
 	"schedrestd/security"
 )
 
-// onDemand is what dispatchers have in common that start workers when connections come.
+// onDemand is the common part of the dispatchers that start workers when
+// connections come.
 type onDemand struct {
 	*pool.Set
 	Options
@@ -14,9 +15,10 @@ type onDemand struct {
 	standby *pool.Pool
 }
 
-// Renew starts the worker of g that answers connections that are turned away: it must not be one that serves
-// a user or a connection, which could read another client's token. That it starts shows that workers can
-// serve: it has the identity of no user, and none can harm it.
+// Renew starts the worker of g that answers connections that are turned away.
+// It must not be a worker that serves a user or a connection, which could read
+// another client's token. Its start also proves that workers can serve: it has
+// the identity of no user, so no user can interfere with it.
 func (h *onDemand) Renew(g *pool.Generation, done func(error)) {
 	p := h.NewPool(g, h.Nobody)
 	p.Workers, p.Threads = 1, 1
@@ -28,7 +30,7 @@ func (h *onDemand) Renew(g *pool.Generation, done func(error)) {
 	})
 }
 
-// replace puts g and its worker in place of those before.
+// replace puts g and its worker in place of the previous ones.
 func (h *onDemand) replace(g *pool.Generation, p *pool.Pool) {
 	if h.standby != nil {
 		h.standby.Retire()
@@ -43,9 +45,11 @@ func (h *onDemand) newPool(who security.Identity) *pool.Pool {
 	return p
 }
 
-// identify calls then when the peer of c may have a worker of its own, now or later, and turns c away when not. A uid that the
-// user database does not know is usually subordinate to a user's, who has tens of thousands of them (subuid(5)), each as good as a user.
-// While the database is unavailable every uid is taken for a user's.
+// identify calls then, now or later, if the peer of c may have a worker of its
+// own, and otherwise turns c away. A uid that the user database does not know
+// is usually a subordinate uid. A user may have tens of thousands of them
+// (subuid(5)), and each could take the place of a user. While the database is
+// unavailable every uid is assumed to belong to a user.
 func (h *onDemand) identify(c *pool.Connection, then func()) {
 	if why := h.refuses(c.Connection); why != "" {
 		h.Slots.Drop(c, pool.Forbidden, why)
@@ -60,8 +64,9 @@ func (h *onDemand) identify(c *pool.Connection, then func()) {
 	})
 }
 
-// refuses returns why a peer may not have a worker of its own; "" when it may. A worker of root's or
-// SchedUser's would have their authority, and one of the overflow ids is everybody's.
+// refuses returns why a peer may not have a worker of its own; "" when it may.
+// A worker of root or SchedUser would have their authority, and the overflow
+// ids are shared by many users.
 func (o Options) refuses(c ipc.Connection) string {
 	unchecked := o.Switches.DisableUserCheck
 	switch {
@@ -81,12 +86,13 @@ func (o Options) refuses(c ipc.Connection) string {
 	return ""
 }
 
-// peerOf returns the identity that the kernel vouches for.
+// peerOf returns the peer's identity, as the kernel reports it.
 func peerOf(c ipc.Connection) security.Identity {
 	return security.Identity{UID: c.UID, GID: c.GID}
 }
 
-// perConnection is a worker for each connection: what one client did to it is gone with it.
+// perConnection is a dispatcher that starts a worker for each connection. If a
+// client compromises that worker, the damage ends with the connection.
 type perConnection struct{ onDemand }
 
 func (h *perConnection) Take(c *pool.Connection) {

@@ -1,5 +1,6 @@
-// Package identity determines who the workers run as, and refuses those whose authority no worker
-// may have: root, SchedUser, and with become_user whatever goes without the kernel's word.
+// Package identity determines the identity of the workers, and rejects those
+// whose authority no worker may have: root, SchedUser, and with become_user
+// every configuration that admits clients without an identity from the kernel.
 package identity
 
 import (
@@ -14,17 +15,18 @@ import (
 	"schedrestd/security"
 )
 
-// Service is who the workers run as, and whether the parent can make them so.
+// Service is the identity of the workers, and whether the parent can change to
+// it.
 type Service struct {
 	security.Identity
 	Root     bool     // started as root: identity and groups can be changed
 	SchedUID uint32   // of SchedUser
 	SchedGID uint32   // its primary group; 0: none is known
 	Names    []string // each name of root and SchedUser
-	Unfit    error    // why it would not be served as, but for disable_user_check
+	Unfit    error    // why it would be rejected without disable_user_check
 }
 
-// Options is what the identity depends on.
+// Options holds what the identity depends on.
 type Options struct {
 	Switches   ipc.Switches
 	Service    ipc.Service // what was asked for
@@ -63,8 +65,9 @@ func Determine(o Options) (Service, error) {
 	return s, errs.Wrap(s.Unfit, errs.Denied, "refusing to start")
 }
 
-// becoming is the service of become_user: there is no identity but the peers', so that each of them
-// must be one that the kernel vouches for, and nothing else may let anybody in.
+// becoming returns the service of become_user. Its identities are those of the
+// peers, so the kernel must report each of them, and nothing else may admit a
+// client.
 func (s Service) becoming(o Options) (Service, error) {
 	s.Identity = security.Identity{Name: "each user", UID: become.NoID, GID: become.NoID}
 	if err := o.CheckBecoming(s.Root); err != nil {
@@ -77,7 +80,7 @@ func (s Service) becoming(o Options) (Service, error) {
 	return s, nil
 }
 
-// Protect notes by which number and which names root and SchedUser are known.
+// Protect records the number and the names of root and SchedUser.
 func (s *Service) Protect(from ipc.Service) {
 	s.SchedUID, s.Names = from.SchedUID, from.Privileged
 	if len(from.SchedGroups) > 0 {
@@ -88,7 +91,7 @@ func (s *Service) Protect(from ipc.Service) {
 	}
 }
 
-// CheckBecoming refuses what does not go together with become_user.
+// CheckBecoming rejects options that are incompatible with become_user.
 func (o Options) CheckBecoming(root bool) error {
 	refuse := func(why, hint string) error {
 		return errs.New(errs.Invalid, "SCHEDRESTD_SECURITY=become_user %s", why).WithHint("%s", hint)
@@ -113,7 +116,7 @@ func (o Options) CheckBecoming(root bool) error {
 	return nil
 }
 
-// chosen returns the identity of -u and -g; what isn't given is the starter's.
+// chosen returns the identity of -u and -g. A part that isn't given comes from the starter.
 func chosen(s ipc.Service) security.Identity {
 	id := security.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
 	id.Name = fmt.Sprintf("uid %d", id.UID)

@@ -13,7 +13,8 @@ import (
 	"schedrestd/sockdiag"
 )
 
-// Client is standard input and output, and what the kernel says about the client there.
+// Client is standard input and output, with the kernel's facts about the client
+// there.
 type Client struct {
 	ipc.Connection
 	Nameless bool // this end of the UNIX socket on standard input has no path
@@ -46,8 +47,9 @@ func Meet(in, out *os.File) (*Client, error) {
 	return c, nil
 }
 
-// meetSocket takes the socket on standard input as the client's connection, or reports false: some
-// programs start others with socket pairs in place of pipes, one for input and one for output.
+// meetSocket uses the socket on standard input as the client's connection, or
+// returns false: some programs start others with socket pairs in place of
+// pipes, one for input and one for output.
 func (c *Client) meetSocket(same bool) (bool, error) {
 	kind, err := unix.GetsockoptInt(c.in, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil || kind != unix.SOCK_STREAM {
@@ -81,10 +83,11 @@ func (c *Client) meetSocket(same bool) (bool, error) {
 	return true, nil
 }
 
-// meetFile takes the owner of a pipe, file or terminal for the client when no other user can have
-// written what is read: others may not open it, nor its group write to it. The group of a terminal is for
-// programs that write messages on it, which nothing reads. Users who start this program at their own
-// terminal have this program's group.
+// meetFile takes the owner of a pipe, file or terminal for the client if no
+// other user can have written the input: others may not open it, nor its group
+// write to it. The group of a terminal is for programs that write messages on
+// it, which nothing reads. Users who start this program at their own terminal
+// have this program's group.
 func (c *Client) meetFile(st unix.Stat_t) {
 	c.Addr, c.UID, c.GID = "stdin", st.Uid, st.Gid
 	strangers := uint32(0o027)
@@ -140,7 +143,8 @@ func (c *Client) left() (ended, gone bool) {
 	return gone || fds[0].Revents&unix.POLLRDHUP != 0, gone
 }
 
-// Leave makes a socket as it was found: processes that share it may not expect it to be non-blocking.
+// Leave restores the socket's blocking mode, because processes that share it
+// may not expect it to be non-blocking.
 func (c *Client) Leave() {
 	if c.blocking {
 		_ = unix.SetNonblock(c.in, false)

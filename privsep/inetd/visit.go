@@ -1,5 +1,6 @@
-// Package inetd serves the one client at standard input and output through one worker, as programs do
-// that an inetd starts. One goroutine owns the state of the run; others only send it events.
+// Package inetd serves the one client at standard input and output through one
+// worker, like a program that inetd starts. One goroutine owns the state of the
+// run; others only send it events.
 package inetd
 
 import (
@@ -29,11 +30,11 @@ type Options struct {
 	Setup      ipc.Setup                  // of the worker
 	Dial       dial.Options               // … without its Setup
 	Services   func() error               // starts the worker's services, while the worker starts
-	Hello      func(*spawn.Process) error // gives the worker, which is ready, its channels and keys; it says Kept
+	Hello      func(*spawn.Process) error // gives the ready worker its channels and keys; the worker answers Kept
 	Tell       func(ipc.Message)          // tells the auditor about the connection and its worker
 	Accused    <-chan string              // gets how the worker broke the protocol of a service
 	Lost       <-chan string              // gets why a service exited
-	StartLimit time.Duration              // for a process to say Ready
+	StartLimit time.Duration              // for a process to send Ready
 	Silence    time.Duration              // a worker that answers no Ping for so long is killed
 	Ready      func(security.Sealed)
 }
@@ -71,7 +72,7 @@ type visit struct {
 	late   *time.Timer // for the worker's next step
 
 	handed  bool      // the worker was given the client
-	served  bool      // … and has said Done
+	served  bool      // … and has sent Done
 	told    string    // why it has to finish; "" when it need not
 	ended   time.Time // when the client was first seen to send no more
 	alive   spawn.Liveness
@@ -80,8 +81,9 @@ type visit struct {
 	stopped bool       // by a signal
 }
 
-// Serve serves the client. It returns nil when the client's input has ended and all of it is answered,
-// whatever the answers were. The first signal has the worker finish what it is answering, a second one ends it.
+// Serve serves the client. It returns nil when the client's input has ended and
+// every request is answered, whatever the answers were. The first signal makes
+// the worker finish the request in progress, a second one ends it.
 func Serve(signals <-chan os.Signal, o Options) error {
 	v := &visit{Options: o, relay: -1, late: time.NewTimer(o.StartLimit)}
 	var err error
@@ -106,14 +108,14 @@ func Serve(signals <-chan os.Signal, o Options) error {
 	return err
 }
 
-// received is a message of the worker, or what ended its channel.
+// received is a message of the worker, or the error that ended its channel.
 type received struct {
 	ipc.Received
 	err error
 }
 
-// run handles events until the worker's channel ends, and returns why it did. A second signal ends the worker,
-// and is returned.
+// run handles events until the worker's channel ends, and returns why it did. A
+// second signal kills the worker, and is returned.
 func (v *visit) run(signals <-chan os.Signal) (second os.Signal, why error) {
 	messages := make(chan received)
 	go func() {
@@ -216,7 +218,8 @@ func (v *visit) hand() error {
 	return v.worker.Channel.TrySend(&ipc.Streams{Connection: v.Client.Connection}, v.Client.in, out)
 }
 
-// closeRelay closes the parent's copy of what the worker has: the pipe would have no end.
+// closeRelay closes the parent's copy of the worker's descriptor. Otherwise the
+// pipe would never end.
 func (v *visit) closeRelay() {
 	if v.relay >= 0 {
 		unix.Close(v.relay)
@@ -224,7 +227,8 @@ func (v *visit) closeRelay() {
 	}
 }
 
-// watch asks the worker whether it reads its channel, and has it finish when there is nothing left to do.
+// watch checks that the worker reads its channel, and makes it finish when
+// there is nothing left to do.
 func (v *visit) watch(now time.Time) {
 	if !v.handed {
 		return
@@ -246,7 +250,7 @@ func (v *visit) watch(now time.Time) {
 	}
 }
 
-// finish tells the worker to finish, and has it killed when it does not.
+// finish asks the worker to finish, and has it killed when it does not.
 func (v *visit) finish(why string) {
 	if v.told != "" {
 		return
@@ -258,8 +262,8 @@ func (v *visit) finish(why string) {
 	v.late.Reset(v.Setup.Limits.Drain + spawn.LastWords)
 }
 
-// end takes the worker's status, has what it wrote reach its file, and judges the run. why is what ended its
-// channel.
+// end takes the worker's status, waits until its output has reached the file,
+// and judges the run. why is what ended its channel.
 func (v *visit) end(why error) error {
 	patience := spawn.LastWords
 	if !errors.Is(why, io.EOF) {

@@ -10,7 +10,8 @@ import (
 	"schedrestd/guard"
 )
 
-// entry is one key with what goes with it, as open files. Without files there is none.
+// entry is one key and the files that belong to it, as open files. Without
+// files there is no key.
 type entry struct {
 	path    string // that the configuration names
 	stamp   string // of the files at its paths, before they were opened
@@ -25,7 +26,7 @@ func (e *entry) close() {
 	e.files = nil
 }
 
-// keep has e use the files of before.
+// keep makes e use the files of before.
 func (e *entry) keep(before entry, newest bool) error {
 	e.close()
 	for _, f := range before.files {
@@ -58,7 +59,7 @@ func (o Options) keySet() tokenFile {
 	return tokenFile{"key set of RS256 tokens", "jwks", o.Tokens.JWKS, o.openKeySet, unlockPublic, o.Log}
 }
 
-// judge refuses the file when it is not protected.
+// judge rejects an unprotected file.
 func (t tokenFile) judge() error {
 	if t.path == "" {
 		return nil
@@ -73,8 +74,8 @@ func (t tokenFile) judge() error {
 	return err
 }
 
-// entry opens the file. That it is not there, or can't be read, is as good as having none. before is the entry of the
-// generation in force.
+// entry opens the file. A file that is missing or unreadable counts as no key.
+// before is the entry of the generation in force.
 func (t tokenFile) entry(before entry) (e entry, err error) {
 	e = entry{path: t.path, stamp: guard.Stamp(t.path)}
 	same := before.path == t.path
@@ -106,7 +107,8 @@ func (t tokenFile) entry(before entry) (e entry, err error) {
 	return e, err
 }
 
-// fallBack has e use the file of before, since the one at the path can't be used for that reason.
+// fallBack makes e use the file of before, because the one at the path can't be
+// used for that reason.
 func (t tokenFile) fallBack(e *entry, before entry, why error) error {
 	hint := errs.HintOf(why)
 	switch errs.KindOf(why) {
@@ -119,7 +121,7 @@ func (t tokenFile) fallBack(e *entry, before entry, why error) error {
 	return e.keep(before, false)
 }
 
-// isAbsent reports whether err means no more than that there is nothing for this process.
+// isAbsent reports whether err means only that this process has no such file.
 func isAbsent(err error) bool {
 	kind := errs.KindOf(err)
 	return err != nil && (kind == errs.NotFound || kind == errs.Denied)

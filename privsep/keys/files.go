@@ -13,7 +13,7 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// maxCopied is how long a file may be that workers get a copy of, in bytes.
+// maxCopied is the maximum size of a file that workers get a copy of, in bytes.
 const maxCopied = 1 << 20
 
 // openTokenKey opens the key of HS256 tokens.
@@ -24,8 +24,9 @@ func (o Options) openTokenKey() (*os.File, error) {
 	if err != nil || !o.Root {
 		return f, err
 	}
-	// With the key, an attacker who compromises a worker can be any user. That a worker owns it takes
-	// disable_user_check, and was asked for.
+	// With the key, an attacker who compromises a worker can impersonate any
+	// user. A worker can own it only with disable_user_check, which was
+	// requested explicitly.
 	_, group, err := o.workersRead(f)
 	if err == nil && group {
 		err = errs.New(errs.Invalid, "key file %s: the group of %s, who serves, can read it", f.Name(), o.Worker.Name).
@@ -39,8 +40,9 @@ func (o Options) openKeySet() (*os.File, error) {
 	return sealedCopy(o.Tokens.JWKS, o.tokenRule("key set"))
 }
 
-// openPair opens the private key, its certificates and the clients' authorities. It is called when the capabilities
-// are dropped, at the start as well: what can be read then can be read again when it was renewed.
+// openPair opens the private key, its certificates and the clients'
+// authorities. It is called after the capabilities are dropped, at the start as
+// well: files that can be read then can be read again after a renewal.
 func (o Options) openPair() (files []*os.File, err error) {
 	for _, open := range []func() (*os.File, error){
 		o.openPrivateKey,

@@ -1,6 +1,6 @@
 // Package keys opens the keys of one generation, and judges who can read and write their files. The
 // parent reads none of them: a secret key goes to the keeper as an open file, and what is
-// public is copied as it is to memory files that nobody can change, so that every worker
+// public is copied as it is to memory files that no process can change, so that every worker
 // shows exactly what the keeper has accepted, whatever becomes of the files meanwhile.
 //
 // The files from the top: keys.go has all keys; entry.go has one; files.go opens files;
@@ -32,8 +32,8 @@ type Keys struct {
 	empty   *os.File   // stands for a file that there is not
 }
 
-// Judge refuses files that are not protected, while the start has all its rights: the parent may not be able
-// to look at them later.
+// Judge rejects unprotected files. It is called before privileges are dropped,
+// because the parent may not be able to examine them later.
 func Judge(o Options) error {
 	if o.HTTPS {
 		if err := CheckTLS(o.TLS); err != nil {
@@ -46,10 +46,11 @@ func Judge(o Options) error {
 	return o.keySet().judge()
 }
 
-// Open opens the keys that o names. It is called when the capabilities are dropped, at the start as
-// well: what can be opened now can be opened again when it was renewed. before is
-// the keys in use, or nil. A file that has replaced one of them and can't be used
-// leaves that in use, unless strict is set: then certificates must be usable.
+// Open opens the keys that o names. It is called after the capabilities are
+// dropped, at the start as well: files that can be opened then can be opened
+// again after a renewal. before is the keys in use, or nil. If a file has
+// replaced one of them and can't be used, the old one stays in use, unless
+// strict is set: then certificates must be usable.
 func Open(o Options, before *Keys, strict bool) (k *Keys, err error) {
 	k = &Keys{options: o, Stamp: Stamp(o.Secrets)}
 	defer func() {
@@ -82,8 +83,9 @@ func Open(o Options, before *Keys, strict bool) (k *Keys, err error) {
 	return k, err
 }
 
-// OpenPublic opens what the worker of an inetd run verifies tokens with: the key set alone. A keeper would
-// have to be started for each client, which takes longer than to have a daemon verify the token.
+// OpenPublic opens the keys with which the worker of an inetd run verifies
+// tokens: the key set alone. A keeper would have to be started for each client,
+// which takes longer than having a daemon verify the token.
 func OpenPublic(o Options) (*Keys, error) {
 	o.HTTPS = false
 	if err := Judge(o); err != nil {
@@ -97,7 +99,7 @@ func OpenPublic(o Options) (*Keys, error) {
 	return k, err
 }
 
-// Stamp tells one state of the files that s names from another.
+// Stamp returns a text that changes when one of the files that s names changes.
 func Stamp(s ipc.Secrets) string {
 	return guard.Stamp(s.TLS.Key, s.TLS.Certificate, s.TLS.ClientCA, s.Tokens.Key, s.Tokens.JWKS)
 }
@@ -125,14 +127,16 @@ func (k *Keys) openPair(before *Keys, strict bool) (err error) {
 	return k.keepPair(before, err)
 }
 
-// keepPair has k use the private key and the certificates of before for that reason.
+// keepPair makes k use the private key and the certificates of before, for that
+// reason.
 func (k *Keys) keepPair(before *Keys, why error) error {
 	k.options.Log.Error("renewed certificates are not used, those before them stay", errs.LogAttrs(errs.HintOf(why), "error", why)...)
 	return k.pair.keep(before.pair, false)
 }
 
-// Refused replaces what the keeper has refused for that reason by what was used before, as for a file that can't
-// be opened: k can be offered again. Its error says that k can't be used.
+// Refused replaces a key that the keeper has rejected for that reason by the
+// one used before, as for a file that can't be opened. Then k can be offered
+// again. An error means that k can't be used.
 func (k *Keys) Refused(token bool, why error, before *Keys, strict bool) error {
 	if before == nil {
 		before = new(Keys)
@@ -158,8 +162,10 @@ func (k *Keys) Refused(token bool, why error, before *Keys, strict bool) error {
 	return k.keepPair(before, why)
 }
 
-// RefuseSet has the generation after k's use k's key set until the file changes again: workers can't use the one that
-// next has. It reports whether next has another one. It is called from where generations are built.
+// RefuseSet makes the generation after k's use k's key set until the file
+// changes again, because workers can't use the one that next has. It reports
+// whether next has another one. It is called by the goroutine that builds
+// generations.
 func (k *Keys) RefuseSet(next *Keys) bool {
 	if k == nil || k.set.path != next.set.path || k.set.stamp == next.set.stamp || !next.set.newest {
 		return false
@@ -168,7 +174,7 @@ func (k *Keys) RefuseSet(next *Keys) bool {
 	return true
 }
 
-// Announce logs which files are in use that were not before.
+// Announce logs which files are newly in use.
 func (k *Keys) Announce(before *Keys) {
 	if before == nil {
 		before = new(Keys)
@@ -186,7 +192,8 @@ func (k *Keys) Announce(before *Keys) {
 	}
 }
 
-// Warn logs what a keeper without an identity of its own does not keep, unless it was the same before.
+// Warn logs the limits of a keeper without an identity of its own, unless they
+// were the same before.
 func (k *Keys) Warn(before *Keys) {
 	o := k.options
 	if o.Root {
@@ -201,8 +208,9 @@ func (k *Keys) Warn(before *Keys) {
 	}
 }
 
-// IsAtRest reports whether no key of tokens that has changed was written within that time: half of one is a key. Half of a
-// certificate is none, and the keeper refuses it.
+// IsAtRest reports whether no changed file with keys of tokens was written
+// within that time. Half a token key is a valid key. Half a certificate is
+// invalid, and the keeper rejects it.
 func (k *Keys) IsAtRest(still time.Duration) bool {
 	for _, e := range []entry{k.token, k.set} {
 		if e.path != "" && guard.Stamp(e.path) != e.stamp && !guard.Rests(e.path, still) {
@@ -238,7 +246,7 @@ func (k *Keys) ForKeeper() (*ipc.SecretKeys, []int) {
 		[]int{k.file(k.pair, 0), k.file(k.pair, 1), k.file(k.pair, 2), k.file(k.token, 0)}
 }
 
-// Close closes the files. A nil one has none.
+// Close closes the files. A nil Keys has none.
 func (k *Keys) Close() {
 	if k == nil {
 		return
@@ -251,7 +259,8 @@ func (k *Keys) Close() {
 	}
 }
 
-// nextTickets makes a new key for session tickets; tickets of the two before it are still read.
+// nextTickets makes a new key for session tickets. Tickets of the two keys
+// before it are still accepted.
 func nextTickets(before [][32]byte) ([][32]byte, error) {
 	var key [32]byte
 	if n, err := unix.Getrandom(key[:], 0); n != len(key) {

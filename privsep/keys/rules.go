@@ -13,7 +13,7 @@ import (
 	"schedrestd/security"
 )
 
-// Options says where the keys are, and who may read and write them.
+// Options names the key files, and the users that may read and write them.
 type Options struct {
 	ipc.Secrets
 	HTTPS    bool              // there is an https:// listener
@@ -25,7 +25,7 @@ type Options struct {
 	Log      *slog.Logger
 }
 
-// CheckTLS refuses https:// without its files.
+// CheckTLS rejects https:// without its files.
 func CheckTLS(t ipc.TLS) error {
 	if t.Certificate == "" || t.Key == "" {
 		return errs.New(errs.Invalid, "https:// without a certificate and a key").
@@ -34,7 +34,8 @@ func CheckTLS(t ipc.TLS) error {
 	return nil
 }
 
-// secretRule is the rule for the private key: it belongs to root, SchedUser or, after a start without root, the starter.
+// secretRule returns the rule for the private key: it belongs to root,
+// SchedUser or, after a start without root, the starter.
 func (o Options) secretRule() guard.Rule {
 	owners := []uint32{0, o.SchedUID}
 	if !o.Root {
@@ -43,8 +44,9 @@ func (o Options) secretRule() guard.Rule {
 	return guard.Rule{What: "key file", Secret: true, Owners: slices.Compact(owners)}
 }
 
-// tokenRule is the rule for a file with keys of tokens: it and each directory above it belong to SchedUser, root or, after a
-// start without root, the starter, and nobody else may write there.
+// tokenRule returns the rule for a file with keys of tokens: the file and each
+// directory above it belong to SchedUser, root or, after a start without root,
+// the starter, and no other user may write there.
 func (o Options) tokenRule(what string) guard.Rule {
 	trust := guard.Trust{Owners: []uint32{o.SchedUID}, Private: become.PrivateGroup}
 	if !o.Root {
@@ -53,8 +55,9 @@ func (o Options) tokenRule(what string) guard.Rule {
 	return guard.Rule{What: what, Owners: []uint32{o.SchedUID, 0}, Trust: &trust}
 }
 
-// authoritiesRule is the rule for the clients' authorities. As root SchedUser and root alone may write it: they decide
-// which clients come in.
+// authoritiesRule returns the rule for the clients' authorities. If the parent
+// is root, only SchedUser and root may write the file, because it determines
+// the accepted clients.
 func (o Options) authoritiesRule() guard.Rule {
 	rule := guard.Rule{What: "file of clients' authorities", Links: true}
 	if o.Root {
@@ -63,8 +66,9 @@ func (o Options) authoritiesRule() guard.Rule {
 	return rule
 }
 
-// unlockTokenKey returns the command after which a parent that is root can read the key without capabilities, and SchedUser still
-// can; "" when there is none. Another parent is not to be made to.
+// unlockTokenKey returns the command that lets a parent that is root read the
+// key without capabilities, and SchedUser too; "" when there is none. A parent
+// that is not root should not be able to read it.
 func (o Options) unlockTokenKey(path string) string {
 	if owner, _, both := o.tokenKeyOwner(); o.Root && both {
 		return guard.EnterSecret(path, owner) + o.shareTokenKey(path) + "  # for root without capabilities, and for SchedUser; then the gateway uses it"
@@ -72,14 +76,16 @@ func (o Options) unlockTokenKey(path string) string {
 	return ""
 }
 
-// shareTokenKey returns the command that gives the key to SchedUser, to root as well if it can, and to no worker.
+// shareTokenKey returns the command that gives the key to SchedUser, and to
+// root as well if possible, but to no worker.
 func (o Options) shareTokenKey(path string) string {
 	owner, mode, _ := o.tokenKeyOwner()
 	return fmt.Sprintf("chown %s %s && chmod %s %[2]s", owner, guard.Quote(path), mode)
 }
 
-// tokenKeyOwner returns the owner, as chown has it, and the mode of a key that SchedUser can read and, if both is set, root without
-// capabilities.
+// tokenKeyOwner returns the owner, in the syntax of chown, and the mode of a
+// key that SchedUser can read. If both is set, root can read it without
+// capabilities, too.
 func (o Options) tokenKeyOwner() (owner, mode string, both bool) {
 	switch {
 	case o.SchedUID == 0:
@@ -90,11 +96,13 @@ func (o Options) tokenKeyOwner() (owner, mode string, both bool) {
 	return fmt.Sprintf("root:%d", o.SchedGID), "0440", true
 }
 
-// unlockPublic returns the command after which everyone can read a key set or certificates.
+// unlockPublic returns the command that lets every user read a key set or
+// certificates.
 func unlockPublic(path string) string { return guard.Enter(path) + "chmod a+r " + guard.Quote(path) }
 
-// newTokenKey returns the command that makes a key in place of f, which holds none. A file that is long enough to be something
-// else may be needed elsewhere, and be named here by a slip: then the key is made beside it.
+// newTokenKey returns the command that makes a key in place of f, which holds
+// none. A file that is long enough to be something else may be needed elsewhere
+// and be configured by mistake: then the key is made beside it.
 func newTokenKey(f *os.File) string {
 	const make = "(umask 077; head -c 32 /dev/urandom >%s)"
 	if info, err := f.Stat(); err == nil && info.Size() < 32 {

@@ -44,7 +44,8 @@ func (l *Listener) Wait() error {
 	})
 }
 
-// Facts returns what the kernel says about the peer of an accepted connection.
+// Facts returns what the kernel reports about the peer of an accepted
+// connection.
 func (l *Listener) Facts(fd int, peer unix.Sockaddr) (ipc.Connection, error) {
 	c := ipc.Connection{Network: l.Network, Listener: l.Name, TLS: l.TLS, UID: ipc.NoID, GID: ipc.NoID}
 	if l.Network == ipc.TCP {

@@ -15,11 +15,12 @@ import (
 // nameTLS is the name of a passed socket that speaks TLS: FileDescriptorName=https in its unit.
 const nameTLS = "https"
 
-// Activated is the listening sockets that this process was started with: those of a service
-// manager (LISTEN_FDS, sd_listen_fds(3)), then one on standard input, as inetd passes it in its
-// "wait" mode. Without one it returns none and no error. Call it once, first: afterwards the
-// variables are gone (those of package notify too, which keeps them), so that no child takes them for its
-// own, and standard input is /dev/null where it was a listener.
+// Activated returns the listening sockets that this process was started with:
+// those of a service manager (LISTEN_FDS, sd_listen_fds(3)), then one on
+// standard input, as inetd passes it in its "wait" mode. Without one it returns
+// none and no error. Call it once, first. It removes the variables (those of
+// package notify too, which keeps them), so that no child takes them for its
+// own, and replaces a listener on standard input by /dev/null.
 func Activated() ([]*os.File, error) {
 	notify.Prepare()
 	files, err := notify.Sockets()
@@ -55,7 +56,8 @@ func activated(files []*os.File) (list []*Listener, err error) {
 	return list, nil
 }
 
-// adopt makes a listener of f. What it really is the kernel is asked, not the environment.
+// adopt makes a listener of f. It asks the kernel, not the environment, what
+// kind of socket f is.
 func adopt(f *os.File) (*Listener, error) {
 	what := "the socket that was passed"
 	if f.Name() != "" {
@@ -74,7 +76,8 @@ func adopt(f *os.File) (*Listener, error) {
 	case *unix.SockaddrUnix:
 		rights.Refuse(fd)
 		if l.Network, l.Name = ipc.Unix, "unix:"+a.Name; a.Name == "" || a.Name[0] == '@' {
-			// It has no owner, no mode and no directory: anybody can be first to have its name.
+			// It has no owner, no mode and no directory: any user can be first
+			// to take its name.
 			return nil, errs.New(errs.Invalid, "%s is an abstract UNIX socket", what).
 				WithHint("ListenStream=/run/schedrestd/socket")
 		}
@@ -84,7 +87,8 @@ func adopt(f *os.File) (*Listener, error) {
 	if l.TLS && l.Network == ipc.Unix {
 		return nil, errs.New(errs.Invalid, "%s is a UNIX socket, and TLS is served over TCP", what)
 	}
-	// A listener that others hold as well: whoever of them was first, accept must not wait.
+	// Other processes may hold the listener as well. If one of them takes a
+	// connection first, accept must not block.
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "take over %s", what)
 	}

@@ -43,7 +43,7 @@ func room(t *testing.T) string {
 	return dir
 }
 
-// TestUnixRefusals: what is wrong with the path is told as it is with every address; the
+// TestUnixRefusals: an error in the path is reported as for every address; the
 // rules of the file itself are tested where they are kept, in socket.
 func TestUnixRefusals(t *testing.T) {
 	open := room(t)
@@ -73,7 +73,7 @@ func TestUnixRefusals(t *testing.T) {
 	}
 }
 
-// listing is what lies in dir, with the inodes.
+// listing returns the names in dir, with the inodes.
 func listing(t *testing.T, dir string) string {
 	t.Helper()
 	list, err := os.ReadDir(dir)

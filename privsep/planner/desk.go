@@ -18,7 +18,8 @@ import (
 // mostQuestions is how many files the program may ask for: a site may have one for each rack.
 const mostQuestions = 10_000
 
-// converse tells the program what it needs and answers it until its Plan is complete.
+// converse sends the program what it needs and answers its questions until its
+// Plan is complete.
 func (p *Planner) converse(channel *ipc.Channel) (*ipc.WholePlan, error) {
 	if err := channel.Send(&p.setup); err != nil {
 		return nil, io.EOF // its exit status says more
@@ -115,7 +116,7 @@ func (d *desk) judge(m *ipc.Judge) error {
 	return err
 }
 
-// judgement is err as an answer.
+// judgement returns err as an answer.
 func judgement(err error) *ipc.Judgement {
 	if err == nil {
 		return &ipc.Judgement{OK: true}

@@ -44,7 +44,8 @@ func New(args, environ []string, out, errOut *os.File, setup ipc.ConfigSetup) (*
 	return newPlanner("", args, environ, out, errOut, setup)
 }
 
-// newPlanner is New for the program at path; "" is the one beside this program.
+// newPlanner returns a Planner for the program at path; "" is the one beside
+// this program.
 func newPlanner(path string, args, environ []string, out, errOut *os.File, setup ipc.ConfigSetup) (*Planner, error) {
 	if err := security.RefuseSetuid(); err != nil {
 		return nil, err

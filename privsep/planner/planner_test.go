@@ -15,7 +15,8 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// playConfig is a schedrestd-config that does what its first argument says, to the file that the second one names.
+// playConfig plays a schedrestd-config that does what its first argument says,
+// to the file that the second one names.
 func playConfig(args []string) int {
 	channel, err := ipc.Open(ipc.ConfigFD, ipc.Config, ipc.Parent)
 	if err != nil {
@@ -139,7 +140,7 @@ func configuration(t *testing.T, text string, mode os.FileMode) (path string) {
 	return path
 }
 
-// planned is what a planner makes of such a program.
+// planned returns what a planner makes of such a program.
 func planned(t *testing.T, again bool, args ...string) (*ipc.WholePlan, int, error) {
 	t.Helper()
 	p, err := newPlanner(binary, args, []string{"SCHED_JWT=planted", "HOME=/planted", "SLURM_CONF=x"}, os.Stdout, nil, ipc.ConfigSetup{})

@@ -10,18 +10,18 @@ import (
 	"schedrestd/privsep/admission"
 )
 
-// Connection is one that was accepted.
+// Connection is an accepted connection.
 type Connection struct {
 	ipc.Connection
 	admission.Conn
 
-	FD     int          // the parent's copy; -1 once the worker has said Taken
-	tries  int          // workers it was given to
+	FD     int          // the parent's copy; -1 once the worker has sent Taken
+	tries  int          // workers that it was given to
 	late   *time.Timer  // ends its time in a queue
 	holder *ipc.Channel // to the worker that has it
 }
 
-// peer returns who is at the other end, for the log.
+// peer returns the text that the log shows for the client.
 func (c *Connection) peer() string {
 	if c.Network == ipc.Unix {
 		return fmt.Sprintf("uid %d", c.UID)
@@ -29,7 +29,8 @@ func (c *Connection) peer() string {
 	return c.Addr
 }
 
-// exemption returns how an administrator exempts a client that stands for many users.
+// exemption returns how an administrator exempts a client that serves many
+// users.
 func (c *Connection) exemption() string {
 	addr, err := netip.ParseAddrPort(c.Addr)
 	switch {
@@ -41,10 +42,11 @@ func (c *Connection) exemption() string {
 	return fmt.Sprintf("if a portal, a proxy or a NAT with many users is there, exempt it: SCHEDRESTD_EXEMPT=%s", c.Source)
 }
 
-// Queue is connections that wait, each until its time is over. It belongs to the loop.
+// Queue holds connections that wait, each until its time is over. It belongs to
+// the loop.
 type Queue []*Connection
 
-// Add has c wait, and expired called if it waits still when limit has passed.
+// Add appends c, and calls expired if c still waits after limit.
 func (q *Queue) Add(l *Loop, c *Connection, limit time.Duration, expired func(*Connection)) {
 	*q = append(*q, c)
 	var late *time.Timer
@@ -57,7 +59,7 @@ func (q *Queue) Add(l *Loop, c *Connection, limit time.Duration, expired func(*C
 	c.late = late
 }
 
-// Take takes connections out, in order, as far as take takes them.
+// Take removes connections in order, as long as take accepts them.
 func (q *Queue) Take(take func(*Connection) bool) {
 	for len(*q) > 0 {
 		c, late := (*q)[0], (*q)[0].late

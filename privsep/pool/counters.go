@@ -7,14 +7,15 @@ import (
 	"schedrestd/privsep/dial"
 )
 
-// counters is what happened since the start, as far as the parent sees it.
+// counters counts what happened since the start, as far as the parent sees it.
 type counters struct {
 	accepted uint64 // connections
 
-	// Turned away, by the answer: none, since the kernel does not say who it is; 403; 429, its source has to wait; 503.
+	// Turned away, by the answer: none, because the kernel does not identify
+	// the client; 403; 429, its source is blocked; 503.
 	nameless, forbidden, paused, unserved uint64
 
-	born, done, died, killed, caged uint64 // workers: that ended as they should, by themselves, by the parent, by their sandbox
+	born, done, died, killed, caged uint64 // workers: started, ended as intended, exited by themselves, killed by the parent, killed by their sandbox
 
 	dial dial.Counters
 }

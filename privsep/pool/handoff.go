@@ -10,8 +10,9 @@ import (
 	"schedrestd/rights"
 )
 
-// mostTries is how many workers a connection is given to. Nobody has read of it, so it
-// should harm none; but what kills two in a row is not given to a third.
+// mostTries is how many workers a connection is given to. No worker has read
+// from it before, so it should do no harm. Still, a connection that kills two
+// workers in a row is not given to a third.
 const mostTries = 2
 
 // Take gives c to a worker, or puts it into the queue.
@@ -30,8 +31,8 @@ func (p *Pool) Take(c *Connection) {
 	}
 }
 
-// enqueue has c wait for a worker. A pool that was made for it has nothing to wait for when its time is over:
-// its worker, ready too late, would never end.
+// enqueue puts c into the queue for a worker. A pool that was made for c ends
+// when c's time is over: its worker, ready too late, would never end.
 func (p *Pool) enqueue(c *Connection) {
 	p.waiting.Add(p.Loop, c, p.HandLimit, func(c *Connection) {
 		p.Slots.Drop(c, Unavailable, fmt.Sprintf("no worker took it within %s", p.HandLimit))
@@ -46,21 +47,25 @@ func (p *Pool) enqueue(c *Connection) {
 	}
 }
 
-// dequeue gives out what waits, in order, as far as the workers take it. It
-// is called whenever that may have changed: a worker got ready, or took a connection out of its channel.
+// dequeue gives waiting connections to workers, in order, as far as the workers
+// accept them. It is called whenever that may have changed: a worker became
+// ready, or took a connection out of its channel.
 func (p *Pool) dequeue() {
 	p.waiting.Take(p.give)
 }
 
-// give offers c to the workers that are ready, the one with the fewest first, those
-// that owe an answer last. It reports false when none can take it now, or a service that they
-// need has exited and the next generation is about to be there.
+// give offers c to the ready workers, beginning with the one that has the
+// fewest connections. Workers that owe an answer come last. It returns false
+// when none can take it now, or when a service that they need has exited and
+// the next generation is being built.
 func (p *Pool) give(c *Connection) bool {
 	if p.gen.Replacing && !p.Once {
 		return false
 	}
 	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), func(w *worker) bool { return !w.ready || w.Ending != "" })
-	// One that says Done of what it goes on using has the fewest always. It gets at most twice the share of the others, as long as they have room.
+	// A worker that sends Done but keeps using the connection always has the
+	// fewest. It gets at most twice the share of the others, as long as they
+	// have capacity.
 	most := 2 / float64(len(ready)+1)
 	greedy := func(w *worker) int {
 		if w.share > most {
@@ -89,18 +94,20 @@ func (p *Pool) give(c *Connection) bool {
 	return false
 }
 
-// sharedOver is over how many connections shares are counted, roughly.
+// sharedOver is the approximate number of connections over which shares are
+// counted.
 const sharedOver = 32
 
-// offer sends c to w, without waiting. Each time it has another number, which no other pool has either: an answer about a
-// try that failed can't be taken for one about the next.
+// offer sends c to w, without waiting. Each attempt gets another number, unique
+// among all pools, so that an answer about a failed attempt can't be taken for
+// one about the next.
 func (p *Pool) offer(w *worker, c *Connection) bool {
 	p.Slots.number++
 	c.ID = p.Slots.number
 	p.gen.Audit.Given(w.Number, &c.Connection)
 	if err := w.Channel.TrySend(&c.Connection, c.FD); err != nil {
 		p.gen.Audit.Gone(c.ID)
-		return false // full, or dying: receive deals with that
+		return false // full, or exiting: receive deals with that
 	}
 	c.tries++
 	c.holder = w.Channel
@@ -112,9 +119,10 @@ func (p *Pool) offer(w *worker, c *Connection) bool {
 	return true
 }
 
-// Refuse passes a connection that is not served to the worker that has the fewest, for
-// an answer. If no worker takes it at once, there is none. The worker is trusted with
-// no more than with those that it serves, and it is not told their numbers.
+// Refuse passes a connection that is not served to the worker with the fewest
+// connections, which answers it. If no worker takes it at once, it gets no
+// answer. It exposes no more to the worker than the connections that the worker
+// serves, and the worker does not learn its number.
 func (p *Pool) Refuse(c *Connection, status int, after time.Duration) {
 	var best *worker
 	for _, w := range p.workers {
@@ -130,9 +138,9 @@ func (p *Pool) Refuse(c *Connection, status int, after time.Duration) {
 	_ = best.Channel.TrySend(&m, c.FD)
 }
 
-// orphans takes from a dead worker what it held. What it had taken is
-// lost with it. What still waited in its channel goes to the end of the queue,
-// unless that was tried or the pool takes nothing any more.
+// orphans takes the connections of a dead worker. Those that it had taken are
+// lost. Those still in its channel go to the end of the queue, unless they were
+// tried often enough or the pool accepts no more connections.
 func (p *Pool) orphans(w *worker) (lost, again int) {
 	held := slices.SortedFunc(maps.Values(w.held), func(a, b *Connection) int { return cmp.Compare(a.ID, b.ID) })
 	clear(w.held)

@@ -15,8 +15,9 @@ import (
 	"schedrestd/security"
 )
 
-// start starts the first workers. A worker that refuses ends the pool: the next one would refuse as
-// well. A lazy pool has none to wait for.
+// start starts the first workers. A worker that refuses to serve ends the pool,
+// because the next one would refuse as well. A lazy pool has no first workers
+// to wait for.
 func (p *Pool) start(started func(error)) {
 	p.started, p.unproved = started, p.Workers
 	for i := range p.Workers {
@@ -27,7 +28,7 @@ func (p *Pool) start(started func(error)) {
 	}
 }
 
-// fill starts the next worker of a place, when one is wanted.
+// fill starts the next worker of a place if one is needed.
 func (p *Pool) fill(at *place) {
 	switch {
 	case p.IsEnding():
@@ -43,8 +44,9 @@ func (p *Pool) fill(at *place) {
 	}
 }
 
-// live starts a worker, passes its messages to the loop, and reaps it. It is a goroutine of the worker's own, which
-// blocks; everything that it passes is handled by the loop.
+// live starts a worker, passes its messages to the loop, and reaps it. It runs
+// in a goroutine of its own, which blocks. The loop handles everything that it
+// passes.
 func (p *Pool) live(at *place, to post) {
 	w, err := p.spawnWorker(p.Config, to)
 	if err != nil {
@@ -64,8 +66,9 @@ func (p *Pool) live(at *place, to post) {
 	p.Do(func() { p.bury(w, d) })
 }
 
-// receive returns when the channel of w has ended, or why w has to end: it broke the protocol, or sent a message
-// about what is not its own.
+// receive returns when the channel of w has ended, or with the reason to kill
+// w: it broke the protocol, or sent a message about a connection that it does
+// not hold.
 func (p *Pool) receive(w *worker) error {
 	for {
 		m, err := w.Channel.Receive()
@@ -101,7 +104,7 @@ func (p *Pool) join(w *worker) {
 	})
 }
 
-// handle handles a message of w's. An error ends w.
+// handle handles a message of w. After an error, w is killed.
 func (p *Pool) handle(w *worker, m ipc.Message) error {
 	switch m := m.(type) {
 	case *ipc.Ready:
@@ -142,7 +145,7 @@ func (p *Pool) setReady(w *worker) {
 	p.prove(w.place, nil)
 }
 
-// prove notes that the first worker of at is ready, or why it never was.
+// prove records that the first worker of at is ready, or why it never was.
 func (p *Pool) prove(at *place, err error) {
 	if p.Lazy || at.proved {
 		return
@@ -160,16 +163,16 @@ func (p *Pool) prove(at *place, err error) {
 	p.End("the start failed")
 }
 
-// departure is how a worker left its pool.
+// departure describes how a worker left its pool.
 type departure struct {
 	why         error             // its channel is no longer read
 	drained     bool              // the pool was ending
 	suspects    []*admission.Conn // whose clients may be the cause
-	lost, again int               // connections that ended, and that another worker gets
+	lost, again int               // connections that ended, and those that another worker gets
 	status      string            // of the process
 }
 
-// leave takes a worker off the list, and frees the slots of what it held.
+// leave takes a worker off the list, and frees the slots that it held.
 func (p *Pool) leave(w *worker, why error) departure {
 	w.late.Stop()
 	delete(p.workers, w.Number)
@@ -181,15 +184,15 @@ func (p *Pool) leave(w *worker, why error) departure {
 	return d
 }
 
-// bury logs how a worker ended, and has the next one started.
+// bury logs how a worker ended, and starts the next one.
 func (p *Pool) bury(w *worker, d departure) {
 	p.gen.Audit.Exited(w.Number, d.status)
 	p.prove(w.place, p.judge(w, d))
 	p.vacate(w.place, w)
 }
 
-// judge logs how a worker ended, charges those who may have caused that, and returns why it does not
-// serve; nil when it was done.
+// judge logs how a worker ended and charges the clients that may have caused
+// that. It returns why the worker does not serve, or nil when it had finished.
 func (p *Pool) judge(w *worker, d departure) error {
 	closed, counts := errors.Is(d.why, io.EOF), &p.Slots.counts
 	attrs := []any{"worker", w.Number, "pid", w.PID, "uid", p.who.UID, "connections_lost", d.lost, "handed_again", d.again, "status", d.status}
@@ -212,7 +215,7 @@ func (p *Pool) judge(w *worker, d departure) error {
 		counts.killed++
 		blame()
 		attrs = append(attrs, "because", d.why)
-		if errs.KindOf(d.why) == errs.Denied { // it refuses to serve, which is no breach
+		if errs.KindOf(d.why) == errs.Denied { // it refuses to serve, which is no violation
 			p.complain(slog.LevelError, "worker was killed", attrs...)
 		} else {
 			p.alarm("worker was killed", attrs...)
@@ -231,7 +234,7 @@ func (p *Pool) judge(w *worker, d departure) error {
 	return errs.New(errs.Internal, "a worker died before it was ready: %s", d.status).WithHint("its last words are in the log above")
 }
 
-// unborn notes that a worker could not be started.
+// unborn records that a worker could not be started.
 func (p *Pool) unborn(at *place, err error) {
 	p.prove(at, err)
 	if errs.KindOf(err) == errs.Internal {
@@ -240,9 +243,10 @@ func (p *Pool) unborn(at *place, err error) {
 	p.vacate(at, nil)
 }
 
-// vacate has the next worker of a place started. The pause before it grows while workers end on their
-// first connection or before it: a request that kills workers must not keep the machine busy starting
-// them. w is the last one, or nil if it could not be started.
+// vacate starts the next worker of a place. The pause before it grows while
+// workers end on their first connection or before it, because a request that
+// kills workers must not keep the machine busy starting them. w is the last
+// worker, or nil if it could not be started.
 func (p *Pool) vacate(at *place, w *worker) {
 	p.lives--
 	if w != nil && (w.finished > 0 || w.handed > 1) {
@@ -262,7 +266,8 @@ func (p *Pool) vacate(at *place, w *worker) {
 	p.checkOver()
 }
 
-// setBarren notes that no worker is available for now. All connections that wait for one are told.
+// setBarren records that no worker is available for now, and turns away all
+// connections that wait for one.
 func (p *Pool) setBarren() {
 	p.barren = true
 	p.dropWaiting("its worker can't be started")

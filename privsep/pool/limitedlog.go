@@ -6,8 +6,9 @@ import (
 	"schedrestd/rate"
 )
 
-// limitedCount counts something that clients or users can cause as often as they like. The lines about
-// it are limited, so that nobody fills the disk; the count is exact.
+// limitedCount counts events that clients or users can cause without limit. The
+// log lines about them are limited, so that they can't fill the disk. The count
+// is exact.
 type limitedCount struct {
 	n     uint64
 	lines *rate.Bucket

@@ -71,7 +71,8 @@ func TestExemption(t *testing.T) {
 	}
 }
 
-// sleeping is a TCP socket whose last close sleeps: its peer reads nothing of what was written to it.
+// sleeping returns a TCP socket whose last close sleeps: its peer reads nothing
+// of what was written to it.
 func sleeping(t *testing.T) int {
 	t.Helper()
 	l, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

@@ -6,7 +6,8 @@ import (
 	"schedrestd/privsep/admission"
 )
 
-// checkLiveness asks each worker whether it still reads, and ends those that don't or are there too long.
+// checkLiveness asks each worker whether it still reads its channel, and kills
+// those that don't or have exceeded their lifetime.
 func (p *Pool) checkLiveness() {
 	for _, w := range p.workers {
 		if w.ready {
@@ -20,9 +21,9 @@ func (p *Pool) checkLiveness() {
 // overdue is how long a worker may owe an answer before its slots go to others.
 const overdue = time.Second
 
-// excuseSilent gives the slots of workers that have not answered for a while to other
-// connections that wait. With become_user users can stop their own workers, which keep
-// what they hold until they are ended for that.
+// excuseSilent gives the slots of workers that have not answered for a while to
+// other connections that wait. With become_user, users can stop their own
+// workers, which keep their connections until they are killed for that.
 func (p *Pool) excuseSilent() {
 	var list []*admission.Conn
 	answering := false

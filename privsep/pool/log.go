@@ -7,8 +7,8 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// complain logs that a worker ended badly, or could not start. A user at the limit of processes, or one
-// who kills their own workers, decides how often that is.
+// complain logs that a worker failed or could not start. Users at the limit of
+// processes, or who kill their own workers, determine how often that happens.
 func (p *Pool) complain(level slog.Level, msg string, attrs ...any) {
 	if p.lost != nil {
 		n, ok := p.lost.add()
@@ -20,14 +20,15 @@ func (p *Pool) complain(level slog.Level, msg string, attrs ...any) {
 	p.Log.Log(context.Background(), level, msg, attrs...)
 }
 
-// alarm logs what no worker does unless an attacker controls it. It is never limited, since others could hide it:
-// each costs a process, and the clients that the worker was answering a penalty.
+// alarm logs what no worker does unless an attacker controls it. It is never
+// limited, because other lines could hide it: each costs a process, and a
+// penalty for the clients that the worker was answering.
 func (p *Pool) alarm(msg string, attrs ...any) {
 	p.Log.Error(msg, append(attrs, "hint", spawn.CaptureHint)...)
 }
 
-// mention logs what happens to every worker; their numbers show what was left out. With one for each
-// connection it is no news.
+// mention logs routine events of a worker. Their numbers show how many were
+// left out. With one worker for each connection they are not worth a line.
 func (p *Pool) mention(msg string, attrs ...any) {
 	if p.Once {
 		p.Log.Debug(msg, attrs...)

@@ -6,11 +6,11 @@ import (
 	"schedrestd/errs"
 )
 
-// Loop is the goroutine that owns what the parent knows of connections, pools and workers.
-// It calls functions one after the other, and none of them may block. Goroutines that
-// block, until a connection, a message, a process or a moment has come, send it functions.
-// Each waits until its function was taken: a worker that floods the parent fills its own
-// channel and nothing else.
+// Loop is the goroutine that owns the parent's state of connections, pools and
+// workers. It calls functions one after the other, and none of them may block.
+// Goroutines that block, until a connection, a message, a process or a time
+// arrives, send it functions. Each waits until its function was taken: a worker
+// that floods the parent fills its own channel and nothing else.
 type Loop struct {
 	events  chan event
 	settled func() // called after each event
@@ -20,14 +20,14 @@ type Loop struct {
 // event is a function for the loop to call.
 type event struct {
 	do   func() error
-	done chan<- error // gets what do returned; nil: nobody waits for that
+	done chan<- error // gets what do returned; nil: the result is not needed
 }
 
 func NewLoop() *Loop {
 	return &Loop{events: make(chan event), settled: func() {}, over: make(chan struct{})}
 }
 
-// Run calls what is sent until stop.
+// Run calls the functions that are sent until Stop.
 func (l *Loop) Run() {
 	for {
 		select {
@@ -43,10 +43,10 @@ func (l *Loop) Run() {
 	}
 }
 
-// Stop ends Run. What is sent afterwards is not called.
+// Stop ends Run. Functions sent later are not called.
 func (l *Loop) Stop() { close(l.over) }
 
-// send has the loop take e. It reports false after Stop.
+// send passes e to the loop. It returns false after Stop.
 func (l *Loop) send(e event) bool {
 	select {
 	case l.events <- e:
@@ -56,18 +56,19 @@ func (l *Loop) send(e event) bool {
 	}
 }
 
-// Do has the loop call f, and does not wait for its end.
+// Do passes f to the loop, and does not wait for its end.
 func (l *Loop) Do(f func()) {
 	l.send(event{do: func() error { f(); return nil }})
 }
 
-// Call has the loop call f, and returns what f returns.
+// Call calls f in the loop, and returns its result.
 func (l *Loop) Call(f func() error) error {
 	done := make(chan error, 1)
 	return l.result(l.send(event{f, done}), done)
 }
 
-// Await has the loop call start, and returns what the loop calls start's argument with, then or later.
+// Await calls start in the loop, and returns the error that is passed to done,
+// then or later.
 func (l *Loop) Await(start func(done func(error))) error {
 	done := make(chan error, 1)
 	return l.result(l.send(event{do: func() error { start(func(err error) { done <- err }); return nil }}), done)
@@ -85,7 +86,8 @@ func (l *Loop) result(sent bool, done <-chan error) error {
 	return errs.New(errs.Unavailable, "%s", Stopping)
 }
 
-// After has the loop call f when d has passed. A function that was stopped too late is called all the same.
+// After calls f in the loop when d has passed. A function that was stopped too
+// late is called nevertheless.
 func (l *Loop) After(d time.Duration, f func()) *time.Timer {
 	return time.AfterFunc(d, func() { l.Do(f) })
 }

@@ -10,7 +10,8 @@ import (
 	"schedrestd/security"
 )
 
-// Set is every pool that runs, those that end too, with what they share.
+// Set holds every pool that runs, including those that are ending, and the
+// state that they share.
 type Set struct {
 	*Loop
 	Slots   *Slots
@@ -22,25 +23,26 @@ type Set struct {
 	closed bool
 	quotas relay.Quotas // of what workers log
 
-	// Of workers that users can have started and ended.
+	// For workers that users can start and end.
 	lost, routine *limitedCount
 }
 
-// Pool is the workers of one identity: two by default, so that one may die. It has as many places,
-// and starts the next worker of each when that ends. The exported fields are set before it starts.
+// Pool manages the workers of one identity: two by default, because one may
+// crash. It has a place for each, and starts the next worker of a place when
+// the last one ends. The exported fields are set before it starts.
 type Pool struct {
 	*Set
 	Config
-	Lazy   bool   // a worker starts when a connection waits for it; when it can't, all that wait are told so
+	Lazy   bool   // a worker starts when a connection waits for it; if that fails, all waiting connections are turned away
 	Once   bool   // there is one connection, and the pool ends with it
 	Worn   func() // called when it has served Config.Wear connections; may be nil
 	Rested func() // called when it may have come to rest; may be nil
-	Ended  func() // called when nothing of it runs any more; may be nil
+	Ended  func() // called when no worker of it runs any more; may be nil
 
 	gen     *Generation
-	who     security.Identity // every worker's; what one has seen, another may see
-	lost    *limitedCount     // of workers that ended badly or did not start, over many pools; nil: each is logged
-	routine *limitedCount     // … of what happens to each worker
+	who     security.Identity // of every worker; they may share what they have seen
+	lost    *limitedCount     // of workers that failed or did not start, over many pools; nil: each is logged
+	routine *limitedCount     // … of routine events
 	started func(error)       // see Set.Start
 
 	workers  map[uint32]*worker
@@ -51,27 +53,27 @@ type Pool struct {
 	waiting  Queue     // until a worker takes them
 	handed   uint64    // connections given to workers
 	used     time.Time // when a connection last came or ended
-	told     time.Time // when workers were told to end
+	told     time.Time // when workers were asked to end
 	barren   bool      // a worker could not be started, and none is tried for a moment
-	retired  bool      // no more connections come; those that are there end by themselves
+	retired  bool      // no more connections come; the existing ones end by themselves
 	draining bool      // … or are ended when they are answered
-	over     bool      // nothing of it runs any more
+	over     bool      // no worker of it runs any more
 }
 
-// place is where in its pool a worker is.
+// place is a worker's place in its pool.
 type place struct {
 	number   int
 	failures int  // workers in a row that did no work
-	proved   bool // its first one was ready, or is gone
+	proved   bool // its first one was ready, or has ended
 }
 
-// NewPool makes a pool of g, which does not end before it.
+// NewPool makes a pool of g, which g outlives.
 func (s *Set) NewPool(g *Generation, who security.Identity) *Pool {
 	g.users++
 	return &Pool{Set: s, Config: g.Config, gen: g, who: who, used: time.Now(), workers: map[uint32]*worker{}}
 }
 
-// remove takes p off the list, which has ended.
+// remove takes p, which has ended, off the list.
 func (s *Set) remove(p *Pool) {
 	delete(s.list, p)
 	s.checkOver()
@@ -83,8 +85,9 @@ func (s *Set) checkOver() {
 	}
 }
 
-// threads is how many the worker of the i-th place may use: those of a pool that is there all the
-// time share Config.Threads, and one of many has few.
+// threads returns how many threads the worker of the i-th place may use. The
+// workers of a permanent pool share Config.Threads, and the worker of a lazy
+// pool has few.
 func (p *Pool) threads(i int) int {
 	if p.Lazy {
 		return max(1, min(p.Threads, 2))
@@ -92,8 +95,9 @@ func (p *Pool) threads(i int) int {
 	return max(1, share(p.Threads, p.Workers, i))
 }
 
-// requests is how many the worker of the i-th place may answer at one time. Streams of HTTP/2 are
-// requests, too: over the pool there are no more of them than connections.
+// requests returns how many requests the worker of the i-th place may answer
+// concurrently. Streams of HTTP/2 are requests, too: the whole pool has no more
+// of them than connections.
 func (p *Pool) requests(i int) int {
 	if p.Once {
 		return 1
@@ -101,7 +105,7 @@ func (p *Pool) requests(i int) int {
 	return max(1, share(p.Connections, p.Workers, i))
 }
 
-// share is the i-th of n parts of a whole: together they are the whole, exactly.
+// share returns the i-th of n parts of a whole. Their sum is exactly the whole.
 func share(whole, n, i int) int {
 	part := whole / n
 	if i < whole%n {
@@ -110,7 +114,8 @@ func share(whole, n, i int) int {
 	return part
 }
 
-// Pause returns how long to wait before the next worker, after so many that did no work.
+// Pause returns how long to wait before the next worker, after that many
+// workers in a row did no work.
 func Pause(failures int) time.Duration {
 	if failures == 0 {
 		return 0
@@ -147,7 +152,7 @@ func (p *Pool) Who() security.Identity { return p.who }
 // Used returns when a connection last came or ended.
 func (p *Pool) Used() time.Time { return p.used }
 
-// rest reports that the pool may have come to rest.
+// rest reports that the pool may have become idle.
 func (p *Pool) rest() {
 	if p.Rested != nil {
 		p.Rested()

@@ -35,7 +35,7 @@ func await(t *testing.T, what string, happened func() bool) {
 	}
 }
 
-// sync has the loop call f, and waits for its end.
+// sync calls f in the loop, and waits for its end.
 func (l *Loop) sync(f func()) { _ = l.Call(func() error { f(); return nil }) }
 
 // running returns a Set, whose loop runs until the end of the test.
@@ -64,7 +64,7 @@ func idle(t *testing.T, limit time.Duration) (p *Pool, log *syncBuffer) {
 	return s.NewPool(g, security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}), log
 }
 
-// accepted is a connection with a slot, and its client's end.
+// accepted returns a connection with a slot, and its client's end.
 func accepted(t *testing.T, s *Slots) (*Connection, *os.File) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -110,7 +110,8 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// channelTo is a channel of the parent's to a worker, and its other end, both as far as serving.
+// channelTo returns a channel of the parent to a worker, and its other end,
+// both in the state of serving.
 func channelTo(t *testing.T) (parent, child *ipc.Channel) {
 	t.Helper()
 	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
@@ -142,7 +143,7 @@ func TestPauseGrows(t *testing.T) {
 }
 
 // TestQueueDeadline: with no worker in sight a connection waits for its time and is then
-// closed, counted and logged, its slot is free; and whoever brings it does not wait.
+// closed, counted and logged, its slot is free; and anyone who brings it does not wait.
 func TestQueueDeadline(t *testing.T) {
 	p, log := idle(t, 50*time.Millisecond)
 	var clients []*os.File

@@ -9,8 +9,9 @@ import (
 	"schedrestd/rights"
 )
 
-// taken closes the parent's copy: were it kept, the client would not see the end that
-// the worker makes. The channel has room for another one now.
+// taken closes the parent's copy of the descriptor. Otherwise the client would
+// not notice when the worker closes the connection. The channel now has room
+// for another one.
 func (p *Pool) taken(w *worker, id uint64) error {
 	c, ok := w.held[id]
 	if !ok || c.FD < 0 {
@@ -23,8 +24,9 @@ func (p *Pool) taken(w *worker, id uint64) error {
 	return nil
 }
 
-// release frees the slot of a connection, which this worker must hold: a captured one
-// could otherwise free slots for ever and take the limit away.
+// release frees the slot of a connection, which this worker must hold.
+// Otherwise a compromised worker could free slots without end and so remove the
+// limit.
 func (p *Pool) release(w *worker, id uint64) error {
 	c, err := w.holds(id, "Done")
 	if err != nil {
@@ -36,15 +38,16 @@ func (p *Pool) release(w *worker, id uint64) error {
 	p.used = time.Now()
 	p.Slots.Left(&c.Conn)
 	if p.Once {
-		p.Drain() // its worker has done what it was made for
+		p.Drain() // its worker has served the one connection that it was started for
 	}
 	p.rest()
 	return nil
 }
 
-// progress notes how far a connection has come, which this worker must hold: otherwise a captured
-// one could have others' connections ended. It reports changes only, and not without
-// end: the parent has to listen.
+// progress records the state of a connection, which this worker must hold.
+// Otherwise a compromised worker could have connections of other workers
+// closed. A worker reports only changes, at a limited rate, because the parent
+// has to read them.
 func (p *Pool) progress(w *worker, m *ipc.Progress) error {
 	c, err := w.holds(m.ID, "Progress")
 	if err != nil {
@@ -59,9 +62,9 @@ func (p *Pool) progress(w *worker, m *ipc.Progress) error {
 	return nil
 }
 
-// offence notes what a worker reports about the client of a connection, which it must
-// hold. It reports at most one offence for each request, and an honest one does so no
-// faster than a hundred times a second.
+// offence records what a worker reports about the client of a connection, which
+// the worker must hold. It reports at most one offence for each request, and an
+// honest worker sends at most a hundred a second.
 func (p *Pool) offence(w *worker, m *ipc.Offence) error {
 	c, err := w.holds(m.ID, "Offence")
 	if err != nil {

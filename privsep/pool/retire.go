@@ -12,10 +12,11 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// Workers and their pool end in three ways: killed for a reason, drained with the gateway, or
-// retired while it serves on.
+// Workers and their pool end in three ways: they are killed for a reason,
+// drained with the gateway, or retired while it continues to serve.
 
-// reportViolation kills the worker of that number, if it is one of p's, for a breach of the protocol that a service has seen.
+// reportViolation kills the worker with that number, if it belongs to p, for a
+// protocol violation that a service has detected.
 func (p *Pool) reportViolation(number uint32, why string) {
 	if w := p.workers[number]; w != nil && w.Ending == "" {
 		w.breach = errors.New(why)
@@ -30,8 +31,9 @@ func (p *Pool) End(why string) {
 	}
 }
 
-// Drain tells every worker to finish what it is answering; no new one starts. Those
-// that can't be told are ended, and what still waits for one is dropped.
+// Drain asks every worker to finish the requests in progress, and starts no
+// more workers. It ends workers that it can't reach, and drops the connections
+// that wait for a worker.
 func (p *Pool) Drain() {
 	if p.draining {
 		return
@@ -46,8 +48,9 @@ func (p *Pool) Drain() {
 	p.checkOver()
 }
 
-// Retire lets the pool come to its end: no new worker starts, and those that are there exit
-// with their last connection. It returns what still waits, for another pool.
+// Retire lets the pool end: no new worker starts, and the existing ones exit
+// with their last connection. It returns the connections that still wait, for
+// another pool.
 func (p *Pool) Retire() []*Connection {
 	if p.IsEnding() {
 		return nil
@@ -58,7 +61,8 @@ func (p *Pool) Retire() []*Connection {
 			w.Condemn("it is not needed any more")
 			continue
 		}
-		// One that does not read its channel is told when it does, or Ping judges it.
+		// A worker that does not read its channel receives this later, or is
+		// killed for not answering Ping.
 		go w.Channel.Send(new(ipc.Retire))
 	}
 	waiting := p.waiting.All()
@@ -66,8 +70,9 @@ func (p *Pool) Retire() []*Connection {
 	return waiting
 }
 
-// EndIdle ends those that were told to end, have held nothing for so long, and are there: they could ask for connections to daemons
-// for ever, and take the room of others.
+// EndIdle kills the workers that were asked to exit, have held no connection
+// for that long, and are still running. Otherwise they could request
+// connections to daemons without end and keep others from starting.
 func (p *Pool) EndIdle(limit time.Duration) {
 	if p.told.IsZero() || time.Since(p.told) < limit || time.Since(p.used) < limit {
 		return
@@ -79,8 +84,10 @@ func (p *Pool) EndIdle(limit time.Duration) {
 	}
 }
 
-// endOld has retired workers finish that still have connections when their time is over, and ends those that do not: one that never
-// says Done would outlive each reload, with its channel to the keeper and connections to the daemons of an old configuration.
+// endOld makes retired workers finish that still have connections when their
+// time is over, and kills those that do not. A worker that never sends Done
+// would otherwise outlive each reload, with its channel to the keeper and
+// connections to the daemons of an old configuration.
 func (p *Pool) endOld() {
 	told := time.Since(p.told)
 	switch {
@@ -95,7 +102,7 @@ func (p *Pool) endOld() {
 	}
 }
 
-// checkOver notes that the pool has ended, once nothing of it runs.
+// checkOver marks the pool as ended once no worker of it runs.
 func (p *Pool) checkOver() {
 	if p.over || p.lives > 0 || !p.IsEnding() {
 		return
@@ -111,7 +118,7 @@ func (p *Pool) checkOver() {
 	}
 }
 
-// logCounters asks the workers that serve to write what they counted to the log.
+// logCounters asks the workers that serve to log their counters.
 func (p *Pool) logCounters() {
 	for _, w := range p.workers {
 		if w.ready {

@@ -6,8 +6,8 @@ import (
 	"schedrestd/errs"
 )
 
-// NewSet returns a Set without pools, and runs its loop. Spawner and Outlet are set before the first
-// pool starts.
+// NewSet returns a Set without pools, and runs its loop. Spawner and Outlet
+// must be set before the first pool starts.
 func NewSet(o Options) *Set {
 	l := NewLoop()
 	s := &Set{Loop: l, Slots: newSlots(o, l), list: map[*Pool]struct{}{}, Over: make(chan struct{}), lost: newLimitedCount(), routine: newLimitedCount()}
@@ -16,8 +16,9 @@ func NewSet(o Options) *Set {
 	return s
 }
 
-// Start starts p, which is on the list as long as anything of it runs. started is called when the first worker
-// of each place is ready, or p has ended because one was not. When the gateway stops no pool starts any more.
+// Start starts p, which stays on the list as long as any of its workers runs.
+// It calls started when the first worker of each place is ready, or when p has
+// ended because one was not. During shutdown no pool starts.
 func (s *Set) Start(p *Pool, started func(error)) {
 	if s.closed {
 		p.draining = true
@@ -32,30 +33,31 @@ func (s *Set) Start(p *Pool, started func(error)) {
 	p.start(started)
 }
 
-// each does something with each pool.
+// each calls do with each pool.
 func (s *Set) each(do func(*Pool)) {
 	for p := range s.list {
 		do(p)
 	}
 }
 
-// ServeWaiting gives out what waits in all pools.
+// ServeWaiting gives the waiting connections of all pools to workers.
 func (s *Set) ServeWaiting() { s.each((*Pool).dequeue) }
 
-// Watch asks each worker now and then whether it still reads its channel.
+// Watch periodically checks that each worker still reads its channel.
 func (s *Set) Watch(every time.Duration) {
 	s.each((*Pool).checkLiveness)
 	s.After(every, func() { s.Watch(every) })
 }
 
-// ReportViolation kills a worker, whichever pool it is of, for a breach of the protocol that a service has seen.
-// Any goroutine may call it.
+// ReportViolation kills a worker of any pool for a protocol violation that a
+// service has detected. Any goroutine may call it.
 func (s *Set) ReportViolation(number uint32, why string) {
 	s.Do(func() { s.each(func(p *Pool) { p.reportViolation(number, why) }) })
 }
 
-// LogCounters logs the counters of connections and of the processes that served them, and has workers log theirs: they
-// count the requests, which they read.
+// LogCounters logs the counters of connections and of the processes that served
+// them, and makes the workers log theirs. Workers count the requests, because
+// only they read them.
 func (s *Set) LogCounters() {
 	s.Slots.logCounters()
 	s.each((*Pool).logCounters)

@@ -12,7 +12,8 @@ import (
 	"schedrestd/rights"
 )
 
-// Slots has package admission decide about the connections of all pools, and carries out its decisions.
+// Slots applies the decisions of package admission to the connections of all
+// pools.
 type Slots struct {
 	*admission.State
 	*Loop
@@ -29,7 +30,7 @@ type Slots struct {
 	ticking  bool         // tick is on its way
 }
 
-// Options is what a Set needs.
+// Options configures a Set.
 type Options struct {
 	Admission   ipc.Admission
 	Connections int
@@ -51,7 +52,8 @@ func newSlots(o Options, l *Loop) *Slots {
 	return s
 }
 
-// settle carries out what was decided during an event, and what is decided because of that.
+// settle carries out the decisions of an event, and those that follow from
+// them.
 func (s *Slots) settle() {
 	for list := s.Decisions(); len(list) > 0; list = s.Decisions() {
 		for _, d := range list {
@@ -70,8 +72,9 @@ func (s *Slots) tick() {
 	s.Tick(time.Now())
 }
 
-// carryOut carries out a decision about c. A worker that does not read its channel is not told: others
-// are asked in the next round, and its slots go to others when it stays silent.
+// carryOut carries out a decision about c. A worker that does not read its
+// channel does not receive the decision: others are asked in the next round,
+// and its slots go to others if it stays silent.
 func (s *Slots) carryOut(d admission.Decision, c *Connection) {
 	switch d.Do {
 	case admission.Admit:
@@ -94,23 +97,23 @@ func (s *Slots) carryOut(d admission.Decision, c *Connection) {
 	}
 }
 
-// Arrive has c decided about.
+// Arrive reports the new connection c to admission.
 func (s *Slots) Arrive(c *Connection) {
 	s.counts.accepted++
 	c.Ref = c
 	s.Arrived(time.Now(), &c.Conn)
 }
 
-// Nameless turns away a connection of whose peer the kernel tells nothing.
+// Nameless turns away a connection whose peer the kernel does not identify.
 func (s *Slots) Nameless(c *Connection, why error) {
 	s.counts.accepted++
 	s.turnAway(c, 0, 0, why.Error())
 }
 
-// Stopping is why no connection is served any more.
+// Stopping is the reason for turning away connections during shutdown.
 var Stopping = admission.ShutDown.String()
 
-// Drop turns away a connection that has a slot and that no worker serves.
+// Drop turns away a connection that has a slot but no worker.
 func (s *Slots) Drop(c *Connection, status int, why string) {
 	after := comeBack
 	if status == Forbidden {
@@ -120,7 +123,7 @@ func (s *Slots) Drop(c *Connection, status int, why string) {
 	s.Left(&c.Conn)
 }
 
-// The statuses with which connections are turned away. 0 stands for none.
+// The statuses with which connections are turned away. 0 stands for no answer.
 const (
 	Forbidden   = 403 // the peer may have no worker
 	tooMany     = 429 // the source is blocked
@@ -129,16 +132,18 @@ const (
 
 const comeBack = 5 * time.Second // Retry-After of a 503
 
-// How many connections that are turned away are answered: at once, and per second. More
-// are closed without a word, because each costs a worker's time.
+// The limits on answers to connections that are turned away: at once, and per
+// second. Further ones are closed without an answer, because each answer costs
+// a worker's time.
 const (
 	answerBurst = 256
 	answerRate  = 128
 )
 
-// turnAway closes a connection that has no slot, and logs why. A worker answers it with
-// status and Retry-After, if one can at once; this process writes no HTTP. A TLS client
-// gets no answer: a handshake would cost more than the connection is worth.
+// turnAway closes a connection that has no slot, and logs why. A worker answers
+// it with status and Retry-After, if one is available; this process writes no
+// HTTP. A TLS client gets no answer, because the handshake would be too
+// expensive.
 func (s *Slots) turnAway(c *Connection, status int, after time.Duration, why string) {
 	s.counts.turnedAway(status)
 	if status != 0 && !c.TLS && s.answers.Take(time.Now(), 1) {
@@ -150,7 +155,7 @@ func (s *Slots) turnAway(c *Connection, status int, after time.Duration, why str
 	}
 }
 
-// seconds is d, rounded up.
+// seconds returns d in seconds, rounded up.
 func seconds(d time.Duration) uint16 {
 	return uint16(min((d+time.Second-1)/time.Second, math.MaxUint16))
 }

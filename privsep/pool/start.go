@@ -11,7 +11,7 @@ import (
 	"schedrestd/security"
 )
 
-// post is what a worker is started for.
+// post describes the worker to start.
 type post struct {
 	who      security.Identity
 	threads  int
@@ -38,7 +38,8 @@ func (s *Set) spawnWorker(c Config, at post) (*worker, error) {
 		Burst: c.DialBurst, Rate: c.DialRate, Counts: &s.Slots.counts.dial}
 	return &worker{Process: process, requests: at.requests, dialer: dial.New(options, process.Channel),
 		held: map[uint64]*Connection{}, share: 1 / float64(c.Workers),
-		// It says how far one has come when that has lasted (worker/tracker.go), and when it was asked to end it.
+		// A worker reports the state of a connection when it has lasted
+		// (worker/tracker.go), and when it was asked to close the connection.
 		reports:  rate.New(1000+4*float64(c.Connections), 40*float64(c.Connections), time.Now()),
 		offences: rate.New(offenceBurst, offenceRate, time.Now())}, nil
 }

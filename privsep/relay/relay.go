@@ -122,15 +122,16 @@ func isPlain(s string) bool {
 	return true
 }
 
-// Quota is what processes that follow each other may log. It is not theirs: one that
-// is started again has what was left.
+// Quota limits the lines of processes that follow each other. A process that is
+// started again gets what was left.
 type Quota struct {
 	mu    sync.Mutex // guards the buckets, which the loop of the pools may look at
 	lines *rate.Bucket
 	bytes *rate.Bucket
 }
 
-// LineSize is what a line has on the average, in bytes: a request's has as many.
+// LineSize is the average size of a line in bytes, that of a line about a
+// request.
 const LineSize = 200
 
 // NewQuota returns a quota of so many lines at once, and then per second.
@@ -146,14 +147,16 @@ func (q *Quota) admit(size int, now time.Time) bool {
 	return q.lines.Take(now, 1) && q.bytes.Take(now, float64(size))
 }
 
-// isFull reports whether nothing is taken of it: it is as good as a new one.
+// isFull reports whether nothing was taken from it, so that it is equivalent to
+// a new one.
 func (q *Quota) isFull(now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.lines.IsFull(now) && q.bytes.IsFull(now)
 }
 
-// Quotas are those of all workers, by user and place in the user's pool. They belong to one goroutine.
+// Quotas holds the quotas of all workers, by user and place in the user's pool.
+// They belong to one goroutine.
 type Quotas struct{ list map[place]*Quota }
 
 // place is where in the pools of a user a worker is.

@@ -47,7 +47,7 @@ func (s *Spec) Start(from *spawn.Spawner, setup ipc.ServiceSetup, hooks Hooks) (
 	return p, nil
 }
 
-// Role returns which service it is of.
+// Role returns the service that it belongs to.
 func (p *Process) Role() ipc.Role { return p.spec.Role }
 
 // Why returns why the process exited, when Over is closed.
@@ -78,8 +78,8 @@ func (p *Process) run() {
 	close(p.Over)
 }
 
-// serve handles the messages of the process until its channel closes, and asks it now and then whether
-// it still reads it.
+// serve handles the messages of the process until its channel closes, and
+// periodically checks that the process still reads it.
 func (p *Process) serve() error {
 	messages, failed := make(chan ipc.Message), make(chan error, 1)
 	go func() {
@@ -147,7 +147,7 @@ func (p *Process) handle(m ipc.Message) error {
 	return nil
 }
 
-// Stop lets the process finish what it does, and returns when it has exited.
+// Stop lets the process finish its work, and returns when it has exited.
 func (p *Process) Stop() {
 	if p != nil {
 		p.Channel.Close()

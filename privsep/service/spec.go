@@ -1,9 +1,10 @@
-// Package service starts the unprivileged processes that work for the parent and for
-// workers: the keeper, the resolver and the auditor.
+// Package service starts the unprivileged processes that work for the parent
+// and for workers: the keeper, the resolver and the auditor.
 //
-// For the parent they are alike. A process of a service is started, says Ready or why not, gets
-// one end of a channel to each worker, and serves until its channel is closed. What only
-// one of them says is handled by the one who started it.
+// The parent treats them alike. A process of a service is started, sends Ready
+// or its reason for failing, gets one end of a channel to each worker, and
+// serves until its channel is closed. Messages that only one service sends are
+// handled by the code that started it.
 package service
 
 import (
@@ -31,10 +32,10 @@ type Options struct {
 	Argv       []string          // of its program, after the name
 	Root       bool              // the parent was started as root
 	Worker     security.Identity // of the workers
-	Threads    int               // that run at one time
+	Threads    int               // that run concurrently
 	Files      uint64            // limit of open descriptors
 	Quota      *relay.Quota      // for what its processes log
-	StartLimit time.Duration     // for a process to say Ready
+	StartLimit time.Duration     // for a process to send Ready
 	Silence    time.Duration     // a process that answers no Ping for so long is killed
 	Farewell   time.Duration     // for a process to exit when its channel is closed; 0: spawn.LastWords
 	Log        *slog.Logger
@@ -49,7 +50,8 @@ type Spec struct {
 	reported *rate.Bucket        // workers that its processes reported
 }
 
-// How many workers the processes of a service may report at once, and per second. Each is killed.
+// The limits on the workers that the processes of a service may report, at once
+// and per second. Each of these workers is killed.
 const (
 	mostReported = 100
 	reportedRate = .1

@@ -11,8 +11,8 @@ import (
 	"schedrestd/security"
 )
 
-// CheckCapabilities refuses a root that lacks the capabilities to start and end processes of others, before
-// anything else fails for want of them.
+// CheckCapabilities rejects a root that lacks the capabilities to start and end
+// processes of other users, before anything else fails because of that.
 func CheckCapabilities() error {
 	held, err := security.Held()
 	if err != nil || os.Geteuid() != 0 {

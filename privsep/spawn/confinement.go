@@ -11,10 +11,10 @@ import (
 	"schedrestd/security"
 )
 
-// CheckRequired refuses a start that lacks, or has switched off, a part of the
-// confinement, where all of it is required. Every way to start calls it before the
-// first worker is started. What only a worker finds out, the worker refuses to serve
-// for (ipc.SealRequire).
+// CheckRequired rejects a start that lacks, or has switched off, a part of the
+// confinement, where all of it is required. Every kind of start calls it before
+// the first worker is started. If only the worker can detect that a part is
+// missing, the worker refuses to serve (ipc.SealRequire).
 func (s *Spawner) CheckRequired() error {
 	lacks := append(s.layers.list(ipc.PartMissing), s.layers.list(ipc.PartOff)...)
 	if !s.Switches.RequireConfinement || len(lacks) == 0 {
@@ -24,8 +24,8 @@ func (s *Spawner) CheckRequired() error {
 		WithHint("schedrestd --check-confinement shows each part and what would give it; without require_confinement the rest is used")
 }
 
-// Announce logs, once, which parts of the confinement are on and which are not. A
-// client of inetd is told only of what this kind of start should have.
+// Announce logs, once, which parts of the confinement are on and which are not.
+// A client of inetd sees only those that this kind of start should have.
 func (s *Spawner) Announce(sealed security.Sealed) {
 	layers := s.layers.closed(s.Seal, sealed)
 	attrs := []any{"on", strings.Join(layers.list(ipc.PartOn), ", ")}

@@ -27,7 +27,7 @@ func (s *Spawner) start(b Birth, channel, log int) (p *Process, err error) {
 	return p, err
 }
 
-// execute is start on the thread that processes inherit from.
+// execute implements start on the thread that processes inherit from.
 func (s *Spawner) execute(b Birth, channel, log int) (*Process, error) {
 	pidfd := -1
 	sys := &syscall.SysProcAttr{
@@ -75,7 +75,7 @@ func (s *Spawner) execute(b Birth, channel, log int) (*Process, error) {
 	if failed == nil && err == nil && pidfd < 0 {
 		failed = errs.New(errs.Unsupported, "this kernel has no pidfd: Linux 5.3 or later is needed")
 	}
-	if failed != nil { // this process can be traced, keys and all; or that one can't be waited for
+	if failed != nil { // this process can be traced, keys and all; or the child can't be waited for
 		if err == nil {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
@@ -91,7 +91,7 @@ func (s *Spawner) execute(b Birth, channel, log int) (*Process, error) {
 func Environ(threads int) []string {
 	return []string{
 		fmt.Sprintf("GOMAXPROCS=%d", threads),
-		"GODEBUG=containermaxprocs=0,updatemaxprocs=0", // else the runtime keeps cgroup files open
+		"GODEBUG=containermaxprocs=0,updatemaxprocs=0", // otherwise the runtime keeps cgroup files open
 	}
 }
 
@@ -103,7 +103,7 @@ func OutOfTheWay(program *os.File, files []uintptr) (fd int, err error) {
 	return fd, errs.Wrap(err, errs.Internal, "keep %s open for a start", program.Name())
 }
 
-// expect returns the attributes that a process must find itself with.
+// expect returns the attributes that a process must have.
 func (s *Spawner) expect(b Birth, tasks uint64) (p ipc.Posture) {
 	cage := security.Expectation{Identity: b.Who, Writes: b.Role == ipc.Auditor, Inherited: s.inherited, Files: b.Files, Tasks: tasks}
 	if s.nest != nil {
@@ -119,8 +119,10 @@ func (s *Spawner) expect(b Birth, tasks uint64) (p ipc.Posture) {
 	return p
 }
 
-// ofUserNamespace is what a process in namespaces of its own has beside what it inherited. Which they are is not
-// asked: the kernel tells nobody but root of a process whose program he can't read, as an installed one is.
+// ofUserNamespace returns the attributes of a process in namespaces of its own,
+// which it has in addition to the inherited ones. It does not check which
+// namespaces these are: only root can ask the kernel about a process whose
+// program the caller can't read, such as an installed one.
 func (s *Spawner) ofUserNamespace() security.Inheritance {
 	i := s.inherited
 	i.Namespaces = maps.Clone(i.Namespaces)
@@ -136,8 +138,8 @@ func (s *Spawner) ofUserNamespace() security.Inheritance {
 	return i
 }
 
-// munged is how the kernel shows the groups of who in such a namespace: by the order of their numbers,
-// and those that are not mapped as the overflow id.
+// munged returns the groups of the identity as the kernel shows them in such a
+// namespace: sorted by number, and unmapped groups as the overflow id.
 func munged(who security.Identity) string {
 	groups := slices.Sorted(slices.Values(who.Groups))
 	words := make([]string, len(groups))
@@ -151,15 +153,19 @@ func munged(who security.Identity) string {
 }
 
 const (
-	// idleThreads is how many threads a process may have beside those that run at one time.
+	// idleThreads is how many threads a process may have in addition to those
+	// that run concurrently.
 	idleThreads = 64
-	// mostOfUser is how many processes and threads a user may have who starts one more in a worker of his. He may have others than
-	// ours, as nobody and a user of become_user do; it is there so that a captured worker does not take all that there are.
+	// MostOfUser is how many processes and threads a user may have who starts
+	// one more in their worker. They may have processes of other programs, as
+	// nobody and users of become_user do. The limit keeps a compromised worker
+	// from using up all processes.
 	MostOfUser = 4096
 )
 
-// tasks is the limit of processes and threads for a process with so many threads that run at one time. The kernel
-// counts by user, and since Linux 5.14 by user and user namespace.
+// tasks returns the limit of processes and threads for a process with so many
+// threads that run concurrently. The kernel counts by user, and since Linux
+// 5.14 by user and user namespace.
 func (s *Spawner) tasks(threads int) uint64 {
 	if s.nest != nil && security.KernelSince(5, 14) {
 		return uint64(threads + idleThreads)

@@ -56,11 +56,11 @@ var parts = [allParts]struct {
 // layers is what became of each part.
 type layers [allParts]layer
 
-// layer is what became of one. The zero value is one that needs no mention: it is as
-// ever, or not known yet.
+// layer is the state of one part. The zero value needs no mention: it is the
+// normal state, or not known yet.
 type layer struct {
 	is  string // PartOn, PartOff or PartMissing of package ipc
-	as  string // what people are told of it instead of its name, when it is on
+	as  string // what the log calls it instead of its name, when it is on
 	why error  // not on
 }
 
@@ -106,8 +106,8 @@ var (
 	errNoTCP      = errors.New("workers connect UNIX sockets, and this kernel's knows no TCP: Linux 6.7")
 )
 
-// closed returns the layers of a process that was told how to close the sandbox, and
-// reported what it came to.
+// closed returns the layers of a process that received how to close the
+// sandbox, and reported the result.
 func (l layers) closed(how ipc.Seal, s security.Sealed) layers {
 	filter, denied := s.Words()
 	switch {

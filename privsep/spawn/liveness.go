@@ -7,9 +7,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// Liveness tracks whether a process still reads its channel. One that was stopped by a signal
-// would keep what it has for ever otherwise. It belongs to one goroutine, or is guarded
-// by the lock of its process.
+// Liveness tracks whether a process still reads its channel. Otherwise a
+// process that was stopped by a signal would keep what it holds forever. It
+// belongs to one goroutine, or is guarded by the lock of its process.
 type Liveness struct {
 	asked uint64    // number of the last Ping
 	since time.Time // when it was sent; zero when it was answered
@@ -31,8 +31,8 @@ func (l *Liveness) Ask(p *Process, limit time.Duration) {
 // Since returns when the Ping was sent that is not answered yet, or zero.
 func (l *Liveness) Since() time.Time { return l.since }
 
-// Answered handles a Pong. It accepts only the answer to the Ping that is open: a process
-// could keep the parent busy otherwise.
+// Answered handles a Pong. It accepts only the answer to the open Ping.
+// Otherwise a process could keep the parent busy.
 func (l *Liveness) Answered(number uint64) error {
 	if l.since.IsZero() || number != l.asked {
 		return fmt.Errorf("it said Pong %d, which nobody asked for", number)

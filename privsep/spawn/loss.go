@@ -11,9 +11,10 @@ type Loss struct{}
 func (Loss) String() string { return "each PID namespace that was made for workers has ended" }
 func (Loss) Signal()        {}
 
-// WithLoss returns signals, and among them the loss of the last PID namespace of s and
-// those that follow it. The loss of any other one is logged and reported: the
-// workers and the services died with it, and the next generation starts in the next namespace.
+// WithLoss returns signals, with the loss of the last PID namespace of s and
+// its followers as another signal. The loss of any other one is logged and
+// reported: its workers and services have exited with it, and the next
+// generation starts in the next namespace.
 func WithLoss(signals <-chan os.Signal, s *Spawner, log *slog.Logger, report func()) <-chan os.Signal {
 	lost := s.Lost()
 	if lost == nil {

@@ -15,7 +15,7 @@ import (
 	"schedrestd/security/root"
 )
 
-// enter has the calling thread enter p, where that is how it is had.
+// enter makes the calling thread enter p, if p is a part that a thread enters.
 func (s *Spawner) enter(p part, held security.Capabilities) layer {
 	byThread := p == ipcNamespace || p == networkNamespace || p == ownRoot || p == pidNamespace
 	switch why := s.unasked(p); {
@@ -51,8 +51,8 @@ func (s *Spawner) enterRoot() error {
 	return nil
 }
 
-// enterPIDs has processes that the calling thread starts be born in a PID namespace of
-// their own. When it fails they are born where they were.
+// enterPIDs makes the processes that the calling thread starts begin in a PID
+// namespace of their own. When it fails they begin in the current one.
 func (s *Spawner) enterPIDs() error {
 	own, err := unix.Open("/proc/thread-self/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -114,8 +114,9 @@ func (s *Spawner) startFirst(who security.Identity) (*firstPID, error) {
 	return nil, errs.New(errs.Unsupported, "the first process of the PID namespace: %s", relay.Printable(string(said[:n])))
 }
 
-// findNest tries what such a process can have, with one that closes its cage and ends; nil is nothing, or that none is needed. Why
-// others could not be had is left in s.denied.
+// findNest returns the best user namespace setup that works here, which it
+// tries with a process that closes its sandbox and exits; nil: none works, or
+// none is needed. It leaves the reasons for the others in s.denied.
 func (s *Spawner) findNest(held security.Capabilities) *nest {
 	if !security.Sandboxed || s.Root && (held.Has(unix.CAP_SYS_ADMIN) || s.Switches.DisableUserCheck) { // uid 0 can be put into none
 		return nil
@@ -134,10 +135,11 @@ func (s *Spawner) findNest(held security.Capabilities) *nest {
 	return nil
 }
 
-// deny notes for what the nest that is tried has why it can't be had.
+// deny records err as the reason for lacking the parts of the setup that is
+// being tried.
 func (s *Spawner) deny(err error) {
 	if sys, ok := errors.AsType[unix.Errno](err); ok {
-		err = sys // of what was being done only that is news
+		err = sys // the operation is not needed
 	}
 	for p, row := range parts {
 		if s.nest.has(row.flag) || part(p) == emptyBounding && s.nest.settles() {

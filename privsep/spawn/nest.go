@@ -10,9 +10,11 @@ import (
 	"schedrestd/security/root"
 )
 
-// Who may not make namespaces where he is, an ordinary user or a root without CAP_SYS_ADMIN, puts each process into a user namespace
-// of its own, where the kernel lets him: in it the process may make the others, and a root. The ids stay what
-// they are, so that munged and the kernel say of a worker what they would without.
+// A parent that may not create namespaces, an ordinary user's or root's without
+// CAP_SYS_ADMIN, puts each process into a user namespace of its own, if the
+// kernel permits that. In it the process may create the other namespaces, and a
+// root. The ids stay the same, so that munged and the kernel identify a worker
+// as they would otherwise.
 
 // nest is what a process has with a user namespace of its own.
 type nest struct {
@@ -20,7 +22,8 @@ type nest struct {
 	born  string  // what it has its capabilities for (root.Variable); "": it has none
 }
 
-// nests is what is tried, the best first: kernels, containers and security modules differ.
+// nests lists the setups to try, the best first: kernels, containers and
+// security modules differ.
 var nests = []nest{
 	{least | unix.CLONE_NEWNS | unix.CLONE_NEWPID, root.ForRoot},
 	{least | unix.CLONE_NEWPID, root.ForNone},
@@ -32,7 +35,7 @@ const least = unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC
 
 func (n *nest) has(flag uintptr) bool { return n != nil && n.flags&flag != 0 }
 
-// settles tells whether each process empties its bounding set.
+// settles reports whether each process empties its bounding set.
 func (n *nest) settles() bool { return n != nil && n.born != "" }
 
 func (n *nest) environ() []string {
@@ -42,7 +45,8 @@ func (n *nest) environ() []string {
 	return []string{root.Variable + "=" + n.born}
 }
 
-// put has a process be born in such namespaces. Who is not root can set no supplementary groups there.
+// put makes a process start in such namespaces. Unless this process is root, it
+// can't set supplementary groups there.
 func (n *nest) put(sys *syscall.SysProcAttr, who security.Identity, asRoot bool) {
 	uid, gid := int(who.UID), int(who.GID)
 	if !asRoot {
@@ -60,9 +64,11 @@ func (n *nest) put(sys *syscall.SysProcAttr, who security.Identity, asRoot bool)
 	}
 }
 
-// showForStart makes this process dumpable until the function that it returns. The maps of ids are files
-// in the /proc of a child that is about to execute, and as long as it has a memory in common with a process that is not
-// dumpable they are root's. Who could use the moment is of the same uid as this process, and in no cage.
+// showForStart makes this process dumpable until the returned function is
+// called. The maps of ids are files in the /proc of a child that is about to
+// execute. As long as it shares its memory with a process that is not dumpable,
+// they belong to root. Only a process with the same uid and outside of any
+// sandbox could use that moment.
 func showForStart() (hide func() error) {
 	before, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	if err != nil || before == 1 {

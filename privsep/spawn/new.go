@@ -50,8 +50,8 @@ func New(o Options) (*Spawner, error) {
 	return s, nil
 }
 
-// diverge makes the calling thread the one that processes inherit from. What a start
-// without root can't have is noted in layers.
+// diverge makes the calling thread the one that processes inherit from. It
+// records in layers what a start without root can't have.
 func (s *Spawner) diverge() error {
 	s.id = unix.Gettid()
 	held, err := security.Held()

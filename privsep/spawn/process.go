@@ -23,7 +23,7 @@ type Process struct {
 	PIDFD   *os.File // non-blocking: the poller waits for the death, no thread does
 	Channel *ipc.Channel
 	Started time.Time
-	Ending  string // why the parent ended it; "" when it ended by itself. Guarded by the lock of whose process it is
+	Ending  string // why the parent ended it; "" when it ended by itself. Guarded by the lock of the owner of the process
 
 	Dead    chan struct{} // closed when it has ended; the following are set by then
 	Caged   bool          // by a system call that its sandbox kills for
@@ -35,7 +35,7 @@ type Process struct {
 	silent chan struct{} // closed when all that it logged was read; nil: it logs nothing
 }
 
-// newProcess returns the process, whose death it begins to wait for.
+// newProcess returns the process, and begins to wait for its exit.
 func newProcess(b Birth, pid, pidfd int) *Process {
 	_ = unix.SetNonblock(pidfd, true)
 	p := &Process{Who: b.Who, PID: pid, PIDFD: os.NewFile(uintptr(pidfd), b.Role.String()), Started: time.Now(), Dead: make(chan struct{})}
@@ -43,7 +43,8 @@ func newProcess(b Birth, pid, pidfd int) *Process {
 	return p
 }
 
-// Pipe is a pipe whose reading end waits in the poller and whose writing end blocks.
+// Pipe returns a pipe whose reading end waits in the poller and whose writing
+// end blocks.
 func Pipe() (*os.File, int, error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
@@ -53,7 +54,8 @@ func Pipe() (*os.File, int, error) {
 	return os.NewFile(uintptr(fds[0]), "log of a process"), fds[1], nil
 }
 
-// wait waits for the death of the process and takes its status, so that no zombie stays.
+// wait waits until the process has exited and takes its status, so that no
+// zombie stays.
 func (p *Process) wait() {
 	defer close(p.Dead)
 	p.status = "lost"
@@ -78,8 +80,8 @@ func (p *Process) wait() {
 const AllWell = "exit status 0"
 
 // isCrash reports whether a process ended by a fault of its own: by a signal
-// that the kernel sends for one, or by a panic or a fatal error of Go's runtime.
-// SIGKILL is the administrator's or the OOM killer's.
+// that the kernel sends for one, or by a panic or a fatal error of Go's
+// runtime. SIGKILL comes from the administrator or the OOM killer.
 func isCrash(ws unix.WaitStatus) bool {
 	if !ws.Signaled() {
 		return ws.ExitStatus() == runtimeStatus
@@ -101,7 +103,8 @@ func Describe(ws unix.WaitStatus) string {
 	return fmt.Sprintf("exit status %d", ws.ExitStatus())
 }
 
-// Condemn kills the process for a reason of the parent's own. The first one is what the log has.
+// Condemn kills the process for a reason of the parent's own. The log shows the
+// first reason.
 func (p *Process) Condemn(why string) {
 	p.Ending = cmp.Or(p.Ending, why)
 	p.Kill()
@@ -137,7 +140,7 @@ func (p *Process) Reap(patience time.Duration) string {
 	return p.status
 }
 
-// What an alarm says. docs/TRUST.md has what to do.
+// The messages of alarms. docs/TRUST.md explains what to do.
 const (
 	WorkerCaged = "worker was killed by its cage: it made a system call that no worker makes"
 	CaptureHint = `somebody may be in it; look for type=1326 and its pid in the kernel's log, and see TRUST.md, "When a worker was captured"`

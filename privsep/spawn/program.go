@@ -31,8 +31,8 @@ func OpenWorker(path string, who security.Identity, root bool) (*os.File, error)
 	return OpenProgram("worker", path, WorkerName, who, root, who.UID)
 }
 
-// OpenProgram is openProgram for the program name, which is the one of what; never are those who
-// serve and must own nothing on the way.
+// OpenProgram opens the program name of the process what. The users in never
+// serve, and must own nothing on its path.
 func OpenProgram(what, path, name string, who security.Identity, root bool, never ...uint32) (*os.File, error) {
 	if path == "" {
 		self, err := os.Executable()
@@ -83,10 +83,10 @@ func findProgram(what, path string, root bool, never []uint32) (*os.File, error)
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// suits tells whether the file's mode is right for the worker's identity: it may execute the
-// program and not read it. Who executes what he can read is dumpable, and until the worker
-// has said otherwise a neighbour of the same uid could trace it, or take the channel to the
-// parent out of it.
+// suits reports whether the file's mode is right for the worker's identity: it
+// may execute the program but not read it. A process that can read its program
+// is dumpable. Until the worker has changed that, another process of the same
+// uid could trace it, or take its channel to the parent.
 func suits(st unix.Stat_t, who security.Identity) bool {
 	shift := 0 // the bits for others
 	switch {
@@ -99,9 +99,9 @@ func suits(st unix.Stat_t, who security.Identity) bool {
 	return bits&0o5 == 0o1
 }
 
-// copyProgram makes a sealed copy in memory of a program that its owner alone may
-// execute, or that everybody may read. Mode 0711 keeps the worker unreadable for its
-// neighbours from its first instruction on.
+// copyProgram makes a sealed copy in memory of a program that only its owner
+// may execute, or that every user may read. Mode 0711 keeps other workers from
+// reading the worker from its first instruction on.
 func copyProgram(from *os.File) (*os.File, error) {
 	src, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", from.Fd()))
 	if err != nil {
@@ -123,8 +123,8 @@ func copyProgram(from *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(again), from.Name()), nil
 }
 
-// SealedCopy copies what src has to a memory file that nobody can change any more. how is MFD_EXEC or
-// MFD_NOEXEC_SEAL.
+// SealedCopy copies src to a memory file that can't be changed any more. how is
+// MFD_EXEC or MFD_NOEXEC_SEAL.
 func SealedCopy(src io.Reader, name string, how int) (*os.File, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate(filepath.Base(name), flags|how)
@@ -147,8 +147,9 @@ func SealedCopy(src io.Reader, name string, how int) (*os.File, error) {
 	return mem, nil
 }
 
-// noProcess says of a start that the kernel refused what can be done: for want of a process where the limits are, for want of
-// a program what is the matter with that.
+// noProcess returns err, the kernel's reason for refusing a start, with a hint:
+// to the limits if no process could be created, to the program if that can't be
+// executed.
 func noProcess(program string, err error) error {
 	switch {
 	case errors.Is(err, unix.ENOEXEC):

@@ -16,9 +16,10 @@ import (
 	"schedrestd/security"
 )
 
-// What a worker tries before it serves has to be answered, or it could not try it.
-// That everything else kills is proven by a process that is born as workers are, and
-// starts others which must be killed (package proof). This process reads its verdict.
+// A worker can only try the operations that the sandbox answers with an error.
+// Operations for which the sandbox kills are tried by processes that must be
+// killed. A process that starts like a worker starts them (package proof), and
+// this process reads its verdict.
 
 const (
 	mostSaid  = 64 << 10        // bytes that such a process may write
@@ -41,7 +42,7 @@ func (s *Spawner) ProveDeath() (sealed security.Sealed, err error) {
 	return s.Prove(what)
 }
 
-// Prove has a process close the sandbox, and prove as much as what asks for.
+// Prove makes a process close the sandbox, and prove as much as what requests.
 func (s *Spawner) Prove(what string) (sealed security.Sealed, err error) {
 	said, p, err := s.prove(what, s.StartLimit+proofTime)
 	if err != nil {
@@ -54,8 +55,8 @@ func (s *Spawner) Prove(what string) (sealed security.Sealed, err error) {
 	return sealed, nil
 }
 
-// Page has such a process try everything, and write a page for the administrator to
-// out. facts are what it can't know by itself.
+// Page makes such a process try everything, and write a page for the
+// administrator to out. facts are what the process can't know by itself.
 func (s *Spawner) Page(out io.Writer, facts ...string) error {
 	said, p, err := s.prove(ipc.ProvePage, pageCases*s.StartLimit, facts...)
 	if err != nil {

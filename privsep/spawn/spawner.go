@@ -60,10 +60,10 @@ type Spawner struct {
 	stage     *os.File   // this program, which root executes to start the others
 	space     *root.Root // their file system; nil: the machine's
 	first     *firstPID  // of their PID namespace; nil: it is the machine's, or each has its own
-	nest      *nest      // what each process has that is born in a user namespace of its own; nil: none is
+	nest      *nest      // the user namespace setup of each process; nil: none has one
 	inherited security.Inheritance
 	denied    [allParts]error // by the last nest that was tried for it
-	layers    layers          // but for what processes do to themselves
+	layers    layers          // except what processes do to themselves
 	number    *atomic.Uint32  // of the last process, of all spawners together
 	succession
 }

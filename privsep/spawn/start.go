@@ -19,16 +19,16 @@ type Birth struct {
 	Role    ipc.Role
 	Program *os.File
 	Argv    []string
-	Threads int // that run at one time
+	Threads int // that run concurrently
 	Who     security.Identity
 	Files   uint64 // limit of open descriptors
 }
 
-// Start starts a process with a channel and a log of its own, and sends it what setup
-// returns, of which its limit of tasks is a part, and the attributes that it must find
-// itself with. room bounds what it may log. The death of a process that ended before it
-// could be told is found like that of any other. Where the PID namespace has ended, the
-// process is started in the next one.
+// Start starts a process with a channel and a log of its own. It sends the
+// process the result of setup, which contains its limit of tasks, and the
+// attributes that it must have. room bounds what it may log. The exit of a
+// process before it received these is detected like any other. If the PID
+// namespace has ended, the process is started in the next one.
 func (s *Spawner) Start(b Birth, room *relay.Quota, setup func(p *Process, tasks uint64) ipc.Message) (*Process, error) {
 	s = s.InUse()
 	p, err := s.launch(b, room)

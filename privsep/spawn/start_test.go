@@ -41,7 +41,8 @@ func TestProgramIsOutOfTheWay(t *testing.T) {
 	}
 }
 
-// TestDeadBeforeTold: who dies before he can be told anything is heard to have died, and how, whoever had him started.
+// TestDeadBeforeTold: the exit of a process before it receives anything is
+// detected, with its status, whichever code started it.
 func TestDeadBeforeTold(t *testing.T) {
 	program, err := OpenWorker("/bin/true", security.Identity{}, false)
 	if err != nil {

@@ -10,13 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Spare is how many threads the parent makes at its start. Go starts one more whenever each that it has
-// is in a system call, and ends the process when the kernel has none: so a worker that takes what the limit
-// of the service or of the user leaves would end the parent, and with it everything. Those that are idle are kept.
+// Spare is how many threads the parent creates at its start. Go starts another
+// thread whenever all existing ones are in a system call, and ends the process
+// when the kernel permits none. A worker that uses up the limit of the service
+// or of the user would end the parent. Idle threads are kept.
 //
-// Needed at one time: one that runs, two of the runtime's own, one that hears signals, the spawners', the outlet's, one for the log,
-// two for the audit log's file, two for files that are followed, and one that rereads the configuration. Those are twelve; on a busy machine
-// a call that is short keeps its thread for long.
+// Needed concurrently: one that runs, two of the runtime, one that receives
+// signals, those of the spawners and of the namespace dialer, one for the log,
+// two for the audit log's file, two for files that are followed, and one that
+// rereads the configuration. Those are twelve; on a busy machine even a short
+// call may keep its thread for long.
 const Spare = 32
 
 // Reserve makes n threads, which stay.
@@ -77,16 +80,17 @@ func (t *Thread) Do(job func()) bool {
 	}
 }
 
-// Stop ends the thread, and with it the processes whose death signal depends on it. No nil Thread
-// runs.
+// Stop ends the thread, and with it the processes whose death signal depends on
+// it. On a nil Thread it does nothing.
 func (t *Thread) Stop() {
 	if t != nil {
 		close(t.over)
 	}
 }
 
-// Locked calls do on a thread that ends with it. It is not the process's first one, which never ends and by which /proc
-// says where the process is.
+// Locked calls do on a thread that ends with it. That is never the process's
+// first thread, which does not end and whose state /proc shows as that of the
+// process.
 func Locked(do func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {
