@@ -30,7 +30,7 @@ func (c *Client) answerTo(ctx context.Context, cred model.Credential, r request,
 	defer answer.release()
 	err = read(answer)
 	if !r.repeatable && errs.KindOf(err) == errs.BadAnswer && numberOf(err) == 0 {
-		return c.daemons.unknown(failed(garbled, err)) // the answer does not tell whether the change was made
+		return c.daemons.unknown(failed(garbled, err)) // the outcome of the change is unknown
 	}
 	return err
 }
