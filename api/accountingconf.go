@@ -65,7 +65,8 @@ var purgeAfter = schema.Object("slurmdb_purge_units",
 
 func purge() schema.Type[uint32] { return purgeAfter.Type() }
 
-// inUnit returns the function that gives the number of an age in that unit, else 0.
+// inUnit returns a function that returns the number of an age in that unit, or
+// 0 for another unit.
 func inUnit(unit uint32) func(*uint32) uint32 {
 	return func(n *uint32) uint32 {
 		if *n == model.Leave32 || *n&unit == 0 {

@@ -148,7 +148,7 @@ var AccountingJob = schema.Object("job",
 	schema.F("working_directory", schema.String, func(j *AccountingJobRow) *string { return &j.WorkDir }, "Directory it ran in"),
 )
 
-// wckeyTag is a key with a mark before it when nobody asked for it.
+// wckeyTag is a key, with a mark before it when no user asked for it.
 var wckeyTag = schema.Object("wckey_tag_struct",
 	schema.Show("wckey", schema.String, func(s *string) string { return strings.TrimPrefix(*s, "*") }, "Name of the key", schema.Required(0)),
 	schema.Show("flags", schema.Words("wckey_tag_flags", schema.Bit("ASSIGNED_DEFAULT", uint8(1))).Type, func(s *string) (bits uint8) {

@@ -16,7 +16,7 @@ type AssociationRow struct {
 	QOS        *[]string                  // that a client gave, by names; nil: none were
 }
 
-// limit is a field with limits of trackable resources.
+// limit returns a field with limits of trackable resources.
 func limit(name string, at func(*model.Association) *string, doc string, opts ...schema.Option) schema.Field[AssociationRow] {
 	return schema.Both(name, amounts, func(a *AssociationRow) []model.TRES { return a.amounts(*at(a.Association)) },
 		func(a *AssociationRow, list []model.TRES) error {

@@ -14,9 +14,9 @@ func changes[T any](schemaName, field, list string, elem func() schema.Type[T], 
 	}, unusedEnvelope[Changes[T]]()...)...)
 }
 
-// unusedEnvelope has the fields of an answer's envelope, which requests may have
-// too. They make no difference there. Their descriptions are those of answers:
-// documents have both in one place.
+// unusedEnvelope returns the fields of an answer's envelope, which requests may
+// have too, without effect. Their descriptions are those of answers, because
+// documents describe both in one place.
 func unusedEnvelope[O any]() []schema.Field[O] {
 	return []schema.Field[O]{
 		schema.Show("meta", metaType.Type, func(*O) (none Meta) { return none }, "Who answered whom"),
@@ -25,7 +25,7 @@ func unusedEnvelope[O any]() []schema.Field[O] {
 	}
 }
 
-// fresh is a type whose values are parsed into what start returns.
+// fresh returns a type whose values are parsed into the result of start.
 func fresh[T any](typ func() schema.Type[T], start func() T) func() schema.Type[T] {
 	return func() schema.Type[T] { return freshType[T]{typ(), start} }
 }

@@ -12,8 +12,8 @@ import (
 
 type confField = schema.Field[model.Configuration]
 
-// confShow is a field of the configuration, by Slurm's name for it; ours follows
-// from that.
+// confShow returns a field of the configuration by Slurm's name for it, from
+// which this project's name is derived.
 func confShow[T any](name string, typ func() schema.Type[T], get func(*model.Configuration) T, opts ...schema.Option) confField {
 	ours := strings.NewReplacer("SLURM", "SCHED", "Slurm", "Sched").Replace(name)
 	return schema.Show(ours, typ, get, ours+", as it is in force", append(opts, schema.InSlurm(name))...)
@@ -27,7 +27,7 @@ func confTexts(name, wire string) confField {
 	return confShow(name, csvString, func(c *model.Configuration) []string { return commaList(c.Texts[wire]) })
 }
 
-// confList is a list; older controllers have one text.
+// confList returns a field with a list; older controllers send one text.
 func confList(name, wire string) confField {
 	return confShow(name, stringArray, func(c *model.Configuration) []string {
 		if text := c.Texts[wire]; text != "" {
@@ -41,7 +41,8 @@ func confNumber(name, wire string, unit schema.Option) confField {
 	return confShow(name, schema.Int32, func(c *model.Configuration) uint32 { return uint32(c.Numbers[wire]) }, unit)
 }
 
-// confLimit is a number that may be not set, as one that is never sent is.
+// confLimit returns a field with a number that may be unset. A number that was
+// not sent is unset.
 func confLimit[T uint16 | uint32](name, wire string, unit schema.Option) confField {
 	return confShow(name, rawNumber, func(c *model.Configuration) T {
 		if n, sent := c.Numbers[wire]; sent {
@@ -81,7 +82,8 @@ func confFlags(name, wire string, words *schema.WordSet[uint64]) confField {
 // their own bits.
 const confAnyState uint64 = 1 << 32
 
-// confDuration is a time as Slurm's commands write it, "7-00:00:00".
+// confDuration returns a field with a duration as Slurm's commands write it,
+// "7-00:00:00".
 func confDuration(name, wire string) confField {
 	return confShow(name, schema.String, func(c *model.Configuration) string {
 		n := c.Numbers[wire]

@@ -11,8 +11,8 @@ func messageName(n uint32) string {
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// messages are the numbers of a controller's messages, as Slurm 26.05 has them. A number that was given
-// anew since 22.05 is one that no controller receives.
+// messages holds the numbers of a controller's messages, as in Slurm 26.05. No
+// controller receives a number that was reassigned since 22.05.
 var messages = map[uint32]string{
 	1001:  "REQUEST_NODE_REGISTRATION_STATUS",
 	1002:  "MESSAGE_NODE_REGISTRATION_STATUS",

@@ -15,7 +15,7 @@ import (
 type Endpoint struct {
 	Method     string
 	Accounting bool   // under the accounting daemon's path segment
-	Util       bool   // under the path segment of what needs no daemon
+	Util       bool   // under the path segment of operations without a daemon
 	Path       string // after the version, "node/{node_name}"; a "/" at the end is for documents alone
 	ID         string // of the operation, "get_node"
 	Doc        string // one line

@@ -47,7 +47,7 @@ var HostnamesBody = schema.Object("openapi_hostnames_req_resp", hostsField("host
 	}
 }), answersHave[HostNames]("meta", metaType.Type), answersHave[HostNames]("errors", schema.List(errorType.Type)), answersHave[HostNames]("warnings", schema.List(warningType.Type)))
 
-// answersHave is a field of a body that only answers fill.
+// answersHave returns a field of a body that only answers fill.
 func answersHave[O, T any](name string, typ func() schema.Type[T]) schema.Field[O] {
 	return schema.Ignore[O](name, typ, "Nothing: answers have it")
 }

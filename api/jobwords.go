@@ -69,7 +69,7 @@ var mailTypes = schema.Words("job_mail_flags",
 	schema.Bit("INVALID_DEPENDENCY", uint16(1)<<10),
 )
 
-// profiles are the words for what is profiled while a job runs.
+// profiles are the words for the data that is profiled while a job runs.
 var profiles = schema.Words("acct_gather_profile",
 	schema.Part("NOT_SET", ^uint32(0), 0),
 	schema.Part("NONE", ^uint32(0), 1),

@@ -102,7 +102,8 @@ func reasonUser(n *NodeRow) string {
 	return userName(n.Users, n.ReasonUID)
 }
 
-// idleCPUs never wraps around, whatever a controller says.
+// idleCPUs returns the number of idle processors. It never wraps around, even
+// when a controller sends inconsistent numbers.
 func idleCPUs(n *NodeRow) uint16 {
 	if n.AllocCPUs > n.CPUs {
 		return 0

@@ -19,8 +19,8 @@ type PartitionChange struct {
 
 type partitionField = schema.Field[PartitionChange]
 
-// changedPartition is a PartitionChange that documents describe as they do a
-// partition: both have one schema.
+// changedPartition returns the type of a PartitionChange, which documents
+// describe like a partition: both have one schema.
 func changedPartition() schema.Type[PartitionChange] {
 	return shaped[PartitionChange]{partitionChange, Partition.Shape}
 }
@@ -99,7 +99,7 @@ var partitionChange = schema.Object("partition_info",
 	schema.Ignore[PartitionChange]("suspend_time", number[uint32], "Nothing: the configuration sets it", schema.Unit("s")),
 )
 
-// takenMemory are the fields of partitionMemory as changes take them.
+// takenMemory returns the fields of partitionMemory for changes.
 func takenMemory(at func(*PartitionChange) *model.Opt[uint64]) []partitionField {
 	take := func(mark uint64) func(*PartitionChange, model.Opt[uint64]) error {
 		return func(p *PartitionChange, o model.Opt[uint64]) error {

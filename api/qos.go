@@ -15,7 +15,7 @@ type QOSRow struct {
 	Preempt *[]string          // that a client gave, by names; nil: none were
 }
 
-// qosLimit is a field with limits of trackable resources.
+// qosLimit returns a field with limits of trackable resources.
 func qosLimit(name string, at func(*model.QOS) *string, doc string, opts ...schema.Option) schema.Field[QOSRow] {
 	return schema.Both(name, amounts, func(q *QOSRow) []model.TRES { return q.amounts(*at(q.QOS)) },
 		func(q *QOSRow, list []model.TRES) error {

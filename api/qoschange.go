@@ -26,7 +26,7 @@ var postQOSParams = schema.Object("",
 	schema.Ignore[PostQOSParams]("preempt_mode", joined(qosPreemptModes), "Nothing: the body has what is changed"),
 )
 
-// unused is a parameter of a change that Slurm's gateway has and ignores.
+// unused returns a parameter of a change that Slurm's gateway has and ignores.
 func unused[P any](name string, opts ...schema.Option) schema.Field[P] {
 	return schema.Ignore[P](name, csv, "Nothing: the body has what is changed", opts...)
 }

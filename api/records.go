@@ -9,7 +9,8 @@ import (
 	"schedrestd/model"
 )
 
-// Records has what records of the accounting daemon say by number alone.
+// Records holds the names of the things that accounting records refer to by
+// number.
 type Records struct {
 	TRES  map[uint32]model.TRES
 	QOS   map[uint32]string
@@ -72,9 +73,9 @@ type Limit[M any] struct {
 	List []model.TRES
 }
 
-// SetLimits writes limits into m, by the numbers of the resources. What old has
-// and a given limit lacks is taken away. The error names a resource that does
-// not exist.
+// SetLimits writes limits into m, by the numbers of the resources. It removes
+// the resources of old that a given limit lacks. The error names a resource
+// that does not exist.
 func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 	for _, l := range limits {
 		var parts []string
@@ -140,7 +141,8 @@ func (r *Records) QOSNumber(name string) (uint32, error) {
 	return 0, fmt.Errorf("there is no quality of service %q", schema.Shorten(name))
 }
 
-// QOSNumbers is QOSNumber for a list, whose elements may begin with + or -.
+// QOSNumbers returns the numbers of a list of names, which may begin with + or
+// -, as QOSNumber does for one.
 func (r *Records) QOSNumbers(names []string) ([]string, error) {
 	list := []string{}
 	for _, name := range names {

@@ -36,7 +36,7 @@ var ReservationUpdate = schema.Object("reservation_desc_msg",
 	schema.F("users", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Users }, "Users that may use it; one with a - before it may not"),
 )
 
-// givenMoment is a moment of which 0 is one that is not set.
+// givenMoment returns the type of a moment that is unset when it is 0.
 func givenMoment() schema.Type[model.Time] {
 	plain := moment()
 	render := plain.Renderer(schema.View{})
@@ -49,7 +49,8 @@ func givenMoment() schema.Type[model.Time] {
 	}, plain.Parser(schema.View{})), plain.Shape}
 }
 
-// givenFlags are reservationFlags that are not set when no word is given.
+// givenFlags returns the type of reservationFlags that are unset when no word
+// is given.
 func givenFlags() schema.Type[model.Opt[uint64]] { return givenFlagsType{} }
 
 type givenFlagsType struct{}
@@ -78,7 +79,8 @@ func (givenFlagsType) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 	}
 }
 
-// tresText is amounts of trackable resources as one text, "cpu=4,gres/gpu=2".
+// tresText returns the type of amounts of trackable resources as one text,
+// "cpu=4,gres/gpu=2".
 func tresText() schema.Type[string] {
 	list := amounts()
 	parse := schema.List(givenTRES.Type)().Parser(schema.View{})

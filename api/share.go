@@ -100,7 +100,8 @@ type named[T any] struct {
 	value T
 }
 
-// tresList gives the values their names. What has none is left out, whatever a controller says.
+// tresList returns the values with their names. It omits values without a name,
+// which a faulty controller may send.
 func tresList[N ~struct {
 	name  string
 	value T

@@ -42,11 +42,12 @@ var (
 	timeHours = map[string]int{"midnight": 0, "noon": 12, "elevenses": 11, "fika": 15, "teatime": 16}
 )
 
-// readTime reads what Slurm's commands take for a time, as its manuals describe it, and RFC 3339. A time of
-// the day alone is the next one, and so is a date without a year.
+// readTime parses a time as Slurm's manuals describe it, or in RFC 3339. A time
+// without a date is the next one, and so is a date without a year.
 //
-// Digits alone are seconds since 1970, never the date MMDDYY. What is said twice, or can't be, as the
-// 30th of February, is refused: Slurm's own takes the last, or another day.
+// Digits alone are seconds since 1970, never the date MMDDYY. A part that is
+// given twice, or an impossible one such as the 30th of February, is refused:
+// Slurm takes the last one, or another day.
 func readTime(s string, now time.Time) (model.Time, error) {
 	wrong := fmt.Errorf("expected a time such as 1700000000 (seconds since 1970), 2024-01-02T10:00, 01/02/24, 10:00, today, noon or now-1hour, got %q", schema.Shorten(s))
 	at, ok := time.Time{}, false

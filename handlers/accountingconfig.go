@@ -84,7 +84,7 @@ func (h *handler) postConfig(c *call, _ *api.NoParams) error {
 	return h.edited(c, err)
 }
 
-// load is changeRecords for records that may be none.
+// load runs changeRecords for a list of records that may be empty.
 func load[T any](c *call, e model.Editor, list string, records []T, name func(*T) string, each func(model.Editor, *T, string) (bool, error)) ([]string, error) {
 	names := make([]string, len(records))
 	for i := range records {

@@ -52,8 +52,8 @@ func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.Allocated, &api.SubmitAnswer{Submitted: *allocated, Envelope: c.envelope()})
 }
 
-// origin is the address of the client, which controllers want as the name of the
-// machine that asks for resources.
+// origin returns the address of the client, which controllers want as the name
+// of the machine that asks for resources.
 func (c *call) origin() string {
 	if peer, ok := auth.PeerFrom(c.ctx); ok {
 		if host, _, err := net.SplitHostPort(peer.Addr); err == nil {

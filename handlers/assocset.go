@@ -76,8 +76,8 @@ func checkSet(s *api.AssocSet, name string, required []string) error {
 	return nil
 }
 
-// exists returns an error when a filter selects nothing. Of what is not there the
-// daemon says nothing, and changes nothing.
+// exists returns an error when a filter selects nothing: for missing records
+// the daemon reports no error and changes nothing.
 func exists[T any](e model.Editor, filter model.Filter[T], kind, name, source string) error {
 	found, err := one(e, filter)
 	if err == nil && found == nil {

@@ -22,8 +22,8 @@ func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
 	return readBodyInto(c, table, new(T))
 }
 
-// readBodyInto is readBody into body, which may have values for what the request
-// leaves out.
+// readBodyInto reads the body of a request into body, whose values apply to the
+// fields that the request omits.
 func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, error) {
 	read, err := c.reader()
 	if err != nil {

@@ -62,10 +62,10 @@ func changeEach(c *call, kind, list string, names []string, do func(i int) error
 	return nil, err
 }
 
-// source is where the name of record i is in the body.
+// source returns the place in the body of the name of record i.
 func (e *eachChange) source(i int) string { return sourceOf(e.list, i, "name") }
 
-// status is the status of the first failure; 200 when there is none.
+// status returns the status of the first failure, or 200 when there is none.
 func (e *eachChange) status() int {
 	for _, err := range e.errs {
 		if err != nil {
@@ -75,7 +75,7 @@ func (e *eachChange) status() int {
 	return http.StatusOK
 }
 
-// result is what the audit log has of it.
+// result returns the audit log's summary of the changes.
 func (e *eachChange) result() Result {
 	var r Result
 	var objects []string
@@ -93,8 +93,8 @@ func (e *eachChange) result() Result {
 	return r
 }
 
-// envelope is the answer's, with an error for each record that was not changed
-// and, when there is one, a warning for each that was.
+// envelope returns the envelope of the answer, with an error for each record
+// that was not changed and, when there is one, a warning for each that was.
 func (e *eachChange) envelope(c *call) api.Envelope {
 	code := e.status()
 	var list []api.Error
@@ -130,7 +130,7 @@ func checkNames(kind, list string, names []string) error {
 	return nil
 }
 
-// sourceOf is where a field of record i is in the body.
+// sourceOf returns the place in the body of a field of record i.
 func sourceOf(list string, i int, field string) string {
 	if list == "" {
 		return "#/" + field

@@ -88,7 +88,7 @@ func (h *handler) deleteJob(c *call, p *api.KillParams) error {
 	return send(c, http.StatusOK, api.Killed, &api.KilledAnswer{Results: results, Envelope: c.envelope()})
 }
 
-// oldDeleteJob is deleteJob for versions before v0.0.42.
+// oldDeleteJob does the work of deleteJob in versions before v0.0.42.
 func (h *handler) oldDeleteJob(c *call, p *api.KillParams) error {
 	_, err := change(c, p.Job, func() (string, error) {
 		return p.Job, h.Controller.Kill(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))

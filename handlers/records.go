@@ -19,7 +19,8 @@ func (h *handler) records(c *call) (*api.Records, error) {
 	return h.namesFrom(func(l model.Listing) error { return h.Accounting.List(c.ctx, c.cred, l) }, model.QOSFilter{Flags: model.QOSWithDeleted})
 }
 
-// namesFrom is records with list to ask for those of the QOS that filter selects.
+// namesFrom returns the names that records need, with the QOS that filter
+// selects. It requests them with list.
 func (h *handler) namesFrom(list func(model.Listing) error, filter model.QOSFilter) (*api.Records, error) {
 	r := &api.Records{TRES: map[uint32]model.TRES{}, QOS: map[uint32]string{}, Users: h.Users}
 	err := list(model.List(model.TRESFilter{}, func(t *model.TRES) error {

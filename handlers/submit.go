@@ -63,8 +63,9 @@ func prepare(c *call, descs []model.JobDesc, at string) error {
 	return nil
 }
 
-// aboutComponents is like aboutJob. The controller does not report which of
-// several components it rejects.
+// aboutComponents returns the error for a job of several components, as
+// aboutJob does for one. The controller does not report which of several
+// components it rejects.
 func (c *call) aboutComponents(err error, descs []model.JobDesc, at string) error {
 	if len(descs) == 1 {
 		return c.aboutJob(err, &descs[0], componentAt(at, 0))

@@ -123,7 +123,8 @@ func (h *handler) deleteWCKey(c *call, p *api.WCKeyParams) error {
 	return h.removed(c, api.WCKeysRemoved, names, aboutNamed(err, "workload key", p.Name, inPath+"id"))
 }
 
-// severalWCKeys is the error of a name that several users or clusters have.
+// severalWCKeys returns the error for a name that several users or clusters
+// have.
 func severalWCKeys(found []model.WCKey) error {
 	var list []string
 	for i := range found {

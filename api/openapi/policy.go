@@ -18,12 +18,13 @@ const (
 	always
 )
 
-// policyOf is what an API version does by itself and with its flags.
+// policyOf returns the policy of an API version with its flags.
 //
-// Each version names by itself what clients were generated with: v0.0.41 of Slurm writes all but
-// bodies in place, v0.0.40 and v0.0.42 name objects and sets of words, v0.0.43 no words. A list that is
-// used once is no name anybody misses: v0.0.42 and v0.0.43 write it in place unless
-// +minimize_refs keeps it.
+// The default of each version has the names that generated clients use: v0.0.41
+// of Slurm writes all but bodies in place, v0.0.40 and v0.0.42 name objects and
+// sets of words, v0.0.43 no words. No client needs the name of a list that is
+// used once: v0.0.42 and v0.0.43 write it in place unless +minimize_refs keeps
+// it.
 func policyOf(p plugin.Parser) policy {
 	switch v := schema.Version(p.Version); {
 	case v < api.V41:

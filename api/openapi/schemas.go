@@ -47,8 +47,9 @@ func (s *schemas) body(v schema.View, shape *schema.Shape) {
 	s.all[place{v, shape.Name}].body = true
 }
 
-// count counts the uses of named schemas below shape, which is the schema of a field with the
-// description doc, or of no field. What is in one counts once, as it is written once.
+// count counts the uses of named schemas below shape, which is the schema of a
+// field with the description doc, or of no field. A named schema is written
+// once, and its contents are counted once.
 func (s *schemas) count(v schema.View, shape *schema.Shape, doc string) {
 	if shape.Name != "" {
 		at := place{v, shape.Name}
@@ -85,11 +86,13 @@ func (u *used) describe(doc string) {
 	}
 }
 
-// name gives the schemas that are to be referred to their names in the document. What both
-// spellings have alike is there once, by the name of the first, also where its name is spelled: what is
-// around it may be there once, too, and refers to one name. What they have not alike can't have one name in one
-// document: ours keeps it, as it has it in a document of ours alone, and Slurm's gets
-// "slurm_" before it; a document of Slurm's spelling alone has the names as clients know them.
+// name assigns the names of the schemas that are referred to in the document. A
+// schema that is the same in both spellings is there once, by the name of the
+// first, even where that name is spelled differently: schemas that contain it
+// may then be there once, too. When the spellings differ, this project's schema
+// keeps its name, as in a document of that spelling alone, and Slurm's gets the
+// prefix "slurm_". A document of Slurm's spelling alone has the names that
+// clients know.
 func (s *schemas) name() {
 	type inner struct {
 		version schema.Version

@@ -9,8 +9,8 @@ import (
 	"schedrestd/plugin"
 )
 
-// What the document's parts look like, in the order of the OpenAPI specification. Each function
-// writes one value and ends it.
+// The parts of the document, in the order of the OpenAPI specification. Each
+// function writes one value and ends it.
 
 func (d *writer) write() {
 	d.BeginObject()
@@ -191,8 +191,8 @@ func (d *writer) content(v schema.View, shapes ...*schema.Shape) {
 	d.EndObject()
 }
 
-// security lists the ways to authenticate, of which one is enough. None at all is for who
-// is known by the kernel, on a UNIX socket.
+// security lists the methods of authentication, of which one is enough. The
+// empty one is for clients that the kernel identifies, on a UNIX socket.
 func (d *writer) security(names schema.Spelling) {
 	user, token := d.schemeNames(names)
 	ways := [][]string{}
@@ -302,8 +302,9 @@ func (d *writer) members(v schema.View, s *schema.Shape) {
 	d.pair("type", s.Kind)
 	switch {
 	case s.Format == "int32" && s.Wide:
-		// Slurm's documents say int32 of what is 32 bits without a sign, as a priority or a user's number,
-		// and clients generated from them fail on the greater half.
+		// Slurm's documents declare unsigned 32-bit numbers, as a priority or a
+		// user's number, as int32, and clients generated from them fail on the
+		// greater half.
 		d.pair("format", "int64")
 	case s.Format != "":
 		d.pair("format", s.Format)

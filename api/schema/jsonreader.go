@@ -7,14 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// ReadJSON reads one JSON document (RFC 8259), strictly. Its time is linear in the
-// length of the text, its memory bounded by lim: an array or an object costs the
-// same however it is written (quadratic readers were stopped with 100 KB of "[0,0").
+// ReadJSON reads one JSON document (RFC 8259), strictly. Its time is linear in
+// the length of the text, its memory bounded by lim: an array or an object
+// costs the same however it is written (quadratic readers were stopped with 100
+// KB of "[0,0").
 //
-// Refused: what the grammar does not allow, bytes that are not UTF-8, escapes of half
-// a surrogate pair. A byte order mark in front is passed over. What the grammar allows
-// and a scheduler can't mean, a NUL in a string or a name given twice, is kept for the
-// types and tables to refuse (ParseText, ObjectType). Errors are *SyntaxError.
+// It refuses syntax errors, bytes that are not UTF-8, and escapes of half a
+// surrogate pair, and skips a byte order mark in front. It accepts a NUL in a
+// string and a name given twice, which are valid JSON: the types and tables
+// refuse them (ParseText, ObjectType). Errors are *SyntaxError.
 func ReadJSON(text string, lim Limits) (*Value, error) {
 	r := &jsonReader{text: strings.TrimPrefix(text, "\uFEFF"), lim: lim}
 	r.space()

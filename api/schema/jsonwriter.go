@@ -13,13 +13,13 @@ import (
 // cost little memory.
 const pieceSize = 64 << 10
 
-// JSONWriter is an Encoder of JSON (RFC 8259), Compact or Pretty, that appends to one buffer
-// and writes it out in pieces.
+// JSONWriter is an Encoder of JSON (RFC 8259), Compact or Pretty, that appends
+// to one buffer and writes it out in pieces.
 //
-// What it writes is always valid: bytes that are not UTF-8 become U+FFFD (a job name
-// with a Latin-1 letter must not make the whole list unreadable for everybody),
-// integers keep all 64 bits, and a number that JSON can't say (NaN, infinite)
-// becomes 0.
+// Its output is always valid: bytes that are not UTF-8 become U+FFFD (a job
+// name with a Latin-1 letter must not make the whole list unreadable for every
+// user), integers keep all 64 bits, and a number that JSON lacks (NaN,
+// infinite) becomes 0.
 type JSONWriter struct {
 	output
 	sep    bool // the next key or element needs a comma before it
@@ -67,7 +67,7 @@ func (j *JSONWriter) close(c byte) {
 	j.done()
 }
 
-// comma separates from what came before on the same level.
+// comma writes the separator between elements of the same level.
 func (j *JSONWriter) comma() {
 	if j.sep {
 		j.buf = append(j.buf, ',')
@@ -123,8 +123,9 @@ func (j *JSONWriter) Uint(n uint64) {
 	j.done()
 }
 
-// Around writes a value of ours whose text is there but for a number in it. It reports whether it did:
-// what is not Compact is written piece by piece. Lists are full of such values.
+// Around writes a prepared value, with a number inserted between its two parts.
+// It reports whether it did: unless the layout is Compact, the caller writes
+// the value piece by piece. Lists are full of such values.
 func (j *JSONWriter) Around(before string, n uint64, after string) bool {
 	if j.pretty {
 		return false

@@ -1,7 +1,7 @@
 package schema
 
-// Named gives a type the name of a schema of its own in documents. What it renders and parses is
-// the same.
+// Named gives a type the name of a schema of its own in documents. Rendering
+// and parsing stay the same.
 func Named[T any](name string, typ func() Type[T]) func() Type[T] {
 	return func() Type[T] { return named[T]{typ(), name} }
 }

@@ -126,8 +126,8 @@ func parseFields[O any](fields []Field[O], v View) func(*Report, *Value, *O) boo
 	return func(r *Report, doc *Value, o *O) bool { return parseMembers(r, doc, o, list, names, byName) }
 }
 
-// notTaken parses a field that is only ever shown. A client that sends an answer
-// back is told of what it can't set, unless it is empty.
+// notTaken parses a field that can't be set. A client that sends an answer back
+// gets a warning for it, unless it is empty.
 func notTaken[O any](r *Report, doc *Value, _ *O) {
 	if len(doc.Items) > 0 || doc.Kind != Map && doc.Kind != Array && doc.Text != "" && doc.Text != "0" && doc.Text != "false" {
 		r.Warn(doc, "can't be set, ignored")

@@ -2,7 +2,8 @@ package schema
 
 import "io"
 
-// Layout is how a format's writer arranges a body. What is said is the same in all.
+// Layout is the arrangement of a body by a format's writer. The content is the
+// same in all layouts.
 type Layout uint8
 
 // The layouts.

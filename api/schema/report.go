@@ -23,7 +23,7 @@ const maxNotes = 100
 // Report collects what is odd (Warnings: taken or ignored, and said) and what can't
 // be understood (Errors: nothing may be done) while a document is parsed.
 type Report struct {
-	Lenient  bool // note nothing: what can't be understood is as good as not there
+	Lenient  bool // note nothing: values that can't be understood count as missing
 	Strict   bool // an unknown field is an error
 	Warnings []Note
 	Errors   []Note

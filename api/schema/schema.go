@@ -47,7 +47,7 @@ type span struct{ since, until Version }
 
 func (s span) has(v Version) bool { return v >= s.since && (s.until == 0 || v < s.until) }
 
-// never is the span of what is in no version.
+// never is the span of a field that is in no version.
 var never = span{since: 1, until: 1}
 
 // Type is how values of the Go type T look outside. Each of its methods is asked

@@ -21,7 +21,7 @@ func Simple[T any](shape *Shape, render func(Encoder, *T), parse func(*Report, *
 	return simple[T]{shape, render, parse}
 }
 
-// Refuse is the parser of fields that can only be shown.
+// Refuse rejects a value: it parses fields that can't be set.
 func Refuse[T any](r *Report, v *Value, _ *T) bool { return r.Error(v, "can't be set") }
 
 // String returns the type of any text.

@@ -29,8 +29,8 @@ type Value struct {
 	Text   string  // of Text; the literal of a Number; "true" or "false" of a Bool
 	Items  []Value // elements of an Array, members of a Map, in order
 
-	// Untyped: a Text that may stand for anything, as in a query, which has no other kind. It
-	// is taken for what is expected without a remark.
+	// Untyped: a Text that may stand for any type, as in a query, which has
+	// only text. It is accepted for the expected type without a warning.
 	Untyped bool
 }
 

@@ -11,21 +11,23 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// ReadYAML reads one YAML document. It is the counterpart of ReadJSON for a format that was made for
-// people: what gives YAML its traps is refused or left text, so that nothing is taken for
-// something that its writer did not mean.
+// ReadYAML reads one YAML document. Unlike JSON, YAML was made for people:
+// ReadYAML refuses its ambiguous features or reads them as text, so that no
+// value is taken for something that its author did not mean.
 //
-// A plain scalar is null, true, false or a decimal number as the core schema of YAML 1.2 has
-// them; else it is text: also yes, no, on and off, dates, 12:30, and numbers in other bases
-// or with leading zeros, 0xff and 007, which in a job are masks and names more often than
-// counts. (!!int says that such a thing is meant as a number.) The tags of JSON's types are
-// taken, others refused. Aliases are copies of what they name, within limits; merge keys ("<<"),
-// keys that are not scalars, and a second document are refused.
+// A plain scalar is null, true, false or a decimal number as in the core schema
+// of YAML 1.2. Everything else is text: also yes, no, on and off, dates, 12:30,
+// and numbers in other bases or with leading zeros, 0xff and 007, which in a
+// job are masks and names more often than counts. (!!int marks such a text as a
+// number.) The tags of JSON's types are accepted, others refused. Aliases are
+// copies of what they name, within limits; merge keys ("<<"), keys that are not
+// scalars, and a second document are refused.
 //
-// The parser builds its tree before anything can be limited there, at up to 500 bytes for two of
-// text, and looks through all directives for each. So marks, of which each value but the first needs one, and
-// directives are counted before it sees the text. Errors are *SyntaxError, or ctx's error when
-// ctx ended before the text was parsed.
+// The parser builds its whole tree before a limit can apply, at up to 500 bytes
+// for two of text, and searches all directives for each directive. So the
+// marks, of which each value but the first needs one, and the directives are
+// counted before the text is parsed. Errors are *SyntaxError, or ctx's error
+// when ctx ended before the text was parsed.
 func ReadYAML(ctx context.Context, text string, lim Limits) (v *Value, err error) {
 	text = strings.TrimPrefix(text, "\uFEFF")
 	if err := scanYAML(text, lim); err != nil {
@@ -292,7 +294,7 @@ func (r *yamlReader) members(nodes []*yaml.Node, depth int) ([]Value, error) {
 	return items, nil
 }
 
-// memberName returns the text of a key, whatever else it could be taken for.
+// memberName returns the text of a key, even when it looks like another type.
 func (r *yamlReader) memberName(key *yaml.Node) (string, error) {
 	named := key
 	if key.Kind == yaml.AliasNode {

@@ -7,7 +7,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// scalar reads a scalar into v: by its tag, else by its style and looks.
+// scalar reads a scalar into v: by its tag if it has one, and otherwise by its
+// style and text.
 func (r *yamlReader) scalar(node *yaml.Node, v *Value) error {
 	v.Kind, v.Text = plainKind(node.Value), node.Value
 	quoted := node.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0

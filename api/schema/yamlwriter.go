@@ -172,7 +172,8 @@ func (y *YAMLWriter) done() {
 	}
 }
 
-// String writes s, plain where every reader takes it for that text, else quoted.
+// String writes s plain where every reader takes it for that text, and
+// otherwise quoted.
 func (y *YAMLWriter) String(s string) {
 	y.scalar("!!str")
 	y.text(s)

@@ -21,9 +21,11 @@ func NewAccounting(cfg Config) *Accounting {
 	return &Accounting{caller: newCaller(cfg, "accounting daemon", cfg.Accounting)}
 }
 
-// Vouch asks the accounting daemon whether it accepts the credential, as Client.Vouch does. A
-// controller's yes is no answer to that: it may have another key. Neither is a session that is open:
-// only an opening is judged. What is asked next is asked in the session that this one opens.
+// Vouch asks the accounting daemon whether it accepts the credential, as
+// Client.Vouch does. A controller that accepts it proves nothing: its key may
+// be another. An open session proves nothing either, because a daemon checks
+// the credential only when a session is opened. So Vouch opens a new session,
+// which later requests use.
 func (a *Accounting) Vouch(ctx context.Context, cred model.Credential) error {
 	return a.account(ctx, cred, a.openSession, func(*session) *failure { return nil })
 }
@@ -41,8 +43,8 @@ func (a *Accounting) Ping(ctx context.Context, cred model.Credential) ([]model.P
 	})
 }
 
-// Stats is what the accounting daemon counts about itself, and how every daemon answered, as Ping
-// has it. One session serves for both.
+// Stats returns the statistics of the accounting daemon, and the result of a
+// ping of every daemon, as Ping does. One session serves for both.
 func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.AccountingStats, []model.Ping, error) {
 	answers, failures := make([]message.AccountingStats, len(a.list)), make([]*failure, len(a.list))
 	pings, err := a.pingAll(ctx, func(ctx context.Context, i int, d *daemon) (time.Duration, error) {
@@ -71,7 +73,8 @@ func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.A
 	return nil, nil, a.report(tried)
 }
 
-// Conf is the accounting daemon's configuration. Daemons tell it from Slurm 26.05 on.
+// Conf returns the accounting daemon's configuration. Daemons send it from
+// Slurm 26.05 on.
 func (a *Accounting) Conf(ctx context.Context, cred model.Credential) (*model.AccountingConf, error) {
 	q := question{message.AccountingGetConf, message.Empty{}, message.AccountingGotConf}
 	var answer message.AccountingConf
@@ -85,8 +88,8 @@ func (a *Accounting) Conf(ctx context.Context, cred model.Credential) (*model.Ac
 	return &answer.AccountingConf, err
 }
 
-// RecordJobs hands jobs to our accounting daemon; nil: they are on its disk. Sent twice
-// they are kept once.
+// RecordJobs sends jobs to the bundled accounting daemon; nil means that they
+// are on its disk. A job that is sent twice is stored once.
 func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs []model.Job) error {
 	return a.account(ctx, cred, a.session, func(s *session) *failure {
 		if s.version != codec.Newest {
@@ -96,8 +99,8 @@ func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs
 	})
 }
 
-// account does ask in a session, which get gives it, with the first accounting daemon that answers.
-// All that is asked may be asked twice, unless it fails with a final failure.
+// account runs ask in a session from get with the first accounting daemon that
+// answers. It may repeat a request, unless the failure is final.
 func (a *Accounting) account(ctx context.Context, cred model.Credential, get getter, ask func(*session) *failure) error {
 	ctx, cancel := a.limit(ctx)
 	defer cancel()
@@ -119,11 +122,12 @@ func (a *Accounting) account(ctx context.Context, cred model.Credential, get get
 	return a.report(tried)
 }
 
-// getter is a way to a session: openSession, or session.
+// getter returns a session: it is openSession or session.
 type getter func(context.Context, *daemon, model.Credential) (*session, *failure)
 
-// session gives one that waits for this credential, else a new one. Whoever calls it knows that the
-// credential was found genuine in the meantime: the daemon does not look at it again.
+// session returns an idle session of this credential, or opens a new one. The
+// caller must have verified the credential since the session was opened: the
+// daemon does not check it again.
 func (a *Accounting) session(ctx context.Context, d *daemon, cred model.Credential) (*session, *failure) {
 	if s := a.sessions.take(ownerOf(d, cred)); s != nil {
 		s.begin(ctx)
@@ -149,12 +153,14 @@ func (a *Accounting) inSession(ctx context.Context, d *daemon, cred model.Creden
 	}
 	f = ask(s)
 	a.end(s, f)
-	// Nobody may be there any more, and what is between says nothing. The connection's deadline may come before its context's end.
+	// The daemon may be gone while the network drops packets silently. The
+	// connection's deadline may come before its context's end.
 	silent := f != nil && limit != ctx && late(f.err) && ctx.Err() == nil
 	if f == nil || f.final || !s.reused || !broken(f) && !silent {
 		return f
 	}
-	// The daemon was started anew, or has had enough of waiting: that says nothing of what it is now.
+	// The daemon was restarted, or closed the idle session: that does not mean
+	// that it is unavailable now.
 	if s, f = a.openSession(ctx, d, cred); f != nil {
 		return f
 	}

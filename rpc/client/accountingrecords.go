@@ -11,8 +11,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// List asks for records. No slow reader holds the daemon: its whole answer is here
-// before the first record is passed on.
+// List requests records. It reads the whole answer before it passes on the
+// first record, so that a slow reader does not hold up the daemon.
 func (a *Accounting) List(ctx context.Context, cred model.Credential, l model.Listing) error {
 	q, err := listing(l)
 	if err != nil {
@@ -46,7 +46,7 @@ func listing(l model.Listing) (asked, error) {
 	return asked{}, fmt.Errorf("list records: no request for %T", l.Filter)
 }
 
-// Records is List for a caller that knows the type of the records.
+// Records calls List for a caller that knows the type of the records.
 func Records[T any](ctx context.Context, a *Accounting, cred model.Credential, filter model.Filter[T], each func(*T) error) error {
 	return a.List(ctx, cred, model.List(filter, each))
 }

@@ -18,7 +18,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// listed is an answer's records: the names that the filter asks for, made by one.
+// listed returns an answer with the names that the filter asks for, made by
+// one.
 func listed[T any](names []string, one func(name string) T) message.Listed[T] {
 	l := message.Listed[T]{Records: codec.Stream[T]{List: []T{}}}
 	for _, name := range names {
@@ -27,7 +28,8 @@ func listed[T any](names []string, one func(name string) T) message.Listed[T] {
 	return l
 }
 
-// accountingRecords is an accounting daemon that has whatever it is asked for by name.
+// accountingRecords returns an accounting daemon that has every record it is
+// asked for by name.
 func accountingRecords() *server.Server {
 	return &server.Server{Persistent: map[message.Type]server.Handler{
 		message.AccountingGetJobs: decoded(message.AccountingGotJobs, func(r *message.GetAccountingJobs) (message.Body, error) {
@@ -118,7 +120,8 @@ func TestAccountingRecords(t *testing.T) {
 	}
 }
 
-// Whoever was given records is given none a second time, whatever comes after them.
+// A client that received records does not receive them again, whatever follows
+// them.
 func TestAccountingRecordsOnce(t *testing.T) {
 	stop := errors.New("stop")
 	asked := 0
@@ -164,7 +167,8 @@ func TestAccountingRecordsOnce(t *testing.T) {
 	}
 }
 
-// replier is an accounting daemon that answers what is asked in a session with reply.
+// replier starts an accounting daemon that answers requests in a session with
+// reply.
 func replier(t *testing.T, reply func(v codec.Version) []byte) client.Address {
 	return opener(t, func(nc net.Conn, v codec.Version) {
 		b, _ := message.EncodePersistent(v, message.AccountingRC, &message.PersistRC{Info: uint16(v) << 8})

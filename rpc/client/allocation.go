@@ -95,7 +95,7 @@ func (c *Client) awaitAllocation(ctx context.Context, cred model.Credential, id 
 	}
 }
 
-// giveUp ends a job that waits for resources nobody waits for any more.
+// giveUp cancels a job whose client stopped waiting for its resources.
 func (c *Client) giveUp(ctx context.Context, cred model.Credential, id uint32) error {
 	ctx = context.WithoutCancel(ctx)
 	r := request{kind: message.RequestCompleteAllocation, body: &message.CompleteAllocation{JobID: model.Some(id), ExitCode: 0xffffffff}}

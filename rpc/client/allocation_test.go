@@ -12,8 +12,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestAllocate: a job that waits is asked about until it has its resources, and
-// is ended when nobody waits for it any more.
+// TestAllocate checks that a waiting job is polled until it has its resources,
+// and is cancelled when its client stops waiting.
 func TestAllocate(t *testing.T) {
 	has := &message.Allocation{Allocation: model.Allocation{StepID: model.StepID{JobID: 7}, NodeCount: 1, Nodes: "n1"}}
 	waits := &message.Allocation{Allocation: model.Allocation{StepID: model.StepID{JobID: 7}, UserMessage: "later"}}

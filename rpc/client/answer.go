@@ -11,7 +11,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// query is do, then read: one request whose answer is of type want.
+// query sends one request and decodes its answer, which must be of type want,
+// into body.
 func (c *Client) query(ctx context.Context, cred model.Credential, r request, want message.Type, body message.Body) error {
 	return c.answerTo(ctx, cred, r, func(answer *reply) error { return c.daemons.read(answer, want, body) })
 }
@@ -29,7 +30,7 @@ func (c *Client) answerTo(ctx context.Context, cred model.Credential, r request,
 	defer answer.release()
 	err = read(answer)
 	if !r.repeatable && errs.KindOf(err) == errs.BadAnswer && numberOf(err) == 0 {
-		return c.daemons.unknown(failed(garbled, err)) // an answer, but not one that says what was done
+		return c.daemons.unknown(failed(garbled, err)) // the outcome of the change is unknown
 	}
 	return err
 }
@@ -40,7 +41,7 @@ func (g *daemons) read(answer *reply, want message.Type, body message.Body) erro
 	if answer.kind == want && want != message.ResponseRC {
 		return g.bad(answer.decode(body))
 	}
-	if answer.kind == message.ResponseReroute { // nothing was done, and where to go is no address of the configuration
+	if answer.kind == message.ResponseReroute { // nothing was done, and the cluster to ask is not configured
 		which := "another cluster"
 		var where message.Reroute
 		if answer.decode(&where) == nil && where.Cluster != nil && where.Cluster.Name != "" {
@@ -60,7 +61,8 @@ func (g *daemons) read(answer *reply, want message.Type, body message.Body) erro
 	return nil
 }
 
-// unchanged is errs.Unchanged when nothing changed at or after q.Since, as a controller judges lists.
+// unchanged returns errs.Unchanged when nothing changed at or after q.Since, by
+// the rule that a controller applies to lists.
 func unchanged(last model.Time, q model.Query) error {
 	if q.Since != 0 && last < q.Since {
 		return fault.Of(fault.NoChange, "")
@@ -68,7 +70,7 @@ func unchanged(last model.Time, q model.Query) error {
 	return nil
 }
 
-// verdict is the number in an answer that has nothing else.
+// verdict returns the error number of an answer that holds nothing else.
 func verdict(answer *reply) (rc message.RCMessage, err error) {
 	switch answer.kind {
 	case message.ResponseRC:
@@ -91,8 +93,8 @@ func verdict(answer *reply) (rc message.RCMessage, err error) {
 	return rc, err
 }
 
-// bad makes the error for an answer that does not decode; nil stays nil. An error of the
-// one who was given a record is his own, and passes.
+// bad returns the error for an answer that can't be decoded; nil stays nil. It
+// passes on an error of the function that receives the records.
 func (g *daemons) bad(err error) error {
 	if stop, ok := errors.AsType[*stopped](err); ok {
 		return stop.err
@@ -115,7 +117,7 @@ func pass[T any](each func(*T) error) func(*T) error {
 	}
 }
 
-// numberOf is Slurm's number of err, 0 when a daemon gave none.
+// numberOf returns Slurm's error number of err, or 0 when no daemon sent one.
 func numberOf(err error) int {
 	if e, ok := errors.AsType[*errs.Error](err); ok {
 		return e.Number

@@ -10,29 +10,36 @@ import (
 	"schedrestd/model"
 )
 
-// Budget bounds the memory of answers that have come and were not handed on yet. An answer is
-// read at its daemon's speed, and its records go to whoever asked at his: without a bound a few
-// dozen who read slowly would have one process keep gigabytes. It is safe for concurrent use.
+// Budget bounds the memory of answers that were received and not yet passed on.
+// An answer is read at its daemon's speed, and its records are passed on at the
+// client's: without a bound, a few dozen slow clients would make one process
+// hold gigabytes. It is safe for concurrent use.
 //
-// An answer counts from the moment when its length is known, and less as its records are decoded.
-// One of a single piece (wire.PieceSize) does not count. So that those who fill it are not in the way of all:
+// An answer counts from the moment its length is known, and less as its records
+// are decoded. An answer of a single piece (wire.PieceSize) does not count.
+// These rules keep a few credentials from blocking all others:
 //
-//   - An eighth is for short answers alone (short).
-//   - One credential has no more than half, but for a single answer, which may take all there is for long ones. It is
-//     the credential that counts: what a daemon takes for the same user is not known here.
-//   - Who waits is passed by those whose answers fit, but only so often (maxPassed).
-//   - What is only expected, by what the last answer to the same kind of request took, keeps nobody waiting for longer
-//     than expectFor: the daemon may say nothing, and then nothing would be held by anybody.
+// An eighth is reserved for short answers (short).
+//
+// One credential has at most half, except for a single answer, which may take
+// everything that long answers may have. Credentials are counted, not users:
+// which user a token belongs to is not known here.
+//
+// Answers that fit pass a waiting one, at most maxPassed times.
+//
+// An expected answer, whose size is that of the last answer to the same kind of
+// request, keeps others waiting for at most expectFor: the daemon may never
+// answer, and the memory would be reserved for nothing.
 type Budget struct {
 	size int
 
 	mu    sync.Mutex
 	here  ledger  // what answers take that have come
 	all   ledger  // and those that are expected
-	queue []*turn // who waits, the first one first
+	queue []*turn // the waiting requests, oldest first
 }
 
-// ledger is what is taken.
+// ledger counts the memory in use.
 type ledger struct {
 	taken int
 	of    map[owner]int
@@ -49,8 +56,8 @@ func (l *ledger) add(who owner, n int) {
 type turn struct {
 	room   *room
 	n      int
-	come   bool // the answer has: what is expected does not count
-	passed int  // how often others went by
+	come   bool // the answer has come; expectations are ignored
+	passed int  // how often others passed it
 	ready  chan struct{}
 }
 
@@ -66,16 +73,16 @@ func NewBudget(size int) *Budget {
 	return &Budget{size: size, here: ledger{of: map[owner]int{}}, all: ledger{of: map[owner]int{}}}
 }
 
-// reserve is what long answers leave to the short ones.
+// reserve returns the memory that long answers may not use.
 func (b *Budget) reserve() int { return b.size / 8 }
 
-// longest is the longest answer that there can be room for.
+// longest returns the size of the longest answer that fits into the budget.
 func (b *Budget) longest() int { return b.size - b.reserve() }
 
-// short tells whether an answer of n bytes may take of the reserve.
+// short reports whether an answer of n bytes may use the reserve.
 func (b *Budget) short(n int) bool { return n <= min(mostShort, b.reserve()/4) }
 
-// fits tells whether r may have n bytes in all, as l has it.
+// fits reports whether r may hold n bytes in total, by the ledger l.
 func (b *Budget) fits(l *ledger, r *room, n int) bool {
 	has := r.has
 	if l == &b.here && !r.come {
@@ -88,13 +95,14 @@ func (b *Budget) fits(l *ledger, r *room, n int) bool {
 	return l.taken-has+n <= limit && b.fair(l, r, n, has)
 }
 
-// fair tells whether r's credential may have n bytes for it instead of the has that it has.
+// fair reports whether r's credential may hold n bytes for r instead of has.
 func (b *Budget) fair(l *ledger, r *room, n, has int) bool {
 	others := l.of[r.who] - has
 	return others == 0 || others+n <= b.size/2
 }
 
-// ledger is what counts for t.
+// ledger returns the ledger for answers that have come, or that for expected
+// answers too.
 func (b *Budget) ledger(come bool) *ledger {
 	if come {
 		return &b.here
@@ -102,14 +110,16 @@ func (b *Budget) ledger(come bool) *ledger {
 	return &b.all
 }
 
-// admit gives t what it wants, if it may go before those of ahead, who wait. The caller holds the lock.
+// admit gives t its memory if t may pass the requests in ahead. The caller
+// holds the lock.
 func (b *Budget) admit(t *turn, ahead []*turn) bool {
 	if !b.fits(b.ledger(t.come), t.room, t.n) {
 		return false
 	}
 	if !b.short(t.n) {
 		for _, a := range ahead {
-			// Who waits for his own other answers is in nobody's way.
+			// A request that waits for answers of its own credential holds up
+			// no other.
 			if a.passed >= maxPassed && b.fair(b.ledger(a.come), a.room, a.n, 0) {
 				return false
 			}
@@ -122,7 +132,7 @@ func (b *Budget) admit(t *turn, ahead []*turn) bool {
 	return true
 }
 
-// put makes what r has n bytes. The caller holds the lock.
+// put sets the memory of r to n bytes. The caller holds the lock.
 func (b *Budget) put(r *room, n int, come bool) {
 	b.all.add(r.who, n-r.has)
 	if r.come {
@@ -134,7 +144,8 @@ func (b *Budget) put(r *room, n int, come bool) {
 	r.has, r.come = n, come
 }
 
-// try gives r n bytes for an answer that has come, at once or not at all.
+// try gives r n bytes for an answer that has come, without waiting, and reports
+// whether it did.
 func (b *Budget) try(r *room, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,8 +157,9 @@ func (b *Budget) try(r *room, n int) bool {
 	return b.admit(&turn{room: r, n: n, come: true}, b.queue)
 }
 
-// take gives r n bytes when its turn has come. When ctx ends before: errs.Unavailable. For an answer that
-// has not come it is content with none when nobody but expectations is in the way.
+// take waits until r may have n bytes; when ctx ends first it returns
+// errs.Unavailable. For an answer that has not come, it returns nil without
+// memory when only expected answers are in the way.
 func (b *Budget) take(ctx context.Context, r *room, n int, come bool) error {
 	t := &turn{room: r, n: n, come: come, ready: make(chan struct{})}
 	b.mu.Lock()
@@ -178,8 +190,9 @@ func (b *Budget) take(ctx context.Context, r *room, n int, come bool) error {
 	}
 }
 
-// claim makes what r expects n bytes, if that may be at once. It is content with less when that is little less, or when
-// r is content with none, having waited, and what has come leaves room.
+// claim sets the memory for the expected answer of r to n bytes, without
+// waiting, and reports whether the request may be sent. It accepts slightly
+// less, and none when content is set and the answers that have come leave room.
 func (b *Budget) claim(r *room, n int, content bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -189,7 +202,7 @@ func (b *Budget) claim(r *room, n int, content bool) bool {
 	return content && b.fits(&b.here, r, n)
 }
 
-// leave takes t out of the queue, if it is there and is so.
+// leave removes t from the queue if it is there and is reports true.
 func (b *Budget) leave(t *turn, is func() bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -198,11 +211,11 @@ func (b *Budget) leave(t *turn, is func() bool) bool {
 		return false
 	}
 	b.queue = slices.Delete(b.queue, i, i+1)
-	b.serve() // the one behind may need less
+	b.serve() // the next one may need less
 	return true
 }
 
-// serve lets those in who have room now. The caller holds the lock.
+// serve admits the waiting requests that fit now. The caller holds the lock.
 func (b *Budget) serve() {
 	for i := 0; i < len(b.queue); {
 		t := b.queue[i]
@@ -215,8 +228,8 @@ func (b *Budget) serve() {
 	}
 }
 
-// Hold takes n bytes for something else that is kept for cred's owner, a large
-// body or an answer, at once or not at all.
+// Hold takes n bytes for other data of cred's owner, such as a large body or an
+// answer, without waiting, and reports whether it did.
 func (b *Budget) Hold(cred model.Credential, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

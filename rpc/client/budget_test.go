@@ -12,10 +12,10 @@ import (
 	"schedrestd/model"
 )
 
-// of is a room in b for whoever is called so.
+// of returns a room in b for the user who.
 func (b *Budget) of(who string) *room { return &room{budget: b, who: owner{actAs: who}} }
 
-// free is what nobody has.
+// free returns the unused memory.
 func (b *Budget) free() int { return b.size - b.here.taken }
 
 // waiting waits until n are in the queue.
@@ -34,7 +34,7 @@ func (b *Budget) waiting(t *testing.T, n int) {
 	}
 }
 
-// taking is b.take at the side.
+// taking runs b.take in the background.
 func (b *Budget) taking(ctx context.Context, r *room, n int) chan error {
 	done := make(chan error, 1)
 	go func() { done <- b.take(ctx, r, n, true) }()
@@ -104,7 +104,7 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 	ann := b.taking(context.Background(), b.of("ann"), 200)
 	b.waiting(t, 1)
-	for i := range 3 * maxPassed { // she waits for herself, and keeps nobody waiting
+	for i := range 3 * maxPassed { // she waits for her own answers, and holds up no other user
 		r := b.of(fmt.Sprint(i))
 		if !r.set(200) {
 			t.Fatal("others don't get the other half")
@@ -116,7 +116,8 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 }
 
-// TestBudgetIsGivenUp: who waited in vain is told to come back, takes nothing, and is in nobody's way.
+// TestBudgetIsGivenUp checks that a request whose time ends while it waits
+// fails, takes nothing, and holds up no other.
 func TestBudgetIsGivenUp(t *testing.T) {
 	b := NewBudget(800)
 	b.of("a").set(500)
@@ -184,7 +185,8 @@ func TestBudgetOfExpectations(t *testing.T) {
 	})
 }
 
-// TestRoom: room grows at once or not at all, and for more than there is nobody holds what others wait for.
+// TestRoom checks that a room grows at once or not at all, and that a request
+// for more than there is holds nothing that others wait for.
 func TestRoom(t *testing.T) {
 	b := NewBudget(800)
 	one, other := b.of("a"), b.of("b")
@@ -209,7 +211,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestHold: what is kept for an answer besides counts for whoever is to have it.
+// TestHold checks that memory held for other data counts for its owner.
 func TestHold(t *testing.T) {
 	b, ann := NewBudget(800), model.Credential{Token: "ann"}
 	if !b.Hold(ann, 600) || b.Hold(ann, 1) || !b.Hold(model.Credential{Token: "bob"}, 100) {

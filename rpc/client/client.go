@@ -1,22 +1,25 @@
-// Package client asks the controller and the accounting daemon: Slurm's RPC, spoken
-// to the shipped daemons and to a site's Slurm alike.
+// Package client sends requests to the controller and the accounting daemon in
+// Slurm's RPC, both to the bundled daemons and to a site's Slurm.
 //
-// Read it from the top: a method (node.go, submit.go, …) says which request it sends and
-// how the answer is read; do (failover.go) finds a controller that answers; speak
-// (version.go) finds out which protocol version it speaks; exchange (exchange.go) is one
-// connection, one request, one answer. Accounting (accounting.go) is the same for the
-// accounting daemon, whose connections stay (sessions.go) and belong to one token each.
+// Read it from the top: a method (node.go, submit.go, …) names the request and
+// decodes the answer; do (failover.go) finds a controller that answers; speak
+// (version.go) finds the protocol version that it speaks; exchange
+// (exchange.go) opens one connection for one request and one answer. Accounting
+// (accounting.go) does the same for the accounting daemon, whose connections
+// stay open (sessions.go) and belong to one token each.
 //
-// What was sent and not answered may have been carried out. Such a request is
-// sent again only when its kind says that doing it twice does no harm; a
-// job is never submitted twice, and the error's code is then outcome_unknown.
+// A request that was sent and not answered may have been carried out. It is
+// sent again only when its kind says that repeating it is harmless. A job is
+// never submitted twice: the error's code is then outcome_unknown.
 //
-// An answer is read whole, at the controller's speed, before any of it is handed on: a slow reader
-// at the other end must not hold a controller's connection. What that takes is bounded (Budget), and shared out: past
-// it requests wait for their turn before they ask. Few long answers are asked for at a time (gate). One answer longer
-// than any room there is handed on as it comes.
+// An answer is read completely, at the controller's speed, before any of it is
+// passed on: a slow client must not hold a controller's connection. A Budget
+// bounds the memory and shares it among credentials; when it is used up,
+// requests wait before they are sent. Few long answers are requested at a time
+// (gate). An answer longer than the budget is passed on while it is read.
 //
-// Errors are *errs.Error, with Number set when a daemon gave one. They never hold a token.
+// Errors are *errs.Error, with Number set when a daemon sent one. They never
+// hold a token.
 package client
 
 import (
@@ -32,15 +35,15 @@ import (
 
 // Config says where the daemons are.
 type Config struct {
-	Controllers []Address // for New, primary first; the same Name again: another way to the same controller
-	Accounting  []Address // for NewAccounting, likewise
+	Controllers []Address // for New, primary first; addresses with the same Name belong to the same controller
+	Accounting  []Address // for NewAccounting, in the same way
 	Cluster     string    // told to the accounting daemon; may be empty
 
 	Timeout        time.Duration // for a whole call; 0: 10 s. An earlier end of its context counts too
 	ConnectTimeout time.Duration // for one connection; 0: 2 s
 	Stall          time.Duration // for each next piece of an answer longer than Answers; 0: 60 s
 	MaxAnswer      int           // bytes of one answer; 0: 1 GiB, Slurm's own limit
-	Answers        *Budget       // for answers; nil: one of 256 MiB, shared with nobody
+	Answers        *Budget       // memory for answers; nil: 256 MiB of its own
 
 	// Trusted reports whether a daemon of that user may be at the other end of a UNIX
 	// socket, or of a TCP port of this machine; nil: root's and this process's own user's.
@@ -48,16 +51,17 @@ type Config struct {
 	// be sent tokens.
 	Trusted func(uid uint32) bool
 
-	// Munge has munged vouch for this process, where the kernel's word does not reach: a local
-	// credential then travels over TCP too, and means who this process is. nil: it does not.
+	// Munge has munged authenticate this process where the kernel can't: a
+	// local credential then works over TCP too, and stands for this process's
+	// user. nil: it does not.
 	Munge    *munge.Client
-	MungeUID uint32 // of the scheduler's user, as whom the daemons run: he alone may decode
+	MungeUID uint32 // of the scheduler's user, whom the daemons run as: no other user may decode
 
 	// Dial opens a connection; nil: by itself. A worker in an empty network
 	// namespace gets its connections from its parent.
 	Dial func(ctx context.Context, a Address) (net.Conn, error)
 
-	Log *slog.Logger // hears at level debug of each connection to a daemon; nil: nobody does
+	Log *slog.Logger // logs each connection to a daemon at level debug; nil: no log
 }
 
 // Client asks the controllers of one cluster. It is safe for concurrent use and keeps
@@ -68,7 +72,7 @@ type Client struct {
 	releases releases
 }
 
-// caller is what asking any daemon takes.
+// caller holds what both clients need.
 type caller struct {
 	cfg Config
 	*daemons

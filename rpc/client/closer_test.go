@@ -47,7 +47,7 @@ func newCloser(t *testing.T, newest, oldest codec.Version) *closer {
 	return c
 }
 
-// connections is how many there were, and forgets it.
+// connections returns the number of connections since the last call.
 func (c *closer) connections() int { return int(c.opened.Swap(0)) }
 
 // TestClosersRefuse: up to 24.05 a closed connection is all that a bad credential gets. It is 401

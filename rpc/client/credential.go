@@ -9,8 +9,8 @@ import (
 	"schedrestd/rpc/munge"
 )
 
-// seal makes the credential of one message to d. That of munged is good for this body, once:
-// each attempt has its own.
+// seal returns the function that makes the credential of one message to d. A
+// credential of munged is valid for this body, once: each attempt has its own.
 func (c *caller) seal(ctx context.Context, d *daemon, cred model.Credential) message.Sealer {
 	switch {
 	case !cred.Local():
@@ -21,12 +21,13 @@ func (c *caller) seal(ctx context.Context, d *daemon, cred model.Credential) mes
 			return &message.Credential{Plugin: message.PluginMunge, Text: text}, err
 		}
 	}
-	// The kernel's word is auth/cred: only addresses of network "unix" are used for it.
+	// The kernel's credentials count as auth/cred: only addresses of network
+	// "unix" are used for them.
 	return message.Sealed(&message.Credential{Plugin: message.PluginNone})
 }
 
-// munged tells whether munged vouches towards d for what is local. Where there is a UNIX
-// socket the kernel does, to whom a daemon of ours listens.
+// munged reports whether munged authenticates local credentials towards d. On a
+// UNIX socket the kernel does it, and the bundled daemons accept that.
 func (c *caller) munged(d *daemon) bool {
 	return c.cfg.Munge != nil && !slices.ContainsFunc(d.addresses, func(a Address) bool { return a.Network == "unix" })
 }

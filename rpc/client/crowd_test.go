@@ -12,8 +12,9 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestCrowdBeforeADeadController: when a machine does not even say that nobody listens, one of those who come at
-// the same time waits for it, and the others have it from him: 503, and none of them after a time limit.
+// TestCrowdBeforeADeadController checks concurrent requests to a machine that
+// does not answer at all: one waits for it, and the others share its failure:
+// 503, and no time-out.
 func TestCrowdBeforeADeadController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dialled := 0

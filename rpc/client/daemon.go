@@ -18,14 +18,14 @@ import (
 	"schedrestd/sockdiag"
 )
 
-// Address is one way to a daemon.
+// Address is one address of a daemon.
 type Address struct {
 	Name    string // of the daemon's machine, as shown to people
 	Network string // "tcp" or "unix"
 	Address string // host:port, or a path
 }
 
-// daemon is one controller or accounting daemon, with all ways to it.
+// daemon is one controller or accounting daemon, with all its addresses.
 type daemon struct {
 	name      string
 	mode      string // "primary", "backup1", …
@@ -35,14 +35,14 @@ type daemon struct {
 
 	mu      sync.Mutex
 	version codec.Version // it speaks; 0: not known, or no longer sure
-	spoke   codec.Version // the last that it was heard to speak; 0: it never was
-	vain    []time.Time   // when it was last probed from the newest version to the oldest, and closed on each
-	patient bool          // asked nothing, it then waited for a question
-	misses  int           // how often a probe has not reached it
+	spoke   codec.Version // the last version that it answered in; 0: none
+	vain    []time.Time   // when it was last probed in every version, and closed each connection
+	patient bool          // it waited for a request when none was sent
+	misses  int           // how often a probe failed to reach it
 	missed  failure       // the last of those
 
-	release      string    // that it told; "": it did not yet
-	releaseUntil time.Time // it need not be asked again
+	release      string    // the release that it reported; "": none yet
+	releaseUntil time.Time // until then it is not asked again
 }
 
 // daemons is a primary and its backups.
@@ -57,10 +57,11 @@ type daemons struct {
 	last      *daemon          // that answered; nil: none did
 	preferred *daemon          // a backup that answered, tried first until
 	until     time.Time        // as are all but
-	hung      map[*daemon]bool // those that were reached and did not answer in time, and not since
+	hung      map[*daemon]bool // daemons that were reached, timed out, and have not answered since
 }
 
-// retryPrimary is for how long a backup that answered is asked before the primary, and all before one that hangs.
+// retryPrimary is how long a backup that answered is tried before the primary,
+// and a daemon that hangs is tried last.
 const retryPrimary = 30 * time.Second
 
 // group makes one daemon of the addresses with the same name.
@@ -82,8 +83,9 @@ func group(what string, addresses []Address) *daemons {
 	return g
 }
 
-// order is whom to ask, in turn. One call alone looks after the primary when it is time: it may
-// have to wait for it, and all others need not.
+// order returns the daemons in the order in which to try them. When
+// retryPrimary has passed, a single call tries the primary first again: it may
+// have to wait, and the others need not.
 func (g *daemons) order() []*daemon {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -131,14 +133,15 @@ func (g *daemons) responds(d *daemon) {
 	delete(g.hung, d)
 }
 
-// hanging tells whether d was hanging when it was asked last.
+// hanging reports whether d hung when it was last asked.
 func (g *daemons) hanging(d *daemon) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.hung[d]
 }
 
-// answered remembers who did. The date of a backup is order's, so that the primary has its turn again.
+// answered records that d answered. It does not prolong the preference for a
+// backup, so that order tries the primary again.
 func (g *daemons) answered(d *daemon) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -158,7 +161,8 @@ func (g *daemons) current() *daemon {
 	return g.last
 }
 
-// watch gives nc the deadline of ctx, and breaks it when ctx ends, until stop; false: it has ended.
+// watch gives nc the deadline of ctx, and breaks it when ctx ends before stop
+// is called; stop returns false when ctx had ended.
 func watch(ctx context.Context, nc net.Conn) (stop func() bool) {
 	if deadline, ok := ctx.Deadline(); ok {
 		nc.SetDeadline(deadline)
@@ -166,12 +170,13 @@ func watch(ctx context.Context, nc net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
 }
 
-// connect opens a connection by the first way that works for cred; release closes it.
+// connect opens a connection to the first address that works for cred; release
+// closes it.
 func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) (nc net.Conn, release func(), err error) {
 	var tried []error
 	for _, a := range d.addresses {
 		if cred.Local() && a.Network != "unix" && !c.munged(d) {
-			continue // there it would say nothing: anybody could have sent it
+			continue // over TCP a local credential proves nothing
 		}
 		begun := time.Now()
 		dctx, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
@@ -193,7 +198,7 @@ func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) 
 	return nil, nil, errors.Join(tried...)
 }
 
-// dial opens a connection to a daemon that may be spoken to.
+// dial opens a connection to a daemon and checks the user that serves it.
 func (c *caller) dial(ctx context.Context, a Address) (net.Conn, error) {
 	nc, err := c.cfg.Dial(ctx, a)
 	if err == nil {
@@ -206,9 +211,9 @@ func (c *caller) dial(ctx context.Context, a Address) (net.Conn, error) {
 	return nc, nil
 }
 
-// recognise closes a connection that a stranger serves, before anything is sent on it:
-// a UNIX socket, or a TCP port of this machine. Who serves a port of another machine
-// can't be known here.
+// recognise closes a connection before anything is sent on it when an untrusted
+// user serves it: a UNIX socket, or a TCP port of this machine. The user that
+// serves a port of another machine is unknown.
 func (c *caller) recognise(nc net.Conn) error {
 	uid, known, err := server(nc)
 	if err == nil && known && !c.cfg.Trusted(uid) {
@@ -220,7 +225,8 @@ func (c *caller) recognise(nc net.Conn) error {
 	return err
 }
 
-// strange is why nothing is sent to the daemon's address a, which uid serves.
+// strange returns the error for the daemon's address a, which the untrusted uid
+// serves.
 func strange(a net.Addr, uid uint32) error {
 	what := map[string]string{"unix": "socket", "tcp": "port"}[a.Network()]
 	if uid == become.Overflow {
@@ -231,8 +237,8 @@ func strange(a net.Addr, uid uint32) error {
 		WithHint("start the daemon again; a tunnel to it must be root's, SlurmUser's or SchedUser's")
 }
 
-// server is the uid of the process that serves nc; known is false when that is on
-// another machine.
+// server returns the uid of the process that serves nc; known is false when
+// that process is on another machine.
 func server(nc net.Conn) (uid uint32, known bool, err error) {
 	if nc.RemoteAddr().Network() == "unix" {
 		sc, ok := nc.(syscall.Conn)
@@ -264,7 +270,7 @@ func (d *daemon) known() codec.Version {
 	return d.version
 }
 
-// heard tells whether d ever answered in a version.
+// heard reports whether d ever answered in a version.
 func (d *daemon) heard() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -281,5 +287,6 @@ func (d *daemon) learn(v codec.Version) {
 	}
 }
 
-// forget makes the next call probe again: d may have come back as another release.
+// forget makes the next call probe again: d may have been restarted with
+// another release.
 func (d *daemon) forget() { d.learn(0) }

@@ -11,11 +11,12 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Edit lets f change records, in one transaction of one session with an accounting
-// daemon. When f returns nil, what it changed is kept; otherwise it is dropped,
-// and Edit returns f's error. An error with Code errs.OutcomeUnknown says that the
-// daemon was asked to keep the changes and did not answer. Before that nothing is
-// kept, so f may run again, from its start, with another session.
+// Edit lets f change records, in one transaction of one session with an
+// accounting daemon. When f returns nil the changes are committed; otherwise
+// they are rolled back, and Edit returns f's error. An error with Code
+// errs.OutcomeUnknown means that the daemon was asked to commit and did not
+// answer. Before that nothing is committed, so f may run again, from its start,
+// with another session.
 func (a *Accounting) Edit(ctx context.Context, cred model.Credential, f func(model.Editor) error) error {
 	var own error
 	unknown := false
@@ -65,7 +66,7 @@ type edit struct {
 	failure *failure // of the session; nil: it answers
 }
 
-// List asks for records within the transaction.
+// List requests records within the transaction.
 func (e *edit) List(l model.Listing) error {
 	q, err := listing(l)
 	if err != nil {
@@ -153,7 +154,7 @@ func (e *edit) send(q question, room *room) (*reply, error) {
 	return nil, e.a.report([]*failure{f})
 }
 
-// What is done with the changes of a transaction at its end.
+// The ways to end a transaction.
 const (
 	drop uint16 = 0
 	keep uint16 = 1

@@ -11,9 +11,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// exchange sends one request to d at version v and reads the answer: a connection for
-// it alone. What the answer says, also an error number, is the caller's to judge,
-// but for "I don't speak this version".
+// exchange opens a connection to d, sends one request at version v and reads
+// the answer. The caller judges the answer, even an error number; exchange
+// itself detects only that d does not speak v.
 func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred model.Credential, r request, room *room) (*reply, *failure) {
 	b, err := message.EncodeSealed(v, 0, r.kind, c.seal(ctx, d, cred), r.body)
 	if err != nil {
@@ -52,11 +52,11 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 	return nil, f
 }
 
-// grace is how long an answer is waited for after the daemon stopped reading.
+// grace is the time to wait for an answer after the daemon stopped reading.
 const grace = time.Second
 
-// open takes an answer to a request at version v apart. A daemon that does not
-// speak v says "not authenticated" in a version of its own.
+// open parses the header of an answer to a request at version v. A daemon that
+// does not speak v answers "not authenticated" in a version of its own.
 func (a *reply) open(v codec.Version) *failure {
 	f, err := message.ParsePieces(a.first, a.later)
 	if (err == nil || errors.Is(err, message.ErrVersion)) && f.Header.Version != v {

@@ -12,18 +12,18 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// request is what is asked of a controller.
+// request is a request to a controller.
 type request struct {
 	kind       message.Type
 	body       message.Body
-	repeatable bool // doing it twice does no harm
-	list       bool // for all there is of a kind: how long that is nobody knows who has not seen it
+	repeatable bool // repeating it is harmless
+	list       bool // asks for every record of a kind, which may be many
 
-	since codec.Version // that has it: a controller that speaks only older ones is not asked
+	since codec.Version // the oldest version that has it: it is not sent to older controllers
 }
 
-// do asks the controllers in turn until one answers: the next when one can't have done
-// anything, or when doing it twice does no harm.
+// do sends r to the controllers in turn until one answers. It tries the next
+// one when the last can't have done anything, or when repeating r is harmless.
 func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*reply, error) {
 	g := c.daemons
 	room := c.room(cred)
@@ -46,7 +46,7 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 		case f == nil:
 			f = failed(unspoken, fault.Of(fault.Standby, ""))
 		case f.wants > 0:
-			leave() // and wait where one is in nobody's way
+			leave() // and wait without blocking others
 			if leave, err = c.again(ctx, room, r, f.wants+f.wants/slack); err != nil {
 				return nil, err
 			}
@@ -70,11 +70,12 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 	return nil, g.report(tried)
 }
 
-// slack is which part of an answer it may be longer by when it is asked for again.
+// slack is the part of an answer by which it may have grown when it is
+// requested again.
 const slack = 16
 
-// ask asks one controller. When others are left to be asked, it gets no more than half
-// of the time for what may be asked again.
+// ask sends r to one controller. When others are left to try, a repeatable
+// request gets at most half of the time.
 func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r request, room *room, others bool) (*reply, *failure) {
 	half, cancel := share(ctx, others)
 	defer cancel()
@@ -97,7 +98,7 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 		case f == nil || f.wants > 0:
 			return answer, f
 		case f.stage == silent && !r.repeatable:
-			d.forget() // whether it came back as an older release is the next call's to find out
+			d.forget() // the next call finds out whether it was restarted as an older release
 			return nil, f
 		case f.stage == silent:
 			if again > 0 {
@@ -107,13 +108,13 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 				return nil, f
 			}
 		case f.stage == unspoken && again == 0:
-			d.forget() // it came back as another release, and did nothing
+			d.forget() // it was restarted as another release, and did nothing
 		default:
 			if timedOut(f) && within.Err() != context.Canceled {
 				c.hangs(d)
 			}
 			if f.stage != unmade && !errors.Is(f.err, context.Canceled) {
-				d.forget() // it may come back as another release: find out anew next time
+				d.forget() // it may be restarted as another release: probe again next time
 			}
 			return nil, f
 		}
@@ -121,8 +122,9 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 	panic("unreachable")
 }
 
-// reach is speak, for which one that hung gets a quarter of the time alone: as long as it hangs everybody who is to be
-// told so would wait. Once it has answered a ping it has all of the time again.
+// reach calls speak, with only a quarter of the time for a controller that
+// hung: otherwise every request would wait until it timed out. After the
+// controller answers a ping it gets all of the time again.
 func (c *Client) reach(ctx context.Context, d *daemon, cred model.Credential) (codec.Version, *failure) {
 	if !c.hanging(d) {
 		v, f := c.speak(ctx, d, cred)
@@ -142,7 +144,7 @@ func (c *Client) reach(ctx context.Context, d *daemon, cred model.Credential) (c
 	return v, f
 }
 
-// share is ctx with half of the time that is left, when others are to have the rest.
+// share returns ctx, with half of the time that is left when others is set.
 func share(ctx context.Context, others bool) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !others || !ok {
@@ -156,7 +158,8 @@ func (c *caller) limit(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, c.cfg.Timeout)
 }
 
-// standby tells whether the answer is that of a backup that is not in charge: it did nothing.
+// standby reports whether the answer is that of a backup that is not in charge:
+// it did nothing.
 func standby(answer *reply) bool {
 	if answer.kind != message.ResponseRC {
 		return false

@@ -83,7 +83,8 @@ func (c *cluster) set(name string, s state) {
 	c.states[name] = s
 }
 
-// who is who was dialled, without repeats, and forgets it.
+// who returns the controllers that were dialled since the last call, without
+// repeats.
 func (c *cluster) who() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,8 +229,8 @@ func TestOneLooksAfterThePrimary(t *testing.T) {
 	}
 }
 
-// TestAllDown: while no controller can be reached it is 503, in time, whoever asks for what; and
-// nothing has to be done when they are back.
+// TestAllDown checks that every request gets 503, in time, while no controller
+// can be reached, and that they work again when one is back.
 func TestAllDown(t *testing.T) {
 	for name, s := range map[string]state{"refuse": refuses, "vanish": vanishes} {
 		t.Run(name, func(t *testing.T) {

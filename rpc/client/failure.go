@@ -10,34 +10,34 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// stage is how far an exchange came before it failed.
+// stage is how far an exchange got before it failed.
 type stage uint8
 
 const (
-	unmade     stage = iota // there is no message to send, as when munged made no credential: no daemon had a part in it
+	unmade     stage = iota // the message could not be made, as when munged failed: no daemon is to blame
 	unreached               // no connection
-	unsent                  // the daemon can't have the whole request
-	unspoken                // the daemon does not speak this version, and says so
-	silent                  // sent, then closed without a byte: an old release's way to say the same, or a crash
-	unanswered              // sent, but no whole answer came
+	unsent                  // the daemon can't have received the whole request
+	unspoken                // the daemon does not speak this version, and answers so
+	silent                  // sent, then closed without a byte: an old release refuses a version so, or it crashed
+	unanswered              // sent, but the answer is missing or incomplete
 	garbled                 // the answer can't be understood
-	answered                // an error number: the daemon has decided
+	answered                // the daemon answered with an error number
 )
 
 // failure is an exchange that gave no answer.
 type failure struct {
 	stage   stage
-	version codec.Version // unspoken: what the daemon seems to speak; 0: it did not say
-	probe   bool          // it was a probe that failed: the request itself was never sent
-	final   bool          // what was sent must not be sent again, to any daemon
-	wants   int           // it was an answer for which there was no room of so many bytes; its stage means nothing
+	version codec.Version // unspoken: what the daemon seems to speak; 0: unknown
+	probe   bool          // the probe failed: the request itself was never sent
+	final   bool          // the request must not be sent again, to any daemon
+	wants   int           // there was no memory for an answer of that many bytes; stage means nothing
 	err     error
 }
 
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// undone tells whether the daemon can't have carried out the request.
+// undone reports whether the daemon can't have carried out the request.
 func (f *failure) undone() bool { return f.probe || f.stage <= unspoken }
 
 func failed(s stage, err error) *failure { return &failure{stage: s, err: err} }
@@ -46,14 +46,15 @@ func late(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// timedOut tells whether err is of a daemon that was reached and did not answer in time.
+// timedOut reports whether err is that of a daemon that was reached and did not
+// answer in time.
 func timedOut(err error) bool {
 	f, ok := errors.AsType[*failure](err)
 	return ok && f.stage > unreached && late(f.err)
 }
 
-// report makes an error for people of what the daemons of g failed in; the one that came
-// furthest says most.
+// report returns the error to show for the failures of g's daemons. The
+// exchange that got furthest determines it.
 func (g *daemons) report(tried []*failure) error {
 	if len(tried) == 0 {
 		return errs.New(errs.Unsupported, "no %s is configured", g.what)
@@ -92,8 +93,9 @@ func (g *daemons) report(tried []*failure) error {
 	return e
 }
 
-// unknown is report for a request that was sent, must not be sent again, and was not answered. However
-// the answer failed to come, it is one kind: a timeout may be tried again, and this must not.
+// unknown returns the error for a request that was sent, must not be repeated,
+// and was not answered. It is never a timeout: clients retry after a timeout,
+// and must not retry this.
 func (g *daemons) unknown(f *failure) error {
 	return &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown, Err: f,
 		Message: fmt.Sprintf("the request was sent, but the %s's answer did not come: it may have been carried out", g.what),

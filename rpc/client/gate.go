@@ -9,28 +9,31 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// mostAsked is how many long answers the controllers are asked for at a time. A controller writes them one after the
-// other, for a tenth of a second each: asked for a hundred at once it is lost to everybody else for as long, and
-// most of them come when there is no room left for them.
+// mostAsked is how many long answers are requested from the controllers
+// concurrently. A controller writes them one after the other, for a tenth of a
+// second each: a hundred at once would block all other clients for that time,
+// and most answers would find no memory left.
 const mostAsked = 4
 
-// gate lets few at a time through to the controllers: those whose answer is long, or may be, from before they connect
-// until it was read. Who waits holds no connection. Whoever has the fewest inside is next, so that one who asks for a
-// hundred lists keeps others waiting for no more than one.
+// gate limits the concurrent requests whose answer is or may be long, from
+// before they connect until the answer was read. A waiting request holds no
+// connection. The credential with the fewest admitted requests is next, so that
+// a client that asks for a hundred lists delays others by at most one.
 type gate struct {
 	mu     sync.Mutex
 	inside map[owner]int
-	open   int // how many are inside
+	open   int // number of admitted requests
 	queue  []*comer
 }
 
-// comer is one before the gate.
+// comer is a request that waits at the gate.
 type comer struct {
 	who owner
-	in  chan struct{} // closed when he is in
+	in  chan struct{} // closed when it is admitted
 }
 
-// enter waits for who's turn. When ctx ends before: errs.Unavailable. Who is in has to leave.
+// enter waits for who's turn; when ctx ends first it returns errs.Unavailable.
+// A request that was admitted must call leave.
 func (g *gate) enter(ctx context.Context, who owner) error {
 	g.mu.Lock()
 	me := &comer{who: who, in: make(chan struct{})}
@@ -52,7 +55,7 @@ func (g *gate) enter(ctx context.Context, who owner) error {
 	return errs.Wrap(context.Cause(ctx), errs.Unavailable, "the controller is being asked for as many long answers as may be at a time")
 }
 
-// leave lets the next one in.
+// leave ends a request and admits the next one.
 func (g *gate) leave(who owner) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -63,7 +66,7 @@ func (g *gate) leave(who owner) {
 	g.admit()
 }
 
-// admit lets in as many as may be. The caller holds the lock.
+// admit admits waiting requests up to the limit. The caller holds the lock.
 func (g *gate) admit() {
 	if g.inside == nil {
 		g.inside = map[owner]int{}
@@ -83,9 +86,11 @@ func (g *gate) admit() {
 	}
 }
 
-// turn waits until r may be asked: until there is room for what its answer will take, and, when that is long, until it
-// may pass the gate. Others are not kept from the gate by who waits for room. Waiting is not all of the time: what is
-// asked in the end is to be answered. leave is for when the answer was read.
+// turn waits until r may be sent: until there is memory for its expected answer
+// and, when that is long, until the gate admits it. A request that waits for
+// memory does not occupy the gate. Waiting takes at most half of the time, so
+// that the request can still be answered. The caller calls leave when the
+// answer was read.
 func (c *Client) turn(ctx context.Context, room *room, r request) (leave func(), err error) {
 	ctx, cancel := share(ctx, true)
 	defer cancel()
@@ -97,14 +102,15 @@ func (c *Client) turn(ctx context.Context, room *room, r request) (leave func(),
 			}
 		}
 		if !r.repeatable || !c.usual.expectLong(r, c.now()) {
-			return nothing, nil // it is behind nobody
+			return nothing, nil // it need not pass the gate
 		}
 		content := room.has < n
 		if err := c.gate.enter(ctx, room.who); err != nil {
 			room.less(room.has)
 			return nothing, err
 		}
-		// The wait was long, perhaps, and what was not known then is known now.
+		// The wait may have been long, and the size of the answer may be known
+		// by now.
 		if room.budget.claim(room, c.wants(r.kind), content) {
 			return func() { c.gate.leave(room.who) }, nil
 		}
@@ -114,7 +120,8 @@ func (c *Client) turn(ctx context.Context, room *room, r request) (leave func(),
 
 func nothing() {}
 
-// again is turn for what was asked, when there was no room for its answer of n bytes.
+// again waits for another turn of r when there was no memory for its answer of
+// n bytes.
 func (c *Client) again(ctx context.Context, room *room, r request, n int) (leave func(), err error) {
 	if err := room.wait(ctx, n, false); err != nil {
 		return nothing, err
@@ -122,5 +129,5 @@ func (c *Client) again(ctx context.Context, room *room, r request, n int) (leave
 	return c.turn(ctx, room, r)
 }
 
-// wants is the room that is waited for before t is asked.
+// wants returns the memory to wait for before t is sent.
 func (c *caller) wants(t message.Type) int { return min(c.usual.get(t), c.cfg.Answers.longest()) }

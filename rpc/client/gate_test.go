@@ -79,8 +79,10 @@ func newPacker(t *testing.T, jobs int) *packer {
 	return p
 }
 
-// TestCrowdBeforeASlowController: a hundred who ask for a long list and then don't read it are a few connections to the
-// controller, nobody's short question is behind them, and it is asked for no list that there is no room for.
+// TestCrowdBeforeASlowController checks that a hundred clients that ask for a
+// long list and then don't read it make few connections to the controller,
+// delay no short request, and cause no list to be requested that there is no
+// memory for.
 func TestCrowdBeforeASlowController(t *testing.T) {
 	p := newPacker(t, 3000)
 	if p.length < 1<<20 {

@@ -45,8 +45,8 @@ func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q mo
 	return times, err
 }
 
-// attempted sets the flag of a waiting job that the last run of backfill scheduling looked at. A controller leaves
-// that to be found out by whom it answers.
+// attempted sets the flag of a waiting job that the last run of backfill
+// scheduling looked at. A controller leaves that to its clients.
 func attempted(j *model.Job, last model.Time) {
 	if last != 0 && j.State.Base() == model.JobPending && j.Flags&model.JobBackfillTried != 0 && j.LastSchedEval >= last {
 		j.Flags |= model.JobBackfillTriedLast

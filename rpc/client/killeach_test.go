@@ -16,8 +16,9 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// killers is a controller that tells what became of each job as results says; nil: it does not know the message. The
-// requests that it had are counted, those to one job and those to many.
+// killers returns a controller that answers with the results of each job; nil:
+// it does not know the message. It counts its requests for one job and for
+// many.
 func killers(results func() ([]model.KillResult, error)) (s *server.Server, one, many *int) {
 	s, one, many = controller(), new(int), new(int)
 	s.Handlers[message.RequestKillJob] = decoded(message.ResponseRC, func(r *message.KillJob) (message.Body, error) {

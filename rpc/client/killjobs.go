@@ -30,10 +30,11 @@ func (c *Client) KillJobs(ctx context.Context, cred model.Credential, k *model.K
 	return results, err
 }
 
-// KillEach is Kill, by the message that has what became of each job that id names: without
-// model.KillVerbose of those alone that failed. One job by itself that failed is the error. A controller that
-// does not know that message, as Slurm's before 24.05, has done nothing, and is sent the one of Kill: then
-// nothing is said of each.
+// KillEach signals jobs like Kill, with the request whose answer has a result
+// for each job that id names; without model.KillVerbose only for those that
+// failed. The failure of a single job is returned as the error. A controller
+// that does not know that request, as Slurm's before 24.05, has done nothing;
+// it is sent the request of Kill, and there are no results.
 func (c *Client) KillEach(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) ([]model.KillResult, error) {
 	results, err := c.KillJobs(ctx, cred, &model.KillJobs{Jobs: []string{id}, Signal: signal, Flags: flags})
 	switch {

@@ -101,7 +101,7 @@ func (j *journal) controller(nc net.Conn) {
 	rc(nc, f.Header.Version, 0)
 }
 
-// accounting opens a session for whoever comes.
+// accounting opens a session for every client.
 func (j *journal) accounting(nc net.Conn) {
 	b, err := wire.Read(nc, 1<<20)
 	if err != nil {
@@ -115,8 +115,8 @@ func (j *journal) accounting(nc net.Conn) {
 	nc.Write(answer)
 }
 
-// credentials are those that the daemons got. Each of munged's must have been made for
-// the body it came with, for the scheduler's user.
+// credentials returns the credentials that the daemons got. Each of munged's
+// must have been made for the body it came with, for the scheduler's user.
 func (j *journal) credentials(t *testing.T) []message.Credential {
 	t.Helper()
 	var all []message.Credential
@@ -190,8 +190,8 @@ func token(cred model.Credential) message.Credential {
 	return message.Credential{Plugin: message.PluginJWT, Token: cred.Token, ActAs: cred.ActAs}
 }
 
-// TestMungeIsDown: without munged nothing is sent, and the error is of munged: nobody need
-// look for a job.
+// TestMungeIsDown checks that without munged nothing is sent, and that the
+// error blames munged, so that no user looks for a job.
 func TestMungeIsDown(t *testing.T) {
 	j := &journal{}
 	cfg := client.Config{

@@ -6,8 +6,9 @@ import (
 	"schedrestd/model"
 )
 
-// named finds the one of a list's elements whose name is wanted: as it is written, else the first that
-// differs in capitals alone, as Slurm's own gateway looks for it. It is nil when there is none.
+// named returns the element of a list with the wanted name. It prefers an exact
+// match, and otherwise takes the first that differs only in case, as Slurm's
+// own gateway does; nil when there is none.
 func named[T any](want string, name func(*T) string, list func(each func(*T) error) (model.Time, error)) (*T, model.Time, error) {
 	var exact, alike *T
 	lastUpdate, err := list(func(element *T) error {

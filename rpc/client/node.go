@@ -17,7 +17,7 @@ func (c *Client) Nodes(ctx context.Context, cred model.Credential, q model.Query
 	req := message.NodeInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	answer := message.NodeInfo{Nodes: codec.Stream[model.Node]{Each: pass(func(n *model.Node) error {
 		if n.Name == "" {
-			return nil // hidden from who asks; before 24.11 a blank record stands in its place
+			return nil // hidden from the client; before 24.11 a blank record stands in its place
 		}
 		return each(n)
 	})}}
@@ -25,8 +25,9 @@ func (c *Client) Nodes(ctx context.Context, cred model.Credential, q model.Query
 	return answer.LastUpdate, err
 }
 
-// Node is the node of that name; errs.NotFound when there is none. To a controller a
-// question for one has no date: q.Since is judged here, by the whole list's.
+// Node returns the node of that name; errs.NotFound when there is none. A
+// request for one node has no date: q.Since is compared here, with the date of
+// the whole list.
 func (c *Client) Node(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Node, model.Time, error) {
 	missing := errs.New(errs.NotFound, "there is no node %q", name)
 	missing.Number = fault.InvalidNodeName

@@ -26,7 +26,8 @@ func (c *Client) changeNodes(ctx context.Context, cred model.Credential, kind me
 	return c.query(ctx, cred, request{kind: kind, body: &message.NodeUpdate{NodeUpdate: *u}}, message.ResponseRC, nil)
 }
 
-// Reconfigure has the controllers read their configuration again. It is not sent twice.
+// Reconfigure makes the controllers read their configuration again. It is not
+// sent twice.
 func (c *Client) Reconfigure(ctx context.Context, cred model.Credential) error {
 	return c.query(ctx, cred, request{kind: message.RequestReconfigure, body: message.Empty{}}, message.ResponseRC, nil)
 }

@@ -18,8 +18,8 @@ func (c *Client) Partitions(ctx context.Context, cred model.Credential, q model.
 	return answer.LastUpdate, err
 }
 
-// Partition is the partition of that name; errs.NotFound when there is none. A controller is asked
-// for all of them: it has no question for one.
+// Partition returns the partition of that name; errs.NotFound when there is
+// none. It requests all of them, as there is no request for one.
 func (c *Client) Partition(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Partition, model.Time, error) {
 	p, lastUpdate, err := named(name, func(p *model.Partition) string { return p.Name }, func(each func(*model.Partition) error) (model.Time, error) {
 		return c.Partitions(ctx, cred, q, each)

@@ -64,7 +64,7 @@ func script(t testing.TB, name string, act func(nc net.Conn, request message.Hea
 	return p
 }
 
-// requests is what has been asked so far, and forgets it.
+// requests returns the requests since the last call.
 func (p *peer) requests() (types []message.Type, versions []codec.Version) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -228,8 +228,8 @@ var bad = []struct {
 	{name: "refuses with a number nobody knows", act: func(nc net.Conn, v codec.Version) { rc(nc, v, 4711) }, kind: errs.BadAnswer, clear: true},
 }
 
-// patience is how long to wait for a peer of which kind is expected: only for one that says
-// nothing does the limit matter, and for the others a busy machine must not.
+// patience returns how long to wait for a peer that is to fail with kind. The
+// limit matters only for a silent peer; for the others a busy machine must not.
 func patience(kind errs.Kind) time.Duration {
 	if kind == errs.Timeout {
 		return time.Second
@@ -275,7 +275,8 @@ func TestBadPeers(t *testing.T) {
 	}
 }
 
-// A submission that was sent and not answered must not be sent again, to nobody.
+// A submission that was sent and not answered must not be sent again, to any
+// controller.
 func TestOutcomeUnknown(t *testing.T) {
 	for _, tt := range bad {
 		t.Run(tt.name, func(t *testing.T) {
@@ -308,7 +309,7 @@ func TestOutcomeUnknown(t *testing.T) {
 	}
 }
 
-// count tells how often t has been asked; other requests are kept too.
+// count returns how often t has been asked; other requests are kept too.
 func (p *peer) count(t message.Type) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -320,7 +321,7 @@ func (p *peer) count(t message.Type) (n int) {
 	return n
 }
 
-// nowhere is an address where nobody listens.
+// nowhere returns an address without a listener.
 func nowhere(t *testing.T, name string) client.Address {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -525,7 +526,7 @@ func TestBadAccountingDaemons(t *testing.T) {
 	}
 }
 
-// opener is a peer that takes the opening of a connection that stays.
+// opener starts a peer that accepts the opening of a persistent connection.
 func opener(t *testing.T, act func(nc net.Conn, v codec.Version)) client.Address {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -14,11 +14,12 @@ import (
 
 var ping = request{kind: message.RequestPing, body: message.Empty{}, repeatable: true}
 
-// Ping asks every controller at once whether it answers, primary first in the result. A backup
-// on standby counts as answering. The only errors are that the credential is not accepted, or that none can be made.
+// Ping pings all controllers concurrently, and returns the results with the
+// primary first. A backup on standby counts as responding. The only errors are
+// that the credential is not accepted, or that none can be made.
 func (c *Client) Ping(ctx context.Context, cred model.Credential) ([]model.Ping, error) {
 	return c.pingAll(ctx, func(ctx context.Context, _ int, d *daemon) (time.Duration, error) {
-		if _, f := c.speak(ctx, d, cred); f != nil { // found out first: no part of the latency
+		if _, f := c.speak(ctx, d, cred); f != nil { // probed first, so that the latency does not include it
 			return 0, f
 		}
 		start := time.Now()
@@ -30,14 +31,14 @@ func (c *Client) Ping(ctx context.Context, cred model.Credential) ([]model.Ping,
 		defer answer.release()
 		err := c.daemons.read(answer, message.ResponseRC, nil)
 		if err != nil && (numberOf(err) == 0 || errs.KindOf(err) == errs.Unauthenticated) {
-			return latency, err // what has no number is no answer to a ping
+			return latency, err // an error without a number is no answer to a ping
 		}
 		return latency, nil
 	})
 }
 
-// pingAll pings each daemon with one, which gets its place in the list and returns how long the
-// answer took.
+// pingAll pings each daemon with one, which gets its index in the list and
+// returns how long the answer took.
 func (c *caller) pingAll(ctx context.Context, one func(context.Context, int, *daemon) (time.Duration, error)) ([]model.Ping, error) {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
@@ -67,13 +68,13 @@ func (c *caller) pingAll(ctx context.Context, one func(context.Context, int, *da
 	return pings, nil
 }
 
-// accepted tells whether one of the daemons took the credential.
+// accepted reports whether one of the daemons accepted the credential.
 func accepted(pings []model.Ping) bool {
 	return slices.ContainsFunc(pings, func(p model.Ping) bool { return p.Responding })
 }
 
-// Vouch asks a controller whether it accepts the credential: nil, or errs.Unauthenticated,
-// or why it could not be asked.
+// Vouch asks a controller whether it accepts the credential. It returns nil,
+// errs.Unauthenticated, or why no controller answered.
 func (c *Client) Vouch(ctx context.Context, cred model.Credential) error {
 	return c.query(ctx, cred, ping, message.ResponseRC, nil)
 }

@@ -19,7 +19,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// decoded is a handler that reads a request into a T and answers what reply makes of it.
+// decoded returns a handler that decodes a request into a T and answers with
+// the result of reply.
 func decoded[T any, B interface {
 	*T
 	message.Body
@@ -34,7 +35,7 @@ func decoded[T any, B interface {
 	}
 }
 
-// records is a controller with two of each thing.
+// records returns a controller with two of each thing.
 func records() *server.Server {
 	s := controller()
 	s.Handlers[message.RequestReservationInfo] = decoded(message.ResponseReservationInfo, func(r *message.ReservationInfoRequest) (message.Body, error) {
@@ -88,7 +89,7 @@ func records() *server.Server {
 	return s
 }
 
-// collect is a receiver that keeps the names of what it gets.
+// collect returns a receiver that keeps the names of the records.
 func collect[T any](names *[]string, name func(*T) string) func(*T) error {
 	return func(v *T) error { *names = append(*names, name(v)); return nil }
 }

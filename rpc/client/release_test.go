@@ -119,8 +119,8 @@ type neverDone struct{ context.Context }
 
 func (neverDone) Done() <-chan struct{} { panic("it is waited for") }
 
-// TestReleaseOfHanging: nobody waits for a controller that hangs longer than half a second, and its answer counts
-// when it comes.
+// TestReleaseOfHanging checks that a request waits at most half a second for a
+// controller that hangs, and that its answer counts when it comes.
 func TestReleaseOfHanging(t *testing.T) {
 	var asked atomic.Int32
 	free := make(chan struct{})

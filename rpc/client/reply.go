@@ -14,23 +14,25 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// reply is an answer: the first piece of its body, and where the others come from.
+// reply is an answer: the first piece of its body, and the source of the
+// others.
 type reply struct {
 	version codec.Version
 	kind    message.Type
 	first   []byte
 	later   int    // bytes behind first
-	rest    source // nil: there are none
-	room    *room  // that the rest takes; nil: there is no rest
+	rest    source // nil: no more pieces
+	room    *room  // memory of the rest; nil: no rest
 	flowing bool   // the rest is still on the connection
-	done    func() // flowing: closes that
-	what    string // whose answer it is, for messages
+	done    func() // flowing: closes the connection
+	what    string // the kind of daemon, for messages
 }
 
-// source gives the pieces of a message one by one. Each is done with at the next call.
+// source returns the pieces of a message one by one. A piece is valid until the
+// next call.
 type source interface {
 	Next() ([]byte, error)
-	Drop() // no more of them is wanted
+	Drop() // discards the other pieces
 }
 
 // decode reads the body. It can be done once, unless it is a single piece.
@@ -49,7 +51,7 @@ func (a *reply) next() ([]byte, error) {
 	return piece, nil
 }
 
-// brokenOff is the error for an answer that ends, or stands still, in the middle.
+// brokenOff returns the error for an answer that ends or stalls before its end.
 func brokenOff(what string, err error) error {
 	kind := errs.BadAnswer
 	if late(err) {
@@ -58,7 +60,8 @@ func brokenOff(what string, err error) error {
 	return errs.Wrap(err, kind, "the %s's answer broke off", what)
 }
 
-// follow breaks a reply that is still on its connection when ctx ends.
+// follow closes the connection of a reply that is still being received when ctx
+// ends.
 func (a *reply) follow(ctx context.Context) {
 	if !a.flowing {
 		return
@@ -68,7 +71,8 @@ func (a *reply) follow(ctx context.Context) {
 	a.done = func() { stop(); done() }
 }
 
-// release gives back all that the reply has. It may be called twice.
+// release frees the memory and the connection of the reply. It may be called
+// twice.
 func (a *reply) release() {
 	if a.rest != nil {
 		a.rest.Drop()
@@ -82,10 +86,11 @@ func (a *reply) release() {
 	*a = reply{}
 }
 
-// receive reads an answer from nc, into room when it is long: all of it, unless there is more than any
-// room is for. Where there is no room at once the failure says how much is wanted; for one that
-// can't be asked for again it is waited for. No room (nil) is for answers that are short: one
-// of more than a piece is not understood. What one that broke off had taken is given back.
+// receive reads an answer from nc, into room when it is long: all of it, unless
+// it is longer than any room can be. When there is no memory at once, the
+// failure says how much is needed; an answer that can't be requested again
+// waits for memory. A nil room is for short answers: a longer one is an error.
+// A failed read frees its memory.
 func (c *caller) receive(ctx context.Context, nc net.Conn, room *room, again bool) (*reply, *failure) {
 	n, err := wire.Length(nc, c.cfg.MaxAnswer)
 	if err != nil {
@@ -127,7 +132,7 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, room *room, again boo
 	return a, nil
 }
 
-// unread is the failure for err, when first came before it.
+// unread returns the failure for err, after first was read.
 func unread(first []byte, err error) *failure {
 	f := failed(unanswered, fmt.Errorf("read answer: %w", err))
 	switch {
@@ -141,8 +146,8 @@ func unread(first []byte, err error) *failure {
 	return f
 }
 
-// flow is the rest of an answer that is longer than any room for answers: it is read as it is
-// used, and the daemon waits for whoever uses it.
+// flow is the rest of an answer that is longer than any room: it is read while
+// it is used, and the daemon waits for the client.
 type flow struct {
 	nc    net.Conn
 	left  int
@@ -165,5 +170,5 @@ func (f *flow) Next() ([]byte, error) {
 	return f.piece, err
 }
 
-// Drop does nothing: the connection is closed by whoever has it.
+// Drop does nothing: the reply closes the connection.
 func (f *flow) Drop() {}

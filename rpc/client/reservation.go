@@ -19,8 +19,8 @@ func (c *Client) Reservations(ctx context.Context, cred model.Credential, q mode
 	return answer.LastUpdate, err
 }
 
-// Reservation is the reservation of that name; errs.NotFound when there is none. A controller is
-// asked for all of them, as in Partition.
+// Reservation returns the reservation of that name; errs.NotFound when there is
+// none. It requests all of them, as Partition does.
 func (c *Client) Reservation(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Reservation, model.Time, error) {
 	r, lastUpdate, err := named(name, func(r *model.Reservation) string { return r.Name }, func(each func(*model.Reservation) error) (model.Time, error) {
 		return c.Reservations(ctx, cred, q, each)

@@ -10,8 +10,9 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestRestedSessionIsSilent: a session that has waited, and at whose other end nobody is any more, costs a part of the
-// time: the rest is for a new one. One that has just been used is believed to be slow.
+// TestRestedSessionIsSilent checks that an idle session whose daemon is gone
+// costs a part of the time, and a new one gets the rest. A session that was
+// just used may be slow.
 func TestRestedSessionIsSilent(t *testing.T) {
 	good := model.Credential{Token: "good"}
 	for name, rested := range map[string]bool{"rested": true, "just used": false} {

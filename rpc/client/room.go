@@ -9,23 +9,24 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// room is what one answer has of a Budget.
+// room is the memory that one answer has of a Budget.
 type room struct {
 	budget *Budget
-	who    owner // of no daemon: asks
+	who    owner // the credential, without a daemon
 	has    int
-	come   bool // the answer has; else it is what is expected
+	come   bool // the answer has come; otherwise it is expected
 }
 
 func (c *caller) room(cred model.Credential) *room {
 	return &room{budget: c.cfg.Answers, who: ownerOf(nil, cred)}
 }
 
-// set makes the room n bytes for an answer that has come, at once or not at all.
+// set gives the room n bytes for an answer that has come, without waiting, and
+// reports whether it did.
 func (r *room) set(n int) bool { return r.budget.try(r, n) }
 
-// wait gives up what it has, for n bytes when their turn comes: whoever waited for more with some in his
-// hand would wait for others who do the same.
+// wait frees the memory of the room and waits for n bytes. Requests that kept
+// some memory while they wait for more would wait for each other.
 func (r *room) wait(ctx context.Context, n int, come bool) error {
 	r.less(r.has)
 	if n = min(n, r.budget.longest()); n == 0 {
@@ -34,7 +35,7 @@ func (r *room) wait(ctx context.Context, n int, come bool) error {
 	return r.budget.take(ctx, r, n, come)
 }
 
-// less gives n bytes back.
+// less frees n bytes.
 func (r *room) less(n int) {
 	b := r.budget
 	b.mu.Lock()
@@ -48,27 +49,29 @@ func (r *room) less(n int) {
 	}
 }
 
-// expect makes room for what the last answer to t took.
+// expect waits for the memory that the last answer to t took.
 func (c *caller) expect(ctx context.Context, room *room, t message.Type) error {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
 	return room.wait(ctx, c.usual.get(t), false)
 }
 
-// sizes is how much the last answer to each kind of request counted: so much room is waited for
-// before it is asked for again, while no daemon waits with the answer.
+// sizes records the size of the last answer to each kind of request. A request
+// waits for that much memory before it is sent, so that no daemon waits with
+// its answer.
 type sizes struct {
 	mu   sync.Mutex
 	of   map[message.Type]int
-	long map[message.Type]time.Time // when one was a long one last
+	long map[message.Type]time.Time // when an answer was last long
 }
 
-// longFor is for how long a list counts as a long one after it was: a short one in between says little, as it may be
-// that nothing had changed, or what somebody is shown who sees his own jobs alone.
+// longFor is how long a list counts as long after a long answer. A short answer
+// in between means little: nothing had changed, or the user sees only their own
+// jobs.
 const longFor = 10 * time.Minute
 
-// expectLong tells whether the answer to r is likely to be a long one. Of all there is of a kind that was never asked
-// for nobody knows.
+// expectLong reports whether the answer to r is likely to be long. So is a list
+// that was never requested before.
 func (s *sizes) expectLong(r request, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

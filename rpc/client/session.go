@@ -14,8 +14,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// session is one connection to an accounting daemon. It belongs to the credential that opened it,
-// and is used by no other.
+// session is one connection to an accounting daemon. Only the credential that
+// opened it uses it.
 type session struct {
 	caller  *caller
 	nc      net.Conn
@@ -25,16 +25,16 @@ type session struct {
 	owner   owner
 	expires time.Time       // of the token; zero: not known
 	ctx     context.Context // of the question
-	lent    bool            // to an answer that is read from it as it is used; it is closed afterwards
-	reused  bool            // it waited before this question
-	tainted bool            // it may have changes that are neither kept nor dropped; it is closed
-	since   time.Time       // reused: it has waited
-	alarm   *time.Timer     // closes it while it waits
+	lent    bool            // an answer is still being read from it; it is closed afterwards
+	reused  bool            // it was idle before this request
+	tainted bool            // it may have changes that are neither committed nor rolled back; it is closed
+	since   time.Time       // reused: when it became idle
+	alarm   *time.Timer     // closes it while it is idle
 	stop    func() bool     // ends the limit of the question
 	close   func()          // the connection
 }
 
-// shut closes s after its only question.
+// shut closes s after its only request.
 func (s *session) shut() {
 	s.stop()
 	s.close()
@@ -61,8 +61,9 @@ func (a *Accounting) openSession(ctx context.Context, d *daemon, cred model.Cred
 	return s, f
 }
 
-// openAt opens a session at version v: in the header and in the body, because what the
-// body says is what is spoken, and a version too new there is not refused.
+// openAt opens a session at version v, which is in the header and in the body:
+// the daemon speaks the version of the body, and does not refuse one there that
+// is too new.
 func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) (*session, *failure) {
 	init := &message.PersistInit{Version: v, ClusterName: a.cfg.Cluster, PersistType: message.PersistToAccounting}
 	opening, err := message.EncodeOpening(v, a.seal(ctx, d, cred), init)
@@ -88,11 +89,11 @@ func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credentia
 	return s, nil
 }
 
-// unsaid is the number with which 22.05 refuses, and says no more.
+// unsaid is the error number that 22.05 sends for every refusal.
 const unsaid uint32 = 1<<32 - 1
 
-// refusedOpening tells the refusal of version v from that of the credential. 22.05 has one answer for
-// both; but what it speaks itself is the oldest there is.
+// refusedOpening distinguishes the refusal of version v from that of the
+// credential. 22.05 answers both alike, but it speaks the oldest version.
 func refusedOpening(f *failure, v codec.Version) *failure {
 	switch number := uint32(numberOf(f.err)); {
 	case number == fault.ProtocolVersion, number == unsaid && v > codec.Oldest:
@@ -134,7 +135,8 @@ func (s *session) exchange(b []byte, want message.Type, answer message.Body) *fa
 	return nil
 }
 
-// fetch is exchange without the decoding: an answer of type want, in room.
+// fetch sends b and returns the answer, which must be of type want, in room,
+// without decoding it.
 func (s *session) fetch(b []byte, want message.Type, room *room) (*reply, *failure) {
 	if n, err := s.nc.Write(b); err != nil {
 		return nil, failed(unsent, fmt.Errorf("send request: byte %d of %d: %w", n, len(b), err))
@@ -151,7 +153,7 @@ func (s *session) fetch(b []byte, want message.Type, room *room) (*reply, *failu
 	return answer, nil
 }
 
-// open takes an answer apart, which is to be of type want.
+// open parses the type of an answer, which must be want.
 func (s *session) open(answer *reply, want message.Type) *failure {
 	b := answer.first
 	if len(b) < 2 {

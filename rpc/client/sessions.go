@@ -17,18 +17,18 @@ import (
 	"schedrestd/model"
 )
 
-// Bounds of the sessions that wait for their next question. They are few: Slurm's daemon serves a
-// hundred connections at once up to 24.11, those that say nothing among them, and lets everybody else
-// wait.
+// Limits of the idle sessions. They are few: up to 24.11, Slurm's daemon serves
+// a hundred connections at once, idle ones included, and all others wait.
 const (
 	maxIdle    = 16               // of a process
-	maxIdleOne = 4                // of those, with one daemon for one credential
-	idleFor    = 60 * time.Second // then it is closed
-	restFor    = 5 * time.Second  // from then on it is not trusted with all of the time that there is
+	maxIdleOne = 4                // for one daemon and one credential
+	idleFor    = 60 * time.Second // then a session is closed
+	restFor    = 5 * time.Second  // from then on it gets only part of the time
 )
 
-// owner is whose a session is. A daemon looks at a token when the session is opened, and never again:
-// what is asked in it is asked as whoever had that token, exactly, and in that name.
+// owner identifies the credential that a session belongs to. A daemon checks a
+// token only when the session is opened: every later request is made with the
+// rights of that token, and in that name.
 type owner struct {
 	daemon *daemon
 	token  [sha256.Size]byte // its hash
@@ -44,7 +44,7 @@ func ownerOf(d *daemon, cred model.Credential) owner {
 	return o
 }
 
-// sessions are those that wait, the one that has waited longest first. The zero sessions has none.
+// sessions are the idle sessions, oldest first. The zero value has none.
 type sessions struct {
 	mu   sync.Mutex
 	idle []*session
@@ -52,7 +52,7 @@ type sessions struct {
 	rest time.Duration // 0: restFor
 }
 
-// take gives the session of o that was used last, for one question; nil: there is none.
+// take returns the session of o that was used last, for one request, or nil.
 func (p *sessions) take(o owner) *session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,8 +71,8 @@ func (p *sessions) take(o owner) *session {
 	return nil
 }
 
-// put keeps s for its next question, until it has waited long enough or its token ends. Where
-// there are too many, that which has waited longest is closed.
+// put keeps s for its next request, until it was idle long enough or its token
+// ends. When there are too many, the one that was idle longest is closed.
 func (p *sessions) put(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +102,7 @@ func (p *sessions) put(s *session) {
 	}
 }
 
-// rested tells whether s has waited so long that nobody may be at its other end.
+// rested reports whether s was idle for so long that the daemon may be gone.
 func (p *sessions) rested(s *session) bool {
 	return s.reused && time.Since(s.since) >= cmp.Or(p.rest, restFor)
 }
@@ -115,7 +115,7 @@ func (p *sessions) remove(i int) *session {
 	return s
 }
 
-// drop closes s if it waits.
+// drop closes s if it is idle.
 func (p *sessions) drop(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,10 +127,10 @@ func (p *sessions) drop(s *session) {
 	}
 }
 
-// ended tells whether the token that opened s is no longer good.
+// ended reports whether the token that opened s has expired.
 func (s *session) ended() bool { return !s.expires.IsZero() && !time.Now().Before(s.expires) }
 
-// forget closes those of o: its token is refused by now.
+// forget closes the idle sessions of o, whose token was refused.
 func (p *sessions) forget(o owner) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,12 +144,13 @@ func (p *sessions) forget(o owner) {
 // begin makes s break when ctx ends.
 func (s *session) begin(ctx context.Context) { s.ctx, s.stop = ctx, watch(ctx, s.nc) }
 
-// end closes s, or keeps it for the next question: only when the last one has its whole answer, so
-// that nothing can come that would be taken for another's. f is what became of that.
+// end keeps s for its next request when the last one was answered completely,
+// and closes it otherwise, so that the rest of an answer is not taken for
+// another's. f is the result of that request.
 func (a *Accounting) end(s *session, f *failure) {
 	if s.lent {
 		s.stop()
-		return // it is closed with the answer
+		return // the answer closes it
 	}
 	whole := !s.tainted && (f == nil || f.stage == answered && errs.KindOf(f.err) != errs.Unauthenticated)
 	if !s.stop() || !whole || s.nc.SetDeadline(time.Time{}) != nil {
@@ -159,18 +160,19 @@ func (a *Accounting) end(s *session, f *failure) {
 	a.sessions.put(s)
 }
 
-// broken tells whether f is that of a session whose daemon has left it, perhaps long ago.
+// broken reports whether f is that of a session that the daemon has closed,
+// perhaps long ago.
 func broken(f *failure) bool {
 	return (f.stage == unsent || f.stage == silent || f.stage == unanswered) &&
 		!late(f.err) && !errors.Is(f.err, context.Canceled)
 }
 
-// quiet tells whether nc is open and has nothing to read: a daemon that says something unasked has
-// left, or is out of step.
+// quiet reports whether nc is open and has nothing to read: a daemon that sent
+// something unasked has closed the session, or is out of step.
 func quiet(nc net.Conn) bool {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
-		return true // its first question finds out
+		return true // its next request finds out
 	}
 	raw, err := sc.SyscallConn()
 	if err != nil {

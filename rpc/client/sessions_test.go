@@ -87,7 +87,7 @@ func (k *keeper) serve(nc net.Conn) {
 	}
 }
 
-// openings is who has opened sessions so far, and forgets it.
+// openings returns the users that opened sessions since the last call.
 func (k *keeper) openings() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -218,7 +218,7 @@ func TestRefusedTokenLosesItsSessions(t *testing.T) {
 	}
 }
 
-// opener2 is opener for several at once.
+// opener2 starts an opener for several connections at once.
 func opener2(t *testing.T, act func(nc net.Conn, v codec.Version)) client.Address {
 	return client.Address{Name: "dbd", Network: "tcp", Address: listen(t, "tcp", func(nc net.Conn) {
 		if b, err := wire.Read(nc, 1<<20); err == nil && len(b) > 2 {

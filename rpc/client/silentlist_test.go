@@ -16,9 +16,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestSilentAfterALongList: that the last list was long is no reason to keep people from a controller that says
-// nothing, and to tell them that others are being sent long answers: nobody is. But for lists it is asked a few at
-// a time.
+// TestSilentAfterALongList checks that after a long list, requests to a
+// controller that has become silent are not refused because of other long
+// answers: there are none. Only requests for lists are limited.
 func TestSilentAfterALongList(t *testing.T) {
 	var silent atomic.Bool
 	var lists, late atomic.Int32

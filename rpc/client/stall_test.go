@@ -30,7 +30,7 @@ type lister struct {
 	silence chan struct{} // after those that are sent, until it is closed; nil: the connection is closed
 }
 
-// aLongList is an answer with n jobs, as it travels.
+// aLongList returns an encoded answer with n jobs.
 func aLongList(v codec.Version, n int) []byte {
 	list := &message.JobInfo{LastUpdate: 7}
 	for i := range n {
@@ -205,7 +205,8 @@ func TestMoreSlowClientsThanBudget(t *testing.T) {
 	if len(s.errs) != sent || budget.Free() != size {
 		t.Errorf("%d failed, then %d; %d of %d bytes free", sent, len(s.errs), budget.Free(), size)
 	}
-	// From now on it is known how long the list is: nobody asks who has no room.
+	// From now on the length of the list is known: a request without memory is
+	// not sent.
 	l.lists.Store(0)
 	s = ask100(context.Background(), c)
 	soon(t, "some stall and the others wait", func() bool { return int(s.stalled.Load())+budget.Waiting() == 100 })
@@ -219,7 +220,8 @@ func TestMoreSlowClientsThanBudget(t *testing.T) {
 	}
 }
 
-// longer is a client for which one list is longer than all the room for answers.
+// longer returns a client for which one list is longer than all the memory for
+// answers.
 func longer(l *lister, stall time.Duration) (*client.Client, *client.Budget) {
 	budget := client.NewBudget(100 << 10)
 	return client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 3 * time.Second, Stall: stall}), budget
@@ -298,7 +300,7 @@ func TestItEndsInTheMiddle(t *testing.T) {
 	}
 }
 
-// miscounting is a controller that announces one job more than it sends.
+// miscounting starts a controller that announces one job more than it sends.
 func miscounting(t *testing.T) client.Address {
 	list := aLongList(codec.V2605, 2000)
 	at := len(list) - len(bodyOf(t, list))

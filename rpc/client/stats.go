@@ -7,7 +7,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Stats is what the controller counts about itself.
+// Stats returns the controller's statistics.
 func (c *Client) Stats(ctx context.Context, cred model.Credential) (*model.ControllerStats, error) {
 	var answer message.ControllerStats
 	req := message.StatsRequest{Command: message.StatsGet}

@@ -51,8 +51,9 @@ func TestStrangerServes(t *testing.T) {
 	}
 }
 
-// TestStrangeAnswerToAPing: whoever answers a ping with something else is no controller, however well
-// he writes the version: he is told nothing more, and the next one is asked.
+// TestStrangeAnswerToAPing checks that a server that answers a ping with
+// another message, even in the right version, is no controller: it gets no
+// request, and the next one is asked.
 func TestStrangeAnswerToAPing(t *testing.T) {
 	strange := script(t, "ctl", func(nc net.Conn, r message.Header) {
 		answer(nc, r.Version, message.ResponseNodeInfo, &message.NodeInfo{})

@@ -22,8 +22,9 @@ func (c *Client) Submit(ctx context.Context, cred model.Credential, desc *model.
 	return &answer.Submitted, nil
 }
 
-// byPolicy makes the job what is wrong when a controller gives no reason of its own: a site's submit policy refuses
-// jobs so, and its words, if it has any, are for who submits.
+// byPolicy blames the job when a controller gives no reason of its own: a
+// site's submit policy refuses jobs so, and its text, if it has any, is meant
+// for the submitting user.
 func byPolicy(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Number != fault.Unspecified {

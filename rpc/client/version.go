@@ -12,13 +12,14 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// speak finds out which protocol version d speaks, with a ping: the newest first, then
-// downwards. It remembers what it found. The daemons have no way to negotiate;
-// they refuse a version each in its own way: up to 24.05 they close, 24.11 answers "not
-// authenticated" in its own version, 26.05 answers with HTTP text.
+// speak finds the protocol version that d speaks with pings, from the newest
+// version downwards, and remembers it. The daemons can't negotiate, and each
+// release refuses a version in its own way: up to 24.05 it closes the
+// connection, 24.11 answers "not authenticated" in its own version, 26.05
+// answers with HTTP text.
 //
-// A wrong credential is refused in the version of the ping, which is an answer, from 24.11 on.
-// Those before close on it as well: see find.
+// From 24.11 on, a wrong credential is refused in the version of the ping,
+// which is an answer. Older releases close on it as well: see find.
 func (c *Client) speak(ctx context.Context, d *daemon, cred model.Credential) (codec.Version, *failure) {
 	if v := d.known(); v != 0 {
 		return v, nil
@@ -26,8 +27,8 @@ func (c *Client) speak(ctx context.Context, d *daemon, cred model.Credential) (c
 	return c.find(ctx, d, cred, 0)
 }
 
-// doubt finds out why d, which spoke v, closes on a question in v: nil when it goes on
-// answering, perhaps as another release.
+// doubt finds out why d, which spoke v, closes on a request in v. It returns
+// nil when d still answers, perhaps as another release.
 func (c *Client) doubt(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) *failure {
 	_, f := c.find(ctx, d, cred, v)
 	if f != nil {
@@ -36,19 +37,22 @@ func (c *Client) doubt(ctx context.Context, d *daemon, cred model.Credential, v 
 	return f
 }
 
-// closers are the newest protocols of which each release that closes on a wrong credential speaks one:
-// 22.05 to 23.11 the one, 24.05 the other.
+// closers are the newest protocols of the releases that close on a wrong
+// credential: each of them speaks one of these, 22.05 to 23.11 the first, 24.05
+// the second.
 var closers = []codec.Version{codec.V2205, codec.V2405}
 
-// find is speak for a daemon of which is known that it spoke v; 0: nothing, or no longer. One that closes on
-// each version does not accept the credential, or is none of Slurm's (see closed): what is remembered of it stays.
+// find finds the version of a daemon that last spoke v; 0: unknown. A daemon
+// that closes on each version does not accept the credential, or is not one of
+// Slurm's (see closed): what is remembered of it stays.
 //
-// Whoever sends such credentials must not have each of them cost a daemon a connection for each
-// version there is. When that has been in vain a few times, the next credential has to show in
-// the versions of closers alone that it is better.
+// A client that sends such credentials must not cost the daemon a connection
+// for each version and credential. After a few failures, a credential is tried
+// in the versions of closers first.
 //
-// Who waits for a probe that does not reach d has its failure: one after the other they would wait for a
-// machine that is gone until no time is left.
+// Requests that wait for a probe which does not reach d share its failure:
+// otherwise they would wait for an absent machine one after the other, until no
+// time is left.
 func (c *Client) find(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) (codec.Version, *failure) {
 	misses, _ := d.missedSo()
 	select {
@@ -58,7 +62,7 @@ func (c *Client) find(ctx context.Context, d *daemon, cred model.Credential, v c
 		return 0, failed(unanswered, fmt.Errorf("wait for %s: %w", d.name, context.Cause(ctx)))
 	}
 	if found := d.known(); found != 0 && found != v {
-		return found, nil // by the probe that was waited for
+		return found, nil // by the probe that this one waited for
 	}
 	if n, missed := d.missedSo(); n != misses {
 		return 0, missed
@@ -69,7 +73,7 @@ func (c *Client) find(ctx context.Context, d *daemon, cred model.Credential, v c
 			return f
 		}
 		defer answer.release()
-		if _, err := verdict(answer); err != nil { // whoever says this to a ping is no controller, whatever version he wrote on it
+		if _, err := verdict(answer); err != nil { // no controller answers a ping like this
 			return failed(garbled, fmt.Errorf("answer to a ping: %w", err))
 		}
 		return nil
@@ -92,16 +96,17 @@ func (c *Client) find(ctx context.Context, d *daemon, cred model.Credential, v c
 	return found, f
 }
 
-// lost tells whether f says that nobody reaches d, and not that munged did not answer, or that
-// there was a way less or less time than there may be.
+// lost reports whether f means that d can't be reached at all. It does not when
+// munged failed, or when there were fewer addresses or less time than usual.
 func (c *Client) lost(ctx context.Context, d *daemon, cred model.Credential, f *failure) bool {
 	_, other := errors.AsType[*errs.Error](f.err)
 	return f.stage == unreached && !other && ctx.Err() == nil && (!cred.Local() || c.munged(d))
 }
 
-// closed is the error for a daemon that closes on every version. Is it a refusal of the credential? Not by one whose
-// release answers a wrong credential, nor by what was never heard to be a daemon and waits for no question: that is a
-// balancer, say, whose daemon is down.
+// closed returns the error for a daemon that closes on every version. It blames
+// the credential unless the daemon's release answers a wrong credential, or it
+// never answered and does not wait for a request: that is, for example, a load
+// balancer whose daemon is down.
 func (g *daemons) closed(d *daemon, err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,11 +117,12 @@ func (g *daemons) closed(d *daemon, err error) error {
 		g.what, codec.Oldest.Release(), codec.Newest.Release())
 }
 
-// patience is how long a daemon that is asked nothing has to wait for a question to be taken for one. Slurm's wait
-// for seconds.
+// patience is how long a daemon that was sent nothing must keep the connection
+// open to count as waiting for a request. Slurm's daemons wait for seconds.
 const patience = time.Second
 
-// waits asks d nothing, and tells whether it waits for a question. Of one that was ever heard it is not asked.
+// waits connects to d, sends nothing, and reports whether d waits for a
+// request. A daemon that ever answered is assumed to.
 func (c *Client) waits(ctx context.Context, d *daemon, cred model.Credential) bool {
 	if d.heard() {
 		return true
@@ -133,7 +139,7 @@ func (c *Client) waits(ctx context.Context, d *daemon, cred model.Credential) bo
 	return late(err)
 }
 
-// missedSo is how often a probe has not reached d, and the last one's failure.
+// missedSo returns how often a probe failed to reach d, and the last failure.
 func (d *daemon) missedSo() (int, *failure) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -141,14 +147,15 @@ func (d *daemon) missedSo() (int, *failure) {
 	return d.misses, &f
 }
 
-// miss remembers a probe that did not reach d by any way there is.
+// miss records a probe that reached d at none of its addresses.
 func (d *daemon) miss(f *failure) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.misses, d.missed = d.misses+1, *f
 }
 
-// tired tells whether d was probed in vain so often that it is not to be for a while.
+// tired reports whether so many probes of d failed that it is to be spared for
+// a while.
 func (d *daemon) tired(now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -156,21 +163,21 @@ func (d *daemon) tired(now time.Time) bool {
 	return len(d.vain) >= maxVain
 }
 
-// note remembers a probe in vain, and whether d is patient.
+// note records a failed probe, and whether d is patient.
 func (d *daemon) note(now time.Time, patient bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.vain, d.patient = append(d.vain, now), patient
 }
 
-// A daemon is probed in vain so often in such a time.
+// A daemon is spared after maxVain failed probes within vainFor.
 const (
 	maxVain = 6
 	vainFor = time.Minute
 )
 
-// few is descend where one of closers is tried first, so that a credential which d does not
-// accept costs no more than those.
+// few tries the versions of closers before it calls descend, so that a
+// credential which d does not accept costs only those connections.
 func (d *daemon) few(try func(codec.Version) *failure) (codec.Version, *failure) {
 	var f *failure
 	for _, v := range closers {
@@ -184,7 +191,8 @@ func (d *daemon) few(try func(codec.Version) *failure) (codec.Version, *failure)
 	return 0, f
 }
 
-// descend tries versions until try succeeds with one, which is remembered.
+// descend tries versions, the newest first, until try succeeds with one, and
+// remembers it.
 func (d *daemon) descend(try func(codec.Version) *failure) (codec.Version, *failure) {
 	var refused []error
 	last := failed(silent, nil)
@@ -195,7 +203,7 @@ func (d *daemon) descend(try func(codec.Version) *failure) (codec.Version, *fail
 			return v, nil
 		}
 		if f.stage != unspoken && f.stage != silent {
-			return 0, f // that is no refusal of a version
+			return 0, f // not a refusal of the version
 		}
 		if f.stage == unspoken {
 			last.stage = unspoken

@@ -16,7 +16,8 @@ import (
 
 var eve = model.Credential{Token: "forged"}
 
-// counted is a configuration of one daemon that counts the connections to it.
+// counted returns a configuration of one daemon, and counts the connections to
+// it.
 func counted(a client.Address) (cfg client.Config, connections *atomic.Int32) {
 	connections = new(atomic.Int32)
 	return client.Config{Controllers: []client.Address{a}, Accounting: []client.Address{a}, Cluster: "c1",

@@ -8,7 +8,7 @@ import (
 // GetAccounts asks for accounts (table db_account_cond).
 type GetAccounts struct{ model.AccountFilter }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *GetAccounts) Walk(c *codec.Codec) {
 	codec.Record(c, "assoc_cond", "db_assoc_cond", &m.Assoc, assocFilter)
 	texts(c, "description_list", &m.Descriptions)
@@ -23,10 +23,10 @@ func (m *GetAccounts) Walk(c *codec.Codec) {
 	}
 }
 
-// Accounts answers it.
+// Accounts is the answer to GetAccounts.
 type Accounts struct{ Listed[model.Account] }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *Accounts) Walk(c *codec.Codec) { m.walk(c, "db_account_rec", account) }
 
 // account walks an account (table db_account_rec).
@@ -39,7 +39,7 @@ func account(c *codec.Codec, a *model.Account) {
 	c.String("organization", &a.Organization)
 }
 
-// coordinator walks who looks after what (table db_coord_rec).
+// coordinator walks a coordinator and an account (table db_coord_rec).
 func coordinator(c *codec.Codec, o *model.Coordinator) {
 	c.String("name", &o.Name)
 	c.OptUint16("direct", &o.Direct)

@@ -8,7 +8,7 @@ import (
 // AccountingStats answers AccountingGetStats (table db_stats_msg).
 type AccountingStats struct{ model.AccountingStats }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *AccountingStats) Walk(c *codec.Codec) {
 	codec.Record(c, "dbd_rollup_stats", "db_rollup_stats", &m.Rollup, rollup)
 	codec.List(c, "rollup_stats", "db_rollup_stats", &m.Rollups, rollup)
@@ -17,7 +17,7 @@ func (m *AccountingStats) Walk(c *codec.Codec) {
 	codec.List(c, "user_list", "db_rpc_obj", &m.Users, callCount)
 }
 
-// rollup walks how long summing up took (table db_rollup_stats).
+// rollup walks the duration of the roll-ups (table db_rollup_stats).
 func rollup(c *codec.Codec, r *model.Rollup) {
 	c.String("cluster_name", &r.Cluster)
 	n := c.Count16("rollup_count", len(r.Periods))
@@ -45,19 +45,20 @@ func rollupPeriod(c *codec.Codec, p *model.RollupPeriod) {
 	c.Uint64("time_total", &p.TimeTotal)
 }
 
-// callCount walks how often something was called (table db_rpc_obj).
+// callCount walks the number of calls of a function (table db_rpc_obj).
 func callCount(c *codec.Codec, n *model.CallCount) {
 	c.Uint32("cnt", &n.Count)
 	c.Uint32("id", &n.ID)
 	c.Uint64("time", &n.Time)
 }
 
-// RecordJobs hands jobs to our accounting daemon, which keeps the last word on each:
-// sending a batch twice does no harm. Answered by a PersistRC. It is a message of this
-// project, outside of Slurm's numbers, and travels at the newest protocol only.
+// RecordJobs sends jobs to the bundled accounting daemon, which keeps the
+// latest record of each: sending a batch twice is harmless. It is answered by a
+// PersistRC. It is a message of this project, outside of Slurm's numbers, and
+// only the newest protocol has it.
 type RecordJobs struct{ Jobs []model.Job }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *RecordJobs) Walk(c *codec.Codec) {
 	codec.List(c, "jobs", "job_info_record", &m.Jobs, job)
 }

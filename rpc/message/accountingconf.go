@@ -5,11 +5,11 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// AccountingConf answers AccountingGetConf (table dbd_slurmdbd_conf), from protocol
-// 45 on. Before, a daemon answers with the lines of its file.
+// AccountingConf answers AccountingGetConf (table dbd_slurmdbd_conf), from
+// protocol 45 on. Older daemons answer with the lines of their file.
 type AccountingConf struct{ model.AccountingConf }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *AccountingConf) Walk(c *codec.Codec) { accountingConf(c, &m.AccountingConf) }
 
 func accountingConf(c *codec.Codec, a *model.AccountingConf) {

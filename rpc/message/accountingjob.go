@@ -8,7 +8,7 @@ import (
 // GetAccountingJobs asks for jobs (table db_job_cond).
 type GetAccountingJobs struct{ model.AccountingJobFilter }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *GetAccountingJobs) Walk(c *codec.Codec) {
 	texts(c, "acct_list", &m.Accounts)
 	texts(c, "associd_list", &m.AssocIDs)
@@ -16,7 +16,7 @@ func (m *GetAccountingJobs) Walk(c *codec.Codec) {
 	texts(c, "constraint_list", &m.Constraints)
 	c.Uint32("cpus_max", &m.CPUsMax)
 	c.Uint32("cpus_min", &m.CPUsMin)
-	const anyFlags = 1 // what the flags are of a job that nobody has scheduled; 0 would be a filter
+	const anyFlags = 1 // the flags of a job that was never scheduled; 0 would be a filter
 	optAs(c, "db_flags", &m.JobFlags, anyFlags)
 	c.Uint32("exitcode", &m.ExitCode)
 	c.Uint32("flags", (*uint32)(&m.Flags))
@@ -41,10 +41,10 @@ func (m *GetAccountingJobs) Walk(c *codec.Codec) {
 	texts(c, "wckey_list", &m.WCKeys)
 }
 
-// AccountingJobs answers it.
+// AccountingJobs is the answer to GetAccountingJobs.
 type AccountingJobs struct{ Listed[model.AccountingJob] }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *AccountingJobs) Walk(c *codec.Codec) { m.walk(c, "db_job_rec", accountingJob) }
 
 // accountingJob walks a job (table db_job_rec).
@@ -204,7 +204,7 @@ func accountingStep(c *codec.Codec, s *model.AccountingStep) {
 	c.Uint32("user_cpu_usec", &s.UserCPUUsec)
 }
 
-// stepStats walks what a step used (table db_stats).
+// stepStats walks the resources that a step used (table db_stats).
 func stepStats(c *codec.Codec, s *model.StepStats) {
 	c.Float("act_cpufreq", &s.CPUFreq)
 	c.OptUint64("consumed_energy", &s.ConsumedEnergy)

@@ -5,11 +5,11 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// JobDescs hands in the components of a heterogeneous job (table job_desc_list):
+// JobDescs submits the components of a heterogeneous job (table job_desc_list):
 // a batch job, or a request for resources.
 type JobDescs struct{ Jobs []model.JobDesc }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *JobDescs) Walk(c *codec.Codec) {
 	n := c.Count16("cnt", len(m.Jobs))
 	if c.StopIf("cnt == 0", n == 0) {
@@ -18,11 +18,11 @@ func (m *JobDescs) Walk(c *codec.Codec) {
 	loop(c, "cnt", n, &m.Jobs, func(c *codec.Codec, d *model.JobDesc) { codec.Record(c, "jobs", "job_desc", d, jobDesc) })
 }
 
-// Allocation answers a request for resources, or for what became of it (table
+// Allocation answers a request for resources, or a question about one (table
 // resource_allocation_response).
 type Allocation struct{ model.Allocation }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *Allocation) Walk(c *codec.Codec) { allocation(c, &m.Allocation) }
 
 func allocation(c *codec.Codec, a *model.Allocation) {
@@ -106,7 +106,7 @@ func addrArray(c *codec.Codec, list *[]Addr) {
 // het_job_allocation_response).
 type Allocations struct{ Components []model.Allocation }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *Allocations) Walk(c *codec.Codec) {
 	n := c.Count16("cnt", len(m.Components))
 	if c.StopIf("cnt == 0", n == 0) {
@@ -117,14 +117,14 @@ func (m *Allocations) Walk(c *codec.Codec) {
 	})
 }
 
-// AllocationInfoRequest asks what became of a request for resources (table
+// AllocationInfoRequest asks for the state of a request for resources (table
 // job_alloc_info_request).
 type AllocationInfoRequest struct {
 	JobID   model.Opt[uint32]
 	Cluster string // "": the controller's
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *AllocationInfoRequest) Walk(c *codec.Codec) {
 	if c.Until(codec.V2511) {
 		c.OptUint32("job_id", &m.JobID)
@@ -134,14 +134,14 @@ func (m *AllocationInfoRequest) Walk(c *codec.Codec) {
 	c.String("req_cluster", &m.Cluster)
 }
 
-// CompleteAllocation gives resources back (table complete_job_allocation);
+// CompleteAllocation returns resources (table complete_job_allocation);
 // answered by an RC.
 type CompleteAllocation struct {
 	JobID    model.Opt[uint32]
-	ExitCode uint32 // all ones: they were never used
+	ExitCode uint32 // all ones: the resources were never used
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *CompleteAllocation) Walk(c *codec.Codec) {
 	if c.Until(codec.V2511) {
 		c.OptUint32("job_id", &m.JobID)

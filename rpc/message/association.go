@@ -8,7 +8,7 @@ import (
 // GetAssociations asks for associations (table db_assoc_cond).
 type GetAssociations struct{ model.AssocFilter }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *GetAssociations) Walk(c *codec.Codec) { assocFilter(c, &m.AssocFilter) }
 
 // assocFilter walks the filter as such and as part of others (table db_assoc_cond).
@@ -43,10 +43,10 @@ func assocFilter(c *codec.Codec, f *model.AssocFilter) {
 	}
 }
 
-// Associations answers it.
+// Associations is the answer to GetAssociations.
 type Associations struct{ Listed[model.Association] }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *Associations) Walk(c *codec.Codec) { m.walk(c, "db_assoc_rec", association) }
 
 // association walks an association (table db_assoc_rec).
@@ -99,7 +99,7 @@ func association(c *codec.Codec, a *model.Association) {
 	c.String("user", &a.User)
 }
 
-// usage walks what something used (table db_accounting_rec).
+// usage walks the resources used in a period (table db_accounting_rec).
 func usage(c *codec.Codec, u *model.Usage) {
 	c.Uint64("alloc_secs", &u.AllocSecs)
 	codec.Record(c, "tres_rec", "db_tres_rec", &u.TRES, tres)

@@ -7,23 +7,24 @@ import (
 
 // BuildInfoRequest asks for the controller's configuration (table last_update_request).
 type BuildInfoRequest struct {
-	LastUpdate model.Time // only when something changed since; 0: always
+	LastUpdate model.Time // answer only if something changed since then; 0: always
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *BuildInfoRequest) Walk(c *codec.Codec) { c.Time("last_update", &m.LastUpdate) }
 
-// BuildInfo answers it (table conf_response). Of the configuration it keeps what is used here; the rest is
-// skipped, and sent as empty, unless Whole is there to take it.
+// BuildInfo answers BuildInfoRequest (table conf_response). It keeps only the
+// fields that are used here. The others are skipped, and sent empty, unless
+// Whole is set.
 type BuildInfo struct {
 	LastUpdate  model.Time
 	BootTime    model.Time
 	ClusterName string
 	Version     string               // the release, "24.11.5"
-	Whole       *model.Configuration // takes all of it when it is not nil
+	Whole       *model.Configuration // receives the whole configuration; nil: it is skipped
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *BuildInfo) Walk(c *codec.Codec) {
 	k := keeper{c, m.Whole}
 	c.Time("last_update", &m.LastUpdate)
@@ -281,7 +282,7 @@ func pluginParams(c *codec.Codec, _ *struct{}) {
 	skipRecords(c, "key_pairs", "config_key_pair", configPair)
 }
 
-// keeper walks fields that Whole takes, when there is one.
+// keeper walks fields that Whole receives, when it is set.
 type keeper struct {
 	*codec.Codec
 	whole *model.Configuration
@@ -336,7 +337,7 @@ func keepDefaults(k keeper) {
 	}
 }
 
-// into walks fields and keeps them by their names.
+// into walks fields and stores them by name.
 func into[T any](names []string, values map[string]T, walk func(string, *T)) {
 	for _, name := range names {
 		var value T

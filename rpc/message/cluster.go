@@ -8,7 +8,7 @@ import (
 // GetClusters asks for clusters (table db_cluster_cond).
 type GetClusters struct{ model.ClusterFilter }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *GetClusters) Walk(c *codec.Codec) {
 	c.Uint16("classification", &m.Classification)
 	texts(c, "cluster_list", &m.Names)
@@ -16,7 +16,7 @@ func (m *GetClusters) Walk(c *codec.Codec) {
 	c.OptUint32("flags", &m.Flags)
 	texts(c, "format_list", &m.Format)
 	if c.Until(codec.V2311) {
-		var plugins []string // that are gone
+		var plugins []string // removed plugins
 		texts(c, "plugin_id_select_list", &plugins)
 	}
 	texts(c, "rpc_version_list", &m.RPCVersions)
@@ -26,10 +26,10 @@ func (m *GetClusters) Walk(c *codec.Codec) {
 	flag16(c, "with_deleted", &m.WithDeleted)
 }
 
-// Clusters answers it.
+// Clusters is the answer to GetClusters.
 type Clusters struct{ Listed[model.Cluster] }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *Clusters) Walk(c *codec.Codec) { m.walk(c, "db_cluster_rec", cluster) }
 
 // cluster walks a cluster (table db_cluster_rec).
@@ -64,7 +64,8 @@ func cluster(c *codec.Codec, l *model.Cluster) {
 	c.String("tres_str", &l.TRES)
 }
 
-// connected is what the protocol's table calls the two fields without a name.
+// connected returns the name that the protocol table gives to two fields
+// without a name of their own.
 func connected(c *codec.Codec) string {
 	switch {
 	case c.Until(codec.V2505):
@@ -75,7 +76,8 @@ func connected(c *codec.Codec) string {
 	return "conn) ? 1 : 0"
 }
 
-// clusterUsage walks what of a cluster was used (table db_cluster_accounting_rec).
+// clusterUsage walks the resources of a cluster that were used (table
+// db_cluster_accounting_rec).
 func clusterUsage(c *codec.Codec, u *model.ClusterUsage) {
 	c.Uint64("alloc_secs", &u.AllocSecs)
 	codec.Record(c, "tres_rec", "db_tres_rec", &u.TRES, tres)

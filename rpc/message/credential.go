@@ -4,16 +4,17 @@ import "schedrestd/rpc/codec"
 
 // Numbers of the authentication plugins.
 const (
-	PluginNone  uint32 = 100 // says nothing: who sends is known from elsewhere, or not at all
+	PluginNone  uint32 = 100 // no identity: the sender is known by other means, or not at all
 	PluginMunge uint32 = 101
 	PluginJWT   uint32 = 102
 	PluginSlurm uint32 = 103
 )
 
-// Credential says who sends (table auth_cred).
+// Credential identifies the sender (table auth_cred).
 //
-// Our auth/cred is PluginNone on a UNIX socket, where the kernel vouches for the
-// peer. On TCP it proves nothing and is refused by our daemons.
+// The project's auth/cred is PluginNone on a UNIX socket, where the kernel
+// identifies the peer. On TCP it proves nothing, and the bundled daemons refuse
+// it.
 type Credential struct {
 	Plugin uint32
 	Text   string // PluginMunge, PluginSlurm: the credential
@@ -21,7 +22,7 @@ type Credential struct {
 	ActAs  string // PluginJWT: the user to act as, "" = the token's own
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (a *Credential) Walk(c *codec.Codec) {
 	c.Uint32("plugin_id", &a.Plugin)
 	if c.If("plugin_id == 101", a.Plugin == PluginMunge) {

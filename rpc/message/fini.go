@@ -2,14 +2,14 @@ package message
 
 import "schedrestd/rpc/codec"
 
-// AccountingEnd asks the accounting daemon to keep or to drop what was changed on this
-// connection (AccountingFini; answered by a PersistRC).
+// AccountingEnd asks the accounting daemon to commit or to roll back the
+// changes of this connection (AccountingFini; answered by a PersistRC).
 type AccountingEnd struct {
 	Close  uint16 // 1: the connection ends
-	Commit uint16 // 1: keep, 0: drop
+	Commit uint16 // 1: commit, 0: roll back
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *AccountingEnd) Walk(c *codec.Codec) {
 	c.Uint16("close_conn", &m.Close)
 	c.Uint16("commit", &m.Commit)

@@ -10,44 +10,46 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// MaxLength bounds a message, as Slurm does: 1 GiB.
+// MaxLength is the maximum length of a message, the same as Slurm's: 1 GiB.
 const MaxLength = 1 << 30
 
-// What a frame can be wrong in besides its fields.
+// Errors of frames, other than those of fields.
 var (
 	ErrVersion    = errors.New("protocol version is not supported")
 	ErrBodyLength = errors.New("body length in the header is not that of the message")
 )
 
-// Frame is a message with its body still in bytes.
+// Frame is a message whose body is still encoded.
 type Frame struct {
 	Header     Header
 	Credential Credential // zero when FlagNoCredential is set
-	Body       []byte     // a view into what was given to ParseFrame
+	Body       []byte     // part of the argument of ParseFrame
 }
 
-// Sealer makes the credential of a message whose body is encoded; nil: it has none.
+// Sealer makes the credential for an encoded body; nil: the message has none.
 type Sealer func(t Type, body []byte) (*Credential, error)
 
-// Sealed is the Sealer of a credential that is the same whatever the body.
+// Sealed returns a Sealer that gives every body the same credential.
 func Sealed(credential *Credential) Sealer {
 	return func(Type, []byte) (*Credential, error) { return credential, nil }
 }
 
-// front is room for the header and a credential of usual size, before the body.
+// front is the space left before the body for the header and a credential of
+// usual size.
 const front = 1 << 10
 
-// Encode makes a whole message at protocol version v, its length in front. A nil
-// credential sets FlagNoCredential.
+// Encode returns a whole message at protocol version v, with its length first.
+// A nil credential sets FlagNoCredential.
 func Encode(v codec.Version, flags uint16, t Type, credential *Credential, body Body) ([]byte, error) {
 	return EncodeSealed(v, flags, t, Sealed(credential), body)
 }
 
-// EncodeSealed is Encode with a credential that depends on the body. An error of seal is
-// returned as it is.
+// EncodeSealed encodes a message with a credential that depends on the body. It
+// returns an error of seal as it is.
 func EncodeSealed(v codec.Version, flags uint16, t Type, seal Sealer, body Body) ([]byte, error) {
-	// The credential travels first and is made last. Its length is not known before, and a
-	// body may be too long to copy for it: room is left, and what is too much of it is cut off.
+	// The credential is sent first and made last. Its length is not known
+	// before, and the body may be too long to copy: space is left for it, and
+	// the excess is cut off.
 	c := codec.NewEncoder(v, make([]byte, front, 2*front))
 	body.Walk(c)
 	if err := c.Finish(); err != nil {
@@ -70,7 +72,8 @@ func EncodeSealed(v codec.Version, flags uint16, t Type, seal Sealer, body Body)
 	return b, nil
 }
 
-// encodeFront is what precedes the body: room for the length, header, credential.
+// encodeFront encodes what precedes the body: space for the length, header,
+// credential.
 func encodeFront(header Header, credential *Credential) ([]byte, error) {
 	c := codec.NewEncoder(header.Version, make([]byte, 4, front))
 	header.Walk(c)
@@ -80,14 +83,14 @@ func encodeFront(header Header, credential *Credential) ([]byte, error) {
 	return c.Bytes(), c.Finish()
 }
 
-// ParseFrame takes a message apart; b is without the length in front. The header is
-// returned as far as it was understood when the error is ErrVersion.
+// ParseFrame parses a message; b does not include its length. When the error is
+// ErrVersion, it returns the part of the header that it could parse.
 func ParseFrame(b []byte) (Frame, error) {
 	return ParsePieces(b, 0)
 }
 
-// ParsePieces is ParseFrame for a message of which b is the first piece, with header and
-// credential, and later bytes follow: Body is what b has of it.
+// ParsePieces parses a message of which b is the first piece, with header and
+// credential; later bytes follow. Body is the part of it in b.
 func ParsePieces(b []byte, later int) (Frame, error) {
 	f, err := ParseFront(b)
 	if err == nil && uint64(len(f.Body))+uint64(later) != uint64(f.Header.BodyLength) {
@@ -96,8 +99,8 @@ func ParsePieces(b []byte, later int) (Frame, error) {
 	return f, err
 }
 
-// ParseFront is ParseFrame for the beginning of a message: Body is what b has of
-// it. A server judges a credential before it reads, and keeps, the rest.
+// ParseFront parses the beginning of a message: Body is the part of it in b. A
+// server verifies a credential before it reads, and keeps, the rest.
 func ParseFront(b []byte) (Frame, error) {
 	var f Frame
 	if len(b) < 2 {
@@ -123,18 +126,19 @@ func ParseFront(b []byte) (Frame, error) {
 	return f, nil
 }
 
-// Decode reads the frame's body into body; bytes left over are an error.
+// Decode decodes the frame's body into body; left-over bytes are an error.
 func (f *Frame) Decode(body Body) error {
 	return DecodeBody(f.Header.Version, f.Header.Type, f.Body, body)
 }
 
-// DecodeBody reads b into body at protocol version v. t is for the error's text.
+// DecodeBody decodes b into body at protocol version v. t is for the error's
+// text.
 func DecodeBody(v codec.Version, t Type, b []byte, body Body) error {
 	return decode(codec.NewDecoder(v, b), t, body)
 }
 
-// DecodePieces is DecodeBody for one that is not in one piece: b is the first, and next gives
-// the others, later bytes in all, as codec.NewPiecesDecoder has it.
+// DecodePieces decodes a body in several pieces: b is the first, and next
+// returns the others, later bytes in total, as in codec.NewPiecesDecoder.
 func DecodePieces(v codec.Version, t Type, b []byte, next func() ([]byte, error), later int, body Body) error {
 	return decode(codec.NewPiecesDecoder(v, b, next, later), t, body)
 }
@@ -147,7 +151,8 @@ func decode(c *codec.Codec, t Type, body Body) error {
 	return nil
 }
 
-// EncodePersistent makes a message of a connection that stays: length, number, body.
+// EncodePersistent returns a message of a persistent connection: length,
+// number, body.
 func EncodePersistent(v codec.Version, t Type, body Body) ([]byte, error) {
 	c := codec.NewEncoder(v, make([]byte, 6, 256))
 	body.Walk(c)
@@ -160,8 +165,8 @@ func EncodePersistent(v codec.Version, t Type, body Body) ([]byte, error) {
 	return b, nil
 }
 
-// Stream writes the body of a message of type t to out. Front or PersistentFront
-// makes what precedes it, once its length is known.
+// Stream writes the body of a message of type t to out. Front or
+// PersistentFront returns what precedes it, once its length is known.
 func Stream(v codec.Version, t Type, body Body, out io.Writer) error {
 	c := codec.NewStreamEncoder(v, out)
 	body.Walk(c)
@@ -188,7 +193,8 @@ func Front(v codec.Version, flags uint16, t Type, credential *Credential, n int)
 	return b, nil
 }
 
-// PersistentFront is Front for a message of a connection that stays: length, number.
+// PersistentFront returns what precedes a body on a persistent connection:
+// length and number.
 func PersistentFront(t Type, n int) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(2+n))
 	return binary.BigEndian.AppendUint16(b, uint16(t))

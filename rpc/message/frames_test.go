@@ -251,8 +251,9 @@ func checkText(t *testing.T, field, want string, length, text []byte) {
 	}
 }
 
-// compareBytes tells whether two encodings are the same but for what need not be: empty text
-// (00000001 00) against null (00000000), and the last bit of a scaled number.
+// compareBytes compares two encodings, except for permitted differences: empty
+// text (00000001 00) against null (00000000), and the last bit of a scaled
+// number.
 func compareBytes(t *testing.T, want, got []byte) {
 	t.Helper()
 	i, j := 0, 0
@@ -273,7 +274,7 @@ func compareBytes(t *testing.T, want, got []byte) {
 	}
 }
 
-// lastBit tells whether two runs end in doubles that are neighbours.
+// lastBit reports whether two runs end in doubles that are neighbours.
 func lastBit(want, got []byte) bool {
 	if len(want) < 8 || len(got) < 8 {
 		return false

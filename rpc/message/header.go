@@ -9,7 +9,7 @@ import (
 // Bits of Header.Flags.
 const (
 	FlagGlobalKey    uint16 = 0x01
-	FlagPersistent   uint16 = 0x02 // to slurmdbd, or on a connection that stays
+	FlagPersistent   uint16 = 0x02 // to slurmdbd, or on a persistent connection
 	FlagNoCredential uint16 = 0x40 // no Credential follows
 	FlagAddresses    uint16 = 0x80
 )
@@ -27,7 +27,8 @@ type Header struct {
 	OrigAddr   Addr
 }
 
-// Forward is how a message travels on from node to node; Count 0: it doesn't.
+// Forward describes how a message is forwarded from node to node; Count 0: not
+// at all.
 type Forward struct {
 	Count          uint16
 	NodeList       string
@@ -47,8 +48,8 @@ type Addr struct {
 	Port6  uint16
 }
 
-// Walk is the wire's order. The version field itself is walked here, so
-// the codec's version decides only what follows it.
+// Walk encodes or decodes the fields in wire order. It walks the version field
+// too; the codec's version applies to the fields after it.
 func (h *Header) Walk(c *codec.Codec) {
 	version := uint16(h.Version) << 8
 	if c.Uint16("version", &version); c.Storing() {

@@ -9,7 +9,7 @@ import (
 // know it from protocol 40 on.
 type GetInstances struct{ model.InstanceFilter }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *GetInstances) Walk(c *codec.Codec) {
 	if c.Until(codec.V2311) {
 		return
@@ -24,10 +24,10 @@ func (m *GetInstances) Walk(c *codec.Codec) {
 	c.Time("time_start", &m.TimeStart)
 }
 
-// Instances answers it.
+// Instances is the answer to GetInstances.
 type Instances struct{ Listed[model.Instance] }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *Instances) Walk(c *codec.Codec) { m.walk(c, "db_instance_rec", instance) }
 
 // instance walks an instance (table db_instance_rec).

@@ -7,12 +7,12 @@ import (
 
 // JobInfoRequest asks for jobs (table job_info_request).
 type JobInfoRequest struct {
-	LastUpdate model.Time // only when something changed since; 0: always
+	LastUpdate model.Time // answer only if something changed since then; 0: always
 	ShowFlags  uint16     // Show… bits
 	JobIDs     []uint32   // nil: all
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *JobInfoRequest) Walk(c *codec.Codec) {
 	c.Time("last_update", &m.LastUpdate)
 	c.Uint16("show_flags", &m.ShowFlags)
@@ -25,7 +25,7 @@ type JobInfoSingleRequest struct {
 	ShowFlags uint16 // Show… bits
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *JobInfoSingleRequest) Walk(c *codec.Codec) {
 	if c.Until(codec.V2511) {
 		c.OptUint32("job_id", &m.JobID)
@@ -42,7 +42,7 @@ type JobInfo struct {
 	Jobs         codec.Stream[model.Job]
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *JobInfo) Walk(c *codec.Codec) {
 	n := c.Count("record_count", m.Jobs.Size())
 	c.Time("last_update", &m.LastUpdate)

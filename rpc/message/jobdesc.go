@@ -161,16 +161,17 @@ func jobDesc(c *codec.Codec, d *model.JobDesc) {
 	}
 }
 
-// selectPlugin walks the number of the plugin whose data stood here once. What comes is
-// passed over; what is sent is cons_tres, which every usual build has, since Slurm's
-// commands give up at a number that they don't know.
+// selectPlugin walks the number of the plugin whose data was here in old
+// protocols. A received number is ignored. The number sent is that of
+// cons_tres, which every usual build has: Slurm's commands fail at an unknown
+// number.
 func selectPlugin(c *codec.Codec, name string) {
 	plugin := uint32(109)
 	c.Uint32(name, &plugin)
 }
 
-// authenticated walks a user or group number of which "not set" means "of whoever the
-// credential is": NO_VAL at protocol 38, 99 from 39 on, where NO_VAL is refused.
+// authenticated walks a user or group number whose "not set" means that of the
+// credential: NO_VAL at protocol 38, 99 from 39 on, where NO_VAL is refused.
 func authenticated(c *codec.Codec, name string, v *model.Opt[uint32]) {
 	const nobody = 99
 	if c.Until(codec.V2302) {

@@ -9,7 +9,7 @@ import (
 // job_state_request). It came with protocol 40; no jobs: all.
 type JobStateRequest struct{ Jobs []model.JobSelection }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *JobStateRequest) Walk(c *codec.Codec) {
 	if c.Until(codec.V2311) {
 		return
@@ -22,12 +22,12 @@ func (m *JobStateRequest) Walk(c *codec.Codec) {
 	})
 }
 
-// JobStates answers it (table job_state_response).
+// JobStates answers JobStateRequest (table job_state_response).
 type JobStates struct {
 	Jobs codec.Stream[model.JobStateEntry]
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *JobStates) Walk(c *codec.Codec) {
 	if c.Until(codec.V2311) {
 		return
@@ -67,7 +67,7 @@ type JobUserInfoRequest struct {
 	ShowFlags uint16 // a model.Show
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *JobUserInfoRequest) Walk(c *codec.Codec) {
 	c.Uint32("user_id", &m.UserID)
 	c.Uint16("show_flags", &m.ShowFlags)

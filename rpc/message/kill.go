@@ -14,7 +14,7 @@ type KillJob struct {
 	Flags   uint16 // a model.Kill
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *KillJob) Walk(c *codec.Codec) {
 	jobAsStep(c, "step_id", &m.JobID)
 	c.String("sjob_id", &m.JobText)

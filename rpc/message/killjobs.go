@@ -8,7 +8,7 @@ import (
 // KillJobs signals or cancels several jobs (table kill_jobs). It came with protocol 40.
 type KillJobs struct{ model.KillJobs }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *KillJobs) Walk(c *codec.Codec) {
 	if c.Until(codec.V2311) {
 		return
@@ -32,12 +32,12 @@ func (m *KillJobs) Walk(c *codec.Codec) {
 	c.String("nodelist", &m.Nodes)
 }
 
-// KillJobsResponse answers it (table kill_jobs_response).
+// KillJobsResponse answers KillJobs (table kill_jobs_response).
 type KillJobsResponse struct {
 	Jobs codec.Stream[model.KillResult]
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *KillJobsResponse) Walk(c *codec.Codec) {
 	if c.Until(codec.V2311) {
 		return

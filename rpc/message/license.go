@@ -7,23 +7,23 @@ import (
 
 // LicenseInfoRequest asks for all licenses (table license_info_request).
 type LicenseInfoRequest struct {
-	LastUpdate model.Time // only when something changed since; 0: always
+	LastUpdate model.Time // answer only if something changed since then; 0: always
 	ShowFlags  uint16     // a model.Show
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *LicenseInfoRequest) Walk(c *codec.Codec) {
 	c.Time("last_update", &m.LastUpdate)
 	c.Uint16("show_flags", &m.ShowFlags)
 }
 
-// LicenseInfo answers it (table license_info_response).
+// LicenseInfo answers LicenseInfoRequest (table license_info_response).
 type LicenseInfo struct {
 	LastUpdate model.Time
 	Licenses   codec.Stream[model.License]
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *LicenseInfo) Walk(c *codec.Codec) {
 	n := c.Count("num_lic", m.Licenses.Size())
 	c.Time("last_update", &m.LastUpdate)

@@ -5,14 +5,14 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// Listed is an answer of the accounting daemon that is a list of records, which Records
-// may hand on one at a time.
+// Listed is an answer of the accounting daemon with a list of records, which
+// Records may pass on one at a time.
 type Listed[T any] struct {
 	Records codec.Stream[T]
 	Code    uint32 // 0, or one of Slurm's error numbers
 }
 
-// List returns m: the part of an answer that has the records.
+// List returns m, the part of an answer that holds the records.
 func (m *Listed[T]) List() *Listed[T] { return m }
 
 func (m *Listed[T]) walk(c *codec.Codec, element string, record func(*codec.Codec, *T)) {
@@ -20,7 +20,7 @@ func (m *Listed[T]) walk(c *codec.Codec, element string, record func(*codec.Code
 	c.Uint32("return_code", &m.Code)
 }
 
-// optAs walks a number of which notSet, and no NO_VAL, means "not set".
+// optAs walks a number whose "not set" is notSet, and not NO_VAL.
 func optAs[T ~uint32](c *codec.Codec, name string, v *model.Opt[T], notSet T) {
 	n := uint32(v.Or(notSet))
 	if c.Uint32(name, &n); !c.Storing() {
@@ -32,8 +32,9 @@ func optAs[T ~uint32](c *codec.Codec, name string, v *model.Opt[T], notSet T) {
 	}
 }
 
-// absent walks whether a record follows, and is true when none does: it then stays as it
-// was made, with nothing set, which means the same. From here one follows always.
+// absent walks the flag for a following record, and returns true when none
+// follows. That record then keeps its zero value, which means the same. This
+// side always sends a record.
 func absent(c *codec.Codec) bool {
 	there := true
 	c.Bool("present", &there)

@@ -2,7 +2,8 @@ package message
 
 import "schedrestd/rpc/codec"
 
-// loop walks the n records whose Count was walked before; their fields are the loop's own.
+// loop walks the n records whose Count was walked before; the loop has fields
+// of its own.
 func loop[T any](c *codec.Codec, name string, n int, list *[]T, walk func(*codec.Codec, *T)) {
 	sent := *list
 	if c.Storing() {
@@ -19,7 +20,8 @@ func loop[T any](c *codec.Codec, name string, n int, list *[]T, walk func(*codec
 	})
 }
 
-// flag8, flag16 and flag32 walk yes or no in a number: 1 or 0. Any other number read is yes.
+// flag8, flag16 and flag32 walk a boolean as a number: 1 or 0. Any other number
+// reads as true.
 func flag8(c *codec.Codec, name string, v *bool)  { flag(c, name, v, c.Uint8) }
 func flag16(c *codec.Codec, name string, v *bool) { flag(c, name, v, c.Uint16) }
 func flag32(c *codec.Codec, name string, v *bool) { flag(c, name, v, c.Uint32) }

@@ -1,20 +1,20 @@
-// Package message declares every message of Slurm's RPC that this project
-// speaks: one file for each thing, in it the requests, the answers and the walk
-// of the record, once, for both directions and all protocol versions
-// (38 = Slurm 22.05 to 45 = 26.05).
+// Package message declares every message of Slurm's RPC that this project uses.
+// Each subject has one file with the requests, the answers and the walk of the
+// record, which serves both directions and all protocol versions (38 = Slurm
+// 22.05 to 45 = 26.05).
 //
-// Field names in the walks are Slurm's own, so that a test can hold each walk's
-// description against the tables of the protocol. A field that is new
-// upstream is one line in a walk and one in model.
+// Field names in the walks are Slurm's own, so that a test can compare each
+// walk with the tables of the protocol. A field that is new upstream is one
+// line in a walk and one in model.
 //
 // A message on a connection is: length (32 bits, of all that follows), Header,
-// Credential, body. Encode and Decode know that frame; what travels before and after,
-// and on which connection, is rpc/client's and rpc/server's.
+// Credential, body. Encode and Decode handle that frame; rpc/client and
+// rpc/server handle connections and the order of messages.
 package message
 
 import "schedrestd/rpc/codec"
 
-// Body is a message without its header: what a Type of message carries.
+// Body is the content of a message, without its header.
 type Body interface {
 	Walk(c *codec.Codec)
 }
@@ -130,7 +130,7 @@ const (
 	AccountingGotConf         Type = 1508
 	AccountingGetStats        Type = 1489
 	AccountingGotStats        Type = 1490
-	AccountingRecordJobs      Type = 30001 // ours: from schedctld to scheddbd
+	AccountingRecordJobs      Type = 30001 // this project's: from schedctld to scheddbd
 )
 
 // Empty is the body of a message that has none.

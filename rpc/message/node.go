@@ -7,11 +7,11 @@ import (
 
 // NodeInfoRequest asks for all nodes (table node_info_request).
 type NodeInfoRequest struct {
-	LastUpdate model.Time // only when something changed since; 0: always
+	LastUpdate model.Time // answer only if something changed since then; 0: always
 	ShowFlags  uint16     // a model.Show
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *NodeInfoRequest) Walk(c *codec.Codec) {
 	c.Time("last_update", &m.LastUpdate)
 	c.Uint16("show_flags", &m.ShowFlags)
@@ -23,14 +23,15 @@ type NodeInfoSingleRequest struct {
 	ShowFlags uint16 // a model.Show
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *NodeInfoSingleRequest) Walk(c *codec.Codec) {
 	c.String("node_name", &m.NodeName)
 	c.Uint16("show_flags", &m.ShowFlags)
 }
 
-// NodeInfo answers both (table node_info_response). From protocol 42 on the
-// nodes that the asker may not see are counted, and marked in Hidden, but not sent.
+// NodeInfo answers both (table node_info_response). From protocol 42 on, nodes
+// that are hidden from the client are counted, and marked in Hidden, but not
+// sent.
 type NodeInfo struct {
 	RecordCount int // of all, hidden ones too; encoding without Hidden: len(Nodes.List)
 	LastUpdate  model.Time
@@ -38,7 +39,7 @@ type NodeInfo struct {
 	Nodes       codec.Stream[model.Node]
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *NodeInfo) Walk(c *codec.Codec) {
 	m.RecordCount = c.Count("record_count", max(m.RecordCount, m.Nodes.Size()))
 	c.Time("last_update", &m.LastUpdate)

@@ -5,10 +5,11 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// NodeUpdate changes, makes or deletes nodes (table update_node); answered by an RC.
+// NodeUpdate changes, creates or deletes nodes (table update_node); answered by
+// an RC.
 type NodeUpdate struct{ model.NodeUpdate }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *NodeUpdate) Walk(c *codec.Codec) {
 	if c.Since(codec.V2411) {
 		c.String("cert_token", &m.CertToken)

@@ -7,23 +7,23 @@ import (
 
 // PartitionInfoRequest asks for all partitions (table partition_info_request).
 type PartitionInfoRequest struct {
-	LastUpdate model.Time // only when something changed since; 0: always
+	LastUpdate model.Time // answer only if something changed since then; 0: always
 	ShowFlags  uint16     // a model.Show
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *PartitionInfoRequest) Walk(c *codec.Codec) {
 	c.Time("last_update", &m.LastUpdate)
 	c.Uint16("show_flags", &m.ShowFlags)
 }
 
-// PartitionInfo answers it (table partition_info_response).
+// PartitionInfo answers PartitionInfoRequest (table partition_info_response).
 type PartitionInfo struct {
 	LastUpdate model.Time
 	Partitions codec.Stream[model.Partition]
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *PartitionInfo) Walk(c *codec.Codec) {
 	n := c.Count("record_count", m.Partitions.Size())
 	c.Time("last_update", &m.LastUpdate)

@@ -5,11 +5,11 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// PartitionUpdate makes or changes a partition (table update_partition);
+// PartitionUpdate creates or changes a partition (table update_partition);
 // answered by an RC.
 type PartitionUpdate struct{ model.PartitionUpdate }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *PartitionUpdate) Walk(c *codec.Codec) {
 	c.String("allow_accounts", &m.AllowAccounts)
 	c.String("allow_alloc_nodes", &m.AllowAllocNodes)
@@ -55,5 +55,5 @@ func (m *PartitionUpdate) Walk(c *codec.Codec) {
 // it, which an RC answers.
 type PartitionName struct{ Name string }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *PartitionName) Walk(c *codec.Codec) { c.String("name", &m.Name) }

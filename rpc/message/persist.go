@@ -2,10 +2,10 @@ package message
 
 import "schedrestd/rpc/codec"
 
-// PersistInit opens a connection that stays (table dbd_persist_init). Its credential is
-// that of the whole connection.
+// PersistInit opens a persistent connection (table dbd_persist_init). Its
+// credential applies to the whole connection.
 type PersistInit struct {
-	Version     codec.Version // what both sides speak from then on
+	Version     codec.Version // what both sides use from then on
 	ClusterName string
 	PersistType uint16 // 1: to the accounting daemon
 	Port        uint16
@@ -14,7 +14,7 @@ type PersistInit struct {
 // PersistToAccounting is PersistInit.PersistType of a client of the accounting daemon.
 const PersistToAccounting = 1
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *PersistInit) Walk(c *codec.Codec) {
 	version := uint16(m.Version) << 8
 	if c.Uint16("version", &version); c.Storing() {
@@ -30,10 +30,10 @@ type PersistRC struct {
 	Comment string
 	Flags   uint16
 	Code    uint32 // 0, or one of Slurm's error numbers
-	Info    uint16 // to a PersistInit its version; else the number of the request
+	Info    uint16 // the version, in answer to a PersistInit; otherwise the number of the request
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *PersistRC) Walk(c *codec.Codec) {
 	c.String("comment", &m.Comment)
 	c.Uint16("flags", &m.Flags)

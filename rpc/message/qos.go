@@ -8,7 +8,7 @@ import (
 // GetQOS asks for qualities of service (table db_qos_cond).
 type GetQOS struct{ model.QOSFilter }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *GetQOS) Walk(c *codec.Codec) {
 	if c.Since(codec.V2411) && absent(c) {
 		return
@@ -26,10 +26,10 @@ func (m *GetQOS) Walk(c *codec.Codec) {
 	}
 }
 
-// QOSList answers it.
+// QOSList is the answer to GetQOS.
 type QOSList struct{ Listed[model.QOS] }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *QOSList) Walk(c *codec.Codec) { m.walk(c, "db_qos_rec", qos) }
 
 // qos walks a quality of service (table db_qos_rec).
@@ -72,7 +72,7 @@ func qos(c *codec.Codec, q *model.QOS) {
 	c.Float("limit_factor", &q.LimitFactor)
 }
 
-// usedLimits walks what of the limits is in use (table db_used_limits).
+// usedLimits walks the used parts of the limits (table db_used_limits).
 func usedLimits(c *codec.Codec, u *model.UsedLimits) {
 	c.Uint32("accrue_cnt", &u.AccrueCount)
 	c.String("acct", &u.Account)

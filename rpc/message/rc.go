@@ -5,33 +5,33 @@ import "schedrestd/rpc/codec"
 // RC is a daemon's short answer (table return_code): 0, or one of Slurm's error numbers.
 type RC struct{ Code uint32 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *RC) Walk(c *codec.Codec) { c.Uint32("return_code", &m.Code) }
 
-// RCMessage is an RC with words (table return_code2).
+// RCMessage is an RC with a text (table return_code2).
 type RCMessage struct {
 	Code    uint32
 	Message string
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *RCMessage) Walk(c *codec.Codec) {
 	c.Uint32("return_code", &m.Code)
 	c.String("err_msg", &m.Message)
 }
 
-// JobArrayErrors answers a change to an array whose tasks fared differently
+// JobArrayErrors answers a change to an array whose tasks had different results
 // (table job_array_errors_response).
 type JobArrayErrors struct{ Errors []JobArrayError }
 
-// JobArrayError is what became of some tasks of an array.
+// JobArrayError is the result for some tasks of an array.
 type JobArrayError struct {
 	Code    uint32
 	JobIDs  string // as "12_[1-3]"
 	Message string
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *JobArrayErrors) Walk(c *codec.Codec) {
 	n := c.Count("job_array_count", len(m.Errors))
 	if c.Storing() {

@@ -13,7 +13,7 @@ type RequeueRequest struct {
 	Flags   model.Requeue
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *RequeueRequest) Walk(c *codec.Codec) {
 	if c.Until(codec.V2511) {
 		c.OptUint32("job_id", &m.JobID)

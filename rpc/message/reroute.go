@@ -5,14 +5,14 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// Reroute says that another cluster of the federation is to be asked (table
-// reroute_response).
+// Reroute names another cluster of the federation, which has to be asked
+// instead (table reroute_response).
 type Reroute struct {
 	Cluster     *model.Cluster // nil: none
 	StepManager string
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *Reroute) Walk(c *codec.Codec) {
 	known := m.Cluster != nil
 	flag8(c, "has_working_cluster", &known)

@@ -7,19 +7,19 @@ import (
 
 // ReservationInfoRequest asks for all reservations (table reservation_info_request).
 type ReservationInfoRequest struct {
-	LastUpdate model.Time // only when something changed since; 0: always
+	LastUpdate model.Time // answer only if something changed since then; 0: always
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *ReservationInfoRequest) Walk(c *codec.Codec) { c.Time("last_update", &m.LastUpdate) }
 
-// ReservationInfo answers it (table reservation_info_response).
+// ReservationInfo answers ReservationInfoRequest (table reservation_info_response).
 type ReservationInfo struct {
 	LastUpdate   model.Time
 	Reservations codec.Stream[model.Reservation]
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *ReservationInfo) Walk(c *codec.Codec) {
 	n := c.Count("record_count", m.Reservations.Size())
 	c.Time("last_update", &m.LastUpdate)

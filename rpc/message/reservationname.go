@@ -6,5 +6,5 @@ import "schedrestd/rpc/codec"
 // delete it, which an RC answers.
 type ReservationName struct{ Name string }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *ReservationName) Walk(c *codec.Codec) { c.String("name", &m.Name) }

@@ -5,11 +5,12 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// ReservationUpdate makes or changes a reservation (table update_reservation).
-// The former is answered by a ReservationName, the latter by an RC.
+// ReservationUpdate creates or changes a reservation (table
+// update_reservation). Creating is answered by a ReservationName, changing by
+// an RC.
 type ReservationUpdate struct{ model.ReservationUpdate }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *ReservationUpdate) Walk(c *codec.Codec) {
 	c.String("name", &m.Name)
 	givenTime(c, "start_time", &m.StartTime)
@@ -47,7 +48,8 @@ func (m *ReservationUpdate) Walk(c *codec.Codec) {
 	}
 }
 
-// givenTime walks a time of which NO_VAL means "not set", as 0 does in the model.
+// givenTime walks a time whose "not set" is NO_VAL on the wire and 0 in the
+// model.
 func givenTime(c *codec.Codec, name string, v *model.Time) {
 	const notSet = 0xfffffffe
 	t := *v

@@ -5,12 +5,12 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// ResourceLayout lists what a job has of each of its nodes (table
+// ResourceLayout lists the resources of a job on each of its nodes (table
 // resource_layout_response), from protocol 44 on. It answers a
-// JobInfoSingleRequest. Of a job that has nothing the body is empty.
+// JobInfoSingleRequest. For a job without resources the body is empty.
 type ResourceLayout struct{ Nodes []model.ResourceLayout }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *ResourceLayout) Walk(c *codec.Codec) {
 	if c.Since(codec.V2511) {
 		codec.List(c, "nodes", "node_resource_layout", &m.Nodes, nodeLayout)

@@ -124,8 +124,9 @@ func decodeAny(which, version byte, data []byte) (allocated uint64) {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// allowance is what decoding n bytes may allocate: records are larger in memory
-// than in their smallest form on the wire, but by a constant factor.
+// allowance returns how much memory decoding n bytes may allocate: records are
+// larger in memory than in their smallest form on the wire, but by a constant
+// factor.
 func allowance(n int) uint64 { return 1<<16 + 256*uint64(n) }
 
 // FuzzDecode: whatever comes, no panic, and no memory on the word of a count.

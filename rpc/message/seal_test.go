@@ -47,7 +47,7 @@ func TestEncodeSealed(t *testing.T) {
 	}
 }
 
-// Who can't make a credential gets no message without one.
+// EncodeSealed returns no message when the credential can't be made.
 func TestEncodeSealedFails(t *testing.T) {
 	down := errors.New("down")
 	b, err := EncodeSealed(codec.Newest, 0, RequestPing, func(Type, []byte) (*Credential, error) { return nil, down }, Empty{})

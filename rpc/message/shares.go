@@ -11,20 +11,20 @@ type SharesRequest struct {
 	Users    []string
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *SharesRequest) Walk(c *codec.Codec) {
 	texts(c, "acct_list", &m.Accounts)
 	texts(c, "user_list", &m.Users)
 }
 
-// Shares answers it (table shares_response). TRESNames come before the first of Shares.
+// Shares answers SharesRequest (table shares_response). TRESNames come before the first of Shares.
 type Shares struct {
 	TRESNames   []string
 	Shares      codec.Stream[model.Share]
 	TotalShares uint64
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *Shares) Walk(c *codec.Codec) {
 	c.Strings("tres_names", &m.TRESNames)
 	codec.StreamList(c, "assoc_shares_list", "assoc_shares_record", &m.Shares, share)

@@ -5,23 +5,23 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// StatsRequest asks for what the controller counts about itself (table stats_request).
+// StatsRequest asks for the controller's statistics (table stats_request).
 type StatsRequest struct{ Command uint16 }
 
-// What a StatsRequest can ask.
+// Commands of a StatsRequest.
 const (
-	StatsReset uint16 = 0 // begin to count anew; answered by an RC
+	StatsReset uint16 = 0 // reset the counters; answered by an RC
 	StatsGet   uint16 = 1
 )
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *StatsRequest) Walk(c *codec.Codec) { c.Uint16("command_id", &m.Command) }
 
 // ControllerStats answers StatsGet (table stats_response).
 type ControllerStats struct{ model.ControllerStats }
 
-// Walk is the wire's order. Up to protocol 43 the first part may be left out, which no
-// daemon does.
+// Walk encodes or decodes the fields in wire order. Up to protocol 43 the first
+// part may be left out, but no daemon does so.
 func (m *ControllerStats) Walk(c *codec.Codec) {
 	if c.Until(codec.V2511) {
 		parts := true
@@ -133,7 +133,7 @@ func (m *ControllerStats) walkPending(c *codec.Codec) {
 	codec.Column(c, "rpc_dump_hostlist", "str", m.PendingHosts, func(c *codec.Codec, p *model.PendingHosts) { c.String("rpc_dump_hostlist", &p.Hosts) })
 }
 
-// sameCount refuses a count that says something else than the records it is of.
+// sameCount rejects a count that differs from the number of records.
 func sameCount(c *codec.Codec, name string, said, came int) {
 	if c.Decoding() && said != came {
 		c.Fail(name, codec.ErrColumn)

@@ -5,16 +5,16 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// SubmitRequest hands in a batch job (table job_desc).
+// SubmitRequest submits a batch job (table job_desc).
 type SubmitRequest struct{ Desc model.JobDesc }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *SubmitRequest) Walk(c *codec.Codec) { jobDesc(c, &m.Desc) }
 
-// SubmitResponse answers it (table submit_response).
+// SubmitResponse answers SubmitRequest (table submit_response).
 type SubmitResponse struct{ model.Submitted }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *SubmitResponse) Walk(c *codec.Codec) {
 	if c.Until(codec.V2511) {
 		c.Uint32("job_id", &m.StepID.JobID)

@@ -8,14 +8,14 @@ type TokenRequest struct {
 	Username string // "" = the asker; another's only for root and the scheduler's user
 }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *TokenRequest) Walk(c *codec.Codec) {
 	c.Uint32("lifespan", &m.Lifespan)
 	c.String("username", &m.Username)
 }
 
-// TokenResponse answers it (table auth_token_response).
+// TokenResponse answers TokenRequest (table auth_token_response).
 type TokenResponse struct{ Token string }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *TokenResponse) Walk(c *codec.Codec) { c.String("token", &m.Token) }

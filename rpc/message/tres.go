@@ -8,7 +8,7 @@ import (
 // GetTRES asks for trackable resources (table db_tres_cond).
 type GetTRES struct{ model.TRESFilter }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *GetTRES) Walk(c *codec.Codec) {
 	c.Uint64("count", &m.Count)
 	texts(c, "format_list", &m.Format)
@@ -18,10 +18,10 @@ func (m *GetTRES) Walk(c *codec.Codec) {
 	flag16(c, "with_deleted", &m.WithDeleted)
 }
 
-// TRESList answers it.
+// TRESList is the answer to GetTRES.
 type TRESList struct{ Listed[model.TRES] }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *TRESList) Walk(c *codec.Codec) { m.walk(c, "db_tres_rec", tres) }
 
 // tres walks a trackable resource (table db_tres_rec).

@@ -8,7 +8,7 @@ import (
 // GetUsers asks for users (table db_user_cond).
 type GetUsers struct{ model.UserFilter }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *GetUsers) Walk(c *codec.Codec) {
 	c.Uint16("admin_level", &m.AdminLevel)
 	codec.Record(c, "assoc_cond", "db_assoc_cond", &m.Assoc, assocFilter)
@@ -20,10 +20,10 @@ func (m *GetUsers) Walk(c *codec.Codec) {
 	flag16(c, "with_wckeys", &m.WithWCKeys)
 }
 
-// Users answers it.
+// Users is the answer to GetUsers.
 type Users struct{ Listed[model.User] }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *Users) Walk(c *codec.Codec) { m.walk(c, "db_user_rec", user) }
 
 // user walks a user (table db_user_rec).

@@ -8,7 +8,7 @@ import (
 // GetWCKeys asks for workload keys (table db_wckey_cond).
 type GetWCKeys struct{ model.WCKeyFilter }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *GetWCKeys) Walk(c *codec.Codec) {
 	texts(c, "cluster_list", &m.Clusters)
 	texts(c, "format_list", &m.Format)
@@ -22,10 +22,10 @@ func (m *GetWCKeys) Walk(c *codec.Codec) {
 	flag16(c, "with_deleted", &m.WithDeleted)
 }
 
-// WCKeys answers it.
+// WCKeys is the answer to GetWCKeys.
 type WCKeys struct{ Listed[model.WCKey] }
 
-// Walk is the wire's order.
+// Walk encodes or decodes the fields in wire order.
 func (m *WCKeys) Walk(c *codec.Codec) { m.walk(c, "db_wckey_rec", wckey) }
 
 // wckey walks a workload key (table db_wckey_rec).
