@@ -73,7 +73,8 @@ func check(s start) plan.Step {
 		Argv: strings.Fields("/usr/local/sbin/schedrestd --check-confinement " + s.args), Env: append(s.env, "SCHED_JWT=daemon")}
 }
 
-// Each part of the cage is on or off as docs/KERNELS.md says of this kernel, and what tests the cage passes.
+// TestKernel checks that each layer of the sandbox is on or off as
+// docs/KERNELS.md says of this kernel, and that the tests of the sandbox pass.
 func TestKernel(t *testing.T) {
 	m := booted(t)
 	page, err := os.ReadFile("../../docs/KERNELS.md")

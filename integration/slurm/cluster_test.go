@@ -110,14 +110,15 @@ func (m *machine) open(release string) error {
 	return err
 }
 
-// close takes the machine down, unless somebody wants to look around in it.
+// close takes the machine down, unless it is to be kept for inspection.
 func (m *machine) close() {
 	if m.release != "" && os.Getenv("SLURM_KEEP") == "" {
 		m.script("down")
 	}
 }
 
-// script runs "cluster". What it starts keeps none of its files open.
+// script runs "cluster". The processes that it starts keep none of its files
+// open.
 func (m *machine) script(args ...string) (string, error) {
 	var out, said bytes.Buffer
 	cmd := exec.Command("./cluster", append([]string{m.release}, args...)...)
@@ -148,7 +149,8 @@ func (m *machine) install(programs ...string) error {
 	return nil
 }
 
-// command runs in the machine as one of its users, in a directory that is everybody's.
+// command returns a command that runs in the machine as one of its users, in a
+// directory that all users may write.
 func (m *machine) command(ctx context.Context, user string, args ...string) *exec.Cmd {
 	enter := []string{"--target", m.first, "--mount", "--pid", "--net", "--uts", "--ipc", "--root", "--wd", "--",
 		"env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=/tmp", "USER=" + user,

@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// TestDifferential sends every GET that both gateways serve to both, before the same controller with
-// the same token, and compares every field. What may differ is in docs/DIFFERENCES.md.
+// TestDifferential sends every GET that both gateways serve to both, with the
+// same controller and the same token, and compares every field.
+// docs/DIFFERENCES.md lists the permitted differences.
 func TestDifferential(t *testing.T) {
 	m := real(t)
 	if m.release == "22.05" {
@@ -263,7 +264,7 @@ func (m *machine) differ(t *testing.T, seen fields, theirs, ours *http.Client, r
 		return []difference{{"status", "value", status, mine}}, 1
 	}
 	if status != json.Number("200") {
-		return nil, 1 // errors are told in our own words
+		return nil, 1 // our error texts differ from Slurm's
 	}
 	found, n := seen.compare("", before, body)
 	again, _ := seen.compare("", after, body)

@@ -52,7 +52,8 @@ func TestPageSteps(t *testing.T) {
 	}
 }
 
-// walk gives the page's steps. What goes on in the same shell is one of them with what is before it.
+// walk returns the page's steps. Blocks that continue in the same shell belong
+// to the step before them.
 func walk(t *testing.T) map[string]step {
 	t.Helper()
 	blocks, err := page.Blocks("../../docs/SLURM.md")
@@ -180,8 +181,9 @@ func (s *site) setting(unit, key string) (values []string) {
 	return values
 }
 
-// activate starts a service as its installed units say: its sockets opened by somebody else, its user, its
-// environment, its command. What confines it is not there.
+// activate starts a service as its installed units do, with sockets that
+// another process opened, and with the units' user, environment and command,
+// but without their confinement.
 func (s *site) activate(name string) {
 	s.t.Helper()
 	args := []string{"systemd-socket-activate"}
@@ -330,7 +332,8 @@ func (s *site) byHand(name, ready string) {
 	})
 }
 
-// submitted follows a step that submits, and fails the test unless the job was the user's.
+// submitted follows a step that submits a job, and fails the test unless the
+// job belongs to the user.
 func (s *site) submitted(name, user string, uid uint32, job string) {
 	s.t.Helper()
 	output := "/tmp/page-" + user + "/" + job + ".out"
