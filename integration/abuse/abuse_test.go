@@ -25,10 +25,10 @@ type abuse struct {
 	name string
 	text string
 	want string // the answers, in order, from the gateway itself; behind that the connection is closed
-	open bool   // its end is missing: there is no marker, and the client says that it has no more
+	open bool   // it is incomplete: there is no marker, and the client closes its side
 }
 
-// What most of them come to.
+// These are the most frequent outcomes.
 const (
 	served = "own 404, mark 404" // it asks for a node that there is not; the gateway was ready for the next request
 	taken  = "own 422, mark 404" // a submission that lacks nearly everything
@@ -42,7 +42,7 @@ const nonce = "#####"
 // speech is how one client of a way to the gateway speaks.
 type speech struct {
 	auth   string // makes a request the user's
-	stolen string // does so at the gateway itself: a proxy lets nobody in with it
+	stolen string // does so at the gateway itself: a proxy accepts no client with it
 }
 
 func (s speech) get(headers, body string) string { return s.request("GET", "own", headers, body) }
@@ -81,7 +81,7 @@ const noMore = "0\r\n\r\n"
 // reply is an answer as it was read, by rules that leave nothing open.
 type reply struct {
 	status int
-	id     string // what the gateway calls the request; "" when somebody else answers
+	id     string // the gateway's name for the request; "" when a proxy answers
 	text   string
 	raw    string
 }
@@ -238,7 +238,7 @@ func paths(g *harness.Gate, list []*exposure) map[string]string {
 	}
 }
 
-// awaits tells whether the log lacks an answer to a request that had a path.
+// awaits reports whether the log lacks an answer to a request that had a path.
 func (e *exposure) awaits(paths map[string]string) bool {
 	return slices.ContainsFunc(e.replies, func(r reply) bool { return r.id != "" && (r.status < 400 || r.status == 404) && paths[r.id] == "" })
 }
@@ -282,7 +282,7 @@ func expose(table []abuse, first int, marker string, dial func() (net.Conn, erro
 // patient is longer than the gateway waits for anything of a client.
 const patient = 2 * time.Minute
 
-// isRefusal tells whether the status is one for what a client did wrong.
+// isRefusal reports whether the status blames the client.
 func isRefusal(status int) bool {
 	return status >= 400 && status < 500 || status == 501 || status == 505
 }
@@ -308,8 +308,8 @@ func heldTo(t *testing.T, list []*exposure, paths map[string]string) {
 	}
 }
 
-// ofProxy fails the test when anything came out of a proxy that the client did not ask for. What the proxy itself refuses, and how, is
-// its own business.
+// ofProxy fails the test when a proxy returned anything that the client did not
+// ask for. It does not check which requests the proxy itself refuses, or how.
 func ofProxy(t *testing.T, list []*exposure, paths map[string]string) {
 	t.Helper()
 	for _, e := range list {
@@ -333,7 +333,8 @@ func ofProxy(t *testing.T, list []*exposure, paths map[string]string) {
 	}
 }
 
-// unharmedBy fails the test unless the gateway is as it was. What was hidden from a proxy it never heard of.
+// unharmedBy fails the test if the gateway replaced workers, or its log has an
+// error or a request that was hidden from a proxy.
 func unharmedBy(g *harness.Gate, t *testing.T, workers []int) {
 	t.Helper()
 	if after := g.Workers(); len(workers) == 0 || !slices.Equal(workers, after) {
@@ -344,9 +345,10 @@ func unharmedBy(g *harness.Gate, t *testing.T, workers []int) {
 	}
 }
 
-// TestAbuses: whatever is sent, one request in is one answer out, or a refusal and the end of the connection. What
-// is hidden in a body is served to nobody, alone or behind proxies as docs/PROXY.md has them and worse ones; and nobody
-// gets an answer that is another's.
+// TestAbuses checks that every request gets one answer, or a refusal and the
+// end of the connection. No request hidden in a body is served, by the gateway
+// alone or behind proxies configured as in docs/PROXY.md, or worse, and no
+// client receives another client's answer.
 func TestAbuses(t *testing.T) {
 	t.Parallel()
 	f := harness.NewFronts(t)

@@ -79,7 +79,8 @@ type stream struct {
 	want         string // what may become of it, with bars between
 }
 
-// What may become of one. The marker is a request on another stream behind it.
+// These are the possible outcomes. The marker is a request on another stream
+// behind it.
 const (
 	markStream = 99_999
 	asked      = "404, mark 404"
@@ -328,7 +329,7 @@ func streamed(s *harness.Secure, t *testing.T, frames string) string {
 				return goAway
 			}
 		}
-		if became[markStream] != "" && !settled { // nobody may be going to say anything of stream 1
+		if became[markStream] != "" && !settled { // there may never be an answer on stream 1
 			settled = true
 			if became[1] == "none" {
 				harness.Must(t, c.SetReadDeadline(time.Now().Add(time.Second)))
@@ -343,7 +344,8 @@ func streamed(s *harness.Secure, t *testing.T, frames string) string {
 	return became[1] + ", mark " + became[markStream]
 }
 
-// statusIn reads the first field of an answer. The server keeps no table: it was told to.
+// statusIn reads the first field of an answer. The server keeps no table, as
+// the client's settings demand.
 func statusIn(t *testing.T, block []byte) string {
 	t.Helper()
 	for len(block) > 0 && block[0]&0xe0 == 0x20 { // a change of the table's size

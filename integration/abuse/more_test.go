@@ -196,7 +196,8 @@ func (s speech) sizes() []abuse {
 	}
 }
 
-// meanings are headers that mean something to somebody.
+// meanings returns requests with headers that some servers or proxies
+// interpret.
 func (s speech) meanings() []abuse {
 	own := nodePath("own")
 	typed := func(kind string) string { return s.post(kind+"\r\n"+sized(document), document) }

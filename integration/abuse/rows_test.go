@@ -75,8 +75,9 @@ const passed = "passed"
 func (s speech) codings() []abuse {
 	var list []abuse
 	size := fmt.Sprintf("%06x\r\n", len(s.hidden()))
-	// Whoever reads chunks finds the hidden request behind the body of the one, and in that of the other; whoever reads
-	// the length, the reverse.
+	// A parser that reads chunks finds the hidden request behind the body of
+	// the first row and inside the body of the second. For one that reads the
+	// length, it is the reverse.
 	add := func(name, coding, want string) {
 		behind, within := noMore+s.hidden(), size+s.hidden()+"\r\n"+noMore
 		rows := []abuse{

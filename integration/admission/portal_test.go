@@ -32,8 +32,9 @@ func expired(l *harness.Lab, t *testing.T, users int) (headers []string) {
 	return headers
 }
 
-// TestPortal: users behind one address whose tokens have expired, or are rejected for another reason, block none of the others,
-// however often each repeats his.
+// TestPortal checks that users behind one address whose tokens have expired, or
+// are rejected for another reason, block no other user, however often they
+// repeat them.
 func TestPortal(t *testing.T) {
 	l := harness.NewLab(t)
 	a := admitting(t, l, "SCHEDRESTD_PENALTIES=threshold:30s")
@@ -57,7 +58,7 @@ func TestPortal(t *testing.T) {
 	}
 	harness.Eventually(t, "the log names the users", func() bool { return strings.Contains(a.Logged(), "unverified_user=user49") })
 
-	for i := range 100 { // and who guesses is stopped all the same
+	for i := range 100 { // a client that guesses is still blocked
 		status, _ := a.ask(c, aGuess)
 		if status == http.StatusTooManyRequests {
 			break

@@ -113,8 +113,9 @@ func before(l *harness.Lab, t *testing.T, s *impostor, env ...string) *harness.T
 	return l.Tolled(t)
 }
 
-// TestLongLists: a list of many pieces arrives whole; and one that is not whole ends in a way that
-// nobody can take for the end, whether it is read before it is sent or as it is sent.
+// TestLongLists checks that a list of many pieces arrives complete, and that an
+// incomplete one ends in a way that a client can't mistake for the end, whether
+// the list is read before it is sent or while it is sent.
 func TestLongLists(t *testing.T) {
 	const jobs = 3000
 	whole := jobList(t, jobs)

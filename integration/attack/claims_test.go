@@ -67,7 +67,7 @@ func (f *forger) claims() []row {
 	if u, err := user.Lookup(f.user); err == nil {
 		users = append(users, `"`+u.Uid+`"`, u.Uid)
 	}
-	if u, err := user.Lookup("nobody"); err == nil && u.Uid == "65534" { // who is that for nobody, and for all whom the kernel has no number for
+	if u, err := user.Lookup("nobody"); err == nil && u.Uid == "65534" { // the kernel shows this user for every user whose number it can not map
 		users = append(users, `"nobody"`)
 	}
 	if upper := strings.ToUpper(f.user); upper != f.user {

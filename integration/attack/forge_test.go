@@ -22,9 +22,10 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// forger makes tokens with nothing of this project's: good ones as other tools do, since it has the cluster's
-// keys, and what attackers make. Tokens signed with the cluster's own keys are the sharp ones: but for
-// the one thing that is wrong with them they would be taken.
+// A forger makes tokens without this project's code: good ones, as other tools
+// do, since it has the cluster's keys, and the ones that attackers make. Tokens
+// signed with the cluster's own keys are the sharpest test: they would be
+// accepted but for their one defect.
 type forger struct {
 	t        testing.TB
 	secret   []byte          // the cluster's, for HS256
@@ -32,7 +33,7 @@ type forger struct {
 	stranger *rsa.PrivateKey // an attacker's own
 	kid      string          // of the provider's key
 	user     string          // whom all of it is about
-	trap     string          // URL of a server that nobody must ask for keys
+	trap     string          // URL of a server that must never be asked for keys
 	now      time.Time
 }
 
@@ -158,7 +159,8 @@ type encoded struct {
 	text []byte
 }
 
-// encodings are the ways to write the provider's public key: it is known to everybody.
+// encodings returns the spellings of the provider's public key, which is known
+// to all.
 func (f *forger) encodings() []encoded {
 	spki, err := x509.MarshalPKIXPublicKey(&f.provider.PublicKey)
 	harness.Must(f.t, err)

@@ -16,7 +16,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// signatures that nobody made who has the key.
+// signatures returns tokens with signatures that were made without the key.
 func (f *forger) signatures() []row {
 	var list []row
 	hs := func(name string, sign signer) {
@@ -31,7 +31,7 @@ func (f *forger) signatures() []row {
 			rs(fmt.Sprintf("signed with %d bytes %02x", n, fill), always(bytes.Repeat([]byte{fill}, n)))
 		}
 	}
-	// What is not the key, but near to it, or what careless sites have.
+	// These keys resemble the real one, or are those of careless sites.
 	sum := sha256.Sum256(f.secret)
 	for name, secret := range map[string][]byte{
 		"no secret": nil, "zeros": make([]byte, 32), "the secret's beginning": f.secret[:31], "the secret's end": f.secret[1:], "the secret and a line end": append(bytes.Clone(f.secret), '\n'),
@@ -132,7 +132,8 @@ func (f *forger) long(n int) string {
 	}
 }
 
-// letters: base64url has one text for some bytes. What is remembered, or counted, by its text must have no second one.
+// letters returns tokens in other base64url spellings. Each token must have
+// only one spelling, because it is remembered and counted by its text.
 func (f *forger) letters() []row {
 	var list []row
 	for _, alg := range []string{"HS256", "RS256"} {

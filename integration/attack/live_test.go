@@ -52,8 +52,9 @@ func (b bad) headers() string {
 	return "X-SCHED-USER-TOKEN: " + b.token + "\r\nX-SCHED-USER-NAME: " + b.as
 }
 
-// TestAttacksBesideTheUser: while a user is served, and has just been, his name is worth nothing to others; and he notices
-// nothing of their attempts.
+// TestAttacksBesideTheUser checks that a user's name is of no use to others
+// while the user is served and just after, and that their attempts do not
+// affect the user.
 func TestAttacksBesideTheUser(t *testing.T) {
 	t.Parallel()
 	for _, keys := range []string{"jwt_key jwks", "jwks"} {
@@ -88,7 +89,7 @@ func (s *siege) besideRequests(t *testing.T, g *besieged, alg string) {
 	for _, b := range s.imitations(alg) {
 		for _, r := range s.requests(http.StatusUnauthorized) {
 			g.try(t, r, b.headers(), http.StatusUnauthorized)
-			stays.try(t, r, b.headers(), http.StatusUnauthorized) // on the user's own connection: each request is somebody's
+			stays.try(t, r, b.headers(), http.StatusUnauthorized) // on the user's own connection: each request is authenticated on its own
 		}
 		stays.try(t, diagRequest, mine, http.StatusOK)
 	}
@@ -112,7 +113,7 @@ func (s *siege) beginSubmission(t *testing.T, g *besieged, headers string) (net.
 	harness.Must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	in := bufio.NewReader(conn)
 	fmt.Fprintf(conn, "POST /sched/%s/job/submit HTTP/1.1\r\nHost: lab\r\nExpect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n\r\n", harness.Version, len(s.body), headers)
-	first, err := in.ReadString('\n') // he is known: his body is read now
+	first, err := in.ReadString('\n') // the user is known: the body is read now
 	harness.Must(t, err)
 	if !strings.Contains(first, " 100 ") {
 		t.Fatalf("%q", first)
@@ -122,7 +123,8 @@ func (s *siege) beginSubmission(t *testing.T, g *besieged, headers string) (net.
 	return conn, in
 }
 
-// afterVouching: a gateway remembers for whom a daemon has vouched. That is this token, acting as this name, to the letter.
+// afterVouching checks that a gateway remembers a daemon's verification only
+// for exactly this token, acting as this name.
 func (s *siege) afterVouching(t *testing.T, g *besieged, alg string) {
 	all := []string{s.user}
 	if u := harness.SomeUser(t); u.Name != s.user {
@@ -148,13 +150,13 @@ func (s *siege) afterVouching(t *testing.T, g *besieged, alg string) {
 				t.Fatalf("%s, %s", user, b.name)
 			}
 		}
-		if user == s.user && len(all) > 1 { // he may act as the other, who still may not act as he
+		if user == s.user && len(all) > 1 { // the user may act as the other, who still may not act as the user
 			g.try(t, pingRequest, mine+"\r\nX-SCHED-USER-NAME: "+all[1], http.StatusOK)
 		}
 	}
 }
 
-// amongOthers: the user and those who would be he ask at the same time.
+// amongOthers sends requests of the user and of impostors concurrently.
 func (s *siege) amongOthers(t *testing.T, g *besieged, alg string) {
 	mine := "X-SCHED-USER-TOKEN: " + s.good(alg)
 	var all sync.WaitGroup

@@ -20,7 +20,7 @@ type row struct {
 	sharp string // algorithm of the cluster's own key that signed it: all but what the name says is good
 	good  bool   // it is taken, though it looks odd: what is odd has no meaning here, and is not acted upon
 
-	http int // status at the gateway, 0: 401 or 200. HTTP has a say in what can be sent at all
+	http int // status at the gateway, 0: 401 or 200. HTTP limits what can be sent at all
 }
 
 // rows is the table.

@@ -102,7 +102,7 @@ func TestTokens(t *testing.T) {
 			}
 		})
 	}
-	// What each gateway says does not depend on its keys either.
+	// The gateways' answers do not depend on their keys either.
 	for _, g := range s.gates[1:] {
 		for path, told := range g.refusals {
 			if told != s.gates[0].refusals[path] {
@@ -112,7 +112,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// A token of root's may act as another; a user's only as himself.
+// TestActAs checks that root's token may act as another user, and a user's
+// token only as that user.
 func TestActAs(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
