@@ -87,7 +87,7 @@ func TestKeySetAlone(t *testing.T) {
 	d.publish(next)
 	harness.Eventually(t, "the old key is taken by none", func() bool { return d.refuse(mapped) })
 	d.replaceKeySet(`{"keys":[{"kty":"RSA"`)
-	for _, name := range []string{"schedctld", "scheddbd"} { // nobody asks them for a token's sake
+	for _, name := range []string{"schedctld", "scheddbd"} { // they need no key for tokens
 		harness.Eventually(t, name+" logs that the key set is broken", func() bool { return strings.Contains(d.said(name), "keeping the current one") })
 		for line := range strings.Lines(d.said(name)) {
 			if strings.Contains(line, "keeping the current one") && (!strings.Contains(line, "level=ERROR") || !strings.Contains(line, d.jwks()) || !strings.Contains(line, "hint=")) {
@@ -159,7 +159,7 @@ func TestCreation(t *testing.T) {
 			t.Errorf("%s: status %d, printed %q, said %q", word, status, out, errOut)
 		}
 	}
-	// What asks by a token gets none that outlives it.
+	// A token requested with another token does not outlive it.
 	short := d.hs256().token(d.Owner, 20*time.Second)
 	token, err = d.controller("tcp").Token(ctx, byToken(short), "", time.Hour)
 	harness.Must(t, err)
@@ -218,7 +218,8 @@ func TestCreationIsForAdministrators(t *testing.T) {
 	}
 }
 
-// TestKeysThatCanNotBeUsed: a daemon does not start with them, and says which file, what is wrong, and what mends it.
+// TestKeysThatCanNotBeUsed checks that a daemon with unusable keys does not
+// start, and that its error names the file, the cause and the remedy.
 func TestKeysThatCanNotBeUsed(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
@@ -269,8 +270,9 @@ func TestKeysThatCanNotBeUsed(t *testing.T) {
 	}
 }
 
-// TestAccountingByTCPNeedsAKey: with a key set alone there is nothing to sign the controller's tickets with, and
-// it says so before it takes jobs that it could not record.
+// TestAccountingByTCPNeedsAKey checks that the controller, which can't sign its
+// tickets with a key set alone, reports that before it takes jobs that it could
+// not record.
 func TestAccountingByTCPNeedsAKey(t *testing.T) {
 	t.Parallel()
 	socket := regexp.MustCompile(`(?m)^AccountingStorageSocket=.*\n`)
@@ -294,7 +296,8 @@ func TestAccountingByTCPNeedsAKey(t *testing.T) {
 	}
 }
 
-// refusedStart is what a daemon says that is not to start. One that does is ended after a while.
+// refusedStart returns the output of a daemon that should refuse to start. If
+// it starts, it is stopped after a while.
 func refusedStart(t *testing.T, name, conf string) (said string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

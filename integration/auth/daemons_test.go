@@ -96,7 +96,7 @@ func (d *daemons) parameters(text string) {
 	})
 }
 
-// rewrite has change make both configurations anew.
+// rewrite rewrites both configurations with change.
 func (d *daemons) rewrite(change func(conf string) string) {
 	d.T.Helper()
 	for _, path := range []string{d.Conf(), d.DbdConf()} {
@@ -135,7 +135,7 @@ func (d *daemons) controller(network string, as ...harness.Account) *client.Clie
 	return client.New(client.Config{Controllers: []client.Address{{Name: d.Node, Network: network, Address: at}}, Dial: dialer(as)})
 }
 
-// accounting is a client of scheddbd, likewise.
+// accounting returns a client of scheddbd, as controller does of schedctld.
 func (d *daemons) accounting(network string, as ...harness.Account) *client.Accounting {
 	at := fmt.Sprintf("127.0.0.1:%d", d.Accounting)
 	if network == "unix" {

@@ -40,8 +40,9 @@ func numberIn(err error) int {
 	return 0
 }
 
-// TestSchedctlByBothWays: each command does the same for whom the kernel names, over the socket, and for whom a token
-// names, over TCP.
+// TestSchedctlByBothWays checks that each command does the same for a user whom
+// the kernel identifies, over the socket, and for one whom a token names, over
+// TCP.
 func TestSchedctlByBothWays(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
@@ -222,8 +223,10 @@ func TestWhoSeesWhose(t *testing.T) {
 	}
 }
 
-// TestActingForAnother: a token of root's acts as whom it names: the job is his, and the log has both names.
-// Everybody else who names another is refused as any bad credential is, by both daemons and in one way.
+// TestActingForAnother checks that root's token may act as another user: the
+// job belongs to that user, and the log has both names. Any other token that
+// names another user is refused like any bad credential, by both daemons and in
+// the same way.
 func TestActingForAnother(t *testing.T) {
 	t.Parallel()
 	alice, bob := harness.TwoUsers(t)

@@ -61,8 +61,8 @@ func (k *keyed) claims() jwt.MapClaims {
 	return jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "sun": k.user, "jti": fmt.Sprint(tokensMade.Add(1))}
 }
 
-// costs makes a request of each kind with a token, and tells what it cost the controller and the
-// accounting daemon in connections.
+// costs makes a request of each kind with a token, and returns the number of
+// connections that the controller and the accounting daemon accepted.
 func (k *keyed) costs(token string, status int) (ctl, dbd int64) {
 	k.T.Helper()
 	header := "X-SCHED-USER-TOKEN: " + token
@@ -70,7 +70,8 @@ func (k *keyed) costs(token string, status int) (ctl, dbd int64) {
 		dbd = k.Dbd.Cost(func() {
 			k.Ask(k.c, "GET", harness.PingPath, "", header).Want(k.T, status)
 			k.Ask(k.c, "GET", harness.DiagPath, "", header).Want(k.T, status)
-			// One that can't be understood: who may know that is told so, and no daemon hears of it.
+			// A malformed request: only an authenticated client learns that it
+			// is, and no daemon receives it.
 			if status == http.StatusOK {
 				k.Ask(k.c, "POST", harness.SubmitPath, "{", header).Want(k.T, http.StatusBadRequest)
 			} else {
@@ -95,7 +96,8 @@ func (k *keyed) refusesByItself(what, token string) {
 	}
 }
 
-// free tells whether a ping with a token is refused at no cost to the controller.
+// free reports whether a ping with a token is refused at no cost to the
+// controller.
 func (k *keyed) free(token string) bool {
 	k.T.Helper()
 	status := 0
@@ -126,8 +128,9 @@ func (k *keyed) keeper() int {
 
 var strangersSecret = []byte("12345678901234567890123456789012")
 
-// TestGatewayKey: a gateway that has the daemons' key refuses what it did not sign without a word to any
-// daemon; what it did is none of the daemons' to vouch for, and they do the work.
+// TestGatewayKey checks that a gateway that has the daemons' key refuses other
+// tokens without asking a daemon, and that for its own tokens the daemons do
+// only the work, not the verification.
 func TestGatewayKey(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -153,8 +156,9 @@ func TestGatewayKey(t *testing.T) {
 	}
 }
 
-// TestGatewayKeyChanges: the gateway has a new key soon after its file, without a restart, and the old one's tokens
-// then cost nobody anything.
+// TestGatewayKeyChanges checks that the gateway has a new key soon after its
+// file changes, without a restart, and that the old key's tokens then cost the
+// daemons nothing.
 func TestGatewayKeyChanges(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -190,8 +194,9 @@ func TestGatewayKeyChanges(t *testing.T) {
 	k.refusesByItself("neither key's", k.hs256(strangersSecret))
 }
 
-// TestGatewayWithoutItsKeeper: when the keeper is stopped, or gone, the daemons vouch, and nobody is
-// kept from his work; the next one has the key.
+// TestGatewayWithoutItsKeeper checks that when the keeper is stopped, or gone,
+// the daemons verify tokens and users can continue, and that the next keeper
+// has the key.
 func TestGatewayWithoutItsKeeper(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -277,8 +282,9 @@ func rsaOf(t *testing.T) *rsa.PrivateKey {
 	return key
 }
 
-// TestGatewayKeysThatMustNotBeUsed: the gateway does not start, by listening or for one client, says which file,
-// what is wrong with it, and the command that mends it.
+// TestGatewayKeysThatMustNotBeUsed checks that the gateway does not start with
+// such a key, by listening or for one client, and that its error names the
+// file, the cause and the command that fixes it.
 func TestGatewayKeysThatMustNotBeUsed(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

@@ -15,15 +15,16 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// How often somebody is killed.
+// These are the intervals between kills.
 const (
 	workerEvery     = time.Second // each fifth time all of them
 	keeperEvery     = 5 * time.Second
 	controllerEvery = 20 * time.Second
 )
 
-// chaosPatience is how long a client waits for an answer, or for its connection's end, before it says that it hangs. It is
-// above every limit of the gateway's own.
+// chaosPatience is how long a client waits for an answer, or for the
+// connection's end, before it reports a hang. It is above every limit of the
+// gateway's own.
 const chaosPatience = time.Minute
 
 // chaos is a gateway under load whose processes are killed, and what is known of it.
@@ -37,7 +38,8 @@ type chaos struct {
 	lasts time.Duration
 	over  chan struct{} // closed when the load ends
 	lists <-chan time.Time
-	// The controller's restarts so far: a job that was answered before one has come through it.
+	// The controller's restarts so far. A job that was answered before a
+	// restart has survived it.
 	restarts chaosCount
 
 	workersKilled, keepersKilled, controllersKilled chaosCount
@@ -46,11 +48,11 @@ type chaos struct {
 // chaosUser is who asks.
 type chaosUser struct {
 	name, token string
-	submits     bool // the controller takes jobs of his
-	sees        bool // and shows him those of others
+	submits     bool // the controller accepts this user's jobs
+	sees        bool // and shows this user other users' jobs
 }
 
-// may tells whether he may see that user's jobs.
+// may reports whether u may see that user's jobs.
 func (u chaosUser) may(user string) bool { return u.sees || user == u.name }
 
 // TestChaos: while workers, the keeper and the controller are killed over and over, each request is answered as it should be, to
@@ -89,9 +91,11 @@ func newChaos(t *testing.T) *chaos {
 	return c
 }
 
-// restartGateway starts the gateway anew as it is run in earnest, with penalties and the audit log. A worker's death is an offence
-// of those whom it was answering, and all of these clients have addresses of the loopback interface: they are
-// exempt, or they would wait for most of the test, as they should anywhere else.
+// restartGateway restarts the gateway configured as in production, with
+// penalties and the audit log. A worker's crash counts as an offence of its
+// clients. All of these clients have loopback addresses and are exempt;
+// otherwise they would be blocked for most of the test, as they should be
+// elsewhere.
 func (c *chaos) restartGateway() {
 	c.Daemons["schedrestd"].Stop()
 	for i, v := range c.Restd.Env {
@@ -103,7 +107,8 @@ func (c *chaos) restartGateway() {
 	c.Up(c.Restd)
 }
 
-// everybody is at least two users. A controller that is not root's takes jobs of its own user alone: the others only look.
+// everybody returns at least two users. A controller that does not run as root
+// accepts only its own user's jobs; the other users only look at them.
 func (c *chaos) everybody() []chaosUser {
 	users := []chaosUser{{name: c.Owner, token: c.chaosToken(c.Owner), submits: true, sees: true}}
 	for _, name := range []string{"games", "daemon"} {
@@ -114,7 +119,8 @@ func (c *chaos) everybody() []chaosUser {
 	return users
 }
 
-// warm has each kind of client served once, so that the parent has what it keeps for good.
+// warm makes each kind of client send a request, so that the parent has
+// everything that it keeps permanently.
 func (c *chaos) warm() {
 	c.t.Helper()
 	for _, client := range c.clients() {
@@ -199,7 +205,8 @@ func killed(parent int, name string, all bool) (n int) {
 	return n
 }
 
-// calm is the time after: everything works again, and what was answered is there, once.
+// calm checks, after the load, that everything works again, and that each
+// answered job exists once.
 func (c *chaos) calm() {
 	c.t.Helper()
 	c.Daemons["schedctld"].Kill() // what was answered last has to come through one as well

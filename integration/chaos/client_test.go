@@ -175,7 +175,7 @@ func (c *chaosClient) cancel() {
 	c.jobs.mu.Lock()
 	job.cancelling = true
 	c.jobs.mu.Unlock()
-	var before []int // who was not answered may hear that it is done
+	var before []int // after a lost answer the job may already be cancelled
 	for !c.ended() {
 		reply := c.once("DELETE", fmt.Sprintf("/sched/%s/job/%d", harness.Version, job.id), "", before...)
 		if reply != nil && (reply.status == http.StatusOK || slices.Contains(before, reply.status)) {
@@ -196,7 +196,8 @@ func (c *chaosClient) look() bool {
 	return job == nil || c.lookAt(job)
 }
 
-// pry looks at a job of somebody else, whom the controller does not show to it.
+// pry requests another user's job, which the controller does not show to this
+// one.
 func (c *chaosClient) pry() {
 	job := c.jobs.some(func(user string) bool { return user != c.user.name })
 	if job == nil {
@@ -266,7 +267,7 @@ func (c *chaosClient) node() {
 	c.tally.add("node")
 }
 
-// ended tells whether the load has ended.
+// ended reports whether the load has ended.
 func (c *chaosClient) ended() bool {
 	select {
 	case <-c.over:
@@ -286,9 +287,10 @@ func (c *chaosClient) again(method, path string) *chaosReply {
 	return nil
 }
 
-// once asks once, and judges the answer as far as every answer can be. It gives nil when there was none, and waits when it
-// was asked to, but a second at the most: what is to be seen happens while somebody asks. A status of also
-// is as good as 200.
+// once sends one request, and checks the answer as far as every answer can be
+// checked. It returns nil when there was none. When told to retry later it
+// waits, at most a second, because the test needs constant load. A status in
+// also is as good as 200.
 func (c *chaosClient) once(method, path, body string, also ...int) *chaosReply {
 	c.tally.add("requests")
 	began := time.Now()
@@ -470,7 +472,8 @@ func (c *chaosClient) exchange2(method, path, body string) (*chaosReply, error) 
 	return reply, err
 }
 
-// closed tells whether an error is a connection's visible end, or a stream's.
+// closed reports whether an error is the visible end of a connection or a
+// stream.
 func closed(err error) bool {
 	for _, is := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, is) {

@@ -24,7 +24,7 @@ type chaosJobs struct {
 // chaosJob is one of them. Its fields are chaosJobs.mu's.
 type chaosJob struct {
 	name, user string
-	id         int    // 0: nobody has answered
+	id         int    // 0: there is no answer
 	restarts   int    // of the controller when it was answered
 	request    string // by which the gateway knows it
 	cancelling bool
@@ -65,7 +65,8 @@ func (j *chaosJobs) answered(job *chaosJob, id, restarts int, request string) er
 	return nil
 }
 
-// some is a job of such a user that was answered and that nobody has cancelled; nil when there is none.
+// some returns an answered job of such a user that has not been cancelled, or
+// nil when there is none.
 func (j *chaosJobs) some(whose func(string) bool) *chaosJob {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -157,7 +158,7 @@ func (y *chaosTally) of(what string) int { y.mu.Lock(); defer y.mu.Unlock(); ret
 
 func (y *chaosTally) took(d time.Duration) { y.mu.Lock(); y.most = max(y.most, d); y.mu.Unlock() }
 
-// first tells whether the number of a request is new.
+// first reports whether the number of a request is new.
 func (y *chaosTally) first(id string) bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -166,7 +167,7 @@ func (y *chaosTally) first(id string) bool {
 	return !old
 }
 
-// tell tells whether an error is to be shown: one of many is like the others.
+// tell reports whether to show an error; many errors are alike.
 func (y *chaosTally) tell() bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()

@@ -80,7 +80,7 @@ func (w *chaosWatch) run(over <-chan struct{}, lasts time.Duration) {
 	}
 }
 
-// children looks for dead ones that nobody has waited for.
+// children looks for zombies.
 func (w *chaosWatch) children() {
 	list, _ := process.Descendants(w.parent)
 	before := w.zombies
@@ -110,10 +110,12 @@ func mean(all []measure) (m measure) {
 	return measure{m.descriptors / n, m.memory / n, m.threads / n}
 }
 
-// flat fails the test when the parent has grown. Under load the numbers move by what is on its way: a tenth of the descriptors and
-// 16, a quarter of the memory and 1 MiB (the garbage collector's freedom in a heap of a few MiB), 8 threads. What is lost with each death
-// is more than that in ten minutes, with 600 workers killed; and descriptors have to be again what
-// they were before, to the last one, when all is quiet.
+// flat fails the test when the parent has grown. Under load the numbers vary:
+// by a tenth of the descriptors and 16, by a quarter of the memory and 1 MiB
+// (the garbage collector's freedom in a heap of a few MiB), and by 8 threads. A
+// leak at each crash exceeds that within ten minutes, with 600 workers killed.
+// When all is quiet, the number of descriptors has to be exactly what it was
+// before.
 func (w *chaosWatch) flat() {
 	w.t.Helper()
 	early, late := mean(w.early), mean(w.late)

@@ -84,7 +84,7 @@ func TestCertificateRenewed(t *testing.T) {
 	}
 	kept()
 
-	s.Renew() // nobody says so
+	s.Renew() // without a signal to the gateway
 	harness.Eventually(t, "the renewed certificate is shown", s.Shown)
 	kept()
 

@@ -64,8 +64,8 @@ var installed = map[string]fs.FileMode{
 	"share/doc/schedrestd/examples/schedrestd.env":    0o644,
 }
 
-// makeIn runs make in the project, with variables, for somebody whose files nobody else may read:
-// that must not show.
+// makeIn runs make in the project, with variables, under a umask that keeps
+// other users from reading the files; the installation must not depend on it.
 func makeIn(t *testing.T, arguments ...string) {
 	t.Helper()
 	cmd := exec.Command("sh", append([]string{"-c", `umask 077; exec make -s -C "$0" "$@"`, harness.Root}, arguments...)...)
@@ -174,7 +174,8 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// What the units start and read is where it was installed.
+// TestUnitsNameWhatIsInstalled checks that the files that the units start and
+// read are where they were installed.
 func TestUnitsNameWhatIsInstalled(t *testing.T) {
 	t.Parallel()
 	prefix := install(t)
@@ -291,8 +292,10 @@ func TestUnitsAreHardened(t *testing.T) {
 	}
 }
 
-// What the cage takes at the start, with root and without, and what workers shut themselves in with: the units forbid
-// neither. What they name is looked up in systemd's own sets, which differ between its versions.
+// TestUnitsPermitTheCage checks that the units forbid nothing that setting up
+// the sandbox needs, with root and without, nor the confinement of workers. The
+// names in the units are looked up in systemd's own sets, which differ between
+// its versions.
 func TestUnitsPermitTheCage(t *testing.T) {
 	t.Parallel()
 	sets, err := exec.Command(systemd(t, "systemd-analyze"), "syscall-filter", "--no-pager").Output()
@@ -400,7 +403,8 @@ func TestSysusers(t *testing.T) {
 	}
 }
 
-// What was installed serves: a job, from its submission over REST to its output.
+// TestInstalledProgramsServe checks that the installed programs serve a job,
+// from its submission over REST to its output.
 func TestInstalledProgramsServe(t *testing.T) {
 	t.Parallel()
 	prefix := install(t)

@@ -63,8 +63,9 @@ func TestAccountingLists(t *testing.T) {
 	}
 }
 
-// TestAccountingSessions: a session with the accounting daemon serves one token again and again; a forged token and one
-// that has ended, of the same user, get nothing by it; and a daemon that was started anew is asked anew.
+// TestAccountingSessions checks that a session with the accounting daemon
+// serves one token repeatedly, that a forged or expired token of the same user
+// gains nothing from it, and that a restarted daemon is asked again.
 func TestAccountingSessions(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

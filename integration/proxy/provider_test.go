@@ -91,7 +91,8 @@ func (p *provider) device(w http.ResponseWriter, r *http.Request) {
 		"verification_uri_complete": realm + "/device?user_code=WDJB-MJHT", "expires_in": 60, "interval": 0})
 }
 
-// token gives one for the password, or when the user has logged in elsewhere, which takes him three polls.
+// token issues a token for the password, or when the user has logged in
+// elsewhere, which takes three polls.
 func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	fail := func(code string) {
 		w.WriteHeader(http.StatusBadRequest)
@@ -132,7 +133,8 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(map[string]any{"access_token": "of another realm", "id_token": token, "token_type": "Bearer", "expires_in": 300})
 }
 
-// sign makes a token of these claims and what else there is in one of Keycloak's.
+// sign makes a token with these claims and the others that Keycloak's tokens
+// have.
 func (p *provider) sign(claims string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -201,7 +203,8 @@ func (i *identified) counted(token string) string {
 	return asked(i.Lab, i.t, i.URL, "/sched/"+harness.Version+"/ping", token).CountedAs()
 }
 
-// soon waits until requests with a token count as wanted. What a gateway remembers lasts for a minute.
+// soon waits until requests with a token have the wanted result. A gateway
+// remembers a result for a minute.
 func (i *identified) soon(token, want string) {
 	i.t.Helper()
 	var got string
@@ -289,7 +292,8 @@ func TestIdentityProvider(t *testing.T) {
 	i.ownTokensBeside()
 }
 
-// notLoggedIn: whoever gets no token is told why in a line or two, and his SCHED_JWT is what it was.
+// notLoggedIn checks that a user who gets no token is told why in a line or
+// two, and keeps the SCHED_JWT that was set.
 func (i *identified) notLoggedIn() {
 	i.t.Helper()
 	for _, tt := range []struct {
@@ -348,7 +352,8 @@ func (i *identified) keysChange(old string) {
 	}
 }
 
-// brokenProvider: neither a fetch that fails nor what is no key set keeps anybody from his work.
+// brokenProvider checks that users can continue after a failed fetch and after
+// an unusable key set.
 func (i *identified) brokenProvider() {
 	i.t.Helper()
 	file := filepath.Join(i.Dir, "etc", "jwks.json")

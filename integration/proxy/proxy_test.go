@@ -32,8 +32,9 @@ func through(f *harness.Fronts, t *testing.T, way harness.Front, method, path, b
 // tokenBegins is how every token begins: {" in base64.
 const tokenBegins = "eyJ"
 
-// TestProxy: behind proxies as docs/PROXY.md has them a user is himself: what he asks, what he submits, and
-// what the logs say, which have the proxy's name as well. Who has no password is nobody.
+// TestProxy checks that behind proxies configured as in docs/PROXY.md users
+// keep their identities in requests, jobs and logs, and that logs have the
+// proxy's name as well. A user without a password is rejected.
 func TestProxy(t *testing.T) {
 	t.Parallel()
 	f := harness.NewFronts(t, "require_user_name")
@@ -111,8 +112,9 @@ func TestNameIsNeeded(t *testing.T) {
 	}
 }
 
-// withoutAuthentication: nginx that asks nobody for a password sends no name, and so the request is whose the token is; or
-// it sends the name that the client claims.
+// withoutAuthentication checks that nginx without a password prompt sends no
+// name, so that the request is the token owner's, or else the name that the
+// client claims.
 func withoutAuthentication(f *harness.Fronts, t *testing.T, want string) {
 	t.Helper()
 	before := len(f.Ways)
@@ -150,8 +152,9 @@ func stripping(f *harness.Fronts, t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestUnknownName: whether a user exists can't be told from the answer. It is that of any other bad
-// credential, byte for byte but for the request's id.
+// TestUnknownName checks that an answer does not reveal whether a user exists.
+// It equals that for any other bad credential, byte for byte except for the
+// request's id.
 func TestUnknownName(t *testing.T) {
 	t.Parallel()
 	f := harness.NewFronts(t)
