@@ -358,8 +358,8 @@ func TestPenaltiesOfHTTP2(t *testing.T) {
 	})
 }
 
-// TestRate checks that a client that exceeds its rate is told when to retry, on
-// all its connections, and that other clients are served.
+// TestRate checks that a client that exceeds its rate gets 429 and Retry-After,
+// on all its connections, and that other clients are served.
 func TestRate(t *testing.T) {
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_RATE=1:3")
 	c := source(t, self, true)

@@ -51,10 +51,10 @@ func TestNoTokensForNobody(t *testing.T) {
 	}
 }
 
-// TestTokenEndsWithItsAsker checks that a user who requests a token by another
-// token, for longer than that one lasts, is told when it expires, on the stream
-// that no program reads. A user whom the kernel identifies gets the requested
-// lifespan.
+// TestTokenEndsWithItsAsker checks that for a user who requests a token by
+// another token, for longer than that one lasts, schedctl prints when the new
+// one expires, on standard error. A user whom the kernel identifies gets the
+// requested lifespan.
 func TestTokenEndsWithItsAsker(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")

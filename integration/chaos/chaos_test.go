@@ -205,8 +205,8 @@ func killed(parent int, name string, all bool) (n int) {
 	return n
 }
 
-// calm checks, after the load, that everything works again, and that each
-// answered job exists once.
+// calm checks, after the load has ended, that everything works again, and that
+// each answered job exists once.
 func (c *chaos) calm() {
 	c.t.Helper()
 	c.Daemons["schedctld"].Kill() // what was answered last has to come through one as well

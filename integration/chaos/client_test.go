@@ -288,9 +288,9 @@ func (c *chaosClient) again(method, path string) *chaosReply {
 }
 
 // once sends one request, and checks the answer as far as every answer can be
-// checked. It returns nil when there was none. When told to retry later it
-// waits, at most a second, because the test needs constant load. A status in
-// also is as good as 200.
+// checked. It returns nil when there was none. If the answer asks for a later
+// retry it waits, at most a second, because the test needs constant load. A
+// status in also is as good as 200.
 func (c *chaosClient) once(method, path, body string, also ...int) *chaosReply {
 	c.tally.add("requests")
 	began := time.Now()

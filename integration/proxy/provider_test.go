@@ -292,7 +292,7 @@ func TestIdentityProvider(t *testing.T) {
 	i.ownTokensBeside()
 }
 
-// notLoggedIn checks that a user who gets no token is told why in a line or
+// notLoggedIn checks that a user who gets no token sees the reason in a line or
 // two, and keeps the SCHED_JWT that was set.
 func (i *identified) notLoggedIn() {
 	i.t.Helper()

@@ -113,8 +113,8 @@ func TestNameIsNeeded(t *testing.T) {
 }
 
 // withoutAuthentication checks that nginx without a password prompt sends no
-// name, so that the request is the token owner's, or else the name that the
-// client claims.
+// name, so that the request is the token owner's, or passes on the name that
+// the client claims.
 func withoutAuthentication(f *harness.Fronts, t *testing.T, want string) {
 	t.Helper()
 	before := len(f.Ways)
