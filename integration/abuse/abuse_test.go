@@ -51,19 +51,20 @@ func (s speech) request(method, node, headers, body string) string {
 	return s.line(method+" "+nodePath(node)+" HTTP/1.1", "Host: lab\r\n"+headers, body)
 }
 
-// line is a request with that line, as the user.
+// line returns a request with that request line, authenticated as the user.
 func (s speech) line(line, headers, body string) string {
 	return line + "\r\n" + s.auth + headers + "\r\n" + body
 }
 
-// post is a submission. Its answer names what it does not know in the body.
+// post returns a submission. Its answer names the unknown fields in the body.
 func (s speech) post(headers, body string) string {
 	return s.line("POST /sched/"+harness.Version+"/job/submit HTTP/1.1", "Host: lab\r\n"+headers, body)
 }
 
 func nodePath(node string) string { return "/sched/" + harness.Version + "/node/" + node + "-" + nonce }
 
-// hidden is a request that would be served if the gateway took it for one. Where a proxy does, it refuses it.
+// hidden returns a request that would be served if the gateway took it for one.
+// A proxy that takes it for one refuses it.
 func (s speech) hidden() string { return speech{auth: s.stolen}.request("GET", "evil", "", "") }
 
 func (s speech) marker() string { return s.request("GET", "mark", "Connection: close\r\n", "") }
@@ -223,8 +224,9 @@ func exposed(a abuse, number int, marker string, dial func() (net.Conn, error), 
 
 var pathOf = regexp.MustCompile(`worker=\d+ .*msg=request .*\bid=([A-Z2-7]+) .*\bpath=("[^"]*"|\S*) `)
 
-// paths is what the gateway's log has of each request: the path, by the request's id. The line of an answer comes after it; those of
-// requests that were refused before they had a path never come.
+// paths returns the path of each request in the gateway's log, by the request's
+// id. The line for an answer is logged after it. Requests that were refused
+// before they had a path have no line.
 func paths(g *harness.Gate, list []*exposure) map[string]string {
 	g.T.Helper()
 	paths := map[string]string{}
@@ -245,8 +247,9 @@ func (e *exposure) awaits(paths map[string]string) bool {
 
 var whose = regexp.MustCompile(`(own|mark|evil)-([0-9]{5})`)
 
-// became is what an exposure came to, in the words of abuse.want, by the answers and the gateway's word for which
-// request each of them is.
+// became returns the outcome of an exposure, in the notation of abuse.want,
+// from the answers and the gateway's log, which identifies the request of each
+// answer.
 func (e *exposure) became(t *testing.T, paths map[string]string) string {
 	t.Helper()
 	var list []string

@@ -88,7 +88,7 @@ const (
 	goAway     = "ended"           // the connection is
 )
 
-// streams are those of a client with this token.
+// streams returns the streams of a client with this token.
 func streams(token string) []stream {
 	fields := func(more ...string) []string {
 		return append([]string{":method", "GET", ":scheme", "https", ":path", strings.ReplaceAll(nodePath("own"), nonce, "00000"), ":authority", "lab", "x-sched-user-token", token}, more...)

@@ -137,7 +137,7 @@ func (s speech) lines() []abuse {
 	}
 }
 
-// paths are those that a filter before the gateway could take for others.
+// paths returns requests whose paths a filter before the gateway could misread.
 func (s speech) paths() []abuse {
 	v := "/sched/" + harness.Version
 	var list []abuse

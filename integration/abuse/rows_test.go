@@ -8,7 +8,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// abuses are those of a client that speaks so.
+// abuses returns the requests of a client that speaks like s.
 func abuses(s speech) []abuse {
 	return slices.Concat(s.plain(), s.lengths(), s.codings(), s.chunks(), s.fields(), s.hosts(), s.lines(), s.paths(), s.sizes(), s.meanings(), s.sequences())
 }

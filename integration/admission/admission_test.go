@@ -35,7 +35,8 @@ func admitting(t *testing.T, l *harness.Lab, env ...string) *admitted {
 	return a
 }
 
-// source is a client on the loopback interface that runs as uid, which makes it a source of its own. It keeps its connection or not.
+// source returns a client on the loopback interface that runs as uid, so that
+// it counts as a separate source. It keeps its connection if keep is set.
 func source(t *testing.T, uid uint32, keep bool) *http.Client {
 	t.Helper()
 	tr := &http.Transport{DialContext: dialerAs(t, uid), DisableKeepAlives: !keep, MaxConnsPerHost: 1,

@@ -14,7 +14,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// kindOf is what a value of JSON is, in the words of the specification's tables.
+// kindOf returns the type of a JSON value, in the words of the specification's
+// tables.
 func kindOf(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -42,7 +43,7 @@ func kindOf(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// exact is the text of an answer with the numbers as they are written.
+// exact parses the text of an answer, keeping the numbers as they are written.
 func exact(t *testing.T, text string) map[string]any {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))

@@ -13,7 +13,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// send is a request that says each header itself, and its answer's body as it travelled.
+// send sends a request with exactly these headers, and returns the answer's
+// body as it was transferred.
 func send(l *harness.Lab, method, path, body string, headers map[string]string) (*http.Response, string) {
 	l.T.Helper()
 	r, err := http.NewRequest(method, l.URL+path, strings.NewReader(body))

@@ -84,7 +84,7 @@ func (s *impostor) say(answer []byte, breaks bool) {
 	s.answer, s.breaks = answer, breaks
 }
 
-// jobList is an answer with n jobs, about 800 bytes each.
+// jobList returns an answer with n jobs, about 800 bytes each.
 func jobList(t *testing.T, n int) []byte {
 	list := &message.JobInfo{LastUpdate: 7}
 	for i := range n {
@@ -96,7 +96,7 @@ func jobList(t *testing.T, n int) []byte {
 	return b
 }
 
-// more is an answer that announces one job more than it has.
+// more returns an answer that announces one job more than it contains.
 func more(t *testing.T, answer []byte, n int) []byte {
 	f, err := message.ParseFrame(answer[4:])
 	harness.Must(t, err)
@@ -105,7 +105,7 @@ func more(t *testing.T, answer []byte, n int) []byte {
 	return b
 }
 
-// before is a gateway whose controller is s, with these variables.
+// before returns a gateway whose controller is s, with these variables.
 func before(l *harness.Lab, t *testing.T, s *impostor, env ...string) *harness.Tolled {
 	real, had := l.Controller, l.Restd.Env
 	defer func() { l.Controller, l.Restd.Env = real, had }()

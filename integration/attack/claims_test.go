@@ -114,7 +114,7 @@ func (f *forger) payloads() []row {
 	return append(list, f.both("good payload with 1000 levels", plainHead, inner+`,"x":`+strings.Repeat("[", 1000)+strings.Repeat("]", 1000)+"}", true)...)
 }
 
-// wide is text in UTF-16.
+// wide returns text in UTF-16.
 func wide(text string, big, mark bool) string {
 	if mark {
 		text = "\ufeff" + text
@@ -176,7 +176,7 @@ func (f *forger) edits() []row {
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// changed is base64url text with the lowest bit of letter i inverted.
+// changed returns base64url text with the lowest bit of letter i inverted.
 func changed(text string, i int) string {
 	return text[:i] + string(alphabet[strings.IndexByte(alphabet, text[i])^1]) + text[i+1:]
 }

@@ -182,7 +182,8 @@ const (
 	much   = 10 << 20
 )
 
-// repeated is a body of so many bytes: before, then text again and again, then behind.
+// repeated returns a function that makes a body of n bytes: before, then text
+// repeatedly, then behind.
 func repeated(n int, before, text, behind string) func() string {
 	return func() string { return before + strings.Repeat(text, (n-len(before)-len(behind))/len(text)) + behind }
 }

@@ -75,7 +75,7 @@ func (f *forger) signatures() []row {
 	return list
 }
 
-// crudely is the provider's signature of any bytes.
+// crudely returns the provider's signature of arbitrary bytes.
 func (f *forger) crudely(hash crypto.Hash, of []byte) []byte {
 	s, err := rsa.SignPKCS1v15(nil, f.provider, hash, of)
 	harness.Must(f.t, err)
@@ -120,7 +120,7 @@ func (f *forger) forms() []row {
 	return list
 }
 
-// long is a token of n bytes, or up to two fewer, well signed.
+// long returns a correctly signed token of n bytes, or up to two fewer.
 func (f *forger) long(n int) string {
 	best := ""
 	for fill := n*3/4 - 250; ; fill++ {
@@ -197,5 +197,5 @@ func stray(text string) string {
 	return text[:len(text)-1] + string(alphabet[last|1])
 }
 
-// standard is text in base64's other alphabet.
+// standard returns text in base64's other alphabet.
 func standard(text string) string { return strings.NewReplacer("-", "+", "_", "/").Replace(text) }

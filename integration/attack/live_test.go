@@ -28,7 +28,8 @@ type bad struct {
 	as    string // X-SCHED-USER-NAME; "": none
 }
 
-// imitations are those of the good token of alg: what an attacker has who saw all of it but the key, and what was good once.
+// imitations returns credentials like the good token of alg: those of an
+// attacker who saw all of it except the key, and those that have expired.
 func (s *siege) imitations(alg string) []bad {
 	good := s.good(alg)
 	parts := strings.Split(good, ".")

@@ -23,7 +23,7 @@ type row struct {
 	http int // status at the gateway, 0: 401 or 200. HTTP limits what can be sent at all
 }
 
-// rows is the table.
+// rows returns all rows of the table.
 func (f *forger) rows() []row {
 	var list []row
 	for _, part := range [][]row{f.algorithms(), f.confusions(), f.heads(), f.keyBringers(), f.kids(), f.claims(), f.payloads(), f.signatures(), f.edits(), f.forms(), f.letters()} {
@@ -184,7 +184,7 @@ func (f *forger) kids() []row {
 	return append(list, row{name: "RS256 with its kid", token: f.token("RS256", `{"alg":"$alg","kid":"$kid"}`, plainClaims, f.own("RS256")), sharp: "RS256", good: true})
 }
 
-// brief is a text short enough for the name of a test.
+// brief shortens a text for the name of a test.
 func brief(text string) string {
 	if len(text) > 60 {
 		return fmt.Sprintf("%s… (%d)", text[:60], len(text))

@@ -142,7 +142,7 @@ func (s *siege) parameters(l *harness.Lab, keys string) string {
 	return "jwt_key=" + l.Key() + ",jwks=" + s.setPath(l)
 }
 
-// gateWith is one more gateway before the same daemons, which has these keys.
+// gateWith starts another gateway with the same daemons and these keys.
 func (s *siege) gateWith(t *testing.T, keys string) *besieged {
 	t.Helper()
 	text, err := os.ReadFile(s.Conf())
@@ -169,7 +169,7 @@ func (g *besieged) mustHave(t *testing.T) {
 	}
 }
 
-// anyAlg is an algorithm whose tokens this cluster takes.
+// anyAlg returns an algorithm whose tokens this cluster accepts.
 func (s *siege) anyAlg() string { return s.algs[:5] }
 
 // taken says whether the cluster takes r.
@@ -246,7 +246,7 @@ func (g *besieged) tryAs(t *testing.T, of string, r request, headers string, sta
 
 var ofConnection = regexp.MustCompile(`"source":"127\.0\.0\.1:\d+"`)
 
-// told is all of an answer but what belongs to this one request.
+// told returns an answer without the parts that differ from request to request.
 func told(a harness.Answer) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, a.Status)
@@ -335,7 +335,7 @@ func (s *siege) byRPC(ctx context.Context, c model.Credential) map[string]error 
 	return map[string]error{"schedctld": err, "scheddbd": s.accounting.Vouch(ctx, c)}
 }
 
-// workersOf are the workers of all gateways.
+// workersOf returns the workers of all gateways.
 func (s *siege) workersOf() []int {
 	var all []int
 	for _, g := range s.gates {

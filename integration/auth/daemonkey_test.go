@@ -17,7 +17,7 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// refusing is the daemons that refuse token, asked over TCP.
+// refusing returns the daemons that refuse token over TCP.
 func (d *daemons) refusing(token string) (refused []string) {
 	d.T.Helper()
 	for name, vouch := range map[string]func(context.Context, model.Credential) error{
@@ -306,7 +306,7 @@ func refusedStart(t *testing.T, name, conf string) (said string, err error) {
 	return string(out), err
 }
 
-// decoded is the payload of a token.
+// decoded returns the payload of a token.
 func decoded(t *testing.T, token string) string {
 	t.Helper()
 	text, err := unpad(strings.Split(token, ".")[1])
@@ -314,7 +314,7 @@ func decoded(t *testing.T, token string) string {
 	return string(text)
 }
 
-// dated is the date of a token that the claim name has.
+// dated returns the date in the claim name of a token.
 func dated(t *testing.T, token, name string) (at int64) {
 	t.Helper()
 	_, rest, _ := strings.Cut(decoded(t, token), fmt.Sprintf("%q:", name))

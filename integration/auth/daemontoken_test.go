@@ -22,7 +22,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// held is a job that waits until it is cancelled; a script makes it one that runs.
+// held returns a job that waits until it is cancelled, or with a script one
+// that runs.
 func (d *daemons) held(script string) *model.JobDesc {
 	desc := &model.JobDesc{Name: "held", Script: "#!/bin/sh\n" + script + "\n", WorkDir: d.Work,
 		Environment: []string{"PATH=/usr/bin:/bin"}, Priority: model.Some[uint32](0)}

@@ -39,13 +39,13 @@ func newKeyed(t *testing.T, l *harness.Lab, parameters string) *keyed {
 	return k
 }
 
-// hs256 is a new token of the user's, signed with key.
+// hs256 returns a new token for the user, signed with key.
 func (k *keyed) hs256(key []byte) string {
 	k.T.Helper()
 	return harness.Forge(k.T, key, jwt.SigningMethodHS256, k.claims())
 }
 
-// rs256 is one signed with an RSA key.
+// rs256 returns a new token for the user, signed with an RSA key.
 func (k *keyed) rs256(key *rsa.PrivateKey) string {
 	k.T.Helper()
 	claims, err := json.Marshal(k.claims())
@@ -82,7 +82,7 @@ func (k *keyed) costs(token string, status int) (ctl, dbd int64) {
 	return ctl, dbd
 }
 
-// status is what a ping with token is answered.
+// status returns the status of the answer to a ping with token.
 func (k *keyed) status(token string) int {
 	k.T.Helper()
 	return k.Ask(k.c, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+token).Status
@@ -105,7 +105,7 @@ func (k *keyed) free(token string) bool {
 	return status == http.StatusUnauthorized && cost == 0
 }
 
-// keeper is the pid of the gateway's keeper; 0 when there is none.
+// keeper returns the pid of the gateway's keeper; 0 when there is none.
 func (k *keyed) keeper() int {
 	k.T.Helper()
 	list, err := filepath.Glob("/proc/[0-9]*/stat")

@@ -270,7 +270,7 @@ func (c *chaos) leftovers() {
 	})
 }
 
-// table is what happened.
+// table returns the counts of all events as text.
 func (c *chaos) table() string {
 	var b strings.Builder
 	line := func(what string, v any) { fmt.Fprintf(&b, "%-42s %v\n", what, v) }

@@ -80,7 +80,8 @@ type chaosBody struct {
 	}
 }
 
-// clients are all of them. Users take turns, so that each kind has all.
+// clients returns all clients. Users take turns, so that each kind has all of
+// them.
 func (c *chaos) clients() (all []*chaosClient) {
 	for _, kind := range chaosKinds {
 		for range kind.connections {

@@ -44,7 +44,7 @@ func newChaosJobs() *chaosJobs {
 	return &chaosJobs{named: map[string]*chaosJob{}, byID: map[int]*chaosJob{}}
 }
 
-// add is a job that is about to be handed in.
+// add records a job that is about to be submitted.
 func (j *chaosJobs) add(name, user string) *chaosJob {
 	job := &chaosJob{name: name, user: user}
 	j.mu.Lock()
@@ -53,7 +53,7 @@ func (j *chaosJobs) add(name, user string) *chaosJob {
 	return job
 }
 
-// answered is the number that a job was given.
+// answered records the number that a job was given.
 func (j *chaosJobs) answered(job *chaosJob, id, restarts int, request string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -78,7 +78,8 @@ func (j *chaosJobs) some(whose func(string) bool) *chaosJob {
 	return nil
 }
 
-// there are the jobs of such users that a list that is asked for now has to have.
+// there returns the jobs of such users that a list requested now has to
+// contain.
 func (j *chaosJobs) there(whose func(string) bool) []*chaosJob {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -135,7 +136,8 @@ func (j *chaosJobs) judgeList(list []shown, there []*chaosJob, whose func(string
 	return nil
 }
 
-// chaosToken is a token of that user, signed with the daemons' key: the controller would make those of others for root alone.
+// chaosToken returns a token of that user, signed with the daemons' key: the
+// controller would make other users' tokens only for root.
 func (c *chaos) chaosToken(user string) string {
 	key, err := os.ReadFile(c.Key())
 	harness.Must(c.t, err)

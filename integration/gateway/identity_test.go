@@ -30,7 +30,7 @@ func rooted(l *harness.Lab, t *testing.T, env []string, args ...string) *harness
 	return l.GateOf(t, p, env)
 }
 
-// idsOf is the uid, the gid and the supplementary groups of a process.
+// idsOf returns the uid, the gid and the supplementary groups of a process.
 func idsOf(t *testing.T, pid int) string {
 	t.Helper()
 	s := harness.StatusOf(t, pid)

@@ -18,7 +18,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// ignores is whether a process ignores a signal.
+// ignores reports whether a process ignores a signal.
 func ignores(t *testing.T, pid int, s syscall.Signal) bool {
 	t.Helper()
 	mask, err := strconv.ParseUint(harness.StatusOf(t, pid)["SigIgn"], 16, 64)

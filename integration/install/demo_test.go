@@ -238,12 +238,12 @@ func (d *demo) start() {
 
 func (d *demo) signal(s syscall.Signal) { harness.Must(d.t, d.Process.Signal(s)) }
 
-// lines are those that begin with prefix.
+// lines returns the lines that begin with prefix.
 func (d *demo) lines(prefix string) []string {
 	return slices.DeleteFunc(slices.Clone(d.out), func(s string) bool { return !strings.HasPrefix(s, prefix) })
 }
 
-// stage is the process that the demo's daemons are children of.
+// stage returns the process that is the parent of the demo's daemons.
 func (d *demo) stage() int {
 	list, err := process.Descendants(d.Process.Pid)
 	harness.Must(d.t, err)
@@ -256,7 +256,8 @@ func (d *demo) stage() int {
 	return 0
 }
 
-// processes are all those that have the demo's directory among their arguments or in their environment.
+// processes returns the processes that have the demo's directory in their
+// arguments or environment.
 func (d *demo) processes() []int {
 	d.t.Helper()
 	all, err := process.All()

@@ -82,7 +82,8 @@ func install(t *testing.T) (prefix string) {
 	return prefix
 }
 
-// filesIn is the files below dir with their modes; root alone owns them when it installs.
+// filesIn returns the files below dir with their modes; root alone owns them
+// when it installs.
 func filesIn(t *testing.T, dir string) map[string]fs.FileMode {
 	t.Helper()
 	files := map[string]fs.FileMode{}
@@ -343,7 +344,8 @@ func TestUnitsPermitTheCage(t *testing.T) {
 	}
 }
 
-// callSets is what "systemd-analyze syscall-filter" prints: the members of each set, which may be sets.
+// callSets parses the output of "systemd-analyze syscall-filter": the members
+// of each set, which may be sets.
 func callSets(text string) map[string][]string {
 	sets, name := map[string][]string{}, ""
 	for line := range strings.Lines(text) {
@@ -359,7 +361,8 @@ func callSets(text string) map[string][]string {
 	return sets
 }
 
-// permits is what a list that a unit gives in several lines comes to: each adds words, or with ~ takes them away.
+// permits returns the words that a unit's list permits. Each of its lines adds
+// words or, with ~, removes them.
 func permits(unit, key string, sets map[string][]string) map[string]bool {
 	all := map[string]bool{}
 	var apply func(word string, on bool)

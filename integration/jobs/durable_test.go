@@ -55,7 +55,8 @@ func TestControllerKilled(t *testing.T) {
 	}
 }
 
-// failing is a controller that dies at points named in its environment.
+// failing builds a controller that crashes at points named in its environment,
+// and returns its path.
 func failing(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "schedctld")

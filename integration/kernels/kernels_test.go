@@ -41,7 +41,7 @@ var starts = []start{
 	{name: "a user", uid: 1000, args: "-f /etc/sched/tcp.conf 127.0.0.1:6820", write: map[string]string{clone: "1\n"}},
 }
 
-// steps is what is done in a machine.
+// steps returns the steps to run in a machine.
 func steps() []plan.Step {
 	list := []plan.Step{
 		{Name: "release", Argv: []string{"/bin/cat", "/proc/sys/kernel/osrelease"}, Limit: checkLimit},
@@ -107,10 +107,10 @@ func TestKernel(t *testing.T) {
 	}
 }
 
-// said is what a step printed.
+// said returns the output of a step.
 func (m *machine) said(step string) string { return strings.TrimSpace(string(m.results[step].Output)) }
 
-// parts is what a check says is on, and what is off.
+// parts returns the layers that a check reports as on, and as off.
 func parts(check string) string {
 	lists := map[string][]string{}
 	table, _, _ := strings.Cut(check, "\n\n")
@@ -127,7 +127,7 @@ func parts(check string) string {
 	return cmp.Or(strings.Join(lists["on"], ", "), "nothing") + " | " + cmp.Or(strings.Join(lists["off"], ", "), "nothing")
 }
 
-// failures is what of a test's output tells why it failed.
+// failures returns the parts of a test's output that have a failure or a panic.
 func failures(out string) string {
 	var list []string
 	for _, part := range strings.Split(out, "=== RUN") {

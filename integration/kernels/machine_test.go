@@ -247,7 +247,7 @@ func unpack(text string) (r plan.Result, err error) {
 	return r, json.NewDecoder(z).Decode(&r)
 }
 
-// booted is the machine after its work.
+// booted returns the machine after it has run its steps.
 func booted(t *testing.T) *machine {
 	t.Helper()
 	m, err := prepare(os.Getenv("KERNEL"), t.TempDir())

@@ -172,7 +172,7 @@ func accepted(l *harness.Lab, t *testing.T, token, user string, gateways map[str
 	}
 }
 
-// refusedEverywhere is the reverse.
+// refusedEverywhere fails the test unless the token is refused everywhere.
 func refusedEverywhere(l *harness.Lab, t *testing.T, token string, gateways map[string]string) {
 	t.Helper()
 	if out, err := schedctl(l, token, "show", "nodes"); err == nil {
@@ -199,7 +199,7 @@ func schedctl(l *harness.Lab, token string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// asked is an answer of another gateway than the lab's.
+// asked returns an answer of a gateway other than the lab's.
 func asked(l *harness.Lab, t *testing.T, url, path, token string) harness.Answer {
 	t.Helper()
 	other := *l
@@ -338,7 +338,7 @@ func ownRS256(t *testing.T, dir, claims string) string {
 	return ownSigned(t, dir, `{"alg":"RS256","typ":"JWT","kid":"own"}`, claims)
 }
 
-// ownSigned is a token of these very texts, by the key in dir.
+// ownSigned returns a token of exactly these texts, signed with the key in dir.
 func ownSigned(t *testing.T, dir, header, claims string) string {
 	t.Helper()
 	der, err := os.ReadFile(filepath.Join(dir, "own.der"))

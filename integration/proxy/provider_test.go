@@ -197,7 +197,7 @@ func (i *identified) configure(block string) {
 	keyed(i.Lab, i.t, parameters)
 }
 
-// counted is what becomes of a request with a token.
+// counted returns the result of a request with a token.
 func (i *identified) counted(token string) string {
 	i.t.Helper()
 	return asked(i.Lab, i.t, i.URL, "/sched/"+harness.Version+"/ping", token).CountedAs()
@@ -227,7 +227,8 @@ func (i *identified) logged(what string) {
 	}
 }
 
-// withoutTokens is how daemons show that they are there when none can be made: they take connections.
+// withoutTokens makes the lab wait until daemons accept connections, since it
+// can't make a token to ask them with.
 func withoutTokens(l *harness.Lab) {
 	l.Ctld.Answers = harness.Accepts(l.Ctld.At)
 	l.Restd.Answers = harness.Accepts(strings.TrimPrefix(l.Restd.At, "http://"))
@@ -324,7 +325,7 @@ func (i *identified) notLoggedIn() {
 	i.provider.mu.Unlock()
 }
 
-// pids are the daemons' processes.
+// pids returns the process ids of the daemons.
 func (i *identified) pids() string {
 	return fmt.Sprint(i.Daemons["schedctld"].PID(), i.Daemons["scheddbd"].PID(), i.Daemons["schedrestd"].PID())
 }

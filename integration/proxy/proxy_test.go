@@ -132,8 +132,8 @@ func withoutAuthentication(f *harness.Fronts, t *testing.T, want string) {
 	}
 }
 
-// stripping is a proxy that adds headers before it strips what Connection lists, as Go's own does
-// with a Director. It gives its address.
+// stripping starts a proxy that adds headers before it strips those listed in
+// Connection, as Go's own does with a Director. It returns its address.
 func stripping(f *harness.Fronts, t *testing.T) string {
 	t.Helper()
 	to, err := url.Parse("http://" + f.Ways[0].Address)

@@ -31,7 +31,7 @@ var users = []struct {
 	id   uint32 // uid and gid
 }{{"alice", 20001}, {"bob", 20002}}
 
-// submission is a job that writes who it is into a file.
+// submission returns a job that writes its identity into a file.
 func submission(output string) string {
 	text, _ := json.Marshal(map[string]any{
 		"script": "#!/bin/sh\nid -un\n",

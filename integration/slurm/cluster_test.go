@@ -60,7 +60,7 @@ type missing struct{ what string }
 
 func (e missing) Error() string { return e.what }
 
-// real is the cluster, or the end of a test that has none.
+// real returns the cluster, or ends a test that has none.
 func real(t *testing.T) *machine {
 	t.Helper()
 	if skipped != "" {
@@ -160,7 +160,7 @@ func (m *machine) command(ctx context.Context, user string, args ...string) *exe
 	return cmd
 }
 
-// try is what a command prints.
+// try runs a command and returns its output.
 func (m *machine) try(user string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -171,7 +171,7 @@ func (m *machine) try(user string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// run is what a command prints that has to succeed.
+// run runs a command that has to succeed and returns its output.
 func (m *machine) run(t *testing.T, user string, args ...string) string {
 	t.Helper()
 	out, err := m.try(user, args...)

@@ -152,7 +152,8 @@ type saying struct {
 	code int
 }
 
-// indented is text as it stands in a golden file: what is not indented there is a title.
+// indented returns text as it is in a golden file, where unindented lines are
+// titles.
 func indented(text string) string {
 	if text == "" {
 		return ""

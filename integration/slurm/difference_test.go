@@ -56,7 +56,8 @@ func readExceptions(t *testing.T, file string) (list exceptions) {
 	return list
 }
 
-// pattern is a name in backquotes with * for a part and ** for any rest.
+// pattern returns the expression for a name in backquotes, with * for a part
+// and ** for any rest.
 func pattern(cell, between string) *regexp.Regexp {
 	s := regexp.QuoteMeta(strings.Trim(cell, "`"))
 	s = strings.ReplaceAll(s, `\*\*`, `.*`)

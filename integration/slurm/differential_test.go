@@ -87,7 +87,8 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-// plain is a job, of the gateway's, in which next to nothing is said. Slurm's commands say much on their own.
+// plain submits a job through the gateway with almost no fields, since Slurm's
+// commands set many by themselves.
 func (m *machine) plain(t *testing.T) string {
 	t.Helper()
 	held := strings.Replace(submission("/dev/null"), `"name":"who"`, `"name":"plain","hold":true`, 1)
@@ -100,7 +101,7 @@ func (m *machine) plain(t *testing.T) string {
 	return s.JobID.String()
 }
 
-// only is the differences of which keep says so.
+// only returns the differences for which keep returns true.
 func only(list []difference, keep func(difference) bool) []difference {
 	return slices.DeleteFunc(list, func(d difference) bool { return !keep(d) })
 }
@@ -210,7 +211,8 @@ var values = map[string][]string{
 	"Include usage":       {"true"},
 }
 
-// requests are the ways to ask for a path: with each name, and with one parameter each.
+// requests returns the requests for a path: with each name, and with one
+// parameter each.
 func (m *machine) requests(t *testing.T, path, bare string, o operation) (list []string) {
 	plain := []string{path}
 	if before, after, ok := strings.Cut(path, "{"); ok {

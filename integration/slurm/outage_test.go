@@ -63,7 +63,8 @@ func status(t *testing.T, c *http.Client, path, token string) (int, string) {
 	return a.status, body.Errors[0].Code
 }
 
-// descriptors is how many files and sockets the gateway's processes have open.
+// descriptors returns the number of files and sockets that the gateway's
+// processes have open.
 func (d *daemon) descriptors(t *testing.T) int {
 	t.Helper()
 	const count = `for p in $1 $(pgrep -P $1); do ls /proc/$p/fd; done | wc -l`

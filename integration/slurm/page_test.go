@@ -124,7 +124,7 @@ func (s *site) follow(name string) string {
 	return out.String()
 }
 
-// queue is what Slurm says of all jobs.
+// queue returns Slurm's view of all jobs.
 func (m *machine) queue() string {
 	out, err := m.try("root", "squeue", "--all")
 	if err != nil {
@@ -170,7 +170,8 @@ func (s *site) systemctl(words []string) {
 	}
 }
 
-// setting is what an installed unit has for a key, line by line.
+// setting returns the values that an installed unit has for a key, one for each
+// line.
 func (s *site) setting(unit, key string) (values []string) {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.root, "usr/local/lib/systemd/system", unit))

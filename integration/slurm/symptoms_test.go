@@ -57,7 +57,7 @@ func signed(issued, ends int64, forged bool) func(*machine, *testing.T) string {
 	}
 }
 
-// guessed is a token with a signature that was never sent before.
+// guessed returns a token with a signature that has not been sent before.
 func guessed(m *machine, t *testing.T) string {
 	token := m.token[:strings.LastIndexByte(m.token, '.')+1]
 	var random [32]byte

@@ -22,7 +22,7 @@ type backend struct {
 	nodes []string // those that are there
 }
 
-// slurm is the machine's Slurm.
+// slurm returns the machine's Slurm.
 func (m *machine) slurm() backend {
 	return backend{"/etc/slurm/slurm.conf", m.token, []string{"n01", "n02", "n03", "n04", "n05", "n06", "node1"}}
 }

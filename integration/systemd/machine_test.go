@@ -57,7 +57,7 @@ type missing struct{ what string }
 
 func (e missing) Error() string { return e.what }
 
-// booted is the machine, or the end of a test that has none.
+// booted returns the machine, or ends a test that has none.
 func booted(t *testing.T) *machine {
 	t.Helper()
 	if skipped != "" {
