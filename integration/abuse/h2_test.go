@@ -18,7 +18,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestAbusesTLS: below TLS the same abuses come to the same.
+// TestAbusesTLS checks that the same abuses have the same results over TLS.
 func TestAbusesTLS(t *testing.T) {
 	t.Parallel()
 	s := harness.NewSecure(t)
@@ -223,7 +223,8 @@ func streams(token string) []stream {
 	return list
 }
 
-// TestAbusesHTTP2: what breaks the rules of HTTP/2 ends its stream or its connection, and nothing else; floods end theirs.
+// TestAbusesHTTP2 checks that a violation of HTTP/2 ends only its stream or its
+// connection, and that a flood ends its connection.
 func TestAbusesHTTP2(t *testing.T) {
 	t.Parallel()
 	s := harness.NewSecure(t)
@@ -242,7 +243,8 @@ func TestAbusesHTTP2(t *testing.T) {
 	unharmedBy(g, t, workers)
 }
 
-// TestAbusesHTTP2ArePaused: header blocks that end in 431, floods, and streams that give an answer no window while others wait count as
+// TestAbusesHTTP2ArePaused checks that header blocks that end in 431, floods,
+// and streams that give an answer no window while others wait count as
 // malformed requests: the gateway closes the source's connections for a while.
 func TestAbusesHTTP2ArePaused(t *testing.T) {
 	t.Parallel()

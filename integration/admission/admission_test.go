@@ -157,8 +157,9 @@ func TestPenalties(t *testing.T) {
 	}
 }
 
-// TestPenaltiesOfLoopback: a user of this machine who guesses is one source on whichever address of the loopback interface, and
-// has no other user wait there.
+// TestPenaltiesOfLoopback checks that a user of this machine who guesses is one
+// source on all addresses of the loopback interface, and does not block other
+// users there.
 func TestPenaltiesOfLoopback(t *testing.T) {
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
 	n := 0
@@ -180,7 +181,7 @@ func TestPenaltiesOfLoopback(t *testing.T) {
 	a.until(from(), http.StatusOK)
 }
 
-// TestMalformedPenalties: what is no request is an offence, too.
+// TestMalformedPenalties checks that malformed requests are an offence, too.
 func TestMalformedPenalties(t *testing.T) {
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:5s,auth:0s")
 	said := func() string {
@@ -199,7 +200,8 @@ func TestMalformedPenalties(t *testing.T) {
 	a.until(source(t, self, false), http.StatusOK)
 }
 
-// TestExempt: who is named has no penalties, and neither has anybody when there are none.
+// TestExempt checks that exempt sources have no penalties, and that no source
+// has any when penalties are off.
 func TestExempt(t *testing.T) {
 	l := harness.NewLab(t)
 	for _, env := range [][]string{
@@ -270,7 +272,8 @@ func TestForwardedBySocket(t *testing.T) {
 	}
 }
 
-// TestCrashPenalty: whose requests are being answered when workers crash has to wait.
+// TestCrashPenalty checks that clients whose requests are in progress when
+// workers crash are blocked.
 func TestCrashPenalty(t *testing.T) {
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")
 	c, err := dialerAs(t, binUser)(context.Background(), "tcp", a.address)
@@ -322,7 +325,8 @@ func TestUserPenalties(t *testing.T) {
 	harness.Eventually(t, "it ends", func() bool { return ask(1) == http.StatusOK })
 }
 
-// TestPenaltiesOfHTTP2: streams are requests, and the connection is closed to no one who is served on it.
+// TestPenaltiesOfHTTP2 checks that streams count as requests, and that a
+// connection on which a user is served stays open.
 func TestPenaltiesOfHTTP2(t *testing.T) {
 	s := harness.NewSecure(t)
 	harness.Must(t, s.Daemons["schedrestd"].Stop())
@@ -373,7 +377,8 @@ func TestRate(t *testing.T) {
 	a.until(c, http.StatusOK)
 }
 
-// TestCounters: SIGUSR1 has the gateway, each worker, the keeper and the resolver write what they counted, and what was asked before is in it.
+// TestCounters checks that after SIGUSR1 the gateway, each worker, the keeper
+// and the resolver log their counters, which include the earlier requests.
 func TestCounters(t *testing.T) {
 	var log string
 	s := harness.NewSecure(t)

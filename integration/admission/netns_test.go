@@ -130,8 +130,9 @@ func TestNetworkNamespaces(t *testing.T) {
 	check("with new workers")
 }
 
-// TestDaemonsFromTheGatewaysOwn: without SCHEDRESTD_CONTROLLER_NETNS daemons are asked from where the gateway
-// was started, wherever it listens.
+// TestDaemonsFromTheGatewaysOwn checks that without SCHEDRESTD_CONTROLLER_NETNS
+// the gateway connects to daemons from the namespace that it was started in,
+// wherever it listens.
 func TestDaemonsFromTheGatewaysOwn(t *testing.T) {
 	served := newNetwork(t, "alone")
 	l := harness.NewLab(t)
@@ -151,7 +152,8 @@ func TestDaemonsFromTheGatewaysOwn(t *testing.T) {
 	}
 }
 
-// TestNetworkNamespaceRefused: what is no network namespace is refused at the start, with what to do.
+// TestNetworkNamespaceRefused checks that anything but a network namespace is
+// refused at start-up, with a hint.
 func TestNetworkNamespaceRefused(t *testing.T) {
 	l := harness.NewLab(t)
 	// Use another process: a test that switched users for a moment leaves this

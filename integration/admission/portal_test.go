@@ -70,8 +70,9 @@ func TestPortal(t *testing.T) {
 	harness.Eventually(t, "the log says how to exempt a portal", func() bool { return strings.Contains(a.Logged(), "SCHEDRESTD_EXEMPT=127.0.0.0/8") })
 }
 
-// TestPortalOfFifty: behind one address, one of fifty users retries an expired token, again and again. The
-// others, each with a connection that is kept, are never refused.
+// TestPortalOfFifty checks fifty users behind one address, one of whom retries
+// an expired token repeatedly. The others, each with a persistent connection,
+// are never refused.
 func TestPortalOfFifty(t *testing.T) {
 	l := harness.NewLab(t)
 	a := admitting(t, l)
@@ -118,8 +119,8 @@ func TestPortalOfFifty(t *testing.T) {
 	}
 }
 
-// TestKilledWorkers: no client pays for workers that were killed, whatever they were doing, and certainly not one
-// that has many connections at rest.
+// TestKilledWorkers checks that no client is penalized for workers that were
+// killed, in particular not one that has many idle connections.
 func TestKilledWorkers(t *testing.T) {
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")
 	busy := func() {

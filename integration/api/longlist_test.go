@@ -159,8 +159,9 @@ func broken(k *harness.Tolled, t *testing.T, what, coding string) {
 	}
 }
 
-// TestStalledClients: a hundred clients that ask for a long list and take nothing of it hold no
-// connection to the controller, and others are served meanwhile.
+// TestStalledClients checks that a hundred clients that request a long list and
+// read nothing of it hold no connection to the controller, and that other
+// clients are served meanwhile.
 func TestStalledClients(t *testing.T) {
 	l, s := harness.NewLab(t), newImpostor(t)
 	s.say(jobList(t, 1000), false) // one user may have half of the room

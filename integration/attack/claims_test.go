@@ -11,7 +11,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// claims: when a token is good, and for whom, is said once and plainly.
+// claims returns tokens that vary in their dates and their user.
 func (f *forger) claims() []row {
 	var list []row
 	refused := func(name, claims string) { list = append(list, f.both(name, plainHead, claims, false)...) }
@@ -82,7 +82,7 @@ func (f *forger) claims() []row {
 	return list
 }
 
-// payloads: what is signed has to be one JSON object, and nothing else.
+// payloads returns tokens whose payload is not exactly one JSON object.
 func (f *forger) payloads() []row {
 	var list []row
 	plain := f.fill(plainClaims, "")
@@ -130,7 +130,8 @@ func wide(text string, big, mark bool) string {
 	return string(out)
 }
 
-// edits: what is signed is what counts, to the last bit of it.
+// edits returns tokens that were changed after they were signed, some in a
+// single bit.
 func (f *forger) edits() []row {
 	var list []row
 	for _, alg := range []string{"HS256", "RS256"} {

@@ -90,7 +90,8 @@ func reversed(b []byte) []byte {
 	return out
 }
 
-// forms: a token has three segments, and one text.
+// forms returns tokens that do not have three segments, or have another
+// spelling.
 func (f *forger) forms() []row {
 	good := f.good("HS256")
 	parts := strings.Split(good, ".")

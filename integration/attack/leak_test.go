@@ -245,9 +245,10 @@ func (l *leaks) plant(addresses []string) (job int, sleep string) {
 
 const planted = "planted"
 
-// TestTokensLeak: with everything logged, tokens are sent in every way there is, and many that there is not, to a gateway that
-// has the key and to one that has not, and to the daemons. Then nothing of them is in a log, a file, an answer, a
-// command line, the environment of a process or what a job has written.
+// TestTokensLeak sends tokens in all valid ways and many invalid ones, with
+// everything logged, to a gateway that has the key, to one that does not, and
+// to the daemons. Afterwards no part of them may be in a log, a file, an
+// answer, a command line, the environment of a process or a job's output.
 func TestTokensLeak(t *testing.T) {
 	t.Parallel()
 	const most = "-vvvvvv"

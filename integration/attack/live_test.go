@@ -77,7 +77,8 @@ func TestAttacksBesideTheUser(t *testing.T) {
 	}
 }
 
-// besideRequests: the user has a submission under way, and a connection that stays.
+// besideRequests attacks while the user has a submission in progress, and a
+// persistent connection.
 func (s *siege) besideRequests(t *testing.T, g *besieged, alg string) {
 	mine := "X-SCHED-USER-TOKEN: " + s.good(alg)
 	stays := &besieged{name: g.name, line: &line{address: g.line.address}, refusals: g.refusals}
@@ -177,7 +178,8 @@ func (s *siege) amongOthers(t *testing.T, g *besieged, alg string) {
 	all.Wait()
 }
 
-// besideRPC: the user has a request under way at the controller, and a session with the accounting daemon.
+// besideRPC attacks while the user has a request in progress at the controller,
+// and a session with the accounting daemon.
 func (s *siege) besideRPC(t *testing.T, alg string) {
 	mine := &message.Credential{Plugin: message.PluginJWT, Token: s.good(alg)}
 	ping, err := message.Encode(codec.Newest, 0, message.RequestPing, mine, message.Empty{})

@@ -41,7 +41,8 @@ func (f *forger) both(name, head, claims string, good bool) []row {
 	return list
 }
 
-// algorithms: which one a token says it has is no choice of its own.
+// algorithms returns tokens whose algorithm is missing, unknown, ambiguous or
+// another than their signature's.
 func (f *forger) algorithms() []row {
 	var list []row
 	for _, alg := range []string{`"none"`, `"None"`, `"NONE"`, `"nOnE"`, `" none"`, `"none "`, `"none\n"`, `"none\u0000"`, `"\u006eone"`, `"nоne"`,
@@ -76,7 +77,8 @@ func (f *forger) algorithms() []row {
 	return append(list, f.curves()...)
 }
 
-// curves: keys of other kinds are an attacker's, who sends them along, too.
+// curves returns tokens with an attacker's keys of other kinds, which some
+// contain.
 func (f *forger) curves() []row {
 	pub, ed, err := ed25519.GenerateKey(rand.Reader)
 	harness.Must(f.t, err)
@@ -101,7 +103,7 @@ func (f *forger) curves() []row {
 	}
 }
 
-// confusions: a public key is no secret, nor the reverse.
+// confusions returns tokens that use a public key as a secret, or the reverse.
 func (f *forger) confusions() []row {
 	var list []row
 	for _, key := range f.encodings() {
@@ -116,7 +118,8 @@ func (f *forger) confusions() []row {
 		row{name: "an RS256 signature called HS256, cut", token: f.token("HS256", plainHead, plainClaims, func(s string) []byte { return f.own("RS256")(s)[:32] })})
 }
 
-// heads: what a header says of the token has to be understood, or the token is not.
+// heads returns tokens with unusual, ambiguous or unsupported header
+// parameters.
 func (f *forger) heads() []row {
 	var list []row
 	for _, more := range []string{`"crit":["exp"]`, `"crit":["b64"],"b64":true`, `"crit":["b64"],"b64":false`, `"crit":["unknown"],"unknown":1`, `"crit":["unknown"]`, `"crit":[]`,
@@ -139,7 +142,8 @@ func (f *forger) heads() []row {
 	return list
 }
 
-// keyBringers: keys come from the administrator, never with a token.
+// keyBringers returns tokens that bring their own keys. Keys come only from the
+// administrator.
 func (f *forger) keyBringers() []row {
 	var list []row
 	jwk, kid := f.json(webKey(f.stranger, "")), f.json(webKey(f.stranger, f.kid))
@@ -163,7 +167,7 @@ func (f *forger) keyBringers() []row {
 	return list
 }
 
-// kids: the name of a key is a name, and neither path nor command.
+// kids returns tokens whose key names look like paths or commands.
 func (f *forger) kids() []row {
 	var list []row
 	for _, kid := range []string{"/dev/null", "../../../../../../dev/null", "file:///dev/null", "/proc/self/environ", "/etc/hostname", "x' UNION SELECT 'secret", "x' UNION SELECT 'secret' -- ",

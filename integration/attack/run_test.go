@@ -28,8 +28,9 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// TestAttacks: a token that is not good is refused, by each of the daemons and by gateways that have something to verify it
-// with as by those that have not, always in the same words; and nothing of it does any harm.
+// TestAttacks checks that bad tokens are refused by each of the daemons and by
+// gateways with and without keys, always with the same text, and that they do
+// no harm.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	for _, keys := range []string{"jwt_key jwks", "jwks"} {

@@ -116,8 +116,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAuditRotates: under load a file is moved away and SIGHUP sent, again and again. No line is lost, none is torn, and each
-// intent has one outcome.
+// TestAuditRotates rotates the log under load, by moving the file and sending
+// SIGHUP, repeatedly. No line is lost or torn, and each intent has one outcome.
 func TestAuditRotates(t *testing.T) {
 	var log string
 	l := harness.NewLab(t, harness.Audited(&log))
@@ -242,7 +242,8 @@ func TestAuditFull(t *testing.T) {
 	}
 }
 
-// TestAuditAtLimit: at the limit of a file's size (ulimit -f) it is as on a full disk, and a line that was cut off stays alone.
+// TestAuditAtLimit checks that a limit on the file's size (ulimit -f) has the
+// same effect as a full disk, and that no line is appended to a truncated one.
 func TestAuditAtLimit(t *testing.T) {
 	var log string
 	l := harness.NewLab(t, harness.Audited(&log))
@@ -329,7 +330,8 @@ func TestAuditBecomesUser(t *testing.T) {
 	}
 }
 
-// TestAuditInetd: the one request of an inetd run is recorded as any other, by the time the run has ended.
+// TestAuditInetd checks that the request of an inetd run is recorded like any
+// other before the run ends.
 func TestAuditInetd(t *testing.T) {
 	var log string
 	l := harness.NewLab(t, harness.Audited(&log))

@@ -37,8 +37,9 @@ func (d *daemons) refusing(token string) (refused []string) {
 func (d *daemons) takes(token string) bool  { return len(d.refusing(token)) == 0 }
 func (d *daemons) refuse(token string) bool { return len(d.refusing(token)) == 2 }
 
-// TestKeySetAlone: both daemons verify an identity provider's tokens by its key set, and create none. A new key
-// set counts without a restart; one that can't be used changes nothing, and is logged.
+// TestKeySetAlone checks that both daemons verify an identity provider's tokens
+// by its key set, and create none. A new key set is used without a restart; an
+// unusable one changes nothing and is logged.
 func TestKeySetAlone(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwks=JWKS,userclaimfield=preferred_username")
@@ -102,7 +103,8 @@ func TestKeySetAlone(t *testing.T) {
 	harness.Eventually(t, "a mended key set is read", func() bool { return d.takes(mapped) && d.refuse(next.token(me, time.Hour)) })
 }
 
-// TestNewKey: tokens of an old key fail at once when the daemons have been started with a new one, and not before.
+// TestNewKey checks that tokens of an old key fail as soon as the daemons have
+// been restarted with a new one, and not before.
 func TestNewKey(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
@@ -125,7 +127,8 @@ func TestNewKey(t *testing.T) {
 	}
 }
 
-// TestCreation: for how long tokens are created, and with which keys, for a raw client as for schedctl.
+// TestCreation checks the lifespans and the keys of new tokens, for a raw
+// client and for schedctl.
 func TestCreation(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwks=JWKS,jwt_key=KEY,max_token_lifespan=7200")
@@ -168,7 +171,8 @@ func TestCreation(t *testing.T) {
 	}
 }
 
-// TestCreationIsForAdministrators: others have tokens for themselves alone, or none where the site says so.
+// TestCreationIsForAdministrators checks that other users get tokens only for
+// themselves, or none where the site forbids it.
 func TestCreationIsForAdministrators(t *testing.T) {
 	t.Parallel()
 	alice, bob := harness.TwoUsers(t)

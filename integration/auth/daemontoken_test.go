@@ -126,7 +126,8 @@ func TestSchedctlByBothWays(t *testing.T) {
 	}
 }
 
-// TestTokensThatAreNone: schedctl says what is wrong with the token of its environment, and what to do.
+// TestTokensThatAreNone checks that schedctl reports the defect of the token in
+// its environment, and the remedy.
 func TestTokensThatAreNone(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
@@ -157,7 +158,8 @@ func TestTokensThatAreNone(t *testing.T) {
 	}
 }
 
-// TestWhoSeesWhose: users see and cancel their own jobs, root and SchedUser all; by the kernel's word and by a token.
+// TestWhoSeesWhose checks that users see and cancel their own jobs, and root
+// and SchedUser all jobs, whether the kernel or a token identifies them.
 func TestWhoSeesWhose(t *testing.T) {
 	t.Parallel()
 	alice, bob := harness.TwoUsers(t)
@@ -295,8 +297,8 @@ func TestActingForAnother(t *testing.T) {
 	}
 }
 
-// TestTokensStayOutOfJobs: a token in the environment of a submission, or of the controller, reaches neither
-// the job nor the disk.
+// TestTokensStayOutOfJobs checks that a token in the environment of a
+// submission, or of the controller, reaches neither the job nor the disk.
 func TestTokensStayOutOfJobs(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
@@ -340,8 +342,9 @@ func TestTokensStayOutOfJobs(t *testing.T) {
 	harness.Must(t, d.controller("unix").Kill(t.Context(), model.Credential{}, fmt.Sprint(job.StepID.JobID+1), 9, 0))
 }
 
-// TestKeyTakenBack: a key that is taken out of the key set ends the sessions that were opened with it, at the next
-// question in them, however long their tokens would have lasted. Others stay.
+// TestKeyTakenBack checks that removing a key from the key set ends the
+// sessions that were opened with it, at their next request, however long their
+// tokens would have lasted. Other sessions stay open.
 func TestKeyTakenBack(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwks=JWKS")

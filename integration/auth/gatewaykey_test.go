@@ -232,8 +232,8 @@ func TestGatewayWithoutItsKeeper(t *testing.T) {
 	}
 }
 
-// TestGatewayKeySet: with a key set of its own the gateway verifies RS256 tokens, and takes over a new
-// set, as the daemons do.
+// TestGatewayKeySet checks that a gateway with a key set verifies RS256 tokens,
+// and adopts a new set as the daemons do.
 func TestGatewayKeySet(t *testing.T) {
 	t.Parallel()
 	one, other, stranger := rsaOf(t), rsaOf(t), rsaOf(t)

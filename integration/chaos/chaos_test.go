@@ -55,8 +55,10 @@ type chaosUser struct {
 // may reports whether u may see that user's jobs.
 func (u chaosUser) may(user string) bool { return u.sees || user == u.name }
 
-// TestChaos: while workers, the keeper and the controller are killed over and over, each request is answered as it should be, to
-// who sent it, or refused in the envelope, or its connection is closed. Nothing of the dead stays in the parent.
+// TestChaos checks that, while workers, the keeper and the controller are
+// killed repeatedly, each request gets its correct answer or a refusal in the
+// envelope, or its connection is closed. The parent keeps no resources of
+// killed processes.
 func TestChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")

@@ -253,7 +253,8 @@ func TestBecomeUser(t *testing.T) {
 	}
 }
 
-// worker_per_connection: each connection has a worker of its own, which ends with it.
+// TestWorkerPerConnection checks that with worker_per_connection each
+// connection has its own worker, which ends with it.
 func TestWorkerPerConnection(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -283,7 +284,8 @@ func TestWorkerPerConnection(t *testing.T) {
 	}
 }
 
-// require_user_name: who may act for all must say for whom.
+// TestRequireUserName checks that with require_user_name a token that may act
+// for all users needs a user name.
 func TestRequireUserName(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -314,7 +316,8 @@ func TestRequireUserName(t *testing.T) {
 	}
 }
 
-// TestRootWithoutCapabilities: what is missing is named, and not what fails first for want of it.
+// TestRootWithoutCapabilities checks that the error names the missing
+// capability, not the first operation that fails without it.
 func TestRootWithoutCapabilities(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

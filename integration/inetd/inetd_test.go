@@ -20,7 +20,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestExampleOfARequest: what -h shows for a request in a pipe is a whole request.
+// TestExampleOfARequest checks that the example in -h of a request in a pipe is
+// a complete request.
 func TestExampleOfARequest(t *testing.T) {
 	l := harness.NewLab(t)
 	page, err := exec.Command(filepath.Join(harness.Bin, "schedrestd"), "-h").Output()

@@ -11,8 +11,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestAccountingLists: what the shipped accounting daemon keeps is served in every version and both
-// spellings, and so is that it has none of the rest.
+// TestAccountingLists checks that the records of the bundled accounting daemon
+// are served in every version and both spellings, and that the lists of all
+// other records are empty.
 func TestAccountingLists(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, func(l *harness.Lab) { l.Restd.Env = append(l.Restd.Env, "SCHEDRESTD_NAMES=both") })

@@ -139,7 +139,7 @@ func failures(out string) string {
 	return text[:min(len(text), 20000)]
 }
 
-// TestParts: needs no machine.
+// TestParts tests parts. It needs no machine.
 func TestParts(t *testing.T) {
 	const said = `PART                               IS   WHY
 the worker's own uid and gid       on   gate (991:991)

@@ -81,8 +81,9 @@ func TestForeignTokens(t *testing.T) {
 	}
 }
 
-// TestProvidersTokens: access tokens with all that identity providers put into them, the user's name
-// in a claim of the site's choice, and dates that are written as other programs may write them.
+// TestProvidersTokens checks access tokens with all the claims that identity
+// providers put into them, with the user's name in a claim of the site's
+// choice, and with dates as other programs write them.
 func TestProvidersTokens(t *testing.T) {
 	t.Parallel()
 	l, u, dir := harness.NewLab(t), harness.SomeUser(t), t.TempDir()

@@ -330,7 +330,8 @@ func (i *identified) pids() string {
 	return fmt.Sprint(i.Daemons["schedctld"].PID(), i.Daemons["scheddbd"].PID(), i.Daemons["schedrestd"].PID())
 }
 
-// keysChange: tokens of a new key count soon, and those of one that was taken out no more.
+// keysChange checks that tokens of a new key are soon accepted, and those of a
+// removed key refused.
 func (i *identified) keysChange(old string) {
 	i.t.Helper()
 	i.rotate("first", "second")
@@ -384,8 +385,9 @@ func (i *identified) brokenProvider() {
 	i.fetch()
 }
 
-// ownTokensBeside: with the key set alone schedctl makes no token, and says how it would; with jwt_key= it does, and
-// both kinds count.
+// ownTokensBeside checks that with only the key set schedctl makes no token,
+// and names the setting for it, and that with jwt_key= it makes one, and both
+// kinds are accepted.
 func (i *identified) ownTokensBeside() {
 	i.t.Helper()
 	if out, err := schedctl(i.Lab, "", "token"); err == nil || !strings.Contains(out, "jwt_key=") {

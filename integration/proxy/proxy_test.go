@@ -78,9 +78,10 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// TestNameIsNeeded: require_user_name refuses a token that may act for all and comes without a name, and
-// that is what helps against a proxy with which the client can have the name removed: what it lists in Connection goes
-// after the proxy's own headers were added. The gateway does not see that Connection.
+// TestNameIsNeeded checks that require_user_name refuses a token that may act
+// for all users when it comes without a name. This protects against a proxy
+// that lets the client remove the name by listing it in Connection, after the
+// proxy added its own headers. The gateway does not see that Connection.
 func TestNameIsNeeded(t *testing.T) {
 	t.Parallel()
 	for name, served := range map[string]bool{"": true, "require_user_name": false} {

@@ -175,7 +175,8 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// TestMungedOutage: who is let in by munged's word is not while munged is away.
+// TestMungedOutage checks that users whom munged verifies get 503 while munged
+// is down, and are served again afterwards.
 func TestMungedOutage(t *testing.T) {
 	m := real(t)
 	alice := users[0]
