@@ -46,7 +46,8 @@ func frame(kind, flags byte, stream uint32, payload string) string {
 	return string(binary.BigEndian.AppendUint32(head, stream)) + payload
 }
 
-// literals are header fields as HPACK writes them that keeps no table and no secrets: name, value, name, value.
+// literals encodes header fields (name, value, name, value) as an HPACK encoder
+// without a table does.
 func literals(fields ...string) string {
 	var b strings.Builder
 	for i, text := range fields {

@@ -17,7 +17,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// expired is tokens of so many users that were good until a while ago.
+// expired returns header lines with recently expired tokens of that many users.
 func expired(l *harness.Lab, t *testing.T, users int) (headers []string) {
 	t.Helper()
 	secret, err := os.ReadFile(l.Key())

@@ -191,7 +191,8 @@ func repeated(n int, before, text, behind string) func() string {
 	return func() string { return before + strings.Repeat(text, (n-len(before)-len(behind))/len(text)) + behind }
 }
 
-// numbered is like repeated, but replaces %d in text with a number that grows.
+// numbered returns a function like that of repeated, which replaces %d in text
+// with a number that grows.
 func numbered(n int, before, text, behind string) func() string {
 	return func() string {
 		var b strings.Builder

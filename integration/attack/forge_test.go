@@ -102,7 +102,7 @@ func mac(hash crypto.Hash, secret []byte) signer {
 	}
 }
 
-// pkcs1 is RSA as RS256 has it, and PS256 as that.
+// pkcs1 returns a signer with RSASSA-PKCS1-v1_5, as RS256 uses it.
 func (f *forger) pkcs1(hash crypto.Hash, key *rsa.PrivateKey) signer {
 	return func(signed string) []byte {
 		h := hash.New()

@@ -173,7 +173,7 @@ func (g *besieged) mustHave(t *testing.T) {
 // anyAlg returns an algorithm whose tokens this cluster accepts.
 func (s *siege) anyAlg() string { return s.algs[:5] }
 
-// taken says whether the cluster takes r.
+// taken reports whether the cluster accepts r.
 func (s *siege) taken(r row) bool {
 	return (r.good || r.http == http.StatusOK) && strings.Contains(s.algs, r.sharp)
 }
@@ -223,7 +223,8 @@ func (g *besieged) try(t *testing.T, r request, headers string, status int) {
 	g.tryAs(t, r.path, r, headers, status)
 }
 
-// tryAs is try for a request whose refusal is to be that of the path of.
+// tryAs does what try does, for a request whose refusal has to equal that for
+// the path of.
 func (g *besieged) tryAs(t *testing.T, of string, r request, headers string, status int) {
 	t.Helper()
 	a, err := g.line.ask(r, headers)

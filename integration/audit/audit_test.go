@@ -298,7 +298,7 @@ func child(t *testing.T, parent int, name string) int {
 	return pid
 }
 
-// find is child, or 0 when there is none.
+// find returns the process id that child returns, or 0 when there is none.
 func find(t *testing.T, parent int, name string) int {
 	t.Helper()
 	list, err := process.Descendants(parent)

@@ -33,7 +33,7 @@ func (d *daemons) held(script string) *model.JobDesc {
 	return desc
 }
 
-// numberIn is Slurm's number in an error of a daemon.
+// numberIn returns Slurm's number of a daemon's error.
 func numberIn(err error) int {
 	if e, ok := err.(*errs.Error); ok {
 		return e.Number

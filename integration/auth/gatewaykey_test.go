@@ -55,7 +55,8 @@ func (k *keyed) rs256(key *rsa.PrivateKey) string {
 
 var tokensMade atomic.Int64
 
-// claims are others each time: no token is one that was seen before.
+// claims returns different claims each time, so that no token has been seen
+// before.
 func (k *keyed) claims() jwt.MapClaims {
 	now := time.Now()
 	return jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "sun": k.user, "jti": fmt.Sprint(tokensMade.Add(1))}

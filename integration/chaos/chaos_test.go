@@ -131,7 +131,7 @@ func (c *chaos) warm() {
 	}
 }
 
-// storm is load and death for as long as it lasts.
+// storm applies load and kills processes for the test's duration.
 func (c *chaos) storm() {
 	lists := time.NewTicker(max(time.Second, c.lasts/100)) // they grow, and are not all that is to be seen
 	defer lists.Stop()

@@ -92,7 +92,8 @@ func (j *chaosJobs) there(whose func(string) bool) []*chaosJob {
 	})
 }
 
-// judge says what is wrong with a job that was shown. before is what was known of it when it was asked for.
+// judge returns an error if a job in an answer is wrong. wasCancelled states
+// whether the job was cancelled before the request.
 func (j *chaosJobs) judge(s shown, wasCancelled bool) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -112,7 +113,8 @@ func (j *chaosJobs) judge(s shown, wasCancelled bool) error {
 	return nil
 }
 
-// judgeList says what is wrong with a list of jobs, which has to have these, and others of such users alone.
+// judgeList returns an error if a list of jobs lacks one of there, or has jobs
+// of users that whose rejects.
 func (j *chaosJobs) judgeList(list []shown, there []*chaosJob, whose func(string) bool) error {
 	names := map[string]bool{}
 	for _, s := range list {

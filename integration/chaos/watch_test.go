@@ -101,7 +101,7 @@ func (w *chaosWatch) children() {
 	}
 }
 
-// mean is that of all.
+// mean returns the mean of all measures.
 func mean(all []measure) (m measure) {
 	for _, s := range all {
 		m.descriptors, m.memory, m.threads = m.descriptors+s.descriptors, m.memory+s.memory, m.threads+s.threads

@@ -129,7 +129,7 @@ type operation struct {
 	}
 }
 
-// document has a gateway's GETs by path.
+// document returns a gateway's GET operations by path.
 func (m *machine) document(t *testing.T, c *http.Client) map[string]operation {
 	t.Helper()
 	a, err := ask(c, "GET", "/openapi/v3", "", "X-SLURM-USER-TOKEN: "+m.token)
@@ -163,7 +163,7 @@ func cutVersion(path string) (version, bare string) {
 	return "", path
 }
 
-// named are things to ask for by name.
+// named returns the names to request in paths, by parameter.
 func (m *machine) named() map[string][]string {
 	ids := slices.Sorted(maps.Values(jobs))
 	return map[string][]string{

@@ -38,7 +38,7 @@ func (m *machine) attempt(t *testing.T, user, command string) {
 	}
 }
 
-// furnishNodes is about nodes and reservations.
+// furnishNodes changes nodes and creates reservations.
 func (m *machine) furnishNodes(t *testing.T) {
 	for _, set := range []string{
 		"NodeName=n01 State=DRAIN Reason=smells-of-smoke",
@@ -65,7 +65,8 @@ func (m *machine) furnishNodes(t *testing.T) {
 	}
 }
 
-// furnishAccounting is about who may use how much. No limit is so low that a job of furnishJobs meets it.
+// furnishAccounting sets limits and shares of users. No limit is so low that it
+// affects a job of furnishJobs.
 func (m *machine) furnishAccounting(t *testing.T) {
 	for _, change := range []string{
 		"add qos full description=everything-set priority=50 flags=DenyOnLimit,NoDecay,OverPartQOS gracetime=60",

@@ -37,7 +37,8 @@ func (m *machine) restart(t *testing.T, name string) {
 	must(t, err)
 }
 
-// status is that of an answer and the code of its first error. It fails the test when it takes too long.
+// status returns the status of an answer and the code of its first error. It
+// fails the test when the answer takes too long.
 func status(t *testing.T, c *http.Client, path, token string) (int, string) {
 	t.Helper()
 	begun := time.Now()

@@ -239,7 +239,8 @@ func unpacked(t *testing.T) *site {
 	return s
 }
 
-// archive has "make dist" pack an archive into dir, and leaves the clone's own alone.
+// archive packs an archive into dir with "make dist", without touching the
+// clone's own.
 func archive(t *testing.T, dir string) {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "dist")
