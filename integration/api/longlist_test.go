@@ -20,8 +20,9 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// impostor is a controller that accepts every token, and answers every question with these bytes. A
-// connection is open until the gateway closes it, but for one that breaks off.
+// impostor is a controller that accepts every token, and answers every request
+// with these bytes. A connection stays open until the gateway closes it, except
+// for one that breaks off.
 type impostor struct {
 	port  int
 	open  atomic.Int32 // connections with such a question

@@ -172,7 +172,7 @@ func TestCorpusContent(t *testing.T) {
 	c.unharmed()
 }
 
-// trap is a body that costs some readers more than its length.
+// trap is a body that costs some parsers more than its length implies.
 type trap struct {
 	name, media string
 	body        func() string

@@ -21,7 +21,7 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// bad is a credential that is like one which is good, for the same user.
+// bad is a credential that resembles a good one, for the same user.
 type bad struct {
 	name  string
 	token string

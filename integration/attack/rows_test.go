@@ -13,7 +13,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// row is one token, and what becomes of it.
+// row is a token and its expected result.
 type row struct {
 	name  string
 	token string

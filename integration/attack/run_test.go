@@ -60,7 +60,7 @@ type siege struct {
 	asked      atomic.Int32 // how often the trap was
 }
 
-// besieged is one of the gateways.
+// besieged is a gateway under attack.
 type besieged struct {
 	name     string
 	daemon   *site.Daemon

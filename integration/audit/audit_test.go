@@ -20,7 +20,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// auditLine is one line of the audit log, as far as tests look at it.
+// auditLine has the parts of an audit log line that are checked.
 type auditLine struct {
 	Time    time.Time
 	Event   string
@@ -298,7 +298,7 @@ func child(t *testing.T, parent int, name string) int {
 	return pid
 }
 
-// find returns the process id that child returns, or 0 when there is none.
+// find returns the pid of the descendant with that name, or 0.
 func find(t *testing.T, parent int, name string) int {
 	t.Helper()
 	list, err := process.Descendants(parent)

@@ -372,7 +372,7 @@ func TestKeyTakenBack(t *testing.T) {
 	}
 }
 
-// session is a connection to the accounting daemon that stays.
+// session is a persistent connection to the accounting daemon.
 type session struct {
 	t  *testing.T
 	nc net.Conn

@@ -11,7 +11,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// chaosChange is what is looked at in a line of the audit log.
+// chaosChange has the parts of an audit log line that are checked.
 type chaosChange struct {
 	Event, Change string
 	Gateway       struct{ Ended string }

@@ -45,7 +45,7 @@ type chaos struct {
 	workersKilled, keepersKilled, controllersKilled chaosCount
 }
 
-// chaosUser is who asks.
+// chaosUser is a user who sends requests.
 type chaosUser struct {
 	name, token string
 	submits     bool // the controller accepts this user's jobs

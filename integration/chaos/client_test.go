@@ -22,7 +22,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// chaosKind is a way to ask, and how many connections do.
+// chaosKind is a way to send requests, and the number of connections that use
+// it.
 type chaosKind struct {
 	name        string
 	connections int
@@ -42,7 +43,7 @@ var chaosKinds = []chaosKind{
 // chaosPause is the mean of a client's pauses: the machine has others to serve.
 const chaosPause = 150 * time.Millisecond
 
-// chaosClient is one that asks for one thing at a time.
+// chaosClient is a client that sends one request at a time.
 type chaosClient struct {
 	*chaos
 	kind string
@@ -56,7 +57,7 @@ type chaosClient struct {
 	h2     *http.Client // instead, shared with others
 }
 
-// chaosReply is an answer that came whole.
+// chaosReply is a complete answer.
 type chaosReply struct {
 	status int
 	header http.Header
@@ -65,7 +66,7 @@ type chaosReply struct {
 	body   chaosBody
 }
 
-// chaosBody is what is looked at in the body of an answer.
+// chaosBody has the parts of an answer's body that are checked.
 type chaosBody struct {
 	Meta struct {
 		Client struct{ Source, User string }

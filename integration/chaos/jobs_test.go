@@ -14,14 +14,15 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// chaosJobs is every job that was handed in, by its name, which is of one request alone.
+// chaosJobs is every job that was submitted, by its name, which only one
+// request has.
 type chaosJobs struct {
 	mu    sync.Mutex
 	named map[string]*chaosJob
 	byID  map[int]*chaosJob
 }
 
-// chaosJob is one of them. Its fields are chaosJobs.mu's.
+// chaosJob is a submitted job. chaosJobs.mu protects its fields.
 type chaosJob struct {
 	name, user string
 	id         int    // 0: there is no answer

@@ -13,7 +13,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// chaosCount is a number that several count.
+// chaosCount is a counter for concurrent use.
 type chaosCount struct {
 	mu sync.Mutex
 	n  int
@@ -34,7 +34,8 @@ type chaosWatch struct {
 	processes map[int]uint64    // all that ever were its children, and when they began
 }
 
-// measure is what a process has: descriptors (as root), its own memory in KiB, threads.
+// measure is a process's resource use: descriptors (as root), its own memory in
+// KiB, threads.
 type measure struct{ descriptors, memory, threads int }
 
 func newChaosWatch(t *testing.T, parent int) *chaosWatch {

@@ -78,7 +78,7 @@ func zombie(pid int) bool {
 	return err != nil || strings.Contains(string(text), ") Z ")
 }
 
-// half is a submission of which the last byte is not sent yet: it is being handled.
+// half is a submission in progress: its last byte has not been sent yet.
 type half struct {
 	net.Conn
 	rest string

@@ -32,7 +32,7 @@ import (
 	"schedrestd/integration/kernels/plan"
 )
 
-// machine is a virtual one.
+// machine is a virtual machine.
 type machine struct {
 	arch    string
 	kernel  string // its file

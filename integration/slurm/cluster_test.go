@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// machine is the one with the cluster.
+// machine is the machine with the cluster.
 type machine struct {
 	release string // 24.11
 	root    string // its root directory, as this machine sees it
@@ -279,7 +279,7 @@ func (m *machine) client(socket string) *http.Client {
 	}}
 }
 
-// answer is what came back.
+// answer is the answer to a request.
 type answer struct {
 	status int
 	header http.Header

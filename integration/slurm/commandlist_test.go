@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// verdict is how much of a command there is.
+// verdict states how much of a command works.
 type verdict string
 
 const (
@@ -146,7 +146,7 @@ var commandLines = []commandLine{
 	{whose: "none", line: "sacct", verdict: refused},
 }
 
-// saying is what a command printed, and how it ended.
+// saying is the output of a command, and its exit status.
 type saying struct {
 	text string
 	code int

@@ -69,7 +69,7 @@ func has(list, one string) bool {
 	return list == "all" || slices.Contains(strings.Split(list, ", "), one)
 }
 
-// difference is one field that is not the same.
+// difference is a field that differs.
 type difference struct {
 	field        string // jobs[].name
 	how          string

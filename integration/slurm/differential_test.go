@@ -120,7 +120,7 @@ func (u *unexplained) add(version string) {
 	}
 }
 
-// operation is what a document says about a GET.
+// operation is a document's description of a GET.
 type operation struct {
 	Parameters []struct {
 		Name   string
@@ -163,7 +163,7 @@ func cutVersion(path string) (version, bare string) {
 	return "", path
 }
 
-// named returns the names to request in paths, by parameter.
+// named returns the names to request, by path.
 func (m *machine) named() map[string][]string {
 	ids := slices.Sorted(maps.Values(jobs))
 	return map[string][]string{

@@ -25,7 +25,8 @@ func symptomsPage(t *testing.T) string {
 	return string(text)
 }
 
-// step is a block of commands of the page. Its first line says which it is and whose.
+// step is a block of commands of the page. Its first line has its name and its
+// user.
 type step struct{ name, user, text string }
 
 var (

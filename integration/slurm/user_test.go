@@ -15,7 +15,7 @@ import (
 // versions are those of the API.
 var versions = []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"}
 
-// backend is a cluster behind the gateway, as one of its users knows it.
+// backend is a cluster behind the gateway, as its users see it.
 type backend struct {
 	conf  string   // the gateway's configuration, in the machine
 	token string   // alice's
@@ -84,7 +84,7 @@ type day struct {
 	token   string // as a header
 }
 
-// shown is what is looked at in answers.
+// shown has the parts of answers that are checked.
 type shown struct {
 	Errors []struct{ Error, Description string }
 	Pings  []struct {

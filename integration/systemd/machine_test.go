@@ -23,7 +23,7 @@ import (
 	"schedrestd/integration/page"
 )
 
-// machine is the one with systemd.
+// machine is the machine with systemd.
 type machine struct {
 	suite string // trixie
 	root  string // its root directory, as this machine sees it

@@ -16,7 +16,7 @@ type Step struct {
 	Limit    time.Duration
 }
 
-// Result is what came of a step.
+// Result is the result of a step.
 type Result struct {
 	Name   string
 	Status int
