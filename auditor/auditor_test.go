@@ -394,5 +394,5 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// patience is how long a test waits for what must happen.
+// patience limits how long a test waits for an event.
 const patience = time.Minute

@@ -18,13 +18,13 @@ import (
 // load is a number of identical requests.
 type load struct {
 	request string // with room for headers
-	kept    bool   // on connections that stay; else one for each
+	kept    bool   // on persistent connections; otherwise one for each request
 	count   int
-	local   bool          // without a token: the kernel says who asks
+	local   bool          // without a token: the kernel identifies the user
 	alone   bool          // one client
 	token   func() string // for each request; nil: always the lab's
 
-	after func(*testing.B) // called after each round, outside of what is measured; may be nil
+	after func(*testing.B) // called after each round, outside of the measurement; may be nil
 }
 
 func get(path string) string {

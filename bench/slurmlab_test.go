@@ -111,9 +111,9 @@ func (l *slurmLab) ourProgram(b *testing.B) site.Program {
 		Args: []string{"-f", l.conf, "-u", site.Nobody, "-g", site.NobodyGroup()}}
 }
 
-// theirProgram is Slurm's, with its defaults but for local authentication.
-// setpriv puts back what a change of user takes away: that it ends when the
-// benchmarks do.
+// theirProgram returns Slurm's program with its defaults except for local
+// authentication. setpriv restores the parent-death signal that a change of
+// user clears, so that the program ends with the benchmarks.
 func (l *slurmLab) theirProgram() site.Program {
 	return site.Program{Name: "slurmrestd", Path: "/usr/sbin/chroot", Env: []string{"SLURM_JWT=daemon"}, Args: []string{l.root,
 		"setpriv", "--reuid=" + l.uid, "--regid=" + l.gid, "--clear-groups", "--pdeathsig=KILL", "slurmrestd", "-a", "rest_auth/jwt"}}

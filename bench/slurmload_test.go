@@ -21,13 +21,13 @@ import (
 // path is of a version that both serve, and starts behind it.
 type volley struct {
 	path, body string
-	kept       bool // on connections that stay; else one for each
+	kept       bool // on persistent connections; otherwise one for each request
 	count      int
 	record     string // what each record of the answer has once
 
-	// A client asks once in pace; 0: as soon as it is answered. What is asked
-	// late, since the answer before it was not there, counts from when it was
-	// due.
+	// A client sends one request per pace; 0: as soon as the last one is
+	// answered. A request that is late because the answer before it was counts
+	// from when it was due.
 	pace time.Duration
 }
 
@@ -160,7 +160,7 @@ func (v volley) converse(c net.Conn, in *bufio.Reader, text string, begun time.T
 	return a, err
 }
 
-// tally counts what, also where it comes in two pieces.
+// A tally counts what, also where it is split between two writes.
 type tally struct {
 	what, rest  []byte
 	size, count int

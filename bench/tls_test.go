@@ -30,8 +30,8 @@ import (
 // the handshakes.
 var handshakes = &comparison{title: "a TLS 1.3 handshake (P-256) for each request, median of paired rounds", columns: []string{"key in the keeper", "key in the process"}}
 
-// secureEnv holds what makes this program the one process, with TLS: the
-// directory of key and certificate. What it serves is in singleEnv.
+// secureEnv makes this program the single-process server with TLS. It holds the
+// directory of the key and the certificate; singleEnv holds the settings.
 const secureEnv = "SCHEDRESTD_BENCH_SECURE"
 
 func init() {

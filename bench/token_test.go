@@ -35,8 +35,8 @@ var (
 	asking    = &comparison{title: "ping, kept alive, median of paired rounds", columns: []string{"a token that is remembered", "a new token each, verified by the keeper", "a new token each, the controller vouches"}}
 )
 
-// keeperEnv makes this program a keeper; when it is "measure" one that only
-// prints its posture.
+// keeperEnv makes this program a keeper, or, when it is "measure", a keeper
+// that only prints its process attributes.
 const keeperEnv = "SCHEDRESTD_BENCH_KEEPER"
 
 func init() {

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 // me is the user of this process, as a client on the UNIX socket.
 var me = server.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Kernel: true}
 
-// stranger is another user, without any rights.
+// stranger is another user, without any privileges.
 var stranger = server.Identity{UID: 65534, GID: 65534, Kernel: true}
 
 const fast = 300 * time.Millisecond

@@ -84,7 +84,8 @@ func (c *Controller) mayKill(client server.Identity, id uint32) error {
 // cancel ends a job. One that is being started ends as soon as it has started.
 func (c *Controller) cancel(id uint32) error { return c.cancelBy(id, time.Now().Add(startPatience)) }
 
-// cancelBy is cancel with a deadline for a job that is being started.
+// cancelBy cancels a job as cancel does, with a deadline for one that is being
+// started.
 func (c *Controller) cancelBy(id uint32, until time.Time) error {
 	c.mu.Lock()
 	j := c.jobs[id]

@@ -90,7 +90,7 @@ func TestSocketOfAStranger(t *testing.T) {
 		}
 		sent.Store(0)
 		err = l.Record(t.Context(), []model.Job{{}})
-		time.Sleep(10 * time.Millisecond) // whoever was connected is accepted by now
+		time.Sleep(10 * time.Millisecond) // connections made before are accepted by now
 		served.Wait()
 		if n := sent.Load(); (n > 0) != known {
 			t.Errorf("known %t: %d bytes were sent", known, n)

@@ -171,7 +171,8 @@ func TestWhatHappensWithoutAController(t *testing.T) {
 	s := newSite(t)
 	dir := t.TempDir()
 	s.start()
-	// Two cpus at the least are not a given, so each takes its turn with its own controller's death.
+	// The machine may have only one CPU, so each case runs alone, with its own
+	// crash of the controller.
 	cases := []struct {
 		name, script string
 		limit        uint32

@@ -70,7 +70,7 @@ const (
 const garbagePercent = 50
 
 // socketMode returns the mode of the UNIX socket. It is open to all users,
-// because the kernel tells who connects. A controller that does not run as root
+// because the kernel identifies them. A controller that does not run as root
 // can run only its own user's jobs, so it keeps other users out.
 func socketMode() fs.FileMode {
 	if os.Geteuid() == 0 {

@@ -61,7 +61,7 @@ func TestRefusedRecordIsSetAside(t *testing.T) {
 }
 
 func TestBatchIsBoundedInBytes(t *testing.T) {
-	c, err := Open(Config{State: filepath.Join(t.TempDir(), "state"), Log: quiet, Accounting: &picky{}}) // not Run: nobody else sends
+	c, err := Open(Config{State: filepath.Join(t.TempDir(), "state"), Log: quiet, Accounting: &picky{}}) // not Run: nothing else sends
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -114,7 +114,7 @@ func TestTokens(t *testing.T) {
 		{name: "one's in nobody's group", uid: 1002, user: "stray", number: bad},
 		{name: "own, of one in group 0", uid: 1102, number: bad},
 		{name: "own, of one in group 0, by name", uid: 1102, user: "wheel", number: bad},
-		{name: "nobody's, for another", uid: 1000, user: "nobody", number: denied}, // what one may not have is not judged
+		{name: "nobody's, for another", uid: 1000, user: "nobody", number: denied}, // permission is checked before the user
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestTokenDoesNotOutliveTheOneItIsAskedWith(t *testing.T) {
 		name     string
 		who      server.Identity
 		seconds  uint32
-		at, most time.Duration // at least, at the most; 0: refused
+		at, most time.Duration // at least, at most; 0: refused
 	}{
 		{"kernel", server.Identity{Kernel: true}, 86400, 24 * time.Hour, 24 * time.Hour},
 		{"kernel, for years", server.Identity{Kernel: true}, 366 * 86400, 0, 0},

@@ -41,7 +41,7 @@ func (j *Journal) run() {
 		}
 		if j.failed == nil && j.size > max(smallest, 2*j.live(), j.retry) {
 			if err := j.rewrite(); err != nil {
-				j.retry = j.size + max(smallest, j.live()) // the old file is as good as before
+				j.retry = j.size + max(smallest, j.live()) // the old file is still usable
 			}
 		}
 	}

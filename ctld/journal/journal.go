@@ -32,7 +32,7 @@ import (
 	"syscall"
 )
 
-// Errors of Open and Commit, besides errors of the file system.
+// Errors of Open and Commit, in addition to errors of the file system.
 var (
 	ErrClosed  = errors.New("journal is closed")
 	ErrNewer   = errors.New("written by a newer version of this program")

@@ -386,7 +386,7 @@ func TestSessionKeyringIsLeft(t *testing.T) {
 	}
 	id, err := unix.AddKey("user", "planted", []byte("secret"), unix.KEY_SPEC_SESSION_KEYRING)
 	if err == nil {
-		err = unix.KeyctlSetperm(id, 0x3f000000) // for who holds the keyring, whatever his uid
+		err = unix.KeyctlSetperm(id, 0x3f000000) // for a process that possesses the keyring, with any uid
 	}
 	if err != nil {
 		t.Skip("this machine lets nobody keep keys: ", err)

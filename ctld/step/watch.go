@@ -34,7 +34,7 @@ type watch struct {
 	pause   time.Duration
 
 	outcome Outcome
-	ending  bool // the processes were signalled to end
+	ending  bool // the processes were signalled to exit
 	exited  bool // the script's process has ended
 	warned  bool // a process that can't be signalled was logged once
 }
@@ -161,7 +161,7 @@ func (w *watch) reap() (left bool) {
 	}
 }
 
-// verdict returns the state of a job whose script exited without being told to.
+// verdict returns the state of a job whose script exited unasked.
 func verdict(status syscall.WaitStatus) State {
 	if status.Exited() && status.ExitStatus() == 0 {
 		return Completed
@@ -238,7 +238,7 @@ func (w *watch) persist() {
 const lastWords = time.Second
 
 // heard returns the report of the second stage, after all processes of the job
-// have exited. It does not wait for the end of the pipe. The stage runs as the
+// have exited. It does not wait for the end of the pipe: the stage runs as the
 // user, whose other processes may hold the pipe open, and the job would never
 // end.
 func (w *watch) heard() error {

@@ -25,10 +25,10 @@ type abuse struct {
 	name string
 	text string
 	want string // the answers, in order, from the gateway itself; behind that the connection is closed
-	open bool   // its end is missing: there is no marker, and the client says that it has no more
+	open bool   // it is incomplete: there is no marker, and the client closes its side
 }
 
-// What most of them come to.
+// These are the most frequent outcomes.
 const (
 	served = "own 404, mark 404" // it asks for a node that there is not; the gateway was ready for the next request
 	taken  = "own 422, mark 404" // a submission that lacks nearly everything
@@ -42,7 +42,7 @@ const nonce = "#####"
 // speech is how one client of a way to the gateway speaks.
 type speech struct {
 	auth   string // makes a request the user's
-	stolen string // does so at the gateway itself: a proxy lets nobody in with it
+	stolen string // does so at the gateway itself: a proxy accepts no client with it
 }
 
 func (s speech) get(headers, body string) string { return s.request("GET", "own", headers, body) }
@@ -51,19 +51,20 @@ func (s speech) request(method, node, headers, body string) string {
 	return s.line(method+" "+nodePath(node)+" HTTP/1.1", "Host: lab\r\n"+headers, body)
 }
 
-// line is a request with that line, as the user.
+// line returns a request with that request line, authenticated as the user.
 func (s speech) line(line, headers, body string) string {
 	return line + "\r\n" + s.auth + headers + "\r\n" + body
 }
 
-// post is a submission. Its answer names what it does not know in the body.
+// post returns a submission. Its answer names the unknown fields in the body.
 func (s speech) post(headers, body string) string {
 	return s.line("POST /sched/"+harness.Version+"/job/submit HTTP/1.1", "Host: lab\r\n"+headers, body)
 }
 
 func nodePath(node string) string { return "/sched/" + harness.Version + "/node/" + node + "-" + nonce }
 
-// hidden is a request that would be served if the gateway took it for one. Where a proxy does, it refuses it.
+// hidden returns a request that would be served if the gateway took it for one.
+// A proxy that takes it for one refuses it.
 func (s speech) hidden() string { return speech{auth: s.stolen}.request("GET", "evil", "", "") }
 
 func (s speech) marker() string { return s.request("GET", "mark", "Connection: close\r\n", "") }
@@ -81,7 +82,7 @@ const noMore = "0\r\n\r\n"
 // reply is an answer as it was read, by rules that leave nothing open.
 type reply struct {
 	status int
-	id     string // what the gateway calls the request; "" when somebody else answers
+	id     string // the gateway's name for the request; "" when a proxy answers
 	text   string
 	raw    string
 }
@@ -223,8 +224,9 @@ func exposed(a abuse, number int, marker string, dial func() (net.Conn, error), 
 
 var pathOf = regexp.MustCompile(`worker=\d+ .*msg=request .*\bid=([A-Z2-7]+) .*\bpath=("[^"]*"|\S*) `)
 
-// paths is what the gateway's log has of each request: the path, by the request's id. The line of an answer comes after it; those of
-// requests that were refused before they had a path never come.
+// paths returns the path of each request in the gateway's log, by the request's
+// id. The line for an answer is logged after it. Requests that were refused
+// before they had a path have no line.
 func paths(g *harness.Gate, list []*exposure) map[string]string {
 	g.T.Helper()
 	paths := map[string]string{}
@@ -238,15 +240,16 @@ func paths(g *harness.Gate, list []*exposure) map[string]string {
 	}
 }
 
-// awaits tells whether the log lacks an answer to a request that had a path.
+// awaits reports whether the log lacks an answer to a request that had a path.
 func (e *exposure) awaits(paths map[string]string) bool {
 	return slices.ContainsFunc(e.replies, func(r reply) bool { return r.id != "" && (r.status < 400 || r.status == 404) && paths[r.id] == "" })
 }
 
 var whose = regexp.MustCompile(`(own|mark|evil)-([0-9]{5})`)
 
-// became is what an exposure came to, in the words of abuse.want, by the answers and the gateway's word for which
-// request each of them is.
+// became returns the outcome of an exposure, in the notation of abuse.want,
+// from the answers and the gateway's log, which identifies the request of each
+// answer.
 func (e *exposure) became(t *testing.T, paths map[string]string) string {
 	t.Helper()
 	var list []string
@@ -282,7 +285,7 @@ func expose(table []abuse, first int, marker string, dial func() (net.Conn, erro
 // patient is longer than the gateway waits for anything of a client.
 const patient = 2 * time.Minute
 
-// isRefusal tells whether the status is one for what a client did wrong.
+// isRefusal reports whether the status blames the client.
 func isRefusal(status int) bool {
 	return status >= 400 && status < 500 || status == 501 || status == 505
 }
@@ -308,8 +311,8 @@ func heldTo(t *testing.T, list []*exposure, paths map[string]string) {
 	}
 }
 
-// ofProxy fails the test when anything came out of a proxy that the client did not ask for. What the proxy itself refuses, and how, is
-// its own business.
+// ofProxy fails the test when a proxy returned anything that the client did not
+// ask for. It does not check which requests the proxy itself refuses, or how.
 func ofProxy(t *testing.T, list []*exposure, paths map[string]string) {
 	t.Helper()
 	for _, e := range list {
@@ -333,7 +336,8 @@ func ofProxy(t *testing.T, list []*exposure, paths map[string]string) {
 	}
 }
 
-// unharmedBy fails the test unless the gateway is as it was. What was hidden from a proxy it never heard of.
+// unharmedBy fails the test if the gateway replaced workers, or its log has an
+// error or a request that was hidden from a proxy.
 func unharmedBy(g *harness.Gate, t *testing.T, workers []int) {
 	t.Helper()
 	if after := g.Workers(); len(workers) == 0 || !slices.Equal(workers, after) {
@@ -344,9 +348,10 @@ func unharmedBy(g *harness.Gate, t *testing.T, workers []int) {
 	}
 }
 
-// TestAbuses: whatever is sent, one request in is one answer out, or a refusal and the end of the connection. What
-// is hidden in a body is served to nobody, alone or behind proxies as docs/PROXY.md has them and worse ones; and nobody
-// gets an answer that is another's.
+// TestAbuses checks that every request gets one answer, or a refusal and the
+// end of the connection. No request hidden in a body is served, by the gateway
+// alone or behind proxies configured as in docs/PROXY.md, or worse, and no
+// client receives another client's answer.
 func TestAbuses(t *testing.T) {
 	t.Parallel()
 	f := harness.NewFronts(t)

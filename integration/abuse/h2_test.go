@@ -18,7 +18,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestAbusesTLS: below TLS the same abuses come to the same.
+// TestAbusesTLS checks that the same abuses have the same results over TLS.
 func TestAbusesTLS(t *testing.T) {
 	t.Parallel()
 	s := harness.NewSecure(t)
@@ -46,7 +46,8 @@ func frame(kind, flags byte, stream uint32, payload string) string {
 	return string(binary.BigEndian.AppendUint32(head, stream)) + payload
 }
 
-// literals are header fields as HPACK writes them that keeps no table and no secrets: name, value, name, value.
+// literals encodes header fields (name, value, name, value) as an HPACK encoder
+// without a table does.
 func literals(fields ...string) string {
 	var b strings.Builder
 	for i, text := range fields {
@@ -79,7 +80,8 @@ type stream struct {
 	want         string // what may become of it, with bars between
 }
 
-// What may become of one. The marker is a request on another stream behind it.
+// These are the possible outcomes. The marker is a request on another stream
+// behind it.
 const (
 	markStream = 99_999
 	asked      = "404, mark 404"
@@ -87,7 +89,7 @@ const (
 	goAway     = "ended"           // the connection is
 )
 
-// streams are those of a client with this token.
+// streams returns the streams of a client with this token.
 func streams(token string) []stream {
 	fields := func(more ...string) []string {
 		return append([]string{":method", "GET", ":scheme", "https", ":path", strings.ReplaceAll(nodePath("own"), nonce, "00000"), ":authority", "lab", "x-sched-user-token", token}, more...)
@@ -222,7 +224,8 @@ func streams(token string) []stream {
 	return list
 }
 
-// TestAbusesHTTP2: what breaks the rules of HTTP/2 ends its stream or its connection, and nothing else; floods end theirs.
+// TestAbusesHTTP2 checks that a violation of HTTP/2 ends only its stream or its
+// connection, and that a flood ends its connection.
 func TestAbusesHTTP2(t *testing.T) {
 	t.Parallel()
 	s := harness.NewSecure(t)
@@ -241,7 +244,8 @@ func TestAbusesHTTP2(t *testing.T) {
 	unharmedBy(g, t, workers)
 }
 
-// TestAbusesHTTP2ArePaused: header blocks that end in 431, floods, and streams that give an answer no window while others wait count as
+// TestAbusesHTTP2ArePaused checks that header blocks that end in 431, floods,
+// and streams that give an answer no window while others wait count as
 // malformed requests: the gateway closes the source's connections for a while.
 func TestAbusesHTTP2ArePaused(t *testing.T) {
 	t.Parallel()
@@ -328,7 +332,7 @@ func streamed(s *harness.Secure, t *testing.T, frames string) string {
 				return goAway
 			}
 		}
-		if became[markStream] != "" && !settled { // nobody may be going to say anything of stream 1
+		if became[markStream] != "" && !settled { // there may never be an answer on stream 1
 			settled = true
 			if became[1] == "none" {
 				harness.Must(t, c.SetReadDeadline(time.Now().Add(time.Second)))
@@ -343,7 +347,8 @@ func streamed(s *harness.Secure, t *testing.T, frames string) string {
 	return became[1] + ", mark " + became[markStream]
 }
 
-// statusIn reads the first field of an answer. The server keeps no table: it was told to.
+// statusIn reads the first field of an answer. The server keeps no table, as
+// the client's settings demand.
 func statusIn(t *testing.T, block []byte) string {
 	t.Helper()
 	for len(block) > 0 && block[0]&0xe0 == 0x20 { // a change of the table's size

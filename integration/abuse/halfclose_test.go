@@ -13,8 +13,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestHalfClosedClients: a client that shuts down its sending side after a
-// request, as nc -N and socat do, gets the answer.
+// TestHalfClosedClients checks that a client that shuts down its sending side
+// after a request, as nc -N and socat do, gets the answer.
 func TestHalfClosedClients(t *testing.T) {
 	s := harness.NewSecure(t)
 	socket := filepath.Join(harness.ServedDir(t, s.Lab), "half")

@@ -1,5 +1,6 @@
-// Package abuse sends the gateway what no client sends that means well, over HTTP/1, HTTP/2 and TLS, directly and
-// through proxies: each of it is answered as its row says, and harms nobody else.
+// Package abuse sends the gateway requests that no honest client sends, over
+// HTTP/1, HTTP/2 and TLS, directly and through proxies. Each is answered as its
+// row says and affects no other client.
 package abuse
 
 import (

@@ -7,7 +7,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// fields are headers that are ill-formed, or more than anybody needs.
+// fields returns requests with malformed or excessive header fields.
 func (s speech) fields() []abuse {
 	return []abuse{
 		{name: "a folded field", text: s.get("X-Other: 1\r\n 2\r\n", ""), want: "400"},
@@ -57,7 +57,7 @@ func different(n int) string {
 	return b.String()
 }
 
-// hosts are requests whose server can be read in two ways.
+// hosts returns requests whose host is ambiguous.
 func (s speech) hosts() []abuse {
 	host := func(lines string) string { return s.line("GET "+nodePath("own")+" HTTP/1.1", lines, "") }
 	return []abuse{
@@ -87,7 +87,8 @@ func (s speech) hosts() []abuse {
 	}
 }
 
-// lines are first lines that are ill-formed, or ask for what there is not.
+// lines returns requests whose first line is malformed, or asks for something
+// unavailable.
 func (s speech) lines() []abuse {
 	own := nodePath("own")
 	line := func(text string) string { return s.line(text, "Host: lab\r\n", "") }
@@ -137,7 +138,7 @@ func (s speech) lines() []abuse {
 	}
 }
 
-// paths are those that a filter before the gateway could take for others.
+// paths returns requests whose paths a filter before the gateway could misread.
 func (s speech) paths() []abuse {
 	v := "/sched/" + harness.Version
 	var list []abuse
@@ -181,7 +182,7 @@ func (s speech) paths() []abuse {
 	return list
 }
 
-// sizes are requests that are too large.
+// sizes returns requests that are too large.
 func (s speech) sizes() []abuse {
 	own := nodePath("own")
 	line := func(text string) string { return s.line(text, "Host: lab\r\n", "") }
@@ -196,7 +197,8 @@ func (s speech) sizes() []abuse {
 	}
 }
 
-// meanings are headers that mean something to somebody.
+// meanings returns requests with headers that some servers or proxies
+// interpret.
 func (s speech) meanings() []abuse {
 	own := nodePath("own")
 	typed := func(kind string) string { return s.post(kind+"\r\n"+sized(document), document) }
@@ -247,7 +249,7 @@ func (s speech) meanings() []abuse {
 	}
 }
 
-// sequences are several requests, some with bodies.
+// sequences returns texts with several requests, some with bodies.
 func (s speech) sequences() []abuse {
 	closes := s.get("Connection: close\r\n", "")
 	return []abuse{

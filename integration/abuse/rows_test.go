@@ -8,12 +8,12 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// abuses are those of a client that speaks so.
+// abuses returns the requests of a client that speaks like s.
 func abuses(s speech) []abuse {
 	return slices.Concat(s.plain(), s.lengths(), s.codings(), s.chunks(), s.fields(), s.hosts(), s.lines(), s.paths(), s.sizes(), s.meanings(), s.sequences())
 }
 
-// plain are no abuses: what the others are held against.
+// plain returns correct requests, to compare the others with.
 func (s speech) plain() []abuse {
 	return []abuse{
 		{name: "a GET", text: s.get("", ""), want: served},
@@ -25,7 +25,7 @@ func (s speech) plain() []abuse {
 	}
 }
 
-// lengths are bodies whose length can be read in two ways.
+// lengths returns requests whose body has an ambiguous length.
 func (s speech) lengths() []abuse {
 	n := len(document)
 	length := func(format string) string { return fmt.Sprintf("Content-Length: "+format+"\r\n", n) }
@@ -71,12 +71,14 @@ func (s speech) lengths() []abuse {
 // passed is what becomes of a coding that is none.
 const passed = "passed"
 
-// codings are bodies with a length and chunks, or with one that is only nearly chunked.
+// codings returns requests whose bodies have both a length and chunks, or a
+// coding that is not quite chunked.
 func (s speech) codings() []abuse {
 	var list []abuse
 	size := fmt.Sprintf("%06x\r\n", len(s.hidden()))
-	// Whoever reads chunks finds the hidden request behind the body of the one, and in that of the other; whoever reads
-	// the length, the reverse.
+	// A parser that reads chunks finds the hidden request behind the body of
+	// the first row and inside the body of the second. For one that reads the
+	// length, it is the reverse.
 	add := func(name, coding, want string) {
 		behind, within := noMore+s.hidden(), size+s.hidden()+"\r\n"+noMore
 		rows := []abuse{
@@ -134,7 +136,7 @@ func (s speech) codings() []abuse {
 	)
 }
 
-// chunks are bodies whose pieces are ill-formed.
+// chunks returns requests whose bodies have malformed chunks.
 func (s speech) chunks() []abuse {
 	body := func(text string) string { return s.post("Transfer-Encoding: chunked\r\n", text) }
 	d := fmt.Sprintf("%x", len(document))

@@ -35,7 +35,8 @@ func admitting(t *testing.T, l *harness.Lab, env ...string) *admitted {
 	return a
 }
 
-// source is a client on the loopback interface that runs as uid, which makes it a source of its own. It keeps its connection or not.
+// source returns a client on the loopback interface that runs as uid, so that
+// it counts as a separate source. It keeps its connection if keep is set.
 func source(t *testing.T, uid uint32, keep bool) *http.Client {
 	t.Helper()
 	tr := &http.Transport{DialContext: dialerAs(t, uid), DisableKeepAlives: !keep, MaxConnsPerHost: 1,
@@ -70,8 +71,8 @@ func dialerAs(t *testing.T, uid uint32) func(context.Context, string, string) (n
 
 const badToken = "X-SCHED-USER-TOKEN: eyJhbGciOiJIUzI1NiJ9.eyJzdW4iOiJ4IiwiZXhwIjo5OTk5OTk5OTk5fQ.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
-// guess is a bad token that nobody has sent before, and aGuess stands for another one each time that it is sent: to repeat one
-// is no offence.
+// guess returns a bad token that has not been sent before. aGuess stands for
+// another one each time it is sent, since repeating a token is no offence.
 func guess() string {
 	i := len(badToken) - 11
 	return badToken[:i] + fmt.Sprintf("%010d", guesses.Add(1)) + badToken[i+10:]
@@ -117,8 +118,9 @@ func (a *admitted) until(c *http.Client, status int, headers ...string) (others 
 	}
 }
 
-// TestPenalties: who sends one bad token after the other has to wait, by the parent's word on new connections and
-// his worker's on those he has; others are served; and it ends by itself.
+// TestPenalties checks that a client that sends one bad token after another is
+// blocked, by the parent on new connections and by its worker on open ones;
+// that other clients are served; and that the block expires.
 func TestPenalties(t *testing.T) {
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
 	bad := source(t, self, true)
@@ -147,7 +149,7 @@ func TestPenalties(t *testing.T) {
 	if log := a.Logged(); !strings.Contains(log, "source blocked") || !strings.Contains(log, fmt.Sprintf("source=\"uid %d\"", self)) || strings.Contains(log, "turned_away.paused=0 ") || strings.Contains(log, "penalties.auth=0 ") {
 		t.Errorf("the log:\n%s", strings.Join(a.LastLines(8), "\n"))
 	}
-	for _, pid := range a.Workers() { // whoever signals all of that name harms none
+	for _, pid := range a.Workers() { // a signal to all processes of that name harms none
 		harness.Must(t, syscall.Kill(pid, syscall.SIGUSR1))
 	}
 	if status, _ := a.ask(source(t, self, false)); status != http.StatusOK {
@@ -155,8 +157,9 @@ func TestPenalties(t *testing.T) {
 	}
 }
 
-// TestPenaltiesOfLoopback: a user of this machine who guesses is one source on whichever address of the loopback interface, and
-// has no other user wait there.
+// TestPenaltiesOfLoopback checks that a user of this machine who guesses is one
+// source on all addresses of the loopback interface, and does not block other
+// users there.
 func TestPenaltiesOfLoopback(t *testing.T) {
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
 	n := 0
@@ -178,7 +181,7 @@ func TestPenaltiesOfLoopback(t *testing.T) {
 	a.until(from(), http.StatusOK)
 }
 
-// TestMalformedPenalties: what is no request is an offence, too.
+// TestMalformedPenalties checks that malformed requests are an offence, too.
 func TestMalformedPenalties(t *testing.T) {
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:5s,auth:0s")
 	said := func() string {
@@ -197,7 +200,8 @@ func TestMalformedPenalties(t *testing.T) {
 	a.until(source(t, self, false), http.StatusOK)
 }
 
-// TestExempt: who is named has no penalties, and neither has anybody when there are none.
+// TestExempt checks that exempt sources have no penalties, and that no source
+// has any when penalties are off.
 func TestExempt(t *testing.T) {
 	l := harness.NewLab(t)
 	for _, env := range [][]string{
@@ -215,8 +219,9 @@ func TestExempt(t *testing.T) {
 	}
 }
 
-// TestForwarded: behind a trusted proxy the one it speaks for has to wait, and what he writes before that
-// changes nothing.
+// TestForwarded checks that behind a trusted proxy the forwarded client is
+// blocked, and that addresses that the client itself adds to the header change
+// nothing.
 func TestForwarded(t *testing.T) {
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:5s", "SCHEDRESTD_TRUSTED_PROXIES=127.0.0.1,10.1.1.1")
 	proxy := source(t, self, true)
@@ -238,8 +243,10 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
-// TestForwardedBySocket: over a UNIX socket, to which everybody may connect, the proxy's own user speaks for others, and
-// nobody else does: who writes another's address into the header has neither him wait nor himself spared.
+// TestForwardedBySocket checks that over a UNIX socket that all users may
+// connect to, only the proxy's own user can forward another address. Any other
+// user who writes an address into the header neither blocks that address nor
+// avoids a block.
 func TestForwardedBySocket(t *testing.T) {
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
@@ -265,7 +272,8 @@ func TestForwardedBySocket(t *testing.T) {
 	}
 }
 
-// TestCrashPenalty: whose requests are being answered when workers crash has to wait.
+// TestCrashPenalty checks that clients whose requests are in progress when
+// workers crash are blocked.
 func TestCrashPenalty(t *testing.T) {
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")
 	c, err := dialerAs(t, binUser)(context.Background(), "tcp", a.address)
@@ -286,7 +294,8 @@ func TestCrashPenalty(t *testing.T) {
 	a.until(source(t, binUser, false), http.StatusOK)
 }
 
-// TestUserPenalties: under become_user a user's offences are his own.
+// TestUserPenalties checks that under become_user a user's offences count only
+// against that user.
 func TestUserPenalties(t *testing.T) {
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
@@ -316,7 +325,8 @@ func TestUserPenalties(t *testing.T) {
 	harness.Eventually(t, "it ends", func() bool { return ask(1) == http.StatusOK })
 }
 
-// TestPenaltiesOfHTTP2: streams are requests, and the connection is closed to no one who is served on it.
+// TestPenaltiesOfHTTP2 checks that streams count as requests, and that a
+// connection on which a user is served stays open.
 func TestPenaltiesOfHTTP2(t *testing.T) {
 	s := harness.NewSecure(t)
 	harness.Must(t, s.Daemons["schedrestd"].Stop())
@@ -353,8 +363,8 @@ func TestPenaltiesOfHTTP2(t *testing.T) {
 	})
 }
 
-// TestRate: who asks more often than he may is told when to come again, whatever connections he has, and others
-// ask on.
+// TestRate checks that a client that exceeds its rate gets 429 and Retry-After,
+// on all its connections, and that other clients are served.
 func TestRate(t *testing.T) {
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_RATE=1:3")
 	c := source(t, self, true)
@@ -367,7 +377,8 @@ func TestRate(t *testing.T) {
 	a.until(c, http.StatusOK)
 }
 
-// TestCounters: SIGUSR1 has the gateway, each worker, the keeper and the resolver write what they counted, and what was asked before is in it.
+// TestCounters checks that after SIGUSR1 the gateway, each worker, the keeper
+// and the resolver log their counters, which include the earlier requests.
 func TestCounters(t *testing.T) {
 	var log string
 	s := harness.NewSecure(t)
@@ -392,7 +403,7 @@ func TestCounters(t *testing.T) {
 	io.Copy(io.Discard, garbage)
 	garbage.Close()
 
-	harness.Eventually(t, "all of them have written", func() bool { // the parent hears of the garbage a moment after its client
+	harness.Eventually(t, "all of them have written", func() bool { // the parent learns of the garbage a moment after its client
 		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGUSR1))
 		time.Sleep(200 * time.Millisecond)
 		text := g.Logged()

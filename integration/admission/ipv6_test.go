@@ -54,8 +54,8 @@ func (n network) dialsFrom(from, address string) func() (net.Conn, error) {
 	}
 }
 
-// TestIPv6Penalties: a /64 is one source, whichever of its addresses offends and whichever comes next; its neighbour is
-// another one.
+// TestIPv6Penalties checks that all addresses of a /64 are one source, and that
+// the neighbouring /64 is another.
 func TestIPv6Penalties(t *testing.T) {
 	within := newNetwork(t, "six")
 	const gateway, other = "2001:db8:0:ff::1", "2001:db8:0:2::1"
@@ -95,7 +95,8 @@ func TestIPv6Penalties(t *testing.T) {
 	harness.Eventually(t, "it ends", func() bool { return ask(offenders[2]) == http.StatusOK })
 }
 
-// TestLoopbackOfIPv6: a user is the same source on ::1 and on 127.0.0.1, and others are not.
+// TestLoopbackOfIPv6 checks that a user is the same source on ::1 and on
+// 127.0.0.1, and that other users are not.
 func TestLoopbackOfIPv6(t *testing.T) {
 	l := harness.NewLab(t)
 	probe, err := net.Listen("tcp", "[::1]:0")

@@ -72,9 +72,11 @@ func (n network) dials(network, address string) func() (net.Conn, error) {
 	}
 }
 
-// TestNetworkNamespaces: who is in the namespace that SCHEDRESTD_NETNS names reaches the gateway, nobody else does, and
-// daemons are asked from the one that SCHEDRESTD_CONTROLLER_NETNS names. The gateway's own is a third, which reaches nobody.
-// So it stays after a SIGHUP, with new workers, and when the names are gone.
+// TestNetworkNamespaces checks that only clients in the namespace that
+// SCHEDRESTD_NETNS names reach the gateway, and that it connects to daemons
+// from the one that SCHEDRESTD_CONTROLLER_NETNS names. The gateway's own is a
+// third, which reaches no other. This holds after a SIGHUP, with new workers,
+// and when the names are removed.
 func TestNetworkNamespaces(t *testing.T) {
 	served, own := newNetwork(t, "served"), newNetwork(t, "own")
 	l := harness.NewLab(t)
@@ -128,8 +130,9 @@ func TestNetworkNamespaces(t *testing.T) {
 	check("with new workers")
 }
 
-// TestDaemonsFromTheGatewaysOwn: without SCHEDRESTD_CONTROLLER_NETNS daemons are asked from where the gateway
-// was started, wherever it listens.
+// TestDaemonsFromTheGatewaysOwn checks that without SCHEDRESTD_CONTROLLER_NETNS
+// the gateway connects to daemons from the namespace that it was started in,
+// wherever it listens.
 func TestDaemonsFromTheGatewaysOwn(t *testing.T) {
 	served := newNetwork(t, "alone")
 	l := harness.NewLab(t)
@@ -149,10 +152,12 @@ func TestDaemonsFromTheGatewaysOwn(t *testing.T) {
 	}
 }
 
-// TestNetworkNamespaceRefused: what is no network namespace is refused at the start, with what to do.
+// TestNetworkNamespaceRefused checks that anything but a network namespace is
+// refused at start-up, with a hint.
 func TestNetworkNamespaceRefused(t *testing.T) {
 	l := harness.NewLab(t)
-	// Of another process: a test that was another user for a moment leaves this one's /proc to him.
+	// Use another process: a test that switched users for a moment leaves this
+	// one's /proc to that user.
 	other := exec.Command("sleep", "600")
 	harness.Must(t, other.Start())
 	defer func() { other.Process.Kill(); other.Wait() }()
@@ -160,7 +165,7 @@ func TestNetworkNamespaceRefused(t *testing.T) {
 	unixOnly := "unix:" + filepath.Join(l.Dir, "run", "other.sock")
 	tests := map[string]struct {
 		value, listen, want string
-		daemonsToo          bool // of the other variable likewise
+		daemonsToo          bool // the same of the other variable
 	}{
 		"unknown":    {"no-such-name", "127.0.0.1:0", "there is no network namespace /run/netns/no-such-name", true},
 		"gone":       {"/proc/0/ns/net", "127.0.0.1:0", "there is no network namespace", true},
@@ -188,7 +193,8 @@ func TestNetworkNamespaceRefused(t *testing.T) {
 	}
 }
 
-// TestNetworkNamespaceNeedsRoot: root without CAP_SYS_ADMIN can't enter another one, and is told who can.
+// TestNetworkNamespaceNeedsRoot checks that root without CAP_SYS_ADMIN can't
+// enter another namespace, and that the error names the requirement.
 func TestNetworkNamespaceNeedsRoot(t *testing.T) {
 	other := newNetwork(t, "closed")
 	l := harness.NewLab(t)

@@ -17,7 +17,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// expired is tokens of so many users that were good until a while ago.
+// expired returns header lines with recently expired tokens of that many users.
 func expired(l *harness.Lab, t *testing.T, users int) (headers []string) {
 	t.Helper()
 	secret, err := os.ReadFile(l.Key())
@@ -32,8 +32,9 @@ func expired(l *harness.Lab, t *testing.T, users int) (headers []string) {
 	return headers
 }
 
-// TestPortal: users behind one address whose tokens have expired, or are rejected for another reason, block none of the others,
-// however often each repeats his.
+// TestPortal checks that users behind one address whose tokens have expired, or
+// are rejected for another reason, block no other user, however often they
+// repeat them.
 func TestPortal(t *testing.T) {
 	l := harness.NewLab(t)
 	a := admitting(t, l, "SCHEDRESTD_PENALTIES=threshold:30s")
@@ -57,7 +58,7 @@ func TestPortal(t *testing.T) {
 	}
 	harness.Eventually(t, "the log names the users", func() bool { return strings.Contains(a.Logged(), "unverified_user=user49") })
 
-	for i := range 100 { // and who guesses is stopped all the same
+	for i := range 100 { // a client that guesses is still blocked
 		status, _ := a.ask(c, aGuess)
 		if status == http.StatusTooManyRequests {
 			break
@@ -69,8 +70,9 @@ func TestPortal(t *testing.T) {
 	harness.Eventually(t, "the log says how to exempt a portal", func() bool { return strings.Contains(a.Logged(), "SCHEDRESTD_EXEMPT=127.0.0.0/8") })
 }
 
-// TestPortalOfFifty: behind one address, one of fifty users retries an expired token, again and again. The
-// others, each with a connection that is kept, are never refused.
+// TestPortalOfFifty checks fifty users behind one address, one of whom retries
+// an expired token repeatedly. The others, each with a persistent connection,
+// are never refused.
 func TestPortalOfFifty(t *testing.T) {
 	l := harness.NewLab(t)
 	a := admitting(t, l)
@@ -117,8 +119,8 @@ func TestPortalOfFifty(t *testing.T) {
 	}
 }
 
-// TestKilledWorkers: no client pays for workers that were killed, whatever they were doing, and certainly not one
-// that has many connections at rest.
+// TestKilledWorkers checks that no client is penalized for workers that were
+// killed, in particular not one that has many idle connections.
 func TestKilledWorkers(t *testing.T) {
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=crash:4s,threshold:3s")
 	busy := func() {

@@ -14,8 +14,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestSlowUser: a user who has all slots, and sends on each as slowly as one may while others wait, has to give some of
-// them back. While nobody waits he sends as slowly as he likes.
+// TestSlowUser checks that a user who holds all slots and sends on each as
+// slowly as permitted loses some of them while other users wait, and none while
+// no user waits.
 func TestSlowUser(t *testing.T) {
 	l := harness.NewLab(t)
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))

@@ -73,8 +73,8 @@ func (n network) forwards(t *testing.T, address, to string) {
 	}()
 }
 
-// TestSpares: the worker of a busy client connects to a controller on another machine by
-// sockets that the parent prepared.
+// TestSpares checks that the worker of a busy client connects to a controller
+// on another machine through sockets that the parent prepared.
 func TestSpares(t *testing.T) {
 	l, here, there := harness.NewLab(t), newNetwork(t, "here"), newNetwork(t, "there")
 	here.join(t, there)

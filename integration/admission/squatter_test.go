@@ -85,9 +85,10 @@ func (i *squatter) stop(t *testing.T) {
 	harness.Must(t, <-i.ended)
 }
 
-// TestPortOfAnotherUser: a user who binds the port of a controller that is away is sent
-// nothing, neither a token nor a question. Requests are answered 503, the log names the
-// user, and requests are answered again when the controller is back.
+// TestPortOfAnotherUser checks that a user who binds the port of a stopped
+// controller receives nothing, neither a token nor a request. Requests are
+// answered 503, the log names the user, and requests are served again when the
+// controller is back.
 func TestPortOfAnotherUser(t *testing.T) {
 	harness.NeedRoot(t)
 	l, who := harness.NewLab(t), harness.SomeUser(t)

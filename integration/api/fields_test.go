@@ -14,7 +14,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// kindOf is what a value of JSON is, in the words of the specification's tables.
+// kindOf returns the type of a JSON value, in the words of the specification's
+// tables.
 func kindOf(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -42,7 +43,7 @@ func kindOf(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// exact is the text of an answer with the numbers as they are written.
+// exact parses the text of an answer, keeping the numbers as they are written.
 func exact(t *testing.T, text string) map[string]any {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
@@ -98,7 +99,9 @@ func TestNodeFields(t *testing.T) {
 	}
 }
 
-// A ping's entry, up to v0.0.44: v0.0.45 has others for pinged and mode. What the accounting daemon's diag has as pings is a list, too.
+// TestPingFields checks a ping's entry up to v0.0.44. In v0.0.45 pinged and
+// mode have other values. The accounting daemon's diag has a list of pings,
+// too.
 func TestPingFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -154,7 +157,8 @@ func TestSubmissionFields(t *testing.T) {
 	})
 }
 
-// What is not a number where one belongs, and what does not exist, is said in warnings: where, and in words.
+// TestWarningFields checks that warnings report, with place and reason, a value
+// that should be a number and a name that does not exist.
 func TestWarningFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -166,7 +170,8 @@ func TestWarningFields(t *testing.T) {
 	}
 }
 
-// A token that nobody says more about is good for 1800 seconds, signed by HS256, and names who asked.
+// TestTokenFields checks that a token requested without options is valid for
+// 1800 seconds, is signed with HS256, and names the user who asked.
 func TestTokenFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -198,8 +203,9 @@ func TestTokenFields(t *testing.T) {
 	}
 }
 
-// What the configuration says of filters, SPANK and policies of submission is for other programs: the gateway
-// neither opens nor runs any of it, and the job is the controller's to judge.
+// TestNoFilters checks that the gateway neither opens nor runs the filters,
+// SPANK plugins and submission policies of the configuration. They are for
+// other programs, and the controller judges the job.
 func TestNoFilters(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

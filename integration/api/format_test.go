@@ -13,7 +13,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// send is a request that says each header itself, and its answer's body as it travelled.
+// send sends a request with exactly these headers, and returns the answer's
+// body as it was transferred.
 func send(l *harness.Lab, method, path, body string, headers map[string]string) (*http.Response, string) {
 	l.T.Helper()
 	r, err := http.NewRequest(method, l.URL+path, strings.NewReader(body))
@@ -65,7 +66,8 @@ func TestYAML(t *testing.T) {
 	}
 }
 
-// TestJSONLayoutsAndCoding: what travels differs, what is said doesn't.
+// TestJSONLayoutsAndCoding checks that layouts and content codings change the
+// bytes of an answer but not its content.
 func TestJSONLayoutsAndCoding(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions(nil, "SCHEDRESTD_JSON=pretty"))
@@ -88,8 +90,8 @@ func TestJSONLayoutsAndCoding(t *testing.T) {
 	}
 }
 
-// TestHealth: load balancers need no token. A controller that stays away is seen by /readyz alone, and so
-// is its return.
+// TestHealth checks that load balancers need no token, and that only /readyz
+// reports that a controller is down, and that it is back.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

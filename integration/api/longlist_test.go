@@ -20,8 +20,9 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// impostor is a controller that accepts every token, and answers every question with these bytes. A
-// connection is open until the gateway closes it, but for one that breaks off.
+// impostor is a controller that accepts every token, and answers every request
+// with these bytes. A connection stays open until the gateway closes it, except
+// for one that breaks off.
 type impostor struct {
 	port  int
 	open  atomic.Int32 // connections with such a question
@@ -84,7 +85,7 @@ func (s *impostor) say(answer []byte, breaks bool) {
 	s.answer, s.breaks = answer, breaks
 }
 
-// jobList is an answer with n jobs, about 800 bytes each.
+// jobList returns an answer with n jobs, about 800 bytes each.
 func jobList(t *testing.T, n int) []byte {
 	list := &message.JobInfo{LastUpdate: 7}
 	for i := range n {
@@ -96,7 +97,7 @@ func jobList(t *testing.T, n int) []byte {
 	return b
 }
 
-// more is an answer that announces one job more than it has.
+// more returns an answer that announces one job more than it contains.
 func more(t *testing.T, answer []byte, n int) []byte {
 	f, err := message.ParseFrame(answer[4:])
 	harness.Must(t, err)
@@ -105,7 +106,7 @@ func more(t *testing.T, answer []byte, n int) []byte {
 	return b
 }
 
-// before is a gateway whose controller is s, with these variables.
+// before returns a gateway whose controller is s, with these variables.
 func before(l *harness.Lab, t *testing.T, s *impostor, env ...string) *harness.Tolled {
 	real, had := l.Controller, l.Restd.Env
 	defer func() { l.Controller, l.Restd.Env = real, had }()
@@ -113,8 +114,9 @@ func before(l *harness.Lab, t *testing.T, s *impostor, env ...string) *harness.T
 	return l.Tolled(t)
 }
 
-// TestLongLists: a list of many pieces arrives whole; and one that is not whole ends in a way that
-// nobody can take for the end, whether it is read before it is sent or as it is sent.
+// TestLongLists checks that a list of many pieces arrives complete, and that an
+// incomplete one ends in a way that a client can't mistake for the end, whether
+// the list is read before it is sent or while it is sent.
 func TestLongLists(t *testing.T) {
 	const jobs = 3000
 	whole := jobList(t, jobs)
@@ -158,8 +160,9 @@ func broken(k *harness.Tolled, t *testing.T, what, coding string) {
 	}
 }
 
-// TestStalledClients: a hundred clients that ask for a long list and take nothing of it hold no
-// connection to the controller, and others are served meanwhile.
+// TestStalledClients checks that a hundred clients that request a long list and
+// read nothing of it hold no connection to the controller, and that other
+// clients are served meanwhile.
 func TestStalledClients(t *testing.T) {
 	l, s := harness.NewLab(t), newImpostor(t)
 	s.say(jobList(t, 1000), false) // one user may have half of the room

@@ -51,8 +51,9 @@ func old(t *testing.T, address, request string) *http.Response {
 	return resp
 }
 
-// TestSizedLists: a list of many pieces says how long it is to who speaks HTTP/1.0, so that he
-// knows half of it from all, and on standard output. One for which there is no memory ends with its connection.
+// TestSizedLists checks that a list of many pieces has a length for HTTP/1.0
+// clients, which then recognize an incomplete one, and on standard output. A
+// list for which there is no memory ends with its connection.
 func TestSizedLists(t *testing.T) {
 	const jobs = 3000
 	s := newImpostor(t)

@@ -11,7 +11,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// claims: when a token is good, and for whom, is said once and plainly.
+// claims returns tokens that vary in their dates and their user.
 func (f *forger) claims() []row {
 	var list []row
 	refused := func(name, claims string) { list = append(list, f.both(name, plainHead, claims, false)...) }
@@ -67,7 +67,7 @@ func (f *forger) claims() []row {
 	if u, err := user.Lookup(f.user); err == nil {
 		users = append(users, `"`+u.Uid+`"`, u.Uid)
 	}
-	if u, err := user.Lookup("nobody"); err == nil && u.Uid == "65534" { // who is that for nobody, and for all whom the kernel has no number for
+	if u, err := user.Lookup("nobody"); err == nil && u.Uid == "65534" { // the kernel shows this user for every user whose number it can not map
 		users = append(users, `"nobody"`)
 	}
 	if upper := strings.ToUpper(f.user); upper != f.user {
@@ -82,7 +82,7 @@ func (f *forger) claims() []row {
 	return list
 }
 
-// payloads: what is signed has to be one JSON object, and nothing else.
+// payloads returns tokens whose payload is not exactly one JSON object.
 func (f *forger) payloads() []row {
 	var list []row
 	plain := f.fill(plainClaims, "")
@@ -114,7 +114,7 @@ func (f *forger) payloads() []row {
 	return append(list, f.both("good payload with 1000 levels", plainHead, inner+`,"x":`+strings.Repeat("[", 1000)+strings.Repeat("]", 1000)+"}", true)...)
 }
 
-// wide is text in UTF-16.
+// wide returns text in UTF-16.
 func wide(text string, big, mark bool) string {
 	if mark {
 		text = "\ufeff" + text
@@ -130,7 +130,8 @@ func wide(text string, big, mark bool) string {
 	return string(out)
 }
 
-// edits: what is signed is what counts, to the last bit of it.
+// edits returns tokens that were changed after they were signed, some in a
+// single bit.
 func (f *forger) edits() []row {
 	var list []row
 	for _, alg := range []string{"HS256", "RS256"} {
@@ -176,7 +177,7 @@ func (f *forger) edits() []row {
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// changed is base64url text with the lowest bit of letter i inverted.
+// changed returns base64url text with the lowest bit of letter i inverted.
 func changed(text string, i int) string {
 	return text[:i] + string(alphabet[strings.IndexByte(alphabet, text[i])^1]) + text[i+1:]
 }

@@ -24,8 +24,10 @@ var placements = []struct{ name, before, behind string }{
 	{"unknown", `{"job": {}, "colour": [`, `]}`},
 }
 
-// TestCorpus: of the public corpus of JSON texts each is judged for what it is, wherever in a request's body it stands: what is
-// no JSON is 400, what is, is never called ill-formed, and what either may be is in the golden.
+// TestCorpus checks that each text of the public JSON corpus is judged alike,
+// anywhere in a request's body: invalid JSON gets 400, valid JSON is never
+// called malformed, and the results for texts that may be either are in the
+// golden file.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv("JSON_CORPUS")
@@ -119,8 +121,9 @@ func (c *corpus) unharmed() {
 	}
 }
 
-// TestCorpusContent: what JSON can say and a scheduler can't mean is refused with its place. Nothing is cut, and of two values
-// none is chosen.
+// TestCorpusContent checks that valid JSON that makes no sense to a scheduler
+// is refused, with its place. Nothing is truncated, and no value is chosen from
+// duplicates.
 func TestCorpusContent(t *testing.T) {
 	t.Parallel()
 	c := newCorpus(t)
@@ -169,7 +172,7 @@ func TestCorpusContent(t *testing.T) {
 	c.unharmed()
 }
 
-// trap is a body that costs some readers more than its length.
+// trap is a body that costs some parsers more than its length implies.
 type trap struct {
 	name, media string
 	body        func() string
@@ -182,12 +185,14 @@ const (
 	much   = 10 << 20
 )
 
-// repeated is a body of so many bytes: before, then text again and again, then behind.
+// repeated returns a function that makes a body of n bytes: before, then text
+// repeatedly, then behind.
 func repeated(n int, before, text, behind string) func() string {
 	return func() string { return before + strings.Repeat(text, (n-len(before)-len(behind))/len(text)) + behind }
 }
 
-// numbered is as repeated, where %d in text is a number that grows.
+// numbered returns a function like that of repeated, which replaces %d in text
+// with a number that grows.
 func numbered(n int, before, text, behind string) func() string {
 	return func() string {
 		var b strings.Builder
@@ -268,7 +273,8 @@ func laughs(width, depth int) string {
 	return text
 }
 
-// TestCorpusTraps: a body costs what its length says, in time and in memory.
+// TestCorpusTraps checks that a body costs only as much time and memory as its
+// length implies.
 func TestCorpusTraps(t *testing.T) {
 	t.Parallel()
 	c := newCorpus(t)

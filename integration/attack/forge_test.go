@@ -22,9 +22,10 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// forger makes tokens with nothing of this project's: good ones as other tools do, since it has the cluster's
-// keys, and what attackers make. Tokens signed with the cluster's own keys are the sharp ones: but for
-// the one thing that is wrong with them they would be taken.
+// A forger makes tokens without this project's code: good ones, as other tools
+// do, since it has the cluster's keys, and the ones that attackers make. Tokens
+// signed with the cluster's own keys are the sharpest test: they would be
+// accepted but for their one defect.
 type forger struct {
 	t        testing.TB
 	secret   []byte          // the cluster's, for HS256
@@ -32,7 +33,7 @@ type forger struct {
 	stranger *rsa.PrivateKey // an attacker's own
 	kid      string          // of the provider's key
 	user     string          // whom all of it is about
-	trap     string          // URL of a server that nobody must ask for keys
+	trap     string          // URL of a server that must never be asked for keys
 	now      time.Time
 }
 
@@ -57,7 +58,7 @@ func newForger(t testing.TB, secret []byte, user string) *forger {
 
 func base64url(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-// webKey is a public key as a JSON Web Key, kid "" for none.
+// webKey returns a public key as a JSON Web Key. It has no kid when kid is "".
 func webKey(key *rsa.PrivateKey, kid string) map[string]any {
 	jwk := map[string]any{"kty": "RSA", "n": base64url(key.N.Bytes()), "e": base64url(big.NewInt(int64(key.E)).Bytes())}
 	if kid != "" {
@@ -66,14 +67,16 @@ func webKey(key *rsa.PrivateKey, kid string) map[string]any {
 	return jwk
 }
 
-// keySet is the text of the cluster's key set, as the provider publishes it: with a certificate that does not count.
+// keySet returns the text of the cluster's key set, as the provider publishes
+// it, with a certificate that is ignored.
 func (f *forger) keySet() string {
 	jwk := webKey(f.provider, f.kid)
 	jwk["x5c"] = []string{base64.StdEncoding.EncodeToString(f.certificate())}
 	return f.json(map[string]any{"keys": []any{jwk}}) + "\n"
 }
 
-// certificate is one of the provider's key, DER; always the same.
+// certificate returns a certificate for the provider's key, in DER; always the
+// same.
 func (f *forger) certificate() []byte {
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "provider"}}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &f.provider.PublicKey, f.provider)
@@ -90,7 +93,7 @@ func (f *forger) json(v any) string {
 // signer makes the signature of a text.
 type signer func(signed string) []byte
 
-// mac is an HMAC with secret.
+// mac returns a signer that computes an HMAC with secret.
 func mac(hash crypto.Hash, secret []byte) signer {
 	return func(signed string) []byte {
 		m := hmac.New(hash.New, secret)
@@ -99,7 +102,7 @@ func mac(hash crypto.Hash, secret []byte) signer {
 	}
 }
 
-// pkcs1 is RSA as RS256 has it, and PS256 as that.
+// pkcs1 returns a signer with RSASSA-PKCS1-v1_5, as RS256 uses it.
 func (f *forger) pkcs1(hash crypto.Hash, key *rsa.PrivateKey) signer {
 	return func(signed string) []byte {
 		h := hash.New()
@@ -119,7 +122,7 @@ func (f *forger) pss(key *rsa.PrivateKey) signer {
 	}
 }
 
-// always is a signature that is always the same, whatever it is of.
+// always returns a signer that returns b for every text.
 func always(b []byte) signer { return func(string) []byte { return b } }
 
 // A good token's header and payload.
@@ -149,7 +152,7 @@ func (f *forger) own(alg string) signer {
 	return mac(crypto.SHA256, f.secret)
 }
 
-// good is a token that nothing is wrong with.
+// good returns a valid token.
 func (f *forger) good(alg string) string { return f.token(alg, plainHead, plainClaims, f.own(alg)) }
 
 // encoded is one way to write a public key, and so one thing that a careless verifier may take for a secret.
@@ -158,7 +161,8 @@ type encoded struct {
 	text []byte
 }
 
-// encodings are the ways to write the provider's public key: it is known to everybody.
+// encodings returns the spellings of the provider's public key, which is known
+// to all.
 func (f *forger) encodings() []encoded {
 	spki, err := x509.MarshalPKIXPublicKey(&f.provider.PublicKey)
 	harness.Must(f.t, err)

@@ -16,7 +16,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// signatures that nobody made who has the key.
+// signatures returns tokens with signatures that were made without the key.
 func (f *forger) signatures() []row {
 	var list []row
 	hs := func(name string, sign signer) {
@@ -31,7 +31,7 @@ func (f *forger) signatures() []row {
 			rs(fmt.Sprintf("signed with %d bytes %02x", n, fill), always(bytes.Repeat([]byte{fill}, n)))
 		}
 	}
-	// What is not the key, but near to it, or what careless sites have.
+	// These keys resemble the real one, or are those of careless sites.
 	sum := sha256.Sum256(f.secret)
 	for name, secret := range map[string][]byte{
 		"no secret": nil, "zeros": make([]byte, 32), "the secret's beginning": f.secret[:31], "the secret's end": f.secret[1:], "the secret and a line end": append(bytes.Clone(f.secret), '\n'),
@@ -75,7 +75,7 @@ func (f *forger) signatures() []row {
 	return list
 }
 
-// crudely is the provider's signature of any bytes.
+// crudely returns the provider's signature of arbitrary bytes.
 func (f *forger) crudely(hash crypto.Hash, of []byte) []byte {
 	s, err := rsa.SignPKCS1v15(nil, f.provider, hash, of)
 	harness.Must(f.t, err)
@@ -90,7 +90,8 @@ func reversed(b []byte) []byte {
 	return out
 }
 
-// forms: a token has three segments, and one text.
+// forms returns tokens that do not have three segments, or have another
+// spelling.
 func (f *forger) forms() []row {
 	good := f.good("HS256")
 	parts := strings.Split(good, ".")
@@ -120,7 +121,7 @@ func (f *forger) forms() []row {
 	return list
 }
 
-// long is a token of n bytes, or up to two fewer, well signed.
+// long returns a correctly signed token of n bytes, or up to two fewer.
 func (f *forger) long(n int) string {
 	best := ""
 	for fill := n*3/4 - 250; ; fill++ {
@@ -132,7 +133,8 @@ func (f *forger) long(n int) string {
 	}
 }
 
-// letters: base64url has one text for some bytes. What is remembered, or counted, by its text must have no second one.
+// letters returns tokens in other base64url spellings. Each token must have
+// only one spelling, because it is remembered and counted by its text.
 func (f *forger) letters() []row {
 	var list []row
 	for _, alg := range []string{"HS256", "RS256"} {
@@ -196,5 +198,5 @@ func stray(text string) string {
 	return text[:len(text)-1] + string(alphabet[last|1])
 }
 
-// standard is text in base64's other alphabet.
+// standard returns text in base64's other alphabet.
 func standard(text string) string { return strings.NewReplacer("-", "+", "_", "/").Replace(text) }

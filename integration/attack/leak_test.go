@@ -38,7 +38,7 @@ type leaks struct {
 // be a leak as well.
 const pieceLength = 16
 
-// hide is a token that nobody has seen yet.
+// hide returns a token that has not been used yet.
 func (l *leaks) hide(how string, key []byte, lifespan time.Duration) string {
 	now := time.Now()
 	token := harness.Forge(l.t, key, jwt.SigningMethodHS256, jwt.MapClaims{"iat": now.Add(-time.Hour).Unix(), "exp": now.Add(lifespan).Unix(),
@@ -124,7 +124,8 @@ func (l *leaks) send(address, request string) (status string) {
 	return status
 }
 
-// The ways to send a token. TOKEN stands for it, GOOD for one that is sent in its header besides.
+// sent is one place to send a token in. TOKEN stands for it, and GOOD for a
+// valid token sent in its usual header as well.
 type sent struct {
 	how    string
 	status string // "" is any
@@ -141,7 +142,8 @@ func posting(body string, headers ...string) string {
 
 const goodHeader = "X-SCHED-USER-TOKEN: GOOD"
 
-// waysToSend are where a token belongs, and where somebody may come to think that it does.
+// waysToSend returns the places where a token belongs and those where a user
+// may put it by mistake.
 func (l *leaks) waysToSend() []sent {
 	ways := []sent{
 		{"its header", "200", getting(harness.PingPath, "X-SCHED-USER-TOKEN: TOKEN")},
@@ -206,7 +208,7 @@ func (l *leaks) waysToSend() []sent {
 // of fills in a way's tokens.
 func (s sent) of(token, good string) string {
 	text := strings.ReplaceAll(strings.ReplaceAll(s.text, "TOKEN", token), "GOOD", good)
-	// What was a name in capitals is one again.
+	// Restore the names that were in capitals.
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "USER-"+token, "USER-TOKEN"), "USER_"+token, "USER_TOKEN")
 	if _, body, ok := strings.Cut(text, "\r\n\r\n"); ok {
 		text = strings.Replace(text, "LENGTH", fmt.Sprint(len(body)), 1)
@@ -214,9 +216,10 @@ func (s sent) of(token, good string) string {
 	return text
 }
 
-// plant puts a token, which is one for the search alone, where one may be found: what is planted there is found, or
-// else to find nothing there says nothing. A signature looks like any word, which a user may
-// write where he likes. It returns the job that has it.
+// plant puts a token that is made for the search alone where tokens may be
+// found. The search has to find it there; otherwise finding no other proves
+// nothing. A signature looks like any word, which users may write where they
+// like. It returns the job that has the token.
 func (l *leaks) plant(addresses []string) (job int, sleep string) {
 	l.t.Helper()
 	token := l.hide(planted, []byte("a key that is good for nothing.."), time.Hour)
@@ -242,9 +245,10 @@ func (l *leaks) plant(addresses []string) (job int, sleep string) {
 
 const planted = "planted"
 
-// TestTokensLeak: with everything logged, tokens are sent in every way there is, and many that there is not, to a gateway that
-// has the key and to one that has not, and to the daemons. Then nothing of them is in a log, a file, an answer, a
-// command line, the environment of a process or what a job has written.
+// TestTokensLeak sends tokens in all valid ways and many invalid ones, with
+// everything logged, to a gateway that has the key, to one that does not, and
+// to the daemons. Afterwards no part of them may be in a log, a file, an
+// answer, a command line, the environment of a process or a job's output.
 func TestTokensLeak(t *testing.T) {
 	t.Parallel()
 	const most = "-vvvvvv"
@@ -348,7 +352,8 @@ func (l *leaks) sendRPC(kind string, hide func(how string) string) {
 	}
 }
 
-// judge reports what was found. What was planted must have been, everywhere.
+// judge reports the tokens that were found. The planted ones must be found
+// everywhere.
 func (l *leaks) judge(gateLog string) {
 	places := l.found[planted]
 	delete(l.found, planted)

@@ -21,14 +21,15 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// bad is a credential that is like one which is good, for the same user.
+// bad is a credential that resembles a good one, for the same user.
 type bad struct {
 	name  string
 	token string
 	as    string // X-SCHED-USER-NAME; "": none
 }
 
-// imitations are those of the good token of alg: what an attacker has who saw all of it but the key, and what was good once.
+// imitations returns credentials like the good token of alg: those of an
+// attacker who saw all of it except the key, and those that have expired.
 func (s *siege) imitations(alg string) []bad {
 	good := s.good(alg)
 	parts := strings.Split(good, ".")
@@ -52,8 +53,9 @@ func (b bad) headers() string {
 	return "X-SCHED-USER-TOKEN: " + b.token + "\r\nX-SCHED-USER-NAME: " + b.as
 }
 
-// TestAttacksBesideTheUser: while a user is served, and has just been, his name is worth nothing to others; and he notices
-// nothing of their attempts.
+// TestAttacksBesideTheUser checks that a user's name is of no use to others
+// while the user is served and just after, and that their attempts do not
+// affect the user.
 func TestAttacksBesideTheUser(t *testing.T) {
 	t.Parallel()
 	for _, keys := range []string{"jwt_key jwks", "jwks"} {
@@ -75,7 +77,8 @@ func TestAttacksBesideTheUser(t *testing.T) {
 	}
 }
 
-// besideRequests: the user has a submission under way, and a connection that stays.
+// besideRequests attacks while the user has a submission in progress, and a
+// persistent connection.
 func (s *siege) besideRequests(t *testing.T, g *besieged, alg string) {
 	mine := "X-SCHED-USER-TOKEN: " + s.good(alg)
 	stays := &besieged{name: g.name, line: &line{address: g.line.address}, refusals: g.refusals}
@@ -88,7 +91,7 @@ func (s *siege) besideRequests(t *testing.T, g *besieged, alg string) {
 	for _, b := range s.imitations(alg) {
 		for _, r := range s.requests(http.StatusUnauthorized) {
 			g.try(t, r, b.headers(), http.StatusUnauthorized)
-			stays.try(t, r, b.headers(), http.StatusUnauthorized) // on the user's own connection: each request is somebody's
+			stays.try(t, r, b.headers(), http.StatusUnauthorized) // on the user's own connection: each request is authenticated on its own
 		}
 		stays.try(t, diagRequest, mine, http.StatusOK)
 	}
@@ -112,7 +115,7 @@ func (s *siege) beginSubmission(t *testing.T, g *besieged, headers string) (net.
 	harness.Must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	in := bufio.NewReader(conn)
 	fmt.Fprintf(conn, "POST /sched/%s/job/submit HTTP/1.1\r\nHost: lab\r\nExpect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n\r\n", harness.Version, len(s.body), headers)
-	first, err := in.ReadString('\n') // he is known: his body is read now
+	first, err := in.ReadString('\n') // the user is known: the body is read now
 	harness.Must(t, err)
 	if !strings.Contains(first, " 100 ") {
 		t.Fatalf("%q", first)
@@ -122,7 +125,8 @@ func (s *siege) beginSubmission(t *testing.T, g *besieged, headers string) (net.
 	return conn, in
 }
 
-// afterVouching: a gateway remembers for whom a daemon has vouched. That is this token, acting as this name, to the letter.
+// afterVouching checks that a gateway remembers a daemon's verification only
+// for exactly this token, acting as this name.
 func (s *siege) afterVouching(t *testing.T, g *besieged, alg string) {
 	all := []string{s.user}
 	if u := harness.SomeUser(t); u.Name != s.user {
@@ -148,13 +152,13 @@ func (s *siege) afterVouching(t *testing.T, g *besieged, alg string) {
 				t.Fatalf("%s, %s", user, b.name)
 			}
 		}
-		if user == s.user && len(all) > 1 { // he may act as the other, who still may not act as he
+		if user == s.user && len(all) > 1 { // the user may act as the other, who still may not act as the user
 			g.try(t, pingRequest, mine+"\r\nX-SCHED-USER-NAME: "+all[1], http.StatusOK)
 		}
 	}
 }
 
-// amongOthers: the user and those who would be he ask at the same time.
+// amongOthers sends requests of the user and of impostors concurrently.
 func (s *siege) amongOthers(t *testing.T, g *besieged, alg string) {
 	mine := "X-SCHED-USER-TOKEN: " + s.good(alg)
 	var all sync.WaitGroup
@@ -174,7 +178,8 @@ func (s *siege) amongOthers(t *testing.T, g *besieged, alg string) {
 	all.Wait()
 }
 
-// besideRPC: the user has a request under way at the controller, and a session with the accounting daemon.
+// besideRPC attacks while the user has a request in progress at the controller,
+// and a session with the accounting daemon.
 func (s *siege) besideRPC(t *testing.T, alg string) {
 	mine := &message.Credential{Plugin: message.PluginJWT, Token: s.good(alg)}
 	ping, err := message.Encode(codec.Newest, 0, message.RequestPing, mine, message.Empty{})

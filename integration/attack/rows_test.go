@@ -13,17 +13,17 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// row is one token, and what becomes of it.
+// row is a token and its expected result.
 type row struct {
 	name  string
 	token string
 	sharp string // algorithm of the cluster's own key that signed it: all but what the name says is good
 	good  bool   // it is taken, though it looks odd: what is odd has no meaning here, and is not acted upon
 
-	http int // status at the gateway, 0: 401 or 200. HTTP has a say in what can be sent at all
+	http int // status at the gateway, 0: 401 or 200. HTTP limits what can be sent at all
 }
 
-// rows is the table.
+// rows returns all rows of the table.
 func (f *forger) rows() []row {
 	var list []row
 	for _, part := range [][]row{f.algorithms(), f.confusions(), f.heads(), f.keyBringers(), f.kids(), f.claims(), f.payloads(), f.signatures(), f.edits(), f.forms(), f.letters()} {
@@ -41,7 +41,8 @@ func (f *forger) both(name, head, claims string, good bool) []row {
 	return list
 }
 
-// algorithms: which one a token says it has is no choice of its own.
+// algorithms returns tokens whose algorithm is missing, unknown, ambiguous or
+// another than their signature's.
 func (f *forger) algorithms() []row {
 	var list []row
 	for _, alg := range []string{`"none"`, `"None"`, `"NONE"`, `"nOnE"`, `" none"`, `"none "`, `"none\n"`, `"none\u0000"`, `"\u006eone"`, `"nоne"`,
@@ -76,7 +77,8 @@ func (f *forger) algorithms() []row {
 	return append(list, f.curves()...)
 }
 
-// curves: keys of other kinds are an attacker's, who sends them along, too.
+// curves returns tokens with an attacker's keys of other kinds, which some
+// contain.
 func (f *forger) curves() []row {
 	pub, ed, err := ed25519.GenerateKey(rand.Reader)
 	harness.Must(f.t, err)
@@ -101,7 +103,7 @@ func (f *forger) curves() []row {
 	}
 }
 
-// confusions: a public key is no secret, nor the reverse.
+// confusions returns tokens that use a public key as a secret, or the reverse.
 func (f *forger) confusions() []row {
 	var list []row
 	for _, key := range f.encodings() {
@@ -116,7 +118,8 @@ func (f *forger) confusions() []row {
 		row{name: "an RS256 signature called HS256, cut", token: f.token("HS256", plainHead, plainClaims, func(s string) []byte { return f.own("RS256")(s)[:32] })})
 }
 
-// heads: what a header says of the token has to be understood, or the token is not.
+// heads returns tokens with unusual, ambiguous or unsupported header
+// parameters.
 func (f *forger) heads() []row {
 	var list []row
 	for _, more := range []string{`"crit":["exp"]`, `"crit":["b64"],"b64":true`, `"crit":["b64"],"b64":false`, `"crit":["unknown"],"unknown":1`, `"crit":["unknown"]`, `"crit":[]`,
@@ -139,7 +142,8 @@ func (f *forger) heads() []row {
 	return list
 }
 
-// keyBringers: keys come from the administrator, never with a token.
+// keyBringers returns tokens that bring their own keys. Keys come only from the
+// administrator.
 func (f *forger) keyBringers() []row {
 	var list []row
 	jwk, kid := f.json(webKey(f.stranger, "")), f.json(webKey(f.stranger, f.kid))
@@ -163,7 +167,7 @@ func (f *forger) keyBringers() []row {
 	return list
 }
 
-// kids: the name of a key is a name, and neither path nor command.
+// kids returns tokens whose key names look like paths or commands.
 func (f *forger) kids() []row {
 	var list []row
 	for _, kid := range []string{"/dev/null", "../../../../../../dev/null", "file:///dev/null", "/proc/self/environ", "/etc/hostname", "x' UNION SELECT 'secret", "x' UNION SELECT 'secret' -- ",
@@ -184,7 +188,7 @@ func (f *forger) kids() []row {
 	return append(list, row{name: "RS256 with its kid", token: f.token("RS256", `{"alg":"$alg","kid":"$kid"}`, plainClaims, f.own("RS256")), sharp: "RS256", good: true})
 }
 
-// brief is a text short enough for the name of a test.
+// brief shortens a text for the name of a test.
 func brief(text string) string {
 	if len(text) > 60 {
 		return fmt.Sprintf("%s… (%d)", text[:60], len(text))

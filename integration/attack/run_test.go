@@ -28,8 +28,9 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// TestAttacks: a token that is not good is refused, by each of the daemons and by gateways that have something to verify it
-// with as by those that have not, always in the same words; and nothing of it does any harm.
+// TestAttacks checks that bad tokens are refused by each of the daemons and by
+// gateways with and without keys, always with the same text, and that they do
+// no harm.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	for _, keys := range []string{"jwt_key jwks", "jwks"} {
@@ -44,7 +45,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// siege is a cluster under attack: its daemons, several gateways before them, and who knows how to forge.
+// A siege is a cluster under attack: its daemons, several gateways in front of
+// them, and the forger.
 type siege struct {
 	*harness.Lab
 	*forger
@@ -58,12 +60,12 @@ type siege struct {
 	asked      atomic.Int32 // how often the trap was
 }
 
-// besieged is one of the gateways.
+// besieged is a gateway under attack.
 type besieged struct {
 	name     string
 	daemon   *site.Daemon
 	line     *line
-	refusals map[string]string // by request, as it was told the first time
+	refusals map[string]string // by request, as it was first refused
 }
 
 // besiege starts daemons that have these keys, and gateways that have all, some and none of them.
@@ -126,8 +128,9 @@ func connects(address string) func(context.Context) error {
 
 func (s *siege) setPath(l *harness.Lab) string { return filepath.Join(l.Dir, "etc", "jwks.json") }
 
-// parameters are AuthAltParameters that name these keys. A gateway that has none is told of one that is not there,
-// as it is where gateway and daemons share their configuration, but not a machine.
+// parameters returns AuthAltParameters that name these keys. For a gateway
+// without keys they name a missing file, as on a machine that has the daemons'
+// configuration but not their keys.
 func (s *siege) parameters(l *harness.Lab, keys string) string {
 	switch keys {
 	case "":
@@ -140,7 +143,7 @@ func (s *siege) parameters(l *harness.Lab, keys string) string {
 	return "jwt_key=" + l.Key() + ",jwks=" + s.setPath(l)
 }
 
-// gateWith is one more gateway before the same daemons, which has these keys.
+// gateWith starts another gateway with the same daemons and these keys.
 func (s *siege) gateWith(t *testing.T, keys string) *besieged {
 	t.Helper()
 	text, err := os.ReadFile(s.Conf())
@@ -167,10 +170,10 @@ func (g *besieged) mustHave(t *testing.T) {
 	}
 }
 
-// anyAlg is an algorithm whose tokens this cluster takes.
+// anyAlg returns an algorithm whose tokens this cluster accepts.
 func (s *siege) anyAlg() string { return s.algs[:5] }
 
-// taken says whether the cluster takes r.
+// taken reports whether the cluster accepts r.
 func (s *siege) taken(r row) bool {
 	return (r.good || r.http == http.StatusOK) && strings.Contains(s.algs, r.sharp)
 }
@@ -203,7 +206,8 @@ var (
 	diagRequest = request{"GET", "/scheddb/" + harness.Version + "/diag", ""}
 )
 
-// requests are those that are made with a token, one to each daemon. Where it is to be refused, one would do something.
+// requests returns the requests to make with a token, one for each daemon. If
+// they are to be refused, one of them would change something.
 func (s *siege) requests(status int) []request {
 	if status == http.StatusOK {
 		return []request{pingRequest, diagRequest}
@@ -211,14 +215,16 @@ func (s *siege) requests(status int) []request {
 	return []request{diagRequest, {"POST", "/sched/" + harness.Version + "/job/submit", s.body}}
 }
 
-// try makes a request with these header lines, and holds the answer against the status. All refusals are one and the
-// same: whoever guesses must not learn from them what was wrong.
+// try makes a request with these header lines and compares the status of the
+// answer. All refusals are identical: an attacker must not learn from them what
+// was wrong.
 func (g *besieged) try(t *testing.T, r request, headers string, status int) {
 	t.Helper()
 	g.tryAs(t, r.path, r, headers, status)
 }
 
-// tryAs is try for a request whose refusal is to be that of the path of.
+// tryAs does what try does, for a request whose refusal has to equal that for
+// the path of.
 func (g *besieged) tryAs(t *testing.T, of string, r request, headers string, status int) {
 	t.Helper()
 	a, err := g.line.ask(r, headers)
@@ -242,19 +248,20 @@ func (g *besieged) tryAs(t *testing.T, of string, r request, headers string, sta
 
 var ofConnection = regexp.MustCompile(`"source":"127\.0\.0\.1:\d+"`)
 
-// told is all of an answer but what belongs to this one request.
+// told returns an answer without the parts that differ from request to request.
 func told(a harness.Answer) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, a.Status)
 	for _, name := range slices.Sorted(maps.Keys(a.Header)) {
-		if name != "Date" && name != "X-Request-Id" && name != "Content-Length" { // the port of who asks is in the body, and has four letters or five
+		if name != "Date" && name != "X-Request-Id" && name != "Content-Length" { // the client's port is in the body, and has four digits or five
 			fmt.Fprintln(&b, name, a.Header[name])
 		}
 	}
 	return b.String() + ofConnection.ReplaceAllString(a.Text, `"source":""`)
 }
 
-// line is a connection to a gateway, opened anew when it was closed. http.Client would not send half of what is sent here.
+// A line is a connection to a gateway that is reopened after it was closed.
+// http.Client would not send half of these requests.
 type line struct {
 	address string
 	conn    net.Conn
@@ -290,7 +297,8 @@ func (l *line) once(r request, headers string) (harness.Answer, error) {
 	if r.body != "" {
 		length = fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", len(r.body))
 	}
-	// Who is refused before all of his body was read is answered all the same, and the connection ends while he may still be writing.
+	// A request that is refused before all of its body was read is answered,
+	// but the connection may end while the client still writes.
 	_, wrote := fmt.Fprintf(l.conn, "%s %s HTTP/1.1\r\nHost: lab\r\n%s%s\r\n\r\n%s", r.method, r.path, length, headers, r.body)
 	resp, err := http.ReadResponse(l.in, nil)
 	if err != nil {
@@ -329,7 +337,7 @@ func (s *siege) byRPC(ctx context.Context, c model.Credential) map[string]error 
 	return map[string]error{"schedctld": err, "scheddbd": s.accounting.Vouch(ctx, c)}
 }
 
-// workersOf are the workers of all gateways.
+// workersOf returns the workers of all gateways.
 func (s *siege) workersOf() []int {
 	var all []int
 	for _, g := range s.gates {

@@ -84,7 +84,8 @@ var carriages = []carriage{
 	{name: "in the query, forged, with a good header", path: "?access_token=$bad", headers: []string{"X-SCHED-USER-TOKEN: $HS"}, status: 401},
 }
 
-// TestTokens: a token counts where it belongs, once, whatever keys the gateway has.
+// TestTokens checks that a token is accepted only in its proper place, once,
+// whatever keys the gateway has.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	s := besiege(t, "jwt_key jwks")
@@ -102,7 +103,7 @@ func TestTokens(t *testing.T) {
 			}
 		})
 	}
-	// What each gateway says does not depend on its keys either.
+	// The gateways' answers do not depend on their keys either.
 	for _, g := range s.gates[1:] {
 		for path, told := range g.refusals {
 			if told != s.gates[0].refusals[path] {
@@ -112,7 +113,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// A token of root's may act as another; a user's only as himself.
+// TestActAs checks that root's token may act as another user, and a user's
+// token only as that user.
 func TestActAs(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

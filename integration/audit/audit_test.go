@@ -20,7 +20,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// auditLine is one line of the audit log, as far as tests look at it.
+// auditLine has the parts of an audit log line that are checked.
 type auditLine struct {
 	Time    time.Time
 	Event   string
@@ -71,7 +71,9 @@ func awaitAudit(t *testing.T, n int, path string) (list []auditLine) {
 	return list
 }
 
-// TestAudit: who did what, as whom and from where, with a line before and one after; reads and strangers leave none.
+// TestAudit checks that each change is recorded with its user, effective user
+// and origin, in a line before and one after, and that reads and
+// unauthenticated requests leave none.
 func TestAudit(t *testing.T) {
 	var log string
 	l := harness.NewLab(t, harness.Audited(&log))
@@ -114,8 +116,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAuditRotates: under load a file is moved away and SIGHUP sent, again and again. No line is lost, none is torn, and each
-// intent has one outcome.
+// TestAuditRotates rotates the log under load, by moving the file and sending
+// SIGHUP, repeatedly. No line is lost or torn, and each intent has one outcome.
 func TestAuditRotates(t *testing.T) {
 	var log string
 	l := harness.NewLab(t, harness.Audited(&log))
@@ -192,8 +194,9 @@ func TestAuditRotates(t *testing.T) {
 	}
 }
 
-// TestAuditFull: on a full disk changes are refused before the controller hears of them, or made when that is asked for; reads
-// go on, and when there is room again changes do.
+// TestAuditFull checks that on a full disk changes are refused before they
+// reach the controller, or made when the configuration permits it; that reads
+// continue; and that changes do once there is space again.
 func TestAuditFull(t *testing.T) {
 	harness.NeedRoot(t)
 	for _, mode := range []string{"closed", "open"} {
@@ -239,7 +242,8 @@ func TestAuditFull(t *testing.T) {
 	}
 }
 
-// TestAuditAtLimit: at the limit of a file's size (ulimit -f) it is as on a full disk, and a line that was cut off stays alone.
+// TestAuditAtLimit checks that a limit on the file's size (ulimit -f) has the
+// same effect as a full disk, and that no line is appended to a truncated one.
 func TestAuditAtLimit(t *testing.T) {
 	var log string
 	l := harness.NewLab(t, harness.Audited(&log))
@@ -294,7 +298,7 @@ func child(t *testing.T, parent int, name string) int {
 	return pid
 }
 
-// find is child, or 0 when there is none.
+// find returns the pid of the descendant with that name, or 0.
 func find(t *testing.T, parent int, name string) int {
 	t.Helper()
 	list, err := process.Descendants(parent)
@@ -307,13 +311,14 @@ func find(t *testing.T, parent int, name string) int {
 	return 0
 }
 
-// TestAuditBecomesUser: with become_user the log is root's, and has the peer as the kernel says it is beside what the worker says.
+// TestAuditBecomesUser checks that with become_user the log belongs to root,
+// and records the peer as the kernel reports it beside the worker's report.
 func TestAuditBecomesUser(t *testing.T) {
 	harness.NeedRoot(t)
 	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
 	path, log := filepath.Join(harness.ServedDir(t, l), "s"), filepath.Join(l.Dir, "audit.log")
 	l.Gate(t, []string{"SCHEDRESTD_SECURITY=become_user", "SCHEDRESTD_AUDIT_LOG=" + log}, "-f", l.Conf(), "-a", "rest_auth/local", "--socket-mode", "0666", "unix:"+path)
-	l.OwnToken = "" // the kernel says who asks
+	l.OwnToken = "" // the kernel identifies the user
 	a, err := l.AskAs(1, 20101, path, "POST", "/sched/"+harness.Version+"/job/submit", l.JobRequest("true", map[string]any{"standard_output": "/dev/null"}))
 	harness.Must(t, err)
 	a.Want(t, 200)
@@ -325,7 +330,8 @@ func TestAuditBecomesUser(t *testing.T) {
 	}
 }
 
-// TestAuditInetd: the one request of an inetd run is recorded as any other, by the time the run has ended.
+// TestAuditInetd checks that the request of an inetd run is recorded like any
+// other before the run ends.
 func TestAuditInetd(t *testing.T) {
 	var log string
 	l := harness.NewLab(t, harness.Audited(&log))

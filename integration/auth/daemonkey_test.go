@@ -17,7 +17,7 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// refusing is the daemons that refuse token, asked over TCP.
+// refusing returns the daemons that refuse token over TCP.
 func (d *daemons) refusing(token string) (refused []string) {
 	d.T.Helper()
 	for name, vouch := range map[string]func(context.Context, model.Credential) error{
@@ -37,8 +37,9 @@ func (d *daemons) refusing(token string) (refused []string) {
 func (d *daemons) takes(token string) bool  { return len(d.refusing(token)) == 0 }
 func (d *daemons) refuse(token string) bool { return len(d.refusing(token)) == 2 }
 
-// TestKeySetAlone: both daemons verify an identity provider's tokens by its key set, and create none. A new key
-// set counts without a restart; one that can't be used changes nothing, and is logged.
+// TestKeySetAlone checks that both daemons verify an identity provider's tokens
+// by its key set, and create none. A new key set is used without a restart; an
+// unusable one changes nothing and is logged.
 func TestKeySetAlone(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwks=JWKS,userclaimfield=preferred_username")
@@ -87,7 +88,7 @@ func TestKeySetAlone(t *testing.T) {
 	d.publish(next)
 	harness.Eventually(t, "the old key is taken by none", func() bool { return d.refuse(mapped) })
 	d.replaceKeySet(`{"keys":[{"kty":"RSA"`)
-	for _, name := range []string{"schedctld", "scheddbd"} { // nobody asks them for a token's sake
+	for _, name := range []string{"schedctld", "scheddbd"} { // they need no key for tokens
 		harness.Eventually(t, name+" logs that the key set is broken", func() bool { return strings.Contains(d.said(name), "keeping the current one") })
 		for line := range strings.Lines(d.said(name)) {
 			if strings.Contains(line, "keeping the current one") && (!strings.Contains(line, "level=ERROR") || !strings.Contains(line, d.jwks()) || !strings.Contains(line, "hint=")) {
@@ -102,7 +103,8 @@ func TestKeySetAlone(t *testing.T) {
 	harness.Eventually(t, "a mended key set is read", func() bool { return d.takes(mapped) && d.refuse(next.token(me, time.Hour)) })
 }
 
-// TestNewKey: tokens of an old key fail at once when the daemons have been started with a new one, and not before.
+// TestNewKey checks that tokens of an old key fail as soon as the daemons have
+// been restarted with a new one, and not before.
 func TestNewKey(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
@@ -125,7 +127,8 @@ func TestNewKey(t *testing.T) {
 	}
 }
 
-// TestCreation: for how long tokens are created, and with which keys, for a raw client as for schedctl.
+// TestCreation checks the lifespans and the keys of new tokens, for a raw
+// client and for schedctl.
 func TestCreation(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwks=JWKS,jwt_key=KEY,max_token_lifespan=7200")
@@ -159,7 +162,7 @@ func TestCreation(t *testing.T) {
 			t.Errorf("%s: status %d, printed %q, said %q", word, status, out, errOut)
 		}
 	}
-	// What asks by a token gets none that outlives it.
+	// A token requested with another token does not outlive it.
 	short := d.hs256().token(d.Owner, 20*time.Second)
 	token, err = d.controller("tcp").Token(ctx, byToken(short), "", time.Hour)
 	harness.Must(t, err)
@@ -168,7 +171,8 @@ func TestCreation(t *testing.T) {
 	}
 }
 
-// TestCreationIsForAdministrators: others have tokens for themselves alone, or none where the site says so.
+// TestCreationIsForAdministrators checks that other users get tokens only for
+// themselves, or none where the site forbids it.
 func TestCreationIsForAdministrators(t *testing.T) {
 	t.Parallel()
 	alice, bob := harness.TwoUsers(t)
@@ -218,7 +222,8 @@ func TestCreationIsForAdministrators(t *testing.T) {
 	}
 }
 
-// TestKeysThatCanNotBeUsed: a daemon does not start with them, and says which file, what is wrong, and what mends it.
+// TestKeysThatCanNotBeUsed checks that a daemon with unusable keys does not
+// start, and that its error names the file, the cause and the remedy.
 func TestKeysThatCanNotBeUsed(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
@@ -269,8 +274,9 @@ func TestKeysThatCanNotBeUsed(t *testing.T) {
 	}
 }
 
-// TestAccountingByTCPNeedsAKey: with a key set alone there is nothing to sign the controller's tickets with, and
-// it says so before it takes jobs that it could not record.
+// TestAccountingByTCPNeedsAKey checks that the controller, which can't sign its
+// tickets with a key set alone, reports that before it takes jobs that it could
+// not record.
 func TestAccountingByTCPNeedsAKey(t *testing.T) {
 	t.Parallel()
 	socket := regexp.MustCompile(`(?m)^AccountingStorageSocket=.*\n`)
@@ -294,7 +300,8 @@ func TestAccountingByTCPNeedsAKey(t *testing.T) {
 	}
 }
 
-// refusedStart is what a daemon says that is not to start. One that does is ended after a while.
+// refusedStart returns the output of a daemon that should refuse to start. If
+// it starts, it is stopped after a while.
 func refusedStart(t *testing.T, name, conf string) (said string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -303,7 +310,7 @@ func refusedStart(t *testing.T, name, conf string) (said string, err error) {
 	return string(out), err
 }
 
-// decoded is the payload of a token.
+// decoded returns the payload of a token.
 func decoded(t *testing.T, token string) string {
 	t.Helper()
 	text, err := unpad(strings.Split(token, ".")[1])
@@ -311,7 +318,7 @@ func decoded(t *testing.T, token string) string {
 	return string(text)
 }
 
-// dated is the date of a token that the claim name has.
+// dated returns the date in the claim name of a token.
 func dated(t *testing.T, token, name string) (at int64) {
 	t.Helper()
 	_, rest, _ := strings.Cut(decoded(t, token), fmt.Sprintf("%q:", name))

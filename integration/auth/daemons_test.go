@@ -82,7 +82,7 @@ func copyTo(t *testing.T, from, to string, mode os.FileMode) {
 	harness.Must(t, os.Chmod(to, mode))
 }
 
-// jwks is the path of the site's key set.
+// jwks returns the path of the site's key set.
 func (d *daemons) jwks() string { return filepath.Join(d.Dir, "etc", "jwks.json") }
 
 var altParameters = regexp.MustCompile(`AuthAltParameters=.*`)
@@ -96,7 +96,7 @@ func (d *daemons) parameters(text string) {
 	})
 }
 
-// rewrite has change make both configurations anew.
+// rewrite rewrites both configurations with change.
 func (d *daemons) rewrite(change func(conf string) string) {
 	d.T.Helper()
 	for _, path := range []string{d.Conf(), d.DbdConf()} {
@@ -118,7 +118,7 @@ func (d *daemons) start() {
 	d.Up(d.Ctld)
 }
 
-// said is what the daemon name has logged.
+// said returns the log of the daemon name.
 func (d *daemons) said(name string) string {
 	d.T.Helper()
 	text, err := os.ReadFile(d.Log(name))
@@ -126,7 +126,8 @@ func (d *daemons) said(name string) string {
 	return string(text)
 }
 
-// controller is a client of schedctld by "tcp" or "unix"; as, when given, is who connects the socket.
+// controller returns a client of schedctld over "tcp" or "unix". If as is
+// given, that user connects the socket.
 func (d *daemons) controller(network string, as ...harness.Account) *client.Client {
 	at := fmt.Sprintf("127.0.0.1:%d", d.Controller)
 	if network == "unix" {
@@ -135,7 +136,7 @@ func (d *daemons) controller(network string, as ...harness.Account) *client.Clie
 	return client.New(client.Config{Controllers: []client.Address{{Name: d.Node, Network: network, Address: at}}, Dial: dialer(as)})
 }
 
-// accounting is a client of scheddbd, likewise.
+// accounting returns a client of scheddbd, as controller does of schedctld.
 func (d *daemons) accounting(network string, as ...harness.Account) *client.Accounting {
 	at := fmt.Sprintf("127.0.0.1:%d", d.Accounting)
 	if network == "unix" {
@@ -169,7 +170,7 @@ func (d *daemons) run(u harness.Account, env []string, args ...string) (out, err
 	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
 }
 
-// self is the user of this process.
+// self returns the user of this process.
 func (d *daemons) self() harness.Account {
 	return harness.Account{Name: d.Owner, UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
 }
@@ -194,7 +195,7 @@ var issuerKeys = sync.OnceValue(func() (keys [2]*rsa.PrivateKey) {
 func unpadded(b []byte) string          { return base64.RawURLEncoding.EncodeToString(b) }
 func unpad(text string) ([]byte, error) { return base64.RawURLEncoding.DecodeString(text) }
 
-// hs256 is the issuer that has the site's key.
+// hs256 returns the issuer that has the site's key.
 func (d *daemons) hs256() issuer {
 	d.T.Helper()
 	secret, err := os.ReadFile(d.Key())
@@ -202,7 +203,8 @@ func (d *daemons) hs256() issuer {
 	return issuer{secret: secret}
 }
 
-// token is a token of user, who is named by the claim sun, from an hour ago until lifespan from now.
+// token returns a token for user, named by the claim sun, that is valid from an
+// hour ago until lifespan from now.
 func (i issuer) token(user string, lifespan time.Duration) string {
 	return i.claiming("sun", user, lifespan)
 }

@@ -22,7 +22,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// held is a job that waits until it is cancelled; a script makes it one that runs.
+// held returns a job that waits until it is cancelled, or with a script one
+// that runs.
 func (d *daemons) held(script string) *model.JobDesc {
 	desc := &model.JobDesc{Name: "held", Script: "#!/bin/sh\n" + script + "\n", WorkDir: d.Work,
 		Environment: []string{"PATH=/usr/bin:/bin"}, Priority: model.Some[uint32](0)}
@@ -32,7 +33,7 @@ func (d *daemons) held(script string) *model.JobDesc {
 	return desc
 }
 
-// numberIn is Slurm's number in an error of a daemon.
+// numberIn returns Slurm's number of a daemon's error.
 func numberIn(err error) int {
 	if e, ok := err.(*errs.Error); ok {
 		return e.Number
@@ -40,8 +41,9 @@ func numberIn(err error) int {
 	return 0
 }
 
-// TestSchedctlByBothWays: each command does the same for whom the kernel names, over the socket, and for whom a token
-// names, over TCP.
+// TestSchedctlByBothWays checks that each command does the same for a user whom
+// the kernel identifies, over the socket, and for one whom a token names, over
+// TCP.
 func TestSchedctlByBothWays(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
@@ -124,7 +126,8 @@ func TestSchedctlByBothWays(t *testing.T) {
 	}
 }
 
-// TestTokensThatAreNone: schedctl says what is wrong with the token of its environment, and what to do.
+// TestTokensThatAreNone checks that schedctl reports the defect of the token in
+// its environment, and the remedy.
 func TestTokensThatAreNone(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
@@ -155,7 +158,8 @@ func TestTokensThatAreNone(t *testing.T) {
 	}
 }
 
-// TestWhoSeesWhose: users see and cancel their own jobs, root and SchedUser all; by the kernel's word and by a token.
+// TestWhoSeesWhose checks that users see and cancel their own jobs, and root
+// and SchedUser all jobs, whether the kernel or a token identifies them.
 func TestWhoSeesWhose(t *testing.T) {
 	t.Parallel()
 	alice, bob := harness.TwoUsers(t)
@@ -222,8 +226,10 @@ func TestWhoSeesWhose(t *testing.T) {
 	}
 }
 
-// TestActingForAnother: a token of root's acts as whom it names: the job is his, and the log has both names.
-// Everybody else who names another is refused as any bad credential is, by both daemons and in one way.
+// TestActingForAnother checks that root's token may act as another user: the
+// job belongs to that user, and the log has both names. Any other token that
+// names another user is refused like any bad credential, by both daemons and in
+// the same way.
 func TestActingForAnother(t *testing.T) {
 	t.Parallel()
 	alice, bob := harness.TwoUsers(t)
@@ -291,8 +297,8 @@ func TestActingForAnother(t *testing.T) {
 	}
 }
 
-// TestTokensStayOutOfJobs: a token in the environment of a submission, or of the controller, reaches neither
-// the job nor the disk.
+// TestTokensStayOutOfJobs checks that a token in the environment of a
+// submission, or of the controller, reaches neither the job nor the disk.
 func TestTokensStayOutOfJobs(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
@@ -336,8 +342,9 @@ func TestTokensStayOutOfJobs(t *testing.T) {
 	harness.Must(t, d.controller("unix").Kill(t.Context(), model.Credential{}, fmt.Sprint(job.StepID.JobID+1), 9, 0))
 }
 
-// TestKeyTakenBack: a key that is taken out of the key set ends the sessions that were opened with it, at the next
-// question in them, however long their tokens would have lasted. Others stay.
+// TestKeyTakenBack checks that removing a key from the key set ends the
+// sessions that were opened with it, at their next request, however long their
+// tokens would have lasted. Other sessions stay open.
 func TestKeyTakenBack(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwks=JWKS")
@@ -365,7 +372,7 @@ func TestKeyTakenBack(t *testing.T) {
 	}
 }
 
-// session is a connection to the accounting daemon that stays.
+// session is a persistent connection to the accounting daemon.
 type session struct {
 	t  *testing.T
 	nc net.Conn

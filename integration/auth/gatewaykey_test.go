@@ -39,13 +39,13 @@ func newKeyed(t *testing.T, l *harness.Lab, parameters string) *keyed {
 	return k
 }
 
-// hs256 is a new token of the user's, signed with key.
+// hs256 returns a new token for the user, signed with key.
 func (k *keyed) hs256(key []byte) string {
 	k.T.Helper()
 	return harness.Forge(k.T, key, jwt.SigningMethodHS256, k.claims())
 }
 
-// rs256 is one signed with an RSA key.
+// rs256 returns a new token for the user, signed with an RSA key.
 func (k *keyed) rs256(key *rsa.PrivateKey) string {
 	k.T.Helper()
 	claims, err := json.Marshal(k.claims())
@@ -55,14 +55,15 @@ func (k *keyed) rs256(key *rsa.PrivateKey) string {
 
 var tokensMade atomic.Int64
 
-// claims are others each time: no token is one that was seen before.
+// claims returns different claims each time, so that no token has been seen
+// before.
 func (k *keyed) claims() jwt.MapClaims {
 	now := time.Now()
 	return jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "sun": k.user, "jti": fmt.Sprint(tokensMade.Add(1))}
 }
 
-// costs makes a request of each kind with a token, and tells what it cost the controller and the
-// accounting daemon in connections.
+// costs makes a request of each kind with a token, and returns the number of
+// connections that the controller and the accounting daemon accepted.
 func (k *keyed) costs(token string, status int) (ctl, dbd int64) {
 	k.T.Helper()
 	header := "X-SCHED-USER-TOKEN: " + token
@@ -70,7 +71,8 @@ func (k *keyed) costs(token string, status int) (ctl, dbd int64) {
 		dbd = k.Dbd.Cost(func() {
 			k.Ask(k.c, "GET", harness.PingPath, "", header).Want(k.T, status)
 			k.Ask(k.c, "GET", harness.DiagPath, "", header).Want(k.T, status)
-			// One that can't be understood: who may know that is told so, and no daemon hears of it.
+			// A malformed request: only an authenticated client learns that it
+			// is, and no daemon receives it.
 			if status == http.StatusOK {
 				k.Ask(k.c, "POST", harness.SubmitPath, "{", header).Want(k.T, http.StatusBadRequest)
 			} else {
@@ -81,7 +83,7 @@ func (k *keyed) costs(token string, status int) (ctl, dbd int64) {
 	return ctl, dbd
 }
 
-// status is what a ping with token is answered.
+// status returns the status of the answer to a ping with token.
 func (k *keyed) status(token string) int {
 	k.T.Helper()
 	return k.Ask(k.c, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+token).Status
@@ -95,7 +97,8 @@ func (k *keyed) refusesByItself(what, token string) {
 	}
 }
 
-// free tells whether a ping with a token is refused at no cost to the controller.
+// free reports whether a ping with a token is refused at no cost to the
+// controller.
 func (k *keyed) free(token string) bool {
 	k.T.Helper()
 	status := 0
@@ -103,7 +106,7 @@ func (k *keyed) free(token string) bool {
 	return status == http.StatusUnauthorized && cost == 0
 }
 
-// keeper is the pid of the gateway's keeper; 0 when there is none.
+// keeper returns the pid of the gateway's keeper; 0 when there is none.
 func (k *keyed) keeper() int {
 	k.T.Helper()
 	list, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -126,8 +129,9 @@ func (k *keyed) keeper() int {
 
 var strangersSecret = []byte("12345678901234567890123456789012")
 
-// TestGatewayKey: a gateway that has the daemons' key refuses what it did not sign without a word to any
-// daemon; what it did is none of the daemons' to vouch for, and they do the work.
+// TestGatewayKey checks that a gateway that has the daemons' key refuses other
+// tokens without asking a daemon, and that for its own tokens the daemons do
+// only the work, not the verification.
 func TestGatewayKey(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -153,8 +157,9 @@ func TestGatewayKey(t *testing.T) {
 	}
 }
 
-// TestGatewayKeyChanges: the gateway has a new key soon after its file, without a restart, and the old one's tokens
-// then cost nobody anything.
+// TestGatewayKeyChanges checks that the gateway has a new key soon after its
+// file changes, without a restart, and that the old key's tokens then cost the
+// daemons nothing.
 func TestGatewayKeyChanges(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -190,8 +195,9 @@ func TestGatewayKeyChanges(t *testing.T) {
 	k.refusesByItself("neither key's", k.hs256(strangersSecret))
 }
 
-// TestGatewayWithoutItsKeeper: when the keeper is stopped, or gone, the daemons vouch, and nobody is
-// kept from his work; the next one has the key.
+// TestGatewayWithoutItsKeeper checks that when the keeper is stopped, or gone,
+// the daemons verify tokens and users can continue, and that the next keeper
+// has the key.
 func TestGatewayWithoutItsKeeper(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -227,8 +233,8 @@ func TestGatewayWithoutItsKeeper(t *testing.T) {
 	}
 }
 
-// TestGatewayKeySet: with a key set of its own the gateway verifies RS256 tokens, and takes over a new
-// set, as the daemons do.
+// TestGatewayKeySet checks that a gateway with a key set verifies RS256 tokens,
+// and adopts a new set as the daemons do.
 func TestGatewayKeySet(t *testing.T) {
 	t.Parallel()
 	one, other, stranger := rsaOf(t), rsaOf(t), rsaOf(t)
@@ -277,8 +283,9 @@ func rsaOf(t *testing.T) *rsa.PrivateKey {
 	return key
 }
 
-// TestGatewayKeysThatMustNotBeUsed: the gateway does not start, by listening or for one client, says which file,
-// what is wrong with it, and the command that mends it.
+// TestGatewayKeysThatMustNotBeUsed checks that the gateway does not start with
+// such a key, by listening or for one client, and that its error names the
+// file, the cause and the command that fixes it.
 func TestGatewayKeysThatMustNotBeUsed(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

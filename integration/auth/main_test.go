@@ -1,5 +1,6 @@
-// Package auth tests keys and tokens between clients, gateway and daemons: which keys count, when they change, who
-// may make tokens, and who verifies them.
+// Package auth tests keys and tokens between clients, gateway and daemons:
+// which keys are accepted, when they change, which users may create tokens, and
+// which program verifies them.
 package auth
 
 import (

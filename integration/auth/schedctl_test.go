@@ -9,8 +9,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestNoTokensForNobody: of whom no daemon believes a token, none is made, and who he is himself is not told of a token
-// that he has not got.
+// TestNoTokensForNobody checks that no token is made for a user whose tokens no
+// daemon accepts, and that such a user gets no hint that refers to a token.
 func TestNoTokensForNobody(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -51,8 +51,10 @@ func TestNoTokensForNobody(t *testing.T) {
 	}
 }
 
-// TestTokenEndsWithItsAsker: who asks by a token for one that is to last longer is told so, and when it ends, where no
-// program reads it; who asks by the kernel's word gets what he asks for.
+// TestTokenEndsWithItsAsker checks that for a user who requests a token by
+// another token, for longer than that one lasts, schedctl prints when the new
+// one expires, on standard error. A user whom the kernel identifies gets the
+// requested lifespan.
 func TestTokenEndsWithItsAsker(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")

@@ -16,8 +16,10 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestVouched: a gateway without a key has the daemon that will serve say whether a token is genuine: never of
-// garbage, once in a minute of a good one, once in a second of a forged one, and for nobody else.
+// TestVouched checks that a gateway without a key asks the daemon that will
+// serve the request whether a token is genuine: never for garbage, once a
+// minute for a good one, once a second for a forged one, and for no other
+// daemon.
 func TestVouched(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -96,8 +98,9 @@ func TestVouched(t *testing.T) {
 	} {
 		check(s)
 	}
-	// The controller's word is none of the accounting daemon's, who is asked himself, and asked no more.
-	for i, most := range []int64{3, 1} { // the first: which protocol is spoken, his word, the statistics
+	// The controller's verification does not count for the accounting daemon,
+	// which is asked itself, once.
+	for i, most := range []int64{3, 1} { // the first: the protocol version, the verification, the statistics
 		n := k.Dbd.Cost(func() { k.Ask(c, "GET", harness.DiagPath, "", with(good)).Want(t, 200) })
 		if n > most || i == 0 && n < 2 {
 			t.Errorf("statistics, %d: %d connections", i, n)
@@ -105,8 +108,9 @@ func TestVouched(t *testing.T) {
 	}
 }
 
-// TestRefusedBeforeTheBody: who waits for leave to send a body is told 401, and never to go on, when
-// the token is garbage, forged or expired; leave is what a good one gets.
+// TestRefusedBeforeTheBody checks that a client that sends Expect: 100-continue
+// gets 401 and never 100 when its token is garbage, forged or expired, and 100
+// when it is good.
 func TestRefusedBeforeTheBody(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -138,7 +142,7 @@ func TestRefusedBeforeTheBody(t *testing.T) {
 				if tt.token == l.OwnToken {
 					return
 				}
-				rest, err := io.ReadAll(in) // the connection ends: nobody waits for the body
+				rest, err := io.ReadAll(in) // the connection ends: the gateway does not wait for the body
 				if err != nil || !strings.Contains(string(rest), "Connection: close") {
 					t.Errorf("%s: %v: %s", tt.name, err, rest)
 				}
@@ -150,8 +154,9 @@ func TestRefusedBeforeTheBody(t *testing.T) {
 	}
 }
 
-// TestEachDaemonAlone: what one daemon serves is served while the other is down, also to who has not been
-// here before; and each refuses, after a change of its key, what the other still takes.
+// TestEachDaemonAlone checks that each daemon's requests are served while the
+// other daemon is down, also for a new user, and that each refuses, after a
+// change of its key, a token that the other still accepts.
 func TestEachDaemonAlone(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

@@ -11,7 +11,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// chaosChange is what is looked at in a line of the audit log.
+// chaosChange has the parts of an audit log line that are checked.
 type chaosChange struct {
 	Event, Change string
 	Gateway       struct{ Ended string }
@@ -33,8 +33,9 @@ func (c *chaos) counted() {
 	})
 }
 
-// audited fails the test unless the audit log, of which the gateway that wrote it has ended, has each change twice, before and
-// after, and each job that was answered as its user's. Of one whose worker died nobody knows what came of it.
+// audited fails the test unless the audit log, after its gateway has exited,
+// has each change twice, before and after, and each job that was answered as
+// its user's. The result of a change whose worker died is unknown.
 func (c *chaos) audited() {
 	c.t.Helper()
 	f, err := os.Open(c.Log("audit"))

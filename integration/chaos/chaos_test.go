@@ -15,15 +15,16 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// How often somebody is killed.
+// These are the intervals between kills.
 const (
 	workerEvery     = time.Second // each fifth time all of them
 	keeperEvery     = 5 * time.Second
 	controllerEvery = 20 * time.Second
 )
 
-// chaosPatience is how long a client waits for an answer, or for its connection's end, before it says that it hangs. It is
-// above every limit of the gateway's own.
+// chaosPatience is how long a client waits for an answer, or for the
+// connection's end, before it reports a hang. It is above every limit of the
+// gateway's own.
 const chaosPatience = time.Minute
 
 // chaos is a gateway under load whose processes are killed, and what is known of it.
@@ -37,24 +38,27 @@ type chaos struct {
 	lasts time.Duration
 	over  chan struct{} // closed when the load ends
 	lists <-chan time.Time
-	// The controller's restarts so far: a job that was answered before one has come through it.
+	// The controller's restarts so far. A job that was answered before a
+	// restart has survived it.
 	restarts chaosCount
 
 	workersKilled, keepersKilled, controllersKilled chaosCount
 }
 
-// chaosUser is who asks.
+// chaosUser is a user who sends requests.
 type chaosUser struct {
 	name, token string
-	submits     bool // the controller takes jobs of his
-	sees        bool // and shows him those of others
+	submits     bool // the controller accepts this user's jobs
+	sees        bool // and shows this user other users' jobs
 }
 
-// may tells whether he may see that user's jobs.
+// may reports whether u may see that user's jobs.
 func (u chaosUser) may(user string) bool { return u.sees || user == u.name }
 
-// TestChaos: while workers, the keeper and the controller are killed over and over, each request is answered as it should be, to
-// who sent it, or refused in the envelope, or its connection is closed. Nothing of the dead stays in the parent.
+// TestChaos checks that, while workers, the keeper and the controller are
+// killed repeatedly, each request gets its correct answer or a refusal in the
+// envelope, or its connection is closed. The parent keeps no resources of
+// killed processes.
 func TestChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -89,9 +93,11 @@ func newChaos(t *testing.T) *chaos {
 	return c
 }
 
-// restartGateway starts the gateway anew as it is run in earnest, with penalties and the audit log. A worker's death is an offence
-// of those whom it was answering, and all of these clients have addresses of the loopback interface: they are
-// exempt, or they would wait for most of the test, as they should anywhere else.
+// restartGateway restarts the gateway configured as in production, with
+// penalties and the audit log. A worker's crash counts as an offence of its
+// clients. All of these clients have loopback addresses and are exempt;
+// otherwise they would be blocked for most of the test, as they should be
+// elsewhere.
 func (c *chaos) restartGateway() {
 	c.Daemons["schedrestd"].Stop()
 	for i, v := range c.Restd.Env {
@@ -103,7 +109,8 @@ func (c *chaos) restartGateway() {
 	c.Up(c.Restd)
 }
 
-// everybody is at least two users. A controller that is not root's takes jobs of its own user alone: the others only look.
+// everybody returns at least two users. A controller that does not run as root
+// accepts only its own user's jobs; the other users only look at them.
 func (c *chaos) everybody() []chaosUser {
 	users := []chaosUser{{name: c.Owner, token: c.chaosToken(c.Owner), submits: true, sees: true}}
 	for _, name := range []string{"games", "daemon"} {
@@ -114,7 +121,8 @@ func (c *chaos) everybody() []chaosUser {
 	return users
 }
 
-// warm has each kind of client served once, so that the parent has what it keeps for good.
+// warm makes each kind of client send a request, so that the parent has
+// everything that it keeps permanently.
 func (c *chaos) warm() {
 	c.t.Helper()
 	for _, client := range c.clients() {
@@ -123,7 +131,7 @@ func (c *chaos) warm() {
 	}
 }
 
-// storm is load and death for as long as it lasts.
+// storm applies load and kills processes for the test's duration.
 func (c *chaos) storm() {
 	lists := time.NewTicker(max(time.Second, c.lasts/100)) // they grow, and are not all that is to be seen
 	defer lists.Stop()
@@ -199,7 +207,8 @@ func killed(parent int, name string, all bool) (n int) {
 	return n
 }
 
-// calm is the time after: everything works again, and what was answered is there, once.
+// calm checks, after the load has ended, that everything works again, and that
+// each answered job exists once.
 func (c *chaos) calm() {
 	c.t.Helper()
 	c.Daemons["schedctld"].Kill() // what was answered last has to come through one as well
@@ -263,7 +272,7 @@ func (c *chaos) leftovers() {
 	})
 }
 
-// table is what happened.
+// table returns the counts of all events as text.
 func (c *chaos) table() string {
 	var b strings.Builder
 	line := func(what string, v any) { fmt.Fprintf(&b, "%-42s %v\n", what, v) }

@@ -22,7 +22,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// chaosKind is a way to ask, and how many connections do.
+// chaosKind is a way to send requests, and the number of connections that use
+// it.
 type chaosKind struct {
 	name        string
 	connections int
@@ -42,7 +43,7 @@ var chaosKinds = []chaosKind{
 // chaosPause is the mean of a client's pauses: the machine has others to serve.
 const chaosPause = 150 * time.Millisecond
 
-// chaosClient is one that asks for one thing at a time.
+// chaosClient is a client that sends one request at a time.
 type chaosClient struct {
 	*chaos
 	kind string
@@ -56,7 +57,7 @@ type chaosClient struct {
 	h2     *http.Client // instead, shared with others
 }
 
-// chaosReply is an answer that came whole.
+// chaosReply is a complete answer.
 type chaosReply struct {
 	status int
 	header http.Header
@@ -65,7 +66,7 @@ type chaosReply struct {
 	body   chaosBody
 }
 
-// chaosBody is what is looked at in the body of an answer.
+// chaosBody has the parts of an answer's body that are checked.
 type chaosBody struct {
 	Meta struct {
 		Client struct{ Source, User string }
@@ -80,7 +81,8 @@ type chaosBody struct {
 	}
 }
 
-// clients are all of them. Users take turns, so that each kind has all.
+// clients returns all clients. Users take turns, so that each kind has all of
+// them.
 func (c *chaos) clients() (all []*chaosClient) {
 	for _, kind := range chaosKinds {
 		for range kind.connections {
@@ -175,7 +177,7 @@ func (c *chaosClient) cancel() {
 	c.jobs.mu.Lock()
 	job.cancelling = true
 	c.jobs.mu.Unlock()
-	var before []int // who was not answered may hear that it is done
+	var before []int // after a lost answer the job may already be cancelled
 	for !c.ended() {
 		reply := c.once("DELETE", fmt.Sprintf("/sched/%s/job/%d", harness.Version, job.id), "", before...)
 		if reply != nil && (reply.status == http.StatusOK || slices.Contains(before, reply.status)) {
@@ -196,7 +198,8 @@ func (c *chaosClient) look() bool {
 	return job == nil || c.lookAt(job)
 }
 
-// pry looks at a job of somebody else, whom the controller does not show to it.
+// pry requests another user's job, which the controller does not show to this
+// one.
 func (c *chaosClient) pry() {
 	job := c.jobs.some(func(user string) bool { return user != c.user.name })
 	if job == nil {
@@ -266,7 +269,7 @@ func (c *chaosClient) node() {
 	c.tally.add("node")
 }
 
-// ended tells whether the load has ended.
+// ended reports whether the load has ended.
 func (c *chaosClient) ended() bool {
 	select {
 	case <-c.over:
@@ -286,9 +289,10 @@ func (c *chaosClient) again(method, path string) *chaosReply {
 	return nil
 }
 
-// once asks once, and judges the answer as far as every answer can be. It gives nil when there was none, and waits when it
-// was asked to, but a second at the most: what is to be seen happens while somebody asks. A status of also
-// is as good as 200.
+// once sends one request, and checks the answer as far as every answer can be
+// checked. It returns nil when there was none. If the answer asks for a later
+// retry it waits, at most a second, because the test needs constant load. A
+// status in also is as good as 200.
 func (c *chaosClient) once(method, path, body string, also ...int) *chaosReply {
 	c.tally.add("requests")
 	began := time.Now()
@@ -470,7 +474,8 @@ func (c *chaosClient) exchange2(method, path, body string) (*chaosReply, error) 
 	return reply, err
 }
 
-// closed tells whether an error is a connection's visible end, or a stream's.
+// closed reports whether an error is the visible end of a connection or a
+// stream.
 func closed(err error) bool {
 	for _, is := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, is) {

@@ -14,17 +14,18 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// chaosJobs is every job that was handed in, by its name, which is of one request alone.
+// chaosJobs is every job that was submitted, by its name, which only one
+// request has.
 type chaosJobs struct {
 	mu    sync.Mutex
 	named map[string]*chaosJob
 	byID  map[int]*chaosJob
 }
 
-// chaosJob is one of them. Its fields are chaosJobs.mu's.
+// chaosJob is a submitted job. chaosJobs.mu protects its fields.
 type chaosJob struct {
 	name, user string
-	id         int    // 0: nobody has answered
+	id         int    // 0: there is no answer
 	restarts   int    // of the controller when it was answered
 	request    string // by which the gateway knows it
 	cancelling bool
@@ -44,7 +45,7 @@ func newChaosJobs() *chaosJobs {
 	return &chaosJobs{named: map[string]*chaosJob{}, byID: map[int]*chaosJob{}}
 }
 
-// add is a job that is about to be handed in.
+// add records a job that is about to be submitted.
 func (j *chaosJobs) add(name, user string) *chaosJob {
 	job := &chaosJob{name: name, user: user}
 	j.mu.Lock()
@@ -53,7 +54,7 @@ func (j *chaosJobs) add(name, user string) *chaosJob {
 	return job
 }
 
-// answered is the number that a job was given.
+// answered records the number that a job was given.
 func (j *chaosJobs) answered(job *chaosJob, id, restarts int, request string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -65,7 +66,8 @@ func (j *chaosJobs) answered(job *chaosJob, id, restarts int, request string) er
 	return nil
 }
 
-// some is a job of such a user that was answered and that nobody has cancelled; nil when there is none.
+// some returns an answered job of such a user that has not been cancelled, or
+// nil when there is none.
 func (j *chaosJobs) some(whose func(string) bool) *chaosJob {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -77,7 +79,8 @@ func (j *chaosJobs) some(whose func(string) bool) *chaosJob {
 	return nil
 }
 
-// there are the jobs of such users that a list that is asked for now has to have.
+// there returns the jobs of such users that a list requested now has to
+// contain.
 func (j *chaosJobs) there(whose func(string) bool) []*chaosJob {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -90,7 +93,8 @@ func (j *chaosJobs) there(whose func(string) bool) []*chaosJob {
 	})
 }
 
-// judge says what is wrong with a job that was shown. before is what was known of it when it was asked for.
+// judge returns an error if a job in an answer is wrong. wasCancelled states
+// whether the job was cancelled before the request.
 func (j *chaosJobs) judge(s shown, wasCancelled bool) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -110,7 +114,8 @@ func (j *chaosJobs) judge(s shown, wasCancelled bool) error {
 	return nil
 }
 
-// judgeList says what is wrong with a list of jobs, which has to have these, and others of such users alone.
+// judgeList returns an error if a list of jobs lacks one of there, or has jobs
+// of users that whose rejects.
 func (j *chaosJobs) judgeList(list []shown, there []*chaosJob, whose func(string) bool) error {
 	names := map[string]bool{}
 	for _, s := range list {
@@ -134,7 +139,8 @@ func (j *chaosJobs) judgeList(list []shown, there []*chaosJob, whose func(string
 	return nil
 }
 
-// chaosToken is a token of that user, signed with the daemons' key: the controller would make those of others for root alone.
+// chaosToken returns a token of that user, signed with the daemons' key: the
+// controller would make other users' tokens only for root.
 func (c *chaos) chaosToken(user string) string {
 	key, err := os.ReadFile(c.Key())
 	harness.Must(c.t, err)
@@ -157,7 +163,7 @@ func (y *chaosTally) of(what string) int { y.mu.Lock(); defer y.mu.Unlock(); ret
 
 func (y *chaosTally) took(d time.Duration) { y.mu.Lock(); y.most = max(y.most, d); y.mu.Unlock() }
 
-// first tells whether the number of a request is new.
+// first reports whether the number of a request is new.
 func (y *chaosTally) first(id string) bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -166,7 +172,7 @@ func (y *chaosTally) first(id string) bool {
 	return !old
 }
 
-// tell tells whether an error is to be shown: one of many is like the others.
+// tell reports whether to show an error; many errors are alike.
 func (y *chaosTally) tell() bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// chaosCount is a number that several count.
+// chaosCount is a counter for concurrent use.
 type chaosCount struct {
 	mu sync.Mutex
 	n  int
@@ -34,7 +34,8 @@ type chaosWatch struct {
 	processes map[int]uint64    // all that ever were its children, and when they began
 }
 
-// measure is what a process has: descriptors (as root), its own memory in KiB, threads.
+// measure is a process's resource use: descriptors (as root), its own memory in
+// KiB, threads.
 type measure struct{ descriptors, memory, threads int }
 
 func newChaosWatch(t *testing.T, parent int) *chaosWatch {
@@ -80,7 +81,7 @@ func (w *chaosWatch) run(over <-chan struct{}, lasts time.Duration) {
 	}
 }
 
-// children looks for dead ones that nobody has waited for.
+// children looks for zombies.
 func (w *chaosWatch) children() {
 	list, _ := process.Descendants(w.parent)
 	before := w.zombies
@@ -101,7 +102,7 @@ func (w *chaosWatch) children() {
 	}
 }
 
-// mean is that of all.
+// mean returns the mean of all measures.
 func mean(all []measure) (m measure) {
 	for _, s := range all {
 		m.descriptors, m.memory, m.threads = m.descriptors+s.descriptors, m.memory+s.memory, m.threads+s.threads
@@ -110,10 +111,12 @@ func mean(all []measure) (m measure) {
 	return measure{m.descriptors / n, m.memory / n, m.threads / n}
 }
 
-// flat fails the test when the parent has grown. Under load the numbers move by what is on its way: a tenth of the descriptors and
-// 16, a quarter of the memory and 1 MiB (the garbage collector's freedom in a heap of a few MiB), 8 threads. What is lost with each death
-// is more than that in ten minutes, with 600 workers killed; and descriptors have to be again what
-// they were before, to the last one, when all is quiet.
+// flat fails the test when the parent has grown. Under load the numbers vary:
+// by a tenth of the descriptors and 16, by a quarter of the memory and 1 MiB
+// (the garbage collector's freedom in a heap of a few MiB), and by 8 threads. A
+// leak at each crash exceeds that within ten minutes, with 600 workers killed.
+// When all is quiet, the number of descriptors has to be exactly what it was
+// before.
 func (w *chaosWatch) flat() {
 	w.t.Helper()
 	early, late := mean(w.early), mean(w.late)

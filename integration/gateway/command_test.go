@@ -12,7 +12,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestPicked: the versions, contents, ways and layouts that options pick are served, and no others.
+// TestPicked checks that only the version, the plugins and the paths that the
+// options select are served, in the selected layout.
 func TestPicked(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions([]string{"-d", "v0.0.42+fast", "-s", "schedctld"}, "SCHEDRESTD_JSON=pretty", "SLURMRESTD_DATA_PARSER_PLUGINS=v0.0.40"))
@@ -30,7 +31,8 @@ func TestPicked(t *testing.T) {
 	harness.Eventually(t, "a line for a request", func() bool { return strings.Contains(l.Logged(), " level=INFO msg=request ") })
 }
 
-// TestQuiet: SCHEDRESTD_DEBUG is how much is logged, of the workers too.
+// TestQuiet checks that SCHEDRESTD_DEBUG sets the log level, also of the
+// workers.
 func TestQuiet(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions(nil, "SLURMRESTD_DEBUG=error"))
@@ -42,8 +44,8 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// TestNoTokensInLogs: at the highest verbosity no token is logged. That the search would find one
-// is shown by a word that is known to be logged.
+// TestNoTokensInLogs checks that at the highest verbosity no token is logged. A
+// word that is known to be logged shows that the search works.
 func TestNoTokensInLogs(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions([]string{"-vvvvvv"}))
@@ -67,7 +69,8 @@ func TestNoTokensInLogs(t *testing.T) {
 	}
 }
 
-// TestReread: SIGHUP has a changed configuration served, and one that can't be used changes nothing.
+// TestReread checks that after SIGHUP the gateway uses a changed configuration,
+// and keeps the old one when the new one is unusable.
 func TestReread(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

@@ -10,7 +10,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// --check-confinement tries the cage that a start of the same options would have, prints it, and listens to nothing.
+// TestCheckConfinement checks that --check-confinement tries and prints the
+// sandbox that a start with the same options would have, and does not listen.
 func TestCheckConfinement(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -35,7 +36,7 @@ func TestCheckConfinement(t *testing.T) {
 	if status != 1 || !strings.Contains(out, "error: confinement: ") || !strings.Contains(out, "audit_confinement") {
 		t.Errorf("with audit: exit status %d:\n%s", status, out)
 	}
-	if os.Geteuid() == 0 { // workers of whoever connects; and nothing is named to listen on
+	if os.Geteuid() == 0 { // workers run as the connecting users; and there is no address to listen on
 		cmd := exec.Command(filepath.Join(harness.Bin, "schedrestd"), "--check-confinement", "-f", conf, "-a", "rest_auth/local")
 		cmd.Env = append(os.Environ(), "SCHEDRESTD_SECURITY=become_user")
 		if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), "users can stop, limit and kill their own worker") {

@@ -21,7 +21,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// rooted starts a gateway as root that has groups besides, as at a login.
+// rooted starts a gateway as root with supplementary groups, as at a login.
 func rooted(l *harness.Lab, t *testing.T, env []string, args ...string) *harness.Gate {
 	t.Helper()
 	p := l.Restd
@@ -30,7 +30,7 @@ func rooted(l *harness.Lab, t *testing.T, env []string, args ...string) *harness
 	return l.GateOf(t, p, env)
 }
 
-// idsOf is the uid, the gid and the supplementary groups of a process.
+// idsOf returns the uid, the gid and the supplementary groups of a process.
 func idsOf(t *testing.T, pid int) string {
 	t.Helper()
 	s := harness.StatusOf(t, pid)
@@ -39,7 +39,8 @@ func idsOf(t *testing.T, pid int) string {
 
 func fourTimes(n uint32) []uint32 { return []uint32{n, n, n, n} }
 
-// -u and -g are who reads requests, and no group besides; without -g it is the user's own.
+// TestUserAndGroup checks that workers run with the user and group of -u and -g
+// and no supplementary groups, and that without -g the group is the user's.
 func TestUserAndGroup(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -66,7 +67,8 @@ func TestUserAndGroup(t *testing.T) {
 	}
 }
 
-// Who must not serve does not, and is told the way out; disable_user_check is one.
+// TestUserCheck checks that forbidden service users are refused, with a hint,
+// and that disable_user_check permits them.
 func TestUserCheck(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -175,8 +177,10 @@ func TestUnshare(t *testing.T) {
 	}
 }
 
-// become_user while it listens: whoever connects to the UNIX socket is served by a process of his own
-// uid and gid, and by no other; what he submits is his. 1 to 3 are users on every distribution; who is none has no worker.
+// TestBecomeUser checks become_user while the gateway listens: each user who
+// connects to the UNIX socket is served only by a process with that user's uid
+// and gid, and owns the jobs submitted there. Uids 1 to 3 are users on every
+// distribution; an unknown uid has no worker.
 func TestBecomeUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -184,7 +188,7 @@ func TestBecomeUser(t *testing.T) {
 	path := filepath.Join(harness.ServedDir(t, l), "s")
 	env := []string{"SCHEDRESTD_SECURITY=become_user"}
 	g := l.Gate(t, env, "-f", l.Conf(), "-a", "rest_auth/local", "--socket-mode", "0666", "unix:"+path)
-	l.OwnToken = "" // the kernel says who asks
+	l.OwnToken = "" // the kernel identifies the user
 	ask := func(uid, gid uint32, method, path2, body string) (harness.Answer, error) {
 		return l.AskAs(uid, gid, path, method, path2, body)
 	}
@@ -249,7 +253,8 @@ func TestBecomeUser(t *testing.T) {
 	}
 }
 
-// worker_per_connection: each connection has a worker of its own, which ends with it.
+// TestWorkerPerConnection checks that with worker_per_connection each
+// connection has its own worker, which ends with it.
 func TestWorkerPerConnection(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -279,7 +284,8 @@ func TestWorkerPerConnection(t *testing.T) {
 	}
 }
 
-// require_user_name: who may act for all must say for whom.
+// TestRequireUserName checks that with require_user_name a token that may act
+// for all users needs a user name.
 func TestRequireUserName(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -310,7 +316,8 @@ func TestRequireUserName(t *testing.T) {
 	}
 }
 
-// TestRootWithoutCapabilities: what is missing is named, and not what fails first for want of it.
+// TestRootWithoutCapabilities checks that the error names the missing
+// capability, not the first operation that fails without it.
 func TestRootWithoutCapabilities(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

@@ -87,7 +87,7 @@ func TestListeners(t *testing.T) {
 	}
 }
 
-// Who asks over a UNIX socket need not know what to call the gateway.
+// TestHostIsIgnored checks that requests over a UNIX socket may have any host.
 func TestHostIsIgnored(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -157,7 +157,8 @@ func TestNameResolvedOnce(t *testing.T) {
 	}
 }
 
-// A name that nobody knows keeps the gateway from starting.
+// TestNameUnknown checks that the gateway does not start with an unknown host
+// name.
 func TestNameUnknown(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

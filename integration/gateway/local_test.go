@@ -19,8 +19,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// rest_auth/local: over a UNIX socket the kernel says who asks, and only the uid that the gateway
-// serves as is let in.
+// TestLocal checks rest_auth/local: over a UNIX socket the kernel identifies
+// the user, and only the uid that the gateway serves as is accepted.
 func TestLocal(t *testing.T) {
 	t.Parallel()
 	u := harness.SomeUser(t)
@@ -68,8 +68,10 @@ func TestLocal(t *testing.T) {
 	})
 }
 
-// TestOrdinaryBeforeRoots: a gateway that a user starts for himself asks root's controller over its socket, in the name of that user, though its
-// workers, in a user namespace, can't tell root from any other stranger. Another one's socket in its place is believed no more than anywhere.
+// TestOrdinaryBeforeRoots checks that a gateway that a user starts sends
+// requests to root's controller over its socket, in that user's name, though
+// its workers, in a user namespace, can't tell root from other unmapped users.
+// Another user's socket in its place is rejected.
 func TestOrdinaryBeforeRoots(t *testing.T) {
 	t.Parallel()
 	u, other := harness.TwoUsers(t)
@@ -114,7 +116,7 @@ func TestOrdinaryBeforeRoots(t *testing.T) {
 	}
 }
 
-// listenAs has the kernel take u for who serves l.
+// listenAs makes the kernel report u as the user who listens on l.
 func listenAs(l *net.UnixListener, u harness.Account) error {
 	raw, err := l.SyscallConn()
 	if err != nil {

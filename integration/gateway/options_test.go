@@ -53,7 +53,8 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// The configuration is the one that -f names, else the variable, in either spelling.
+// TestConfiguration checks that the configuration is the one that -f names, or
+// otherwise the variable, in either spelling.
 func TestConfiguration(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -140,8 +141,10 @@ func TestVerbosity(t *testing.T) {
 	}
 }
 
-// What the flags of a data parser do to the document that is printed: +prefer_refs keeps no schema apart that
-// is used once, +minimize_refs keeps such, +inline_enums has no schema for a list of words.
+// TestDocumentFlags checks what a data parser's flags change in the printed
+// document: with +prefer_refs no schema that is used once is separate, with
+// +minimize_refs such are, and with +inline_enums there is no schema for a list
+// of words.
 func TestDocumentFlags(t *testing.T) {
 	t.Parallel()
 	document := func(parser string) (schemas map[string]any, text string) {

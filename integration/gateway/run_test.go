@@ -18,7 +18,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// ignores is whether a process ignores a signal.
+// ignores reports whether a process ignores a signal.
 func ignores(t *testing.T, pid int, s syscall.Signal) bool {
 	t.Helper()
 	mask, err := strconv.ParseUint(harness.StatusOf(t, pid)["SigIgn"], 16, 64)
@@ -26,8 +26,9 @@ func ignores(t *testing.T, pid int, s syscall.Signal) bool {
 	return mask&(1<<(s-1)) != 0
 }
 
-// SIGPIPE is ignored by the parent and by its workers, from the first line of the log on, and by who
-// serves standard input: whoever reads may go at any time.
+// TestSIGPIPE checks that the parent and its workers ignore SIGPIPE from the
+// first line of the log on, and that the process that serves standard input
+// does, because its reader may exit at any time.
 func TestSIGPIPE(t *testing.T) {
 	l := harness.NewLab(t)
 	g := l.Gate(t, nil, "127.0.0.1:0")
@@ -71,13 +72,13 @@ func TestSIGPIPE(t *testing.T) {
 	})
 }
 
-// zombie is whether a process has ended and nobody has asked how.
+// zombie reports whether a process has exited and has not been waited for.
 func zombie(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || strings.Contains(string(text), ") Z ")
 }
 
-// half is a submission of which the last byte is not sent yet: it is being handled.
+// half is a submission in progress: its last byte has not been sent yet.
 type half struct {
 	net.Conn
 	rest string
@@ -111,8 +112,9 @@ func (h half) end() (harness.Answer, error) {
 	return harness.Answer{Status: resp.StatusCode, Header: resp.Header, Text: string(text)}, err
 }
 
-// SIGINT and SIGTERM: who is being answered is answered, nobody else gets in, and the exit status is 0. A
-// second signal does not wait.
+// TestGraceful checks that after SIGINT and SIGTERM requests in progress are
+// answered, no new connections are accepted, and the exit status is 0. A second
+// signal does not wait.
 func TestGraceful(t *testing.T) {
 	l := harness.NewLab(t)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
@@ -151,7 +153,8 @@ func TestGraceful(t *testing.T) {
 	})
 }
 
-// waiting is how many connections the kernel holds for who listens on a port, and nobody has accepted.
+// waiting returns the number of connections to a port that the kernel holds and
+// the listener has not accepted.
 func waiting(t *testing.T, address string) int {
 	t.Helper()
 	_, text, err := net.SplitHostPort(address)
@@ -264,7 +267,8 @@ func TestNoneIsLost(t *testing.T) {
 	g.Served(address)
 }
 
-// The processors that all workers use at one time are as many as -t says.
+// TestThreads checks that all workers together may use as many processors as -t
+// permits.
 func TestThreads(t *testing.T) {
 	harness.NeedRoot(t) // to read a worker's environment
 	l := harness.NewLab(t)

@@ -15,8 +15,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestHTTPS: curl speaks both versions of HTTP over TLS and gets what it gets without; the rules for
-// tokens hold there as well.
+// TestHTTPS checks that curl gets the same answers with TLS, in both versions
+// of HTTP, as without, and that the rules for tokens are the same.
 func TestHTTPS(t *testing.T) {
 	t.Parallel()
 	s := harness.NewSecure(t)
@@ -41,7 +41,7 @@ func TestHTTPS(t *testing.T) {
 	}
 }
 
-// TestTLSVersions: what openssl says of the listener.
+// TestTLSVersions checks with openssl which TLS versions the listener accepts.
 func TestTLSVersions(t *testing.T) {
 	t.Parallel()
 	tool, err := exec.LookPath("openssl")
@@ -69,7 +69,8 @@ func TestTLSVersions(t *testing.T) {
 	}
 }
 
-// TestCertificateRenewed: on a signal and without one, and a pair that does not fit changes nothing.
+// TestCertificateRenewed checks that a renewed certificate is used, with a
+// signal and without one, and that a mismatched pair changes nothing.
 func TestCertificateRenewed(t *testing.T) {
 	t.Parallel()
 	s := harness.NewSecure(t)
@@ -84,7 +85,7 @@ func TestCertificateRenewed(t *testing.T) {
 	}
 	kept()
 
-	s.Renew() // nobody says so
+	s.Renew() // without a signal to the gateway
 	harness.Eventually(t, "the renewed certificate is shown", s.Shown)
 	kept()
 
@@ -102,7 +103,8 @@ func TestCertificateRenewed(t *testing.T) {
 	harness.Eventually(t, "the certificate after that is shown", s.Shown)
 }
 
-// TestClientCertificate: required, when authorities are named, on https:// alone.
+// TestClientCertificate checks that client certificates are required when
+// authorities are configured, and on https:// only.
 func TestClientCertificate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -132,7 +134,8 @@ func TestClientCertificate(t *testing.T) {
 	s.Ask("GET", "/sched/"+harness.Version+"/ping", "").Want(t, 200)
 }
 
-// TestNoCertificate: https:// without a certificate does not start, and says what to set.
+// TestNoCertificate checks that https:// without a certificate does not start,
+// and that the error names the setting.
 func TestNoCertificate(t *testing.T) {
 	t.Parallel()
 	s, err := site.New(t.TempDir())

@@ -12,7 +12,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// What /proc says of a worker is what it is, whatever it says of itself.
+// TestWorkerPosture checks a worker's process attributes in /proc, not its own
+// report of them.
 func TestWorkerPosture(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -41,8 +42,9 @@ func TestWorkerPosture(t *testing.T) {
 	}
 }
 
-// 50 clients hold connections when their worker is killed: all of them see it, and whoever comes
-// next is served. The parent keeps nothing of the dead, over 200 deaths: no descriptor, no slot.
+// TestWorkerKilled checks that 50 clients of a killed worker see their
+// connections end, and that the next client is served. Over 200 kills the
+// parent leaks no descriptor and no slot.
 func TestWorkerKilled(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, func(l *harness.Lab) { l.Restd.Args = append([]string{"--max-connections", "60"}, l.Restd.Args...) })

@@ -34,7 +34,7 @@ type Fronts struct {
 	*Lab
 	Gate   *Gate
 	Holder string  // whose token the proxies have
-	User   Account // who asks; somebody else
+	User   Account // the user who asks, and another user
 	Socket string  // the gateway's
 	Ways   []Front
 }

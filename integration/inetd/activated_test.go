@@ -89,7 +89,7 @@ func TestActivated(t *testing.T) {
 	})
 }
 
-// askBy is a ping through client.
+// askBy sends a ping through client.
 func askBy(l *harness.Lab, t *testing.T, client *http.Client) harness.Answer {
 	t.Helper()
 	a, err := l.Try(client, "GET", "/sched/v0.0.43/ping", "")

@@ -20,7 +20,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestExampleOfARequest: what -h shows for a request in a pipe is a whole request.
+// TestExampleOfARequest checks that the example in -h of a request in a pipe is
+// a complete request.
 func TestExampleOfARequest(t *testing.T) {
 	l := harness.NewLab(t)
 	page, err := exec.Command(filepath.Join(harness.Bin, "schedrestd"), "-h").Output()
@@ -123,7 +124,9 @@ func TestInetdFiles(t *testing.T) {
 	harness.AnswersIn(t, rest)[0].Want(t, 200)
 }
 
-// The one client's worker has a PID namespace where all of the cage is required, and else not; the log says so to who asks.
+// TestInetdConfinement checks that the client's worker has a PID namespace only
+// where the whole sandbox is required, and that the log reports it when asked
+// to.
 func TestInetdConfinement(t *testing.T) {
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
@@ -144,7 +147,7 @@ func TestInetdConfinement(t *testing.T) {
 			t.Errorf("%q %s: %s", tt.switches, tt.args, log)
 		}
 	}
-	// Who is not root can't drop a group that he is in.
+	// Only root can drop a group.
 	conf, u := filepath.Join(l.Work, "sched.conf"), harness.SomeUser(t)
 	harness.Must(t, os.WriteFile(conf, []byte("ClusterName=c\nSchedctldHost=127.0.0.1\nAuthAltTypes=auth/jwt\n"), 0o644))
 	cmd := l.Inetd()
@@ -157,7 +160,8 @@ func TestInetdConfinement(t *testing.T) {
 	}
 }
 
-// What keeps the service from answering is exit status 1, with the reason.
+// TestInetdFails checks that a failure that keeps the service from answering
+// has exit status 1 and a reason.
 func TestInetdFails(t *testing.T) {
 	l := harness.NewLab(t)
 	packets, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET, 0)
@@ -264,8 +268,9 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 	return person, program
 }
 
-// A connected socket on standard input is the client, as inetd and socket units pass it: it is
-// found as it was, and who stops sending after a request still has its answer.
+// TestInetdSocket serves a connected socket on standard input, as inetd and
+// socket units pass it. Its state is restored, and a client that stops sending
+// after a request still gets its answer.
 func TestInetdSocket(t *testing.T) {
 	l := harness.NewLab(t)
 	for _, network := range []string{"tcp", "unix", "pair", "two pairs"} {
@@ -359,7 +364,8 @@ func connect(t *testing.T, network string) (client net.Conn, theirs, out *os.Fil
 	return client, theirs, out
 }
 
-// rest_auth/local takes the owner of a pipe or file, when nobody else may open it.
+// TestInetdLocal checks that rest_auth/local accepts the owner of a pipe or
+// file that no other user may open.
 func TestInetdLocal(t *testing.T) {
 	u := harness.SomeUser(t)
 	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
@@ -401,7 +407,8 @@ func TestInetdLocal(t *testing.T) {
 	}
 }
 
-// become_user: the worker is whoever has connected the UNIX socket, and root is nobody's guest.
+// TestInetdBecomesUser checks that with become_user the worker runs as the user
+// who connected the UNIX socket, and that root is refused.
 func TestInetdBecomesUser(t *testing.T) {
 	harness.NeedRoot(t)
 	u := harness.SomeUser(t)

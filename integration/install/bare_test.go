@@ -13,11 +13,13 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// bare is a machine on which nothing of this project was done yet. It is this machine with other
-// namespaces: no users but root's, an empty /run and /var/lib, nothing installed below /usr/local, a
-// network with a loopback interface alone. What is done there is gone when it ends.
+// bare is a script that makes a machine without anything of this project: this
+// machine with other namespaces, no users but root's, an empty /run and
+// /var/lib, nothing installed below /usr/local, and a network with only a
+// loopback interface. Everything done there is lost when it ends.
 //
-// The directories that are hidden may hold the project or its toolchain, which are kept.
+// The hidden directories may contain the project or its toolchain, which are
+// kept.
 const bare = `set -e
 mount --make-rprivate /
 keep() { [ -d "$1" ] || return 0; exec {fd}<"$1"; kept="$kept $fd:$1"; }

@@ -20,8 +20,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// The whole way in one command, as root and as an ordinary user: for that one the binaries
-// lie where nobody else may look, and the user has no entry in any database.
+// TestDemoOnce runs the whole demo in one command, as root and as an ordinary
+// user. For the latter the binaries are where no other user may look, and the
+// user has no entry in any database.
 func TestDemoOnce(t *testing.T) {
 	users := map[string]*syscall.Credential{"this user": nil}
 	if os.Geteuid() == 0 {
@@ -47,7 +48,8 @@ func TestDemoOnce(t *testing.T) {
 	}
 }
 
-// As root for somebody who used sudo, the job is his.
+// TestDemoSudo checks that the demo, run as root by a user with sudo, submits
+// that user's job.
 func TestDemoSudo(t *testing.T) {
 	harness.NeedRoot(t)
 	u := harness.SomeUser(t)
@@ -63,7 +65,8 @@ func TestDemoSudo(t *testing.T) {
 	nothingLeft(t, d)
 }
 
-// What the demo prints can be pasted; Ctrl-C and worse end all of it, a running job too.
+// TestDemoStays checks that the demo's output can be pasted, and that Ctrl-C
+// and stronger signals end all of it, including a running job.
 func TestDemoStays(t *testing.T) {
 	curl, err := exec.LookPath("curl")
 	if err != nil {
@@ -235,12 +238,12 @@ func (d *demo) start() {
 
 func (d *demo) signal(s syscall.Signal) { harness.Must(d.t, d.Process.Signal(s)) }
 
-// lines are those that begin with prefix.
+// lines returns the lines that begin with prefix.
 func (d *demo) lines(prefix string) []string {
 	return slices.DeleteFunc(slices.Clone(d.out), func(s string) bool { return !strings.HasPrefix(s, prefix) })
 }
 
-// stage is the process that the demo's daemons are children of.
+// stage returns the process that is the parent of the demo's daemons.
 func (d *demo) stage() int {
 	list, err := process.Descendants(d.Process.Pid)
 	harness.Must(d.t, err)
@@ -253,7 +256,8 @@ func (d *demo) stage() int {
 	return 0
 }
 
-// processes are all those that have the demo's directory among their arguments or in their environment.
+// processes returns the processes that have the demo's directory in their
+// arguments or environment.
 func (d *demo) processes() []int {
 	d.t.Helper()
 	all, err := process.All()

@@ -64,8 +64,8 @@ var installed = map[string]fs.FileMode{
 	"share/doc/schedrestd/examples/schedrestd.env":    0o644,
 }
 
-// makeIn runs make in the project, with variables, for somebody whose files nobody else may read:
-// that must not show.
+// makeIn runs make in the project, with variables, under a umask that keeps
+// other users from reading the files; the installation must not depend on it.
 func makeIn(t *testing.T, arguments ...string) {
 	t.Helper()
 	cmd := exec.Command("sh", append([]string{"-c", `umask 077; exec make -s -C "$0" "$@"`, harness.Root}, arguments...)...)
@@ -82,7 +82,8 @@ func install(t *testing.T) (prefix string) {
 	return prefix
 }
 
-// filesIn is the files below dir with their modes; root alone owns them when it installs.
+// filesIn returns the files below dir with their modes; root alone owns them
+// when it installs.
 func filesIn(t *testing.T, dir string) map[string]fs.FileMode {
 	t.Helper()
 	files := map[string]fs.FileMode{}
@@ -174,7 +175,8 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// What the units start and read is where it was installed.
+// TestUnitsNameWhatIsInstalled checks that the files that the units start and
+// read are where they were installed.
 func TestUnitsNameWhatIsInstalled(t *testing.T) {
 	t.Parallel()
 	prefix := install(t)
@@ -291,8 +293,10 @@ func TestUnitsAreHardened(t *testing.T) {
 	}
 }
 
-// What the cage takes at the start, with root and without, and what workers shut themselves in with: the units forbid
-// neither. What they name is looked up in systemd's own sets, which differ between its versions.
+// TestUnitsPermitTheCage checks that the units forbid nothing that setting up
+// the sandbox needs, with root and without, nor the confinement of workers. The
+// names in the units are looked up in systemd's own sets, which differ between
+// its versions.
 func TestUnitsPermitTheCage(t *testing.T) {
 	t.Parallel()
 	sets, err := exec.Command(systemd(t, "systemd-analyze"), "syscall-filter", "--no-pager").Output()
@@ -340,7 +344,8 @@ func TestUnitsPermitTheCage(t *testing.T) {
 	}
 }
 
-// callSets is what "systemd-analyze syscall-filter" prints: the members of each set, which may be sets.
+// callSets parses the output of "systemd-analyze syscall-filter": the members
+// of each set, which may be sets.
 func callSets(text string) map[string][]string {
 	sets, name := map[string][]string{}, ""
 	for line := range strings.Lines(text) {
@@ -356,7 +361,8 @@ func callSets(text string) map[string][]string {
 	return sets
 }
 
-// permits is what a list that a unit gives in several lines comes to: each adds words, or with ~ takes them away.
+// permits returns the words that a unit's list permits. Each of its lines adds
+// words or, with ~, removes them.
 func permits(unit, key string, sets map[string][]string) map[string]bool {
 	all := map[string]bool{}
 	var apply func(word string, on bool)
@@ -400,7 +406,8 @@ func TestSysusers(t *testing.T) {
 	}
 }
 
-// What was installed serves: a job, from its submission over REST to its output.
+// TestInstalledProgramsServe checks that the installed programs serve a job,
+// from its submission over REST to its output.
 func TestInstalledProgramsServe(t *testing.T) {
 	t.Parallel()
 	prefix := install(t)

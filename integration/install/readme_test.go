@@ -88,7 +88,8 @@ func script(name string, b page.Block) string {
 	return fmt.Sprintf("echo '%s:%d' >&2\n%s", name, b.Line, text)
 }
 
-// readmeDemo runs the demo's block until it says that it stays, and ends it as Ctrl-C does.
+// readmeDemo runs the demo's block until it prints that it keeps running, and
+// ends it as Ctrl-C does.
 func readmeDemo(t *testing.T, b page.Block) {
 	out, err := onBareMachine(t, `set -m
 (

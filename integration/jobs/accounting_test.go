@@ -11,8 +11,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestAccountingLists: what the shipped accounting daemon keeps is served in every version and both
-// spellings, and so is that it has none of the rest.
+// TestAccountingLists checks that the records of the bundled accounting daemon
+// are served in every version and both spellings, and that the lists of all
+// other records are empty.
 func TestAccountingLists(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, func(l *harness.Lab) { l.Restd.Env = append(l.Restd.Env, "SCHEDRESTD_NAMES=both") })
@@ -63,8 +64,9 @@ func TestAccountingLists(t *testing.T) {
 	}
 }
 
-// TestAccountingSessions: a session with the accounting daemon serves one token again and again; a forged token and one
-// that has ended, of the same user, get nothing by it; and a daemon that was started anew is asked anew.
+// TestAccountingSessions checks that a session with the accounting daemon
+// serves one token repeatedly, that a forged or expired token of the same user
+// gains nothing from it, and that a restarted daemon is asked again.
 func TestAccountingSessions(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

@@ -55,7 +55,8 @@ func TestControllerKilled(t *testing.T) {
 	}
 }
 
-// failing is a controller that dies at points named in its environment.
+// failing builds a controller that crashes at points named in its environment,
+// and returns its path.
 func failing(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "schedctld")
@@ -68,9 +69,11 @@ func failing(t *testing.T) string {
 	return path
 }
 
-// submitAll has clients submit jobs over REST until so many are answered, while disturb is called over and
-// over; then it checks that each answered job wrote its number exactly once. What disturb is given waits so long, and on a machine that is
-// too slow for it until one more is answered, unless the controller has ended or all is done.
+// submitAll makes clients submit jobs over REST until that many are answered,
+// while it calls disturb repeatedly. Then it checks that each answered job
+// wrote its number exactly once. The function that disturb receives waits for
+// the given time, and on a machine that is too slow for it until one more job
+// is answered, unless the controller has exited or all is done.
 func submitAll(l *harness.Lab, t *testing.T, jobs int, disturb func(while func(time.Duration, <-chan struct{}))) {
 	t.Helper()
 	ledger := filepath.Join(l.Work, "ledger")
@@ -125,7 +128,8 @@ func submitAll(l *harness.Lab, t *testing.T, jobs int, disturb func(while func(t
 	checkLedger(l, t, ledger, jobs, answered)
 }
 
-// submitUntilAnswered submits one job, again as long as nothing was done or nobody can say.
+// submitUntilAnswered submits one job, and again as long as it was not accepted
+// or the result is unknown.
 func submitUntilAnswered(l *harness.Lab, t *testing.T, body string) (id int, ok bool) {
 	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
 		a, err := l.Try(http.DefaultClient, "POST", "/sched/v0.0.43/job/submit", body)
@@ -147,8 +151,8 @@ func submitUntilAnswered(l *harness.Lab, t *testing.T, body string) (id int, ok 
 	return 0, false
 }
 
-// checkLedger compares what was answered with what was run. Jobs that were not answered may
-// have run, once; answered ones must have.
+// checkLedger compares the answered jobs with those that ran. Jobs without an
+// answer may have run, once; answered ones must have.
 func checkLedger(l *harness.Lab, t *testing.T, ledger string, jobs int, answered []int) {
 	t.Helper()
 	if len(answered) != jobs {

@@ -12,7 +12,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// A job is its user's: who it runs as, where, with which environment and how it ended.
+// TestJob checks a job's user, directory, environment and exit status.
 func TestJob(t *testing.T) {
 	l := harness.NewLab(t)
 	u := harness.SomeUser(t)
@@ -38,7 +38,8 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// What a user names is opened as that user, so that a link can't make root write for him.
+// TestTraps checks that files named by a user are opened as that user, so that
+// a link can't make root write for that user.
 func TestTraps(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -98,8 +99,9 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Jobs end rightly, and are told of rightly, while their controller is dead. The limit of one is a
-// minute, the shortest there is, so this test takes that long; others run beside it.
+// TestJobsOutliveController checks that jobs end correctly, and are reported
+// correctly, while their controller is down. One has a limit of a minute, the
+// shortest there is, so this test takes that long; others run beside it.
 func TestJobsOutliveController(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

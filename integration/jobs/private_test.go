@@ -8,7 +8,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestPrivateData: the controller and the accounting daemon show a user the same of others' jobs.
+// TestPrivateData checks that the controller and the accounting daemon show a
+// user the same of other users' jobs.
 func TestPrivateData(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

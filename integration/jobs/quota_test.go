@@ -8,7 +8,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestQuota: a user who submits and cancels large jobs has to wait before the disk is full, and other users need not.
+// TestQuota checks that a user who submits and cancels large jobs is delayed
+// before the disk is full, and that other users are not.
 func TestQuota(t *testing.T) {
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)

@@ -41,7 +41,7 @@ var starts = []start{
 	{name: "a user", uid: 1000, args: "-f /etc/sched/tcp.conf 127.0.0.1:6820", write: map[string]string{clone: "1\n"}},
 }
 
-// steps is what is done in a machine.
+// steps returns the steps to run in a machine.
 func steps() []plan.Step {
 	list := []plan.Step{
 		{Name: "release", Argv: []string{"/bin/cat", "/proc/sys/kernel/osrelease"}, Limit: checkLimit},
@@ -73,7 +73,8 @@ func check(s start) plan.Step {
 		Argv: strings.Fields("/usr/local/sbin/schedrestd --check-confinement " + s.args), Env: append(s.env, "SCHED_JWT=daemon")}
 }
 
-// Each part of the cage is on or off as docs/KERNELS.md says of this kernel, and what tests the cage passes.
+// TestKernel checks that each layer of the sandbox is on or off as
+// docs/KERNELS.md says of this kernel, and that the tests of the sandbox pass.
 func TestKernel(t *testing.T) {
 	m := booted(t)
 	page, err := os.ReadFile("../../docs/KERNELS.md")
@@ -106,10 +107,10 @@ func TestKernel(t *testing.T) {
 	}
 }
 
-// said is what a step printed.
+// said returns the output of a step.
 func (m *machine) said(step string) string { return strings.TrimSpace(string(m.results[step].Output)) }
 
-// parts is what a check says is on, and what is off.
+// parts returns the layers that a check reports as on, and as off.
 func parts(check string) string {
 	lists := map[string][]string{}
 	table, _, _ := strings.Cut(check, "\n\n")
@@ -126,7 +127,7 @@ func parts(check string) string {
 	return cmp.Or(strings.Join(lists["on"], ", "), "nothing") + " | " + cmp.Or(strings.Join(lists["off"], ", "), "nothing")
 }
 
-// failures is what of a test's output tells why it failed.
+// failures returns the parts of a test's output that have a failure or a panic.
 func failures(out string) string {
 	var list []string
 	for _, part := range strings.Split(out, "=== RUN") {
@@ -138,7 +139,7 @@ func failures(out string) string {
 	return text[:min(len(text), 20000)]
 }
 
-// TestParts: needs no machine.
+// TestParts tests parts. It needs no machine.
 func TestParts(t *testing.T) {
 	const said = `PART                               IS   WHY
 the worker's own uid and gid       on   gate (991:991)

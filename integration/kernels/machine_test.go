@@ -1,9 +1,13 @@
-// Package kernels boots kernels of several ages and architectures in virtual machines, tries there what keeps workers in, and runs
-// the tests of the packages that make the cage. The script "kernel" fetches a kernel, the program guest is its first process.
+// Package kernels boots kernels of several versions and architectures in
+// virtual machines, tries the confinement of workers there, and runs the tests
+// of the packages that implement it. The script "kernel" fetches a kernel; the
+// program guest is its first process.
 //
-// "make integration-kernels" runs it. KERNEL says which: a suite of Debian's and an architecture, as in trixie/arm64; without it all
-// tests are skipped. KERNELS_REQUIRED=1 makes failures of skips, KERNELS_STEPS=REGEXP leaves other steps out, KERNELS_TESTS=. runs all
-// tests of privsep, KERNELS_ACCEL=kvm counts on this machine's processor.
+// "make integration-kernels" runs it. KERNEL selects the kernel by Debian suite
+// and architecture, as in trixie/arm64; without it all tests are skipped.
+// KERNELS_REQUIRED=1 turns skips into failures, KERNELS_STEPS=REGEXP omits the
+// other steps, KERNELS_TESTS=. runs all tests of privsep, and KERNELS_ACCEL=kvm
+// relies on this machine's processor.
 package kernels
 
 import (
@@ -28,7 +32,7 @@ import (
 	"schedrestd/integration/kernels/plan"
 )
 
-// machine is a virtual one.
+// machine is a virtual machine.
 type machine struct {
 	arch    string
 	kernel  string // its file
@@ -39,7 +43,7 @@ type machine struct {
 
 // emulated is what qemu calls a machine of an architecture, and the machine its console.
 var emulated = map[string]struct{ program, board, processor, console string }{
-	"amd64": {"qemu-system-x86_64", "q35", "max,-cx16", "ttyS0"}, // cmpxchg16b of qemu 7.2 gives wrong flags, and Linux 6.12 dies of it
+	"amd64": {"qemu-system-x86_64", "q35", "max,-cx16", "ttyS0"}, // cmpxchg16b of qemu 7.2 sets wrong flags, which crashes Linux 6.12
 	"arm64": {"qemu-system-aarch64", "virt,gic-version=3", "max", "ttyAMA0"},
 }
 
@@ -243,7 +247,7 @@ func unpack(text string) (r plan.Result, err error) {
 	return r, json.NewDecoder(z).Decode(&r)
 }
 
-// booted is the machine after its work.
+// booted returns the machine after it has run its steps.
 func booted(t *testing.T) *machine {
 	t.Helper()
 	m, err := prepare(os.Getenv("KERNEL"), t.TempDir())

@@ -12,7 +12,7 @@ import (
 // that may act for all, and hopes that something of what the proxy adds does not count.
 type ambiguity struct {
 	name     string
-	headers  string // lines that the user adds; {holder} is whose token it is, {user} the user himself
+	headers  string // lines that the user adds; {holder} is the token's owner, {user} the user
 	directly string // what becomes of it, with the token and the user's name beside it
 }
 
@@ -56,9 +56,10 @@ var ambiguities = []ambiguity{
 	{"trailing blanks after the other spelling", "X-SLURM-USER-NAME: {holder} \t ", "401"},
 }
 
-// TestAmbiguities: what could be read in two ways is refused when it gets here, whatever a proxy before
-// made of it: through none of them, well or carelessly configured, is a user anybody else, and never he
-// who holds the token. Nothing but the header rules is there to see to that: require_user_name is not set.
+// TestAmbiguities checks that an ambiguous request that reaches the gateway is
+// refused, whatever a proxy made of it. Through no proxy, well or carelessly
+// configured, can a user become another, least of all the token's owner. Only
+// the header rules prevent it: require_user_name is not set.
 func TestAmbiguities(t *testing.T) {
 	t.Parallel()
 	f := harness.NewFronts(t)
@@ -111,7 +112,8 @@ var meant = []ambiguity{
 	{headers: "X-SLURM-USER-NAME: {user}", directly: "as {user}"},
 }
 
-// judge holds an answer against what has to come directly; through a proxy the user is himself or refused.
+// judge compares an answer with the direct one; through a proxy the request is
+// served as the user or refused.
 func judge(f *harness.Fronts, t *testing.T, way harness.Front, a harness.Answer, directly string) {
 	t.Helper()
 	got := a.CountedAs()
@@ -120,8 +122,8 @@ func judge(f *harness.Fronts, t *testing.T, way harness.Front, a harness.Answer,
 	}
 }
 
-// nobodyElse fails the test when the gateway served anybody but the user, ever; a request whose
-// answer nobody waited for is in its log as well.
+// nobodyElse fails the test when the gateway ever served another user. Its log
+// also has requests whose answers the test did not wait for.
 func nobodyElse(f *harness.Fronts, t *testing.T) {
 	t.Helper()
 	got := f.Gate.ServedAs()
@@ -131,8 +133,9 @@ func nobodyElse(f *harness.Fronts, t *testing.T) {
 	}
 }
 
-// TestFraming: where a request ends is the same to the proxy and to the gateway, or it is refused. What is hidden in
-// a body, or follows it, is never somebody else's request, and never takes what a proxy adds to the next one.
+// TestFraming checks that proxy and gateway agree where a request ends, or
+// refuse it. A request hidden in a body, or after it, never becomes another
+// user's request, and never takes what a proxy adds to the next one.
 func TestFraming(t *testing.T) {
 	t.Parallel()
 	f := harness.NewFronts(t)

@@ -40,9 +40,10 @@ var tools = []tool{
 	{"the standard library", func(*testing.T) {}, ownKey, ownHS256, ownRS256},
 }
 
-// TestForeignTokens: tokens of both algorithms that other programs made are good at both daemons and at the gateway,
-// whether it has the keys or the daemons vouch; key sets that other programs made are read. With one letter
-// of its signature changed, none of them is.
+// TestForeignTokens checks that tokens of both algorithms that other programs
+// made are accepted by both daemons and by the gateway, whether it has the keys
+// or the daemons verify them; that key sets of other programs are read; and
+// that a token with one changed letter in its signature is refused.
 func TestForeignTokens(t *testing.T) {
 	t.Parallel()
 	l, u, dir := harness.NewLab(t), harness.SomeUser(t), t.TempDir()
@@ -80,13 +81,15 @@ func TestForeignTokens(t *testing.T) {
 	}
 }
 
-// TestProvidersTokens: access tokens with all that identity providers put into them, the user's name
-// in a claim of the site's choice, and dates that are written as other programs may write them.
+// TestProvidersTokens checks access tokens with all the claims that identity
+// providers put into them, with the user's name in a claim of the site's
+// choice, and with dates as other programs write them.
 func TestProvidersTokens(t *testing.T) {
 	t.Parallel()
 	l, u, dir := harness.NewLab(t), harness.SomeUser(t), t.TempDir()
 	jwks := filepath.Join(l.Dir, "etc", "jwks.json")
-	// As providers publish them: the key for encryption and what certificates say besides.
+	// Like a provider's key set: with a key for encryption and certificate
+	// fields.
 	set := fmt.Sprintf(`{"keys":[{"kid":"enc-1","kty":"RSA","alg":"RSA-OAEP","use":"enc","n":"AQAB","e":"AQAB","x5c":["MIIC"],"x5t":"x"},
 		%s,{"kty":"EC","crv":"P-256","x":"AA","y":"AA","kid":"ec-1"}]}`,
 		strings.Replace(ownKey(t, dir), "{", `{"x5c":["not a certificate"],"x5t":"AAAA","x5t#S256":"AAAA",`, 1))
@@ -170,7 +173,7 @@ func accepted(l *harness.Lab, t *testing.T, token, user string, gateways map[str
 	}
 }
 
-// refusedEverywhere is the reverse.
+// refusedEverywhere fails the test unless the token is refused everywhere.
 func refusedEverywhere(l *harness.Lab, t *testing.T, token string, gateways map[string]string) {
 	t.Helper()
 	if out, err := schedctl(l, token, "show", "nodes"); err == nil {
@@ -185,7 +188,8 @@ func refusedEverywhere(l *harness.Lab, t *testing.T, token string, gateways map[
 	}
 }
 
-// schedctl runs it with a token, over TCP; with "" for who runs the test.
+// schedctl runs schedctl with a token, over TCP, or with "" as the user who
+// runs the test.
 func schedctl(l *harness.Lab, token string, args ...string) (string, error) {
 	cmd := exec.Command(filepath.Join(harness.Bin, "schedctl"), append([]string{"-f", l.Conf()}, args...)...)
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
@@ -196,7 +200,7 @@ func schedctl(l *harness.Lab, token string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// asked is an answer of another gateway than the lab's.
+// asked returns an answer of a gateway other than the lab's.
 func asked(l *harness.Lab, t *testing.T, url, path, token string) harness.Answer {
 	t.Helper()
 	other := *l
@@ -244,7 +248,7 @@ print(RSAAlgorithm.to_jwk(key.public_key()))
 `, python, "-", filepath.Join(dir, "python.pem"))
 }
 
-// pythonToken signs with what is in a file.
+// pythonToken signs with the key in a file.
 const pythonToken = `
 import json, jwt, sys
 print(jwt.encode(json.loads(sys.argv[3]), open(sys.argv[1], "rb").read(), algorithm=sys.argv[2]))
@@ -335,7 +339,7 @@ func ownRS256(t *testing.T, dir, claims string) string {
 	return ownSigned(t, dir, `{"alg":"RS256","typ":"JWT","kid":"own"}`, claims)
 }
 
-// ownSigned is a token of these very texts, by the key in dir.
+// ownSigned returns a token of exactly these texts, signed with the key in dir.
 func ownSigned(t *testing.T, dir, header, claims string) string {
 	t.Helper()
 	der, err := os.ReadFile(filepath.Join(dir, "own.der"))

@@ -91,7 +91,8 @@ func (p *provider) device(w http.ResponseWriter, r *http.Request) {
 		"verification_uri_complete": realm + "/device?user_code=WDJB-MJHT", "expires_in": 60, "interval": 0})
 }
 
-// token gives one for the password, or when the user has logged in elsewhere, which takes him three polls.
+// token issues a token for the password, or when the user has logged in
+// elsewhere, which takes three polls.
 func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	fail := func(code string) {
 		w.WriteHeader(http.StatusBadRequest)
@@ -132,7 +133,8 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(map[string]any{"access_token": "of another realm", "id_token": token, "token_type": "Bearer", "expires_in": 300})
 }
 
-// sign makes a token of these claims and what else there is in one of Keycloak's.
+// sign makes a token with these claims and the others that Keycloak's tokens
+// have.
 func (p *provider) sign(claims string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,13 +197,14 @@ func (i *identified) configure(block string) {
 	keyed(i.Lab, i.t, parameters)
 }
 
-// counted is what becomes of a request with a token.
+// counted returns the result of a request with a token.
 func (i *identified) counted(token string) string {
 	i.t.Helper()
 	return asked(i.Lab, i.t, i.URL, "/sched/"+harness.Version+"/ping", token).CountedAs()
 }
 
-// soon waits until requests with a token count as wanted. What a gateway remembers lasts for a minute.
+// soon waits until requests with a token have the wanted result. A gateway
+// remembers a result for a minute.
 func (i *identified) soon(token, want string) {
 	i.t.Helper()
 	var got string
@@ -224,7 +227,8 @@ func (i *identified) logged(what string) {
 	}
 }
 
-// withoutTokens is how daemons show that they are there when none can be made: they take connections.
+// withoutTokens makes the lab wait until daemons accept connections, since it
+// can't make a token to ask them with.
 func withoutTokens(l *harness.Lab) {
 	l.Ctld.Answers = harness.Accepts(l.Ctld.At)
 	l.Restd.Answers = harness.Accepts(strings.TrimPrefix(l.Restd.At, "http://"))
@@ -289,7 +293,8 @@ func TestIdentityProvider(t *testing.T) {
 	i.ownTokensBeside()
 }
 
-// notLoggedIn: whoever gets no token is told why in a line or two, and his SCHED_JWT is what it was.
+// notLoggedIn checks that a user who gets no token sees the reason in a line or
+// two, and keeps the SCHED_JWT that was set.
 func (i *identified) notLoggedIn() {
 	i.t.Helper()
 	for _, tt := range []struct {
@@ -320,12 +325,13 @@ func (i *identified) notLoggedIn() {
 	i.provider.mu.Unlock()
 }
 
-// pids are the daemons' processes.
+// pids returns the process ids of the daemons.
 func (i *identified) pids() string {
 	return fmt.Sprint(i.Daemons["schedctld"].PID(), i.Daemons["scheddbd"].PID(), i.Daemons["schedrestd"].PID())
 }
 
-// keysChange: tokens of a new key count soon, and those of one that was taken out no more.
+// keysChange checks that tokens of a new key are soon accepted, and those of a
+// removed key refused.
 func (i *identified) keysChange(old string) {
 	i.t.Helper()
 	i.rotate("first", "second")
@@ -348,7 +354,8 @@ func (i *identified) keysChange(old string) {
 	}
 }
 
-// brokenProvider: neither a fetch that fails nor what is no key set keeps anybody from his work.
+// brokenProvider checks that users can continue after a failed fetch and after
+// an unusable key set.
 func (i *identified) brokenProvider() {
 	i.t.Helper()
 	file := filepath.Join(i.Dir, "etc", "jwks.json")
@@ -378,8 +385,9 @@ func (i *identified) brokenProvider() {
 	i.fetch()
 }
 
-// ownTokensBeside: with the key set alone schedctl makes no token, and says how it would; with jwt_key= it does, and
-// both kinds count.
+// ownTokensBeside checks that with only the key set schedctl makes no token,
+// and names the setting for it, and that with jwt_key= it makes one, and both
+// kinds are accepted.
 func (i *identified) ownTokensBeside() {
 	i.t.Helper()
 	if out, err := schedctl(i.Lab, "", "token"); err == nil || !strings.Contains(out, "jwt_key=") {

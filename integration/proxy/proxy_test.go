@@ -32,8 +32,9 @@ func through(f *harness.Fronts, t *testing.T, way harness.Front, method, path, b
 // tokenBegins is how every token begins: {" in base64.
 const tokenBegins = "eyJ"
 
-// TestProxy: behind proxies as docs/PROXY.md has them a user is himself: what he asks, what he submits, and
-// what the logs say, which have the proxy's name as well. Who has no password is nobody.
+// TestProxy checks that behind proxies configured as in docs/PROXY.md users
+// keep their identities in requests, jobs and logs, and that logs have the
+// proxy's name as well. A user without a password is rejected.
 func TestProxy(t *testing.T) {
 	t.Parallel()
 	f := harness.NewFronts(t, "require_user_name")
@@ -77,9 +78,10 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// TestNameIsNeeded: require_user_name refuses a token that may act for all and comes without a name, and
-// that is what helps against a proxy with which the client can have the name removed: what it lists in Connection goes
-// after the proxy's own headers were added. The gateway does not see that Connection.
+// TestNameIsNeeded checks that require_user_name refuses a token that may act
+// for all users when it comes without a name. This protects against a proxy
+// that lets the client remove the name by listing it in Connection, after the
+// proxy added its own headers. The gateway does not see that Connection.
 func TestNameIsNeeded(t *testing.T) {
 	t.Parallel()
 	for name, served := range map[string]bool{"": true, "require_user_name": false} {
@@ -111,8 +113,9 @@ func TestNameIsNeeded(t *testing.T) {
 	}
 }
 
-// withoutAuthentication: nginx that asks nobody for a password sends no name, and so the request is whose the token is; or
-// it sends the name that the client claims.
+// withoutAuthentication checks that nginx without a password prompt sends no
+// name, so that the request is the token owner's, or passes on the name that
+// the client claims.
 func withoutAuthentication(f *harness.Fronts, t *testing.T, want string) {
 	t.Helper()
 	before := len(f.Ways)
@@ -130,8 +133,8 @@ func withoutAuthentication(f *harness.Fronts, t *testing.T, want string) {
 	}
 }
 
-// stripping is a proxy that adds headers before it strips what Connection lists, as Go's own does
-// with a Director. It gives its address.
+// stripping starts a proxy that adds headers before it strips those listed in
+// Connection, as Go's own does with a Director. It returns its address.
 func stripping(f *harness.Fronts, t *testing.T) string {
 	t.Helper()
 	to, err := url.Parse("http://" + f.Ways[0].Address)
@@ -150,8 +153,9 @@ func stripping(f *harness.Fronts, t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestUnknownName: whether a user exists can't be told from the answer. It is that of any other bad
-// credential, byte for byte but for the request's id.
+// TestUnknownName checks that an answer does not reveal whether a user exists.
+// It equals that for any other bad credential, byte for byte except for the
+// request's id.
 func TestUnknownName(t *testing.T) {
 	t.Parallel()
 	f := harness.NewFronts(t)

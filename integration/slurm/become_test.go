@@ -15,7 +15,8 @@ import (
 	"schedrestd/demo/thread"
 )
 
-// as asks over a socket of the machine as another user: the kernel says so.
+// as returns a client that connects to a socket of the machine as another user,
+// as the kernel reports it.
 func (m *machine) as(uid, gid uint32, socket string) *http.Client {
 	path := filepath.Join(m.root, socket)
 	return &http.Client{Transport: &http.Transport{
@@ -30,7 +31,7 @@ var users = []struct {
 	id   uint32 // uid and gid
 }{{"alice", 20001}, {"bob", 20002}}
 
-// submission is a job that writes who it is into a file.
+// submission returns a job that writes its identity into a file.
 func submission(output string) string {
 	text, _ := json.Marshal(map[string]any{
 		"script": "#!/bin/sh\nid -un\n",
@@ -54,7 +55,8 @@ func handIn(t *testing.T, c *http.Client, output string, headers ...string) stri
 	return fmt.Sprint(body.JobID)
 }
 
-// ranAs fails the test unless the job ran as the user and the file that it wrote is the user's.
+// ranAs fails the test unless the job ran as the user and its output file
+// belongs to the user.
 func (m *machine) ranAs(t *testing.T, job, user string, uid uint32, output string) {
 	t.Helper()
 	if got := m.run(t, "root", "squeue", "-h", "-t", "all", "-j", job, "-o", "%u %U"); got != fmt.Sprint(user, " ", uid) {
@@ -74,8 +76,9 @@ func (m *machine) ranAs(t *testing.T, job, user string, uid uint32, output strin
 	}
 }
 
-// TestBecomeUser: over a UNIX socket, without a token, each user's requests reach the controller as that user, who
-// munged vouches for; two users at the same time.
+// TestBecomeUser checks that, over a UNIX socket and without a token, each
+// user's requests reach the controller as that user, verified by munged. Two
+// users do so concurrently.
 func TestBecomeUser(t *testing.T) {
 	m := real(t)
 	m.start(t, "gateway", ourSocket, []string{"SCHEDRESTD_SECURITY=become_user"},
@@ -113,7 +116,8 @@ func TestBecomeUser(t *testing.T) {
 	})
 }
 
-// TestLocal: over a UNIX socket a gateway that serves as a user lets that user in without a token, and asks as him.
+// TestLocal checks that over a UNIX socket a gateway that serves as a user
+// accepts that user without a token and sends requests as that user.
 func TestLocal(t *testing.T) {
 	m := real(t)
 	alice, bob := users[0], users[1]

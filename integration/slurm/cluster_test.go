@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// machine is the one with the cluster.
+// machine is the machine with the cluster.
 type machine struct {
 	release string // 24.11
 	root    string // its root directory, as this machine sees it
@@ -60,7 +60,7 @@ type missing struct{ what string }
 
 func (e missing) Error() string { return e.what }
 
-// real is the cluster, or the end of a test that has none.
+// real returns the cluster, or ends a test that has none.
 func real(t *testing.T) *machine {
 	t.Helper()
 	if skipped != "" {
@@ -110,14 +110,15 @@ func (m *machine) open(release string) error {
 	return err
 }
 
-// close takes the machine down, unless somebody wants to look around in it.
+// close takes the machine down, unless it is to be kept for inspection.
 func (m *machine) close() {
 	if m.release != "" && os.Getenv("SLURM_KEEP") == "" {
 		m.script("down")
 	}
 }
 
-// script runs "cluster". What it starts keeps none of its files open.
+// script runs "cluster". The processes that it starts keep none of its files
+// open.
 func (m *machine) script(args ...string) (string, error) {
 	var out, said bytes.Buffer
 	cmd := exec.Command("./cluster", append([]string{m.release}, args...)...)
@@ -148,7 +149,8 @@ func (m *machine) install(programs ...string) error {
 	return nil
 }
 
-// command runs in the machine as one of its users, in a directory that is everybody's.
+// command returns a command that runs in the machine as one of its users, in a
+// directory that all users may write.
 func (m *machine) command(ctx context.Context, user string, args ...string) *exec.Cmd {
 	enter := []string{"--target", m.first, "--mount", "--pid", "--net", "--uts", "--ipc", "--root", "--wd", "--",
 		"env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=/tmp", "USER=" + user,
@@ -158,7 +160,7 @@ func (m *machine) command(ctx context.Context, user string, args ...string) *exe
 	return cmd
 }
 
-// try is what a command prints.
+// try runs a command and returns its output.
 func (m *machine) try(user string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -169,7 +171,7 @@ func (m *machine) try(user string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// run is what a command prints that has to succeed.
+// run runs a command that has to succeed and returns its output.
 func (m *machine) run(t *testing.T, user string, args ...string) string {
 	t.Helper()
 	out, err := m.try(user, args...)
@@ -277,7 +279,7 @@ func (m *machine) client(socket string) *http.Client {
 	}}
 }
 
-// answer is what came back.
+// answer is the answer to a request.
 type answer struct {
 	status int
 	header http.Header

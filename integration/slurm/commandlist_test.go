@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// verdict is how much of a command there is.
+// verdict states how much of a command works.
 type verdict string
 
 const (
@@ -19,11 +19,12 @@ const (
 	cannot  verdict = "can't"
 )
 
-// commandLine is one that TestCommands asks, as whoever has that token.
+// A commandLine is a command that TestCommands runs, as the user whom its token
+// names.
 type commandLine struct {
 	whose, line string
 	verdict     verdict
-	why         string // of what is not there
+	why         string // reason why something is missing
 	wait        string // a line that has to print something first
 }
 
@@ -145,13 +146,14 @@ var commandLines = []commandLine{
 	{whose: "none", line: "sacct", verdict: refused},
 }
 
-// saying is what a command printed, and how it ended.
+// saying is the output of a command, and its exit status.
 type saying struct {
 	text string
 	code int
 }
 
-// indented is text as it stands in a golden file: what is not indented there is a title.
+// indented returns text as it is in a golden file, where unindented lines are
+// titles.
 func indented(text string) string {
 	if text == "" {
 		return ""
@@ -264,7 +266,8 @@ func commandsText(records map[string]map[string]saying) (page, output string) {
 	return page, b.String()
 }
 
-// remark is what a row of the table says besides: why, and the last line that was printed of what can't be done.
+// remark returns the last column of a row: the reason, and the last line that a
+// command printed that can't work.
 func remark(c commandLine, releases []string, records map[string]map[string]saying) string {
 	parts := []string{}
 	if c.why != "" {

@@ -146,7 +146,7 @@ func still(text string) string {
 	return strings.Trim(text, "\n")
 }
 
-// updating tells whether golden files are to be written anew.
+// updating reports whether to rewrite the golden files.
 func updating() bool {
 	f := flag.Lookup("update")
 	return f != nil && f.Value.String() == "true"
@@ -154,8 +154,10 @@ func updating() bool {
 
 const oursGolden = "testdata/commands/"
 
-// TestCommands asks our daemons by Slurm's own commands, in one order, beginning with nothing, and compares what they print. What
-// they are asked is commandLines; what they said is testdata/commands/RELEASE.txt, of which docs/COMMANDS.md is made.
+// TestCommands runs Slurm's own commands against our daemons, in a fixed order
+// that begins with an empty cluster, and compares their output. The commands
+// are in commandLines; their output is in testdata/commands/RELEASE.txt, from
+// which docs/COMMANDS.md is generated.
 func TestCommands(t *testing.T) {
 	m := real(t)
 	o := m.ourDaemons(t)

@@ -56,7 +56,8 @@ func readExceptions(t *testing.T, file string) (list exceptions) {
 	return list
 }
 
-// pattern is a name in backquotes with * for a part and ** for any rest.
+// pattern returns the expression for a name in backquotes, with * for a part
+// and ** for any rest.
 func pattern(cell, between string) *regexp.Regexp {
 	s := regexp.QuoteMeta(strings.Trim(cell, "`"))
 	s = strings.ReplaceAll(s, `\*\*`, `.*`)
@@ -68,7 +69,7 @@ func has(list, one string) bool {
 	return list == "all" || slices.Contains(strings.Split(list, ", "), one)
 }
 
-// difference is one field that is not the same.
+// difference is a field that differs.
 type difference struct {
 	field        string // jobs[].name
 	how          string
@@ -92,13 +93,14 @@ func (d difference) String() string {
 	return fmt.Sprintf("%s: %s: theirs %s, ours %s", d.field, d.how, cut(d.theirs), cut(d.ours))
 }
 
-// allowed tells whether the page has a row for it.
+// allowed reports whether the page has a row for the difference.
 func (list exceptions) allowed(release, version, path string, d difference) bool {
 	for _, e := range list {
 		if !has(e.releases, release) || !has(e.versions, version) || !e.path.MatchString(path) || !e.field.MatchString(d.field) {
 			continue
 		}
-		// What differs from moment to moment is of one type. A list that does is longer or shorter.
+		// A value that changes from moment to moment keeps its type. A list
+		// that changes gets longer or shorter.
 		if e.how == d.how || e.how == "moves" && d.how == "value" {
 			e.needed = true
 			return true
@@ -157,13 +159,14 @@ func (seen fields) compare(at string, theirs, ours any) (found []difference, cou
 	return nil, 1
 }
 
-// said tells whether a value is more than a default.
+// said reports whether a value is more than a default.
 func said(v any) bool {
 	return !slices.Contains([]string{"<nil>", "", "0", "0.0", "false"}, fmt.Sprint(v))
 }
 
-// sameNumber tells whether two fractions are written differently only: theirs with 17 digits, ours with
-// as many as tell it apart from every other.
+// sameNumber reports whether two fractions differ only in their spelling: Slurm
+// writes 17 digits, the gateway as many as distinguish the number from all
+// others.
 func sameNumber(theirs, ours any) bool {
 	a, ok := theirs.(json.Number)
 	b, _ := ours.(json.Number)

@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// TestDifferential sends every GET that both gateways serve to both, before the same controller with
-// the same token, and compares every field. What may differ is in docs/DIFFERENCES.md.
+// TestDifferential sends every GET that both gateways serve to both, with the
+// same controller and the same token, and compares every field.
+// docs/DIFFERENCES.md lists the permitted differences.
 func TestDifferential(t *testing.T) {
 	m := real(t)
 	if m.release == "22.05" {
@@ -86,7 +87,8 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-// plain is a job, of the gateway's, in which next to nothing is said. Slurm's commands say much on their own.
+// plain submits a job through the gateway with almost no fields, since Slurm's
+// commands set many by themselves.
 func (m *machine) plain(t *testing.T) string {
 	t.Helper()
 	held := strings.Replace(submission("/dev/null"), `"name":"who"`, `"name":"plain","hold":true`, 1)
@@ -99,7 +101,7 @@ func (m *machine) plain(t *testing.T) string {
 	return s.JobID.String()
 }
 
-// only is the differences of which keep says so.
+// only returns the differences for which keep returns true.
 func only(list []difference, keep func(difference) bool) []difference {
 	return slices.DeleteFunc(list, func(d difference) bool { return !keep(d) })
 }
@@ -118,7 +120,7 @@ func (u *unexplained) add(version string) {
 	}
 }
 
-// operation is what a document says about a GET.
+// operation is a document's description of a GET.
 type operation struct {
 	Parameters []struct {
 		Name   string
@@ -127,7 +129,7 @@ type operation struct {
 	}
 }
 
-// document has a gateway's GETs by path.
+// document returns a gateway's GET operations by path.
 func (m *machine) document(t *testing.T, c *http.Client) map[string]operation {
 	t.Helper()
 	a, err := ask(c, "GET", "/openapi/v3", "", "X-SLURM-USER-TOKEN: "+m.token)
@@ -161,7 +163,7 @@ func cutVersion(path string) (version, bare string) {
 	return "", path
 }
 
-// named are things to ask for by name.
+// named returns the names to request, by path.
 func (m *machine) named() map[string][]string {
 	ids := slices.Sorted(maps.Values(jobs))
 	return map[string][]string{
@@ -209,7 +211,8 @@ var values = map[string][]string{
 	"Include usage":       {"true"},
 }
 
-// requests are the ways to ask for a path: with each name, and with one parameter each.
+// requests returns the requests for a path: with each name, and with one
+// parameter each.
 func (m *machine) requests(t *testing.T, path, bare string, o operation) (list []string) {
 	plain := []string{path}
 	if before, after, ok := strings.Cut(path, "{"); ok {
@@ -263,7 +266,7 @@ func (m *machine) differ(t *testing.T, seen fields, theirs, ours *http.Client, r
 		return []difference{{"status", "value", status, mine}}, 1
 	}
 	if status != json.Number("200") {
-		return nil, 1 // errors are told in our own words
+		return nil, 1 // our error texts differ from Slurm's
 	}
 	found, n := seen.compare("", before, body)
 	again, _ := seen.compare("", after, body)

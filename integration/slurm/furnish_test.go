@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// furnish fills the cluster with what an answer can show: jobs in many states, reservations, nodes
-// that are drained, limits. Every entry is a command of Slurm's. What a release does not know yet is logged.
+// furnish fills the cluster with everything that an answer can show: jobs in
+// many states, reservations, drained nodes, limits. Every entry is a Slurm
+// command. A command that a release does not support yet is logged.
 func (m *machine) furnish(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() { m.quiet(t) })
 	m.furnishAccounting(t)
 	m.furnishNodes(t)
 	m.furnishJobs(t)
-	time.Sleep(6 * time.Second) // until the accounting daemon was told, and schedulers ran
+	time.Sleep(6 * time.Second) // until the accounting daemon has the records and schedulers have run
 }
 
 // quiet cancels all jobs and waits for their end. A controller that was killed may know again of some that had been
@@ -37,7 +38,7 @@ func (m *machine) attempt(t *testing.T, user, command string) {
 	}
 }
 
-// furnishNodes is about nodes and reservations.
+// furnishNodes changes nodes and creates reservations.
 func (m *machine) furnishNodes(t *testing.T) {
 	for _, set := range []string{
 		"NodeName=n01 State=DRAIN Reason=smells-of-smoke",
@@ -64,7 +65,8 @@ func (m *machine) furnishNodes(t *testing.T) {
 	}
 }
 
-// furnishAccounting is about who may use how much. No limit is so low that a job of furnishJobs meets it.
+// furnishAccounting sets limits and shares of users. No limit is so low that it
+// affects a job of furnishJobs.
 func (m *machine) furnishAccounting(t *testing.T) {
 	for _, change := range []string{
 		"add qos full description=everything-set priority=50 flags=DenyOnLimit,NoDecay,OverPartQOS gracetime=60",

@@ -9,7 +9,8 @@ import (
 
 var jobs map[string]string // their ids by name
 
-// furnishJobs submits jobs that differ in what they ask for and in what becomes of them.
+// furnishJobs submits jobs that differ in their requests and in their final
+// states.
 func (m *machine) furnishJobs(t *testing.T) {
 	script := "#!/bin/sh\n# " + strings.Repeat("a long script ", 500) + "\nexit 0\n"
 	must(t, os.WriteFile(filepath.Join(m.root, "tmp/long.sh"), []byte(script), 0o755))

@@ -37,7 +37,8 @@ func (m *machine) restart(t *testing.T, name string) {
 	must(t, err)
 }
 
-// status is that of an answer and the code of its first error. It fails the test when it takes too long.
+// status returns the status of an answer and the code of its first error. It
+// fails the test when the answer takes too long.
 func status(t *testing.T, c *http.Client, path, token string) (int, string) {
 	t.Helper()
 	begun := time.Now()
@@ -63,7 +64,8 @@ func status(t *testing.T, c *http.Client, path, token string) (int, string) {
 	return a.status, body.Errors[0].Code
 }
 
-// descriptors is how many files and sockets the gateway's processes have open.
+// descriptors returns the number of files and sockets that the gateway's
+// processes have open.
 func (d *daemon) descriptors(t *testing.T) int {
 	t.Helper()
 	const count = `for p in $1 $(pgrep -P $1); do ls /proc/$p/fd; done | wc -l`
@@ -174,7 +176,8 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// TestMungedOutage: who is let in by munged's word is not while munged is away.
+// TestMungedOutage checks that users whom munged verifies get 503 while munged
+// is down, and are served again afterwards.
 func TestMungedOutage(t *testing.T) {
 	m := real(t)
 	alice := users[0]

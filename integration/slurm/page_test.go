@@ -25,7 +25,8 @@ func symptomsPage(t *testing.T) string {
 	return string(text)
 }
 
-// step is a block of commands of the page. Its first line says which it is and whose.
+// step is a block of commands of the page. Its first line has its name and its
+// user.
 type step struct{ name, user, text string }
 
 var (
@@ -52,7 +53,8 @@ func TestPageSteps(t *testing.T) {
 	}
 }
 
-// walk gives the page's steps. What goes on in the same shell is one of them with what is before it.
+// walk returns the page's steps. Blocks that continue in the same shell belong
+// to the step before them.
 func walk(t *testing.T) map[string]step {
 	t.Helper()
 	blocks, err := page.Blocks("../../docs/SLURM.md")
@@ -123,7 +125,7 @@ func (s *site) follow(name string) string {
 	return out.String()
 }
 
-// queue is what Slurm says of all jobs.
+// queue returns Slurm's view of all jobs.
 func (m *machine) queue() string {
 	out, err := m.try("root", "squeue", "--all")
 	if err != nil {
@@ -169,7 +171,8 @@ func (s *site) systemctl(words []string) {
 	}
 }
 
-// setting is what an installed unit has for a key, line by line.
+// setting returns the values that an installed unit has for a key, one for each
+// line.
 func (s *site) setting(unit, key string) (values []string) {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.root, "usr/local/lib/systemd/system", unit))
@@ -180,8 +183,9 @@ func (s *site) setting(unit, key string) (values []string) {
 	return values
 }
 
-// activate starts a service as its installed units say: its sockets opened by somebody else, its user, its
-// environment, its command. What confines it is not there.
+// activate starts a service as its installed units do, with sockets that
+// another process opened, and with the units' user, environment and command,
+// but without their confinement.
 func (s *site) activate(name string) {
 	s.t.Helper()
 	args := []string{"systemd-socket-activate"}
@@ -236,7 +240,8 @@ func unpacked(t *testing.T) *site {
 	return s
 }
 
-// archive has "make dist" pack an archive into dir, and leaves the clone's own alone.
+// archive packs an archive into dir with "make dist", without touching the
+// clone's own.
 func archive(t *testing.T, dir string) {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "dist")
@@ -330,7 +335,8 @@ func (s *site) byHand(name, ready string) {
 	})
 }
 
-// submitted follows a step that submits, and fails the test unless the job was the user's.
+// submitted follows a step that submits a job, and fails the test unless the
+// job belongs to the user.
 func (s *site) submitted(name, user string, uid uint32, job string) {
 	s.t.Helper()
 	output := "/tmp/page-" + user + "/" + job + ".out"

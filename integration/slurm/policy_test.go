@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestSubmitPolicy: what the site's policy (testdata/conf/job_submit.lua) says about a job reaches who submits it, be
-// it accepted or refused, in every API version.
+// TestSubmitPolicy checks that the messages of the site's policy
+// (testdata/conf/job_submit.lua) reach the submitting user, whether the job is
+// accepted or refused, in every API version.
 func TestSubmitPolicy(t *testing.T) {
 	m := real(t)
 	m.gateway(t, "-u", "nobody", "-g", "nogroup")

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "add to the lists of fields that say not
 // of them: testdata/silent, one list a release. A field that is not on it has to say something in each run.
 func (m *machine) silent(t *testing.T, excepted exceptions, seen map[string]fields) {
 	t.Helper()
-	spoke := map[string]bool{} // by the record that the field is of, whoever shows it
+	spoke := map[string]bool{} // by the record that the field belongs to, in any answer
 	for endpoint, fields := range seen {
 		for field, said := range fields {
 			if name := recorded(endpoint, field); name != "" && !excepted.moves(endpoint, field) {
@@ -83,7 +83,8 @@ func recorded(endpoint, field string) string {
 	return spelling + "/" + field
 }
 
-// moves tells whether the page has a row for what changes from moment to moment.
+// moves reports whether the page has a row for a field that changes from moment
+// to moment.
 func (list exceptions) moves(endpoint, field string) bool {
 	return slices.ContainsFunc(list, func(e *exception) bool {
 		return e.how == "moves" && e.path.MatchString(endpoint) && e.field.MatchString(field)

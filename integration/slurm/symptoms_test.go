@@ -57,7 +57,7 @@ func signed(issued, ends int64, forged bool) func(*machine, *testing.T) string {
 	}
 }
 
-// guessed is a token with a signature that was never sent before.
+// guessed returns a token with a signature that has not been sent before.
 func guessed(m *machine, t *testing.T) string {
 	token := m.token[:strings.LastIndexByte(m.token, '.')+1]
 	var random [32]byte
@@ -203,7 +203,8 @@ func (m *machine) faulty(t *testing.T, s symptom) string {
 	return name
 }
 
-// fails is what a gateway prints that does not start. Who can't read the file is not root.
+// fails returns the output of a gateway that does not start. It runs as an
+// ordinary user when the file is to be unreadable.
 func (m *machine) fails(t *testing.T, s symptom, args []string) string {
 	t.Helper()
 	args = append([]string{"timeout", "60", "env"}, args...) // should it start nevertheless

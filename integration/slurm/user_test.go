@@ -15,19 +15,19 @@ import (
 // versions are those of the API.
 var versions = []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"}
 
-// backend is a cluster behind the gateway, as one of its users knows it.
+// backend is a cluster behind the gateway, as its users see it.
 type backend struct {
 	conf  string   // the gateway's configuration, in the machine
 	token string   // alice's
 	nodes []string // those that are there
 }
 
-// slurm is the machine's Slurm.
+// slurm returns the machine's Slurm.
 func (m *machine) slurm() backend {
 	return backend{"/etc/slurm/slurm.conf", m.token, []string{"n01", "n02", "n03", "n04", "n05", "n06", "node1"}}
 }
 
-// shipped starts the daemons that come along, in the same machine.
+// shipped starts the bundled daemons in the same machine.
 func (m *machine) shipped(t *testing.T) backend {
 	t.Helper()
 	must(t, m.install("schedctl", "schedctld", "scheddbd"))
@@ -40,15 +40,16 @@ func (m *machine) shipped(t *testing.T) backend {
 	must(t, os.WriteFile(filepath.Join(m.root, etc, "jwt.key"), []byte(strings.Repeat("not a secret. ", 3)), 0o600))
 	for _, name := range []string{"scheddbd", "schedctld"} {
 		conf := etc + "/" + name + ".conf"
-		must(t, os.Chmod(filepath.Join(m.root, conf), 0o600)) // else whoever's umask it is may write it
+		must(t, os.Chmod(filepath.Join(m.root, conf), 0o600)) // with a permissive umask other users could write it
 		m.start(t, name, "/run/shipped/"+name+".sock", nil, "/opt/gateway/"+name, "-f", conf)
 	}
 	token := m.run(t, "root", "/opt/gateway/schedctl", "-f", etc+"/schedctld.conf", "token", "username=alice", "lifespan=86400")
 	return backend{etc + "/schedctld.conf", strings.TrimPrefix(token, "SCHED_JWT="), []string{"head"}}
 }
 
-// TestUser is a user's day at the gateway, with a token of the cluster's, in every API version: look around, submit,
-// look again, cancel. It is the same day before Slurm and before the daemons that come along.
+// TestUser goes through a user's day at the gateway, with a token of the
+// cluster's, in every API version: list, submit, list again, cancel. It does
+// the same with Slurm and with the bundled daemons.
 func TestUser(t *testing.T) {
 	m := real(t)
 	for _, cluster := range []struct {
@@ -83,7 +84,7 @@ type day struct {
 	token   string // as a header
 }
 
-// shown is what is looked at in answers.
+// shown has the parts of answers that are checked.
 type shown struct {
 	Errors []struct{ Error, Description string }
 	Pings  []struct {

@@ -1,8 +1,11 @@
-// Package systemd installs the gateway and its daemons on a machine with a real systemd, as docs/INSTALL.md says, and
-// holds the units to what they promise. The script "machine" makes the machine out of namespaces.
+// Package systemd installs the gateway and its daemons on a machine with a real
+// systemd, as docs/INSTALL.md describes, and checks the guarantees of the
+// units. The script "machine" builds the machine from namespaces.
 //
-// "make integration-systemd" runs it. SYSTEMD_SUITE says which Debian; without it all tests are skipped.
-// SYSTEMD_REQUIRED=1 makes failures of skips, SYSTEMD_KEEP=1 leaves the machine up: "machine trixie down".
+// "make integration-systemd" runs it. SYSTEMD_SUITE selects the Debian suite;
+// without it all tests are skipped. SYSTEMD_REQUIRED=1 turns skips into
+// failures, and SYSTEMD_KEEP=1 keeps the machine running, until "machine trixie
+// down".
 package systemd
 
 import (
@@ -20,7 +23,7 @@ import (
 	"schedrestd/integration/page"
 )
 
-// machine is the one with systemd.
+// machine is the machine with systemd.
 type machine struct {
 	suite string // trixie
 	root  string // its root directory, as this machine sees it
@@ -54,7 +57,7 @@ type missing struct{ what string }
 
 func (e missing) Error() string { return e.what }
 
-// booted is the machine, or the end of a test that has none.
+// booted returns the machine, or ends a test that has none.
 func booted(t *testing.T) *machine {
 	t.Helper()
 	if skipped != "" {
@@ -87,7 +90,8 @@ func (m *machine) open(suite string) error {
 	return m.install()
 }
 
-// install follows the page's first parts. What is written in the machine is in its memory, and goes with it.
+// install follows the page's first parts. Files written in the machine are in
+// memory and are lost when it is taken down.
 func (m *machine) install() error {
 	for _, heading := range []string{"1. Install the programs", "2. Configure", "3. Choose the units"} {
 		if out, err := m.follow(heading); err != nil {
@@ -97,14 +101,15 @@ func (m *machine) install() error {
 	return nil
 }
 
-// close takes the machine down, unless somebody wants to look around in it.
+// close takes the machine down, unless it is to be kept for inspection.
 func (m *machine) close() {
 	if m.suite != "" && os.Getenv("SYSTEMD_KEEP") == "" {
 		m.script("down")
 	}
 }
 
-// script runs "machine". What it starts keeps none of its files open.
+// script runs "machine". The processes that it starts keep none of its files
+// open.
 func (m *machine) script(args ...string) (string, error) {
 	var out, said bytes.Buffer
 	cmd := exec.Command("./machine", append([]string{m.suite}, args...)...)
@@ -142,8 +147,9 @@ func (m *machine) follow(heading string) (string, error) {
 	return all.String(), err
 }
 
-// runBlock runs a block as printed: as root, or as alice when its first line says "as a user". What make
-// does it does on this machine, which has the project and Go, for that one.
+// runBlock runs a block as printed: as root, or as alice when its first line
+// says "as a user". It runs make on this machine, which has the project and Go,
+// and installs into the other one.
 func (m *machine) runBlock(b page.Block) (string, error) {
 	var all, piece strings.Builder
 	flush := func() error {

@@ -32,7 +32,7 @@ var starts = map[string]struct {
 	unit, env  string
 	before     string // a script
 	start, ask string
-	whole      bool // nothing of the cage is left out
+	whole      bool // no layer of the sandbox is left out
 }{
 	"service": {"`schedrestd.service`", "schedrestd.service", "schedrestd.env", "", start, ping, false},
 	"root":    {"… with `root.conf`", "schedrestd.service", "schedrestd.env", withRoot, start, ping, true},
@@ -43,8 +43,9 @@ var starts = map[string]struct {
 		printf '[Service]\nDynamicUser=yes\nUser=gate\nGroup=\n' >/etc/systemd/system/schedrestd.service.d/user.conf; systemctl daemon-reload`, start, ping, false},
 }
 
-// Each unit is up when it says so, answers, and its line in the journal has the layers that the page says; with
-// require_confinement it starts or does not, as the page says.
+// TestUnitsStart checks that each unit is up when it reports so, that it
+// answers, and that its line in the journal has the layers that the page lists.
+// With require_confinement it starts or fails, as the page says.
 func TestUnitsStart(t *testing.T) {
 	m := booted(t)
 	page, err := os.ReadFile("../../docs/INSTALL.md")
@@ -81,7 +82,8 @@ func TestUnitsStart(t *testing.T) {
 	}
 }
 
-// One instance for each connection; with require_confinement it answers nobody, and says why.
+// TestInetdUnit checks that each connection gets an instance, and that with
+// require_confinement it refuses to answer and logs the reason.
 func TestInetdUnit(t *testing.T) {
 	m := booted(t)
 	m.fresh(t)
@@ -132,7 +134,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// What the page tells the administrator to type to have the cage tried inside of the unit's own sandbox.
+// TestCheckInsideTheUnit runs the page's command that tries the confinement
+// inside the unit's own sandbox.
 func TestCheckInsideTheUnit(t *testing.T) {
 	m := booted(t)
 	list, err := blocks("Verify the sandbox")
@@ -160,7 +163,8 @@ func TestCheckInsideTheUnit(t *testing.T) {
 	}
 }
 
-// While the service is restarted and reloaded nobody is refused: who comes meanwhile waits in the socket.
+// TestRestartUnderLoad checks that no client is refused while the service
+// restarts and reloads: new connections wait in the socket.
 func TestRestartUnderLoad(t *testing.T) {
 	m := booted(t)
 	m.fresh(t)
@@ -248,7 +252,9 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// The audit log goes to the one directory that a unit may write, whoever the gateway runs as; and it moves along.
+// TestAuditLog checks that the audit log is written to the one directory that a
+// unit may write, and that it continues when the user that the gateway runs as
+// changes.
 func TestAuditLog(t *testing.T) {
 	m := booted(t)
 	m.fresh(t)

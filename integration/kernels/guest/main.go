@@ -46,8 +46,9 @@ func off() {
 	select {}
 }
 
-// leaveRootfs puts all files into a file system that is not the kernel's first one, whose root nobody can change, and
-// executes this program there. It returns only when it fails.
+// leaveRootfs copies all files into another file system than the kernel's
+// initial one, whose root can't be changed, and executes this program there. It
+// returns only when it fails.
 func leaveRootfs() error {
 	const to = "/new"
 	if err := os.Mkdir(to, 0o755); err != nil {

@@ -16,7 +16,7 @@ type Step struct {
 	Limit    time.Duration
 }
 
-// Result is what came of a step.
+// Result is the result of a step.
 type Result struct {
 	Name   string
 	Status int
@@ -27,7 +27,7 @@ type Result struct {
 // Absent is the status of an optional step that could not be taken.
 const Absent = -2
 
-// What a line of the console begins with that is not the kernel's.
+// These prefixes begin the console lines that the kernel did not write.
 const (
 	Begin  = "@begin"
 	Part   = "@ "
