@@ -98,7 +98,7 @@ var symptoms = []symptom{
 	{name: "guesses", token: guessed, path: jobsPath, until: true, status: 429, logged: "source blocked"},
 	{name: "acting for another", token: alices, header: "X-SLURM-USER-NAME: bob", path: jobsPath, status: 401,
 		logged: "does not accept the credential"},
-	{name: "version", token: alices, path: "/slurm/v0.0.39/jobs", status: 404, logged: "no such API version"},
+	{name: "version", token: alices, path: "/slurm/v0.0.39/jobs", status: 404, logged: "unsupported API version"},
 	{name: "wrong port", conf: appended("SlurmctldPort=6999"), token: alices, path: "/slurm/v0.0.42/ping", status: 503,
 		logged: "the controller can't be reached"},
 	{name: "wrong port of slurmdbd", conf: appended("AccountingStoragePort=6998"), token: alices, path: accountsPath, status: 503,
