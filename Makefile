@@ -47,12 +47,11 @@ bin/%:
 demo: build ## a cluster of one machine with the gateway before it, at LISTEN (127.0.0.1:6820), until Ctrl-C
 	bin/schedctl demo --listen $(LISTEN)
 
-# Most tests wait for processes: more packages run than there are processors, and the longest ones first.
-TESTS   ?= -p $(shell echo $$(($$(nproc) + 1))) -ldflags=-w -timeout 20m
-LONGEST  = $(addprefix ./,privsep integration/attack integration/chaos integration/jobs integration/gateway integration/auth)
+# The longest packages come first, so that the others run beside them.
+LONGEST = $(addprefix ./,privsep integration/attack integration/chaos integration/jobs integration/gateway integration/auth)
 
 test: build ## everything that needs no foreign software; the end of it lists what was skipped, and why
-	INTEGRATION_BIN=$(CURDIR)/bin $(GO) run ./lint/skipped $(TESTS) $(LONGEST) $$($(GO) list ./...) -- $(TESTS) -tags failpoint ./ctld ./ctld/step
+	INTEGRATION_BIN=$(CURDIR)/bin $(GO) run ./lint/skipped -timeout 20m $(LONGEST) $$($(GO) list ./...) -- -tags failpoint ./ctld ./ctld/step
 
 race: ## the tests under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo 'error: the race detector needs a C compiler' >&2; echo 'hint: apt-get install gcc libc6-dev' >&2; exit 1; }

@@ -3,7 +3,7 @@
 //
 //	skipped ARGUMENT... [-- ARGUMENT...]...
 //
-// Each list of arguments is one run. All of them run concurrently.
+// Each list of arguments is one run. It stops after the first run that fails.
 package main
 
 import (
@@ -15,48 +15,18 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
-	"sync"
 )
 
 func main() {
-	status, skips := runAll(os.Args[1:], os.Stdout)
+	status := 0
+	skips := skips{}
+	for arguments := range runs(os.Args[1:]) {
+		if status = run(arguments, os.Stdout, skips); status != 0 {
+			break
+		}
+	}
 	skips.print(os.Stdout)
 	os.Exit(status)
-}
-
-// runAll runs each list of arguments and returns the highest exit status. The output of one package is not mixed
-// with that of another run.
-func runAll(args []string, out io.Writer) (status int, all skips) {
-	all = skips{}
-	out = &lockedWriter{out: out}
-	var (
-		runsLeft sync.WaitGroup
-		mu       sync.Mutex // guards status and all
-	)
-	for arguments := range runs(args) {
-		runsLeft.Go(func() {
-			own := skips{}
-			failed := run(arguments, out, own)
-			mu.Lock()
-			defer mu.Unlock()
-			status = max(status, failed)
-			all.merge(own)
-		})
-	}
-	runsLeft.Wait()
-	return status, all
-}
-
-// lockedWriter lets several runs write, one at a time.
-type lockedWriter struct {
-	mu  sync.Mutex // held for each Write
-	out io.Writer
-}
-
-func (w *lockedWriter) Write(text []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.out.Write(text)
 }
 
 // runs yields each list of arguments.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -67,9 +66,7 @@ func (r *report) line(text []byte) {
 		p.end(e, r.skips)
 	default:
 		p.failed = e.Action == "fail"
-		var text bytes.Buffer // written at once: another run may write, too
-		p.print(&text)
-		r.out.Write(text.Bytes())
+		p.print(r.out)
 		delete(r.packages, e.Package)
 	}
 }

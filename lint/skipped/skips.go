@@ -13,21 +13,9 @@ import (
 type skips map[string][]string
 
 func (s skips) add(reason, pkg, test string) {
-	s.addName(reason, pkg[strings.LastIndexByte(pkg, '/')+1:]+"."+test)
-}
-
-func (s skips) addName(reason, name string) {
+	name := pkg[strings.LastIndexByte(pkg, '/')+1:] + "." + test
 	if !slices.Contains(s[reason], name) {
 		s[reason] = append(s[reason], name)
-	}
-}
-
-// merge adds the skips of another run.
-func (s skips) merge(other skips) {
-	for reason, tests := range other {
-		for _, name := range tests {
-			s.addName(reason, name)
-		}
 	}
 }
 
