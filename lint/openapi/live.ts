@@ -18,7 +18,7 @@ const client = createApiClient(url, { validate: true }) as unknown as { api: End
 const endpoints = client.api;
 
 const absent = "4000000000"; // names nothing: no job and no other record
-const changing = /\/(reconfigure|requeue)$/; // GETs that change something, which the daemons of the demo do not do
+const unsupported = /\/(reconfigure|requeue|conf|instances?|resources\/:job_id)$/; // by the daemons of the demo
 
 let problems = 0;
 const statuses: Record<string, number> = {};
@@ -73,6 +73,7 @@ async function names(version: string, job: string): Promise<Record<string, strin
 		name: await first("scheddb/users", "users"),
 		qos: await first("scheddb/qos", "qos"),
 		reservation_name: absent,
+		id: absent, // of a workload key
 	};
 }
 
@@ -96,7 +97,7 @@ async function main() {
 			const asked = (value: (name: string) => string) =>
 				Object.fromEntries((e.parameters ?? []).filter((p) => p.type === "Path").map((p) => [p.name, value(p.name)]));
 			const params = asked((name) => known[name] ?? `no value for ${name}`);
-			await (Object.values(params).includes(absent) || changing.test(e.path) ? call : expect)(e, { params });
+			await (Object.values(params).includes(absent) || unsupported.test(e.path) ? call : expect)(e, { params });
 			if (Object.keys(params).length > 0) await call(e, { params: asked(() => absent) });
 		}
 		const refused = endpoints.find((e) => e.path === `/sched/${version}/job/submit`)!;
