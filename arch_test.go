@@ -31,7 +31,7 @@ const module = "schedrestd/"
 // below it and from its own folder. A folder stands for all packages in it
 // unless one has a line of its own.
 var floors = [][]string{
-	{"errs", "loglevel", "model", "release", "rights", "typo"},
+	{"errs", "fdpass", "loglevel", "model", "release", "typo"},
 	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "plugin", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
 	{"api", "conf", "privsep/admission", "privsep/identity", "privsep/netns", "privsep/relay", "privsep/spawn", "proof", "rpc/message", "service"},
 	{"auth", "handlers", "privsep/dial", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/service", "rpc/client", "rpc/server"},
@@ -60,7 +60,7 @@ var beside = map[[2]string]string{
 var only = map[string][]string{
 	"privsep":           {"become", "errs", "ipc", "notify", "privsep/auditlog", "privsep/dial", "privsep/dispatch", "privsep/identity", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/pool", "privsep/relay", "privsep/service", "privsep/spawn", "privsep/thread", "security", "socket"}, // runs as root
 	"privsep/dispatch":  {"ipc", "privsep/admission", "privsep/listen", "privsep/pool", "privsep/spawn", "rate", "security", "sockdiag"},
-	"privsep/pool":      {"errs", "ipc", "penalty", "privsep/admission", "privsep/dial", "privsep/relay", "privsep/spawn", "rate", "rights", "security"},
+	"privsep/pool":      {"errs", "fdpass", "ipc", "penalty", "privsep/admission", "privsep/dial", "privsep/relay", "privsep/spawn", "rate", "security"},
 	"privsep/admission": {"ipc", "penalty"}, // decides, and does nothing
 	"privsep/auditlog":  {"become", "errs", "guard", "ipc", "privsep/service", "privsep/spawn", "rate"},
 	"privsep/identity":  {"become", "errs", "ipc", "security"},
@@ -68,7 +68,7 @@ var only = map[string][]string{
 	"privsep/service":   {"become", "errs", "ipc", "privsep/relay", "privsep/spawn", "rate", "security"},
 	"privsep/dial":      {"become", "ipc", "privsep/netns", "privsep/thread", "rate", "sockdiag"},
 	"privsep/inetd":     {"become", "errs", "ipc", "privsep/dial", "privsep/relay", "privsep/spawn", "security", "sockdiag"},
-	"privsep/listen":    {"become", "errs", "ipc", "notify", "privsep/netns", "rights", "sockdiag", "socket"},
+	"privsep/listen":    {"become", "errs", "fdpass", "ipc", "notify", "privsep/netns", "sockdiag", "socket"},
 	"privsep/netns":     {"become", "errs", "guard", "privsep/thread"},
 	"privsep/planner":   {"become", "errs", "guard", "ipc", "privsep/spawn", "privsep/thread", "security"},
 	"privsep/relay":     {"rate"},
@@ -92,9 +92,9 @@ var only = map[string][]string{
 	"resolver":          {"become", "errs", "ipc", "rate", "security", "service"}, // parses what a directory service sends
 	"service":           {"ipc", "security"},
 	"auditor":           {"ipc", "rate", "security", "service"}, // writes what workers say
-	"rights":            {},                                     // linked by what runs as root
+	"fdpass":            {},                                     // linked by what runs as root
 	"sockdiag":          {},                                     // linked by what runs as root
-	"socket":            {"errs", "guard", "rights"},
+	"socket":            {"errs", "fdpass", "guard"},
 	"typo":              {},
 }
 

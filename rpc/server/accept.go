@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"schedrestd/become/peer"
-	"schedrestd/rights/unixconn"
+	"schedrestd/fdpass/unixconn"
 )
 
 // Serve accepts connections from ln until Shutdown, and then returns ErrClosed,

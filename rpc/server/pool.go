@@ -24,7 +24,7 @@ type pool struct {
 }
 
 // mostLeaving limits how many connections are being closed concurrently.
-// Closing one may take time: see package rights.
+// Closing one may take time: see package fdpass.
 const mostLeaving = 64
 
 // enter waits until there is room for c, and reports whether c may stay. On a
