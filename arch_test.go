@@ -32,7 +32,7 @@ const module = "schedrestd/"
 // unless one has a line of its own.
 var floors = [][]string{
 	{"errs", "fdpass", "loglevel", "model", "release", "typo"},
-	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "plugin", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
+	{"api/schema", "become", "endpoint", "feature", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
 	{"api", "conf", "privsep/admission", "privsep/identity", "privsep/netns", "privsep/relay", "privsep/spawn", "proof", "rpc/message", "service"},
 	{"auth", "handlers", "privsep/dial", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/service", "rpc/client", "rpc/server"},
 	{"privsep/pool"},
@@ -77,7 +77,7 @@ var only = map[string][]string{
 	"conf":              {"errs", "guard"},
 	"endpoint":          {"become", "errs", "guard", "ipc", "socket"},
 	"loglevel":          {}, // linked by what runs as root
-	"plan":              {"become", "conf", "endpoint", "errs", "guard", "ipc", "loglevel", "plugin", "release", "security", "typo"},
+	"plan":              {"become", "conf", "endpoint", "errs", "feature", "guard", "ipc", "loglevel", "release", "security", "typo"},
 	"auth":              {"errs", "guard", "hmackey"},
 	"guard":             {"errs"},
 	"hmackey":           {},
@@ -86,7 +86,7 @@ var only = map[string][]string{
 	"notify":            {}, // linked by what runs as root
 	"penalty":           {}, // linked by what runs as root
 	"rate":              {},
-	"plugin":            {"errs"},
+	"feature":           {"errs"},
 	"proof":             {"ipc", "security"},                                      // runs as workers do
 	"keeper":            {"hmackey", "ipc", "rate", "security"},                   // holds keys
 	"resolver":          {"become", "errs", "ipc", "rate", "security", "service"}, // parses what a directory service sends
@@ -254,7 +254,7 @@ func codeLines(t *testing.T, p goPackage) (n int) {
 func TestParent(t *testing.T) {
 	deps := list(t, "-deps", "./cmd/schedrestd")
 	refused := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc", "plugin",
-		module + "rpc", module + "api", module + "handlers", module + "auth", module + "hmackey", module + "worker", module + "keeper", module + "plan", module + "resolver", module + "auditor", module + "service", module + "conf", module + "plugin", module + "ctld", module + "dbd"}
+		module + "rpc", module + "api", module + "handlers", module + "auth", module + "hmackey", module + "worker", module + "keeper", module + "plan", module + "resolver", module + "auditor", module + "service", module + "conf", module + "feature", module + "ctld", module + "dbd"}
 	decoders := []string{"encoding/json", "encoding/xml", "gopkg.in/yaml.v3"}
 	for _, p := range deps {
 		for _, r := range refused {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/api"
-	"schedrestd/plugin"
+	"schedrestd/feature"
 )
 
 func TestRouting(t *testing.T) {
@@ -92,7 +92,7 @@ func TestWhatIsNotServedDoesNotExist(t *testing.T) {
 		change     func(*Config)
 	}{
 		{"spelling", "/slurm/v0.0.42/ping", func(c *Config) { c.Names = api.NamesSched }},
-		{"version", "/sched/v0.0.40/ping", func(c *Config) { c.Parsers = []plugin.Parser{{Version: 42}, {Version: 43}} }},
+		{"version", "/sched/v0.0.40/ping", func(c *Config) { c.Parsers = []feature.Parser{{Version: 42}, {Version: 43}} }},
 		{"accounting", "/scheddb/v0.0.42/ping", func(c *Config) { c.Accounting = nil }},
 	}
 	for _, tt := range tests {

@@ -13,9 +13,9 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/feature"
 	"schedrestd/ipc"
 	"schedrestd/model"
-	"schedrestd/plugin"
 	"schedrestd/rpc/client"
 )
 
@@ -39,8 +39,8 @@ func TestSameWords(t *testing.T) {
 	}
 
 	contents := map[string]ipc.Content{"openapi/schedctld": ipc.ContentController, "openapi/scheddb": ipc.ContentAccounting}
-	for _, e := range plugin.Contents {
-		if book := contents[e.Name]; plugin.Content(book) != e.Content || ipc.Content(e.Content) != book {
+	for _, e := range feature.Contents {
+		if book := contents[e.Name]; feature.Content(book) != e.Content || ipc.Content(e.Content) != book {
 			t.Errorf("%s: %d and %d", e.Name, book, e.Content)
 		}
 		delete(contents, e.Name)
@@ -70,13 +70,13 @@ func TestSameWords(t *testing.T) {
 // TestSameFlags: every flag of an API version comes out as it went in, alone
 // and with all others.
 func TestSameFlags(t *testing.T) {
-	var all plugin.Flags
-	for _, e := range plugin.AllFlags {
+	var all feature.Flags
+	for _, e := range feature.AllFlags {
 		if all.Has(e.Flag) {
 			t.Errorf("%s has no bit of its own", e.Name)
 		}
 		all |= e.Flag
-		want := []plugin.Parser{{Version: 42, Flags: e.Flag}, {Version: 43, Flags: all}}
+		want := []feature.Parser{{Version: 42, Flags: e.Flag}, {Version: 43, Flags: all}}
 		var book []ipc.Parser
 		for _, p := range want {
 			book = append(book, ipc.Parser{Version: p.Version, Flags: uint8(p.Flags)}) // as the command does
