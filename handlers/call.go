@@ -131,9 +131,9 @@ func (c *call) authenticate() error {
 // that asks it to verify a credential.
 func (c *call) daemon() (name string, ask func(context.Context, model.Credential) error) {
 	if c.route != nil && c.route.Accounting {
-		return "accounting", c.h.Accounting.Vouch
+		return "accounting", c.h.Accounting.Verify
 	}
-	return "controller", c.h.Controller.Vouch
+	return "controller", c.h.Controller.Verify
 }
 
 // judged returns err, the result of the request. If a daemon refuses a

@@ -17,7 +17,7 @@ func TestRouting(t *testing.T) {
 		name, method, path string
 		status             int
 		allow              string
-		calls              []string // what the daemon was asked, after it vouched
+		calls              []string // what the daemon was asked, after it verified the token
 		says               string   // part of the body
 	}{
 		{"plain", "GET", "/sched/v0.0.42/ping", 200, "", []string{"ping"}, `"sched":{`},
@@ -66,7 +66,7 @@ func TestRouting(t *testing.T) {
 				t.Errorf("Allow: %q, want %q", got, tt.allow)
 			}
 			if tt.calls != nil {
-				tt.calls = append([]string{"vouch"}, tt.calls...)
+				tt.calls = append([]string{"verify"}, tt.calls...)
 			}
 			if d := cmp.Diff(tt.calls, f.calls); d != "" {
 				t.Errorf("calls: %s", d)

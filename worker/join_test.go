@@ -127,7 +127,7 @@ func TestFront(t *testing.T) {
 	setup := ipc.Setup{Front: []ipc.Address{{Name: "f", Network: "tcp", Address: "192.0.2.9:1"}}}
 	c := controller(setup, daemons, nil)
 	cred := model.Credential{Token: "t"}
-	if err := c.Vouch(t.Context(), cred); err == nil || len(dialled) == 0 || slices.ContainsFunc(dialled, func(a string) bool { return a != "192.0.2.9:1" }) {
+	if err := c.Verify(t.Context(), cred); err == nil || len(dialled) == 0 || slices.ContainsFunc(dialled, func(a string) bool { return a != "192.0.2.9:1" }) {
 		t.Errorf("asked %q, %v", dialled, err)
 	}
 	dialled = nil

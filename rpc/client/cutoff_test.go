@@ -26,12 +26,12 @@ func TestBudgetAfterBrokenAnswers(t *testing.T) {
 	c, a := client.New(config), client.NewAccounting(config)
 	ctx := context.Background()
 	questions := map[string]func() error{
-		"vouch":            func() error { return c.Vouch(ctx, ann) },
-		"ping":             func() error { _, err := c.Ping(ctx, ann); return err },
-		"submit":           func() error { _, err := c.Submit(ctx, ann, &model.JobDesc{}); return err },
-		"accounting vouch": func() error { return a.Vouch(ctx, ann) },
-		"accounting ping":  func() error { _, err := a.Ping(ctx, ann); return err },
-		"accounting diag":  func() error { _, _, err := a.Stats(ctx, ann); return err },
+		"verify":            func() error { return c.Verify(ctx, ann) },
+		"ping":              func() error { _, err := c.Ping(ctx, ann); return err },
+		"submit":            func() error { _, err := c.Submit(ctx, ann, &model.JobDesc{}); return err },
+		"accounting verify": func() error { return a.Verify(ctx, ann) },
+		"accounting ping":   func() error { _, err := a.Ping(ctx, ann); return err },
+		"accounting diag":   func() error { _, _, err := a.Stats(ctx, ann); return err },
 		"accounting list": func() error {
 			return client.Records(ctx, a, ann, model.TRESFilter{}, func(*model.TRES) error { return nil })
 		},
