@@ -13,14 +13,14 @@ import (
 )
 
 // TestBudgetAfterBrokenAnswers: who announces megabytes as the answer to whatever short question, and
-// breaks off, takes nothing of the room for the answers of others.
+// breaks off, takes no memory from the answers of others.
 func TestBudgetAfterBrokenAnswers(t *testing.T) {
 	p := script(t, "daemon", func(nc net.Conn, _ message.Header) {
 		io.WriteString(nc, "\x00\x80\x00\x00")
 		nc.Write(make([]byte, 100<<10))
 	})
-	const room = 16 << 20
-	budget := client.NewBudget(room)
+	const allowance = 16 << 20
+	budget := client.NewBudget(allowance)
 	config := client.Config{Controllers: []client.Address{p.Address}, Accounting: []client.Address{p.Address},
 		Answers: budget, Timeout: 5 * time.Second}
 	c, a := client.New(config), client.NewAccounting(config)
@@ -42,8 +42,8 @@ func TestBudgetAfterBrokenAnswers(t *testing.T) {
 			if types, _ := p.requests(); len(types) == 0 {
 				t.Error("nothing was asked")
 			}
-			if budget.Free() != room || budget.Waiting() != 0 {
-				t.Errorf("%d of %d bytes free, %d wait", budget.Free(), room, budget.Waiting())
+			if budget.Free() != allowance || budget.Waiting() != 0 {
+				t.Errorf("%d of %d bytes free, %d wait", budget.Free(), allowance, budget.Waiting())
 			}
 		})
 	}
