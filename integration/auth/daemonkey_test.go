@@ -100,7 +100,7 @@ func TestKeySetAlone(t *testing.T) {
 		t.Error("a broken key set changed who is taken")
 	}
 	d.publish(named)
-	harness.Eventually(t, "a mended key set is read", func() bool { return d.takes(mapped) && d.refuse(next.token(me, time.Hour)) })
+	harness.Eventually(t, "a corrected key set is read", func() bool { return d.takes(mapped) && d.refuse(next.token(me, time.Hour)) })
 }
 
 // TestNewKey checks that tokens of an old key fail as soon as the daemons have
