@@ -56,7 +56,7 @@ test: build ## everything that needs no foreign software; the end of it lists wh
 race: ## the tests under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo 'error: the race detector needs a C compiler' >&2; echo 'hint: apt-get install gcc libc6-dev' >&2; exit 1; }
 	CGO_ENABLED=1 $(GO) test -race $$($(GO) list ./... | grep -vE '/(privsep|bench)$$|/integration/') # the last two drive programs built without it
-	CGO_ENABLED=1 $(GO) test -race -timeout 20m -tags uncaged ./privsep # its programs are this binary, and the sandbox can't be closed with cgo
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m -tags nosandbox ./privsep # its programs are this binary, and the sandbox can't be closed with cgo
 
 fuzz: ## each fuzz target for FUZZTIME (10s), the processes' own language for IPCFUZZTIME (60s)
 	@set -e; for package in $$($(GO) list ./...); do \
@@ -75,7 +75,7 @@ docs: golden ## write the generated pages under docs/
 
 lint: ## formatting, vet, staticcheck, architecture, English
 	@echo gofmt; files=$$(gofmt -l .); test -z "$$files" || { echo "error: not formatted:"; echo "$$files"; echo 'hint: gofmt -w .'; exit 1; } >&2
-	$(GO) vet ./... && $(GO) vet -tags failpoint,uncaged ./...
+	$(GO) vet ./... && $(GO) vet -tags failpoint,nosandbox ./...
 	$(GO) tool -modfile=lint/tools.mod staticcheck ./...
 	$(GO) run ./lint/prose
 	$(GO) test -count=1 .

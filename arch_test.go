@@ -31,8 +31,8 @@ const module = "schedrestd/"
 // below it and from its own folder. A folder stands for all packages in it
 // unless one has a line of its own.
 var floors = [][]string{
-	{"errs", "loglevel", "model", "release", "rights", "typo"},
-	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "plugin", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
+	{"errs", "fdpass", "loglevel", "model", "release", "typo"},
+	{"api/schema", "become", "endpoint", "feature", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
 	{"api", "conf", "privsep/admission", "privsep/identity", "privsep/netns", "privsep/relay", "privsep/spawn", "proof", "rpc/message", "service"},
 	{"auth", "handlers", "privsep/dial", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/service", "rpc/client", "rpc/server"},
 	{"privsep/pool"},
@@ -60,7 +60,7 @@ var beside = map[[2]string]string{
 var only = map[string][]string{
 	"privsep":           {"become", "errs", "ipc", "notify", "privsep/auditlog", "privsep/dial", "privsep/dispatch", "privsep/identity", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/pool", "privsep/relay", "privsep/service", "privsep/spawn", "privsep/thread", "security", "socket"}, // runs as root
 	"privsep/dispatch":  {"ipc", "privsep/admission", "privsep/listen", "privsep/pool", "privsep/spawn", "rate", "security", "sockdiag"},
-	"privsep/pool":      {"errs", "ipc", "penalty", "privsep/admission", "privsep/dial", "privsep/relay", "privsep/spawn", "rate", "rights", "security"},
+	"privsep/pool":      {"errs", "fdpass", "ipc", "penalty", "privsep/admission", "privsep/dial", "privsep/relay", "privsep/spawn", "rate", "security"},
 	"privsep/admission": {"ipc", "penalty"}, // decides, and does nothing
 	"privsep/auditlog":  {"become", "errs", "guard", "ipc", "privsep/service", "privsep/spawn", "rate"},
 	"privsep/identity":  {"become", "errs", "ipc", "security"},
@@ -68,7 +68,7 @@ var only = map[string][]string{
 	"privsep/service":   {"become", "errs", "ipc", "privsep/relay", "privsep/spawn", "rate", "security"},
 	"privsep/dial":      {"become", "ipc", "privsep/netns", "privsep/thread", "rate", "sockdiag"},
 	"privsep/inetd":     {"become", "errs", "ipc", "privsep/dial", "privsep/relay", "privsep/spawn", "security", "sockdiag"},
-	"privsep/listen":    {"become", "errs", "ipc", "notify", "privsep/netns", "rights", "sockdiag", "socket"},
+	"privsep/listen":    {"become", "errs", "fdpass", "ipc", "notify", "privsep/netns", "sockdiag", "socket"},
 	"privsep/netns":     {"become", "errs", "guard", "privsep/thread"},
 	"privsep/planner":   {"become", "errs", "guard", "ipc", "privsep/spawn", "privsep/thread", "security"},
 	"privsep/relay":     {"rate"},
@@ -77,7 +77,7 @@ var only = map[string][]string{
 	"conf":              {"errs", "guard"},
 	"endpoint":          {"become", "errs", "guard", "ipc", "socket"},
 	"loglevel":          {}, // linked by what runs as root
-	"plan":              {"become", "conf", "endpoint", "errs", "guard", "ipc", "loglevel", "plugin", "release", "security", "typo"},
+	"plan":              {"become", "conf", "endpoint", "errs", "feature", "guard", "ipc", "loglevel", "release", "security", "typo"},
 	"auth":              {"errs", "guard", "hmackey"},
 	"guard":             {"errs"},
 	"hmackey":           {},
@@ -86,15 +86,15 @@ var only = map[string][]string{
 	"notify":            {}, // linked by what runs as root
 	"penalty":           {}, // linked by what runs as root
 	"rate":              {},
-	"plugin":            {"errs"},
+	"feature":           {"errs"},
 	"proof":             {"ipc", "security"},                                      // runs as workers do
 	"keeper":            {"hmackey", "ipc", "rate", "security"},                   // holds keys
 	"resolver":          {"become", "errs", "ipc", "rate", "security", "service"}, // parses what a directory service sends
 	"service":           {"ipc", "security"},
 	"auditor":           {"ipc", "rate", "security", "service"}, // writes what workers say
-	"rights":            {},                                     // linked by what runs as root
+	"fdpass":            {},                                     // linked by what runs as root
 	"sockdiag":          {},                                     // linked by what runs as root
-	"socket":            {"errs", "guard", "rights"},
+	"socket":            {"errs", "fdpass", "guard"},
 	"typo":              {},
 }
 
@@ -254,7 +254,7 @@ func codeLines(t *testing.T, p goPackage) (n int) {
 func TestParent(t *testing.T) {
 	deps := list(t, "-deps", "./cmd/schedrestd")
 	refused := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc", "plugin",
-		module + "rpc", module + "api", module + "handlers", module + "auth", module + "hmackey", module + "worker", module + "keeper", module + "plan", module + "resolver", module + "auditor", module + "service", module + "conf", module + "plugin", module + "ctld", module + "dbd"}
+		module + "rpc", module + "api", module + "handlers", module + "auth", module + "hmackey", module + "worker", module + "keeper", module + "plan", module + "resolver", module + "auditor", module + "service", module + "conf", module + "feature", module + "ctld", module + "dbd"}
 	decoders := []string{"encoding/json", "encoding/xml", "gopkg.in/yaml.v3"}
 	for _, p := range deps {
 		for _, r := range refused {

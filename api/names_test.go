@@ -7,20 +7,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/api/schema"
-	"schedrestd/plugin"
+	"schedrestd/feature"
 )
 
 // TestParsersAreTheVersions: what can be named on the command line is what the tables have.
 func TestParsersAreTheVersions(t *testing.T) {
 	var named []schema.Version
-	for _, p := range plugin.Parsers {
+	for _, p := range feature.Parsers {
 		named = append(named, schema.Version(p.Version))
 		if p.Name() != schema.Version(p.Version).String() {
 			t.Errorf("%s is %s in paths", p.Name(), schema.Version(p.Version))
 		}
 	}
 	if d := cmp.Diff(named, Versions); d != "" {
-		t.Errorf("package plugin (-), tables (+):\n%s", d)
+		t.Errorf("package feature (-), tables (+):\n%s", d)
 	}
 }
 

@@ -62,7 +62,7 @@ func FuzzAuditLine(f *testing.F) {
 // disk is a file that can be full, or hang.
 type disk struct {
 	mu     sync.Mutex
-	room   int
+	free   int
 	text   string
 	hang   chan struct{}
 	unsure bool // what is appended next may be there, or not
@@ -74,19 +74,19 @@ func (d *disk) append(text []byte) (int, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	n := min(len(text), d.room)
+	n := min(len(text), d.free)
 	d.text += string(text[:n])
 	if d.unsure {
 		d.unsure = false
 		return 0, errUnsure
 	}
-	if d.room -= n; n < len(text) {
+	if d.free -= n; n < len(text) {
 		return n, errors.New("no space left on device")
 	}
 	return n, nil
 }
 func (d *disk) has() string { d.mu.Lock(); defer d.mu.Unlock(); return d.text }
-func (d *disk) grow(n int)  { d.mu.Lock(); d.room = n; d.mu.Unlock() }
+func (d *disk) grow(n int)  { d.mu.Lock(); d.free = n; d.mu.Unlock() }
 
 func testAudit(t *testing.T, d *disk, failOpen bool, patience time.Duration) *journal {
 	t.Helper()
@@ -118,7 +118,7 @@ func await(t *testing.T, what string, happened func() bool) {
 // TestAuditDiskFull: intents are refused while nothing can be written, outcomes
 // are kept, and written when there is room.
 func TestAuditDiskFull(t *testing.T) {
-	d := &disk{room: 4}
+	d := &disk{free: 4}
 	a := testAudit(t, d, false, patience)
 	if !leaveFor(a, "one\n") || leaveFor(a, "two\n") {
 		t.Fatal("what fits is written, what does not is refused")
@@ -161,7 +161,7 @@ func TestAuditOpen(t *testing.T) {
 // line that says that the change was not made.
 func TestAuditHangs(t *testing.T) {
 	for _, unsure := range []bool{false, true} {
-		d := &disk{room: 1 << 20, hang: make(chan struct{}), unsure: unsure}
+		d := &disk{free: 1 << 20, hang: make(chan struct{}), unsure: unsure}
 		a := testAudit(t, d, false, 20*time.Millisecond)
 		for range 3 {
 			if leaveFor(a, "one\n") {
@@ -230,13 +230,13 @@ func TestFollowed(t *testing.T) {
 
 // small is a disk with so much room, and more from the second write on.
 type small struct {
-	room int
+	free int
 	text string
 }
 
 func (s *small) Write(b []byte) (int, error) {
-	n := min(len(b), s.room)
-	s.text, s.room = s.text+string(b[:n]), 100
+	n := min(len(b), s.free)
+	s.text, s.free = s.text+string(b[:n]), 100
 	if n < len(b) {
 		return n, unix.ENOSPC
 	}
@@ -247,8 +247,8 @@ func (s *small) Write(b []byte) (int, error) {
 // those that count as written.
 func TestAuditCutOff(t *testing.T) {
 	const two, third = "{1}\n{2}\n", "{3}\n"
-	for room := range len(two) {
-		s := &small{room: room}
+	for free := range len(two) {
+		s := &small{free: free}
 		end := &tail{to: s}
 		n, err := end.append([]byte(two))
 		if _, again := end.append([]byte(third)); err == nil || again != nil {
@@ -261,13 +261,13 @@ func TestAuditCutOff(t *testing.T) {
 			}
 		}
 		if n -= n % len(third); found != two[:n]+third {
-			t.Errorf("room for %d: %d bytes count, and a reader finds %q in %q", room, n, found, s.text)
+			t.Errorf("room for %d: %d bytes count, and a reader finds %q in %q", free, n, found, s.text)
 		}
 	}
 	null, err := os.Open(os.DevNull)
 	must(t, err)
 	defer null.Close()
-	f := &file{now: &opened{File: null, is: ipc.LogFD{Sync: true}, tail: tail{to: &small{room: 5}}}} // a device has no disk
+	f := &file{now: &opened{File: null, is: ipc.LogFD{Sync: true}, tail: tail{to: &small{free: 5}}}} // a device has no disk
 	if n, err := f.append([]byte(two)); n != 0 || !errors.Is(err, errUnsure) {
 		t.Errorf("what was written and can't be brought to the disk: %d bytes, %v", n, err)
 	}

@@ -74,10 +74,10 @@ func (q *questions) ask(ctx context.Context, of acceptance, one *question, ask f
 		q.mu.Unlock()
 		close(one.answered)
 	}()
-	room := q.slotsOf(of.daemon)
+	slots := q.slotsOf(of.daemon)
 	select {
-	case room <- struct{}{}:
-		defer func() { <-room }()
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
 	case <-ctx.Done():
 		return gaveUp(ctx, of)
 	}

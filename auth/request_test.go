@@ -46,7 +46,7 @@ func TestFromRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ending := &Credential{Token: last, Claims: lastClaims}
+	expiring := &Credential{Token: last, Claims: lastClaims}
 	acting := &Credential{Token: good, Claims: claims, ActAs: "bob"}
 	self := &Credential{Local: true, UID: 1000, GID: 1000}
 	T := "X-SCHED-USER-TOKEN: " + good
@@ -116,7 +116,7 @@ func TestFromRequest(t *testing.T) {
 		{"a token in the place of the name", both, &tcp, T + "\n" + N + good, nil, "not a user name"},
 		{"Authorization stripped by Connection", both, &unix, "Connection: ,authorization ,", nil, "the Connection header lists"},
 		{"a token in the leeway after its end", both, &tcp, "X-SCHED-USER-TOKEN: " + sign(goodHeader, `{"iat":1699990000,"exp":1700000000,"sun":"alice"}`), nil, "expired"},
-		{"a token in its last second", both, &tcp, "X-SCHED-USER-TOKEN: " + last, ending, ""},
+		{"a token in its last second", both, &tcp, "X-SCHED-USER-TOKEN: " + last, expiring, ""},
 		{"garbage on a local connection", both, &unix, "X-SCHED-USER-TOKEN: x", nil, "not three segments"},
 
 		{"another user", both, &Peer{Network: "unix", UID: 1001, GID: 1000, Vouched: true}, "", nil, "the peer's uid is 1001"},

@@ -44,12 +44,12 @@ func BenchmarkSlurmNodeConnectionEach(b *testing.B) {
 
 // The load of a portal's users: the machine is mostly idle. The other
 // benchmarks keep it busy, where the slowest answers wait for a CPU.
-func BenchmarkSlurmPingPaced(b *testing.B) {
-	slurm.open(b).compare(b, "ping", volley{path: "/ping", kept: true, count: 1500, pace: unhurried})
+func BenchmarkSlurmPingAtRate(b *testing.B) {
+	slurm.open(b).compare(b, "ping", volley{path: "/ping", kept: true, count: 1500, interval: unhurried})
 }
 
-func BenchmarkSlurmNodePaced(b *testing.B) {
-	slurm.open(b).compare(b, "one node", volley{path: "/node/node1", count: 1500, pace: unhurried})
+func BenchmarkSlurmNodeAtRate(b *testing.B) {
+	slurm.open(b).compare(b, "one node", volley{path: "/node/node1", count: 1500, interval: unhurried})
 }
 
 // unhurried is the interval at which each of 16 clients sends requests for a

@@ -25,10 +25,10 @@ type volley struct {
 	count      int
 	record     string // what each record of the answer has once
 
-	// A client sends one request per pace; 0: as soon as the last one is
+	// A client sends one request per interval; 0: as soon as the last one is
 	// answered. A request that is late because the answer before it was counts
 	// from when it was due.
-	pace time.Duration
+	interval time.Duration
 }
 
 // answered is how long an answer took, from before its connection was made, or
@@ -59,8 +59,8 @@ func (v volley) manner() string {
 	if v.kept {
 		manner = "kept alive"
 	}
-	if v.pace > 0 {
-		manner += fmt.Sprintf(", %.0f a second", clients/v.pace.Seconds())
+	if v.interval > 0 {
+		manner += fmt.Sprintf(", %.0f a second", clients/v.interval.Seconds())
 	}
 	return manner
 }
@@ -76,7 +76,7 @@ func (v volley) ask(b *testing.B, l *slurmLab, s server) []answered {
 	failures := make([]error, len(lists))
 	var wait sync.WaitGroup
 	for i := range lists {
-		due := time.Now().Add(v.pace * time.Duration(i) / time.Duration(len(lists)))
+		due := time.Now().Add(v.interval * time.Duration(i) / time.Duration(len(lists)))
 		wait.Go(func() { lists[i], failures[i] = v.client(s.dial, text, due, &left) })
 	}
 	wait.Wait()
@@ -112,9 +112,9 @@ func (v volley) client(dial dialer, text string, due time.Time, left *atomic.Int
 			c.Close()
 		}
 	}()
-	for ; left.Add(-1) >= 0; due = due.Add(v.pace) {
+	for ; left.Add(-1) >= 0; due = due.Add(v.interval) {
 		begun := time.Now()
-		if v.pace > 0 {
+		if v.interval > 0 {
 			time.Sleep(time.Until(due))
 			begun = due
 		}
@@ -150,7 +150,7 @@ func (v volley) converse(c net.Conn, in *bufio.Reader, text string, begun time.T
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 		return a, site.Refusal("ask", v.path, resp.Status, body)
 	}
-	body := tally{what: []byte(v.record)}
+	body := recordCounter{what: []byte(v.record)}
 	if _, err := io.CopyN(&body, resp.Body, 1); err != nil {
 		return a, err
 	}
@@ -160,13 +160,13 @@ func (v volley) converse(c net.Conn, in *bufio.Reader, text string, begun time.T
 	return a, err
 }
 
-// A tally counts what, also where it is split between two writes.
-type tally struct {
+// A recordCounter counts occurrences of what, even when two writes split one.
+type recordCounter struct {
 	what, rest  []byte
 	size, count int
 }
 
-func (t *tally) Write(p []byte) (int, error) {
+func (t *recordCounter) Write(p []byte) (int, error) {
 	t.size += len(p)
 	if len(t.what) == 0 {
 		return len(p), nil

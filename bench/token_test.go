@@ -32,7 +32,7 @@ import (
 // effect on requests.
 var (
 	verifying = &comparison{title: "signatures verified per second, median", columns: []string{"HS256 by the keeper, with the way there and back", "RS256 (2048 bits) in the worker"}}
-	asking    = &comparison{title: "ping, kept alive, median of paired rounds", columns: []string{"a token that is remembered", "a new token each, verified by the keeper", "a new token each, the controller vouches"}}
+	asking    = &comparison{title: "ping, kept alive, median of paired rounds", columns: []string{"a token that is remembered", "a new token each, verified by the keeper", "a new token each, verified by the controller"}}
 )
 
 // keeperEnv makes this program a keeper, or, when it is "measure", a keeper
@@ -42,7 +42,7 @@ const keeperEnv = "SCHEDRESTD_BENCH_KEEPER"
 func init() {
 	switch os.Getenv(keeperEnv) {
 	case "measure":
-		if err := printPosture(); err != nil {
+		if err := printAttributes(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -60,17 +60,17 @@ const (
 	keeperTasks = 1 << 16
 )
 
-// printPosture confines itself as a keeper does, and prints the process
+// printAttributes confines itself as a keeper does, and prints the process
 // attributes that a keeper started from here must have.
-func printPosture() error {
+func printAttributes() error {
 	if err := errors.Join(self.LimitTasks(keeperTasks), self.Confine(keeperFiles, false)); err != nil {
 		return err
 	}
-	posture, err := self.Measure()
+	attributes, err := self.Measure()
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(os.Stdout).Encode(posture)
+	return json.NewEncoder(os.Stdout).Encode(attributes)
 }
 
 // keeping returns a keeper that was started as mode, and this end of its
@@ -95,10 +95,10 @@ func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 	measure, _ := keeping(b, "measure")
 	text, err := measure.Output()
 	must(b, err)
-	var posture security.Attributes
-	must(b, json.Unmarshal(text, &posture))
+	var attributes security.Attributes
+	must(b, json.Unmarshal(text, &attributes))
 	expect := &ipc.Posture{}
-	for name, value := range posture {
+	for name, value := range attributes {
 		expect.Facts = append(expect.Facts, ipc.Fact{Name: name, Value: value})
 	}
 

@@ -38,7 +38,7 @@ func TestRequestsAtEveryVersion(t *testing.T) {
 			c, _ := controller(t, Config{Node: "here", Version: "1.2.3"})
 			rpc, ctx, own := ask(t, c, v), t.Context(), model.Credential{}
 
-			if err := rpc.Vouch(ctx, own); err != nil {
+			if err := rpc.Verify(ctx, own); err != nil {
 				t.Error("ping:", err)
 			}
 			node, _, err := rpc.Node(ctx, own, "here", model.Query{})

@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	"schedrestd/errs"
+	"schedrestd/fdpass"
 	"schedrestd/notify"
-	"schedrestd/rights"
 	"schedrestd/socket"
 	"schedrestd/socket/listener"
 )
@@ -53,7 +53,7 @@ func adopt(f *os.File, address, path string, o socket.Options) (net.Listener, er
 		if err = matchUnix(at.Name, path); err == nil {
 			err = listener.Judge(path, o)
 		}
-		_ = control(f, rights.Refuse)
+		_ = control(f, fdpass.Refuse)
 	}
 	if err != nil {
 		ln.Close()

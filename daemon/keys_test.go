@@ -414,7 +414,7 @@ func TestKeySetIsFollowed(t *testing.T) {
 		t.Error("the keys changed with a file that can't be used")
 	}
 	k.write(t, "jwks", keySet(jwk("a", providers()[0])), 0o644)
-	await("the mended file counts", func() bool { return good(first) && !good(second) })
+	await("the corrected file counts", func() bool { return good(first) && !good(second) })
 	if n := log.count("level=ERROR"); n != 2 {
 		t.Errorf("%d errors are logged:\n%s", n, log.String())
 	}

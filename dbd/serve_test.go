@@ -138,7 +138,7 @@ func TestDaemon(t *testing.T) {
 	if err := tcp.RecordJobs(ctx, model.Credential{Token: me.Token, ActAs: other.Name}, batch); errs.KindOf(err) != errs.Denied {
 		t.Errorf("record as the ordinary user whom one acts for: %v", err)
 	}
-	if err := tcp.Vouch(ctx, model.Credential{Token: me.Token + "x"}); errs.KindOf(err) != errs.Unauthenticated {
+	if err := tcp.Verify(ctx, model.Credential{Token: me.Token + "x"}); errs.KindOf(err) != errs.Unauthenticated {
 		t.Errorf("forged: %v", err)
 	}
 

@@ -53,7 +53,7 @@ func TestNoChangeWithoutRecord(t *testing.T) {
 			cfg.Audit = &recorder{refuses: errs.New(errs.Unavailable, "no room")}
 			w := serve(t, cfg, request(g.method, g.path(v), g.body))
 			asked := slices.DeleteFunc(f.calls, func(call string) bool {
-				return slices.Contains([]string{"vouch", "nodes", "reservations", "partitions"}, call)
+				return slices.Contains([]string{"verify", "nodes", "reservations", "partitions"}, call)
 			}) // they read
 			if m.route.Endpoint == api.PostTRES.Endpoint && w.Code == http.StatusNotImplemented && len(asked) == 0 {
 				continue // it is always refused

@@ -32,7 +32,7 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 	if c.r.ContentLength > c.h.MaxBody {
 		return nil, errs.New(errs.TooLarge, "the body is too large").WithHint("at most %d bytes are accepted", c.h.MaxBody)
 	}
-	if err := c.room.grow(c.r.ContentLength); err != nil { // -1 when it isn't said: then as it comes
+	if err := c.memory.grow(c.r.ContentLength); err != nil { // -1 when it isn't said: then as it comes
 		return nil, err
 	}
 	text, err := readText(c.body(), c.r.ContentLength)
@@ -98,7 +98,7 @@ func (c *call) body() io.Reader {
 		_ = conn.SetReadDeadline(time.Now().Add(c.h.ReadBody)) // not supported in tests' recorders
 		n, err := bounded.Read(p)
 		come += int64(n)
-		if full := c.room.grow(come); full != nil {
+		if full := c.memory.grow(come); full != nil {
 			return n, full
 		}
 		if err == io.EOF {

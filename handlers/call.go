@@ -15,15 +15,15 @@ import (
 
 // call is the state of one request.
 type call struct {
-	h     *handler
-	w     *response
-	r     *http.Request
-	ctx   context.Context
-	id    string // of the request, for the client and the log
-	begun time.Time
-	room  share  // for the body
-	stays bool   // the connection stays open once the body was read
-	why   string // the request is refused; "" if it is not
+	h      *handler
+	w      *response
+	r      *http.Request
+	ctx    context.Context
+	id     string // of the request, for the client and the log
+	begun  time.Time
+	memory share  // for the body
+	stays  bool   // the connection stays open once the body was read
+	why    string // the request is refused; "" if it is not
 
 	match
 	media    string           // media type of the answer
@@ -38,7 +38,7 @@ type call struct {
 // ServeHTTP processes a request step by step.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := h.newCall(w, r)
-	defer c.room.release()
+	defer c.memory.release()
 	defer c.logAccess()
 	defer c.recover()
 	c.closeUnlessRead()
@@ -50,7 +50,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (h *handler) newCall(w http.ResponseWriter, r *http.Request) *call {
 	c := &call{h: h, w: &response{ResponseWriter: w}, r: r, ctx: r.Context(), id: rand.Text(), begun: time.Now(), media: mediaJSON}
-	c.room.call = c
+	c.memory.call = c
 	w.Header().Set("X-Request-Id", c.id)
 	return c
 }
@@ -131,9 +131,9 @@ func (c *call) authenticate() error {
 // that asks it to verify a credential.
 func (c *call) daemon() (name string, ask func(context.Context, model.Credential) error) {
 	if c.route != nil && c.route.Accounting {
-		return "accounting", c.h.Accounting.Vouch
+		return "accounting", c.h.Accounting.Verify
 	}
-	return "controller", c.h.Controller.Vouch
+	return "controller", c.h.Controller.Verify
 }
 
 // judged returns err, the result of the request. If a daemon refuses a

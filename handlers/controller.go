@@ -19,8 +19,8 @@ type Resolver interface {
 //
 // Errors are *errs.Error. Other errors count as internal errors of the gateway.
 type Controller interface {
-	// Vouch only verifies the credential.
-	Vouch(context.Context, model.Credential) error
+	// Verify only verifies the credential.
+	Verify(context.Context, model.Credential) error
 
 	// Ping returns the result of pinging every controller, the primary one
 	// first.
@@ -151,7 +151,7 @@ type Controller interface {
 
 // Accounting is the accounting daemon. It behaves like Controller.
 type Accounting interface {
-	Vouch(context.Context, model.Credential) error
+	Verify(context.Context, model.Credential) error
 	Ping(context.Context, model.Credential) ([]model.Ping, error)
 
 	// Stats is what the daemon counts, and what Ping says of it at the same time.

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"schedrestd/api/openapi"
-	"schedrestd/plugin"
+	"schedrestd/feature"
 )
 
 // documentPages returns the paths of the OpenAPI document. It is served without
@@ -99,13 +99,13 @@ func (h *handler) described() openapi.Options {
 		Statuses: h.Statuses, Release: h.Release, YAML: true,
 	}
 	if h.Accounting == nil {
-		o.Content &^= plugin.Accounting
+		o.Content &^= feature.Accounting
 	}
 	if h.Auth.JWT {
-		o.Auth |= plugin.JWT
+		o.Auth |= feature.JWT
 	}
 	if h.Auth.Local {
-		o.Auth |= plugin.Local
+		o.Auth |= feature.Local
 	}
 	return o
 }

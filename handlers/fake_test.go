@@ -19,7 +19,7 @@ import (
 // fake is a controller and an accounting daemon that answer what the test says.
 type fake struct {
 	release      string
-	vouch        error // what any call answers when it is not nil
+	fails        error // what any call answers when it is not nil
 	pings        []model.Ping
 	nodes        []model.Node
 	partitions   []model.Partition
@@ -60,10 +60,10 @@ type fake struct {
 func (f *fake) asked(call string, cred model.Credential) error {
 	f.calls = append(f.calls, call)
 	f.creds = append(f.creds, cred)
-	return f.vouch
+	return f.fails
 }
 
-func (f *fake) Vouch(_ context.Context, cred model.Credential) error { return f.asked("vouch", cred) }
+func (f *fake) Verify(_ context.Context, cred model.Credential) error { return f.asked("verify", cred) }
 
 func (f *fake) Ping(_ context.Context, cred model.Credential) ([]model.Ping, error) {
 	return f.pings, f.asked("ping", cred)

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"schedrestd/feature"
 	"schedrestd/model"
-	"schedrestd/plugin"
 )
 
 // TestFast checks that +fast passes over what it does not understand, and warns
@@ -28,7 +28,7 @@ func TestFast(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := demo()
 			cfg := config(f)
-			cfg.Parsers = []plugin.Parser{{Version: 42, Flags: plugin.Fast}, {Version: 43}}
+			cfg.Parsers = []feature.Parser{{Version: 42, Flags: feature.Fast}, {Version: 43}}
 			w := serve(t, cfg, request(http.MethodPost, "/sched/v0.0.42/job/submit", tt.body))
 			if w.Code != http.StatusOK || len(f.submitted) != 1 {
 				t.Fatalf("status %d: %s", w.Code, w.Body)
@@ -58,7 +58,7 @@ func TestFastHasItsEnd(t *testing.T) {
 		{"GET", "job/twelve", "", 404}, {"GET", "nodes?flags=NOPE&update_time=yesterday&colour=red", "", 200},
 	} {
 		cfg := config(demo())
-		cfg.Parsers = []plugin.Parser{{Version: 42, Flags: plugin.Fast}}
+		cfg.Parsers = []feature.Parser{{Version: 42, Flags: feature.Fast}}
 		if w := serve(t, cfg, request(tt.method, "/sched/v0.0.42/"+tt.path, tt.body)); w.Code != tt.status {
 			t.Errorf("%s %s: status %d: %s", tt.path, tt.body, w.Code, w.Body)
 		}
@@ -67,9 +67,9 @@ func TestFastHasItsEnd(t *testing.T) {
 
 func TestContent(t *testing.T) {
 	for _, tt := range []struct {
-		content                plugin.Content
+		content                feature.Content
 		controller, accounting int
-	}{{0, 200, 200}, {plugin.Controller, 200, 404}, {plugin.Accounting, 404, 200}, {plugin.Controller | plugin.Accounting, 200, 200}} {
+	}{{0, 200, 200}, {feature.Controller, 200, 404}, {feature.Accounting, 404, 200}, {feature.Controller | feature.Accounting, 200, 200}} {
 		cfg := config(demo())
 		cfg.Content = tt.content
 		if w := serve(t, cfg, request("GET", "/sched/v0.0.42/ping", "")); w.Code != tt.controller {

@@ -19,8 +19,8 @@ import (
 	"schedrestd/api/schema"
 	"schedrestd/errs"
 	"schedrestd/errs/errcode"
+	"schedrestd/feature"
 	"schedrestd/model"
-	"schedrestd/plugin"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -213,7 +213,7 @@ func allGoldens(t *testing.T) []golden {
 func askedBy(t *testing.T, list []golden) map[*api.Endpoint]bool {
 	t.Helper()
 	cfg := config(demo())
-	cfg.Parsers, cfg.Content = plugin.AllParsers(), plugin.Controller|plugin.Accounting
+	cfg.Parsers, cfg.Content = feature.AllParsers(), feature.Controller|feature.Accounting
 	h := &handler{Config: cfg}
 	rt := newRouter(h.routes(), h.pages(), cfg)
 	asked := map[*api.Endpoint]bool{}

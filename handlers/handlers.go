@@ -26,7 +26,7 @@ import (
 	"schedrestd/api/openapi"
 	"schedrestd/api/schema"
 	"schedrestd/auth"
-	"schedrestd/plugin"
+	"schedrestd/feature"
 )
 
 // Config configures the handlers.
@@ -36,9 +36,9 @@ type Config struct {
 	Auth       auth.Options
 	Judge      *auth.Judge                 // verifies credentials; nil: only the daemons do
 	Names      api.Names                   // served spellings
-	Parsers    []plugin.Parser             // served API versions and their options; nil: all
-	Content    plugin.Content              // served paths; 0: all
-	Statuses   []string                    // responses in the OpenAPI document; nil: plugin.DefaultStatuses
+	Parsers    []feature.Parser            // served API versions and their options; nil: all
+	Content    feature.Content             // served paths; 0: all
+	Statuses   []string                    // responses in the OpenAPI document; nil: feature.DefaultStatuses
 	JSON, YAML schema.Layout               // layout of bodies
 	Ready      func(context.Context) error // error: new requests should go elsewhere; nil: always ready
 	Cluster    string                      // name of the cluster
@@ -64,10 +64,10 @@ func New(cfg Config) http.Handler { return newHandler(cfg) }
 
 func newHandler(cfg Config) *handler {
 	if cfg.Parsers == nil {
-		cfg.Parsers = plugin.AllParsers()
+		cfg.Parsers = feature.AllParsers()
 	}
 	if cfg.Content == 0 {
-		cfg.Content = plugin.Controller | plugin.Accounting
+		cfg.Content = feature.Controller | feature.Accounting
 	}
 	if cfg.Users == nil {
 		cfg.Users = api.Numbers{}

@@ -23,10 +23,10 @@ var (
 	errDown   = &errs.Error{Kind: errs.Unavailable, Message: "the daemon can't be reached"}
 )
 
-// vouches is how often a daemon was asked for its word.
-func vouches(f *fake) (n int) {
+// verified returns how often a daemon was asked to verify a credential.
+func verified(f *fake) (n int) {
 	for _, call := range f.calls {
-		if call == "vouch" {
+		if call == "verify" {
 			n++
 		}
 	}
@@ -75,7 +75,7 @@ func TestJudgedFirst(t *testing.T) {
 			{"known", func(*http.Request, *fake) {}, nil},
 			{"nobody", func(r *http.Request, _ *fake) { r.Header.Del("X-SCHED-USER-TOKEN") }, nil},
 			{"garbage", func(r *http.Request, _ *fake) { r.Header.Set("X-SCHED-USER-TOKEN", "a.b.c") }, nil},
-			{"forged", func(_ *http.Request, f *fake) { f.vouch = errForged }, []string{"vouch"}},
+			{"forged", func(_ *http.Request, f *fake) { f.fails = errForged }, []string{"verify"}},
 		} {
 			t.Run(tt.name+", "+who.name, func(t *testing.T) {
 				f, want := demo(), tt.unknown
@@ -131,8 +131,8 @@ func TestWordCounts(t *testing.T) {
 			t.Fatalf("status %d", code)
 		}
 	}
-	if n := vouches(ctl); n != 1 {
-		t.Errorf("the controller vouched %d times for 100 requests", n)
+	if n := verified(ctl); n != 1 {
+		t.Errorf("the controller verified tokens %d times for 100 requests", n)
 	}
 	steps := []struct {
 		what       string
@@ -154,8 +154,8 @@ func TestWordCounts(t *testing.T) {
 		if code := ask(s.path, s.name); code != 200 {
 			t.Errorf("%s: status %d", s.what, code)
 		}
-		if vouches(ctl) != s.ctl || vouches(dbd) != s.dbd {
-			t.Errorf("%s: %d words of the controller's and %d of the accounting daemon's, want %d and %d", s.what, vouches(ctl), vouches(dbd), s.ctl, s.dbd)
+		if verified(ctl) != s.ctl || verified(dbd) != s.dbd {
+			t.Errorf("%s: verified %d times by the controller and %d by the accounting daemon, want %d and %d", s.what, verified(ctl), verified(dbd), s.ctl, s.dbd)
 		}
 	}
 }
@@ -179,7 +179,7 @@ func TestOneDaemonDown(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var log bytes.Buffer
 			ctl, dbd := demo(), demo()
-			ctl.vouch, dbd.vouch = tt.ctl, tt.dbd
+			ctl.fails, dbd.fails = tt.ctl, tt.dbd
 			cfg := config(ctl)
 			cfg.Accounting = accounts{dbd}
 			cfg.Judge = new(auth.Judge)
@@ -219,7 +219,7 @@ func TestAfterAChangeOfKey(t *testing.T) {
 	if got := bad(); got != 400 {
 		t.Fatalf("before: %d", got)
 	}
-	f.vouch = errForged
+	f.fails = errForged
 	clock = clock.Add(59 * time.Second)
 	if got := bad(); got != 400 {
 		t.Errorf("within the minute: %d", got)
@@ -228,17 +228,17 @@ func TestAfterAChangeOfKey(t *testing.T) {
 	if got := bad(); got != 401 {
 		t.Errorf("after it: %d", got)
 	}
-	f.vouch = nil
+	f.fails = nil
 	clock = clock.Add(time.Second) // its no is remembered for a moment
 	if got := bad(); got != 400 {
 		t.Fatalf("with the old key again: %d", got)
 	}
-	f.vouch = errForged
+	f.fails = errForged
 	if got := ask(http.MethodGet, "/sched/v0.0.42/nodes", ""); got != 401 {
 		t.Errorf("the daemon's refusal became %d", got)
 	}
 	f.calls = nil
-	if got := bad(); got != 401 || vouches(f) != 1 {
+	if got := bad(); got != 401 || verified(f) != 1 {
 		t.Errorf("after its refusal: %d, asked %v", got, f.calls)
 	}
 }
@@ -252,7 +252,7 @@ func TestRefusedLater(t *testing.T) {
 	cfg.Judge = &auth.Judge{Now: cfg.Auth.Now}
 	cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 	serve(t, cfg, request(http.MethodGet, "/sched/v0.0.42/nodes", ""))
-	f.vouch = errForged
+	f.fails = errForged
 	log.Reset()
 	later := serve(t, cfg, request(http.MethodGet, "/sched/v0.0.42/nodes", ""))
 	if !strings.Contains(log.String(), `user=""`) || !strings.Contains(log.String(), "unverified_user=alice") {
@@ -417,11 +417,11 @@ func TestLocalAsksNobody(t *testing.T) {
 	cfg.Auth = auth.Options{Local: true, JWT: true, UID: 20001, User: func() string { return "alice" }, Now: cfg.Auth.Now}
 	peer := auth.Peer{Network: "unix", UID: 20001, GID: 20002, Vouched: true}
 	local := func(r *http.Request) *http.Request { return r.WithContext(auth.WithPeer(r.Context(), peer)) }
-	if w := serve(t, cfg, local(newRequest("GET", "/sched/v0.0.42/nodes", ""))); w.Code != 200 || vouches(f) != 0 {
+	if w := serve(t, cfg, local(newRequest("GET", "/sched/v0.0.42/nodes", ""))); w.Code != 200 || verified(f) != 0 {
 		t.Errorf("status %d, %v", w.Code, f.calls)
 	}
-	f.vouch = errForged // a token that was sent is what counts
-	if w := serve(t, cfg, local(request("GET", "/sched/v0.0.42/nodes", ""))); w.Code != 401 || vouches(f) != 1 {
+	f.fails = errForged // a token that was sent is what counts
+	if w := serve(t, cfg, local(request("GET", "/sched/v0.0.42/nodes", ""))); w.Code != 401 || verified(f) != 1 {
 		t.Errorf("with a forged token: status %d, %v", w.Code, f.calls)
 	}
 }
@@ -430,7 +430,7 @@ func TestLocalAsksNobody(t *testing.T) {
 // says nothing of it to the client, and gives nobody's name.
 func TestNoWordNoName(t *testing.T) {
 	f := demo()
-	f.vouch = fmt.Errorf("dial: %w", errors.New("inner cause"))
+	f.fails = fmt.Errorf("dial: %w", errors.New("inner cause"))
 	w := serve(t, config(f), request(http.MethodGet, "/sched/v0.0.42/nodes", ""))
 	if text := w.Body.String(); w.Code != 500 || strings.Contains(text, "inner") || strings.Contains(text, "alice") {
 		t.Errorf("status %d: %s", w.Code, text)

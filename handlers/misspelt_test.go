@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"schedrestd/feature"
 	"schedrestd/model"
-	"schedrestd/plugin"
 )
 
 const misspelt = `{"job": {"script": "x", "time_limt": 5, "rlimits": {"nofiles": 7}}}`
@@ -36,11 +36,11 @@ func TestMisspeltField(t *testing.T) {
 // TestStrictBodies checks that with strict_bodies an unknown field is refused,
 // with +fast as well, and nothing is submitted.
 func TestStrictBodies(t *testing.T) {
-	for _, flags := range []plugin.Flags{0, plugin.Fast} {
+	for _, flags := range []feature.Flags{0, feature.Fast} {
 		f := demo()
 		cfg := config(f)
 		cfg.Strict = true
-		cfg.Parsers = []plugin.Parser{{Version: 43, Flags: flags}}
+		cfg.Parsers = []feature.Parser{{Version: 43, Flags: flags}}
 		w := serve(t, cfg, request(http.MethodPost, "/sched/v0.0.43/job/submit", misspelt))
 		body := envelope(t, w.Body.Bytes())
 		if w.Code != http.StatusUnprocessableEntity || len(f.submitted) != 0 || len(body.Errors) != 2 {

@@ -57,7 +57,7 @@ func TestChangeNodes(t *testing.T) {
 				t.Error(d)
 			}
 			var changed string
-			if last := len(f.calls) - 1; last >= 0 && f.calls[last] != "nodes" && f.calls[last] != "vouch" {
+			if last := len(f.calls) - 1; last >= 0 && f.calls[last] != "nodes" && f.calls[last] != "verify" {
 				changed = f.calls[last]
 			}
 			if changed != tt.call {

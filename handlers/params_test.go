@@ -83,10 +83,10 @@ func TestParametersRefused(t *testing.T) {
 			if w.Code != tt.status || len(body.Errors) != 1 || body.Errors[0].Source != tt.source {
 				t.Errorf("status %d, errors %+v", w.Code, body.Errors)
 			}
-			if got := strings.Join(f.calls, " "); got != "vouch" {
+			if got := strings.Join(f.calls, " "); got != "verify" {
 				t.Errorf("calls: %s", got)
 			}
-			f.vouch = errs.New(errs.Unauthenticated, "forged")
+			f.fails = errs.New(errs.Unauthenticated, "forged")
 			if w := serve(t, config(f), request(tt.method, "/sched/v0.0.42/"+tt.path, "")); w.Code != http.StatusUnauthorized {
 				t.Errorf("to a stranger: status %d", w.Code)
 			}

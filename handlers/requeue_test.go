@@ -40,7 +40,7 @@ func TestRequeue(t *testing.T) {
 			f := demo()
 			f.taskResults, f.requeueErrs = nil, tt.errs
 			w := serve(t, config(f), request(tt.method, "/slurm/v0.0.45"+tt.path, tt.body))
-			asked := slices.DeleteFunc(f.calls, func(call string) bool { return call == "vouch" })
+			asked := slices.DeleteFunc(f.calls, func(call string) bool { return call == "verify" })
 			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.says) {
 				t.Errorf("status %d: %s", w.Code, w.Body)
 			}

@@ -9,7 +9,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/errs"
-	"schedrestd/plugin"
+	"schedrestd/feature"
 )
 
 // router finds the route of a request. A path is /segment/version/…: the
@@ -20,7 +20,7 @@ type router struct {
 	segments map[string]segment
 	unspoken map[string]string // segments of the spelling that is not served, with those that are
 	pages    map[string]page
-	parsers  []plugin.Parser
+	parsers  []feature.Parser
 	names    schema.Spelling // spelling of errors for paths that do not determine it
 }
 
@@ -120,7 +120,7 @@ func (rt *router) find(r *http.Request) match {
 func (rt *router) version(part string, m *match) bool {
 	for _, served := range rt.parsers {
 		if part == served.Name() {
-			m.view.Version, m.fast = schema.Version(served.Version), served.Flags.Has(plugin.Fast)
+			m.view.Version, m.fast = schema.Version(served.Version), served.Flags.Has(feature.Fast)
 			return true
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/api"
-	"schedrestd/plugin"
+	"schedrestd/feature"
 )
 
 func TestRouting(t *testing.T) {
@@ -17,7 +17,7 @@ func TestRouting(t *testing.T) {
 		name, method, path string
 		status             int
 		allow              string
-		calls              []string // what the daemon was asked, after it vouched
+		calls              []string // what the daemon was asked, after it verified the token
 		says               string   // part of the body
 	}{
 		{"plain", "GET", "/sched/v0.0.42/ping", 200, "", []string{"ping"}, `"sched":{`},
@@ -66,7 +66,7 @@ func TestRouting(t *testing.T) {
 				t.Errorf("Allow: %q, want %q", got, tt.allow)
 			}
 			if tt.calls != nil {
-				tt.calls = append([]string{"vouch"}, tt.calls...)
+				tt.calls = append([]string{"verify"}, tt.calls...)
 			}
 			if d := cmp.Diff(tt.calls, f.calls); d != "" {
 				t.Errorf("calls: %s", d)
@@ -92,7 +92,7 @@ func TestWhatIsNotServedDoesNotExist(t *testing.T) {
 		change     func(*Config)
 	}{
 		{"spelling", "/slurm/v0.0.42/ping", func(c *Config) { c.Names = api.NamesSched }},
-		{"version", "/sched/v0.0.40/ping", func(c *Config) { c.Parsers = []plugin.Parser{{Version: 42}, {Version: 43}} }},
+		{"version", "/sched/v0.0.40/ping", func(c *Config) { c.Parsers = []feature.Parser{{Version: 42}, {Version: 43}} }},
 		{"accounting", "/scheddb/v0.0.42/ping", func(c *Config) { c.Accounting = nil }},
 	}
 	for _, tt := range tests {

@@ -2,14 +2,14 @@ package handlers
 
 import (
 	"schedrestd/api"
-	"schedrestd/plugin"
+	"schedrestd/feature"
 )
 
 // routes returns all endpoints of the REST API. An endpoint that is not listed
 // here does not exist, and one without a declaration can't be listed.
 func (h *handler) routes() []route {
 	var routes []route
-	if h.Content.Has(plugin.Controller) {
+	if h.Content.Has(feature.Controller) {
 		routes = append(routes,
 			on(api.GetPing, h.getPing),
 			on(api.GetNodes, h.getNodes),
@@ -48,7 +48,7 @@ func (h *handler) routes() []route {
 			on(api.PostHostlist, h.postHostlist),
 		)
 	}
-	if h.Content.Has(plugin.Accounting) && h.Accounting != nil {
+	if h.Content.Has(feature.Accounting) && h.Accounting != nil {
 		routes = append(routes,
 			on(api.GetAccountingPing, h.getAccountingPing),
 			on(api.GetAccountingDiag, h.getAccountingDiag),

@@ -5,14 +5,14 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
-	"schedrestd/plugin"
+	"schedrestd/feature"
 )
 
 // TestRoutes checks that every endpoint that is declared is served once, and
 // nothing else is.
 func TestRoutes(t *testing.T) {
 	cfg := config(demo())
-	cfg.Content = plugin.Controller | plugin.Accounting
+	cfg.Content = feature.Controller | feature.Accounting
 	h := &handler{Config: cfg}
 	served := map[*api.Endpoint]int{}
 	for _, r := range h.routes() {

@@ -60,18 +60,18 @@ func TestSized(t *testing.T) {
 						return w, plain
 					}
 					want, plain := ask(config(f), false)
-					for i, room := range []int{1 << 20, 1 << 20, spoolPiece, 0} {
-						cfg, memory := config(f), &pot{room}
+					for i, n := range []int{1 << 20, 1 << 20, spoolPiece, 0} {
+						cfg, memory := config(f), &pot{n}
 						cfg.Memory, cfg.Sized = memory, i == 0
 						w, got := ask(cfg, i > 0)
 						if !bytes.Equal(got, plain) || w.Code != want.Code || w.Header().Get("Content-Encoding") != want.Header().Get("Content-Encoding") {
-							t.Errorf("room for %d: status %d, %d bytes instead of %d, %v", room, w.Code, len(got), len(plain), w.Header())
+							t.Errorf("room for %d: status %d, %d bytes instead of %d, %v", n, w.Code, len(got), len(plain), w.Header())
 						}
-						if w.Header().Get("Content-Length") == "" && room > spoolPiece {
+						if w.Header().Get("Content-Length") == "" && n > spoolPiece {
 							t.Error("no Content-Length")
 						}
-						if memory.left != room {
-							t.Errorf("%d bytes were not given back", room-memory.left)
+						if memory.left != n {
+							t.Errorf("%d bytes were not given back", n-memory.left)
 						}
 					}
 				})
@@ -109,27 +109,27 @@ func TestSizedListThatBreaksOff(t *testing.T) {
 	f := big()
 	f.midway = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
 	for _, coding := range []string{"", "gzip"} {
-		for _, room := range []int{1 << 20, 0} {
-			cfg, memory := config(f), &pot{room}
+		for _, n := range []int{1 << 20, 0} {
+			cfg, memory := config(f), &pot{n}
 			cfg.Memory = memory
 			r := asOld(request(http.MethodGet, "/sched/v0.0.43/jobs", ""))
 			r.Header.Set("Accept-Encoding", coding)
 			w := httptest.NewRecorder()
 			func() {
 				defer func() { // as http.Server has it
-					if p := recover(); p != nil && (p != http.ErrAbortHandler || room > 0) {
+					if p := recover(); p != nil && (p != http.ErrAbortHandler || n > 0) {
 						t.Errorf("panic %v", p)
 					} else if p == nil && w.Code == http.StatusOK {
-						t.Errorf("coding %q, room for %d: it looks whole", coding, room)
+						t.Errorf("coding %q, room for %d: it looks whole", coding, n)
 					}
 				}()
 				New(cfg).ServeHTTP(w, r)
 			}()
-			if room > 0 && (w.Code != http.StatusBadGateway || w.Header().Get("Content-Length") != strconv.Itoa(w.Body.Len())) {
+			if n > 0 && (w.Code != http.StatusBadGateway || w.Header().Get("Content-Length") != strconv.Itoa(w.Body.Len())) {
 				t.Errorf("coding %q: status %d, Content-Length %q of %d bytes", coding, w.Code, w.Header().Get("Content-Length"), w.Body.Len())
 			}
-			if memory.left != room {
-				t.Errorf("%d bytes were not given back", room-memory.left)
+			if memory.left != n {
+				t.Errorf("%d bytes were not given back", n-memory.left)
 			}
 		}
 	}

@@ -80,7 +80,7 @@ const (
 	NamesSlurm                   // /slurm/…, X-SLURM-USER-TOKEN
 )
 
-// Parser is one served API version, v0.0.Version, with its flags as package plugin
+// Parser is one served API version, v0.0.Version, with its flags as package feature
 // defines them.
 type Parser struct {
 	Version uint8

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"schedrestd/plugin"
+	"schedrestd/feature"
 )
 
 // complete adds "completion SHELL" to cmd, which prints a script, and the
@@ -16,7 +16,7 @@ import (
 func complete(cmd *cobra.Command) {
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	cmd.ValidArgsFunction = completeListen
-	for flag, values := range map[string]func() []plugin.Entry{
+	for flag, values := range map[string]func() []feature.Entry{
 		"auth":        authEntries,
 		"openapi":     contentEntries,
 		"data-parser": parserEntries,
@@ -44,24 +44,24 @@ func must(err error) {
 	}
 }
 
-func authEntries() (list []plugin.Entry) {
-	for _, e := range plugin.Auths {
+func authEntries() (list []feature.Entry) {
+	for _, e := range feature.Auths {
 		list = append(list, e.Entry)
 	}
 	return list
 }
 
-func contentEntries() (list []plugin.Entry) {
-	for _, e := range plugin.Contents {
+func contentEntries() (list []feature.Entry) {
+	for _, e := range feature.Contents {
 		list = append(list, e.Entry)
 	}
 	return list
 }
 
-func parserEntries() []plugin.Entry {
-	list := []plugin.Entry{{Name: "latest", About: newest()}}
-	for _, p := range plugin.Parsers {
-		list = append(list, plugin.Entry{Name: p.Name(), About: "flags " + p.Flags.String()})
+func parserEntries() []feature.Entry {
+	list := []feature.Entry{{Name: "latest", About: newest()}}
+	for _, p := range feature.Parsers {
+		list = append(list, feature.Entry{Name: p.Name(), About: "flags " + p.Flags.String()})
 	}
 	return list
 }
@@ -69,23 +69,23 @@ func parserEntries() []plugin.Entry {
 // completeList returns the values whose last word, after the last comma, can be
 // completed to one of entries. After a version and a plus they are that
 // version's flags.
-func completeList(entries []plugin.Entry, typed string) []string {
+func completeList(entries []feature.Entry, typed string) []string {
 	cut := strings.LastIndexByte(typed, ',') + 1
 	before, word := typed[:cut], typed[cut:]
 	if version, _, flagged := strings.Cut(word, "+"); flagged {
-		parsers, err := plugin.ParseParsers("", version)
+		parsers, err := feature.ParseParsers("", version)
 		if err != nil {
 			return nil
 		}
 		before += word[:strings.LastIndexByte(word, '+')]
 		entries = nil
-		for _, e := range plugin.AllFlags {
+		for _, e := range feature.AllFlags {
 			if knows(parsers[0].Version, e.Flag) && !strings.Contains(before+"+", e.Name+"+") {
 				entries = append(entries, e.Entry)
 			}
 		}
 	} else if before == "" {
-		entries = append(entries, plugin.Entry{Name: list, About: "list what is available"})
+		entries = append(entries, feature.Entry{Name: list, About: "list what is available"})
 	}
 	var found []string
 	for _, e := range entries {
@@ -96,8 +96,8 @@ func completeList(entries []plugin.Entry, typed string) []string {
 	return found
 }
 
-func knows(version uint8, flag plugin.Flags) bool {
-	for _, p := range plugin.Parsers {
+func knows(version uint8, flag feature.Flags) bool {
+	for _, p := range feature.Parsers {
 		if p.Version == version {
 			return p.Flags.Has(flag)
 		}

@@ -8,8 +8,8 @@ import (
 
 	"schedrestd/conf"
 	"schedrestd/errs"
+	"schedrestd/feature"
 	"schedrestd/ipc"
-	"schedrestd/plugin"
 )
 
 // null means no configuration.
@@ -65,23 +65,23 @@ func (o *options) tables(c *conf.Cluster) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		content = plugin.Content(served) // a test compares the bits
+		content = feature.Content(served) // a test compares the bits
 	}
 	var parsers, auths, contents []string
 	for _, p := range versions {
 		parsers = append(parsers, p.Plugin())
 	}
-	for _, e := range plugin.Auths {
+	for _, e := range feature.Auths {
 		if ways.Has(e.Auth) {
 			auths = append(auths, e.Name)
 		}
 	}
-	for _, e := range plugin.Contents {
+	for _, e := range feature.Contents {
 		if content.Has(e.Content) {
 			contents = append(contents, e.Name)
 		}
 	}
-	args := []string{plugin.TablesMode,
+	args := []string{feature.TablesMode,
 		"parsers=" + strings.Join(parsers, ","),
 		"content=" + strings.Join(contents, ","),
 		"auth=" + strings.Join(auths, ","),

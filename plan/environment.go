@@ -7,8 +7,8 @@ import (
 	"schedrestd/conf"
 	"schedrestd/endpoint"
 	"schedrestd/errs"
+	"schedrestd/feature"
 	"schedrestd/ipc"
-	"schedrestd/plugin"
 )
 
 // variable is an environment variable, in our spelling, and what it sets in
@@ -149,7 +149,7 @@ func setAnswers(o *options, v string) error {
 // setStatuses sets the responses that the OpenAPI document lists for each
 // operation.
 func setStatuses(o *options, v string) (err error) {
-	o.statuses, err = plugin.ParseStatuses("environment: SCHEDRESTD_RESPONSE_STATUS_CODES", v)
+	o.statuses, err = feature.ParseStatuses("environment: SCHEDRESTD_RESPONSE_STATUS_CODES", v)
 	return err
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"schedrestd/conf"
 	"schedrestd/errs"
-	"schedrestd/plugin"
+	"schedrestd/feature"
 )
 
 // list is the value of an option that asks for the available names.
@@ -33,7 +33,7 @@ func (o *options) list(out io.Writer) error {
 	}
 	var page entries
 	if o.auth.value == list {
-		for _, e := range plugin.Auths {
+		for _, e := range feature.Auths {
 			var lacks error
 			if c != nil {
 				lacks = o.lacks(e.Auth, c)
@@ -47,9 +47,9 @@ func (o *options) list(out io.Writer) error {
 		}
 	}
 	if o.content.value == list {
-		for _, e := range plugin.Contents {
+		for _, e := range feature.Contents {
 			var lacks error
-			if c != nil && c.Accounting == nil && e.Content == plugin.Accounting {
+			if c != nil && c.Accounting == nil && e.Content == feature.Accounting {
 				lacks = errs.New(errs.Invalid, noAccounting)
 			}
 			page.add(e.Entry, lacks)
@@ -60,9 +60,9 @@ func (o *options) list(out io.Writer) error {
 }
 
 // entries is a list in two columns.
-type entries []plugin.Entry
+type entries []feature.Entry
 
-func (l *entries) add(e plugin.Entry, lacks error) {
+func (l *entries) add(e feature.Entry, lacks error) {
 	if lacks != nil {
 		e.About += fmt.Sprintf(" (unavailable: %v)", lacks)
 	}
@@ -85,9 +85,9 @@ func (l entries) print(out io.Writer) {
 func (o *options) listParsers(page *entries) error {
 	_, flag, flagged := strings.Cut(o.parsers.value, "+")
 	all := flag == "flags"
-	var only plugin.Flags
+	var only feature.Flags
 	if flagged && !all {
-		for _, e := range plugin.AllFlags {
+		for _, e := range feature.AllFlags {
 			if e.Name == "+"+flag {
 				only = e.Flag
 			}
@@ -97,26 +97,26 @@ func (o *options) listParsers(page *entries) error {
 				WithHint("list+flags shows the flags of each")
 		}
 	}
-	for i, p := range plugin.Parsers {
+	for i, p := range feature.Parsers {
 		if !p.Flags.Has(only) {
 			continue
 		}
 		about := "paths /sched/" + p.Name() + "/…"
-		if i == len(plugin.Parsers)-1 {
+		if i == len(feature.Parsers)-1 {
 			about += ", latest"
 		}
 		if all {
 			about += ", " + strings.ReplaceAll(p.Flags.String(), "+", " +")[1:]
 		}
-		page.add(plugin.Entry{Name: plugin.Parser{Version: p.Version, Flags: only}.Plugin(), About: about}, nil)
+		page.add(feature.Entry{Name: feature.Parser{Version: p.Version, Flags: only}.Plugin(), About: about}, nil)
 	}
-	for _, e := range plugin.AllFlags {
+	for _, e := range feature.AllFlags {
 		if all || only == e.Flag {
-			page.add(plugin.Entry{Name: "  " + e.Name, About: e.About}, nil)
+			page.add(feature.Entry{Name: "  " + e.Name, About: e.About}, nil)
 		}
 	}
 	return nil
 }
 
 // newest returns the newest API version as in a path.
-func newest() string { return plugin.Parsers[len(plugin.Parsers)-1].Name() }
+func newest() string { return feature.Parsers[len(feature.Parsers)-1].Name() }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"schedrestd/plugin"
+	"schedrestd/feature"
 )
 
 const manual = "../docs/man/schedrestd.8"
@@ -56,13 +56,13 @@ func TestManual(t *testing.T) {
 	for _, l := range levels {
 		words = append(words, l.Name)
 	}
-	for _, f := range plugin.AllFlags {
+	for _, f := range feature.AllFlags {
 		words = append(words, f.Name)
 	}
-	for _, e := range plugin.Auths {
+	for _, e := range feature.Auths {
 		words = append(words, e.Name)
 	}
-	for _, e := range plugin.Contents {
+	for _, e := range feature.Contents {
 		words = append(words, e.Name)
 	}
 	for _, w := range words {

@@ -10,8 +10,8 @@ import (
 	"schedrestd/conf"
 	"schedrestd/endpoint"
 	"schedrestd/errs"
+	"schedrestd/feature"
 	"schedrestd/ipc"
-	"schedrestd/plugin"
 )
 
 // sound refuses invalid options before a configuration is read.
@@ -33,27 +33,27 @@ func (o *options) sound() error {
 }
 
 // ways returns the requested authentication methods: -a, or all.
-func (o *options) ways() (plugin.Auth, error) {
+func (o *options) ways() (feature.Auth, error) {
 	if o.auth.from == "" {
-		return plugin.Local | plugin.JWT, nil
+		return feature.Local | feature.JWT, nil
 	}
-	return plugin.ParseAuth(o.auth.from, o.auth.value)
+	return feature.ParseAuth(o.auth.from, o.auth.value)
 }
 
 // versions returns the requested API versions: -d, or all.
-func (o *options) versions() ([]plugin.Parser, error) {
+func (o *options) versions() ([]feature.Parser, error) {
 	if o.parsers.from == "" {
-		return plugin.AllParsers(), nil
+		return feature.AllParsers(), nil
 	}
-	return plugin.ParseParsers(o.parsers.from, o.parsers.value)
+	return feature.ParseParsers(o.parsers.from, o.parsers.value)
 }
 
 // pages returns the requested content: -s, or all.
-func (o *options) pages() (plugin.Content, error) {
+func (o *options) pages() (feature.Content, error) {
 	if o.content.from == "" {
-		return plugin.Controller | plugin.Accounting, nil
+		return feature.Controller | feature.Accounting, nil
 	}
-	return plugin.ParseContent(o.content.from, o.content.value)
+	return feature.ParseContent(o.content.from, o.content.value)
 }
 
 // authentication decides how clients can authenticate. A requested method must
@@ -64,15 +64,15 @@ func (o *options) authentication(c *conf.Cluster, s *ipc.Setup, m mode, log *slo
 	if err != nil {
 		return err
 	}
-	for _, e := range plugin.Auths {
+	for _, e := range feature.Auths {
 		err := o.lacks(e.Auth, c)
 		switch {
 		case !wanted.Has(e.Auth):
 			log.Info(e.Name+" is not loaded: it is not in the list", "by", o.auth.from)
 		case err == nil:
-			s.JWT = s.JWT || e.Auth == plugin.JWT
-			s.Local = s.Local || e.Auth == plugin.Local
-		case o.auth.from != "" || o.jwt != "" && o.jwt != daemon && e.Auth == plugin.JWT:
+			s.JWT = s.JWT || e.Auth == feature.JWT
+			s.Local = s.Local || e.Auth == feature.Local
+		case o.auth.from != "" || o.jwt != "" && o.jwt != daemon && e.Auth == feature.JWT:
 			return errs.New(errs.Invalid, "%s can't be loaded: %v", e.Name, err).WithHint("%s", errs.HintOf(err))
 		default:
 			log.Log(context.Background(), o.regret(e.Auth, c), e.Name+" is not loaded: "+err.Error())
@@ -91,8 +91,8 @@ func (o *options) authentication(c *conf.Cluster, s *ipc.Setup, m mode, log *slo
 // regret returns the level at which the log says that a method is omitted.
 // SCHED_JWT=daemon, which the shipped unit sets, means that tokens are
 // expected, and each of them will be refused then.
-func (o *options) regret(way plugin.Auth, c *conf.Cluster) slog.Level {
-	if way == plugin.JWT && o.jwt == daemon && !c.JWT {
+func (o *options) regret(way feature.Auth, c *conf.Cluster) slog.Level {
+	if way == feature.JWT && o.jwt == daemon && !c.JWT {
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo
@@ -104,9 +104,9 @@ const daemon = "daemon"
 
 // lacks returns why clients can't authenticate by that method; nil when they
 // can.
-func (o *options) lacks(way plugin.Auth, c *conf.Cluster) error {
+func (o *options) lacks(way feature.Auth, c *conf.Cluster) error {
 	switch {
-	case way == plugin.Local:
+	case way == feature.Local:
 		return lacksLocal(c)
 	case o.jwt != "" && o.jwt != daemon:
 		// It would be a user's own token, exported for the commands.
@@ -181,7 +181,7 @@ func (o *options) becoming() error {
 		return errs.New(errs.Denied, "become_user: only root can run workers as the connecting users").
 			WithHint("start as root, or remove become_user from SCHEDRESTD_SECURITY")
 	}
-	if wanted, err := o.ways(); err != nil || wanted != plugin.Local {
+	if wanted, err := o.ways(); err != nil || wanted != feature.Local {
 		return errs.New(errs.Invalid, "become_user can't be combined with rest_auth/jwt").
 			WithHint("start with -a rest_auth/local, and listen only on UNIX sockets")
 	}
@@ -200,11 +200,11 @@ func (o *options) served(c *conf.Cluster, log *slog.Logger) (ipc.Content, error)
 		return 0, err
 	}
 	var content ipc.Content
-	if wanted.Has(plugin.Controller) {
+	if wanted.Has(feature.Controller) {
 		content |= ipc.ContentController
 	}
 	switch {
-	case !wanted.Has(plugin.Accounting):
+	case !wanted.Has(feature.Accounting):
 	case c.Accounting != nil:
 		content |= ipc.ContentAccounting
 	case o.content.from != "":

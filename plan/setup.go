@@ -15,8 +15,8 @@ import (
 	"schedrestd/conf"
 	"schedrestd/endpoint"
 	"schedrestd/errs"
+	"schedrestd/feature"
 	"schedrestd/ipc"
-	"schedrestd/plugin"
 )
 
 // judge refuses, for a start as root, a configuration that users other than
@@ -137,7 +137,7 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (ipc.Setup, e
 		Admission:       o.admission,
 	}
 	if len(s.Statuses) == 0 {
-		s.Statuses = plugin.DefaultStatuses
+		s.Statuses = feature.DefaultStatuses
 	}
 	versions, err := o.versions()
 	if err != nil {

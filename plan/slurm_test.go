@@ -72,9 +72,9 @@ func TestSlurmConf(t *testing.T) {
 	}
 }
 
-// TestWhoVouches: the available authentication methods under each AuthType, and
+// TestTokenVerifiers: the available authentication methods under each AuthType, and
 // why others are missing.
-func TestWhoVouches(t *testing.T) {
+func TestTokenVerifiers(t *testing.T) {
 	tests := []struct {
 		name, text string
 		local      bool

@@ -68,7 +68,7 @@ func tellsTheAuditor(t *testing.T, as user, c Config) {
 	g := serve(t, as, c)
 	auditor := int(g.await("auditor is ready", nil)["pid"].(float64))
 	table := &strings.Builder{}
-	fmt.Fprintf(table, "| it sends to the auditor | and | the log says of that worker |\n|---|---|---|\n")
+	fmt.Fprintf(table, "| sent to the auditor | result | logged about that worker |\n|---|---|---|\n")
 	for _, one := range auditorSayings {
 		outcome, logged := g.saying(2, one)
 		fmt.Fprintf(table, "| %s | %s | %s |\n", one.name, outcome, cmp.Or(logged, "–"))

@@ -241,11 +241,11 @@ func hear(fd int) string {
 			return "gets a signature"
 		case raw[0] == byte(ipc.KindOf(new(ipc.Known))):
 			if raw[9] == 0 {
-				return "is told: unknown"
+				return "is answered: unknown"
 			}
-			return fmt.Sprintf("is told: %q", raw[12:12+int(raw[10])])
+			return fmt.Sprintf("is answered: %q", raw[12:12+int(raw[10])])
 		case raw[0] == byte(ipc.KindOf(new(query.Verified))):
-			return "is told: " + map[byte]string{byte(query.Genuine): "genuine", byte(query.Forged): "forged"}[raw[9]]
+			return "is answered: " + map[byte]string{byte(query.Genuine): "genuine", byte(query.Forged): "forged"}[raw[9]]
 		}
 		return fmt.Sprintf("HEARS %x", raw[:n])
 	}
@@ -276,7 +276,7 @@ func asksTheKeeper(t *testing.T, as user, c Config) {
 	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // they are sorted
 	keeper := g.keeperPID(1)
 	table := &strings.Builder{}
-	fmt.Fprintf(table, "| it says to the keeper | and | the log says of that worker |\n|---|---|---|\n")
+	fmt.Fprintf(table, "| sent to the keeper | result | logged about that worker |\n|---|---|---|\n")
 	for _, one := range sayings {
 		outcome, logged := g.saying(1, one)
 		fmt.Fprintf(table, "| %s | %s | %s |\n", one.name, outcome, cmp.Or(logged, "–"))
@@ -320,7 +320,7 @@ func (g *gateway) saying(to int, one said) (outcome, logged string) {
 		return r["worker"] == number && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended" || msg == spawn.WorkerCaged)
 	})
 	if err != nil && end["msg"] == spawn.WorkerCaged {
-		return "dies of SIGSYS", ""
+		return "is killed by SIGSYS", ""
 	}
 	if err != nil {
 		return "is " + strings.TrimPrefix(fmt.Sprint(end["msg"]), "worker was "), fmt.Sprint(end["because"])

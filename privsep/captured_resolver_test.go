@@ -86,7 +86,7 @@ func asksTheResolver(t *testing.T, as user, c Config) {
 	g := serve(t, as, c)
 	resolver := int(g.await("resolver is ready", nil)["pid"].(float64))
 	table := &strings.Builder{}
-	fmt.Fprintf(table, "| it sends to the resolver | and | the log says of that worker |\n|---|---|---|\n")
+	fmt.Fprintf(table, "| sent to the resolver | result | logged about that worker |\n|---|---|---|\n")
 	for _, one := range resolverSayings {
 		outcome, logged := g.saying(0, one)
 		fmt.Fprintf(table, "| %s | %s | %s |\n", one.name, outcome, cmp.Or(logged, "–"))

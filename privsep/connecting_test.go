@@ -113,7 +113,7 @@ func TestCapturedConnects(t *testing.T) {
 		return g.await("worker: it came to", func(r map[string]any) bool { return r["attack"] == name })["result"]
 	}
 	table := &strings.Builder{}
-	fmt.Fprintf(table, "| it tries | and is answered |\n|---|---|\n")
+	fmt.Fprintf(table, "| attempt | result |\n|---|---|\n")
 	for _, a := range connectingAttacks {
 		fmt.Fprintf(table, "| %s | %s |\n", a.name, try(g, a.name))
 		g.mustGet("/pid")

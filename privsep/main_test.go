@@ -185,7 +185,7 @@ func needRoot(t *testing.T) {
 func needCage(t *testing.T) {
 	t.Helper()
 	if !security.Sandboxed {
-		t.Skip("this test binary confines nobody (-tags uncaged)")
+		t.Skip("this test binary confines nobody (-tags nosandbox)")
 	}
 }
 

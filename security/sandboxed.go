@@ -1,4 +1,4 @@
-//go:build !uncaged
+//go:build !nosandbox
 
 package security
 

@@ -120,32 +120,32 @@ func TestShareIsLent(t *testing.T) {
 			p.Release() // counts once
 		}
 		for range 14 {
-			come("greedy")
+			come("alice")
 		}
-		if n := started("greedy"); n != 4 || !places["greedy"][0].IsOver() {
-			t.Fatalf("greedy has %d places while no other key is there", n)
+		if n := started("alice"); n != 4 || !places["alice"][0].IsOver() {
+			t.Fatalf("alice has %d places while no other key is there", n)
 		}
-		come("modest")
-		leave("greedy") // one of ten comes in, has three already, and makes way for the next, and so on to modest
-		if n := started("modest"); n != 1 {
-			t.Fatalf("after one place was free modest has %d", n)
+		come("bob")
+		leave("alice") // one of ten comes in, has three already, and makes way for the next, and so on to bob
+		if n := started("bob"); n != 1 {
+			t.Fatalf("after one place was free bob has %d", n)
 		}
-		come("modest")
-		leave("greedy")
-		if n, m := started("modest"), started("greedy"); n != 2 || m != 2 || places["greedy"][0].IsOver() {
-			t.Fatalf("after two places were free modest has %d, greedy %d", n, m)
+		come("bob")
+		leave("alice")
+		if n, m := started("bob"), started("alice"); n != 2 || m != 2 || places["alice"][0].IsOver() {
+			t.Fatalf("after two places were free bob has %d, alice %d", n, m)
 		}
-		leave("greedy")
-		if n := started("greedy"); n != 2 {
-			t.Fatalf("under its share greedy has %d", n)
+		leave("alice")
+		if n := started("alice"); n != 2 {
+			t.Fatalf("under its share alice has %d", n)
 		}
-		leave("modest")
-		leave("modest")
-		if n := started("greedy"); n != 4 {
-			t.Errorf("when modest has gone greedy has %d", n)
+		leave("bob")
+		leave("bob")
+		if n := started("alice"); n != 4 {
+			t.Errorf("when bob has gone alice has %d", n)
 		}
-		for started("greedy") > 0 {
-			leave("greedy")
+		for started("alice") > 0 {
+			leave("alice")
 		}
 		all.Wait()
 		if s.taken != 0 || len(s.held) != 0 || len(s.waiting) != 0 {
@@ -167,13 +167,13 @@ func TestClaimInVain(t *testing.T) {
 			return p
 		}
 		first, second := acquire(), acquire()
-		if err := first.Claim(ctx, "greedy"); err != nil {
+		if err := first.Claim(ctx, "alice"); err != nil {
 			t.Fatal(err)
 		}
 		go s.Acquire(ctx, "") // another caller waits
 		synctest.Wait()
-		if second.Claim(ctx, "greedy") == nil {
-			t.Error("greedy has both places while another caller waits")
+		if second.Claim(ctx, "alice") == nil {
+			t.Error("alice has both places while another caller waits")
 		}
 		second.Release() // it is gone already
 		gone, cancel := context.WithCancel(ctx)
@@ -181,7 +181,7 @@ func TestClaimInVain(t *testing.T) {
 		if _, err := s.Acquire(gone, ""); err == nil {
 			t.Error("a caller that has gone got a place")
 		}
-		if s.taken != 2 || s.held["greedy"] != 1 || len(s.waiting) != 0 {
+		if s.taken != 2 || s.held["alice"] != 1 || len(s.waiting) != 0 {
 			t.Errorf("taken %d, %v, %d wait", s.taken, s.held, len(s.waiting))
 		}
 	})

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
+	"schedrestd/fdpass"
 	"schedrestd/guard"
-	"schedrestd/rights"
 )
 
 // MaxPath is the kernel's limit for the path of a UNIX socket, in bytes.
@@ -221,7 +221,7 @@ func (s *Socket) bind(o Options) error {
 		err = s.own(o.Owner)
 	}
 	if err == nil {
-		rights.Refuse(fd)
+		fdpass.Refuse(fd)
 		err = unix.Listen(fd, backlog)
 	}
 	if err != nil {

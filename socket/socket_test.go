@@ -19,9 +19,9 @@ import (
 	"schedrestd/socket/listener"
 )
 
-// room returns a directory for this test that is suitable for a socket whatever
+// socketDir returns a directory for this test that is suitable for a socket whatever
 // the umask is.
-func room(t *testing.T) string {
+func socketDir(t *testing.T) string {
 	t.Helper()
 	d := t.TempDir()
 	for _, d := range []string{filepath.Dir(d), d} {
@@ -70,7 +70,7 @@ func TestModes(t *testing.T) {
 		owner *socket.Owner
 	}{{0o600, nil}, {0o660, nil}, {0o666, nil}, {0o600, strangers}, {0o666, strangers}} {
 		t.Run(fmt.Sprint(tt.mode, tt.owner), func(t *testing.T) {
-			path, want := room(t)+"/s", socket.Owner{uint32(os.Geteuid()), uint32(os.Getegid())}
+			path, want := socketDir(t)+"/s", socket.Owner{uint32(os.Geteuid()), uint32(os.Getegid())}
 			stale(t, path)
 			if tt.owner != nil {
 				needRoot(t)
@@ -98,7 +98,7 @@ func TestModes(t *testing.T) {
 }
 
 func TestListen(t *testing.T) {
-	path := room(t) + "/s"
+	path := socketDir(t) + "/s"
 	l, err := listener.Listen(path, socket.Options{Mode: 0o600})
 	must(t, err)
 	if l.Addr().String() != path {
@@ -193,7 +193,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := room(t)
+			dir := socketDir(t)
 			path := tt.path
 			if path == "" {
 				path = dir + "/s"
@@ -225,7 +225,7 @@ func TestRefusals(t *testing.T) {
 // only the owner may write.
 func TestPrivateGroup(t *testing.T) {
 	needRoot(t)
-	dir := room(t)
+	dir := socketDir(t)
 	must(t, os.Chown(dir, 0, 31235))
 	must(t, os.Chmod(dir, 0o775))
 	var asked bool
@@ -256,7 +256,7 @@ func TestHolder(t *testing.T) {
 		"below a directory that can be moved by SchedUser": {above: schedUser, dir: schedUser, text: "must belong to uid 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			above := room(t)
+			above := socketDir(t)
 			dir := above + "/run"
 			must(t, os.Mkdir(dir, 0o755))
 			must(t, os.Chmod(dir, 0o755))
@@ -275,7 +275,7 @@ func TestHolder(t *testing.T) {
 		})
 	}
 	// The hint creates a directory that both accept.
-	path := room(t) + "/run/s"
+	path := socketDir(t) + "/run/s"
 	_, err := socket.Open(path, socket.Options{Mode: 0o600, Holder: schedUser})
 	if want := "install -d -o 31234 " + filepath.Dir(path); errs.HintOf(err) != want {
 		t.Errorf("hint %q, want %q", errs.HintOf(err), want)
@@ -285,7 +285,7 @@ func TestHolder(t *testing.T) {
 // The directory may be a link that root or this user made; the socket is where
 // it points.
 func TestDirectoryBehindALink(t *testing.T) {
-	dir := room(t)
+	dir := socketDir(t)
 	must(t, os.Mkdir(dir+"/real", 0o755))
 	must(t, os.Symlink("real", dir+"/l"))
 	l, err := listener.Listen(dir+"/l/s", socket.Options{Mode: 0o600})
@@ -298,7 +298,7 @@ func TestDirectoryBehindALink(t *testing.T) {
 
 // Another user moved the socket away and put a file there, which must stay.
 func TestRemoveLeavesAnothersFile(t *testing.T) {
-	path := room(t) + "/s"
+	path := socketDir(t) + "/s"
 	l, err := listener.Listen(path, socket.Options{Mode: 0o600})
 	must(t, err)
 	must(t, os.Rename(path, path+".old"))
@@ -312,7 +312,7 @@ func TestRemoveLeavesAnothersFile(t *testing.T) {
 // Of many processes that start and stop, only one has the socket at a time,
 // although the lock file is created and unlinked all the time.
 func TestOneAtATime(t *testing.T) {
-	path := room(t) + "/s"
+	path := socketDir(t) + "/s"
 	var serving sync.Mutex
 	var wait sync.WaitGroup
 	for range 8 {
@@ -342,7 +342,7 @@ func TestOneAtATime(t *testing.T) {
 func TestKeepsTheUmask(t *testing.T) {
 	before := syscall.Umask(0o027)
 	defer syscall.Umask(before)
-	l, err := listener.Listen(room(t)+"/s", socket.Options{Mode: 0o666})
+	l, err := listener.Listen(socketDir(t)+"/s", socket.Options{Mode: 0o666})
 	must(t, err)
 	l.Close()
 	if got := syscall.Umask(0o027); got != 0o027 {

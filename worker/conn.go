@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/auth"
+	"schedrestd/fdpass/unixconn"
 	"schedrestd/ipc"
-	"schedrestd/rights/unixconn"
 )
 
 // conn is a connection that the parent passed to this worker. It reports Done

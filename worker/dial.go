@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/fdpass"
 	"schedrestd/ipc"
-	"schedrestd/rights"
 	"schedrestd/rpc/client"
 	"schedrestd/security"
 )
@@ -118,7 +118,7 @@ func meet(inode int) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	rights.Refuse(fd)
+	fdpass.Refuse(fd)
 	for {
 		err = unix.Connect(fd, &unix.SockaddrUnix{Name: "/proc/self/fd/" + strconv.Itoa(inode)})
 		if err != unix.EINTR {

@@ -13,10 +13,10 @@ import (
 	"schedrestd/api/schema"
 	"schedrestd/auth"
 	"schedrestd/become"
+	"schedrestd/feature"
 	"schedrestd/handlers"
 	"schedrestd/ipc"
 	"schedrestd/model"
-	"schedrestd/plugin"
 	"schedrestd/release"
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/fault"
@@ -57,7 +57,7 @@ func Join(setup ipc.Setup, tokens *Tokens, broker *Broker) (http.Handler, error)
 	cfg.Judge = tokens.Judge()
 	cfg.Admit = admit
 	cfg.Ready = readiness(asked.Reachable)
-	if cfg.Content != 0 && cfg.Content&plugin.Controller == 0 {
+	if cfg.Content != 0 && cfg.Content&feature.Controller == 0 {
 		cfg.Ready = readiness(nil)
 	}
 	users := newUsers(broker)
@@ -105,7 +105,7 @@ func answers(setup ipc.Setup) handlers.Config {
 	cfg := handlers.Config{
 		Names:     spellings(setup.Names),
 		Parsers:   parsers(setup.Parsers),
-		Content:   plugin.Content(setup.Content),
+		Content:   feature.Content(setup.Content),
 		Statuses:  setup.Statuses,
 		JSON:      schema.Layout(setup.JSON),
 		YAML:      schema.Layout(setup.YAML),
@@ -183,12 +183,12 @@ func addresses(list []ipc.Address) []client.Address {
 	return out
 }
 
-// parsers converts the API versions to serve. ipc and package plugin have the
+// parsers converts the API versions to serve. ipc and package feature have the
 // same flags.
-func parsers(list []ipc.Parser) []plugin.Parser {
-	var out []plugin.Parser
+func parsers(list []ipc.Parser) []feature.Parser {
+	var out []feature.Parser
 	for _, p := range list {
-		out = append(out, plugin.Parser{Version: p.Version, Flags: plugin.Flags(p.Flags)})
+		out = append(out, feature.Parser{Version: p.Version, Flags: feature.Flags(p.Flags)})
 	}
 	return out
 }

@@ -13,9 +13,9 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
+	"schedrestd/feature"
 	"schedrestd/ipc"
 	"schedrestd/model"
-	"schedrestd/plugin"
 	"schedrestd/rpc/client"
 )
 
@@ -26,27 +26,27 @@ import (
 func TestSameWords(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		book ipc.Layout
+		wire ipc.Layout
 		here schema.Layout
 	}{
 		{"compact", ipc.Compact, schema.Compact},
 		{"pretty", ipc.Pretty, schema.Pretty},
 		{"no_tag", ipc.NoTag, schema.NoTag},
 	} {
-		if schema.Layout(tt.book) != tt.here || ipc.Layout(tt.here) != tt.book {
-			t.Errorf("%s: %d and %d", tt.name, tt.book, tt.here)
+		if schema.Layout(tt.wire) != tt.here || ipc.Layout(tt.here) != tt.wire {
+			t.Errorf("%s: %d and %d", tt.name, tt.wire, tt.here)
 		}
 	}
 
 	contents := map[string]ipc.Content{"openapi/schedctld": ipc.ContentController, "openapi/scheddb": ipc.ContentAccounting}
-	for _, e := range plugin.Contents {
-		if book := contents[e.Name]; plugin.Content(book) != e.Content || ipc.Content(e.Content) != book {
-			t.Errorf("%s: %d and %d", e.Name, book, e.Content)
+	for _, e := range feature.Contents {
+		if wire := contents[e.Name]; feature.Content(wire) != e.Content || ipc.Content(e.Content) != wire {
+			t.Errorf("%s: %d and %d", e.Name, wire, e.Content)
 		}
 		delete(contents, e.Name)
 	}
 	for name := range contents {
-		t.Errorf("%s is in the book alone", name)
+		t.Errorf("%s is only in package ipc", name)
 	}
 
 	names := map[ipc.Names]api.Names{
@@ -54,14 +54,14 @@ func TestSameWords(t *testing.T) {
 		ipc.NamesSlurm:                  api.NamesSlurm,
 		ipc.NamesSched | ipc.NamesSlurm: api.NamesBoth,
 	}
-	for book, here := range names {
-		if got := spellings(book); got != here {
-			t.Errorf("names %d: %v, want %v", book, got, here)
+	for wire, here := range names {
+		if got := spellings(wire); got != here {
+			t.Errorf("names %d: %v, want %v", wire, got, here)
 		}
 		for _, s := range []schema.Spelling{schema.Sched, schema.Slurm} {
 			bit := map[schema.Spelling]ipc.Names{schema.Sched: ipc.NamesSched, schema.Slurm: ipc.NamesSlurm}[s]
-			if here.Serves(s) != (book&bit != 0) {
-				t.Errorf("names %d serve %v: %t", book, s, here.Serves(s))
+			if here.Serves(s) != (wire&bit != 0) {
+				t.Errorf("names %d serve %v: %t", wire, s, here.Serves(s))
 			}
 		}
 	}
@@ -70,18 +70,18 @@ func TestSameWords(t *testing.T) {
 // TestSameFlags: every flag of an API version comes out as it went in, alone
 // and with all others.
 func TestSameFlags(t *testing.T) {
-	var all plugin.Flags
-	for _, e := range plugin.AllFlags {
+	var all feature.Flags
+	for _, e := range feature.AllFlags {
 		if all.Has(e.Flag) {
 			t.Errorf("%s has no bit of its own", e.Name)
 		}
 		all |= e.Flag
-		want := []plugin.Parser{{Version: 42, Flags: e.Flag}, {Version: 43, Flags: all}}
-		var book []ipc.Parser
+		want := []feature.Parser{{Version: 42, Flags: e.Flag}, {Version: 43, Flags: all}}
+		var wire []ipc.Parser
 		for _, p := range want {
-			book = append(book, ipc.Parser{Version: p.Version, Flags: uint8(p.Flags)}) // as the command does
+			wire = append(wire, ipc.Parser{Version: p.Version, Flags: uint8(p.Flags)}) // as the command does
 		}
-		if diff := cmp.Diff(want, parsers(book)); diff != "" {
+		if diff := cmp.Diff(want, parsers(wire)); diff != "" {
 			t.Errorf("%s: (-want +got):\n%s", e.Name, diff)
 		}
 	}
@@ -127,7 +127,7 @@ func TestFront(t *testing.T) {
 	setup := ipc.Setup{Front: []ipc.Address{{Name: "f", Network: "tcp", Address: "192.0.2.9:1"}}}
 	c := controller(setup, daemons, nil)
 	cred := model.Credential{Token: "t"}
-	if err := c.Vouch(t.Context(), cred); err == nil || len(dialled) == 0 || slices.ContainsFunc(dialled, func(a string) bool { return a != "192.0.2.9:1" }) {
+	if err := c.Verify(t.Context(), cred); err == nil || len(dialled) == 0 || slices.ContainsFunc(dialled, func(a string) bool { return a != "192.0.2.9:1" }) {
 		t.Errorf("asked %q, %v", dialled, err)
 	}
 	dialled = nil

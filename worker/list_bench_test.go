@@ -76,16 +76,16 @@ func listingController(b testing.TB, answer []byte) ipc.Address {
 	return ipc.Address{Name: "ctl", Network: "tcp", Address: ln.Addr().String()}
 }
 
-// eager reads everything, and notes when the first byte arrived.
-type eager struct {
+// A recorder reads everything, and records when the first byte arrived.
+type recorder struct {
 	header http.Header
 	first  time.Time
 	bytes  int
 }
 
-func (e *eager) Header() http.Header { return e.header }
-func (e *eager) WriteHeader(int)     {}
-func (e *eager) Write(b []byte) (int, error) {
+func (e *recorder) Header() http.Header { return e.header }
+func (e *recorder) WriteHeader(int)     {}
+func (e *recorder) Write(b []byte) (int, error) {
 	if e.bytes == 0 {
 		e.first = time.Now()
 	}
@@ -109,13 +109,13 @@ func BenchmarkList(b *testing.B) {
 	must(b, err)
 	word := base64.RawURLEncoding.EncodeToString
 	token := word([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + word(fmt.Appendf(nil, `{"exp":%d,"iat":1700000000,"sun":"ann"}`, time.Now().Add(time.Hour).Unix())) + "." + word(make([]byte, 32))
-	list := func(minor int, coding string) *eager {
+	list := func(minor int, coding string) *recorder {
 		r, err := http.NewRequest(http.MethodGet, "/sched/v0.0.43/jobs", nil)
 		must(b, err)
 		r.Header.Set("X-SCHED-USER-TOKEN", token)
 		r.Header.Set("Accept-Encoding", coding)
 		r.ProtoMinor = minor
-		e := &eager{header: http.Header{}}
+		e := &recorder{header: http.Header{}}
 		h.ServeHTTP(e, r)
 		return e
 	}

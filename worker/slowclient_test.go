@@ -38,9 +38,9 @@ func shortStall() ipc.Limits {
 	return limits
 }
 
-// TestSlowBodyMakesRoom: a client that sends half a body keeps its place until
+// TestSlowBodyFreesSlot: a client that sends half a body keeps its place until
 // another client wants it.
-func TestSlowBodyMakesRoom(t *testing.T) {
+func TestSlowBodyFreesSlot(t *testing.T) {
 	ended := make(chan error, 2)
 	st := newStage(t, ipc.Setup{Requests: 1, Limits: shortStall()}, reading(ended))
 	slow := st.connect()
@@ -155,7 +155,7 @@ func TestBodyThatGetsOn(t *testing.T) {
 		t.Errorf("for ten portions it got %s", got)
 	}
 	g.leave(p)
-	g.shortenDeadlines(nil) // it has nothing to hurry any more
+	g.shortenDeadlines(nil) // it has no deadline to shorten
 }
 
 type zeros struct{}

@@ -8,13 +8,13 @@ import (
 	"schedrestd/api/openapi"
 	"schedrestd/api/schema"
 	"schedrestd/errs"
-	"schedrestd/plugin"
+	"schedrestd/feature"
 	"schedrestd/release"
 )
 
 // Tables writes the OpenAPI document to out, as JSON and for JSON bodies only.
 // --generate-openapi-spec prints it. It opens nothing and sends nothing. args
-// come after plugin.TablesMode, each once; all but the last two are required:
+// come after feature.TablesMode, each once; all but the last two are required:
 //
 //	parsers=v0.0.42+inline_enums,v0.0.43   as -d takes them
 //	content=schedctld,scheddb              as -s takes them
@@ -57,11 +57,11 @@ func Tables(args []string, out io.Writer) error {
 func tablesOption(o *openapi.Options, layout *schema.Layout, key, value string) (err error) {
 	switch key {
 	case "parsers":
-		o.Parsers, err = plugin.ParseParsers(key, value)
+		o.Parsers, err = feature.ParseParsers(key, value)
 	case "content":
-		o.Content, err = plugin.ParseContent(key, value)
+		o.Content, err = feature.ParseContent(key, value)
 	case "auth":
-		o.Auth, err = plugin.ParseAuth(key, value)
+		o.Auth, err = feature.ParseAuth(key, value)
 	case "names":
 		names, known := map[string]api.Names{"sched": api.NamesSched, "slurm": api.NamesSlurm, "both": api.NamesBoth}[value]
 		if !known {
@@ -69,7 +69,7 @@ func tablesOption(o *openapi.Options, layout *schema.Layout, key, value string) 
 		}
 		o.Names = names
 	case "statuses":
-		o.Statuses, err = plugin.ParseStatuses(key, value)
+		o.Statuses, err = feature.ParseStatuses(key, value)
 	case "json":
 		known := false
 		if *layout, known = map[string]schema.Layout{"compact": schema.Compact, "pretty": schema.Pretty}[value]; !known {

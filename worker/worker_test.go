@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/auth"
+	"schedrestd/fdpass/unixconn"
 	"schedrestd/ipc"
-	"schedrestd/rights/unixconn"
 	"schedrestd/security/self"
 )
 

@@ -16,7 +16,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/errs"
-	"schedrestd/plugin"
+	"schedrestd/feature"
 )
 
 // Version is that of the OpenAPI specification.
@@ -24,19 +24,19 @@ const Version = "3.0.3"
 
 // Options say what a document describes.
 type Options struct {
-	Parsers  []plugin.Parser // API versions, with their flags
-	Names    api.Names       // spellings
-	Content  plugin.Content  // which paths
-	Auth     plugin.Auth     // ways to authenticate
-	Statuses []string        // responses that each operation lists, "200", "4XX", "default"; nil: plugin.DefaultStatuses
-	Release  string          // of this program
-	YAML     bool            // bodies may be YAML too, not JSON alone
+	Parsers  []feature.Parser // API versions, with their flags
+	Names    api.Names        // spellings
+	Content  feature.Content  // which paths
+	Auth     feature.Auth     // ways to authenticate
+	Statuses []string         // responses that each operation lists, "200", "4XX", "default"; nil: feature.DefaultStatuses
+	Release  string           // of this program
+	YAML     bool             // bodies may be YAML too, not JSON alone
 }
 
 // Check refuses options of which no sound document can be made.
 func (o Options) Check() error {
 	for _, status := range o.Statuses {
-		if err := plugin.CheckStatus("the document", status); err != nil {
+		if err := feature.CheckStatus("the document", status); err != nil {
 			return err
 		}
 	}
@@ -112,9 +112,9 @@ func (d *Document) collect() {
 
 func (d *Document) serves(e *api.Endpoint) bool {
 	if e.Accounting {
-		return d.Content.Has(plugin.Accounting)
+		return d.Content.Has(feature.Accounting)
 	}
-	return d.Content.Has(plugin.Controller)
+	return d.Content.Has(feature.Controller)
 }
 
 // lists reports whether each operation lists such a response.

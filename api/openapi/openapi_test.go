@@ -14,19 +14,19 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
-	"schedrestd/plugin"
+	"schedrestd/feature"
 )
 
 // everything describes all there is.
 func everything() Options {
-	return Options{Parsers: plugin.AllParsers(), Names: api.NamesBoth, Content: plugin.Controller | plugin.Accounting,
-		Auth: plugin.JWT | plugin.Local, Release: "1.2.3"}
+	return Options{Parsers: feature.AllParsers(), Names: api.NamesBoth, Content: feature.Controller | feature.Accounting,
+		Auth: feature.JWT | feature.Local, Release: "1.2.3"}
 }
 
 // parsers returns the parsers of a -d option.
-func parsers(t *testing.T, value string) []plugin.Parser {
+func parsers(t *testing.T, value string) []feature.Parser {
 	t.Helper()
-	list, err := plugin.ParseParsers("-d", value)
+	list, err := feature.ParseParsers("-d", value)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestStatuses(t *testing.T) {
 		{"200,4XX,default", []string{"200", "4XX", "default"}},
 	}
 	for _, tt := range tests {
-		list, err := plugin.ParseStatuses("X", tt.asked)
+		list, err := feature.ParseStatuses("X", tt.asked)
 		if err != nil {
 			t.Fatal(err)
 		}

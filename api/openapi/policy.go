@@ -3,7 +3,7 @@ package openapi
 import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
-	"schedrestd/plugin"
+	"schedrestd/feature"
 )
 
 // policy says which schemas of an API version get a name of their own. Bodies always do.
@@ -25,20 +25,20 @@ const (
 // sets of words, v0.0.43 no words. No client needs the name of a list that is
 // used once: v0.0.42 and v0.0.43 write it in place unless +minimize_refs keeps
 // it.
-func policyOf(p plugin.Parser) policy {
+func policyOf(p feature.Parser) policy {
 	switch v := schema.Version(p.Version); {
 	case v < api.V41:
 		return policy{objects: always, lists: always, words: always}
-	case v == api.V41 && p.Flags.Has(plugin.PreferRefs):
+	case v == api.V41 && p.Flags.Has(feature.PreferRefs):
 		return policy{objects: often, lists: often, words: often}
 	case v == api.V41:
 		return policy{}
 	default:
 		is := policy{objects: always, lists: often, words: always}
-		if v > api.V42 || p.Flags.Has(plugin.InlineEnums) {
+		if v > api.V42 || p.Flags.Has(feature.InlineEnums) {
 			is.words = never
 		}
-		if p.Flags.Has(plugin.MinimizeRefs) {
+		if p.Flags.Has(feature.MinimizeRefs) {
 			is.lists = always
 		}
 		return is

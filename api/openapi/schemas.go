@@ -6,7 +6,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
-	"schedrestd/plugin"
+	"schedrestd/feature"
 )
 
 // schemas is every schema that a document's operations use, and which of them are named.
@@ -33,7 +33,7 @@ type used struct {
 	first bool   // no other schema before it has that name
 }
 
-func newSchemas(parsers []plugin.Parser) schemas {
+func newSchemas(parsers []feature.Parser) schemas {
 	s := schemas{policies: map[schema.Version]policy{}, all: map[place]*used{}}
 	for _, p := range parsers {
 		s.policies[schema.Version(p.Version)] = policyOf(p)

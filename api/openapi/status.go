@@ -3,7 +3,7 @@ package openapi
 import (
 	"slices"
 
-	"schedrestd/plugin"
+	"schedrestd/feature"
 )
 
 // statuses returns the responses to list, each once. It adds none to the
@@ -11,7 +11,7 @@ import (
 // oazapfts generate code that does not compile.
 func statuses(asked []string) []string {
 	if len(asked) == 0 {
-		asked = plugin.DefaultStatuses
+		asked = feature.DefaultStatuses
 	}
 	var list []string
 	for _, s := range asked {

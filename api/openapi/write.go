@@ -6,7 +6,7 @@ import (
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
-	"schedrestd/plugin"
+	"schedrestd/feature"
 )
 
 // The parts of the document, in the order of the OpenAPI specification. Each
@@ -32,7 +32,7 @@ func (d *writer) write() {
 	d.BeginObject()
 	d.Key("schemas")
 	d.namedSchemas()
-	if d.Auth.Has(plugin.JWT) {
+	if d.Auth.Has(feature.JWT) {
 		d.Key("securitySchemes")
 		d.securitySchemes()
 	}
@@ -196,10 +196,10 @@ func (d *writer) content(v schema.View, shapes ...*schema.Shape) {
 func (d *writer) security(names schema.Spelling) {
 	user, token := d.schemeNames(names)
 	ways := [][]string{}
-	if d.Auth.Has(plugin.JWT) {
+	if d.Auth.Has(feature.JWT) {
 		ways = append(ways, []string{token}, []string{user, token}, []string{"bearerAuth"})
 	}
-	if d.Auth.Has(plugin.Local) {
+	if d.Auth.Has(feature.Local) {
 		ways = append(ways, nil)
 	}
 	d.BeginArray()

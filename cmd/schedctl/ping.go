@@ -32,7 +32,7 @@ its response time. The exit status is 0 if at least one controller is up.`,
 				up = up || p.Responding
 			}
 			if !up {
-				return c.client.Vouch(cmd.Context(), c.credential) // returns the reason
+				return c.client.Verify(cmd.Context(), c.credential) // returns the reason
 			}
 			return nil
 		},

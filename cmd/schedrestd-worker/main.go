@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"os"
 
-	"schedrestd/plugin"
+	"schedrestd/feature"
 	"schedrestd/proof"
 	"schedrestd/release"
 	"schedrestd/security/self"
@@ -31,7 +31,7 @@ func main() {
 		fmt.Println("schedrestd-worker " + release.Build())
 		return
 	}
-	if len(os.Args) > 1 && os.Args[1] == plugin.TablesMode {
+	if len(os.Args) > 1 && os.Args[1] == feature.TablesMode {
 		os.Exit(tables(os.Args[2:]))
 	}
 	if how, ok := worker.NamespaceInitArg(os.Args); ok {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"schedrestd/feature"
 	"schedrestd/plan"
-	"schedrestd/plugin"
 	"schedrestd/worker"
 )
 
@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 		"schedrestd":        main,
 		"schedrestd-config": func() { os.Exit(plan.Main()) },
 		"schedrestd-worker": func() {
-			if len(os.Args) < 2 || os.Args[1] != plugin.TablesMode {
+			if len(os.Args) < 2 || os.Args[1] != feature.TablesMode {
 				os.Exit(worker.Main(worker.Join))
 			}
 			if err := worker.Tables(os.Args[2:], os.Stdout); err != nil {

@@ -127,7 +127,7 @@ func (c *corpus) unharmed() {
 func TestCorpusContent(t *testing.T) {
 	t.Parallel()
 	c := newCorpus(t)
-	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	brackets := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for _, tt := range []struct {
 		name, body string
 		status     int
@@ -156,8 +156,8 @@ func TestCorpusContent(t *testing.T) {
 		{"a tiny one", `{"job":{"script":"#!/bin/sh\n","tasks":1e-999999999}}`, 422, "#/job/tasks"},
 		{"nearly one", `{"job":{"script":"#!/bin/sh\n","tasks":0.99999999999999999999}}`, 422, "#/job/tasks"},
 		{"half of one", `{"job":{"script":"#!/bin/sh\n","tasks":1.5}}`, 422, "#/job/tasks"},
-		{"as deep as may be", `{"x":` + nested(64) + `}`, 422, "#"},
-		{"too deep", `{"x":` + nested(65) + `}`, 400, "#"},
+		{"as deep as may be", `{"x":` + brackets(64) + `}`, 422, "#"},
+		{"too deep", `{"x":` + brackets(65) + `}`, 400, "#"},
 		{"two documents", `{"job":{}}{"job":{}}`, 400, "#"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -325,8 +325,8 @@ func (l *leaks) sendRPC(kind string, hide func(how string) string) {
 	ctl := client.New(client.Config{Controllers: tcp(l.Controller)})
 	dbd := client.NewAccounting(client.Config{Accounting: tcp(l.Accounting), Cluster: "demo"})
 	for how, ask := range map[string]func(cred model.Credential) error{
-		"to the controller":        func(cred model.Credential) error { return ctl.Vouch(ctx, cred) },
-		"to the accounting daemon": func(cred model.Credential) error { return dbd.Vouch(ctx, cred) },
+		"to the controller":        func(cred model.Credential) error { return ctl.Verify(ctx, cred) },
+		"to the accounting daemon": func(cred model.Credential) error { return dbd.Verify(ctx, cred) },
 		"for a job": func(cred model.Credential) error {
 			_, err := ctl.Submit(ctx, cred, &model.JobDesc{Name: "rpc", Script: "#!/bin/sh\nenv\n", WorkDir: l.Work, Environment: []string{"PATH=/usr/bin:/bin", "SCHED_JWT=" + cred.Token}})
 			return err
@@ -340,11 +340,11 @@ func (l *leaks) sendRPC(kind string, hide func(how string) string) {
 	}
 	_, err := ctl.Token(ctx, model.Credential{Token: l.OwnToken}, hide("as the name of whom a token is for"), time.Minute)
 	l.said = append(l.said, fmt.Sprint(err))
-	for how, vouch := range map[string]func(cred model.Credential) error{
-		"as the name of whom to act as":                      func(cred model.Credential) error { return ctl.Vouch(ctx, cred) },
-		"as the name of whom to act as, to the other daemon": func(cred model.Credential) error { return dbd.Vouch(ctx, cred) },
+	for how, verify := range map[string]func(cred model.Credential) error{
+		"as the name of whom to act as":                      func(cred model.Credential) error { return ctl.Verify(ctx, cred) },
+		"as the name of whom to act as, to the other daemon": func(cred model.Credential) error { return dbd.Verify(ctx, cred) },
 	} {
-		err := vouch(model.Credential{Token: l.OwnToken, ActAs: hide(how)})
+		err := verify(model.Credential{Token: l.OwnToken, ActAs: hide(how)})
 		if err == nil {
 			l.t.Errorf("%s: taken", how)
 		}

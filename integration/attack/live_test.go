@@ -67,7 +67,7 @@ func TestAttacksBesideTheUser(t *testing.T) {
 				for _, g := range s.gates {
 					t.Run(alg+" "+g.name, func(t *testing.T) {
 						s.besideRequests(t, g, alg)
-						s.afterVouching(t, g, alg)
+						s.afterVerification(t, g, alg)
 						s.amongOthers(t, g, alg)
 					})
 				}
@@ -125,9 +125,9 @@ func (s *siege) beginSubmission(t *testing.T, g *besieged, headers string) (net.
 	return conn, in
 }
 
-// afterVouching checks that a gateway remembers a daemon's verification only
+// afterVerification checks that a gateway remembers a daemon's verification only
 // for exactly this token, acting as this name.
-func (s *siege) afterVouching(t *testing.T, g *besieged, alg string) {
+func (s *siege) afterVerification(t *testing.T, g *besieged, alg string) {
 	all := []string{s.user}
 	if u := harness.SomeUser(t); u.Name != s.user {
 		all = append(all, u.Name) // no administrator

@@ -334,7 +334,7 @@ func (s *siege) overRPC(t *testing.T, r row) {
 // byRPC asks the daemons with that credential.
 func (s *siege) byRPC(ctx context.Context, c model.Credential) map[string]error {
 	_, err := s.controller.Nodes(ctx, c, model.Query{}, func(*model.Node) error { return nil })
-	return map[string]error{"schedctld": err, "scheddbd": s.accounting.Vouch(ctx, c)}
+	return map[string]error{"schedctld": err, "scheddbd": s.accounting.Verify(ctx, c)}
 }
 
 // workersOf returns the workers of all gateways.

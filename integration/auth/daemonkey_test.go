@@ -20,10 +20,10 @@ import (
 // refusing returns the daemons that refuse token over TCP.
 func (d *daemons) refusing(token string) (refused []string) {
 	d.T.Helper()
-	for name, vouch := range map[string]func(context.Context, model.Credential) error{
-		"schedctld": d.controller("tcp").Vouch, "scheddbd": d.accounting("tcp").Vouch,
+	for name, verify := range map[string]func(context.Context, model.Credential) error{
+		"schedctld": d.controller("tcp").Verify, "scheddbd": d.accounting("tcp").Verify,
 	} {
-		err := vouch(d.T.Context(), byToken(token))
+		err := verify(d.T.Context(), byToken(token))
 		if err != nil && errs.KindOf(err) != errs.Unauthenticated {
 			d.T.Fatalf("%s: %v", name, err)
 		}
@@ -100,7 +100,7 @@ func TestKeySetAlone(t *testing.T) {
 		t.Error("a broken key set changed who is taken")
 	}
 	d.publish(named)
-	harness.Eventually(t, "a mended key set is read", func() bool { return d.takes(mapped) && d.refuse(next.token(me, time.Hour)) })
+	harness.Eventually(t, "a corrected key set is read", func() bool { return d.takes(mapped) && d.refuse(next.token(me, time.Hour)) })
 }
 
 // TestNewKey checks that tokens of an old key fail as soon as the daemons have

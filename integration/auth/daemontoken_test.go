@@ -106,13 +106,13 @@ func TestSchedctlByBothWays(t *testing.T) {
 		})
 	}
 	// The accounting daemon is asked by no command.
-	if err := d.accounting("unix", u).Vouch(t.Context(), model.Credential{}); err != nil {
+	if err := d.accounting("unix", u).Verify(t.Context(), model.Credential{}); err != nil {
 		t.Errorf("accounting by the kernel's word: %v", err)
 	}
-	if err := d.accounting("tcp").Vouch(t.Context(), byToken(tokens[0])); err != nil {
+	if err := d.accounting("tcp").Verify(t.Context(), byToken(tokens[0])); err != nil {
 		t.Errorf("accounting by a token: %v", err)
 	}
-	if err := d.accounting("tcp").Vouch(t.Context(), model.Credential{}); err == nil {
+	if err := d.accounting("tcp").Verify(t.Context(), model.Credential{}); err == nil {
 		t.Error("accounting serves the kernel's word over TCP")
 	}
 	log := d.said("schedctld") + d.said("scheddbd")
@@ -258,7 +258,7 @@ func TestActingForAnother(t *testing.T) {
 			t.Errorf("the log has no %s:\n%s", want, log)
 		}
 	}
-	if err := d.accounting("tcp").Vouch(ctx, as); err != nil {
+	if err := d.accounting("tcp").Verify(ctx, as); err != nil {
 		t.Errorf("accounting for alice: %v", err)
 	}
 
@@ -273,13 +273,13 @@ func TestActingForAnother(t *testing.T) {
 		{Token: keys.token("nobody", time.Hour)}, {Token: keys.token("0", time.Hour)}, {Token: keys.token("no-such-user-here", time.Hour)},
 		{Token: keys.token(alice.Name, -time.Minute)}, {Token: users + "A"}, {Token: users, ActAs: users},
 	} {
-		for _, vouch := range []func() error{
-			func() error { return tcp.Vouch(ctx, c) },
-			func() error { return d.controller("unix").Vouch(ctx, c) }, // whose kernel would name root
-			func() error { return d.accounting("tcp").Vouch(ctx, c) },
-			func() error { return d.accounting("unix").Vouch(ctx, c) },
+		for _, verify := range []func() error{
+			func() error { return tcp.Verify(ctx, c) },
+			func() error { return d.controller("unix").Verify(ctx, c) }, // whose kernel would name root
+			func() error { return d.accounting("tcp").Verify(ctx, c) },
+			func() error { return d.accounting("unix").Verify(ctx, c) },
 		} {
-			err := vouch()
+			err := verify()
 			if errs.KindOf(err) != errs.Unauthenticated || numberIn(err) != fault.Authentication {
 				t.Errorf("%.12s… as %.20s: %v", c.Token, c.ActAs, err)
 				continue
@@ -360,7 +360,7 @@ func TestKeyTakenBack(t *testing.T) {
 		}
 	}
 	d.publish(kept)
-	harness.Eventually(t, "the key counts no more", func() bool { return d.accounting("tcp").Vouch(t.Context(), byToken(token)) != nil })
+	harness.Eventually(t, "the key counts no more", func() bool { return d.accounting("tcp").Verify(t.Context(), byToken(token)) != nil })
 	if err := ends.ask(); numberIn(err) != fault.Authentication {
 		t.Errorf("a session that was opened with the key: %v", err)
 	}

@@ -54,7 +54,7 @@ func (c *chaos) audited() {
 		case a.Event == "outcome" && intents[a.Change] && !outcomes[a.Change]:
 			outcomes[a.Change] = true
 			submitted[a.Worker.Request] = a
-			c.tally.add("changes on record, " + a.Gateway.Ended)
+			c.counts.add("changes on record, " + a.Gateway.Ended)
 		default:
 			c.t.Fatalf("the audit log, out of turn: %s", lines.Text())
 		}

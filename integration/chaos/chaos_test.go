@@ -30,14 +30,14 @@ const chaosPatience = time.Minute
 // chaos is a gateway under load whose processes are killed, and what is known of it.
 type chaos struct {
 	*harness.Secure
-	t     *testing.T
-	users []chaosUser
-	jobs  *chaosJobs
-	tally chaosTally
-	watch *chaosWatch
-	lasts time.Duration
-	over  chan struct{} // closed when the load ends
-	lists <-chan time.Time
+	t      *testing.T
+	users  []chaosUser
+	jobs   *chaosJobs
+	counts chaosCounts
+	watch  *chaosWatch
+	lasts  time.Duration
+	over   chan struct{} // closed when the load ends
+	lists  <-chan time.Time
 	// The controller's restarts so far. A job that was answered before a
 	// restart has survived it.
 	restarts chaosCount
@@ -69,7 +69,7 @@ func TestChaos(t *testing.T) {
 	c.watch = newChaosWatch(t, c.Daemons["schedrestd"].PID())
 	defer func() { t.Logf("after %s:\n%s", c.lasts, c.table()) }()
 	c.storm()
-	c.calm()
+	c.verifyRecovery()
 	c.watch.flat()
 	c.counted()
 	c.leftovers()
@@ -88,8 +88,8 @@ func newChaos(t *testing.T) *chaos {
 	c.Secure = harness.NewSecure(t)
 	c.restartGateway()
 	c.users = c.everybody()
-	c.tally.seen = map[string]bool{}
-	c.tally.counts = map[string]int{}
+	c.counts.seen = map[string]bool{}
+	c.counts.counts = map[string]int{}
 	return c
 }
 
@@ -207,9 +207,9 @@ func killed(parent int, name string, all bool) (n int) {
 	return n
 }
 
-// calm checks, after the load has ended, that everything works again, and that
+// verifyRecovery checks, after the load has ended, that everything works again, and that
 // each answered job exists once.
-func (c *chaos) calm() {
+func (c *chaos) verifyRecovery() {
 	c.t.Helper()
 	c.Daemons["schedctld"].Kill() // what was answered last has to come through one as well
 	c.Up(c.Ctld)
@@ -247,13 +247,13 @@ func (c *chaos) enough() {
 	}
 	// Nothing need be refused: the next worker may be there in time for every request.
 	for _, what := range []string{"submit", "look", "pry", "ping", "list", "cancel", "survived", "closed"} {
-		if c.tally.of(what) == 0 {
+		if c.counts.of(what) == 0 {
 			c.t.Errorf("nothing was counted as %q", what)
 		}
 	}
 	for _, kind := range chaosKinds {
-		if c.tally.of("answered, "+kind.name) < int(c.lasts/time.Second) {
-			c.t.Errorf("%d requests were answered by %s", c.tally.of("answered, "+kind.name), kind.name)
+		if c.counts.of("answered, "+kind.name) < int(c.lasts/time.Second) {
+			c.t.Errorf("%d requests were answered by %s", c.counts.of("answered, "+kind.name), kind.name)
 		}
 	}
 }
@@ -277,7 +277,7 @@ func (c *chaos) table() string {
 	var b strings.Builder
 	line := func(what string, v any) { fmt.Fprintf(&b, "%-42s %v\n", what, v) }
 	line("killed: workers, keepers, controllers", fmt.Sprint(c.workersKilled.get(), " ", c.keepersKilled.get(), " ", c.controllersKilled.get()))
-	c.tally.each(line)
+	c.counts.each(line)
 	c.watch.each(line)
 	return b.String()
 }

@@ -149,14 +149,14 @@ func (c *chaosClient) submit() bool {
 		job := c.jobs.add(fmt.Sprintf("chaos-%d-%d", c.number, c.turn), c.user.name)
 		reply := c.once("POST", harness.SubmitPath, c.JobRequest("true", map[string]any{"name": job.name, "hold": true}))
 		if reply == nil || reply.status != http.StatusOK {
-			c.tally.add("submit: nobody can say whether it is there")
+			c.counts.add("submit: nobody can say whether it is there")
 			continue // a name of its own for the next
 		}
 		if err := c.jobs.answered(job, reply.body.JobID, c.restarts.get(), reply.header.Get("X-Request-Id")); err != nil {
 			c.fail("%v: %s", err, reply.text)
 			return true
 		}
-		c.tally.add("submit")
+		c.counts.add("submit")
 		c.own = append(c.own, job)
 		return c.lookAt(job)
 	}
@@ -171,7 +171,7 @@ func (c *chaosClient) cancel() {
 		return
 	}
 	if survived {
-		c.tally.add("survived")
+		c.counts.add("survived")
 	}
 	c.own = c.own[1:]
 	c.jobs.mu.Lock()
@@ -184,7 +184,7 @@ func (c *chaosClient) cancel() {
 			c.jobs.mu.Lock()
 			job.cancelled = true
 			c.jobs.mu.Unlock()
-			c.tally.add("cancel")
+			c.counts.add("cancel")
 			c.lookAt(job)
 			return
 		}
@@ -210,7 +210,7 @@ func (c *chaosClient) pry() {
 		c.fail("%s sees a job of %s: %s", c.user.name, job.user, reply.text)
 	}
 	if reply != nil && reply.status == http.StatusNotFound {
-		c.tally.add("pry")
+		c.counts.add("pry")
 	}
 }
 
@@ -229,7 +229,7 @@ func (c *chaosClient) lookAt(job *chaosJob) bool {
 	if err := c.jobs.judge(reply.body.Jobs[0], wasCancelled); err != nil {
 		c.fail("%v", err)
 	}
-	c.tally.add("look")
+	c.counts.add("look")
 	return true
 }
 
@@ -243,7 +243,7 @@ func (c *chaosClient) list() {
 	if err := c.jobs.judgeList(reply.body.Jobs, there, c.user.may); err != nil {
 		c.fail("the list of jobs: %v", err)
 	}
-	c.tally.add("list")
+	c.counts.add("list")
 }
 
 func (c *chaosClient) ping() bool {
@@ -254,7 +254,7 @@ func (c *chaosClient) ping() bool {
 	if p := reply.body.Pings; len(p) != 1 || p[0].Hostname != c.Node || !p[0].Responding {
 		c.fail("ping: %s", reply.text)
 	}
-	c.tally.add("ping")
+	c.counts.add("ping")
 	return true
 }
 
@@ -266,7 +266,7 @@ func (c *chaosClient) node() {
 	if n := reply.body.Nodes; len(n) != 1 || n[0].Name != c.Node {
 		c.fail("node: %s", reply.text)
 	}
-	c.tally.add("node")
+	c.counts.add("node")
 }
 
 // ended reports whether the load has ended.
@@ -294,34 +294,34 @@ func (c *chaosClient) again(method, path string) *chaosReply {
 // retry it waits, at most a second, because the test needs constant load. A
 // status in also is as good as 200.
 func (c *chaosClient) once(method, path, body string, also ...int) *chaosReply {
-	c.tally.add("requests")
+	c.counts.add("requests")
 	began := time.Now()
 	ask := c.exchange
 	if c.h2 != nil {
 		ask = c.exchange2
 	}
 	reply, err := ask(method, path, body)
-	c.tally.took(time.Since(began))
+	c.counts.took(time.Since(began))
 	switch {
 	case err == nil:
 	case errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded):
 		c.fail("%s %s hangs: no answer, and no end of the connection, in %s", method, path, time.Since(began))
 		return nil
 	case closed(err):
-		c.tally.add("closed")
+		c.counts.add("closed")
 		return nil
 	default:
 		c.fail("%s %s: %v", method, path, err)
 		return nil
 	}
-	c.tally.add("answered, " + c.kind)
+	c.counts.add("answered, " + c.kind)
 	if err := c.judge(reply, also); err != nil {
 		c.fail("%s %s: %v: status %d: %.2000s", method, path, err, reply.status, reply.text)
 		return nil
 	}
 	if !slices.Contains(append(also, http.StatusOK), reply.status) {
-		c.tally.add("refused")
-		c.tally.add(fmt.Sprintf("refused, %d", reply.status))
+		c.counts.add("refused")
+		c.counts.add(fmt.Sprintf("refused, %d", reply.status))
 		wait, _ := strconv.Atoi(reply.header.Get("Retry-After"))
 		time.Sleep(max(50*time.Millisecond, min(time.Duration(wait)*time.Second, time.Second)))
 	}
@@ -336,7 +336,7 @@ func (c *chaosClient) judge(r *chaosReply, also []int) error {
 	if err := json.Unmarshal(r.text, &r.body); err != nil {
 		return err
 	}
-	if id := r.header.Get("X-Request-Id"); id != "" && !c.tally.first(id) {
+	if id := r.header.Get("X-Request-Id"); id != "" && !c.counts.first(id) {
 		return fmt.Errorf("request %s was answered before", id)
 	}
 	outage := []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
@@ -356,7 +356,7 @@ func (c *chaosClient) judge(r *chaosReply, also []int) error {
 }
 
 func (c *chaosClient) fail(format string, args ...any) {
-	if c.tally.tell() {
+	if c.counts.tell() {
 		c.t.Errorf("%s, by %s: %s", c.user.name, c.kind, fmt.Sprintf(format, args...))
 	}
 	time.Sleep(time.Second)

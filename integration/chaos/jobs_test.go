@@ -148,8 +148,8 @@ func (c *chaos) chaosToken(user string) string {
 	return harness.Forge(c.t, key, jwt.SigningMethodHS256, jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(c.lasts + time.Hour).Unix(), "sun": user})
 }
 
-// chaosTally counts what the clients did and got.
-type chaosTally struct {
+// chaosCounts counts what the clients did and got.
+type chaosCounts struct {
 	mu     sync.Mutex
 	counts map[string]int
 	seen   map[string]bool // numbers of requests, each of one answer alone
@@ -157,14 +157,14 @@ type chaosTally struct {
 	most   time.Duration // that a request took, whatever came of it
 }
 
-func (y *chaosTally) add(what string) { y.mu.Lock(); y.counts[what]++; y.mu.Unlock() }
+func (y *chaosCounts) add(what string) { y.mu.Lock(); y.counts[what]++; y.mu.Unlock() }
 
-func (y *chaosTally) of(what string) int { y.mu.Lock(); defer y.mu.Unlock(); return y.counts[what] }
+func (y *chaosCounts) of(what string) int { y.mu.Lock(); defer y.mu.Unlock(); return y.counts[what] }
 
-func (y *chaosTally) took(d time.Duration) { y.mu.Lock(); y.most = max(y.most, d); y.mu.Unlock() }
+func (y *chaosCounts) took(d time.Duration) { y.mu.Lock(); y.most = max(y.most, d); y.mu.Unlock() }
 
 // first reports whether the number of a request is new.
-func (y *chaosTally) first(id string) bool {
+func (y *chaosCounts) first(id string) bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	old := y.seen[id]
@@ -173,14 +173,14 @@ func (y *chaosTally) first(id string) bool {
 }
 
 // tell reports whether to show an error; many errors are alike.
-func (y *chaosTally) tell() bool {
+func (y *chaosCounts) tell() bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.wrong++
 	return y.wrong <= 20
 }
 
-func (y *chaosTally) each(line func(string, any)) {
+func (y *chaosCounts) each(line func(string, any)) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	for _, what := range slices.SortedFunc(maps.Keys(y.counts), strings.Compare) {

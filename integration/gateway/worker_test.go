@@ -12,9 +12,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestWorkerPosture checks a worker's process attributes in /proc, not its own
+// TestWorkerAttributes checks a worker's process attributes in /proc, not its own
 // report of them.
-func TestWorkerPosture(t *testing.T) {
+func TestWorkerAttributes(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
 	pids := l.Workers()

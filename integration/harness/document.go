@@ -7,7 +7,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/openapi"
 	"schedrestd/api/schema"
-	"schedrestd/plugin"
+	"schedrestd/feature"
 	"sync"
 	"testing"
 
@@ -20,8 +20,8 @@ import (
 // described returns a router that finds a request's operation in the complete OpenAPI document. The document is
 // generated here: fetching it would send the gateway a request that the test did not make.
 var described = sync.OnceValues(func() (routers.Router, error) {
-	d, err := openapi.New(openapi.Options{Parsers: plugin.AllParsers(), Names: api.NamesBoth,
-		Content: plugin.Controller | plugin.Accounting, Auth: plugin.JWT, YAML: true})
+	d, err := openapi.New(openapi.Options{Parsers: feature.AllParsers(), Names: api.NamesBoth,
+		Content: feature.Controller | feature.Accounting, Auth: feature.JWT, YAML: true})
 	if err != nil {
 		return nil, err
 	}

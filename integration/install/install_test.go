@@ -293,11 +293,11 @@ func TestUnitsAreHardened(t *testing.T) {
 	}
 }
 
-// TestUnitsPermitTheCage checks that the units forbid nothing that setting up
+// TestUnitsPermitTheSandbox checks that the units forbid nothing that setting up
 // the sandbox needs, with root and without, nor the confinement of workers. The
 // names in the units are looked up in systemd's own sets, which differ between
 // its versions.
-func TestUnitsPermitTheCage(t *testing.T) {
+func TestUnitsPermitTheSandbox(t *testing.T) {
 	t.Parallel()
 	sets, err := exec.Command(systemd(t, "systemd-analyze"), "syscall-filter", "--no-pager").Output()
 	harness.Must(t, err)

@@ -59,7 +59,7 @@ func TestForeignTokens(t *testing.T) {
 	jwks := filepath.Join(l.Dir, "etc", "jwks.json")
 	harness.Must(t, os.WriteFile(jwks, []byte(`{"keys":[`+strings.Join(set, ",")+`]}`), 0o400))
 	keyed(l, t, "jwt_key="+l.Key()+",jwks="+jwks)
-	ways := map[string]string{"keys here": l.URL, "the daemons vouch": keyless(l, t)}
+	ways := map[string]string{"keys here": l.URL, "the daemons verify": keyless(l, t)}
 
 	claims := fmt.Sprintf(`{"iat":%d,"exp":%d,"sun":%q}`, time.Now().Unix(), time.Now().Add(time.Hour).Unix(), u.Name)
 	for _, tool := range tools {
@@ -95,7 +95,7 @@ func TestProvidersTokens(t *testing.T) {
 		strings.Replace(ownKey(t, dir), "{", `{"x5c":["not a certificate"],"x5t":"AAAA","x5t#S256":"AAAA",`, 1))
 	harness.Must(t, os.WriteFile(jwks, []byte(set), 0o400))
 	keyed(l, t, "jwt_key="+l.Key()+",jwks="+jwks+",userclaimfield=preferred_username")
-	ways := map[string]string{"keys here": l.URL, "the daemons vouch": keyless(l, t)}
+	ways := map[string]string{"keys here": l.URL, "the daemons verify": keyless(l, t)}
 
 	now := time.Now().Unix()
 	dates := fmt.Sprintf(`"iat":%d,"exp":%d,"nbf":%d`, now, now+3600, now)

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
+	"schedrestd/fdpass"
 	"schedrestd/ipc"
 	"schedrestd/notify"
-	"schedrestd/rights"
 )
 
 // nameTLS is the name of a passed socket that speaks TLS: FileDescriptorName=https in its unit.
@@ -74,7 +74,7 @@ func adopt(f *os.File) (*Listener, error) {
 	case *unix.SockaddrInet4, *unix.SockaddrInet6:
 		l.Network, l.Name = ipc.TCP, nameTCP(a, "")
 	case *unix.SockaddrUnix:
-		rights.Refuse(fd)
+		fdpass.Refuse(fd)
 		if l.Network, l.Name = ipc.Unix, "unix:"+a.Name; a.Name == "" || a.Name[0] == '@' {
 			// It has no owner, no mode and no directory: any user can be first
 			// to take its name.

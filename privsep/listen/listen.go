@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
+	"schedrestd/fdpass"
 	"schedrestd/ipc"
 	"schedrestd/privsep/netns"
-	"schedrestd/rights"
 	"schedrestd/sockdiag"
 	"schedrestd/socket"
 )
@@ -89,7 +89,7 @@ func (l *Listener) Close() {
 	if l.remove != nil {
 		l.remove()
 	}
-	_ = rights.Release(l.file) // with those that were not accepted
+	_ = fdpass.Release(l.file) // with those that were not accepted
 }
 
 // ExposesTokens reports whether l takes plain HTTP from other machines, as far as its address shows.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"schedrestd/rights"
+	"schedrestd/fdpass"
 )
 
 // mostTries is how many workers a connection is given to. No worker has read
@@ -151,7 +151,7 @@ func (p *Pool) orphans(w *worker) (lost, again int) {
 			continue
 		}
 		if c.FD >= 0 {
-			rights.Close(c.FD)
+			fdpass.Close(c.FD)
 		}
 		p.Slots.Left(&c.Conn)
 		lost++

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"schedrestd/fdpass"
 	"schedrestd/ipc"
 	"schedrestd/penalty"
-	"schedrestd/rights"
 )
 
 // taken closes the parent's copy of the descriptor. Otherwise the client would
@@ -17,7 +17,7 @@ func (p *Pool) taken(w *worker, id uint64) error {
 	if !ok || c.FD < 0 {
 		return fmt.Errorf("it said Taken of connection %d, which it was not given", id)
 	}
-	rights.Close(c.FD)
+	fdpass.Close(c.FD)
 	c.FD = -1
 	p.Slots.Taken(&c.Conn)
 	p.dequeue()

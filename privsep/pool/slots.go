@@ -5,11 +5,11 @@ import (
 	"math"
 	"time"
 
+	"schedrestd/fdpass"
 	"schedrestd/ipc"
 	"schedrestd/penalty"
 	"schedrestd/privsep/admission"
 	"schedrestd/rate"
-	"schedrestd/rights"
 )
 
 // Slots applies the decisions of package admission to the connections of all
@@ -149,7 +149,7 @@ func (s *Slots) turnAway(c *Connection, status int, after time.Duration, why str
 	if status != 0 && !c.TLS && s.answers.Take(time.Now(), 1) {
 		s.Answer(c, status, after)
 	}
-	rights.Close(c.FD)
+	fdpass.Close(c.FD)
 	if total, ok := s.unserved.add(); ok {
 		s.log.Warn("connection is closed unserved", "listener", c.Listener, "peer", c.peer(), "because", why, "unserved_so_far", total)
 	}

@@ -21,12 +21,12 @@ func NewAccounting(cfg Config) *Accounting {
 	return &Accounting{caller: newCaller(cfg, "accounting daemon", cfg.Accounting)}
 }
 
-// Vouch asks the accounting daemon whether it accepts the credential, as
-// Client.Vouch does. A controller that accepts it proves nothing: its key may
+// Verify asks the accounting daemon whether it accepts the credential, as
+// Client.Verify does. A controller that accepts it proves nothing: its key may
 // be another. An open session proves nothing either, because a daemon checks
-// the credential only when a session is opened. So Vouch opens a new session,
+// the credential only when a session is opened. So Verify opens a new session,
 // which later requests use.
-func (a *Accounting) Vouch(ctx context.Context, cred model.Credential) error {
+func (a *Accounting) Verify(ctx context.Context, cred model.Credential) error {
 	return a.account(ctx, cred, a.openSession, func(*session) *failure { return nil })
 }
 

@@ -31,13 +31,13 @@ func TestAccountingOf2205(t *testing.T) {
 	})
 	c := client.NewAccounting(client.Config{Accounting: []client.Address{{Name: "dbd", Network: "tcp", Address: address}}})
 	forged := model.Credential{Token: ann.Token + "x"}
-	if err := c.Vouch(context.Background(), forged); errs.KindOf(err) != errs.Unauthenticated {
+	if err := c.Verify(context.Background(), forged); errs.KindOf(err) != errs.Unauthenticated {
 		t.Errorf("forged, while its version is not known: %v", err)
 	}
-	if err := c.Vouch(context.Background(), ann); err != nil {
+	if err := c.Verify(context.Background(), ann); err != nil {
 		t.Errorf("good: %v", err)
 	}
-	if err := c.Vouch(context.Background(), forged); errs.KindOf(err) != errs.Unauthenticated {
+	if err := c.Verify(context.Background(), forged); errs.KindOf(err) != errs.Unauthenticated {
 		t.Errorf("forged: %v", err)
 	}
 }

@@ -116,18 +116,18 @@ func (a *Accounting) read(q asked, got *reply) error {
 // records asks for records and passes them on after the session ended. It asks
 // another daemon only before the first record was passed on.
 func (a *Accounting) records(ctx context.Context, cred model.Credential, q asked) error {
-	room := a.room(cred)
-	if err := a.expect(ctx, room, q.kind); err != nil {
+	allowance := a.allowance(cred)
+	if err := a.expect(ctx, allowance, q.kind); err != nil {
 		return err
 	}
-	defer func() { room.less(room.has) }()
+	defer func() { allowance.less(allowance.has) }()
 	var got *reply
 	err := a.account(ctx, cred, a.session, func(s *session) *failure {
 		b, f := q.encode(s)
 		if f != nil {
 			return f
 		}
-		got, f = s.fetch(b, q.want, room)
+		got, f = s.fetch(b, q.want, allowance)
 		return f
 	})
 	if err != nil {

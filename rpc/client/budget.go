@@ -54,11 +54,11 @@ func (l *ledger) add(who owner, n int) {
 
 // turn is a place in the queue.
 type turn struct {
-	room   *room
-	n      int
-	come   bool // the answer has come; expectations are ignored
-	passed int  // how often others passed it
-	ready  chan struct{}
+	allowance *allowance
+	n         int
+	come      bool // the answer has come; expectations are ignored
+	passed    int  // how often others passed it
+	ready     chan struct{}
 }
 
 const (
@@ -83,7 +83,7 @@ func (b *Budget) longest() int { return b.size - b.reserve() }
 func (b *Budget) short(n int) bool { return n <= min(mostShort, b.reserve()/4) }
 
 // fits reports whether r may hold n bytes in total, by the ledger l.
-func (b *Budget) fits(l *ledger, r *room, n int) bool {
+func (b *Budget) fits(l *ledger, r *allowance, n int) bool {
 	has := r.has
 	if l == &b.here && !r.come {
 		has = 0
@@ -96,7 +96,7 @@ func (b *Budget) fits(l *ledger, r *room, n int) bool {
 }
 
 // fair reports whether r's credential may hold n bytes for r instead of has.
-func (b *Budget) fair(l *ledger, r *room, n, has int) bool {
+func (b *Budget) fair(l *ledger, r *allowance, n, has int) bool {
 	others := l.of[r.who] - has
 	return others == 0 || others+n <= b.size/2
 }
@@ -113,14 +113,14 @@ func (b *Budget) ledger(come bool) *ledger {
 // admit gives t its memory if t may pass the requests in ahead. The caller
 // holds the lock.
 func (b *Budget) admit(t *turn, ahead []*turn) bool {
-	if !b.fits(b.ledger(t.come), t.room, t.n) {
+	if !b.fits(b.ledger(t.come), t.allowance, t.n) {
 		return false
 	}
 	if !b.short(t.n) {
 		for _, a := range ahead {
 			// A request that waits for answers of its own credential holds up
 			// no other.
-			if a.passed >= maxPassed && b.fair(b.ledger(a.come), a.room, a.n, 0) {
+			if a.passed >= maxPassed && b.fair(b.ledger(a.come), a.allowance, a.n, 0) {
 				return false
 			}
 		}
@@ -128,12 +128,12 @@ func (b *Budget) admit(t *turn, ahead []*turn) bool {
 			a.passed++
 		}
 	}
-	b.put(t.room, t.n, t.come)
+	b.put(t.allowance, t.n, t.come)
 	return true
 }
 
 // put sets the memory of r to n bytes. The caller holds the lock.
-func (b *Budget) put(r *room, n int, come bool) {
+func (b *Budget) put(r *allowance, n int, come bool) {
 	b.all.add(r.who, n-r.has)
 	if r.come {
 		b.here.add(r.who, -r.has)
@@ -146,7 +146,7 @@ func (b *Budget) put(r *room, n int, come bool) {
 
 // try gives r n bytes for an answer that has come, without waiting, and reports
 // whether it did.
-func (b *Budget) try(r *room, n int) bool {
+func (b *Budget) try(r *allowance, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if n <= r.has && (r.come || b.fits(&b.here, r, n)) { // it has waited, or shrinks
@@ -154,14 +154,14 @@ func (b *Budget) try(r *room, n int) bool {
 		b.serve()
 		return true
 	}
-	return b.admit(&turn{room: r, n: n, come: true}, b.queue)
+	return b.admit(&turn{allowance: r, n: n, come: true}, b.queue)
 }
 
 // take waits until r may have n bytes; when ctx ends first it returns
 // errs.Unavailable. For an answer that has not come, it returns nil without
 // memory when only expected answers are in the way.
-func (b *Budget) take(ctx context.Context, r *room, n int, come bool) error {
-	t := &turn{room: r, n: n, come: come, ready: make(chan struct{})}
+func (b *Budget) take(ctx context.Context, r *allowance, n int, come bool) error {
+	t := &turn{allowance: r, n: n, come: come, ready: make(chan struct{})}
 	b.mu.Lock()
 	admitted := b.admit(t, b.queue)
 	if !admitted {
@@ -193,10 +193,10 @@ func (b *Budget) take(ctx context.Context, r *room, n int, come bool) error {
 // claim sets the memory for the expected answer of r to n bytes, without
 // waiting, and reports whether the request may be sent. It accepts slightly
 // less, and none when content is set and the answers that have come leave room.
-func (b *Budget) claim(r *room, n int, content bool) bool {
+func (b *Budget) claim(r *allowance, n int, content bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if n <= r.has+r.has/slack || b.admit(&turn{room: r, n: n}, b.queue) {
+	if n <= r.has+r.has/slack || b.admit(&turn{allowance: r, n: n}, b.queue) {
 		return true
 	}
 	return content && b.fits(&b.here, r, n)
@@ -233,7 +233,7 @@ func (b *Budget) serve() {
 func (b *Budget) Hold(cred model.Credential, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := &room{budget: b, who: ownerOf(nil, cred)}
+	r := &allowance{budget: b, who: ownerOf(nil, cred)}
 	if !b.fits(&b.here, r, n) {
 		return false
 	}
@@ -243,5 +243,5 @@ func (b *Budget) Hold(cred model.Credential, n int) bool {
 
 // Release gives back what Hold took.
 func (b *Budget) Release(cred model.Credential, n int) {
-	(&room{budget: b, who: ownerOf(nil, cred), has: n, come: true}).less(n)
+	(&allowance{budget: b, who: ownerOf(nil, cred), has: n, come: true}).less(n)
 }

@@ -12,8 +12,8 @@ import (
 	"schedrestd/model"
 )
 
-// of returns a room in b for the user who.
-func (b *Budget) of(who string) *room { return &room{budget: b, who: owner{actAs: who}} }
+// of returns an allowance in b for the user who.
+func (b *Budget) of(who string) *allowance { return &allowance{budget: b, who: owner{actAs: who}} }
 
 // free returns the unused memory.
 func (b *Budget) free() int { return b.size - b.here.taken }
@@ -35,7 +35,7 @@ func (b *Budget) waiting(t *testing.T, n int) {
 }
 
 // taking runs b.take in the background.
-func (b *Budget) taking(ctx context.Context, r *room, n int) chan error {
+func (b *Budget) taking(ctx context.Context, r *allowance, n int) chan error {
 	done := make(chan error, 1)
 	go func() { done <- b.take(ctx, r, n, true) }()
 	return done
@@ -145,11 +145,11 @@ func TestBudgetOfExpectations(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		var wait sync.WaitGroup
-		rooms := make([]*room, 50) // before a daemon that says nothing
-		for i := range rooms {
-			rooms[i] = b.of(fmt.Sprint(i))
+		allowances := make([]*allowance, 50) // before a daemon that says nothing
+		for i := range allowances {
+			allowances[i] = b.of(fmt.Sprint(i))
 			wait.Go(func() {
-				if err := rooms[i].wait(ctx, 600, false); err != nil {
+				if err := allowances[i].wait(ctx, 600, false); err != nil {
 					t.Error(err)
 				}
 			})
@@ -158,11 +158,11 @@ func TestBudgetOfExpectations(t *testing.T) {
 		if took := time.Since(begun); took > expectFor {
 			t.Errorf("they waited for %v while nothing was held", took)
 		}
-		if !rooms[7].set(600) || rooms[0].set(600) || rooms[8].set(200) {
+		if !allowances[7].set(600) || allowances[0].set(600) || allowances[8].set(200) {
 			t.Errorf("%d are free", b.free())
 		}
 		wait.Go(func() {
-			if err := rooms[8].wait(ctx, 200, false); err != nil {
+			if err := allowances[8].wait(ctx, 200, false); err != nil {
 				t.Error(err)
 			}
 		})
@@ -173,21 +173,21 @@ func TestBudgetOfExpectations(t *testing.T) {
 		if waiting != 1 {
 			t.Error("it did not wait for what is held")
 		}
-		for _, r := range rooms {
-			if r != rooms[8] {
+		for _, r := range allowances {
+			if r != allowances[8] {
 				r.less(r.has)
 			}
 		}
 		wait.Wait()
-		if rooms[8].less(200); b.here.taken != 0 || b.all.taken != 0 || len(b.here.of)+len(b.all.of) != 0 {
+		if allowances[8].less(200); b.here.taken != 0 || b.all.taken != 0 || len(b.here.of)+len(b.all.of) != 0 {
 			t.Errorf("afterwards: %+v %+v", b.here, b.all)
 		}
 	})
 }
 
-// TestRoom checks that a room grows at once or not at all, and that a request
+// TestAllowance checks that an allowance grows at once or not at all, and that a request
 // for more than there is holds nothing that others wait for.
-func TestRoom(t *testing.T) {
+func TestAllowance(t *testing.T) {
 	b := NewBudget(800)
 	one, other := b.of("a"), b.of("b")
 	if !one.set(400) || !other.set(300) || one.set(500) || !other.set(200) || !one.set(500) {

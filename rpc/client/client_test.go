@@ -205,12 +205,12 @@ func requests(t *testing.T, c *client.Client) {
 	if tok, err := c.Token(ctx, ann, "bob", 90*time.Second); err != nil || tok != "bob for 90" {
 		t.Errorf("Token: %q, %v", tok, err)
 	}
-	if err := c.Vouch(ctx, ann); err != nil {
-		t.Errorf("Vouch: %v", err)
+	if err := c.Verify(ctx, ann); err != nil {
+		t.Errorf("Verify: %v", err)
 	}
 	forged := model.Credential{Token: "forged " + secret}
-	if err := c.Vouch(ctx, forged); errs.KindOf(err) != errs.Unauthenticated {
-		t.Errorf("Vouch, forged: %v", err)
+	if err := c.Verify(ctx, forged); errs.KindOf(err) != errs.Unauthenticated {
+		t.Errorf("Verify, forged: %v", err)
 	}
 	if _, err := c.Ping(ctx, forged); errs.KindOf(err) != errs.Unauthenticated {
 		t.Errorf("Ping, forged: %v", err)
@@ -220,14 +220,14 @@ func requests(t *testing.T, c *client.Client) {
 func TestLocalCredential(t *testing.T) {
 	tcp, unix := serve(t, "tcp", controller()), serve(t, "unix", controller())
 	both := client.New(client.Config{Controllers: []client.Address{tcp, unix}})
-	if err := both.Vouch(context.Background(), model.Credential{}); err != nil {
+	if err := both.Verify(context.Background(), model.Credential{}); err != nil {
 		t.Errorf("with a UNIX socket: %v", err)
 	}
 	if pings, err := both.Ping(context.Background(), ann); err != nil || len(pings) != 1 {
 		t.Errorf("two ways to one controller: %+v, %v", pings, err)
 	}
 	only := client.New(client.Config{Controllers: []client.Address{tcp}})
-	if err := only.Vouch(context.Background(), model.Credential{}); errs.KindOf(err) != errs.Unsupported {
+	if err := only.Verify(context.Background(), model.Credential{}); errs.KindOf(err) != errs.Unsupported {
 		t.Errorf("without one: %v", err)
 	}
 }
@@ -267,11 +267,11 @@ func TestAccounting(t *testing.T) {
 		if err != nil || len(pings) != 1 || !pings[0].Responding || pings[0].Latency <= 0 {
 			t.Errorf("%d: ping %+v, %v", v, pings, err)
 		}
-		if err := c.Vouch(ctx, ann); err != nil {
-			t.Errorf("%d: vouch: %v", v, err)
+		if err := c.Verify(ctx, ann); err != nil {
+			t.Errorf("%d: verify: %v", v, err)
 		}
-		if err := c.Vouch(ctx, model.Credential{Token: "forged"}); errs.KindOf(err) != errs.Unauthenticated {
-			t.Errorf("%d: vouch, forged: %v", v, err)
+		if err := c.Verify(ctx, model.Credential{Token: "forged"}); errs.KindOf(err) != errs.Unauthenticated {
+			t.Errorf("%d: verify, forged: %v", v, err)
 		}
 		err = c.RecordJobs(ctx, ann, []model.Job{{Name: "a", Detailed: true}})
 		if v == codec.Newest && (err != nil || len(got) != 1 || got[0].Name != "a") || v != codec.Newest && errs.KindOf(err) != errs.Unsupported {
@@ -298,7 +298,7 @@ func BenchmarkPing(b *testing.B) {
 		b.Run(network, func(b *testing.B) {
 			c := client.New(client.Config{Controllers: []client.Address{serve(b, network, controller())}})
 			for b.Loop() {
-				if err := c.Vouch(context.Background(), ann); err != nil {
+				if err := c.Verify(context.Background(), ann); err != nil {
 					b.Fatal(err)
 				}
 			}

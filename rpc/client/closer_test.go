@@ -60,7 +60,7 @@ func TestClosersRefuse(t *testing.T) {
 			ctx := context.Background()
 			refused := func(known string) {
 				t.Helper()
-				err := c.Vouch(ctx, eve)
+				err := c.Verify(ctx, eve)
 				if errs.KindOf(err) != errs.Unauthenticated || !strings.Contains(err.Error(), "accept") || !strings.Contains(err.Error(), "speaks none") {
 					t.Errorf("%s: forged: %v", known, err)
 				}
@@ -69,12 +69,12 @@ func TestClosersRefuse(t *testing.T) {
 				}
 			}
 			refused("nothing known")
-			if err := c.Vouch(ctx, ann); err != nil {
+			if err := c.Verify(ctx, ann); err != nil {
 				t.Fatal(err)
 			}
 			refused("known")
 			ctl.connections()
-			if err := c.Vouch(ctx, ann); err != nil || ctl.connections() != 1 {
+			if err := c.Verify(ctx, ann); err != nil || ctl.connections() != 1 {
 				t.Errorf("what was known is lost: %v", err)
 			}
 		})
@@ -93,14 +93,14 @@ func TestForgedTokensAreCheap(t *testing.T) {
 			c.Clock(func() time.Time { return now })
 			ctx := context.Background()
 			if known {
-				if err := c.Vouch(ctx, ann); err != nil {
+				if err := c.Verify(ctx, ann); err != nil {
 					t.Fatal(err)
 				}
 			}
 			ctl.connections()
 			const many = 50
 			for range many {
-				if err := c.Vouch(ctx, eve); errs.KindOf(err) != errs.Unauthenticated {
+				if err := c.Verify(ctx, eve); errs.KindOf(err) != errs.Unauthenticated {
 					t.Fatal(err)
 				}
 			}
@@ -108,12 +108,12 @@ func TestForgedTokensAreCheap(t *testing.T) {
 				t.Errorf("%d forged tokens took %d connections", many, n)
 			}
 			ctl.newest.Store(uint32(codec.V2302)) // among the closers another release
-			if err := c.Vouch(ctx, ann); err != nil {
+			if err := c.Verify(ctx, ann); err != nil {
 				t.Errorf("a good one is kept out: %v", err)
 			}
 			now = now.Add(client.VainFor)
 			ctl.connections()
-			if c.Vouch(ctx, eve); ctl.connections() < 8 {
+			if c.Verify(ctx, eve); ctl.connections() < 8 {
 				t.Error("it is never probed again")
 			}
 		})
@@ -129,12 +129,12 @@ func TestSilenceOfOthers(t *testing.T) {
 		}
 	})
 	c := client.New(client.Config{Controllers: []client.Address{p.Address}})
-	if err := c.Vouch(context.Background(), ann); err != nil {
+	if err := c.Verify(context.Background(), ann); err != nil {
 		t.Fatal(err)
 	}
 	closes.Store(true)
 	for range client.MaxVain + 2 {
-		if err := c.Vouch(context.Background(), ann); errs.KindOf(err) != errs.BadAnswer {
+		if err := c.Verify(context.Background(), ann); errs.KindOf(err) != errs.BadAnswer {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -142,7 +142,7 @@ func TestSilenceOfOthers(t *testing.T) {
 		t.Errorf("ping: %+v, %v", pings, err)
 	}
 	closes.Store(false)
-	if err := c.Vouch(context.Background(), ann); err != nil {
+	if err := c.Verify(context.Background(), ann); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 }
@@ -165,7 +165,7 @@ func TestNobodyBehind(t *testing.T) {
 	down := func(known string) {
 		t.Helper()
 		for range client.MaxVain + 2 {
-			if err := c.Vouch(ctx, ann); errs.KindOf(err) != errs.BadAnswer && errs.KindOf(err) != errs.Unavailable {
+			if err := c.Verify(ctx, ann); errs.KindOf(err) != errs.BadAnswer && errs.KindOf(err) != errs.Unavailable {
 				t.Errorf("%s: %v", known, err)
 			}
 		}
@@ -175,7 +175,7 @@ func TestNobodyBehind(t *testing.T) {
 	}
 	down("nothing known")
 	up.Store(true)
-	if err := c.Vouch(ctx, ann); err != nil {
+	if err := c.Verify(ctx, ann); err != nil {
 		t.Fatal(err)
 	}
 	up.Store(false)

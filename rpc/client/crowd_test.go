@@ -28,7 +28,7 @@ func TestCrowdBeforeADeadController(t *testing.T) {
 		var wait sync.WaitGroup
 		for range 50 {
 			wait.Go(func() {
-				if err := c.Vouch(context.Background(), ann); errs.KindOf(err) != errs.Unavailable {
+				if err := c.Verify(context.Background(), ann); errs.KindOf(err) != errs.Unavailable {
 					t.Errorf("got %v", err)
 				}
 			})
@@ -37,7 +37,7 @@ func TestCrowdBeforeADeadController(t *testing.T) {
 		if took := time.Since(begun); dialled != 1 || took != 2*time.Second {
 			t.Errorf("dialled %d times within %v", dialled, took)
 		}
-		if _ = c.Vouch(context.Background(), ann); dialled != 2 {
+		if _ = c.Verify(context.Background(), ann); dialled != 2 {
 			t.Error("who comes later has it from those before")
 		}
 	})
@@ -55,9 +55,9 @@ func TestCrowdBehindOneWhoLeft(t *testing.T) {
 			}})
 		first, leave := context.WithCancel(context.Background())
 		var wait sync.WaitGroup
-		wait.Go(func() { _ = c.Vouch(first, ann) })
+		wait.Go(func() { _ = c.Verify(first, ann) })
 		synctest.Wait()
-		wait.Go(func() { _ = c.Vouch(context.Background(), ann) })
+		wait.Go(func() { _ = c.Verify(context.Background(), ann) })
 		synctest.Wait()
 		leave()
 		wait.Wait()

@@ -13,25 +13,25 @@ import (
 )
 
 // TestBudgetAfterBrokenAnswers: who announces megabytes as the answer to whatever short question, and
-// breaks off, takes nothing of the room for the answers of others.
+// breaks off, takes no memory from the answers of others.
 func TestBudgetAfterBrokenAnswers(t *testing.T) {
 	p := script(t, "daemon", func(nc net.Conn, _ message.Header) {
 		io.WriteString(nc, "\x00\x80\x00\x00")
 		nc.Write(make([]byte, 100<<10))
 	})
-	const room = 16 << 20
-	budget := client.NewBudget(room)
+	const allowance = 16 << 20
+	budget := client.NewBudget(allowance)
 	config := client.Config{Controllers: []client.Address{p.Address}, Accounting: []client.Address{p.Address},
 		Answers: budget, Timeout: 5 * time.Second}
 	c, a := client.New(config), client.NewAccounting(config)
 	ctx := context.Background()
 	questions := map[string]func() error{
-		"vouch":            func() error { return c.Vouch(ctx, ann) },
-		"ping":             func() error { _, err := c.Ping(ctx, ann); return err },
-		"submit":           func() error { _, err := c.Submit(ctx, ann, &model.JobDesc{}); return err },
-		"accounting vouch": func() error { return a.Vouch(ctx, ann) },
-		"accounting ping":  func() error { _, err := a.Ping(ctx, ann); return err },
-		"accounting diag":  func() error { _, _, err := a.Stats(ctx, ann); return err },
+		"verify":            func() error { return c.Verify(ctx, ann) },
+		"ping":              func() error { _, err := c.Ping(ctx, ann); return err },
+		"submit":            func() error { _, err := c.Submit(ctx, ann, &model.JobDesc{}); return err },
+		"accounting verify": func() error { return a.Verify(ctx, ann) },
+		"accounting ping":   func() error { _, err := a.Ping(ctx, ann); return err },
+		"accounting diag":   func() error { _, _, err := a.Stats(ctx, ann); return err },
 		"accounting list": func() error {
 			return client.Records(ctx, a, ann, model.TRESFilter{}, func(*model.TRES) error { return nil })
 		},
@@ -42,8 +42,8 @@ func TestBudgetAfterBrokenAnswers(t *testing.T) {
 			if types, _ := p.requests(); len(types) == 0 {
 				t.Error("nothing was asked")
 			}
-			if budget.Free() != room || budget.Waiting() != 0 {
-				t.Errorf("%d of %d bytes free, %d wait", budget.Free(), room, budget.Waiting())
+			if budget.Free() != allowance || budget.Waiting() != 0 {
+				t.Errorf("%d of %d bytes free, %d wait", budget.Free(), allowance, budget.Waiting())
 			}
 		})
 	}

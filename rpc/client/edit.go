@@ -72,9 +72,9 @@ func (e *edit) List(l model.Listing) error {
 	if err != nil {
 		return err
 	}
-	room := e.a.room(e.cred)
-	defer func() { room.less(room.has) }()
-	got, err := e.send(q.question, room)
+	allowance := e.a.allowance(e.cred)
+	defer func() { allowance.less(allowance.has) }()
+	got, err := e.send(q.question, allowance)
 	if err != nil {
 		return err
 	}
@@ -93,9 +93,9 @@ func (e *edit) Change(change any) ([]string, error) {
 		return nil, err
 	}
 	e.changed = true
-	room := e.a.room(e.cred)
-	defer func() { room.less(room.has) }()
-	got, err := e.send(q, room)
+	allowance := e.a.allowance(e.cred)
+	defer func() { allowance.less(allowance.has) }()
+	got, err := e.send(q, allowance)
 	if numberOf(err) == fault.NoChange {
 		return nil, nil
 	}
@@ -136,14 +136,14 @@ func (e *edit) garbled(err error) error {
 }
 
 // send sends a request of the transaction, and returns the answer.
-func (e *edit) send(q question, room *room) (*reply, error) {
+func (e *edit) send(q question, allowance *allowance) (*reply, error) {
 	if e.failure != nil {
 		return nil, e.a.report([]*failure{e.failure})
 	}
 	b, f := q.encode(e.s)
 	var got *reply
 	if f == nil {
-		got, f = e.s.fetch(b, q.want, room)
+		got, f = e.s.fetch(b, q.want, allowance)
 	}
 	if f == nil {
 		return got, nil

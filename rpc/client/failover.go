@@ -26,8 +26,8 @@ type request struct {
 // one when the last can't have done anything, or when repeating r is harmless.
 func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*reply, error) {
 	g := c.daemons
-	room := c.room(cred)
-	leave, err := c.turn(ctx, room, r)
+	allowance := c.allowance(cred)
+	leave, err := c.turn(ctx, allowance, r)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 	order := g.order()
 	for i := 0; i < len(order); {
 		d := order[i]
-		answer, f := c.ask(ctx, d, cred, r, room, i < len(order)-1)
+		answer, f := c.ask(ctx, d, cred, r, allowance, i < len(order)-1)
 		switch {
 		case f == nil && !standby(answer):
 			g.responds(d)
@@ -47,17 +47,17 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 			f = failed(unspoken, fault.Of(fault.Standby, ""))
 		case f.wants > 0:
 			leave() // and wait without blocking others
-			if leave, err = c.again(ctx, room, r, f.wants+f.wants/slack); err != nil {
+			if leave, err = c.again(ctx, allowance, r, f.wants+f.wants/slack); err != nil {
 				return nil, err
 			}
 			continue // the same one
 		}
 		if f.stage == unmade {
-			room.less(room.has)
+			allowance.less(allowance.has)
 			return nil, g.report([]*failure{f}) // there is none for the next one either
 		}
 		if !f.undone() && !r.repeatable {
-			room.less(room.has)
+			allowance.less(allowance.has)
 			return nil, g.unknown(f)
 		}
 		tried = append(tried, f)
@@ -66,7 +66,7 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 		}
 		i++
 	}
-	room.less(room.has)
+	allowance.less(allowance.has)
 	return nil, g.report(tried)
 }
 
@@ -76,7 +76,7 @@ const slack = 16
 
 // ask sends r to one controller. When others are left to try, a repeatable
 // request gets at most half of the time.
-func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r request, room *room, others bool) (*reply, *failure) {
+func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r request, allowance *allowance, others bool) (*reply, *failure) {
 	half, cancel := share(ctx, others)
 	defer cancel()
 	within := ctx
@@ -93,7 +93,7 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 			return nil, failed(unspoken, errs.New(errs.Unsupported,
 				"the controller speaks the protocol of Slurm %s, and what is asked came with %s", v.Release(), r.since.Release()))
 		}
-		answer, f := c.exchange(within, d, v, cred, r, room)
+		answer, f := c.exchange(within, d, v, cred, r, allowance)
 		switch {
 		case f == nil || f.wants > 0:
 			return answer, f

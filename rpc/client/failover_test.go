@@ -117,7 +117,7 @@ func TestOrder(t *testing.T) {
 			c.Clock(func() time.Time { return now })
 			asked := func(when string, want ...string) {
 				t.Helper()
-				if err := c.Vouch(context.Background(), ann); err != nil {
+				if err := c.Verify(context.Background(), ann); err != nil {
 					t.Fatalf("%s: %v", when, err)
 				}
 				if diff := cmp.Diff(want, l.who()); diff != "" {
@@ -154,7 +154,7 @@ func TestHangIsRemembered(t *testing.T) {
 		c := client.New(l.config)
 		asked := func(when string, kind errs.Kind, want ...string) {
 			t.Helper()
-			err := c.Vouch(context.Background(), ann)
+			err := c.Verify(context.Background(), ann)
 			if (err != nil) != (kind != errs.Internal) || err != nil && errs.KindOf(err) != kind {
 				t.Errorf("%s: %v", when, err)
 			}
@@ -186,7 +186,7 @@ func TestPrimaryIsLookedAfter(t *testing.T) {
 	c.Clock(func() time.Time { return now })
 	tried := 0
 	for range 50 {
-		if err := c.Vouch(context.Background(), ann); err != nil {
+		if err := c.Verify(context.Background(), ann); err != nil {
 			t.Fatal(err)
 		}
 		if slices.Contains(l.who(), "a") {
@@ -207,7 +207,7 @@ func TestOneLooksAfterThePrimary(t *testing.T) {
 	c := client.New(l.config)
 	now := time.Now()
 	c.Clock(func() time.Time { return now })
-	if err := c.Vouch(context.Background(), ann); err != nil {
+	if err := c.Verify(context.Background(), ann); err != nil {
 		t.Fatal(err)
 	}
 	l.who()
@@ -216,7 +216,7 @@ func TestOneLooksAfterThePrimary(t *testing.T) {
 	var wait sync.WaitGroup
 	for range 10 {
 		wait.Go(func() {
-			if err := c.Vouch(context.Background(), ann); err != nil {
+			if err := c.Verify(context.Background(), ann); err != nil {
 				t.Error(err)
 			}
 		})
@@ -237,20 +237,20 @@ func TestAllDown(t *testing.T) {
 			l := newCluster(t, "a", "b")
 			l.config.ConnectTimeout = 100 * time.Millisecond
 			c := client.New(l.config)
-			if err := c.Vouch(context.Background(), ann); err != nil {
+			if err := c.Verify(context.Background(), ann); err != nil {
 				t.Fatal(err)
 			}
 			l.set("a", s)
 			l.set("b", s)
 			_, submit := c.Submit(context.Background(), ann, &model.JobDesc{Script: "x"})
 			_, list := c.Nodes(context.Background(), ann, model.Query{}, func(*model.Node) error { return nil })
-			for what, err := range map[string]error{"vouch": c.Vouch(context.Background(), ann), "submit": submit, "list": list} {
+			for what, err := range map[string]error{"verify": c.Verify(context.Background(), ann), "submit": submit, "list": list} {
 				if errs.KindOf(err) != errs.Unavailable || code(err) == errs.OutcomeUnknown {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
 			l.set("b", works)
-			if err := c.Vouch(context.Background(), ann); err != nil {
+			if err := c.Verify(context.Background(), ann); err != nil {
 				t.Errorf("afterwards: %v", err)
 			}
 		})

@@ -91,30 +91,30 @@ func (g *gate) admit() {
 // memory does not occupy the gate. Waiting takes at most half of the time, so
 // that the request can still be answered. The caller calls leave when the
 // answer was read.
-func (c *Client) turn(ctx context.Context, room *room, r request) (leave func(), err error) {
+func (c *Client) turn(ctx context.Context, allowance *allowance, r request) (leave func(), err error) {
 	ctx, cancel := share(ctx, true)
 	defer cancel()
 	for {
 		n := c.wants(r.kind)
-		if room.has < n {
-			if err := room.wait(ctx, n, false); err != nil {
+		if allowance.has < n {
+			if err := allowance.wait(ctx, n, false); err != nil {
 				return nothing, err
 			}
 		}
 		if !r.repeatable || !c.usual.expectLong(r, c.now()) {
 			return nothing, nil // it need not pass the gate
 		}
-		content := room.has < n
-		if err := c.gate.enter(ctx, room.who); err != nil {
-			room.less(room.has)
+		content := allowance.has < n
+		if err := c.gate.enter(ctx, allowance.who); err != nil {
+			allowance.less(allowance.has)
 			return nothing, err
 		}
 		// The wait may have been long, and the size of the answer may be known
 		// by now.
-		if room.budget.claim(room, c.wants(r.kind), content) {
-			return func() { c.gate.leave(room.who) }, nil
+		if allowance.budget.claim(allowance, c.wants(r.kind), content) {
+			return func() { c.gate.leave(allowance.who) }, nil
 		}
-		c.gate.leave(room.who)
+		c.gate.leave(allowance.who)
 	}
 }
 
@@ -122,11 +122,11 @@ func nothing() {}
 
 // again waits for another turn of r when there was no memory for its answer of
 // n bytes.
-func (c *Client) again(ctx context.Context, room *room, r request, n int) (leave func(), err error) {
-	if err := room.wait(ctx, n, false); err != nil {
+func (c *Client) again(ctx context.Context, allowance *allowance, r request, n int) (leave func(), err error) {
+	if err := allowance.wait(ctx, n, false); err != nil {
 		return nothing, err
 	}
-	return c.turn(ctx, room, r)
+	return c.turn(ctx, allowance, r)
 }
 
 // wants returns the memory to wait for before t is sent.

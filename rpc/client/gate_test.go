@@ -95,7 +95,7 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 	ctx, giveUp := context.WithCancel(context.Background())
 	s := ask100(ctx, c)
 	soon(t, "the controller is asked", func() bool { return p.open.Load() == client.MostAsked })
-	if err := c.Vouch(context.Background(), ann); err != nil {
+	if err := c.Verify(context.Background(), ann); err != nil {
 		t.Errorf("ping: %v", err)
 	}
 	if _, err := c.Submit(context.Background(), ann, &model.JobDesc{}); err != nil {

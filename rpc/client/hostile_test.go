@@ -36,12 +36,12 @@ var slowly = []struct {
 	{"a byte now and then", func(nc net.Conn, _ codec.Version) { drip(nc, "\x00\x00\x10\x00") }},
 	{"a byte now and then, a gigabyte announced", func(nc net.Conn, _ codec.Version) { drip(nc, "\x3f\xff\xff\xff") }},
 	{"a byte of the length now and then", func(nc net.Conn, _ codec.Version) { drip(nc, "\x00") }},
-	{"as much as room is for is announced, half of a piece sent", func(nc net.Conn, v codec.Version) {
+	{"the whole budget is announced, half of a piece sent", func(nc net.Conn, v codec.Version) {
 		io.WriteString(nc, "\x00\x80\x00\x00")
 		nc.Write(make([]byte, 32<<10))
 		io.Copy(io.Discard, nc)
 	}},
-	{"as much as room is for is announced, two pieces sent", func(nc net.Conn, v codec.Version) {
+	{"the whole budget is announced, two pieces sent", func(nc net.Conn, v codec.Version) {
 		io.WriteString(nc, "\x00\x80\x00\x00")
 		nc.Write(make([]byte, 128<<10))
 		io.Copy(io.Discard, nc)
@@ -61,8 +61,8 @@ func TestHostileControllers(t *testing.T) {
 		}
 		act.Load().(way)(nc, r.Version)
 	})
-	const room = 16 << 20
-	budget := client.NewBudget(room)
+	const allowance = 16 << 20
+	budget := client.NewBudget(allowance)
 	config := client.Config{Controllers: []client.Address{p.Address}, Answers: budget, Stall: 300 * time.Millisecond}
 	long := config
 	config.Timeout = 500 * time.Millisecond
@@ -107,8 +107,8 @@ func TestHostileControllers(t *testing.T) {
 	if taken := after.TotalAlloc - before.TotalAlloc; taken > 1000*(512<<10) {
 		t.Errorf("%d bytes were allocated", taken)
 	}
-	if budget.Free() != room || budget.Waiting() != 0 {
-		t.Errorf("%d of %d bytes free, %d wait", budget.Free(), room, budget.Waiting())
+	if budget.Free() != allowance || budget.Waiting() != 0 {
+		t.Errorf("%d of %d bytes free, %d wait", budget.Free(), allowance, budget.Waiting())
 	}
 	act.Store(way(func(nc net.Conn, v codec.Version) { answer(nc, v, message.ResponseNodeInfo, &message.NodeInfo{}) }))
 	if err := list(quick); err != nil {

@@ -152,16 +152,16 @@ func TestMunge(t *testing.T) {
 			c.Submit(context.Background(), cred, desc)
 		}, []message.Credential{counted(1), counted(2), counted(3)}}, // two probes come first
 		{"token", "tcp", ann, func(c *client.Client, _ *client.Accounting, cred model.Credential) {
-			c.Vouch(context.Background(), cred)
+			c.Verify(context.Background(), cred)
 		}, []message.Credential{token(ann), token(ann), token(ann)}},
 		{"local, by a UNIX socket", "unix", local, func(c *client.Client, _ *client.Accounting, cred model.Credential) {
-			c.Vouch(context.Background(), cred)
+			c.Verify(context.Background(), cred)
 		}, []message.Credential{{Plugin: message.PluginNone}, {Plugin: message.PluginNone}, {Plugin: message.PluginNone}}},
 		{"local, to accounting", "tcp", local, func(_ *client.Client, a *client.Accounting, cred model.Credential) {
-			a.Vouch(context.Background(), cred)
+			a.Verify(context.Background(), cred)
 		}, []message.Credential{counted(1)}},
 		{"token, to accounting", "tcp", ann, func(_ *client.Client, a *client.Accounting, cred model.Credential) {
-			a.Vouch(context.Background(), cred)
+			a.Verify(context.Background(), cred)
 		}, []message.Credential{token(ann)}},
 	}
 	for _, tt := range tests {
@@ -200,7 +200,7 @@ func TestMungeIsDown(t *testing.T) {
 		Munge:       &munge.Client{Socket: filepath.Join(t.TempDir(), "none")},
 	}
 	_, submit := client.New(cfg).Submit(context.Background(), model.Credential{}, &model.JobDesc{})
-	for name, err := range map[string]error{"submit": submit, "accounting": client.NewAccounting(cfg).Vouch(context.Background(), model.Credential{})} {
+	for name, err := range map[string]error{"submit": submit, "accounting": client.NewAccounting(cfg).Verify(context.Background(), model.Credential{})} {
 		e, ok := err.(*errs.Error)
 		if !ok || e.Kind != errs.Unavailable || e.Message != "munged can't be reached" || e.Hint == "" || e.Code != "" {
 			t.Errorf("%s: got %#v", name, err)

@@ -39,12 +39,12 @@ func TestMungeFails(t *testing.T) {
 	c, a := client.New(cfg), client.NewAccounting(cfg)
 	ways := map[string]func() error{
 		"submit":          func() error { _, err := c.Submit(context.Background(), local, &model.JobDesc{}); return err },
-		"vouch":           func() error { return c.Vouch(context.Background(), local) },
+		"verify":          func() error { return c.Verify(context.Background(), local) },
 		"ping":            func() error { _, err := c.Ping(context.Background(), local); return err },
-		"accounting":      func() error { return a.Vouch(context.Background(), local) },
+		"accounting":      func() error { return a.Verify(context.Background(), local) },
 		"accounting ping": func() error { _, err := a.Ping(context.Background(), local); return err },
 	}
-	if err := ways["vouch"](); err != nil {
+	if err := ways["verify"](); err != nil {
 		t.Fatal(err)
 	}
 	each := map[string]int32{}
@@ -57,14 +57,14 @@ func TestMungeFails(t *testing.T) {
 		}
 		each[name] = asked.Load()
 	}
-	if each["submit"] != each["vouch"] || each["submit"] != each["accounting"] || each["ping"] != 2*each["vouch"] {
+	if each["submit"] != each["verify"] || each["submit"] != each["accounting"] || each["ping"] != 2*each["verify"] {
 		t.Errorf("munged was asked so often: %v", each) // its client asks again by itself, but for one daemon alone
 	}
 	fails.Store(false)
 	j.mu.Lock()
 	j.requests = nil
 	j.mu.Unlock()
-	if err := ways["vouch"](); err != nil || len(j.requests) != 1 {
+	if err := ways["verify"](); err != nil || len(j.requests) != 1 {
 		t.Errorf("afterwards: %v, and the controller heard %d requests: its version was forgotten", err, len(j.requests))
 	}
 }

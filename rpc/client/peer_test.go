@@ -118,7 +118,7 @@ func TestVersionProbe(t *testing.T) {
 			})
 			c := client.New(client.Config{Controllers: []client.Address{p.Address}})
 			for i, want := range [][]codec.Version{append(tt.probes, tt.newest), {tt.newest}} {
-				if err := c.Vouch(context.Background(), ann); err != nil {
+				if err := c.Verify(context.Background(), ann); err != nil {
 					t.Fatal(err)
 				}
 				if _, got := p.requests(); !cmp.Equal(want, got) {
@@ -133,7 +133,7 @@ func TestVersionProbe(t *testing.T) {
 func TestVersionProbeWithAWrongCredential(t *testing.T) {
 	p := script(t, "ctl", func(nc net.Conn, request message.Header) { rc(nc, request.Version, fault.Authentication) })
 	c := client.New(client.Config{Controllers: []client.Address{p.Address}})
-	if err := c.Vouch(context.Background(), ann); errs.KindOf(err) != errs.Unauthenticated {
+	if err := c.Verify(context.Background(), ann); errs.KindOf(err) != errs.Unauthenticated {
 		t.Errorf("got %v", err)
 	}
 	if _, got := p.requests(); !cmp.Equal([]codec.Version{45, 45}, got) {
@@ -159,7 +159,7 @@ func TestVersionIsProbedAgain(t *testing.T) {
 				}
 			})
 			c := client.New(client.Config{Controllers: []client.Address{p.Address}})
-			if err := c.Vouch(context.Background(), ann); err != nil {
+			if err := c.Verify(context.Background(), ann); err != nil {
 				t.Fatal(err)
 			}
 			newest = codec.V2411
@@ -174,7 +174,7 @@ func TestVersionIsProbedAgain(t *testing.T) {
 			} else if err != nil || submitted != 1 {
 				t.Errorf("submit: %v, done %d times", err, submitted)
 			}
-			if err := c.Vouch(context.Background(), ann); err != nil {
+			if err := c.Verify(context.Background(), ann); err != nil {
 				t.Errorf("afterwards: %v", err)
 			}
 		})
@@ -268,7 +268,7 @@ func TestBadPeers(t *testing.T) {
 			if asked != want {
 				t.Errorf("asked %d times, want %d", asked, want)
 			}
-			if err := c.Vouch(context.Background(), ann); err != nil {
+			if err := c.Verify(context.Background(), ann); err != nil {
 				t.Errorf("afterwards: %v", err)
 			}
 		})
@@ -366,7 +366,7 @@ func TestFailover(t *testing.T) {
 			if n := backup.count(message.RequestSubmitBatchJob); err != nil || n != 1 {
 				t.Errorf("submit: %v, done %d times", err, n)
 			}
-			if err := c.Vouch(context.Background(), ann); err != nil {
+			if err := c.Verify(context.Background(), ann); err != nil {
 				t.Errorf("ping: %v", err)
 			}
 		})
@@ -386,7 +386,7 @@ func TestWhoAnsweredIsRemembered(t *testing.T) {
 		},
 	})
 	for range 3 {
-		if err := c.Vouch(context.Background(), ann); err != nil {
+		if err := c.Verify(context.Background(), ann); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -397,7 +397,7 @@ func TestWhoAnsweredIsRemembered(t *testing.T) {
 
 func TestNobodyAnswers(t *testing.T) {
 	c := client.New(client.Config{Controllers: []client.Address{nowhere(t, "ctl"), nowhere(t, "bak")}})
-	err := c.Vouch(context.Background(), ann)
+	err := c.Verify(context.Background(), ann)
 	if errs.KindOf(err) != errs.Unavailable || !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("got %v", err)
 	}
@@ -441,7 +441,7 @@ func TestCancel(t *testing.T) {
 	c := client.New(client.Config{Controllers: []client.Address{p.Address}, Timeout: time.Hour})
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { <-arrived; cancel() }()
-	if err := c.Vouch(ctx, ann); err == nil {
+	if err := c.Verify(ctx, ann); err == nil {
 		t.Error("no error")
 	}
 }
@@ -491,7 +491,7 @@ func TestAccountingVersionProbe(t *testing.T) {
 	})
 	c := client.NewAccounting(client.Config{Accounting: []client.Address{p}})
 	for range 2 {
-		if err := c.Vouch(context.Background(), ann); err != nil {
+		if err := c.Verify(context.Background(), ann); err != nil {
 			t.Fatal(err)
 		}
 	}

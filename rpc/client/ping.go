@@ -73,8 +73,8 @@ func accepted(pings []model.Ping) bool {
 	return slices.ContainsFunc(pings, func(p model.Ping) bool { return p.Responding })
 }
 
-// Vouch asks a controller whether it accepts the credential. It returns nil,
+// Verify asks a controller whether it accepts the credential. It returns nil,
 // errs.Unauthenticated, or why no controller answered.
-func (c *Client) Vouch(ctx context.Context, cred model.Credential) error {
+func (c *Client) Verify(ctx context.Context, cred model.Credential) error {
 	return c.query(ctx, cred, ping, message.ResponseRC, nil)
 }

@@ -44,7 +44,7 @@ func TestReachable(t *testing.T) {
 			now = now.Add(time.Second)
 			is("back", true, 2)
 			now = now.Add(client.UnreachableAfter - time.Second)
-			if err := c.Vouch(context.Background(), ann); outage == refuses && err != nil {
+			if err := c.Verify(context.Background(), ann); outage == refuses && err != nil {
 				t.Error(err)
 			}
 			l.who()

@@ -17,15 +17,15 @@ import (
 // reply is an answer: the first piece of its body, and the source of the
 // others.
 type reply struct {
-	version codec.Version
-	kind    message.Type
-	first   []byte
-	later   int    // bytes behind first
-	rest    source // nil: no more pieces
-	room    *room  // memory of the rest; nil: no rest
-	flowing bool   // the rest is still on the connection
-	done    func() // flowing: closes the connection
-	what    string // the kind of daemon, for messages
+	version   codec.Version
+	kind      message.Type
+	first     []byte
+	later     int        // bytes behind first
+	rest      source     // nil: no more pieces
+	allowance *allowance // memory of the rest; nil: no rest
+	flowing   bool       // the rest is still on the connection
+	done      func()     // flowing: closes the connection
+	what      string     // the kind of daemon, for messages
 }
 
 // source returns the pieces of a message one by one. A piece is valid until the
@@ -77,8 +77,8 @@ func (a *reply) release() {
 	if a.rest != nil {
 		a.rest.Drop()
 	}
-	if a.room != nil {
-		a.room.less(a.room.has)
+	if a.allowance != nil {
+		a.allowance.less(a.allowance.has)
 	}
 	if a.flowing {
 		a.done()
@@ -86,36 +86,36 @@ func (a *reply) release() {
 	*a = reply{}
 }
 
-// receive reads an answer from nc, into room when it is long: all of it, unless
-// it is longer than any room can be. When there is no memory at once, the
+// receive reads an answer from nc, into allowance when it is long: all of it, unless
+// it is longer than any allowance can be. When there is no memory at once, the
 // failure says how much is needed; an answer that can't be requested again
-// waits for memory. A nil room is for short answers: a longer one is an error.
+// waits for memory. A nil allowance is for short answers: a longer one is an error.
 // A failed read frees its memory.
-func (c *caller) receive(ctx context.Context, nc net.Conn, room *room, again bool) (*reply, *failure) {
+func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance, again bool) (*reply, *failure) {
 	n, err := wire.Length(nc, c.cfg.MaxAnswer)
 	if err != nil {
 		return nil, unread(nil, err)
 	}
-	if room == nil && n > wire.PieceSize {
+	if allowance == nil && n > wire.PieceSize {
 		return nil, failed(garbled, fmt.Errorf("an answer of %d bytes to a short question", n))
 	}
 	first, err := wire.Fill(nc, nil, min(n, wire.PieceSize))
 	if err != nil {
 		return nil, unread(first, err)
 	}
-	a := &reply{first: first, later: n - len(first), room: room, what: c.what}
+	a := &reply{first: first, later: n - len(first), allowance: allowance, what: c.what}
 	switch {
-	case room == nil:
+	case allowance == nil:
 		return a, nil
-	case a.later > room.budget.longest():
-		room.less(room.has)
+	case a.later > allowance.budget.longest():
+		allowance.less(allowance.has)
 		a.rest, a.flowing = &flow{nc: nc, left: a.later, limit: c.cfg.Stall}, true
 		return a, nil
-	case room.set(a.later):
+	case allowance.set(a.later):
 	case again:
 		return nil, &failure{wants: a.later, err: errors.New("no room for the answer")}
 	default:
-		if err := room.wait(ctx, a.later, true); err != nil {
+		if err := allowance.wait(ctx, a.later, true); err != nil {
 			return nil, failed(unanswered, err)
 		}
 	}
@@ -124,10 +124,10 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, room *room, again boo
 	}
 	rest, err := wire.Collect(nc, a.later)
 	if err != nil {
-		room.less(room.has)
+		allowance.less(allowance.has)
 		return nil, unread(first, err)
 	}
-	rest.Gone = room.less
+	rest.Gone = allowance.less
 	a.rest = rest
 	return a, nil
 }
@@ -146,7 +146,7 @@ func unread(first []byte, err error) *failure {
 	return f
 }
 
-// flow is the rest of an answer that is longer than any room: it is read while
+// flow is the rest of an answer that is longer than any allowance: it is read while
 // it is used, and the daemon waits for the client.
 type flow struct {
 	nc    net.Conn

@@ -116,9 +116,9 @@ func (s *session) call(t message.Type, body message.Body, want message.Type, ans
 // exchange sends the message b and reads the answer. When want is AccountingRC,
 // number 0 is all there is to read, and answer is nil.
 func (s *session) exchange(b []byte, want message.Type, answer message.Body) *failure {
-	var long *room
+	var long *allowance
 	if answer != nil {
-		long = &room{budget: s.caller.cfg.Answers, who: s.owner}
+		long = &allowance{budget: s.caller.cfg.Answers, who: s.owner}
 		long.who.daemon = nil
 	}
 	got, f := s.fetch(b, want, long)
@@ -135,13 +135,13 @@ func (s *session) exchange(b []byte, want message.Type, answer message.Body) *fa
 	return nil
 }
 
-// fetch sends b and returns the answer, which must be of type want, in room,
+// fetch sends b and returns the answer, which must be of type want, in allowance,
 // without decoding it.
-func (s *session) fetch(b []byte, want message.Type, room *room) (*reply, *failure) {
+func (s *session) fetch(b []byte, want message.Type, allowance *allowance) (*reply, *failure) {
 	if n, err := s.nc.Write(b); err != nil {
 		return nil, failed(unsent, fmt.Errorf("send request: byte %d of %d: %w", n, len(b), err))
 	}
-	answer, f := s.caller.receive(s.ctx, s.nc, room, false)
+	answer, f := s.caller.receive(s.ctx, s.nc, allowance, false)
 	if f != nil {
 		return nil, f
 	}

@@ -165,13 +165,13 @@ func TestForgedBesideASession(t *testing.T) {
 	}
 }
 
-// TestVouchOpens: that a session is open is no answer to whether its token is good now.
-func TestVouchOpens(t *testing.T) {
+// TestVerifyOpens: that a session is open is no answer to whether its token is good now.
+func TestVerifyOpens(t *testing.T) {
 	k := keeps(t)
 	a := accountingOf(k.Address)
 	good := model.Credential{Token: "good"}
 	for i := range 3 {
-		if err := a.Vouch(context.Background(), good); err != nil {
+		if err := a.Verify(context.Background(), good); err != nil {
 			t.Fatal(err)
 		}
 		mustAsk(t, a, good)
@@ -202,13 +202,13 @@ func TestRefusedTokenLosesItsSessions(t *testing.T) {
 		}
 	})
 	a := accountingOf(address)
-	if err := a.Vouch(context.Background(), good); err != nil {
+	if err := a.Verify(context.Background(), good); err != nil {
 		t.Fatal(err)
 	}
 	mu.Lock()
 	refuse = true
 	mu.Unlock()
-	if err := a.Vouch(context.Background(), good); errs.KindOf(err) != errs.Unauthenticated {
+	if err := a.Verify(context.Background(), good); errs.KindOf(err) != errs.Unauthenticated {
 		t.Fatalf("got %v", err)
 	}
 	select {

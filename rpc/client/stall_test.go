@@ -101,7 +101,7 @@ func ask100(ctx context.Context, c *client.Client) *slow {
 	for i := range 100 {
 		s.wait.Go(func() {
 			n := 0
-			cred := model.Credential{Token: fmt.Sprintf("%s of %d", ann.Token, i)} // one alone may not fill the room
+			cred := model.Credential{Token: fmt.Sprintf("%s of %d", ann.Token, i)} // one alone may not use up the budget
 			_, err := c.Jobs(ctx, cred, model.Query{}, func(*model.Job) error {
 				if n++; n == 3 {
 					s.stalled.Add(1)
@@ -143,7 +143,7 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// TestBudgetIsReturnedOnTheWay: what was decoded of an answer takes no room any more.
+// TestBudgetIsReturnedOnTheWay: the decoded part of an answer takes no memory.
 func TestBudgetIsReturnedOnTheWay(t *testing.T) {
 	const jobs = 2000
 	l := newLister(t, jobs)
@@ -258,7 +258,7 @@ func TestLongerThanTheBudget(t *testing.T) {
 func TestItEndsInTheMiddle(t *testing.T) {
 	tests := []struct {
 		name   string
-		small  bool // the room is
+		small  bool // the budget is
 		stands bool // it stands still instead
 		count  bool // it is whole, and its count is not
 		kind   errs.Kind
@@ -267,8 +267,8 @@ func TestItEndsInTheMiddle(t *testing.T) {
 		{name: "breaks off", kind: errs.BadAnswer},
 		{name: "stands still", stands: true, kind: errs.Timeout},
 		{name: "counts wrongly", count: true, kind: errs.BadAnswer, begun: true},
-		{name: "breaks off, longer than the room", small: true, kind: errs.BadAnswer, begun: true},
-		{name: "stands still, longer than the room", small: true, stands: true, kind: errs.Timeout, begun: true},
+		{name: "breaks off, longer than the budget", small: true, kind: errs.BadAnswer, begun: true},
+		{name: "stands still, longer than the budget", small: true, stands: true, kind: errs.Timeout, begun: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

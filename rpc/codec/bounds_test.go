@@ -32,18 +32,18 @@ func TestListOfNothing(t *testing.T) {
 	for range lists {
 		in = append(in, row...)
 	}
-	room := int(2.5 * long * float64(sizeOf[string]())) // for two lists and a half
+	left := int(2.5 * long * float64(sizeOf[string]())) // for two lists and a half
 	walk := func(c *Codec, texts *[]string) { c.Strings("texts", texts) }
 
 	c := NewDecoder(Newest, in)
-	c.held = maxHeld - room
+	c.held = maxHeld - left
 	var all [][]string
 	if Array(c, "lists", "list", &all, walk); !errors.Is(c.Err(), ErrLarge) || len(all) > 3 {
 		t.Errorf("kept: %v after %d lists", c.Err(), len(all))
 	}
 
 	c = NewDecoder(Newest, in)
-	c.held = maxHeld - room
+	c.held = maxHeld - left
 	came := 0
 	s := Stream[[]string]{Each: func(*[]string) error { came++; return nil }}
 	if StreamList(c, "lists", "list", &s, walk); c.Finish() != nil || came != lists {

@@ -134,14 +134,14 @@ func TestLabSlurm(t *testing.T) {
 	if _, err := ctl.Nodes(ctx, model.Credential{}, model.Query{}, func(*model.Node) error { nodes++; return nil }); err != nil || nodes == 0 {
 		t.Errorf("%d nodes, %v", nodes, err)
 	}
-	if err := dbd.Vouch(ctx, model.Credential{}); err != nil {
+	if err := dbd.Verify(ctx, model.Credential{}); err != nil {
 		t.Errorf("accounting: %v", err)
 	}
 	cfg.MungeUID++ // not the daemons'
-	if err := client.New(cfg).Vouch(ctx, model.Credential{}); err == nil {
+	if err := client.New(cfg).Verify(ctx, model.Credential{}); err == nil {
 		t.Error("the controller decoded another's credential")
 	}
-	if err := client.NewAccounting(cfg).Vouch(ctx, model.Credential{}); err == nil {
+	if err := client.NewAccounting(cfg).Verify(ctx, model.Credential{}); err == nil {
 		t.Error("the accounting daemon decoded another's credential")
 	}
 }
@@ -180,7 +180,7 @@ func spoken(t *testing.T, cfg client.Config) (v codec.Version) {
 		nc, err := d.DialContext(ctx, a.Network, a.Address)
 		return tap{nc, &v}, err
 	}
-	if err := client.New(cfg).Vouch(limited(t), model.Credential{}); err != nil {
+	if err := client.New(cfg).Verify(limited(t), model.Credential{}); err != nil {
 		t.Fatal(err)
 	}
 	return v

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"schedrestd/become/peer"
-	"schedrestd/rights/unixconn"
+	"schedrestd/fdpass/unixconn"
 )
 
 // Serve accepts connections from ln until Shutdown, and then returns ErrClosed,
@@ -24,7 +24,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.listeners[ln] = struct{}{}
 	s.mu.Unlock()
 
-	p := &pool{most: cmp.Or(s.MaxConns, defaultMaxConns), each: cmp.Or(s.MaxPerUser, defaultMaxPerUser), room: make(chan struct{}, 1)}
+	p := &pool{most: cmp.Or(s.MaxConns, defaultMaxConns), each: cmp.Or(s.MaxPerUser, defaultMaxPerUser), retry: make(chan struct{}, 1)}
 	if ln.Addr().Network() == "unix" {
 		p.kept = reserve
 	}

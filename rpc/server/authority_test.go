@@ -186,8 +186,8 @@ func TestNamesThatAreNumbers(t *testing.T) {
 	}
 }
 
-// ending is a server whose only token ends when end is called.
-func ending(t *testing.T, s *Server) (f *fixture, verified chan struct{}, end func()) {
+// serverWithEndingToken returns a server whose only token ends when end is called.
+func serverWithEndingToken(t *testing.T, s *Server) (f *fixture, verified chan struct{}, end func()) {
 	t.Helper()
 	var late atomic.Bool
 	expires := time.Now().Add(time.Hour)
@@ -205,7 +205,7 @@ func ending(t *testing.T, s *Server) (f *fixture, verified chan struct{}, end fu
 // TestTokenEndsWhileARequestIsSent checks that a request whose token was good
 // when it came is answered, however long it takes to be sent.
 func TestTokenEndsWhileARequestIsSent(t *testing.T) {
-	f, verified, end := ending(t, &Server{
+	f, verified, end := serverWithEndingToken(t, &Server{
 		Handlers: map[message.Type]Handler{message.RequestSubmitBatchJob: whoami},
 		Limit:    func(message.Type, Identity) int { return 1 << 20 },
 	})
@@ -236,7 +236,7 @@ func TestTokenEndsWhileARequestIsSent(t *testing.T) {
 // next is refused.
 func TestTokenEndsWhileARequestIsAnswered(t *testing.T) {
 	arrived, proceed := make(chan struct{}), make(chan struct{})
-	f, _, end := ending(t, &Server{Persistent: map[message.Type]Handler{
+	f, _, end := serverWithEndingToken(t, &Server{Persistent: map[message.Type]Handler{
 		message.AccountingGetStats: func(context.Context, *Request) (message.Type, message.Body, error) {
 			arrived <- struct{}{}
 			<-proceed

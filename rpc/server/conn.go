@@ -38,7 +38,7 @@ type conn struct {
 	known   bool      // the credential was verified
 	since   time.Time // when the server began to wait for this client, unless busy
 	busy    bool      // a complete request is being answered
-	ending  bool      // no further request is accepted
+	closing bool      // no further request is accepted
 	leaving bool      // ended to make room for another connection
 }
 
@@ -110,7 +110,7 @@ func (c *conn) single(front []byte, n int) error {
 	}
 	var give func()
 	if err = c.server.claim(c, id); err == nil {
-		give, err = c.room(f.Header.Type, id, int(f.Header.BodyLength))
+		give, err = c.reserveMemory(f.Header.Type, id, int(f.Header.BodyLength))
 	}
 	if err != nil {
 		defer c.linger(n - len(front))
@@ -138,9 +138,9 @@ func (c *conn) single(front []byte, n int) error {
 	return c.answer(f, t, answer)
 }
 
-// room reserves memory for n bytes of a request of type t by id, until give is
-// called.
-func (c *conn) room(t message.Type, id Identity, n int) (give func(), err error) {
+// reserveMemory reserves memory for n bytes of a request of type t by id, until
+// give is called.
+func (c *conn) reserveMemory(t message.Type, id Identity, n int) (give func(), err error) {
 	most := MaxSmall
 	if c.server.Limit != nil {
 		most = c.server.Limit(t, id)
@@ -225,7 +225,7 @@ func (c *conn) write(b []byte) error {
 func (c *conn) await(d time.Duration) bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
-	if c.ending {
+	if c.closing {
 		return false
 	}
 	c.nc.SetReadDeadline(time.Now().Add(d))
@@ -236,7 +236,7 @@ func (c *conn) await(d time.Duration) bool {
 func (c *conn) begin() bool {
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
-	c.busy = !c.ending
+	c.busy = !c.closing
 	return c.busy
 }
 
@@ -247,14 +247,14 @@ func (c *conn) end() bool {
 	defer c.server.mu.Unlock()
 	c.busy, c.since = false, time.Now()
 	c.in.signal()
-	return !c.ending
+	return !c.closing
 }
 
 // interrupt ends c, after the answer if a request is being answered. The
 // goroutine of c closes the connection, since that may take time. The caller
 // holds server.mu.
 func (c *conn) interrupt() {
-	c.ending = true
+	c.closing = true
 	if !c.busy {
 		c.nc.SetReadDeadline(time.Unix(1, 0))
 	}

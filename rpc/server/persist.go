@@ -135,7 +135,7 @@ func (s *session) let(t message.Type, n int) (give func(), err error) {
 	if !id.same(s.identity) {
 		return nil, refused(errors.New("the credential now stands for another user"))
 	}
-	return s.room(t, s.identity, n)
+	return s.reserveMemory(t, s.identity, n)
 }
 
 // short sends the daemon's short answer; number 0 means success.

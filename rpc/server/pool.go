@@ -20,11 +20,11 @@ type pool struct {
 	kept    int           // additional connections for a Super
 	held    int           // connections, without those being closed
 	leaving int           // ended connections that are not closed yet
-	room    chan struct{} // receives a value when a waiting connection should try again
+	retry   chan struct{} // receives a value when a waiting connection should try again
 }
 
 // mostLeaving limits how many connections are being closed concurrently.
-// Closing one may take time: see package rights.
+// Closing one may take time: see package fdpass.
 const mostLeaving = 64
 
 // enter waits until there is room for c, and reports whether c may stay. On a
@@ -38,16 +38,16 @@ func (s *Server) enter(c *conn) bool {
 			s.mu.Unlock()
 			return false
 		}
-		room := s.makeRoom(c)
-		if room {
+		admitted := s.ensureCapacity(c)
+		if admitted {
 			c.since = time.Now()
 			c.in.held++
 			s.conns[c] = struct{}{}
 			s.wait.Add(1)
 		}
-		wait := !room && (!c.local || s.isSuper(c) || c.in.leaving >= mostLeaving)
+		wait := !admitted && (!c.local || s.isSuper(c) || c.in.leaving >= mostLeaving)
 		s.mu.Unlock()
-		if room {
+		if admitted {
 			return true
 		}
 		if !wait {
@@ -55,7 +55,7 @@ func (s *Server) enter(c *conn) bool {
 			return false
 		}
 		select {
-		case <-c.in.room:
+		case <-c.in.retry:
 		case <-s.ctx.Done():
 			return false
 		}
@@ -69,9 +69,9 @@ func (s *Server) crowded(p *pool) bool {
 	return p.held >= p.most/2
 }
 
-// makeRoom reports whether there is room for c, after it has ended another
+// ensureCapacity reports whether there is room for c, after it has ended another
 // connection if necessary. The caller holds mu.
-func (s *Server) makeRoom(c *conn) bool {
+func (s *Server) ensureCapacity(c *conn) bool {
 	most := c.in.most
 	if s.isSuper(c) {
 		most += c.in.kept
@@ -169,7 +169,7 @@ func (s *Server) release(c *conn) {
 // signal wakes a connection that waits for room.
 func (p *pool) signal() {
 	select {
-	case p.room <- struct{}{}:
+	case p.retry <- struct{}{}:
 	default:
 	}
 }

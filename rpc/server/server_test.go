@@ -20,7 +20,7 @@ import (
 
 	"schedrestd/become/nss"
 	"schedrestd/errs"
-	"schedrestd/rights/unixconn"
+	"schedrestd/fdpass/unixconn"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/message"

@@ -30,7 +30,7 @@ type spool struct {
 	head   []byte   // the whole answer while file is nil
 	file   *os.File // unnamed
 	size   int
-	room   int // bytes taken from the budget
+	taken  int // bytes taken from the budget
 }
 
 // Spool encodes body, the answer of type t to r, in little memory however long
@@ -104,7 +104,7 @@ func (s *spool) open() error {
 }
 
 func (s *spool) append(p []byte) (int, error) {
-	if s.size > s.room {
+	if s.size > s.taken {
 		if err := s.grow(len(p)); err != nil {
 			return 0, err
 		}
@@ -117,16 +117,16 @@ func (s *spool) append(p []byte) (int, error) {
 func (s *spool) grow(n int) error {
 	_, err := s.server.spooled.take(s.uid, n)
 	if err == nil {
-		s.room += n
+		s.taken += n
 	}
 	return err
 }
 
 // shrink returns all but n bytes to the budget.
 func (s *spool) shrink(n int) {
-	if s.room > n {
-		s.server.spooled.release(s.uid, s.room-n)
-		s.room = n
+	if s.taken > n {
+		s.server.spooled.release(s.uid, s.taken-n)
+		s.taken = n
 	}
 }
 

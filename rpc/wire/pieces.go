@@ -28,12 +28,12 @@ type Pieces struct {
 func Collect(r io.Reader, n int) (*Pieces, error) {
 	p := &Pieces{}
 	for n > 0 {
-		room, err := unix.Mmap(-1, 0, PieceSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+		mapping, err := unix.Mmap(-1, 0, PieceSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 		if err != nil {
 			p.Drop()
 			return nil, fmt.Errorf("memory for a message: %w", err)
 		}
-		piece, err := Fill(r, room[:0], min(n, PieceSize))
+		piece, err := Fill(r, mapping[:0], min(n, PieceSize))
 		p.list = append(p.list, piece)
 		if err != nil {
 			p.Drop()

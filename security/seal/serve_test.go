@@ -292,14 +292,14 @@ func threads() error {
 	wg.Wait()
 	var key [64]byte
 	_, err := rand.Read(key[:])
-	room, err2 := unix.Mmap(-1, 0, 1<<16, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
-	return errors.Join(err, err2, unix.Munmap(room))
+	mapping, err2 := unix.Mmap(-1, 0, 1<<16, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	return errors.Join(err, err2, unix.Munmap(mapping))
 }
 
 // takeDescriptor takes one that waits in the channel, and answers.
 func takeDescriptor() error {
-	room := make([]byte, unix.CmsgSpace(4))
-	_, n, _, _, err := unix.Recvmsg(Channel, make([]byte, 1), room, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+	oob := make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := unix.Recvmsg(Channel, make([]byte, 1), oob, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
 	if err == nil && n == 0 {
 		err = errors.New("no descriptor came")
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"schedrestd/errs"
-	"schedrestd/rights"
+	"schedrestd/fdpass"
 	"schedrestd/socket"
 )
 
@@ -41,7 +41,7 @@ func (l *Listener) Close() error {
 	err := net.ErrClosed
 	l.close.Do(func() {
 		l.socket.Remove()
-		err = rights.Release(l.UnixListener) // with the connections that were not accepted
+		err = fdpass.Release(l.UnixListener) // with the connections that were not accepted
 	})
 	return err
 }

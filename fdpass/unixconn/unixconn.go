@@ -1,5 +1,5 @@
 // Package unixconn reads from and closes UNIX connections without waiting for
-// descriptors that a peer sends over them (see package rights). It is for
+// descriptors that a peer sends over them (see package fdpass). It is for
 // processes that serve clients themselves; the parent passes its connections on
 // unread.
 package unixconn
@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/rights"
+	"schedrestd/fdpass"
 )
 
 // Conn is a UNIX connection whose peer can't make threads sleep that read from
@@ -51,7 +51,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 func (c *Conn) read(p []byte) (n int, err error) {
 	var failed error
 	err = c.raw.Read(func(fd uintptr) bool {
-		rights.Do(func() {
+		fdpass.Do(func() {
 			for n, failed = unix.Read(int(fd), p); failed == unix.EINTR; n, failed = unix.Read(int(fd), p) {
 			}
 		})
@@ -76,5 +76,5 @@ func (c *Conn) Close() error {
 	if c.safe {
 		return c.UnixConn.Close()
 	}
-	return rights.Release(c.UnixConn)
+	return fdpass.Release(c.UnixConn)
 }

@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/rights"
+	"schedrestd/fdpass"
 )
 
-// placesInside is how many threads package rights allows in such calls
+// placesInside is how many threads package fdpass allows in such calls
 // concurrently.
 const placesInside = 16
 
@@ -136,9 +136,9 @@ func TestCloseSoon(t *testing.T) {
 	w.Close()
 	soon(t, func() {
 		for range 3 * placesInside {
-			rights.Close(lingering(t))
+			fdpass.Close(lingering(t))
 		}
-		rights.Close(last)
+		fdpass.Close(last)
 		if _, err := r.Read(make([]byte, 1)); err != io.EOF {
 			t.Error(err)
 		}
@@ -157,7 +157,7 @@ func TestConn(t *testing.T) {
 	})
 	t.Run("safe", func(t *testing.T) {
 		old, peer := pair(t)
-		must(t, old.raw.Control(func(fd uintptr) { rights.Refuse(int(fd)) }))
+		must(t, old.raw.Control(func(fd uintptr) { fdpass.Refuse(int(fd)) }))
 		c, err := Guard(old.UnixConn)
 		must(t, err)
 		if c.safe != knows() {
@@ -205,7 +205,7 @@ func TestRefuse(t *testing.T) {
 		c, err := net.DialUnix("unix", nil, l.Addr().(*net.UnixAddr))
 		must(t, err)
 		defer c.Close()
-		must(t, raw.Control(func(fd uintptr) { rights.Refuse(int(fd)) }))
+		must(t, raw.Control(func(fd uintptr) { fdpass.Refuse(int(fd)) }))
 		_, _, err = c.WriteMsgUnix([]byte("G"), unix.UnixRights(0), nil)
 		if (err != nil) != late || late && !errors.Is(err, unix.EPERM) {
 			t.Errorf("late %t: the sender is told %v", late, err)

@@ -9,25 +9,25 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// room is the memory that one answer has of a Budget.
-type room struct {
+// An allowance is the part of a Budget that one answer has.
+type allowance struct {
 	budget *Budget
 	who    owner // the credential, without a daemon
 	has    int
 	come   bool // the answer has come; otherwise it is expected
 }
 
-func (c *caller) room(cred model.Credential) *room {
-	return &room{budget: c.cfg.Answers, who: ownerOf(nil, cred)}
+func (c *caller) allowance(cred model.Credential) *allowance {
+	return &allowance{budget: c.cfg.Answers, who: ownerOf(nil, cred)}
 }
 
-// set gives the room n bytes for an answer that has come, without waiting, and
+// set gives the allowance n bytes for an answer that has come, without waiting, and
 // reports whether it did.
-func (r *room) set(n int) bool { return r.budget.try(r, n) }
+func (r *allowance) set(n int) bool { return r.budget.try(r, n) }
 
-// wait frees the memory of the room and waits for n bytes. Requests that kept
+// wait frees the memory of the allowance and waits for n bytes. Requests that kept
 // some memory while they wait for more would wait for each other.
-func (r *room) wait(ctx context.Context, n int, come bool) error {
+func (r *allowance) wait(ctx context.Context, n int, come bool) error {
 	r.less(r.has)
 	if n = min(n, r.budget.longest()); n == 0 {
 		return nil
@@ -36,7 +36,7 @@ func (r *room) wait(ctx context.Context, n int, come bool) error {
 }
 
 // less frees n bytes.
-func (r *room) less(n int) {
+func (r *allowance) less(n int) {
 	b := r.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -50,10 +50,10 @@ func (r *room) less(n int) {
 }
 
 // expect waits for the memory that the last answer to t took.
-func (c *caller) expect(ctx context.Context, room *room, t message.Type) error {
+func (c *caller) expect(ctx context.Context, allowance *allowance, t message.Type) error {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
-	return room.wait(ctx, c.usual.get(t), false)
+	return allowance.wait(ctx, c.usual.get(t), false)
 }
 
 // sizes records the size of the last answer to each kind of request. A request

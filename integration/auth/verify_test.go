@@ -16,11 +16,11 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestVouched checks that a gateway without a key asks the daemon that will
+// TestDaemonVerifies checks that a gateway without a key asks the daemon that will
 // serve the request whether a token is genuine: never for garbage, once a
 // minute for a good one, once a second for a forged one, and for no other
 // daemon.
-func TestVouched(t *testing.T) {
+func TestDaemonVerifies(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
 	k := l.Tolled(t)

@@ -1,11 +1,11 @@
-// Package plugin names what a gateway can load: authentication methods,
+// Package feature names what a gateway can load: authentication methods,
 // content, and API versions with their flags. Nothing is loaded: everything is
 // built in, and a name switches it on. The words are those of slurmrestd's
 // options and documents.
 //
 // It contains only names and no table of the API, because package plan, which
 // parses command lines, links it. A test compares it with package api.
-package plugin
+package feature
 
 import (
 	"strings"

@@ -79,7 +79,7 @@ func TestExpectLong(t *testing.T) {
 	is("short for long", list, 2*longFor, false)
 	is("one job again", one, 0, false)
 	s.note(list.kind, &reply{later: 2 * mostShort, flowing: true}, now)
-	if is("longer than any room", list, 0, true); s.get(list.kind) != 0 {
-		t.Error("it takes room")
+	if is("longer than any allowance", list, 0, true); s.get(list.kind) != 0 {
+		t.Error("it takes memory")
 	}
 }

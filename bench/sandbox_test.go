@@ -8,18 +8,18 @@ import (
 	"testing"
 )
 
-var caged = &comparison{title: fmt.Sprintf("the workers' sandbox, median of paired rounds, %d clients", clients), columns: []string{"with", "without"}}
+var sandboxed = &comparison{title: fmt.Sprintf("the workers' sandbox, median of paired rounds, %d clients", clients), columns: []string{"with", "without"}}
 
-func init() { tables = append(tables, caged) }
+func init() { tables = append(tables, sandboxed) }
 
 // The cost of the sandbox: the same gateway with and without it. The aim is
 // 1.05.
-func BenchmarkCage(b *testing.B) {
+func BenchmarkSandbox(b *testing.B) {
 	l := theLab.open(b)
-	without := uncaged(b)
+	without := withoutSandbox(b)
 	ping := get("/sched/v0.0.43/ping")
 	b.Run("serve", func(b *testing.B) {
-		both := []server{l.with(b, "caged"), l.built(b, without, "uncaged")}
+		both := []server{l.with(b, "sandbox"), l.built(b, without, "nosandbox")}
 		for _, x := range []struct {
 			what string
 			load
@@ -28,7 +28,7 @@ func BenchmarkCage(b *testing.B) {
 			{"ping, a connection each", load{request: ping, count: 1500}},
 			{"one node, kept alive", load{request: get("/sched/v0.0.43/node/" + l.Node), kept: true, count: 2000}},
 		} {
-			b.Run(x.what, func(b *testing.B) { compare(b, caged, x.what, both, x.load) })
+			b.Run(x.what, func(b *testing.B) { compare(b, sandboxed, x.what, both, x.load) })
 		}
 	})
 	b.Run("start", func(b *testing.B) {
@@ -39,25 +39,25 @@ func BenchmarkCage(b *testing.B) {
 		one := func(int) someone { return users[0] }
 		serve := []string{"-u", fmt.Sprint(users[0].uid), "-g", fmt.Sprint(users[0].gid)}
 		both := []server{
-			l.localOf(b, l.bin, "caged-start", "worker_per_connection", one, serve...),
-			l.localOf(b, without, "uncaged-start", "worker_per_connection", one, serve...),
+			l.localOf(b, l.bin, "sandbox-start", "worker_per_connection", one, serve...),
+			l.localOf(b, without, "nosandbox-start", "worker_per_connection", one, serve...),
 		}
 		const what = "a worker started, and one ping"
-		b.Run(what, func(b *testing.B) { compare(b, caged, what, both, load{request: ping, count: 100, local: true}) })
+		b.Run(what, func(b *testing.B) { compare(b, sandboxed, what, both, load{request: ping, count: 100, local: true}) })
 	})
 }
 
-// uncaged returns the directory of the programs that were built without the
+// withoutSandbox returns the directory of the programs that were built without the
 // sandbox.
-func uncaged(b *testing.B) string {
+func withoutSandbox(b *testing.B) string {
 	b.Helper()
-	dir := filepath.Join(theLab.Dir, "uncaged")
+	dir := filepath.Join(theLab.Dir, "nosandbox")
 	must(b, os.MkdirAll(dir, 0o755))
 	var programs []string
 	for _, name := range []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor"} {
 		programs = append(programs, "schedrestd/cmd/"+name)
 	}
-	build := exec.Command("go", append([]string{"build", "-tags", "uncaged", "-trimpath", "-buildvcs=false", "-o", dir + "/"}, programs...)...)
+	build := exec.Command("go", append([]string{"build", "-tags", "nosandbox", "-trimpath", "-buildvcs=false", "-o", dir + "/"}, programs...)...)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // with cgo a process can't drop its capabilities on all threads
 	if text, err := build.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, text)

@@ -27,9 +27,9 @@ func counted(a client.Address) (cfg client.Config, connections *atomic.Int32) {
 		}}, connections
 }
 
-// TestVouchIsCheap: a token, good or forged, costs a daemon one connection, on which the least is
+// TestVerifyIsCheap: a token, good or forged, costs a daemon one connection, on which the least is
 // asked that needs a credential. The first one pays to find out which protocol is spoken.
-func TestVouchIsCheap(t *testing.T) {
+func TestVerifyIsCheap(t *testing.T) {
 	var asked []message.Type
 	pinged := controller()
 	for kind, handle := range pinged.Handlers {
@@ -47,19 +47,19 @@ func TestVouchIsCheap(t *testing.T) {
 	}}))
 	for _, daemon := range []struct {
 		name        string
-		vouch       func(context.Context, model.Credential) error
+		verify      func(context.Context, model.Credential) error
 		connections *atomic.Int32
 		first       int32
 	}{
-		{"controller", client.New(ctl).Vouch, toController, 2},
-		{"accounting", client.NewAccounting(dbd).Vouch, toAccounting, 1},
+		{"controller", client.New(ctl).Verify, toController, 2},
+		{"accounting", client.NewAccounting(dbd).Verify, toAccounting, 1},
 	} {
 		for i, tt := range []struct {
 			cred model.Credential
 			kind errs.Kind
 		}{{eve, errs.Unauthenticated}, {ann, 0}, {eve, errs.Unauthenticated}, {ann, 0}} {
 			daemon.connections.Store(0)
-			err := daemon.vouch(context.Background(), tt.cred)
+			err := daemon.verify(context.Background(), tt.cred)
 			if (err == nil) != (tt.kind == 0) || err != nil && errs.KindOf(err) != tt.kind {
 				t.Errorf("%s, %d: %v", daemon.name, i, err)
 			}
@@ -82,27 +82,27 @@ func TestVouchIsCheap(t *testing.T) {
 	}
 }
 
-// TestVouchByABackup: who is not in charge vouches for nobody, and a daemon that can't be asked has
+// TestVerifyByABackup: who is not in charge vouches for nobody, and a daemon that can't be asked has
 // not refused anybody.
-func TestVouchByABackup(t *testing.T) {
+func TestVerifyByABackup(t *testing.T) {
 	standby := script(t, "ctl1", func(nc net.Conn, h message.Header) { rc(nc, h.Version, fault.StandbyUseBackup) })
 	backup := serve(t, "tcp", controller())
 	backup.Name = "ctl2"
 	c := client.New(client.Config{Controllers: []client.Address{standby.Address, backup}})
-	if err := c.Vouch(context.Background(), ann); err != nil {
+	if err := c.Verify(context.Background(), ann); err != nil {
 		t.Error(err)
 	}
-	if err := c.Vouch(context.Background(), eve); errs.KindOf(err) != errs.Unauthenticated {
+	if err := c.Verify(context.Background(), eve); errs.KindOf(err) != errs.Unauthenticated {
 		t.Error(err)
 	}
 	c = client.New(client.Config{Controllers: []client.Address{standby.Address}})
-	if err := c.Vouch(context.Background(), ann); err == nil || errs.KindOf(err) == errs.Unauthenticated {
+	if err := c.Verify(context.Background(), ann); err == nil || errs.KindOf(err) == errs.Unauthenticated {
 		t.Errorf("standby: %v", err)
 	}
 	down := nowhere(t, "gone")
 	cfg := client.Config{Controllers: []client.Address{down}, Accounting: []client.Address{down}}
-	for _, vouch := range []func(context.Context, model.Credential) error{client.New(cfg).Vouch, client.NewAccounting(cfg).Vouch} {
-		if err := vouch(context.Background(), ann); errs.KindOf(err) != errs.Unavailable {
+	for _, verify := range []func(context.Context, model.Credential) error{client.New(cfg).Verify, client.NewAccounting(cfg).Verify} {
+		if err := verify(context.Background(), ann); errs.KindOf(err) != errs.Unavailable {
 			t.Errorf("down: %v", err)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package rights protects processes that accept connections at UNIX sockets
+// Package fdpass protects processes that accept connections at UNIX sockets
 // from descriptors that a peer sends over them (SCM_RIGHTS). The process that
 // drops such a message, by read(2) or close(2), closes the descriptors in it.
 // That can sleep in the close of a lingering TCP socket for as long as the
@@ -8,7 +8,7 @@
 // 6.16. Messages that were sent before, or on an older kernel, are dropped in
 // Do, which wakes a thread that sleeps there. Package unixconn reads and closes
 // in this way; Close and Release close.
-package rights
+package fdpass
 
 import (
 	"io"
