@@ -46,7 +46,7 @@ var _ = Register(
 	// an accepted connection, to serve or to refuse, with what the kernel reports about its peer
 	Of[Connection](5, Parent, Worker, In(Serving), 31, 31+2*maxAddress, 1, Born),
 	// standard input and output of an inetd run, as one connection
-	Of[Streams](13, Parent, Worker, In(Serving), 31, 31+2*maxAddress, 2, Born),
+	Of[Streams](13, Parent, Worker|Dispatcher, In(Serving), 31, 31+2*maxAddress, 2, Born),
 	// the worker has the connection; nothing of it was read before
 	Of[Taken](10, Worker, Parent, always, 8, 8, 0, Born),
 	// a connection of this worker is closed; its slot is free
@@ -66,13 +66,13 @@ var _ = Register(
 	// the part of the configuration that a service needs; it has no secrets
 	Of[ServiceSetup](32, Parent, Services, In(Born), 14, 14, 0, Told),
 	// a TLS key, its certificates, the certificate authorities of clients and the key of HS256 tokens, as open files whose owner and mode were checked; an empty file stands for none
-	Of[SecretKeys](59, Parent, Keeper, In(Serving), 4, 4, 4, Born),
+	Of[SecretKeys](59, Parent, Keeper, In(Proving, Serving), 4, 4, 4, Born),
 	// whether the keys are in use, or which one can't be used and why; a worker gets connections after it
 	Of[Kept](34, Keeper|Worker, Parent, In(Serving), 4, 4+maxReason, 0, Born),
 	// the channel to the worker with this number
-	Of[Client](33, Parent, Services, In(Serving), 16, 16, 1, Born),
+	Of[Client](33, Parent, Keeper|Resolver|Auditor, In(Serving), 16, 16, 1, Born),
 	// how a worker violated the protocol on its channel to the service
-	Of[Breach](50, Services, Parent, In(Serving), 6, 6+maxReason, 0, Born),
+	Of[Breach](50, Keeper|Resolver|Auditor, Parent, In(Serving), 6, 6+maxReason, 0, Born),
 	// the worker's channel to a service
 	Of[ServiceFD](35, Parent, Worker, In(Serving), 1, 1, 1, Born),
 	// certificates, the certificate authorities of clients and the key set of RS256 tokens, as open files, and the keys of TLS session tickets; sent before the first connection
@@ -96,7 +96,7 @@ var _ = Register(
 	// answer every request of that connection with 429 for this many seconds
 	Of[Pause](45, Parent, Worker, always, 10, 10, 0, Born),
 	// the audit log, open for appending; its owner, mode and directory were checked; it replaces the previous one
-	Of[LogFD](53, Parent, Auditor, In(Serving), 4, 4, 1, Born),
+	Of[LogFD](53, Parent, Auditor|Dispatcher, In(Serving), 4, 4, 1, Born),
 	// a connection that a worker is about to get, with what the kernel reports about its peer
 	Of[Facts](54, Parent, Auditor, In(Serving), 35, 35+2*maxAddress, 0, Born),
 	// a connection that no worker holds any longer
@@ -104,9 +104,9 @@ var _ = Register(
 	// how a worker ended; outcomes that it has not reported are unknown
 	Of[Exited](56, Parent, Auditor, In(Serving), 6, 6+maxReason, 0, Born),
 	// asks, before lines are written, whether the audit log still has its name
-	Of[Follow](57, Auditor, Parent, In(Serving), 0, 0, 0, Born),
+	Of[Follow](57, Auditor|Dispatcher, Parent, In(Serving), 0, 0, 0, Born),
 	// the audit log can be written, or why not; a LogFD comes first when the file has changed
-	Of[Followed](58, Parent, Auditor, In(Serving), 2, 2+maxReason, 0, Born),
+	Of[Followed](58, Parent, Auditor|Dispatcher, In(Serving), 2, 2+maxReason, 0, Born),
 	// how the parent was started
 	Of[ConfigSetup](64, Parent, Config, In(Born), 12, 12+maxPath, 0, Told),
 	// an environment variable of the parent
@@ -118,7 +118,7 @@ var _ = Register(
 	// asks whether root and these users alone can change the configuration files that were opened
 	Of[Judge](68, Config, Parent, In(Told), 4, 4+8*maxOwners, 0, Born),
 	// yes, or why not
-	Of[Judgement](69, Parent, Config, In(Told), 6, 6+2*maxCause, 0, Born),
+	Of[Judgement](69, Parent, Config|Dispatcher, In(Told, Serving), 6, 6+2*maxCause, 0, Born),
 	// why a reload has no Plan
 	Of[NoPlan](70, Config, Parent, In(Told), 5, 5+2*maxCause, 0, Over),
 	// what the parent needs from the command line, environment and configuration; no file is opened after it
@@ -129,6 +129,46 @@ var _ = Register(
 	Of[PlanSubuids](73, Config, Parent, In(Planned), 2, 2+12*SubuidsAtOnce, 0, Born),
 	// the Setup of the workers, which ends the Plan
 	Of[PlanSetup](74, Config, Parent, In(Planned), 130, MaxMessage-1, 0, Over),
+	// how this run of the gateway serves
+	Of[Dispatch](80, Parent, Dispatcher, In(Serving), 58, 58+maxName+3*maxPath, 0, Born),
+	// the channel on which accepted connections come
+	Of[Arrivals](81, Parent, Dispatcher, In(Serving), 0, 0, 1, Born),
+	// an accepted connection, with what the kernel reports about its peer
+	Of[Arrival](82, Acceptor, Dispatcher, In(Born), 37, 37+2*maxAddress+maxRefusal, 1, Born),
+	// a generation to build; its configuration follows
+	Of[Build](83, Parent, Dispatcher, In(Serving), 7, 7, 0, Born),
+	// ranges of subordinate uids of that generation, in ascending order
+	Of[SubuidRanges](84, Parent, Dispatcher, In(Serving), 2, 2+12*SubuidsAtOnce, 0, Born),
+	// the Setup of that generation's workers, which ends its configuration
+	Of[GenerationSetup](85, Parent, Dispatcher, In(Serving), 130, MaxMessage-1, 0, Born),
+	// whether the keeper of that generation accepts its keys
+	Of[Verdict](86, Dispatcher, Parent, In(Serving), 4, 4+maxReason, 0, Born),
+	// the keys that each worker of that generation gets, as in Keys
+	Of[PublicKeys](87, Parent, Dispatcher, In(Serving), 6, 6+32*maxTickets, 3, Born),
+	// whether that generation is in force
+	Of[Outcome](88, Dispatcher, Parent, In(Serving), 14, 14+2*maxCause, 0, Born),
+	// asks for a generation, because of age, wear or the loss of a service
+	Of[Renew](89, Dispatcher, Parent, In(Serving), 0, 0, 0, Born),
+	// no process of that generation runs any longer
+	Of[Released](90, Dispatcher, Parent, In(Serving), 4, 4, 0, Born),
+	// asks for a process of a configured program, under an identity that the parent knows
+	Of[Start](91, Dispatcher, Parent, In(Serving), 25, 25, 0, Born),
+	// a process, with the channel to it and its log
+	Of[Started](92, Parent, Dispatcher, In(Serving), 17, 17, 2, Born),
+	// why a process was not started
+	Of[Unstarted](93, Parent, Dispatcher, In(Serving), 9, 9+2*maxCause, 0, Born),
+	// asks to kill a process, or to have it log its counters
+	Of[Signal](94, Dispatcher, Parent, In(Serving), 5, 5, 0, Born),
+	// a process has exited
+	Of[Ended](95, Parent, Dispatcher, In(Serving), 8, 8, 0, Born),
+	// a connection is closed
+	Of[Left](97, Dispatcher, Parent, In(Serving), 8, 8, 0, Born),
+	// let the requests in progress end, and exit
+	Of[Finish](98, Parent, Dispatcher, In(Serving), 0, 0, 0, Born),
+	// have all processes log their counters
+	Of[Show](96, Parent, Dispatcher, In(Serving), 0, 0, 0, Born),
+	// how an inetd run ended
+	Of[Served](100, Dispatcher, Parent, In(Serving), 6, 6+2*maxCause, 0, Born),
 )
 
 // The protocol table has the messages that this program can send or receive.

@@ -116,7 +116,7 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 // TestEveryRowIsHeard: what the book permits, somebody has to hear; and each who hears has to have an end for the rest.
 func TestEveryRowIsHeard(t *testing.T) {
 	heard := map[ipc.Role]map[string]bool{}
-	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*"}, ipc.Worker: {"../worker"}, ipc.Keeper: {"../keeper"}, ipc.Config: {"../plan"}, ipc.Resolver: {"../service", "../resolver"}, ipc.Auditor: {"../service", "../auditor"}} {
+	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*", "../dispatcher", "../dispatcher/*"}, ipc.Dispatcher: {"../service", "../dispatcher", "../dispatcher/*"}, ipc.Worker: {"../worker"}, ipc.Keeper: {"../keeper"}, ipc.Config: {"../plan"}, ipc.Resolver: {"../service", "../resolver"}, ipc.Auditor: {"../service", "../auditor"}} {
 		heard[role] = map[string]bool{"Posture": true} // HearBirth does
 		var files []string
 		for _, dir := range dirs {
@@ -165,7 +165,7 @@ func TestEveryRowIsHeard(t *testing.T) {
 		}
 	}
 	for _, r := range ipc.Book() {
-		for _, role := range []ipc.Role{ipc.Parent, ipc.Worker, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Config} {
+		for _, role := range []ipc.Role{ipc.Parent, ipc.Worker, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Config, ipc.Dispatcher} {
 			if r.To.Has(role) && !heard[role][r.Name] {
 				t.Errorf("no %s hears %s", role, r.Name)
 			}

@@ -68,6 +68,25 @@ func Open(fd int, self, peer Role) (*Channel, error) {
 	return &Channel{self: self, peer: peer, file: file, raw: raw, bare: bare, oob: make([]byte, rightsSpace)}, nil
 }
 
+// Resume is like Open for an end that another process has used before: the parent
+// sends a process its setup, and the dispatcher has the channel from then on.
+func Resume(fd int, self, peer Role, phase Phase) (*Channel, error) {
+	c, err := Open(fd, self, peer)
+	if err == nil {
+		c.phase = phase
+	}
+	return c, err
+}
+
+// Pass calls send with the descriptor of this end, to pass it to another process.
+func (c *Channel) Pass(send func(fd int) error) error {
+	var failed error
+	if err := c.raw.Control(func(fd uintptr) { failed = send(int(fd)) }); err != nil {
+		return err
+	}
+	return failed
+}
+
 // Phase returns the phase of this end.
 func (c *Channel) Phase() Phase {
 	c.mu.Lock()

@@ -1,5 +1,7 @@
 package ipc
 
+import "schedrestd/errs"
+
 // Bounds of the messages between schedrestd-config and the parent, in bytes.
 const (
 	maxPath     = 4095 // a path, as the kernel's PATH_MAX
@@ -84,9 +86,16 @@ func (f *Failure) Walk(w *Walker) {
 	w.Text(maxCause, &f.Text, &f.Hint)
 }
 
-// Fail returns a Failure with these texts, shortened to what a message can carry.
-func Fail(class uint8, text, hint string) Failure {
-	return Failure{class, text[:min(len(text), maxCause)], hint[:min(len(hint), maxCause)]}
+// Err returns the error.
+func (f *Failure) Err() error {
+	return &errs.Error{Kind: errs.Kind(f.Class), Message: f.Text, Hint: f.Hint}
+}
+
+// Fail returns err as a Failure, with its texts shortened to what a message can
+// carry.
+func Fail(err error) Failure {
+	text, hint := err.Error(), errs.HintOf(err)
+	return Failure{uint8(errs.KindOf(err)), text[:min(len(text), maxCause)], hint[:min(len(hint), maxCause)]}
 }
 
 // Judgement answers OpenFile and Judge without a file.

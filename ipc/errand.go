@@ -14,6 +14,13 @@ const (
 	WayAccountingMunge            // Setup.Munge.Accounting
 )
 
+// The connections to daemons that a worker may ask for: at once, and per second. It
+// opens one for each question that it asks a daemon.
+const (
+	DialBurst = 4000
+	DialRate  = 5000
+)
+
 // Dial asks for a connection to a daemon, because a worker has no access to the
 // network and to files.
 type Dial struct {

@@ -17,13 +17,15 @@ const (
 	Resolver
 	Auditor
 	Config
+	Dispatcher
+	Acceptor // the part of the parent that accepts connections
 )
 
 // Services are the unprivileged processes that work for the parent and the workers.
-const Services = Keeper | Resolver | Auditor
+const Services = Keeper | Resolver | Auditor | Dispatcher
 
 // roleNames are the names of the roles in the order of their bits.
-var roleNames = []string{"parent", "worker", "keeper", "resolver", "auditor", "config"}
+var roleNames = []string{"parent", "worker", "keeper", "resolver", "auditor", "config", "dispatcher", "acceptor"}
 
 // Has reports whether r includes one.
 func (r Role) Has(one Role) bool { return r&one != 0 }

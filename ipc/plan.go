@@ -1,6 +1,9 @@
 package ipc
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // Bounds of the parts of a Plan. A Plan that reaches all of them exceeds MaxMessage,
 // which encode checks.
@@ -227,17 +230,19 @@ func (p *WholePlan) Add(m Message) (complete bool, err error) {
 }
 
 // OwnerOf returns the user that the subordinate uid belongs to, or uid if it is none.
-func (p *WholePlan) OwnerOf(uid uint32) uint32 {
-	i, j := 0, len(p.Ranges)
-	for i < j {
-		switch h := int(uint(i+j) >> 1); {
-		case p.Ranges[h].Last < uid:
-			i = h + 1
-		case p.Ranges[h].First > uid:
-			j = h
-		default:
-			return p.Ranges[h].Owner
+// The ranges are in ascending order.
+func OwnerOf(ranges []Subuids, uid uint32) uint32 {
+	i, found := slices.BinarySearchFunc(ranges, uid, func(r Subuids, uid uint32) int {
+		switch {
+		case r.Last < uid:
+			return -1
+		case r.First > uid:
+			return 1
 		}
+		return 0
+	})
+	if found {
+		return ranges[i].Owner
 	}
 	return uid
 }

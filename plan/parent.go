@@ -122,5 +122,5 @@ func (p *parent) Send(plan *ipc.WholePlan) error {
 
 // Fail implements host.
 func (p *parent) Fail(err error) error {
-	return p.channel.Send(&ipc.NoPlan{Failure: ipc.Fail(uint8(errs.KindOf(err)), err.Error(), errs.HintOf(err))})
+	return p.channel.Send(&ipc.NoPlan{Failure: ipc.Fail(err)})
 }

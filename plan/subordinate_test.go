@@ -36,7 +36,7 @@ func TestSubordinates(t *testing.T) {
 	check := func(want map[uint32]uint32) {
 		t.Helper()
 		for uid, owner := range want {
-			if got := s.OwnerOf(uid); got != owner {
+			if got := ipc.OwnerOf(s.Ranges, uid); got != owner {
 				t.Errorf("uid %d counts as %d, want %d", uid, got, owner)
 			}
 		}

@@ -184,7 +184,7 @@ func TestQueuedOverLoss(t *testing.T) {
 			answered <- err
 		}()
 	}
-	await(t, "the parent has accepted them", func() bool { return heldSockets(t, g.cmd.Process.Pid) == cap(answered) })
+	await(t, "the parent has accepted them", func() bool { return heldSockets(t, g.dispatcherPID()) == cap(answered) })
 	must(t, syscall.Kill(anchorOf(t, g, worker), syscall.SIGKILL))
 	for range cap(answered) {
 		if err := <-answered; err != nil {

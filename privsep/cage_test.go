@@ -182,7 +182,7 @@ func TestStartsFrom0700(t *testing.T) {
 			}
 			old := g.workerPID()
 			syscall.Kill(old, syscall.SIGKILL)
-			g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == 3.0 })
+			g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == firstWorker+2 })
 			g.mustGet("/pid")
 		})
 	}

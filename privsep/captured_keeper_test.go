@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"schedrestd/dispatcher/process"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,7 +18,6 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
-	"schedrestd/privsep/spawn"
 )
 
 // What a captured worker says to the keeper, by the channel that it has to it.
@@ -317,9 +317,9 @@ func (g *gateway) saying(to int, one said) (outcome, logged string) {
 	}
 	end := g.awaitAny(func(r map[string]any) bool {
 		msg := fmt.Sprint(r["msg"])
-		return r["worker"] == number && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended" || msg == spawn.WorkerCaged)
+		return r["worker"] == number && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended" || msg == process.WorkerCaged)
 	})
-	if err != nil && end["msg"] == spawn.WorkerCaged {
+	if err != nil && end["msg"] == process.WorkerCaged {
 		return "is killed by SIGSYS", ""
 	}
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"schedrestd/dispatcher"
+	"schedrestd/dispatcher/process"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +19,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/ipc"
-	"schedrestd/privsep/spawn"
 )
 
 var update = flag.Bool("update", false, "write generated pages anew")
@@ -41,7 +42,7 @@ func TestCaptured(t *testing.T) {
 func captured(t *testing.T, as user, c Config) {
 	c.Setup.Controllers = []ipc.Address{{Name: "c", Network: "tcp", Address: taken(t)}}
 	c.Setup.JWT = true
-	c.DialBurst, c.DialRate = 200, 20 // what a slow machine asks for is too much, too
+	c.DispatcherArgv = within(dispatcher.Limits{DialBurst: 200, DialRate: 20}) // what a slow machine asks for is too much, too
 	g := serve(t, as, c)
 	g.mustGet("/pid")
 	var descriptorsBefore, memoryBefore int
@@ -125,12 +126,12 @@ func (g *gateway) attack(name string) string {
 	}
 	r := g.awaitAny(func(r map[string]any) bool {
 		msg := fmt.Sprint(r["msg"])
-		return r["pid"] == float64(pid) && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended" || msg == spawn.WorkerCaged)
+		return r["pid"] == float64(pid) && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended" || msg == process.WorkerCaged)
 	})
 	switch {
 	case r["because"] != nil:
 		return "is killed by the parent: " + regexp.MustCompile(`\d{6,}`).ReplaceAllString(fmt.Sprint(r["because"]), "N")
-	case r["msg"] == spawn.WorkerCaged && r["level"] == "ERROR" && r["hint"] == spawn.CaptureHint:
+	case r["msg"] == process.WorkerCaged && r["level"] == "ERROR" && r["hint"] == process.CaptureHint:
 		return "is killed by SIGSYS"
 	}
 	return "loses its channel, and ends"

@@ -7,9 +7,7 @@ import (
 	"runtime"
 	"slices"
 
-	"schedrestd/errs"
 	"schedrestd/ipc"
-	"schedrestd/privsep/identity"
 	"schedrestd/privsep/listen"
 	"schedrestd/privsep/spawn"
 )
@@ -22,7 +20,7 @@ import (
 // have them. Where all of them are required it is the error of Run.
 func Check(c Config, out io.Writer) error {
 	runtime.GOMAXPROCS(1)
-	k := &check{out: out, required: c.Switches.RequireConfinement}
+	required := c.Switches.RequireConfinement
 	c.Switches.RequireConfinement = false // otherwise a worker would refuse to start before the page could describe it
 	c.kernelTells = len(c.Listen) == 0    // if no listener is named, clients may use any kind of socket
 	if len(c.Listen) == 0 {
@@ -38,103 +36,72 @@ func Check(c Config, out io.Writer) error {
 	for _, e := range c.Listen {
 		listeners = append(listeners, &listen.Listener{Network: e.Network, Name: e.Text, TLS: e.TLS})
 	}
-	c, who, program, err := prepare(c)
+	c, who, err := prepare(c)
 	if err != nil {
 		return err
 	}
-	defer program.Close()
-	c = c.with(listeners, who)
-	c.Outlet = "" // nor is a connection to a daemon
-	makers, err := newMakers(c, who, listeners, nil)
+	c.Outlet, c.Workers = "", 1 // no daemon is connected
+	m := newMonitor(c, who)
+	defer m.close()
+	if err := m.openPrograms(); err != nil {
+		return err
+	}
+	if err := m.serveOn(listeners); err != nil {
+		return err
+	}
+	m.listeners = nil
+	if err := m.begin(); err != nil {
+		return err
+	}
+	sealed, err := m.spawner.Prove(ipc.ProveClosed)
 	if err != nil {
 		return err
 	}
-	defer makers.close()
-	makers.resolver = nil // it has no sandbox
-	k.config, k.who, k.parent = c, who, newParent(c, makers)
-	defer k.stop()
-	if err := k.begin(c, who, program, makers.keeper.Program); err != nil {
-		return err
+	facts := append(m.facts(), m.spawner.PartFacts(sealed)...)
+	keeper := ""
+	m.ready = func(*ipc.Outcome) {
+		if p := m.programs[ipc.Keeper]; m.current.keys.NeedKeeper() {
+			keeper = fmt.Sprint(p.As[0].UID)
+		}
+		m.end(nil)
 	}
-	return k.run()
-}
-
-// check is one run of Check.
-type check struct {
-	parent
-	config   Config
-	who      identity.Service
-	out      io.Writer
-	required bool // require_confinement is set
-}
-
-// run starts a worker and the keeper, and then the process that writes the page.
-func (k *check) run() error {
-	sealed, err := k.Spawner.Prove(ipc.ProveClosed)
-	if err != nil {
-		return err
-	}
-	facts := append(k.facts(), k.Spawner.PartFacts(sealed)...)
-	keeper, failed := k.start()
+	m.begins()
+	_, failed := m.loop(nil)
 	if failed != nil {
 		facts = append(facts, ipc.FactFailed)
 	}
 	if keeper != "" {
 		facts = append(facts, ipc.FactKeeper+"="+keeper)
 	}
-	k.Spawner.Switches.RequireConfinement = k.required
-	refused := k.Spawner.CheckRequired()
+	m.spawner.Switches.RequireConfinement = required
+	refused := m.spawner.CheckRequired()
 	if refused != nil {
 		facts = append(facts, ipc.FactRefused)
 	}
-	return cmp.Or(k.Spawner.Page(k.out, facts...), failed, refused)
-}
-
-// start starts and ends a worker and, where there would be one, the keeper,
-// whose uid it returns.
-func (k *check) start() (keeper string, err error) {
-	g, err := k.build(k.config, nil, true)
-	if err != nil {
-		return "", errs.Wrap(err, errs.KindOf(err), "start the keeper")
-	}
-	defer k.Do(g.Release)
-	if err := k.Await(func(done func(error)) { k.try(g, done) }); err != nil {
-		return "", errs.Wrap(err, errs.KindOf(err), "start a worker")
-	}
-	if g.keeper == nil {
-		return "", nil
-	}
-	return fmt.Sprint(g.keeper.Who.UID), nil
+	return cmp.Or(m.spawner.Page(out, facts...), failed, refused)
 }
 
 // facts returns the parts of the page that the process that writes it can't
 // know.
-func (k *check) facts() []string {
-	c, s := k.config, k.config.Setup
-	uid := fmt.Sprint(int32(k.who.UID))
-	list := []string{ipc.FactUID + "=" + uid, fmt.Sprintf("%s=%s (%s:%d)", ipc.FactName, k.who.Name, uid, int32(k.who.GID)), fmt.Sprintf("%s=%d", ipc.FactTasks, spawn.MostOfUser)}
+func (m *monitor) facts() []string {
+	c, s := m.config, m.config.Setup
+	uid := fmt.Sprint(int32(m.who.UID))
+	list := []string{ipc.FactUID + "=" + uid, fmt.Sprintf("%s=%s (%s:%d)", ipc.FactName, m.who.Name, uid, int32(m.who.GID)), fmt.Sprintf("%s=%d", ipc.FactTasks, spawn.MostOfUser)}
 	add := func(so bool, fact string) {
 		if so {
 			list = append(list, fact)
 		}
 	}
 	tcp := func(a ipc.Address) bool { return a.Network == "tcp" }
-	add(k.who.Root, ipc.FactRoot)
+	add(m.who.Root, ipc.FactRoot)
 	add(c.Switches.BecomeUser, ipc.FactBecome)
 	add(s.Local && c.kernelTells, ipc.FactLocal)
 	add(s.Munge.Socket != "", ipc.FactMunge)
 	add(c.Secrets.TLS.Key != "", ipc.FactTLS)
 	add(c.Secrets.Tokens.Key != "", ipc.FactTokens)
-	add(slices.ContainsFunc(slices.Concat(s.Controllers, s.Accounting, s.Front), tcp), fmt.Sprintf("%s=%d %d %d", ipc.FactDial, c.DialBurst, c.DialRate, c.files()))
-	if k.who.Unfit != nil {
-		list = append(list, ipc.FactUnfit+"="+k.who.Unfit.Error())
+	add(slices.ContainsFunc(slices.Concat(s.Controllers, s.Accounting, s.Front), tcp), fmt.Sprintf("%s=%d %d %d", ipc.FactDial, ipc.DialBurst, ipc.DialRate, c.files()))
+	if m.who.Unfit != nil {
+		list = append(list, ipc.FactUnfit+"="+m.who.Unfit.Error())
 	}
 	return list
-}
-
-// try starts a worker of g that gets no connection, to see that it can serve.
-func (k *check) try(g *generation, done func(error)) {
-	p := k.NewPool(g.Generation, k.config.anyWorker(k.who))
-	p.Workers = 1
-	k.Set.Start(p, func(err error) { p.Drain(); done(err) })
 }

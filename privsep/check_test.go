@@ -27,7 +27,7 @@ const checkEnv = "PRIVSEP_TEST_CHECK"
 func inspect(t *testing.T, as user, c Config) (string, int) {
 	t.Helper()
 	c.Program, c.Setup.Limits = binary, testLimits
-	c.Keeper, c.KeeperArgv = binary, []string{"good"}
+	c.Keeper, c.KeeperArgv, c.Dispatcher, c.Resolver, c.ResolverArgv = binary, []string{"good"}, binary, binary, []string{"good"}
 	if len(c.Argv) == 0 {
 		c.Argv = []string{spawn.WorkerName, "good"}
 	}
@@ -112,7 +112,7 @@ func TestCheckUnfit(t *testing.T) {
 // TestCheckSaysWhy: the page has what the kernel says to who may make no user namespace.
 func TestCheckSaysWhy(t *testing.T) {
 	needRoot(t)
-	text, err := json.Marshal(Config{Program: binary, Keeper: binary, KeeperArgv: []string{"good"}, Argv: []string{spawn.WorkerName, "good"},
+	text, err := json.Marshal(Config{Program: binary, Keeper: binary, KeeperArgv: []string{"good"}, Dispatcher: binary, Resolver: binary, ResolverArgv: []string{"good"}, Argv: []string{spawn.WorkerName, "good"},
 		Setup: ipc.Setup{Limits: testLimits}, Switches: ipc.Switches{DisableUserCheck: true}})
 	must(t, err)
 	ids := []syscall.SysProcIDMap{{Size: 1 << 16}}
@@ -208,7 +208,7 @@ func TestCheckKeeper(t *testing.T) {
 	if err := os.WriteFile(c.Tokens.Key, []byte("short"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, status := inspect(t, nil, c); status != 1 || !strings.Contains(out, "error: start the keeper: ") {
+	if out, status := inspect(t, nil, c); status != 1 || !strings.Contains(out, "error: key file ") {
 		t.Errorf("a key that no keeper keeps: exit status %d:\n%s", status, out)
 	}
 }
@@ -229,7 +229,9 @@ func TestConnectsWhereNeeded(t *testing.T) {
 		{"tokens alone over a UNIX socket", Config{Setup: ipc.Setup{JWT: true, AuthSocket: "/s"}}, ipc.Unix, false},
 		{"no socket to connect to", Config{Setup: ipc.Setup{Local: true}}, ipc.Unix, false},
 	} {
-		got := tt.c.with([]*listen.Listener{{Network: ipc.TCP}, {Network: tt.over}}, identity.Service{}).Setup
+		m := newMonitor(tt.c, identity.Service{})
+		must(t, m.serveOn([]*listen.Listener{{Network: ipc.TCP}, {Network: tt.over}}))
+		got := m.config.Setup
 		if (got.Seal&ipc.SealUnix != 0) != tt.want || (got.AuthSocket+got.Munge.Socket != "" || len(got.Accounting) > 0) != tt.want {
 			t.Errorf("%s: %+v", tt.name, got)
 		}

@@ -2,7 +2,6 @@ package privsep
 
 import (
 	"cmp"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -16,13 +15,9 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/privsep/auditlog"
-	"schedrestd/privsep/dispatch"
 	"schedrestd/privsep/identity"
 	"schedrestd/privsep/keys"
 	"schedrestd/privsep/listen"
-	"schedrestd/privsep/pool"
-	"schedrestd/privsep/relay"
-	"schedrestd/privsep/service"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 	"schedrestd/socket"
@@ -38,27 +33,27 @@ type Config struct {
 	Switches ipc.Switches
 	Setup    ipc.Setup // for the workers; see there what is filled in here
 	Log      *slog.Logger
-	Output   io.Writer `json:"-"` // receives the log lines of processes; nil: standard error
 
-	Program      string   // the worker's; "" is schedrestd-worker beside this program
-	Argv         []string // the worker's; tests play hostile ones with it
-	Keeper       string   // the keeper's program; "" is schedrestd-keeper beside this program
-	KeeperArgv   []string
-	Resolver     string // the resolver's program; "" is schedrestd-resolver beside this program
-	ResolverArgv []string
-	Auditor      string // the auditor's program; "" is schedrestd-auditor beside this program
-	AuditorArgv  []string
-	Workers      int         // size of the pool
-	Connections  int         // --max-connections
-	PerSource    int         // connections of one source (see there); 0 is no limit, with become_user half of Connections
-	Identities   int         // become_user: most identities that have a worker concurrently
-	Threads      int         // -t, divided among the workers: the number of cpus
-	SocketMode   fs.FileMode // of UNIX sockets; 0: depends on the clients that may connect (see unixMode)
-	SocketGroup  *uint32     // of UNIX sockets; nil is the serving group
-	Audit        ipc.Audit   // where changes are recorded
+	Program        string   // the worker's; "" is schedrestd-worker beside this program
+	Argv           []string // the worker's; tests play hostile ones with it
+	Keeper         string   // the keeper's program; "" is schedrestd-keeper beside this program
+	KeeperArgv     []string
+	Resolver       string // … the resolver's
+	ResolverArgv   []string
+	Auditor        string // … the auditor's
+	AuditorArgv    []string
+	Dispatcher     string // … the dispatcher's
+	DispatcherArgv []string
 
-	// OwnerOf returns the user that a subordinate uid belongs to, or uid; nil: there are none.
-	OwnerOf func(uid uint32) uint32 `json:"-"`
+	Workers     int           // size of the pool
+	Connections int           // --max-connections
+	PerSource   int           // connections of one source (see there); 0 is no limit, with become_user half of Connections
+	Identities  int           // become_user: most identities that have a worker concurrently
+	Threads     int           // -t, divided among the workers: the number of cpus
+	SocketMode  fs.FileMode   // of UNIX sockets; 0: depends on the clients that may connect (see unixMode)
+	SocketGroup *uint32       // of UNIX sockets; nil is the serving group
+	Audit       ipc.Audit     // where changes are recorded
+	Subuids     []ipc.Subuids // ranges of subordinate uids, in ascending order
 
 	ipc.Secrets
 	Watch     time.Duration // how often newer keys and certificates are looked for
@@ -66,17 +61,8 @@ type Config struct {
 	Activated []*os.File    // listening sockets that the service manager passed; they come before Listen
 	Reload    Reloader      // for SIGHUP
 
-	Wear       uint64        // connections after which the shared workers are replaced
-	Age        time.Duration // … or time; there is a new key for session tickets then
-	Rest       time.Duration // become_user: a worker without a connection is retired after it
-	Farewell   time.Duration // a retired worker that has connections is asked to finish after it
 	StartLimit time.Duration // for a worker to say Ready
-	HandLimit  time.Duration // how long a connection waits while no worker can take it
 	Silence    time.Duration // a worker that answers no Ping for so long is killed
-	LogBurst   int           // lines that a worker may log at once
-	LogRate    int           // … and per second
-	DialBurst  int           // connections to daemons that a worker may ask for at once
-	DialRate   int           // … and per second
 
 	kernelTells bool // the kernel reports the peer's identity on at least one listener
 }
@@ -85,9 +71,6 @@ type Config struct {
 const (
 	DefaultConnections = 124
 	defaultIdentities  = 64
-
-	defaultDialBurst = 4000
-	defaultDialRate  = 5000 // a worker opens one connection for each question that it asks a daemon
 )
 
 // complete fills in the defaults and rejects values that can't work.
@@ -116,22 +99,10 @@ func (c Config) complete() (Config, error) {
 	// A worker that may have no connection, or no thread of its own, is
 	// useless.
 	c.Workers = min(cmp.Or(c.Workers, 2), c.Connections, c.Threads) // two, because a worker may crash
-	c.Wear = cmp.Or(c.Wear, 200_000)
-	c.Age = cmp.Or(c.Age, 12*time.Hour)
-	c.Rest = cmp.Or(c.Rest, time.Minute)
-	c.Farewell = cmp.Or(c.Farewell, time.Hour)
 	c.StartLimit = cmp.Or(c.StartLimit, 20*time.Second)
-	c.HandLimit = cmp.Or(c.HandLimit, 10*time.Second)
 	c.Silence = cmp.Or(c.Silence, 10*time.Second)
 	c.Watch = cmp.Or(c.Watch, 10*time.Second)
 	c.Still = cmp.Or(c.Still, 2*time.Second)
-	c.LogBurst = cmp.Or(c.LogBurst, 20_000)
-	c.LogRate = cmp.Or(c.LogRate, 10_000) // more than the requests that a worker can answer
-	c.DialBurst = cmp.Or(c.DialBurst, defaultDialBurst)
-	c.DialRate = cmp.Or(c.DialRate, defaultDialRate)
-	if c.Output == nil {
-		c.Output = os.Stderr
-	}
 	if len(c.Argv) == 0 {
 		c.Argv = []string{spawn.WorkerName}
 	}
@@ -139,14 +110,6 @@ func (c Config) complete() (Config, error) {
 		return c, errs.Wrap(err, errs.Internal, "set the workers up")
 	}
 	return c, c.checkFiles()
-}
-
-// with returns c for these listeners. The clients that can connect determine
-// the settings and permissions of the workers.
-func (c Config) with(listeners []*listen.Listener, who identity.Service) Config {
-	c.kernelTells = c.kernelTells || slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.Network == ipc.Unix })
-	c.Setup = c.setup(who)
-	return c
 }
 
 // setup returns the setup of the workers, completed with what only the parent
@@ -283,6 +246,10 @@ func (c Config) mostPIDs() int {
 	return workers + services + (ipc.DeathTests+2)*otherThreads // death tests with the process that starts them, and the namespace init
 }
 
+// mostProcesses returns how many processes the dispatcher may have at a time: those
+// of a full gateway and of the generations before it that still finish.
+func (c Config) mostProcesses() int { return 2*(c.Connections+c.Identities+c.Workers) + 100 }
+
 // anyWorker returns the identity of death tests, and of workers whose client is
 // not known yet.
 func (c Config) anyWorker(who identity.Service) security.Identity {
@@ -297,7 +264,7 @@ func (c Config) anyWorker(who identity.Service) security.Identity {
 // spawnOptions returns the options of a spawner of processes for who.
 func (c Config) spawnOptions(who identity.Service, program, keeper *os.File) spawn.Options {
 	return spawn.Options{Root: who.Root, Identity: c.anyWorker(who), Switches: c.Switches, Seal: c.seal(), OneClient: c.Setup.Inetd, PIDs: c.mostPIDs(),
-		StartLimit: c.StartLimit, Worker: program, Argv: c.Argv, Keeper: keeper, Output: c.Output, Log: c.Log}
+		StartLimit: c.StartLimit, Worker: program, Argv: c.Argv, Keeper: keeper, Log: c.Log}
 }
 
 // identityOptions returns the options that determine the workers' identity.
@@ -311,47 +278,24 @@ func (c Config) keyOptions(who identity.Service, https bool) keys.Options {
 		SchedUID: who.SchedUID, SchedGID: who.SchedGID, Log: c.Log}
 }
 
-// serviceOptions returns the options of a service whose program is at path.
-func (c Config) serviceOptions(role ipc.Role, who identity.Service, path string, argv []string) service.Options {
-	o := service.Options{Role: role, Path: path, Argv: argv, Root: who.Root, Worker: who.Identity, Threads: 1, Files: c.files(),
-		Quota: relay.NewQuota(float64(c.LogBurst), float64(c.LogRate)), StartLimit: c.StartLimit, Silence: c.Silence, Log: c.Log}
-	switch role {
-	case ipc.Keeper: // signing takes the processor
-		o.Threads = c.Threads
-	case ipc.Auditor:
-		o.Farewell = auditlog.Farewell
-	}
-	return o
-}
-
 // serviceSetup returns the setup that the services receive.
 func (c Config) serviceSetup() ipc.ServiceSetup {
 	return ipc.ServiceSetup{LogLevel: c.Setup.LogLevel, Seal: c.Setup.Seal &^ ipc.SealUnix}
 }
 
-// openAudit opens the audit log and the auditor's program, before privileges
-// are dropped. Without a path it returns nil.
+// openAudit opens the audit log, before privileges are dropped. Without a path it
+// returns nil.
 func (c Config) openAudit(who identity.Service) (*auditlog.Log, error) {
 	if c.Audit.Path == "" {
 		return nil, nil
 	}
-	auditor, err := service.New(c.serviceOptions(ipc.Auditor, who, c.Auditor, c.AuditorArgv))
-	if err != nil {
-		return nil, err
-	}
-	return auditlog.Open(auditlog.Options{Audit: c.Audit, Root: who.Root, Worker: who.UID, Log: c.Log}, auditor)
+	return auditlog.Open(auditlog.Options{Audit: c.Audit, Root: who.Root, Worker: who.UID, Log: c.Log})
 }
 
-// poolConfig returns the configuration of a generation's workers.
-func (c Config) poolConfig() pool.Config {
-	return pool.Config{Setup: c.Setup, Files: c.files(), Workers: c.Workers, Connections: c.Connections, Threads: c.Threads, Wear: c.Wear,
-		StartLimit: c.StartLimit, HandLimit: c.HandLimit, Silence: c.Silence, Farewell: c.Farewell,
-		LogBurst: c.LogBurst, LogRate: c.LogRate, DialBurst: c.DialBurst, DialRate: c.DialRate, Log: c.Log}
-}
-
-// dispatchOptions returns the options for accepting connections and giving them
-// to workers.
-func (c Config) dispatchOptions(who identity.Service, names *dispatch.Names) dispatch.Options {
-	return dispatch.Options{Switches: c.Switches, Admission: c.Setup.Admission, Worker: who.Identity, Nobody: c.anyWorker(who), SchedUID: who.SchedUID,
-		Identities: c.Identities, Rest: c.Rest, HandLimit: c.HandLimit, OwnerOf: c.OwnerOf, Names: names, Log: c.Log}
+// dispatch returns what a dispatcher needs to know of this run.
+func (c Config) dispatch(who identity.Service) *ipc.Dispatch {
+	worker := c.anyWorker(who)
+	return &ipc.Dispatch{Switches: c.Switches, Name: worker.Name, UID: worker.UID, GID: worker.GID,
+		Connections: uint32(c.Connections), PerSource: uint32(c.PerSource), Identities: uint32(c.Identities), Workers: uint32(c.Workers), Threads: uint32(c.Threads),
+		LogLevel: c.Setup.LogLevel, Waiting: uint32(c.waiting()), StartLimit: c.StartLimit, Silence: c.Silence, Audit: c.Audit, Netns: c.Netns, ControllerNetns: c.Outlet}
 }

@@ -1,214 +1,260 @@
 package privsep
 
 import (
-	"errors"
-	"sync"
-	"sync/atomic"
+	"fmt"
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
-	"schedrestd/privsep/auditlog"
-	"schedrestd/privsep/identity"
+	"schedrestd/notify"
+	"schedrestd/printable"
 	"schedrestd/privsep/keys"
-	"schedrestd/privsep/pool"
-	"schedrestd/privsep/relay"
-	"schedrestd/privsep/service"
 )
 
-// generation groups everything that serves one configuration: its open keys,
-// the services and, through the pools, the workers. Nothing in it is ever
-// replaced. When something changes or exits, the next generation is built
-// beside it, and takes over when its workers have proved that they can serve.
+// hangUp is the signal that asks for a reload.
+const hangUp = syscall.SIGHUP
+
+// Reloader reads the configuration again and checks it. The result replaces
+// that of Config as soon as workers can serve with it. Then Accepted is called.
+type Reloader interface {
+	Reload() (ipc.Setup, ipc.Secrets, []ipc.Subuids, error)
+	Accepted()
+}
+
+// generation is a configuration with its open keys. The dispatcher builds services
+// and workers from it.
 type generation struct {
-	*pool.Generation
-	config   Config
-	keys     *keys.Keys
-	keeper   *service.Process // nil: there are no secret keys
-	resolver *service.Process // nil: none is started
-	audit    *auditlog.Feed   // nil: there is no audit log
-
+	id     uint32
+	why    wish
+	config Config
+	keys   *keys.Keys
+	strict bool // certificates that have replaced those in use must be usable
+	begun  time.Time
+	orphan bool // the dispatcher that built it has exited
 }
 
-// newGeneration returns a generation that has no services yet.
-func newGeneration(c Config) *generation {
-	g := &generation{config: c}
-	g.Generation = pool.NewGeneration(pool.Generation{Config: c.poolConfig(), Greet: g.greet, Audit: g.audit})
-	return g
+// wish is the reason to build a generation. A greater one includes the smaller
+// ones.
+type wish int
+
+const (
+	nothing    wish = iota
+	wishYoung       // age, wear, or the loss of a service
+	wishKeys        // a file of a key has changed
+	wishReload      // SIGHUP
+)
+
+// reload asks for a generation of the configuration as it is now.
+func (m *monitor) reload() {
+	if m.audit != nil && m.dispatcher != nil {
+		m.audit.Reopen(m.dispatcher.Channel) // whether or not the reload succeeds
+	}
+	m.want(wishReload)
 }
 
-// makers holds the programs and files that generations are started from.
-type makers struct {
-	who      identity.Service
-	https    bool
-	keeper   *service.Spec  // nil: there is never a secret key
-	resolver *service.Spec  // nil: none is started
-	audit    *auditlog.Log  // nil: there is no audit log
-	ending   sync.WaitGroup // of generations
-
-	reportViolation func(worker uint32, why string)
+// look asks for a generation when a key file has changed since it was last tried,
+// and is not being written.
+func (m *monitor) look() {
+	if m.current != nil && keys.Stamp(m.config.Secrets) != m.tried && m.current.keys.IsAtRest(m.config.Still) {
+		m.want(wishKeys)
+	}
 }
 
-// build starts the services of a generation for c, and gives the keeper its
-// keys. before is the generation in force, or nil. With strict set,
-// certificates that have replaced those in use must be usable.
-func (m *parent) build(c Config, before *generation, strict bool) (g *generation, err error) {
-	g = newGeneration(c)
-	g.End = func() { m.ending.Go(g.close) }
-	defer func() {
-		if err != nil {
-			g.close()
-		}
+// want asks for a generation. One is built at a time.
+func (m *monitor) want(w wish) {
+	m.wanted = max(m.wanted, w)
+	if m.opening || m.next != nil || m.stopping != nil || m.dispatcher == nil || m.dispatcher.Channel.Phase() != ipc.Serving {
+		return
+	}
+	g := &generation{why: m.wanted, config: m.config, strict: m.wanted == wishReload || m.current == nil, begun: time.Now()}
+	m.wanted, m.opening, m.lastOpened = nothing, true, g.begun
+	m.last++
+	g.id = m.last
+	before := m.current
+	go func() { // files may be on a file system that hangs
+		err := m.open(g, before)
+		m.do(func() { m.opened(g, err) })
 	}()
+}
+
+// open reads the configuration again, if that is wanted, and opens the keys of g.
+func (m *monitor) open(g, before *generation) error {
+	if g.why == wishReload && before != nil {
+		notify.Reloading()
+		if err := m.reread(&g.config); err != nil {
+			return err
+		}
+	}
 	var old *keys.Keys
 	if before != nil {
 		old = before.keys
 	}
-	if g.keys, err = keys.Open(c.keyOptions(m.who, m.https), old, strict); err != nil {
-		return g, err
-	}
-	if m.makers.resolver != nil {
-		if g.resolver, err = m.makers.resolver.Start(m.plain, c.serviceSetup(), service.Hooks{Report: m.reportViolation, Handle: m.names.Handle}); err != nil {
-			return g, err
-		}
-	}
-	if m.makers.audit != nil {
-		if g.audit, err = m.makers.audit.Start(m.Spawner, c.serviceSetup(), m.reportViolation); err != nil {
-			return g, err
-		}
-	}
-	g.Audit = g.audit
-	if g.keys.NeedKeeper() {
-		if err = m.startKeeper(g, old, strict); err != nil {
-			return g, err
-		}
-	}
-	g.keys.Announce(old)
-	return g, nil
+	var err error
+	g.keys, err = keys.Open(g.config.keyOptions(m.who, m.https), old, g.strict)
+	return err
 }
 
-// startKeeper starts the keeper of g and gives it its keys. A file that the
-// keeper rejects is replaced by the one used before, like a file that can't be
-// opened.
-func (m *parent) startKeeper(g *generation, before *keys.Keys, strict bool) (err error) {
-	var given atomic.Bool // keys that the keeper has not acknowledged
-	kept := make(chan *ipc.Kept, 1)
-	hear := func(m ipc.Message) (bool, error) {
-		switch m := m.(type) {
-		case *ipc.Kept:
-			if !given.Swap(false) {
-				return true, errors.New("it said Kept of keys that it was not given")
-			}
-			kept <- m
-			return true, nil
-		}
-		return false, nil
-	}
-	if g.keeper, err = m.makers.keeper.Start(m.Spawner, g.config.serviceSetup(), service.Hooks{Report: m.reportViolation, Handle: hear}); err != nil {
+// reread reads the configuration.
+func (m *monitor) reread(c *Config) error {
+	setup, paths, subuids, err := c.Reload.Reload()
+	if err != nil {
 		return err
 	}
-	g.keys.Warn(before)
-	for {
-		given.Store(true)
-		answer, err := g.offer(kept)
-		if err == nil && !answer.OK {
-			why := errs.New(errs.Invalid, "%s", relay.Printable(answer.Reason))
-			if err = g.keys.Refused(answer.Token, why, before, strict); err == nil {
-				continue
-			}
-		}
-		return err
+	if subuids != nil { // otherwise they could not be read
+		c.Subuids = subuids
 	}
+	c.Setup = setup
+	c.Setup = c.setup(m.who)
+	c.Secrets = paths
+	if err := setup.Limits.Check(); err != nil {
+		return errs.Wrap(err, errs.Internal, "set the workers up")
+	}
+	if c.Switches.BecomeUser {
+		return c.identityOptions().CheckBecoming(m.who.Root)
+	}
+	return nil
 }
 
-// offer gives the keeper its keys, and returns its answer.
-func (g *generation) offer(kept <-chan *ipc.Kept) (*ipc.Kept, error) {
-	m, fds := g.keys.ForKeeper()
-	if err := ipc.UnlessGone(g.keeper.Channel.Send(m, fds...)); err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "give the keeper its keys")
-	}
-	select {
-	case answer := <-kept:
-		return answer, nil
-	case <-g.keeper.Over:
-		return nil, g.keeper.Why()
-	case <-time.After(g.config.StartLimit):
-		return nil, errs.New(errs.Unavailable, "the keeper has not read the keys within %s", g.config.StartLimit)
-	}
-}
-
-// services returns the processes of g.
-func (g *generation) services() (list []*service.Process) {
-	for _, p := range []*service.Process{g.resolver, g.keeper} {
-		if p != nil {
-			list = append(list, p)
-		}
-	}
-	if g.audit != nil {
-		list = append(list, g.audit.Process)
-	}
-	return list
-}
-
-// greet gives a worker that is ready its channels to the services and its keys, before its first connection.
-func (g *generation) greet(worker *ipc.Client, to *ipc.Channel) error {
-	for _, p := range g.services() {
-		if err := p.Introduce(worker, to); err != nil {
-			return err
-		}
-	}
-	m, fds := g.keys.ForWorker()
-	return ipc.UnlessGone(to.Send(m, fds...))
-}
-
-// lost returns a channel that receives the first service of g that exits.
-func (g *generation) lost() <-chan *service.Process {
-	first := make(chan *service.Process, len(g.services()))
-	for _, p := range g.services() {
-		go func() {
-			<-p.Over
-			first <- p
-		}()
-	}
-	return first
-}
-
-// isBroken reports whether a service of g has exited.
-func (g *generation) isBroken() bool {
-	for _, p := range g.services() {
-		select {
-		case <-p.Over:
-			return true
-		default:
-		}
-	}
-	return false
-}
-
-// ask sends m to the resolver.
-func (g *generation) ask(m ipc.Message, fds ...int) error {
-	if g == nil || g.resolver == nil {
-		return errs.New(errs.Unavailable, "there is no resolver")
-	}
-	return g.resolver.Channel.TrySend(m, fds...)
-}
-
-// show makes the services log their counters.
-func (g *generation) show() {
-	if g == nil {
+// opened announces g to the dispatcher.
+func (m *monitor) opened(g *generation, err error) {
+	m.opening = false
+	m.tried = keys.Stamp(g.config.Secrets)
+	switch {
+	case err != nil:
+		m.rejected(g, err)
+		return
+	case m.dispatcher == nil || m.stopping != nil:
+		g.keys.Close()
+		m.wanted = max(m.wanted, g.why) // by the next dispatcher
 		return
 	}
-	for _, p := range g.services() {
-		p.Signal(unix.SIGUSR1)
+	m.tried = g.keys.Stamp
+	m.next, m.generations[g.id] = g, g
+	keeper := g.keys.NeedKeeper() && m.client == nil
+	if keeper {
+		g.keys.Warn(m.keysInForce())
+	}
+	build := &ipc.Build{ID: g.id, Keeper: keeper, Audit: m.audit != nil, Resolver: true}
+	m.send(build)
+	for ranges := g.config.Subuids; len(ranges) > 0; {
+		n := min(len(ranges), ipc.SubuidsAtOnce)
+		m.send(&ipc.SubuidRanges{PlanSubuids: ipc.PlanSubuids{Ranges: ranges[:n]}})
+		ranges = ranges[n:]
+	}
+	m.send(&ipc.GenerationSetup{Setup: g.config.Setup})
+	if m.client != nil {
+		m.send(m.client, m.clientFD...)
 	}
 }
 
-// close ends the services and closes the keys.
-func (g *generation) close() {
-	g.keeper.Stop()
-	g.resolver.Stop()
-	g.audit.Stop()
-	g.keys.Close()
+// keysInForce returns the keys of the generation in force, or nil.
+func (m *monitor) keysInForce() *keys.Keys {
+	if m.current == nil {
+		return nil
+	}
+	return m.current.keys
+}
+
+// judgeKeys answers the keeper's verdict on the keys of the generation that is being
+// built.
+func (m *monitor) judgeKeys(v *ipc.Verdict) error {
+	g := m.next
+	if g == nil {
+		return fmt.Errorf("it said Verdict while nothing is built")
+	}
+	if v.OK {
+		g.keys.Announce(m.keysInForce())
+		public, fds := g.keys.ForWorker()
+		public.Followed = public.Followed && m.client == nil // a run for one client follows no file
+		m.send(&ipc.PublicKeys{Keys: *public}, fds...)
+		return nil
+	}
+	answer := &ipc.Judgement{OK: true}
+	why := errs.New(errs.Invalid, "%s", printable.Text(v.Reason))
+	if err := g.keys.Refused(v.Token, why, m.keysInForce(), g.strict); err != nil {
+		answer = &ipc.Judgement{Failure: ipc.Fail(err)}
+	}
+	m.send(answer)
+	return nil
+}
+
+// decided puts the generation that was built in force, or keeps the one before.
+func (m *monitor) decided(o *ipc.Outcome) error {
+	g := m.next
+	if g == nil || g.id != o.ID {
+		return fmt.Errorf("it said Outcome of generation %d, which is not built", o.ID)
+	}
+	m.next = nil
+	if !o.OK {
+		m.rejected(g, o.Err())
+		return nil
+	}
+	before := m.current
+	m.config, m.current, m.tried = g.config, g, g.keys.Stamp
+	if before != nil && before.orphan {
+		m.release(before.id)
+	}
+	took := time.Since(g.begun).Round(time.Millisecond)
+	switch {
+	case m.arrivals.Load() == nil && m.ready == nil:
+		if err := m.accept(); err != nil {
+			m.end(err)
+			return nil
+		}
+		if before == nil {
+			m.config.Log.Info("serving", where(m.config, m.listeners)...)
+			notify.Ready()
+		}
+	case m.ready != nil:
+	case g.why == wishReload:
+		m.config.Reload.Accepted()
+		m.config.Log.Info("configuration is reread", "took", took)
+		notify.Ready()
+	default:
+		m.config.Log.Info("workers and services are replaced", "took", took)
+	}
+	if m.ready != nil {
+		m.ready(o)
+	}
+	m.again()
+	return nil
+}
+
+// rejected logs why g is not in force. Without another one the run ends.
+func (m *monitor) rejected(g *generation, err error) {
+	log := m.config.Log
+	if m.current == nil {
+		m.end(err)
+		return
+	}
+	if errs.KindOf(err) == errs.Denied && g.keys != nil && m.current.keys.RefuseSet(g.keys) {
+		err = errs.Wrap(err, errs.Denied, "key set %s", m.config.Tokens.JWKS)
+	}
+	attrs := errs.LogAttrs(errs.HintOf(err), "error", err)
+	if g.why == wishReload {
+		log.Error("nothing is changed: the configuration that was reread can't be used", attrs...)
+		notify.Ready()
+	} else {
+		log.Error("nothing is replaced: new workers can't serve", attrs...)
+		if kind := errs.KindOf(err); kind == errs.Internal || kind == errs.Unavailable { // the files may be all right
+			m.tried = ""
+		}
+	}
+	m.again()
+}
+
+// again builds the generation that was asked for meanwhile.
+func (m *monitor) again() {
+	if m.wanted != nothing {
+		m.want(nothing)
+	}
+}
+
+// release closes the keys of a generation that nothing uses any more.
+func (m *monitor) release(id uint32) {
+	if g := m.generations[id]; g != nil && g != m.current {
+		g.keys.Close()
+		delete(m.generations, id)
+	}
 }

@@ -9,13 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"schedrestd/dispatcher"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"schedrestd/privsep/pool"
-	"schedrestd/privsep/relay"
+	"schedrestd/dispatcher/pool"
+	"schedrestd/printable"
 	"schedrestd/privsep/spawn"
 )
 
@@ -69,7 +70,7 @@ func TestHostileWorkers(t *testing.T) {
 				t.Errorf("the record does not say who it was: %v", r)
 			}
 			if tt.part != "early" { // that one stops the start
-				g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == 2.0 })
+				g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == firstWorker+1 })
 			}
 		})
 	}
@@ -118,16 +119,16 @@ func TestTwiceIsEnough(t *testing.T) {
 	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the connection is still there: %v", err)
 	}
-	g.await("worker died", func(r map[string]any) bool { return r["worker"] == 1.0 && r["handed_again"] == 1.0 })
-	g.await("worker died", func(r map[string]any) bool { return r["worker"] == 2.0 && r["connections_lost"] == 1.0 })
-	g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == 3.0 })
+	g.await("worker died", func(r map[string]any) bool { return r["worker"] == firstWorker && r["handed_again"] == 1.0 })
+	g.await("worker died", func(r map[string]any) bool { return r["worker"] == firstWorker+1 && r["connections_lost"] == 1.0 })
+	g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == firstWorker+2 })
 }
 
 // TestOrphan: a process that a worker leaves behind can't make it look alive.
 func TestOrphan(t *testing.T) {
 	g := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, "orphan"}, Workers: 1})
 	g.await("worker died", nil)
-	g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == 2.0 })
+	g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == firstWorker+1 })
 }
 
 // TestDeadlyRequest: a connection that kills each worker does not make the parent start
@@ -139,7 +140,9 @@ func TestDeadlyRequest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.await("worker died", func(r map[string]any) bool { return r["worker"] == float64(n+1) && r["connections_lost"] == 1.0 })
+		g.await("worker died", func(r map[string]any) bool {
+			return r["worker"] == firstWorker+float64(n) && r["connections_lost"] == 1.0
+		})
 		c.Close()
 	}
 	g.mu.Lock()
@@ -165,7 +168,7 @@ func TestDeadlyRequest(t *testing.T) {
 // TestWorkerOutput: what a worker logs reaches the log escaped, labelled, capped and
 // limited in number.
 func TestWorkerOutput(t *testing.T) {
-	g := serve(t, plain(t), Config{LogBurst: 50, LogRate: 20})
+	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{LogBurst: 50, LogRate: 20})})
 	g.mustGet("/log?text=" + url.QueryEscape("it says"))
 	r := g.await("worker: it says", nil)
 	if r["level"] != "WARN" || r["n"] != "1" || r["worker"] == nil || r["worker_uid"] == nil || r["worker_pid"] == nil {
@@ -179,7 +182,7 @@ func TestWorkerOutput(t *testing.T) {
 		t.Errorf("forged: %v", r)
 	}
 	g.mustGet("/raw?text=" + strings.Repeat("y", 5000) + "%0A")
-	g.await("worker: "+strings.Repeat("y", relay.MaxLine), nil)
+	g.await("worker: "+strings.Repeat("y", printable.Most), nil)
 	g.mustGet("/flood")
 	g.await("worker: too many log lines", func(r map[string]any) bool { n, _ := strconv.Atoi(r["lines_left_out"].(string)); return n > 100 })
 	g.mustGet("/pid")
@@ -199,7 +202,7 @@ func TestWorkerOutput(t *testing.T) {
 // TestBackOff: while the next worker is waited for, who knocks is accepted, and when his
 // time is over he is told by the end of his connection; later ones are served again.
 func TestBackOff(t *testing.T) {
-	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "dies of it"}, Workers: 1, Connections: 50, HandLimit: 20 * time.Millisecond})
+	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{HandLimit: 20 * time.Millisecond}), Argv: []string{spawn.WorkerName, "dies of it"}, Workers: 1, Connections: 50})
 	for range 5 { // the pause grows to 800 ms
 		c, err := net.Dial("tcp", g.addr)
 		if err != nil {

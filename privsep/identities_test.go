@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"schedrestd/dispatcher"
+	programs "schedrestd/privsep/program"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +24,6 @@ import (
 	"schedrestd/auth"
 	"schedrestd/demo/thread"
 	"schedrestd/ipc"
-	"schedrestd/privsep/service"
 	"schedrestd/privsep/spawn"
 )
 
@@ -135,7 +136,7 @@ func children(t *testing.T, pid int) (list []int) {
 		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(pid) && f[0] != "Z" {
 			n, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			line, _ := os.ReadFile(filepath.Dir(path) + "/cmdline")
-			if !strings.HasSuffix(string(line), ipc.AnchorMode+"\x00") && !strings.Contains(string(line), "getent\x00") && !strings.HasPrefix(string(line), service.Name(ipc.Resolver)) {
+			if !strings.HasSuffix(string(line), ipc.AnchorMode+"\x00") && !strings.Contains(string(line), "getent\x00") && !strings.HasPrefix(string(line), programs.Name(ipc.Resolver)) && !strings.HasPrefix(string(line), programs.Name(ipc.Dispatcher)) {
 				list = append(list, n)
 			}
 		}
@@ -237,7 +238,7 @@ func TestRestingMakesRoom(t *testing.T) {
 
 // TestRest: a worker that nobody has used for a while ends, and one with a connection stays.
 func TestRest(t *testing.T) {
-	g, socket := becoming(t, Config{Rest: 300 * time.Millisecond})
+	g, socket := becoming(t, Config{DispatcherArgv: within(dispatcher.Limits{Rest: 300 * time.Millisecond})})
 	kept, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	stays := pidOf(t, body)
 	c, _, body := askAs(t, socket, 31002, 31101, "/pid")

@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"schedrestd/dispatcher"
 	"strings"
 	"syscall"
 	"testing"
@@ -251,7 +252,8 @@ func TestTicketsRotate(t *testing.T) {
 	as := plain(t)
 	s := newSite(t, as)
 	c := s.config(Config{})
-	c.Age = 400 * time.Millisecond
+	const age = 400 * time.Millisecond
+	c.DispatcherArgv = within(dispatcher.Limits{Age: age})
 	g := serve(t, as, c)
 	var cache tls.ClientSessionCache
 	resumes := func(first bool) bool {
@@ -262,7 +264,7 @@ func TestTicketsRotate(t *testing.T) {
 	g.eventually("a session of the key before is resumed", func() bool { // where everything is slow a try comes too late
 		cache = tls.NewLRUClientSessionCache(1)
 		resumes(true)
-		time.Sleep(c.Age * 3 / 2) // there is a newer key
+		time.Sleep(age * 3 / 2) // there is a newer key
 		return resumes(false)
 	})
 	g.eventually("one of an older key is not", func() bool { return !resumes(false) })
@@ -321,15 +323,15 @@ func TestKeeperDies(t *testing.T) {
 	g.eventually("it is served again", func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
 }
 
-// TestKeeperWithoutKey: one that has come after another and can't use the key is of no use. It is ended,
-// and the next one has it.
+// TestKeeperWithoutKey: a keeper that replaces another one and can't use the key
+// is ended, and the next one gets the key that was in use.
 func TestKeeperWithoutKey(t *testing.T) {
 	as := plain(t)
 	s := newSite(t, as)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
 	g := serve(t, as, s.config(Config{KeeperArgv: []string{"second has no key", mark}}))
 	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL))
-	r := g.await("nothing is replaced: new workers can't serve", nil)
+	r := g.await("renewed certificates are not used, those before them stay", nil)
 	if !strings.Contains(r["error"].(string), "not to my taste") {
 		t.Errorf("%v", r)
 	}

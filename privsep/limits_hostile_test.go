@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"schedrestd/dispatcher"
+	"schedrestd/dispatcher/relay"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,7 +20,7 @@ import (
 
 	"schedrestd/demo/thread"
 	"schedrestd/ipc"
-	"schedrestd/privsep/relay"
+	"schedrestd/printable"
 	"schedrestd/privsep/spawn"
 	locked "schedrestd/privsep/thread"
 	"schedrestd/security"
@@ -33,7 +35,7 @@ func greed(w http.ResponseWriter, r *http.Request) {
 	case "threads":
 		fmt.Fprint(w, takeThreads(n), " threads")
 	case "log":
-		line := []byte(strings.Repeat("\xff", relay.MaxLine-8) + "\n")
+		line := []byte(strings.Repeat("\xff", printable.Most-8) + "\n")
 		for range n {
 			_, _ = os.Stderr.Write(line)
 		}
@@ -203,7 +205,7 @@ func threadsOfAWorker(t *testing.T, as user, c Config, bound int) {
 
 // TestStaysRetired: a worker that was told to end, holds nothing and does not go is ended.
 func TestStaysRetired(t *testing.T) {
-	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "stays"}, Workers: 1, Wear: 2, Silence: time.Second})
+	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{Wear: 2}), Argv: []string{spawn.WorkerName, "stays"}, Workers: 1, Silence: time.Second})
 	for range 2 {
 		g.mustGet("/")
 	}
@@ -217,12 +219,12 @@ func TestNeverDone(t *testing.T) {
 	if as := plain(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
-	c := Config{Argv: []string{spawn.WorkerName, "first is never done", mark}, Workers: 1, Wear: 1, Silence: time.Second, Farewell: 2 * time.Second}
+	c := Config{DispatcherArgv: within(dispatcher.Limits{Wear: 1, Farewell: 2 * time.Second}), Argv: []string{spawn.WorkerName, "first is never done", mark}, Workers: 1, Silence: time.Second}
 	c.Setup.Limits = testLimits
 	c.Setup.Limits.Drain = time.Second
 	g := serve(t, plain(t), c)
 	g.mustGet("/")
-	if r := g.await("a retired worker has to finish", nil); r["worker"] != 1.0 || r["after"].(float64) < float64(c.Farewell) {
+	if r := g.await("a retired worker has to finish", nil); r["worker"] != firstWorker || r["after"].(float64) < float64(2*time.Second) {
 		t.Errorf("%v", r)
 	}
 	g.because("worker was ended", "it was retired, and then told to finish")
@@ -315,10 +317,10 @@ func TestKeepsAll(t *testing.T) {
 // TestLogWeighed: long lines count by what they take in the log, and who is started again has no more than was left.
 func TestLogWeighed(t *testing.T) {
 	const burst = 1000
-	g := serve(t, plain(t), Config{Workers: 1, LogBurst: burst, LogRate: 1})
+	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{LogBurst: burst, LogRate: 1}), Workers: 1})
 	began := time.Now()
 	for life := range 2 {
-		pid := int(g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == float64(life+1) })["pid"].(float64))
+		pid := int(g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == firstWorker+float64(life) })["pid"].(float64))
 		g.mustGet("/greed?of=log&n=1000")
 		must(t, syscall.Kill(pid, syscall.SIGKILL))
 		g.await("worker: too many log lines", func(r map[string]any) bool { return r["worker_pid"] == float64(pid) })

@@ -13,6 +13,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"reflect"
+	programs "schedrestd/privsep/program"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,9 +25,9 @@ import (
 
 	auditing "schedrestd/auditor"
 	"schedrestd/demo/thread"
+	"schedrestd/dispatcher"
 	"schedrestd/errs"
 	"schedrestd/ipc"
-	"schedrestd/privsep/service"
 	"schedrestd/privsep/spawn"
 	"schedrestd/proof"
 	"schedrestd/security"
@@ -48,9 +50,11 @@ func TestMain(m *testing.M) {
 		os.Exit(playProof())
 	case os.Args[0] == spawn.WorkerName:
 		os.Exit(playWorker(os.Args[1]))
-	case os.Args[0] == service.Name(ipc.Resolver):
+	case os.Args[0] == programs.Name(ipc.Resolver):
 		os.Exit(playResolver(os.Args[1]))
-	case os.Args[0] == service.Name(ipc.Auditor):
+	case os.Args[0] == programs.Name(ipc.Dispatcher):
+		os.Exit(playDispatcher(os.Args[1:]))
+	case os.Args[0] == programs.Name(ipc.Auditor):
 		os.Exit(auditing.Main())
 	case os.Args[0] == spawn.KeeperName:
 		os.Exit(playKeeper(os.Args[1]))
@@ -72,6 +76,41 @@ func TestMain(m *testing.M) {
 	os.RemoveAll(dir)
 	os.Exit(code)
 }
+
+// playDispatcher runs the dispatcher with a log in JSON and the limits of within.
+func playDispatcher(args []string) int {
+	if len(args) > 1 {
+		return playCompromised(args[1])
+	}
+	limits := dispatcher.Defaults
+	if len(args) > 0 {
+		if err := json.Unmarshal([]byte(args[0]), &limits); err != nil {
+			panic(err)
+		}
+	}
+	level := new(slog.LevelVar)
+	return dispatcher.Run(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})), level, limits)
+}
+
+// within returns arguments for a dispatcher with these limits; 0 is the default.
+func within(l dispatcher.Limits) []string {
+	all := map[string]any{}
+	v := reflect.ValueOf(l)
+	for i := range v.NumField() {
+		if f := v.Field(i); !f.IsZero() {
+			all[v.Type().Field(i).Name] = f.Interface()
+		}
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		panic(err)
+	}
+	return []string{string(text)}
+}
+
+// firstWorker is the number of the first worker, where there is no other service
+// than the resolver.
+const firstWorker = 2.0
 
 func copyFile(from, to string, mode os.FileMode) error {
 	raw, err := os.ReadFile(from)
@@ -108,7 +147,7 @@ func playParent(text string) int {
 		}
 	}()
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1)
 	c.Reload = reloader{os.Getenv(reloadEnv), c.Log}
 	run := Run
 	if os.Getenv(inetdEnv) != "" {
@@ -129,13 +168,13 @@ type reloader struct {
 	log  *slog.Logger
 }
 
-func (r reloader) Reload() (ipc.Setup, ipc.Secrets, error) {
+func (r reloader) Reload() (ipc.Setup, ipc.Secrets, []ipc.Subuids, error) {
 	var next reread
 	raw, err := os.ReadFile(r.path)
 	if err == nil {
 		err = json.Unmarshal(raw, &next)
 	}
-	return next.Setup, next.Secrets, err
+	return next.Setup, next.Secrets, nil, err
 }
 
 // reread is what a parent rereads.
@@ -222,6 +261,9 @@ func launchAt(t *testing.T, as user, c Config, client *os.File) *gateway {
 	}
 	if c.Auditor == "" {
 		c.Auditor = binary
+	}
+	if c.Dispatcher == "" {
+		c.Dispatcher = binary
 	}
 	if c.ResolverArgv == nil {
 		c.ResolverArgv = []string{"good"}
@@ -436,6 +478,12 @@ func (g *gateway) mustGet(path string) string {
 func (g *gateway) workerPID() int {
 	g.t.Helper()
 	return pidOf(g.t, g.mustGet("/pid"))
+}
+
+// dispatcherPID returns the pid of the first dispatcher.
+func (g *gateway) dispatcherPID() int {
+	g.t.Helper()
+	return int(g.await("dispatcher is ready", nil)["pid"].(float64))
 }
 
 // here is the pid of each worker of these tests, by its token.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"schedrestd/dispatcher"
 	"strings"
 	"sync"
 	"syscall"
@@ -204,7 +205,7 @@ func TestReloadOfUsersWorkers(t *testing.T) {
 func TestReloadMakesNoCrowd(t *testing.T) {
 	write := rereading(t)
 	write(ipc.Setup{Cluster: "two", Local: true})
-	g, socket := becoming(t, Config{Setup: ipc.Setup{Cluster: "one"}, Identities: 1, HandLimit: patience})
+	g, socket := becoming(t, Config{DispatcherArgv: within(dispatcher.Limits{HandLimit: patience}), Setup: ipc.Setup{Cluster: "one"}, Identities: 1})
 	long := func() net.Conn {
 		t.Helper()
 		c, err := thread.DialAs(31001, 31101, socket)
@@ -266,7 +267,7 @@ func TestHangUpWhileDraining(t *testing.T) {
 func TestWornAfterReload(t *testing.T) {
 	const wear = 5
 	write := rereading(t)
-	g := serve(t, plain(t), Config{Setup: ipc.Setup{Cluster: "one"}, Wear: wear})
+	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{Wear: wear}), Setup: ipc.Setup{Cluster: "one"}})
 	wearOut := func(want string) {
 		t.Helper()
 		old := children(t, g.cmd.Process.Pid)
@@ -306,7 +307,7 @@ func TestWornAfterReload(t *testing.T) {
 
 // TestWornWorkers are replaced by new ones, and nobody notices.
 func TestWornWorkers(t *testing.T) {
-	g := serve(t, plain(t), Config{Wear: 10})
+	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{Wear: 10})})
 	first := children(t, g.cmd.Process.Pid)
 	for range 30 {
 		if _, err := g.get("/pid"); err != nil {

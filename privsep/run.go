@@ -1,28 +1,25 @@
 // Package privsep is the parent: the only process of the gateway that may be root, and
 // the one that reads no byte that comes from the network.
 //
-// It judges which identity may serve, opens the listeners, drops what capabilities it can, and
-// starts the other processes. From then on it accepts, asks the kernel who the peer is,
-// hands the descriptor to a worker, and keeps count. A worker is assumed to be
-// compromised: what it sends is checked against the protocol table of package ipc, and one that breaks
-// the protocol is killed and logged, not answered.
+// It judges which identity may serve, opens the listeners and the files with keys,
+// drops what capabilities it can, and starts the dispatcher, an unprivileged
+// process. From then on it accepts connections, asks the kernel who the peer is,
+// and sends both to the dispatcher, which decides. It starts and ends processes when
+// the dispatcher asks, and opens keys and configuration again when they change.
 //
-// It refuses to parse HTTP, JSON or tokens, to connect to a UNIX socket for a worker, and to connect to
-// or open what a worker names: it connects to the daemons of the configuration, by their index.
+// The dispatcher is assumed to be compromised: it names roles and connections, and
+// never a program, a path, or a uid. A worker runs as the configured user, or as the
+// peer of a connection that this process accepted and judged itself. A message
+// that breaks the protocol table of package ipc ends the dispatcher.
 //
 // Its packages import only downwards, and none of them imports this one:
 //
 //   - planner runs schedrestd-config and returns its Plan;
 //   - identity determines who the workers run as;
-//   - dispatch accepts connections and finds the pool of workers for each;
-//   - pool has the loop, the slots, and the workers of each identity;
-//   - inetd serves the one client of an inetd run;
-//   - auditlog opens the audit log and feeds the auditor;
+//   - inetd finds out who is at standard input;
+//   - auditlog opens the audit log;
 //   - keys opens the files with keys;
-//   - service starts keeper, resolver and auditor;
 //   - listen binds, accepts, and asks the kernel about peers;
-//   - dial connects to daemons for workers;
-//   - admission decides which connection is served, and starts nothing;
 //   - spawn starts processes, confined and without privileges;
 //   - netns and thread enter network namespaces and keep threads.
 //
@@ -42,12 +39,11 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/notify"
-	"schedrestd/privsep/auditlog"
-	"schedrestd/privsep/dispatch"
 	"schedrestd/privsep/identity"
 	"schedrestd/privsep/keys"
 	"schedrestd/privsep/listen"
-	"schedrestd/privsep/service"
+	"schedrestd/privsep/netns"
+	"schedrestd/privsep/program"
 	"schedrestd/privsep/spawn"
 	"schedrestd/privsep/thread"
 	"schedrestd/security"
@@ -55,20 +51,23 @@ import (
 
 // Run serves until a signal arrives, and returns nil when every request that
 // was being answered then has been answered. A second signal ends it at once.
-// SIGHUP makes it read the configuration again through Config.Reload.
+// SIGHUP makes it read the configuration again through Config.Reload, and SIGUSR1
+// makes all processes log their counters.
 func Run(signals <-chan os.Signal, c Config) error {
 	// Each connection costs a few system calls. On several threads each call
-	// would first wake another thread, which costs more than the calls: a tenth
-	// of a request's total processor time.
+	// would first wake another thread, which costs more than the calls.
 	runtime.GOMAXPROCS(1)
 	signal.Ignore(syscall.SIGPIPE)
-	c, who, program, err := prepare(c)
+	c, who, err := prepare(c)
 	if err != nil {
 		return err
 	}
-	defer program.Close()
-	audit, err := c.openAudit(who)
-	if err != nil {
+	m := newMonitor(c, who)
+	defer m.close()
+	if err := m.openPrograms(); err != nil {
+		return err
+	}
+	if m.audit, err = c.openAudit(who); err != nil {
 		return err
 	}
 	if err := c.checkListen(); err != nil {
@@ -78,104 +77,131 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err != nil {
 		return err
 	}
-	c = c.with(listeners, who)
-	makers, err := newMakers(c, who, listeners, audit)
-	if err != nil {
+	if err := m.serveOn(listeners); err != nil {
 		return err
 	}
-	defer makers.close()
-	m := newParent(c, makers)
-	in := dispatch.NewAcceptor(c.dispatchOptions(who, m.names), m.Slots, listeners)
-	defer in.Close()
-	defer m.stop()
-	if err := m.begin(c, who, program, makers.keeper.Program); err != nil {
+	if err := m.begin(); err != nil {
 		return err
 	}
 	thread.Reserve(thread.Spare)
-	announce(c, who, listeners)
-	sealed, err := m.Spawner.ProveDeath()
+	announce(m.config, who, listeners)
+	sealed, err := m.spawner.ProveDeath()
 	if err != nil {
 		return err
 	}
-	m.Spawner.Announce(sealed)
-	c.announceRules()
-	err = work(signals, c, m, in, listeners)
-	if err == nil && m.Spawner.InUse().IsLost() {
-		err = errs.New(errs.Unavailable, "%s", spawn.Loss{})
-	}
-	return err
+	m.spawner.Announce(sealed)
+	return m.serve(signals)
 }
 
-// newMakers opens the programs and files that generations are made from, and
-// checks the key files, while all capabilities are available.
-func newMakers(c Config, who identity.Service, listeners []*listen.Listener, audit *auditlog.Log) (*makers, error) {
-	m := &makers{who: who, audit: audit, https: slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.TLS })}
-	if err := keys.Judge(c.keyOptions(who, m.https)); err != nil {
-		return nil, err
-	}
-	var err error
-	if m.keeper, err = service.New(c.serviceOptions(ipc.Keeper, who, c.Keeper, c.KeeperArgv)); err == nil {
-		m.resolver, err = service.New(c.serviceOptions(ipc.Resolver, who, c.Resolver, c.ResolverArgv))
-	}
-	return m, err
-}
-
-// close closes the programs and the audit log.
-func (m *makers) close() {
-	m.keeper.Close()
-	m.resolver.Close()
-	m.audit.Close()
-}
-
-// prepare completes the configuration, determines the identity that serves, and
-// opens the workers' program.
-func prepare(c Config) (Config, identity.Service, *os.File, error) {
+// prepare completes the configuration, and determines the identity that serves.
+func prepare(c Config) (Config, identity.Service, error) {
 	if err := security.CloseInherited(); err != nil {
-		return c, identity.Service{}, nil, err
+		return c, identity.Service{}, err
 	}
 	c, err := c.complete()
 	if err != nil {
-		return c, identity.Service{}, nil, err
+		return c, identity.Service{}, err
 	}
 	if err := spawn.CheckCapabilities(); err != nil {
-		return c, identity.Service{}, nil, err
+		return c, identity.Service{}, err
 	}
 	who, err := identity.Determine(c.identityOptions())
-	if err != nil {
-		return c, who, nil, err
-	}
-	program, err := spawn.OpenWorker(c.Program, who.Identity, who.Root)
-	return c, who, program, err
+	return c, who, err
 }
 
-// work serves the connections that in accepts until a signal ends it.
-func work(signals <-chan os.Signal, c Config, m parent, in *dispatch.Acceptor, listeners []*listen.Listener) error {
-	r := newRenewals(c, m)
-	signals = spawn.WithLoss(signals, m.Spawner, c.Log, func() { r.wish(wishLost) })
-	defer r.stop()
-	defer onRequest(func() { m.Do(r.logCounters) })()
-	m.Do(func() { m.Watch(c.Silence / 4) })
-	if stopped, err := r.started(signals); stopped != nil || err != nil {
-		if stopped != nil {
-			c.Log.Info("stopped before it served", "signal", stopped.String())
-		}
+// newMonitor returns a monitor that has opened nothing yet.
+func newMonitor(c Config, who identity.Service) *monitor {
+	return &monitor{config: c, who: who, mostPeers: c.Connections + c.waiting() + inTransit, events: make(chan func()), over: make(chan struct{}),
+		generations: map[uint32]*generation{}, peers: map[uint64]security.Identity{}, exit: make(chan error, 1)}
+}
+
+// serveOn takes over listeners, and checks the key files, while all capabilities
+// are available. The clients that can connect determine the settings and
+// permissions of the workers.
+func (m *monitor) serveOn(listeners []*listen.Listener) error {
+	m.listeners = listeners
+	m.https = slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.TLS })
+	c := &m.config
+	c.kernelTells = c.kernelTells || slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.Network == ipc.Unix })
+	c.Setup = c.setup(m.who)
+	return keys.Judge(c.keyOptions(m.who, m.https))
+}
+
+// openPrograms opens the programs of all processes.
+func (m *monitor) openPrograms() (err error) {
+	c := m.config
+	m.programs, err = program.Open(m.who.Identity, m.who.Root, []program.Source{
+		{Role: ipc.Worker, Path: c.Program, Argv: c.Argv},
+		{Role: ipc.Dispatcher, Path: c.Dispatcher, Argv: c.DispatcherArgv},
+		{Role: ipc.Keeper, Path: c.Keeper, Argv: c.KeeperArgv},
+		{Role: ipc.Resolver, Path: c.Resolver, Argv: c.ResolverArgv},
+		{Role: ipc.Auditor, Path: c.Auditor, Argv: c.AuditorArgv},
+	})
+	return err
+}
+
+// begin starts the threads for operations that this process may not perform
+// later, then drops the capabilities that are no longer needed. Every kind of
+// start calls it before its first process, and fails if the sandbox has less
+// than it requires.
+func (m *monitor) begin() (err error) {
+	c := m.config
+	if m.spawner, err = spawn.New(c.spawnOptions(m.who, m.programs[ipc.Worker].File, m.programs[ipc.Keeper].File)); err != nil {
 		return err
 	}
-	in.Start()
-	c.Log.Info("serving", where(c, listeners)...)
-	notify.Ready()
-	go notify.Watchdog(context.Background(), func() { m.Spawner.InUse().Answer() })
-
-	first := r.until(signals)
-	notify.Stopping()
-	if first == (spawn.Loss{}) {
-		c.Log.Info("draining", "because", first.String())
-	} else {
-		c.Log.Info("draining", "signal", first.String())
+	m.spawner.Prepare(spawn.SpareNamespaces)
+	plain := c.spawnOptions(m.who, nil, nil)
+	plain.Plain = true
+	if m.plain, err = spawn.New(plain); err != nil {
+		return err
 	}
-	in.Close()
-	m.Do(r.dispatcher.Stop)
-	return m.finish(first, signals, c)
+	space, err := netns.Open("SCHEDRESTD_CONTROLLER_NETNS", c.Outlet)
+	if err != nil {
+		return err
+	}
+	m.outside = m.plain
+	if space != nil {
+		defer space.Close()
+		plain.Enter = space.Enter
+		if m.outside, err = spawn.New(plain); err != nil {
+			return err
+		}
+	}
+	if err := dropCapabilities(m.who); err != nil {
+		return err
+	}
+	return m.spawner.CheckRequired()
+}
+
+// closeListeners stops listening.
+func (m *monitor) closeListeners() {
+	listen.CloseAll(m.listeners)
+	m.listeners = nil
+}
+
+// close ends everything that begin started, including any process that is left.
+func (m *monitor) close() {
+	close(m.over)
+	m.closeListeners()
+	m.audit.Close()
+	for _, s := range []*spawn.Spawner{m.spawner, m.plain, m.outside} {
+		if s != nil && (s != m.outside || s != m.plain) {
+			s.Stop()
+		}
+	}
+	m.programs.Close()
+}
+
+// serve serves until a signal ends it.
+func (m *monitor) serve(signals <-chan os.Signal) error {
+	go m.watchNamespaces()
+	go notify.Watchdog(context.Background(), func() { m.call(func() {}); m.spawner.InUse().Answer() })
+	m.begins()
+	first, err := m.loop(signals)
+	if err == nil && first == nil {
+		return errs.New(errs.Unavailable, "each PID namespace that was made for workers has ended")
+	}
+	return err
 }
 
 // dropCapabilities drops what the parent no longer needs. As root it keeps
@@ -198,20 +224,4 @@ func dropCapabilities(who identity.Service) error {
 		return errs.New(errs.Internal, "of the capabilities %s only %s were kept", keep, kept)
 	}
 	return security.HideFromNeighbours()
-}
-
-// onRequest calls show on each SIGUSR1, until the returned function is called.
-func onRequest(show func()) (stop func()) {
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGUSR1)
-	go func() {
-		for range asked {
-			show()
-		}
-	}()
-	return func() {
-		signal.Stop(asked)
-		signal.Ignore(syscall.SIGUSR1) // a late one must not end a draining process
-		close(asked)
-	}
 }

@@ -17,8 +17,8 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/become"
+	"schedrestd/dispatcher/admission"
 	"schedrestd/ipc"
-	"schedrestd/privsep/admission"
 	"schedrestd/privsep/spawn"
 )
 
@@ -103,14 +103,14 @@ func TestKilledWorkers(t *testing.T) {
 		}
 		if n == 9 {
 			g.settled(t, 60)
-			before = len(descriptors(t, g.cmd.Process.Pid))
+			before = len(descriptors(t, g.dispatcherPID()))
 		}
 	}
 	g.settled(t, 60)
 	// Connections on their way to a worker have a descriptor for a moment; one that is lost has
 	// it for good.
 	await(t, fmt.Sprintf("the parent has no more than the %d descriptors of after 10 deaths", before), func() bool {
-		return len(descriptors(t, g.cmd.Process.Pid)) <= before
+		return len(descriptors(t, g.dispatcherPID())) <= before
 	})
 }
 

@@ -12,12 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"schedrestd/become/nss"
 	"schedrestd/ipc"
-	"schedrestd/privsep/identity"
-	"schedrestd/privsep/keys"
 )
 
 // TestKeeperOfTokensDies: the daemons vouch until the next one is there, which has the key again, even
@@ -352,26 +348,5 @@ func TestHostileKeepersOfTokens(t *testing.T) {
 				t.Errorf("error %q, want %q", text, want)
 			}
 		})
-	}
-}
-
-// TestVisitKeys: an inetd run has the key set, and refuses to start with a key that others can read.
-func TestVisitKeys(t *testing.T) {
-	v := newVault(t, nil)
-	c := v.config(Config{})
-	c.Log = slog.New(slog.DiscardHandler)
-	o := c.keyOptions(identity.Service{SchedUID: v.uid}, false)
-	opened, err := keys.OpenPublic(o)
-	must(t, err)
-	defer opened.Close()
-	m, fds := opened.ForWorker()
-	text := make([]byte, 1<<20)
-	n, _ := unix.Pread(fds[2], text, 0)
-	if m.TLS || m.Followed || string(text[:n]) != setOf(v.rsa) {
-		t.Errorf("%+v %q", m, text[:n])
-	}
-	must(t, os.Chmod(v.Key, 0o644))
-	if _, err := keys.OpenPublic(o); err == nil || !strings.Contains(err.Error(), "lets other users access it") {
-		t.Errorf("a key that lies open: %v", err)
 	}
 }

@@ -91,7 +91,7 @@ func begin(role ipc.Role, parent *ipc.Channel, confine func(ipc.Seal) (security.
 	if err := self.LimitTasks(uint64(setup.Tasks)); err != nil {
 		return err
 	}
-	if err := self.Confine(uint64(setup.Files), role == ipc.Auditor); err != nil {
+	if err := self.Confine(uint64(setup.Files), role == ipc.Auditor || role == ipc.Dispatcher); err != nil {
 		return err
 	}
 	if err := self.Prove(expect); err != nil {

@@ -72,10 +72,8 @@ func run(errOut *os.File) (status int, err error) {
 	if plan.HasSocketGroup {
 		c.SocketGroup = &plan.SocketGID
 	}
-	owners := &owners{}
-	owners.accept(plan)
-	c.OwnerOf = owners.of
 	signals := make(chan os.Signal, 4)
+	c.Reload = &reloader{planner: planner, started: plan, last: plan, level: level, log: c.Log}
 	switch plan.Mode {
 	case ipc.ModeCheck:
 		return 0, privsep.Check(c, os.Stdout)
@@ -83,8 +81,7 @@ func run(errOut *os.File) (status int, err error) {
 		signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 		return 0, privsep.Inetd(signals, c, os.Stdin, os.Stdout)
 	}
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	c.Reload = &reloader{planner: planner, started: plan, level: level, owners: owners, log: c.Log}
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1)
 	return 0, privsep.Run(signals, c)
 }
 
@@ -105,6 +102,7 @@ func config(plan *ipc.WholePlan, log *slog.Logger) privsep.Config {
 		SocketMode:  fs.FileMode(plan.SocketMode) & fs.ModePerm,
 		Audit:       plan.Audit,
 		Secrets:     plan.Secrets,
+		Subuids:     subuids(plan),
 	}
 }
 

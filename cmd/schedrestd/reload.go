@@ -3,7 +3,6 @@ package main
 import (
 	"log/slog"
 	"slices"
-	"sync/atomic"
 
 	"schedrestd/ipc"
 	"schedrestd/privsep/planner"
@@ -16,29 +15,27 @@ type reloader struct {
 	started *ipc.WholePlan
 	last    *ipc.WholePlan
 	level   *slog.LevelVar
-	owners  *owners
 	log     *slog.Logger
 }
 
 // Reload implements privsep's interface. It logs changes that need a restart,
 // because they concern what was opened or dropped at the start.
-func (r *reloader) Reload() (ipc.Setup, ipc.Secrets, error) {
+func (r *reloader) Reload() (ipc.Setup, ipc.Secrets, []ipc.Subuids, error) {
 	next, err := r.planner.Replan()
 	if err != nil {
-		return ipc.Setup{}, ipc.Secrets{}, err
+		return ipc.Setup{}, ipc.Secrets{}, nil, err
 	}
 	for _, what := range fixed(r.started, next) {
 		r.log.Warn("configuration change needs a restart", "key", what, "configuration", next.Path)
 	}
 	r.last = next
-	return next.Setup, next.Secrets, nil
+	return next.Setup, next.Secrets, subuids(next), nil
 }
 
 // Accepted implements privsep's interface: the last Plan is used from now on,
-// also for the log and for subordinate uids.
+// also for the log.
 func (r *reloader) Accepted() {
 	r.level.Set(slog.Level(r.last.LogLevel))
-	r.owners.accept(r.last)
 }
 
 // fixed lists the settings that next changes and a running parent can't.
@@ -53,19 +50,11 @@ func fixed(started, next *ipc.WholePlan) (list []string) {
 	return list
 }
 
-// owners knows which users subordinate uids belong to.
-type owners struct{ plan atomic.Pointer[ipc.WholePlan] }
-
-// accept uses the ranges of plan, if they could be read.
-func (o *owners) accept(plan *ipc.WholePlan) {
-	if plan.Subuids {
-		o.plan.Store(plan)
+// subuids returns the ranges of subordinate uids of plan; nil when they could not be
+// read.
+func subuids(plan *ipc.WholePlan) []ipc.Subuids {
+	if !plan.Subuids {
+		return nil
 	}
-}
-
-func (o *owners) of(uid uint32) uint32 {
-	if plan := o.plan.Load(); plan != nil {
-		return plan.OwnerOf(uid)
-	}
-	return uid
+	return append([]ipc.Subuids{}, plan.Ranges...)
 }

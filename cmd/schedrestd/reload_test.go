@@ -22,16 +22,17 @@ func TestFixed(t *testing.T) {
 }
 
 // TestAccepted: a Plan counts from when it is accepted, and one whose ranges of
-// uids could not be read keeps those of before.
+// uids could not be read does not replace those of before.
 func TestAccepted(t *testing.T) {
-	r := reloader{level: new(slog.LevelVar), owners: new(owners)}
-	accept := func(plan ipc.WholePlan) { r.last = &plan; r.Accepted() }
-	if r.owners.of(100_005) != 100_005 {
-		t.Error("a range from nowhere")
+	r := reloader{level: new(slog.LevelVar), last: &ipc.WholePlan{Plan: ipc.Plan{LogLevel: 4}}}
+	r.Accepted()
+	if r.level.Level() != slog.LevelWarn {
+		t.Errorf("level %v", r.level.Level())
 	}
-	accept(ipc.WholePlan{Plan: ipc.Plan{LogLevel: -4, Subuids: true}, Ranges: []ipc.Subuids{{First: 100_000, Last: 100_009, Owner: 7}}})
-	accept(ipc.WholePlan{Plan: ipc.Plan{LogLevel: 4}})
-	if r.level.Level() != slog.LevelWarn || r.owners.of(100_005) != 7 || r.owners.of(100_010) != 100_010 {
-		t.Errorf("level %v, owners %v", r.level.Level(), r.owners.plan.Load())
+	if list := subuids(&ipc.WholePlan{Plan: ipc.Plan{Subuids: true}}); list == nil || len(list) != 0 {
+		t.Errorf("no ranges are %v", list)
+	}
+	if list := subuids(&ipc.WholePlan{Ranges: []ipc.Subuids{{Last: 1}}}); list != nil {
+		t.Errorf("ranges that could not be read are %v", list)
 	}
 }

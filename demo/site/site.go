@@ -83,6 +83,10 @@ func New(dir string) (*Site, error) {
 			return nil, err
 		}
 	}
+	// Users connect to the sockets in it, and the dispatcher looks them up.
+	if err := os.Chmod(filepath.Join(dir, "run"), 0o711); err != nil {
+		return nil, err
+	}
 	key := make([]byte, 32)
 	rand.Read(key)
 	return s, Write(s.Key(), string(key))

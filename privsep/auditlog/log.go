@@ -1,17 +1,13 @@
-// Package auditlog is the parent's part of the audit log. It opens the file for
-// the auditor of each generation, and passes the kernel's facts about
-// connections to the auditor. It writes no line.
+// Package auditlog opens the file of the audit log, and follows its name. An
+// unprivileged process writes it.
 package auditlog
 
 import (
-	"errors"
 	"log/slog"
 	"os"
-	"time"
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
-	"schedrestd/privsep/service"
 )
 
 // Options describes the audit log.
@@ -26,19 +22,19 @@ type Options struct {
 // owns the file, because the file system may hang.
 type Log struct {
 	options Options
-	spec    *service.Spec
 	todo    chan func() // for the goroutine that owns what follows
-
-	file  *file                     // nil: standard error
-	given map[*ipc.Channel]struct{} // to the auditors that have the file
+	file    *file       // nil: standard error
 }
 
-// Farewell is how long an auditor may take to write its remaining lines.
-const Farewell = 12 * time.Second
+// Dispatcher is the channel to the dispatcher, which passes on what it receives to
+// the auditors.
+type Dispatcher interface {
+	Send(m ipc.Message, fds ...int) error
+}
 
-// Open opens the audit log. spec is the auditor's; the Log closes it.
-func Open(o Options, spec *service.Spec) (*Log, error) {
-	l := &Log{options: o, spec: spec, todo: make(chan func()), given: map[*ipc.Channel]struct{}{}}
+// Open opens the audit log.
+func Open(o Options) (*Log, error) {
+	l := &Log{options: o, todo: make(chan func())}
 	if o.Path != ipc.AuditStderr {
 		var err error
 		if l.file, err = openFile(o); err != nil {
@@ -56,60 +52,53 @@ func Open(o Options, spec *service.Spec) (*Log, error) {
 // do passes something to the owner of the file, and does not wait for it.
 func (l *Log) do(something func()) { go func() { l.todo <- something }() }
 
-// add gives the file to one more auditor.
-func (l *Log) add(c *ipc.Channel) error {
+// Give sends the open file.
+func (l *Log) Give(to Dispatcher) error {
+	if l == nil {
+		return nil
+	}
 	given := make(chan error)
-	l.do(func() {
-		l.given[c] = struct{}{}
-		given <- l.give(c.Send)
-	})
-	return ipc.UnlessGone(<-given)
+	l.do(func() { given <- l.give(to) })
+	return <-given
 }
 
-// give sends the open file.
-func (l *Log) give(send func(ipc.Message, ...int) error) error {
+func (l *Log) give(to Dispatcher) error {
 	m := &ipc.LogFD{FailOpen: l.options.FailOpen, Sync: l.options.Sync}
 	file := os.Stderr
 	if l.file != nil {
 		file, m.Torn, m.Named = l.file.open, l.file.endsTorn(), true
 	}
-	return send(m, int(file.Fd()))
+	return ipc.UnlessGone(to.Send(m, int(file.Fd())))
 }
 
-// giveAll gives the file to every auditor.
-func (l *Log) giveAll() (err error) {
-	for c := range l.given {
-		err = errors.Join(err, ipc.UnlessGone(l.give(c.TrySend)))
-	}
-	return err
+// Follow answers whether the file still has its name, and sends the file that has
+// it now. It does not wait, and calls done then.
+func (l *Log) Follow(to Dispatcher, done func()) {
+	l.do(func() {
+		reply := new(ipc.Followed)
+		if l.file != nil {
+			changed, err := l.file.follow()
+			if changed {
+				err = l.give(to)
+			}
+			if err != nil {
+				reply.Reason = ipc.Refuse(err.Error()).Reason
+			}
+		}
+		_ = to.Send(reply)
+		done()
+	})
 }
 
-// look returns the answer to a Follow, and gives every auditor the file when
-// another one has its name.
-func (l *Log) look() *ipc.Followed {
-	reply := new(ipc.Followed)
-	if l.file == nil {
-		return reply
-	}
-	changed, err := l.file.follow()
-	if changed {
-		err = l.giveAll()
-	}
-	if err != nil {
-		reply.Reason = ipc.Refuse(err.Error()).Reason
-	}
-	return reply
-}
-
-// Reopen opens the file again, by its name. It does not wait.
-func (l *Log) Reopen() {
+// Reopen opens the file again, by its name, and sends it. It does not wait.
+func (l *Log) Reopen(to Dispatcher) {
 	if l == nil || l.file == nil {
 		return
 	}
 	l.do(func() {
 		err := l.file.reopen()
 		if err == nil {
-			err = l.giveAll()
+			err = l.give(to)
 		}
 		if err != nil {
 			l.options.Log.Error("the audit log can't be opened anew; the file of before stays in use", errs.LogAttrs(errs.HintOf(err), "error", err)...)
@@ -119,13 +108,9 @@ func (l *Log) Reopen() {
 	})
 }
 
-// Close closes the file and the auditor's program.
+// Close closes the file.
 func (l *Log) Close() {
-	if l == nil {
-		return
-	}
-	l.spec.Close()
-	if l.file != nil {
+	if l != nil && l.file != nil {
 		l.do(func() { l.file.open.Close() })
 	}
 }

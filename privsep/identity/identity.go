@@ -137,3 +137,25 @@ func ProtectedAccounts(s ipc.Service) []security.Account {
 	}
 	return []security.Account{{What: "root", UID: 0, Groups: append([]uint32{0}, s.RootGroups...)}, {What: what, UID: s.SchedUID, Groups: s.SchedGroups}}
 }
+
+// Refuses returns why the peer of a connection may not have a worker of its own;
+// "" when it may. A worker of root or SchedUser would have their authority, and
+// the overflow ids are shared by many users. unchecked stands for
+// disable_user_check.
+func (s Service) Refuses(c ipc.Connection, unchecked bool) string {
+	switch {
+	case c.Network == ipc.TCP || c.UID == ipc.NoID:
+		return "the kernel does not say who it is"
+	case c.UID == 0 && !unchecked:
+		return "it is root's, who gets no worker"
+	case !c.Vouched && c.GID == 0:
+		return "its group is 0, and a worker of that could write what group root may"
+	case !c.Vouched:
+		return "its uid and gid stand for nobody"
+	case unchecked:
+		return ""
+	case c.UID == s.SchedUID:
+		return "it is SchedUser's, who gets no worker"
+	}
+	return ""
+}

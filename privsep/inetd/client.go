@@ -1,15 +1,16 @@
+// Package inetd finds out who is at standard input and output, for a gateway that
+// a program like inetd starts for one client.
 package inetd
 
 import (
-	"io"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
-	"schedrestd/privsep/spawn"
 	"schedrestd/sockdiag"
 )
 
@@ -20,8 +21,7 @@ type Client struct {
 	Nameless bool // this end of the UNIX socket on standard input has no path
 
 	in, out  int
-	file     *os.File // standard output when it is a regular file
-	blocking bool     // the socket on standard input was found so
+	blocking bool // the socket on standard input was found so
 }
 
 // Meet determines what is at standard input and output. It reads nothing.
@@ -40,9 +40,6 @@ func Meet(in, out *os.File) (*Client, error) {
 		}
 	} else {
 		c.meetFile(i)
-	}
-	if o.Mode&unix.S_IFMT == unix.S_IFREG {
-		c.file = out
 	}
 	return c, nil
 }
@@ -109,38 +106,25 @@ func isTerminal(fd int) bool {
 	return err == nil
 }
 
-// output returns the descriptor that answers go to. A worker can't write to a regular file: it gets
-// a pipe, and what comes out is copied. copied receives the result of that; relay is the descriptor
-// to close when the worker has it.
-func (c *Client) output() (fd, relay int, copied chan error, err error) {
-	if c.file == nil {
-		return c.out, -1, nil, nil
+// unhurried replaces the limits of time at a pipe or a terminal, where a slow client
+// occupies nothing that others need.
+const unhurried = 24 * time.Hour
+
+// Limit returns s for one client.
+func (c *Client) Limit(s ipc.Setup) ipc.Setup {
+	s.Inetd = true
+	s.Admission = ipc.Admission{} // the next process would remember nothing of it
+	if c.Network == ipc.Stdio {
+		l := &s.Limits
+		l.ReadHeader, l.ReadBody, l.Idle, l.Stall = unhurried, unhurried, unhurried, unhurried
 	}
-	from, to, err := spawn.Pipe()
-	if err != nil {
-		return -1, -1, nil, err
-	}
-	copied = make(chan error, 1)
-	go func() {
-		_, err := io.Copy(c.file, from)
-		from.Close() // the worker's next write fails
-		copied <- err
-	}()
-	return to, to, copied, nil
+	return s
 }
 
-// left reports whether the client at a socket sends no more, and whether it is gone. A client at a pipe or
-// a terminal occupies nothing that others need.
-func (c *Client) left() (ended, gone bool) {
-	if c.Network == ipc.Stdio {
-		return false, false
-	}
-	fds := []unix.PollFd{{Fd: int32(c.in), Events: unix.POLLRDHUP}}
-	if n, err := unix.Poll(fds, 0); n != 1 || err != nil {
-		return false, false
-	}
-	gone = fds[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
-	return gone || fds[0].Revents&unix.POLLRDHUP != 0, gone
+// Streams returns the message and the descriptors with which the dispatcher gets
+// the client.
+func (c *Client) Streams() (*ipc.Streams, []int) {
+	return &ipc.Streams{Connection: c.Connection}, []int{c.in, c.out}
 }
 
 // Leave restores the socket's blocking mode, because processes that share it

@@ -1,22 +1,11 @@
 package inetd
 
 import (
-	"net"
 	"os"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
-
-	"schedrestd/ipc"
 )
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // TestIsTerminal: to ask changes nothing for those who share the file.
 func TestIsTerminal(t *testing.T) {
@@ -38,40 +27,4 @@ func TestIsTerminal(t *testing.T) {
 	if flags, err := unix.FcntlInt(uintptr(fds[0]), unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK == 0 {
 		t.Errorf("flags %o, %v: it was made blocking", flags, err)
 	}
-}
-
-// TestLeft: who sends no more may still read, and who has gone does neither.
-func TestLeft(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	client, err := net.Dial("tcp", l.Addr().String())
-	must(t, err)
-	accepted, err := l.Accept()
-	must(t, err)
-	defer accepted.Close()
-	file, err := accepted.(*net.TCPConn).File()
-	must(t, err)
-	defer file.Close()
-	s := &Client{Connection: ipc.Connection{Network: ipc.TCP}, in: int(file.Fd())}
-	want := func(what string, ended, gone bool) {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-			e, g := s.left()
-			if e == ended && g == gone {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: %t, %t", what, e, g)
-			}
-		}
-	}
-	want("there", false, false)
-	must(t, client.(*net.TCPConn).CloseWrite())
-	want("has sent all", true, false)
-	must(t, client.(*net.TCPConn).SetLinger(0))
-	client.Close()
-	want("gone", true, true)
-	s.Network = ipc.Stdio
-	want("at a pipe", false, false)
 }

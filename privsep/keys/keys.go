@@ -83,22 +83,6 @@ func Open(o Options, before *Keys, strict bool) (k *Keys, err error) {
 	return k, err
 }
 
-// OpenPublic opens the keys with which the worker of an inetd run verifies
-// tokens: the key set alone. A keeper would have to be started for each client,
-// which takes longer than having a daemon verify the token.
-func OpenPublic(o Options) (*Keys, error) {
-	o.HTTPS = false
-	if err := Judge(o); err != nil {
-		return nil, err
-	}
-	o.Tokens.Key = ""
-	k, err := Open(o, nil, false)
-	if err == nil {
-		k.set.newest = false // the file is not looked at again
-	}
-	return k, err
-}
-
 // Stamp returns a text that changes when one of the files that s names changes.
 func Stamp(s ipc.Secrets) string {
 	return guard.Stamp(s.TLS.Key, s.TLS.Certificate, s.TLS.ClientCA, s.Tokens.Key, s.Tokens.JWKS)

@@ -46,7 +46,7 @@ func (p *Planner) converse(channel *ipc.Channel) (*ipc.WholePlan, error) {
 		case *ipc.Judge:
 			err = channel.Send(judgement(d.judge(m)))
 		case *ipc.NoPlan:
-			return nil, &errs.Error{Kind: errs.Kind(m.Class), Message: m.Text, Hint: m.Hint}
+			return nil, m.Err()
 		case *ipc.Plan:
 			if d.root && len(d.files) > d.judged {
 				return nil, errs.New(errs.Internal, "%s sent a plan from files that were not judged", configName)
@@ -121,5 +121,5 @@ func judgement(err error) *ipc.Judgement {
 	if err == nil {
 		return &ipc.Judgement{OK: true}
 	}
-	return &ipc.Judgement{Failure: ipc.Fail(uint8(errs.KindOf(err)), err.Error(), errs.HintOf(err))}
+	return &ipc.Judgement{Failure: ipc.Fail(err)}
 }

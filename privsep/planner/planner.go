@@ -17,6 +17,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/become/stage"
 	"schedrestd/errs"
+	"schedrestd/exitstatus"
 	"schedrestd/ipc"
 	"schedrestd/privsep/spawn"
 	"schedrestd/privsep/thread"
@@ -144,7 +145,7 @@ func (p *Planner) run(id uint32) (plan *ipc.WholePlan, status int, err error) {
 	}
 	switch ws := end.Sys().(syscall.WaitStatus); {
 	case ws.Signaled() && ws.Signal() != unix.SIGPIPE:
-		return plan, 1, errs.New(errs.Internal, "%s was %s", configName, spawn.Describe(unix.WaitStatus(ws)))
+		return plan, 1, errs.New(errs.Internal, "%s was %s", configName, exitstatus.Describe(unix.WaitStatus(ws)))
 	case ws.Signaled():
 		return plan, 1, nil // the reader of its output is gone
 	default:

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 )
@@ -86,7 +87,7 @@ func playConfig(args []string) int {
 	case "out of order":
 		plan.Ranges = []ipc.Subuids{{First: 5, Last: 9, Owner: 1}, {First: 9, Last: 9, Owner: 2}}
 	case "says why not":
-		_ = channel.Send(&ipc.NoPlan{Failure: ipc.Fail(1, "no", "do")})
+		_ = channel.Send(&ipc.NoPlan{Failure: ipc.Fail(errs.New(errs.Malformed, "no").WithHint("do"))})
 		return 0
 	case "leaves":
 		return 7

@@ -84,7 +84,7 @@ func (s *Spawner) execute(b Birth, channel, log int) (*Process, error) {
 	if err != nil {
 		return nil, errs.Wrap(noProcess(b.Program.Name(), err), errs.Internal, "start %s", b.Program.Name())
 	}
-	return newProcess(b, pid, pidfd), nil
+	return newProcess(b.Role.String(), pid, pidfd), nil
 }
 
 // Environ returns a process's whole environment: no variable of the starter's reaches it.
@@ -105,7 +105,7 @@ func OutOfTheWay(program *os.File, files []uintptr) (fd int, err error) {
 
 // expect returns the attributes that a process must have.
 func (s *Spawner) expect(b Birth, tasks uint64) (p ipc.Posture) {
-	cage := security.Expectation{Identity: b.Who, Writes: b.Role == ipc.Auditor, Inherited: s.inherited, Files: b.Files, Tasks: tasks}
+	cage := security.Expectation{Identity: b.Who, Writes: b.Role == ipc.Auditor || b.Role == ipc.Dispatcher, Inherited: s.inherited, Files: b.Files, Tasks: tasks}
 	if s.nest != nil {
 		cage.Inherited = s.ofUserNamespace()
 	}

@@ -10,7 +10,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
-	"schedrestd/privsep/relay"
+	"schedrestd/printable"
 	"schedrestd/security"
 	"schedrestd/security/root"
 )
@@ -111,7 +111,7 @@ func (s *Spawner) startFirst(who security.Identity) (*firstPID, error) {
 	case n == 0:
 		return nil, errs.New(errs.Unsupported, "the first process of the PID namespace says nothing, as %s of another build would", s.Worker.Name())
 	}
-	return nil, errs.New(errs.Unsupported, "the first process of the PID namespace: %s", relay.Printable(string(said[:n])))
+	return nil, errs.New(errs.Unsupported, "the first process of the PID namespace: %s", printable.Text(string(said[:n])))
 }
 
 // findNest returns the best user namespace setup that works here, which it

@@ -3,7 +3,6 @@ package spawn
 import (
 	"os"
 	"slices"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -32,7 +31,7 @@ func New(o Options) (*Spawner, error) {
 		null.Close()
 		return nil, errs.Wrap(err, errs.Internal, "prepare the start of workers")
 	}
-	s := &Spawner{Options: o, null: null, stage: os.NewFile(uintptr(own), stage.Program), number: new(atomic.Uint32)}
+	s := &Spawner{Options: o, null: null, stage: os.NewFile(uintptr(own), stage.Program)}
 	if !o.Switches.DisableUnshareFiles {
 		s.flags |= unix.CLONE_FILES
 	}
@@ -54,6 +53,11 @@ func New(o Options) (*Spawner, error) {
 // records in layers what a start without root can't have.
 func (s *Spawner) diverge() error {
 	s.id = unix.Gettid()
+	if s.Enter != nil {
+		if err := s.Enter(); err != nil {
+			return err
+		}
+	}
 	held, err := security.Held()
 	if err != nil {
 		return err

@@ -11,8 +11,9 @@ import (
 
 	"schedrestd/become/stage"
 	"schedrestd/errs"
+	"schedrestd/exitstatus"
 	"schedrestd/ipc"
-	"schedrestd/privsep/relay"
+	"schedrestd/printable"
 	"schedrestd/security"
 )
 
@@ -49,7 +50,7 @@ func (s *Spawner) Prove(what string) (sealed security.Sealed, err error) {
 		return sealed, err
 	}
 	sealed, ok := security.ReadSealed(strings.Join(told(said, ipc.SaySealed), ""))
-	if !ok || p.status != AllWell {
+	if !ok || exitstatus.Describe(p.Ended) != exitstatus.OK {
 		return sealed, s.unproven(said, p)
 	}
 	return sealed, nil
@@ -64,10 +65,10 @@ func (s *Spawner) Page(out io.Writer, facts ...string) error {
 	}
 	for line := range strings.Lines(said) {
 		if !strings.HasPrefix(line, ipc.SayFailed) && !strings.HasPrefix(line, ipc.SayHint) {
-			_, _ = io.WriteString(out, relay.Printable(strings.TrimSuffix(line, "\n"))+"\n")
+			_, _ = io.WriteString(out, printable.Text(strings.TrimSuffix(line, "\n"))+"\n")
 		}
 	}
-	if p.status != AllWell {
+	if exitstatus.Describe(p.Ended) != exitstatus.OK {
 		return s.unproven(said, p)
 	}
 	return nil
@@ -75,7 +76,7 @@ func (s *Spawner) Page(out io.Writer, facts ...string) error {
 
 // prove starts the process and waits for its end. It returns what the process wrote.
 func (s *Spawner) prove(what string, limit time.Duration, facts ...string) (said string, p *Process, err error) {
-	logRead, logWrite, err := Pipe()
+	logRead, logWrite, err := pipe()
 	if err != nil {
 		return "", nil, err
 	}
@@ -86,10 +87,9 @@ func (s *Spawner) prove(what string, limit time.Duration, facts ...string) (said
 	if err != nil {
 		return "", nil, err
 	}
-	defer p.PIDFD.Close()
 	_ = logRead.SetReadDeadline(time.Now().Add(limit))
 	text, err := io.ReadAll(io.LimitReader(logRead, mostSaid))
-	late := time.AfterFunc(LastWords, p.Kill)
+	late := time.AfterFunc(lastWords, p.Kill)
 	defer late.Stop()
 	if err != nil {
 		p.Kill()
@@ -106,11 +106,11 @@ func (s *Spawner) unproven(said string, p *Process) error {
 	if why != "" {
 		return errs.New(errs.Denied, "%s", why).WithHint("%s", hint)
 	}
-	program, why := s.Worker.Name(), relay.Printable(strings.TrimSpace(said))
-	if code := p.ended.ExitStatus(); code == stage.ExitIdentity || code == stage.ExitTarget {
+	program, why := s.Worker.Name(), printable.Text(strings.TrimSpace(said))
+	if code := p.Ended.ExitStatus(); code == stage.ExitIdentity || code == stage.ExitTarget {
 		return unstarted(program, why)
 	}
-	return errs.New(errs.Denied, "the workers' sandbox is not proven: %s (%s)", why, p.status).
+	return errs.New(errs.Denied, "the workers' sandbox is not proven: %s (%s)", why, exitstatus.Describe(p.Ended)).
 		WithHint("%s is of another build than this program, or another program: make install puts all of one build in place", program)
 }
 
@@ -118,7 +118,7 @@ func (s *Spawner) unproven(said string, p *Process) error {
 func told(said, word string) (list []string) {
 	for line := range strings.Lines(said) {
 		if rest, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), word); ok {
-			list = append(list, relay.Printable(rest))
+			list = append(list, printable.Text(rest))
 		}
 	}
 	return list

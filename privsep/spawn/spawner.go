@@ -3,8 +3,7 @@
 //
 // All of them are started by one locked thread, a Spawner. The thread entered
 // namespaces that hold nothing and gave up what it could; each process inherits
-// that before its first instruction. The package reads nothing of what processes
-// send but their log lines, which it bounds, escapes and prefixes.
+// that before its first instruction. The package reads nothing that processes send.
 //
 // The files from the top: start.go and prove.go start processes for the parent;
 // succession.go chooses the Spawner; new.go makes it; namespaces.go is what it enters;
@@ -13,11 +12,9 @@ package spawn
 
 import (
 	"cmp"
-	"io"
 	"log/slog"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -34,6 +31,7 @@ type Options struct {
 	Identity   security.Identity // of workers; without root the starter's
 	Switches   ipc.Switches
 	Seal       ipc.Seal      // how workers close their sandbox
+	Enter      func() error  // called on the thread first; nil: nothing is
 	Plain      bool          // processes keep the machine's file system and network, as a resolver needs
 	OneClient  bool          // it serves one client and ends
 	PIDs       int           // most processes and threads in the PID namespace
@@ -41,7 +39,6 @@ type Options struct {
 	Worker     *os.File      // the worker's program
 	Argv       []string      // … and its arguments
 	Keeper     *os.File      // the keeper's program; nil: there is none
-	Output     io.Writer     // for lines of processes
 	Log        *slog.Logger
 
 	sharedRoot bool // processes keep the machine's file system, for tests
@@ -64,7 +61,6 @@ type Spawner struct {
 	inherited security.Inheritance
 	denied    [allParts]error // by the last nest that was tried for it
 	layers    layers          // except what processes do to themselves
-	number    *atomic.Uint32  // of the last process, of all spawners together
 	succession
 }
 

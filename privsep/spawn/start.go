@@ -2,15 +2,12 @@ package spawn
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
-	"schedrestd/privsep/relay"
 	"schedrestd/security"
 )
 
@@ -21,20 +18,37 @@ type Birth struct {
 	Argv    []string
 	Threads int // that run concurrently
 	Who     security.Identity
-	Files   uint64 // limit of open descriptors
+	Files   uint64   // limit of open descriptors
+	Log     *os.File // its standard error; nil: a pipe
+}
+
+// Started is a process that was started, and what the dispatcher gets of it.
+type Started struct {
+	*Process
+	Channel  *ipc.Channel
+	Log      *os.File // reading end of the pipe at its standard error; nil: there is none
+	UID, GID uint32
+	Foreign  bool // it is in a user namespace of its own
+}
+
+// Close closes this process's copies of what the dispatcher gets.
+func (s *Started) Close() {
+	s.Channel.Close()
+	if s.Log != nil {
+		s.Log.Close()
+	}
 }
 
 // Start starts a process with a channel and a log of its own. It sends the
 // process the result of setup, which contains its limit of tasks, and the
-// attributes that it must have. room bounds what it may log. The exit of a
-// process before it received these is detected like any other. If the PID
-// namespace has ended, the process is started in the next one.
-func (s *Spawner) Start(b Birth, room *relay.Quota, setup func(p *Process, tasks uint64) ipc.Message) (*Process, error) {
+// attributes that it must have. If the PID namespace has ended, the process is
+// started in the next one.
+func (s *Spawner) Start(b Birth, setup func(tasks uint64) ipc.Message) (*Started, error) {
 	s = s.InUse()
-	p, err := s.launch(b, room)
+	p, err := s.launch(b)
 	if errors.Is(err, unix.ENOMEM) && s.isEnding() { // no process starts in a namespace that is ending
 		if _, failed := s.Next(); failed == nil {
-			return s.Start(b, room, setup)
+			return s.Start(b, setup)
 		}
 	}
 	if err != nil {
@@ -42,48 +56,43 @@ func (s *Spawner) Start(b Birth, room *relay.Quota, setup func(p *Process, tasks
 	}
 	tasks := s.tasks(b.Threads)
 	expect := s.expect(b, tasks)
-	for _, m := range []ipc.Message{setup(p, tasks), &expect} {
+	for _, m := range []ipc.Message{setup(tasks), &expect} {
 		err := p.Channel.TrySend(m)
-		if errors.Is(err, unix.EPIPE) || errors.Is(err, os.ErrClosed) {
-			break
+		if err == nil {
+			continue
 		}
-		if err != nil {
-			p.Reap(0)
-			return nil, errs.Wrap(err, errs.Internal, "tell a %s what it needs", b.Role)
+		if ipc.UnlessGone(err) == nil {
+			break // the dispatcher notices
 		}
+		p.Kill()
+		p.Close()
+		return nil, errs.Wrap(err, errs.Internal, "tell a %s what it needs", b.Role)
 	}
+	p.UID, p.GID, p.Foreign = b.Who.UID, b.Who.GID, s.nest != nil
 	return p, nil
 }
 
-// launch starts a process, and relays its log.
-func (s *Spawner) launch(b Birth, room *relay.Quota) (*Process, error) {
+// launch starts a process.
+func (s *Spawner) launch(b Birth) (*Started, error) {
 	channel, theirs, err := ipc.Pair(ipc.Parent, b.Role)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(theirs) // a copy kept here would hide the death
-	logRead, logWrite, err := Pipe()
+	p := &Started{Channel: channel}
+	if b.Log != nil {
+		p.Process, err = s.start(b, theirs, int(b.Log.Fd()))
+	} else {
+		var write int
+		if p.Log, write, err = pipe(); err == nil {
+			p.Process, err = s.start(b, theirs, write)
+			unix.Close(write)
+		}
+	}
 	if err != nil {
-		channel.Close()
+		p.Close()
 		return nil, err
 	}
-	defer unix.Close(logWrite)
-	p, err := s.start(b, theirs, logWrite)
-	if err != nil {
-		channel.Close()
-		logRead.Close()
-		return nil, err
-	}
-	p.Number, p.Channel, p.log, p.silent = s.number.Add(1), channel, logRead, make(chan struct{})
-	go func() {
-		<-p.Dead
-		// A process that this one left behind may hold the channel open.
-		time.AfterFunc(LastWords, func() { channel.Close() })
-	}()
-	go func() {
-		defer close(p.silent)
-		relay.Lines(p.log, s.Output, fmt.Sprintf("%[1]s=%[2]d %[1]s_pid=%[3]d %[1]s_uid=%[4]d ", b.Role, p.Number, p.PID, b.Who.UID), room)
-	}()
 	return p, nil
 }
 
@@ -91,7 +100,7 @@ func (s *Spawner) launch(b Birth, room *relay.Quota) (*Process, error) {
 // and reports whether it was lost.
 func (s *Spawner) isEnding() bool {
 	if s.first != nil {
-		s.first.awaitDeath(LastWords) // which comes when all in there have been waited for
+		s.first.awaitDeath(lastWords) // which comes when all in there have been waited for
 	}
 	return s.IsLost()
 }

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/exitstatus"
 	"schedrestd/ipc"
-	"schedrestd/privsep/relay"
 	"schedrestd/security"
 )
 
@@ -21,7 +21,7 @@ func TestProgramIsOutOfTheWay(t *testing.T) {
 		t.Skip(err)
 	}
 	defer program.Close()
-	s, err := New(Options{sharedRoot: true, OneClient: true, Worker: program, Output: io.Discard})
+	s, err := New(Options{sharedRoot: true, OneClient: true, Worker: program})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,6 @@ func TestProgramIsOutOfTheWay(t *testing.T) {
 			t.Fatalf("with descriptor %d beside the program's %d: %v", fd, program.Fd(), err)
 		}
 		<-p.Dead
-		p.PIDFD.Close()
 	}
 }
 
@@ -49,48 +48,20 @@ func TestDeadBeforeTold(t *testing.T) {
 		t.Skip(err)
 	}
 	defer program.Close()
-	s, err := New(Options{sharedRoot: true, OneClient: true, Worker: program, Output: io.Discard})
+	s, err := New(Options{sharedRoot: true, OneClient: true, Worker: program})
 	must(t, err)
 	defer s.Stop()
-	for what, wait := range map[string]func(*Process){
-		"dead":                   func(p *Process) { <-p.Dead },
-		"dead, and given up too": func(p *Process) { <-p.Dead; p.Channel.Close() },
-	} {
+	for range 3 {
 		born := Birth{Role: ipc.Worker, Program: program, Argv: []string{"true"}, Threads: 1, Who: security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}}
-		p, err := s.Start(born, relay.NewQuota(1, 1), func(p *Process, _ uint64) ipc.Message { wait(p); return new(ipc.Setup) })
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-			continue
-		}
+		p, err := s.Start(born, func(uint64) ipc.Message { time.Sleep(10 * time.Millisecond); return new(ipc.Setup) })
+		must(t, err)
 		if m, err := p.Channel.Receive(); err != io.EOF {
-			t.Errorf("%s: %v, %v", what, m, err)
+			t.Errorf("%v, %v", m, err)
 		}
-		if status := p.Reap(patience); status != "exit status 0" {
-			t.Errorf("%s: %s", what, status)
+		if <-p.Dead; exitstatus.Describe(p.Ended) != exitstatus.OK {
+			t.Error(exitstatus.Describe(p.Ended))
 		}
-	}
-}
-
-// TestCrash: which ends of a worker are a fault of its own.
-func TestCrash(t *testing.T) {
-	exited := func(status int) unix.WaitStatus { return unix.WaitStatus(status << 8) }
-	for _, tt := range []struct {
-		name string
-		ws   unix.WaitStatus
-		want bool
-	}{
-		{"killed by the administrator or for want of memory", unix.WaitStatus(unix.SIGKILL), false},
-		{"told to end", unix.WaitStatus(unix.SIGTERM), false},
-		{"done", exited(0), false},
-		{"without a parent", exited(1), false},
-		{"a panic", exited(2), true},
-		{"a wild pointer", unix.WaitStatus(unix.SIGSEGV), true},
-		{"a call that is not allowed", unix.WaitStatus(unix.SIGSYS), true},
-		{"an abort", unix.WaitStatus(unix.SIGABRT), true},
-	} {
-		if got := isCrash(tt.ws); got != tt.want {
-			t.Errorf("%s: %t", tt.name, got)
-		}
+		p.Close()
 	}
 }
 
@@ -101,7 +72,7 @@ func TestNextIsNotLessConfined(t *testing.T) {
 		t.Skip(err)
 	}
 	defer program.Close()
-	o := Options{sharedRoot: true, OneClient: true, Worker: program, Output: io.Discard}
+	o := Options{sharedRoot: true, OneClient: true, Worker: program}
 	for what, change := range map[string]func(*Spawner){
 		"as confined":   func(*Spawner) {},
 		"less confined": func(s *Spawner) { s.layers[ownRoot] = found(nil) },
@@ -119,8 +90,6 @@ func TestNextIsNotLessConfined(t *testing.T) {
 		s.Stop()
 	}
 }
-
-const patience = 10 * time.Second
 
 func must(t *testing.T, err error) {
 	t.Helper()

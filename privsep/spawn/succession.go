@@ -24,7 +24,7 @@ func (s *Spawner) Next() (*Spawner, error) {
 			err = errs.New(errs.Unsupported, "its processes would be less confined: %v", next.layers.list(ipc.PartMissing))
 		}
 		if s.failed = err; err == nil {
-			next.number, s.follower = s.number, next
+			s.follower = next
 		}
 	})
 	return s.follower, s.failed

@@ -1,0 +1,23 @@
+// Command schedrestd-dispatcher is the gateway's process that hands connections to
+// workers.
+// schedrestd starts it; started by hand it prints an error and exits with
+// status 2. -V prints its version.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"schedrestd/dispatcher"
+	"schedrestd/release"
+)
+
+func init() { dispatcher.Rename() }
+
+func main() {
+	if release.Asked(os.Args) {
+		fmt.Println("schedrestd-dispatcher " + release.Build())
+		return
+	}
+	os.Exit(dispatcher.Main())
+}

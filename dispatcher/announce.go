@@ -1,0 +1,79 @@
+package dispatcher
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"schedrestd/ipc"
+)
+
+// announceRules logs, once, the rules in force that can't be seen from outside.
+// Administrators find here what they have misspelled or what another file
+// overrides.
+func (d *dispatcher) announceRules(a ipc.Admission) {
+	c := d.config
+	d.log.Info("rules in force", "audit_log", describeAudit(c.Audit), "penalties", costs(a),
+		"exempt", prefixes(a.Exempt), "trusted_proxies", trusted(a),
+		"rate", cmp.Or(because(a.Rate > 0, fmt.Sprintf("%d:%d", a.Rate, a.Burst)), "none"),
+		"netns", cmp.Or(c.Netns, "own"), "controller_netns", cmp.Or(c.ControllerNetns, "own"))
+	all := func(list []netip.Prefix) bool {
+		return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Bits() == 0 })
+	}
+	if all(a.Proxies) {
+		d.log.Warn("every address is a trusted proxy: nobody has penalties, and X-Forwarded-For is believed of anybody", "trusted_proxies", trusted(a))
+	}
+	if all(a.Exempt) && a.Threshold > 0 {
+		d.log.Warn("every address is exempt: nobody has penalties", "exempt", prefixes(a.Exempt))
+	}
+	if c.PerSource >= c.Connections && c.Connections > 1 {
+		d.log.Warn("--max-per-source bounds nothing: one source may have all connections", "max_per_source", c.PerSource, "connections", c.Connections)
+	}
+}
+
+// describeAudit returns the text that the log shows for the audit log.
+func describeAudit(a ipc.Audit) string {
+	if a.Path == "" {
+		return "none"
+	}
+	s := a.Path + ", closed"
+	if a.FailOpen {
+		s = a.Path + ", open"
+	}
+	return s + because(a.Sync, ", sync")
+}
+
+func costs(a ipc.Admission) string {
+	if a.Threshold == 0 {
+		return "off"
+	}
+	return fmt.Sprintf("auth:%s,malformed:%s,crash:%s,threshold:%s", a.Auth, a.Malformed, a.Crash, a.Threshold)
+}
+
+// trusted returns the proxies that may speak for other clients.
+func trusted(a ipc.Admission) string {
+	var words []string
+	for _, uid := range a.Peers {
+		words = append(words, fmt.Sprintf("unix:%d", uid))
+	}
+	return prefixes(a.Proxies, words...)
+}
+
+// prefixes returns the networks and the words of more as one text.
+func prefixes(list []netip.Prefix, more ...string) string {
+	var words []string
+	for _, p := range list {
+		words = append(words, p.String())
+	}
+	return cmp.Or(strings.Join(append(words, more...), ","), "none")
+}
+
+// because returns why if so is true.
+func because(so bool, why string) string {
+	if so {
+		return why
+	}
+	return ""
+}

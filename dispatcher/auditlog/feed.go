@@ -1,0 +1,134 @@
+package auditlog
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"schedrestd/dispatcher/process"
+	"schedrestd/dispatcher/service"
+	"schedrestd/ipc"
+	"schedrestd/rate"
+)
+
+// Feed passes the kernel's facts about each connection to the auditor of one
+// generation. A nil Feed does nothing.
+type Feed struct {
+	*service.Process
+	log      *Log
+	follow   *rate.Bucket     // how often it may ask after the file
+	looking  atomic.Bool      // it has asked
+	messages chan ipc.Message // to the auditor; nil is the last
+	flushed  chan struct{}    // closed when all was sent
+}
+
+// The limits on how often an auditor may ask about the file. An honest one asks
+// for each batch of lines.
+const (
+	followBurst = 4000
+	followRate  = 2000
+)
+
+// Farewell is how long an auditor may take to write its remaining lines.
+const Farewell = 12 * time.Second
+
+// flushPause is the time between two attempts to send when the auditor's
+// channel is full.
+const flushPause = time.Millisecond
+
+// Start starts an auditor for a generation, and gives it the file. report kills
+// a worker that broke the auditor's protocol.
+func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, error) {
+	f := &Feed{log: l, follow: rate.New(followBurst, followRate, time.Now()), messages: make(chan ipc.Message), flushed: make(chan struct{})}
+	var err error
+	if f.Process, err = l.spec.Start(l.starter, generation, service.Hooks{Report: report, Handle: f.handle}); err != nil {
+		return nil, err
+	}
+	go f.run()
+	return f, l.add(f)
+}
+
+// handle asks the parent whether the file still has its name.
+func (f *Feed) handle(m ipc.Message) (handled bool, err error) {
+	switch m.(type) {
+	case *ipc.Follow:
+	default:
+		return false, nil
+	}
+	if f.looking.Swap(true) || !f.follow.Take(time.Now(), 1) {
+		return true, errors.New("it said Follow too often")
+	}
+	f.log.look(f)
+	return true, nil
+}
+
+// answer passes on what the parent says about the file.
+func (f *Feed) answer(m *ipc.Followed) {
+	f.looking.Store(false)
+	_ = f.Channel.TrySend(m)
+}
+
+// run sends messages in order, each when the auditor's channel has space for
+// it.
+func (f *Feed) run() {
+	var queue []ipc.Message
+	for last := false; !last || len(queue) > 0; {
+		var room <-chan time.Time
+		if len(queue) > 0 {
+			room = time.After(flushPause)
+		}
+		select {
+		case m := <-f.messages:
+			if last = m == nil; !last {
+				queue = append(queue, m)
+			}
+		case <-room:
+		case <-f.Over: // its workers make no change any more
+			return
+		}
+		for len(queue) > 0 && !errors.Is(f.Channel.TrySend(queue[0]), ipc.ErrFull) {
+			queue = queue[1:]
+		}
+	}
+	close(f.flushed)
+}
+
+// Tell sends m. It does not wait for the auditor.
+func (f *Feed) Tell(m ipc.Message) {
+	if f == nil {
+		return
+	}
+	select {
+	case f.messages <- m:
+	case <-f.Over:
+	}
+}
+
+// Given reports to the auditor that a worker is about to get c.
+func (f *Feed) Given(worker uint32, c *ipc.Connection) {
+	f.Tell(&ipc.Facts{Worker: worker, Connection: *c})
+}
+
+// Gone reports to the auditor that no worker has that connection any longer.
+func (f *Feed) Gone(id uint64) { f.Tell(&ipc.Gone{ID: id}) }
+
+// Exited reports to the auditor how a worker ended.
+func (f *Feed) Exited(worker uint32, status string) {
+	f.Tell(&ipc.Exited{Worker: worker, Status: ipc.Refuse(status).Reason})
+}
+
+// Stop makes the auditor write everything it has, and returns when it has
+// exited. No message may be sent after it.
+func (f *Feed) Stop() {
+	if f == nil {
+		return
+	}
+	f.Tell(nil)
+	select {
+	case <-f.flushed:
+	case <-f.Over:
+	case <-time.After(process.LastWords):
+	}
+	f.Process.Stop()
+	f.log.remove(f)
+}

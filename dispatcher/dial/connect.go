@@ -1,0 +1,161 @@
+package dial
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/become"
+	"schedrestd/ipc"
+	"schedrestd/sockdiag"
+)
+
+// conn is a descriptor for a worker: a TCP socket, perhaps still being connected, or the inode of a UNIX
+// socket.
+type conn struct {
+	fd     int
+	owner  uint32 // of the UNIX socket's directory; ipc.NoID with TCP
+	server uint32 // uid that serves a TCP socket of this machine, or that owns the UNIX socket; otherwise ipc.NoID
+}
+
+func (c conn) close() { unix.Close(c.fd) }
+
+// errLocal means that a socket to this machine can't be handed over before it is
+// connected: the process that serves it could not be checked.
+var errLocal = errors.New("the address is on this machine")
+
+// errnoOf returns the kernel's number of err.
+func errnoOf(err error) unix.Errno {
+	if errno, ok := errors.AsType[unix.Errno](err); ok {
+		return errno
+	}
+	return unix.EADDRNOTAVAIL
+}
+
+// connect returns a TCP socket on its way to address, an IP and a port, in the calling thread's network
+// namespace. One that is deferred has its address and connects with its first write.
+func connect(address string, ports uint32, deferred bool) (conn, error) {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return conn{}, err
+	}
+	local, err := sockdiag.Local(to.Addr())
+	if err != nil {
+		return conn{}, err
+	}
+	if local && deferred {
+		return conn{}, errLocal
+	}
+	family, sa := sockdiag.Sockaddr(to)
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return conn{}, err
+	}
+	// A request is one segment, and its answer begins when the whole request
+	// has arrived.
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	if ports != 0 {
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, ipLocalPortRange, int(ports)) // Linux 6.3
+	}
+	if deferred {
+		err = deferConnect(fd)
+	}
+	for err == nil {
+		if err = unix.Connect(fd, sa); err != unix.EINTR {
+			break
+		}
+		err = nil
+	}
+	if err != nil && (err != unix.EINPROGRESS || deferred) { // a deferred one in progress was not deferred
+		unix.Close(fd)
+		return conn{}, err
+	}
+	c := conn{fd, ipc.NoID, ipc.NoID}
+	if local {
+		if c.server, err = server(fd); err != nil {
+			c.close()
+			return conn{}, err
+		}
+	}
+	return c, nil
+}
+
+// server returns the uid that serves the other end of fd, which is on this machine; become.Overflow
+// when the kernel does not know it.
+func server(fd int) (uint32, error) {
+	local, remote, err := sockdiag.Ends(fd)
+	if err == unix.ENOTCONN { // the server's backlog is full
+		return 0, unix.EAGAIN
+	}
+	if err != nil {
+		return 0, err
+	}
+	uid, err := sockdiag.Server(local, remote)
+	if errors.Is(err, sockdiag.ErrUnknown) {
+		return become.Overflow, nil
+	}
+	return uid, err
+}
+
+// deferConnect makes connect(2) only store the address. It uses TCP fast open
+// without a cookie, so that a first write of no bytes starts a plain handshake.
+func deferConnect(fd int) error {
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 1); err != nil {
+		return err
+	}
+	return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_NO_COOKIE, 1)
+}
+
+// openInode opens the UNIX socket at path without connecting. The path is looked up for each connection, so
+// that a socket that a restarted daemon has made again is found.
+//
+// The server is the owner of the socket: the uid of the process that called bind(2), unless root has changed
+// it. A link to another user's socket leads to the same process.
+func openInode(path string) (conn, error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return conn{}, err
+	}
+	var st, dir unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		err = unix.ENOTSOCK
+	}
+	if err == nil {
+		err = unix.Stat(filepath.Dir(path), &dir)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return conn{}, err
+	}
+	return conn{fd, dir.Uid, st.Uid}, nil
+}
+
+// ipLocalPortRange is IP_LOCAL_PORT_RANGE of ip(7).
+const ipLocalPortRange = 51
+
+// PortShares is the number of parts into which this machine's ports are divided for workers. The end that
+// closes first occupies its port for a minute, and no worker may occupy all of them. With more
+// parts an honest worker would run out sooner before a controller on another machine, for which an occupied
+// port can't be used again.
+const PortShares = 2
+
+// Ports returns the part of the local ports that the connections of a worker use, as
+// IP_LOCAL_PORT_RANGE takes it; 0 is all of them.
+func Ports(worker uint32) uint32 {
+	var low, high uint32
+	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &low, &high)
+	}
+	size := (high + 1 - low) / PortShares
+	if err != nil || high > math.MaxUint16 || size < 1000 || low > high {
+		return 0
+	}
+	low += size * (worker % PortShares)
+	return low | (low+size-1)<<16
+}

@@ -1,0 +1,287 @@
+package dial
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+	"schedrestd/rate"
+	"schedrestd/security"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// channelTo returns the ends of a channel to a worker that is ready.
+func channelTo(t *testing.T) (parent, worker *ipc.Channel) {
+	t.Helper()
+	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
+	must(t, err)
+	t.Cleanup(func() { parent.Close() })
+	worker, err = ipc.Open(fd, ipc.Worker, ipc.Parent)
+	must(t, err)
+	t.Cleanup(func() { worker.Close() })
+	pass := func(from, to *ipc.Channel, m ipc.Message) {
+		t.Helper()
+		must(t, from.Send(m))
+		_, err := to.Receive()
+		must(t, err)
+	}
+	pass(parent, worker, &ipc.Setup{})
+	pass(parent, worker, &ipc.Posture{})
+	pass(worker, parent, &ipc.Ready{})
+	return parent, worker
+}
+
+// dialer returns a Dialer for the daemons of setup.
+func dialer(setup *ipc.Setup, channel *ipc.Channel) *Dialer {
+	return New(Options{Setup: setup, Counts: new(Counters), Burst: 4000, Rate: 5000}, channel)
+}
+
+// TestOpen: a TCP address becomes a socket that connects, a UNIX address the inode of a socket and no
+// connection to it.
+func TestOpen(t *testing.T) {
+	d := dialer(&ipc.Setup{}, nil)
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer tcp.Close()
+	c, err := d.open(ipc.Address{Network: "tcp", Address: tcp.Addr().String()})
+	must(t, err)
+	defer c.close()
+	accepted, err := tcp.Accept()
+	must(t, err)
+	defer accepted.Close()
+	if sa, err := unix.Getpeername(c.fd); err != nil || c.owner != ipc.NoID || c.server != uint32(os.Geteuid()) {
+		t.Errorf("%v, %v, owner %d, server %d", sa, err, c.owner, c.server)
+	}
+
+	dir := t.TempDir()
+	path := filepath.Join(dir, "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	must(t, err)
+	defer l.Close()
+	owner := uint32(os.Geteuid())
+	if owner == 0 {
+		owner = 31234
+		must(t, os.Chown(path, int(owner), -1))
+	}
+	for foreign, server := range map[bool]uint32{false: ipc.NoID, true: owner} {
+		d.o.Foreign = foreign
+		u, err := d.open(ipc.Address{Network: "unix", Address: path})
+		must(t, err)
+		defer u.close()
+		if flags, err := unix.FcntlInt(uintptr(u.fd), unix.F_GETFL, 0); err != nil || flags&unix.O_PATH == 0 || u.owner != uint32(os.Getuid()) || u.server != server {
+			t.Errorf("flags %#x, %v, owner %d, server %d, in a user namespace %t", flags, err, u.owner, u.server, foreign)
+		}
+	}
+	must(t, l.SetDeadline(time.Now().Add(20*time.Millisecond)))
+	if c, err := l.Accept(); err == nil {
+		c.Close()
+		t.Error("the parent has connected to a UNIX socket")
+	}
+
+	file := filepath.Join(dir, "f")
+	must(t, os.WriteFile(file, nil, 0o600))
+	for _, tt := range []struct {
+		network, address string
+		want             unix.Errno
+	}{
+		{"unix", file, unix.ENOTSOCK},
+		{"unix", dir + "/none", unix.ENOENT},
+		{"tcp", "a.name:80", unix.EADDRNOTAVAIL},
+	} {
+		c, err := d.open(ipc.Address{Network: tt.network, Address: tt.address})
+		if err == nil {
+			c.close()
+		}
+		if err == nil || errnoOf(err) != tt.want {
+			t.Errorf("%s %s: %v, want %v", tt.network, tt.address, err, tt.want)
+		}
+	}
+}
+
+// TestAddresses: only what the configuration has can be asked for.
+func TestAddresses(t *testing.T) {
+	setup := &ipc.Setup{Controllers: []ipc.Address{{Network: "tcp", Address: "c"}}, Munge: ipc.Munge{Socket: "m"}}
+	d := dialer(setup, nil)
+	for _, tt := range []struct {
+		way   ipc.Way
+		index uint8
+		want  string // "": it is refused
+	}{
+		{ipc.WayController, 0, "c"}, {ipc.WayController, 1, ""}, {ipc.WayController, 255, ""}, {ipc.WayAccounting, 0, ""},
+		{ipc.WaySocket, 0, ""}, {ipc.WayMunge, 0, "m"}, {ipc.WayMunge, 1, ""}, {ipc.WayAccountingMunge, 0, ""},
+	} {
+		a, err := d.address(tt.way, tt.index)
+		if a.Address != tt.want || (err == nil) != (tt.want != "") {
+			t.Errorf("way %d number %d: %q, %v", tt.way, tt.index, a.Address, err)
+		}
+	}
+}
+
+// machines makes two network namespaces, joined as two machines are, and returns their
+// names. The first has the address 192.0.2.1, the second 192.0.2.2.
+func machines(t *testing.T) (here, there string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make network namespaces")
+	}
+	here, there = fmt.Sprintf("test-%d-here", os.Getpid()), fmt.Sprintf("test-%d-there", os.Getpid())
+	ip := func(line string) {
+		t.Helper()
+		if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
+			t.Skipf("ip %s: %v: %s", line, err, out)
+		}
+	}
+	for _, name := range []string{here, there} {
+		ip("netns add " + name)
+		t.Cleanup(func() { exec.Command("ip", "netns", "del", name).Run() })
+	}
+	ip("-n " + here + " link add veth0 type veth peer name veth0 netns " + there)
+	for i, name := range []string{here, there} {
+		ip(fmt.Sprintf("-n %s address add 192.0.2.%d/24 dev veth0", name, i+1))
+		ip("-n " + name + " link set veth0 up")
+		ip("-n " + name + " link set lo up")
+	}
+	return here, there
+}
+
+// enter moves the test's thread, which it keeps, to a network namespace.
+func enter(t *testing.T, name string) {
+	t.Helper()
+	runtime.LockOSThread() // the thread ends with the test
+	f, err := os.Open("/run/netns/" + name)
+	must(t, err)
+	defer f.Close()
+	must(t, unix.Setns(int(f.Fd()), unix.CLONE_NEWNET))
+}
+
+// TestSpares: they know their daemon, which notices none before it is written to; what can't be had is not handed over,
+// nor much to who does not read. A daemon on this machine has none, since who serves it is looked up when it is connected to.
+func TestSpares(t *testing.T) {
+	here, there := machines(t)
+	enter(t, there)
+	l, err := net.Listen("tcp", "192.0.2.2:0")
+	must(t, err)
+	enter(t, here)
+	defer l.Close()
+	parent, worker := channelTo(t)
+	setup := &ipc.Setup{Controllers: []ipc.Address{{Network: "tcp", Address: l.Addr().String()}, {Network: "tcp", Address: "a.name:1"}},
+		Accounting: []ipc.Address{{Network: "tcp", Address: "127.0.0.1:1"}, {Network: "tcp", Address: "192.0.2.1:1"}},
+		Munge:      ipc.Munge{Socket: "/nowhere"}}
+	d := dialer(setup, parent)
+	for _, none := range []*ipc.Stock{{Way: ipc.WayMunge}, {Way: ipc.WayController, Index: 1}, {Way: ipc.WayAccounting}, {Way: ipc.WayAccounting, Index: 1}} {
+		if done, err := d.Handle(none); !done || err != nil || d.o.Counts.Spares.Load() != 0 {
+			t.Errorf("%v: %t, %v, %d spares", none, done, err, d.o.Counts.Spares.Load())
+		}
+	}
+	if _, err := d.Handle(&ipc.Stock{Index: 2}); err == nil {
+		t.Error("spares for what is not in the configuration")
+	}
+	_, err = d.Handle(&ipc.Stock{})
+	must(t, err)
+	r, err := worker.Receive()
+	must(t, err)
+	defer closeFDs(r.FDs)
+	if m, ok := r.Message.(*ipc.Spares); !ok || m.Way != ipc.WayController || m.Index != 0 || len(r.FDs) != ipc.SpareCount {
+		t.Fatalf("%#v with %d descriptors", r.Message, len(r.FDs))
+	}
+	must(t, l.(*net.TCPListener).SetDeadline(time.Now().Add(20*time.Millisecond)))
+	if c, err := l.Accept(); err == nil {
+		c.Close()
+		t.Fatal("one has connected unasked")
+	}
+	must(t, l.(*net.TCPListener).SetDeadline(time.Now().Add(time.Minute)))
+	for _, fd := range r.FDs {
+		if _, err := unix.Write(fd, nil); err != nil && err != unix.EINPROGRESS {
+			t.Fatal(err)
+		}
+		c, err := l.Accept()
+		must(t, err)
+		c.Close()
+	}
+
+	for n := range 1000 { // nobody reads
+		if _, err := d.Handle(&ipc.Stock{}); err != nil {
+			t.Fatal(err)
+		}
+		if n == 999 && d.o.Counts.Spares.Load() > 50*ipc.SpareCount {
+			t.Errorf("%d descriptors wait for who does not read", d.o.Counts.Spares.Load())
+		}
+	}
+}
+
+// TestCost: what a worker asks for is taken from what it may ask for, and an attempt for which there is no port, which makes
+// the kernel look at them all, a hundredfold.
+func TestCost(t *testing.T) {
+	parent, _ := channelTo(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	const there, portless = 0, 1
+	setup := &ipc.Setup{Controllers: []ipc.Address{there: {Network: "tcp", Address: l.Addr().String()}, portless: {Network: "tcp", Address: "a.name:1"}},
+		AuthSocket: "/nowhere"}
+	for _, tt := range []struct {
+		errand ipc.Message
+		cost   float64
+	}{
+		{&ipc.Dial{Index: there}, 1},
+		{&ipc.Dial{Way: ipc.WaySocket}, 1},
+		{&ipc.Dial{Index: portless}, 101},
+		{&ipc.Stock{Index: there}, ipc.SpareCount},
+		{&ipc.Stock{Index: portless}, ipc.SpareCount + 100},
+	} {
+		const many = 1000
+		d := dialer(setup, parent)
+		d.dials = rate.New(many, math.SmallestNonzeroFloat64, time.Now())
+		_, err := d.Handle(tt.errand)
+		must(t, err)
+		if cost := many - d.dials.Left(time.Now()); cost != tt.cost {
+			t.Errorf("%s %+v costs %v, want %v", ipc.KindOf(tt.errand), tt.errand, cost, tt.cost)
+		}
+		d.dials.Owe(time.Now(), many)
+		d.refused = rate.New(1, math.SmallestNonzeroFloat64, time.Now())
+		for n, ends := range []bool{false, true} { // told to wait once, ended when it asks on
+			if _, err := d.Handle(tt.errand); (err != nil) != ends {
+				t.Errorf("%s %+v, %d times too often: %v", ipc.KindOf(tt.errand), tt.errand, n+1, err)
+			}
+		}
+	}
+}
+
+// TestPorts: workers that live side by side have other ports, all of this machine's range.
+func TestPorts(t *testing.T) {
+	first, second := Ports(PortShares), Ports(PortShares+1)
+	if first == 0 {
+		t.Skip("this machine's range of ports is not divided")
+	}
+	if first>>16 < first&0xffff || second&0xffff <= first>>16 || Ports(2*PortShares) != first {
+		t.Errorf("ports %#x and %#x", first, second)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	w, err := connect(l.Addr().String(), first, false)
+	must(t, err)
+	defer w.close()
+	c, err := l.Accept()
+	must(t, err)
+	defer c.Close()
+	if port := uint32(c.RemoteAddr().(*net.TCPAddr).Port); security.KernelSince(6, 3) && (port < first&0xffff || port > first>>16) {
+		t.Errorf("port %d, not of %d to %d", port, first&0xffff, first>>16)
+	}
+}

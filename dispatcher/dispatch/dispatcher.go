@@ -1,0 +1,90 @@
+// Package dispatch accepts connections and finds the pool of workers that
+// serves each of them: the shared one, one of its own, or the one of its user.
+//
+// It judges connections by what the parent and the user database report about
+// their clients, and reads nothing from them. The entry points are New and
+// Acceptor.
+package dispatch
+
+import (
+	"log/slog"
+	"time"
+
+	"schedrestd/dispatcher/pool"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// Options is what dispatchers and acceptors need.
+type Options struct {
+	Switches   ipc.Switches
+	Admission  ipc.Admission
+	Worker     security.Identity // of workers that serve all users, or whose users are not looked up
+	Nobody     security.Identity // of workers that serve no user
+	Identities int               // become_user: most identities that have a worker concurrently
+	Rest       time.Duration     // become_user: a worker without a connection is retired after it
+	HandLimit  time.Duration     // how long a connection waits for room
+	// OwnerOf returns the user that a subordinate uid belongs to, or uid; nil: there are none.
+	OwnerOf func(uid uint32) uint32
+	Names   *Names
+	Log     *slog.Logger
+}
+
+// Dispatcher finds the worker for a connection. There are three: one pool for all, a worker for each
+// connection, and a worker for each identity. The loop calls its methods.
+type Dispatcher interface {
+	// Take gives c, which has a slot, to a worker, now or later.
+	Take(c *pool.Connection)
+	// Renew starts workers of g, and retires those of the generation before. When they can't
+	// serve, nothing changes. It calls done then.
+	Renew(g *pool.Generation, done func(error))
+	// Stop turns away connections that wait for a pool.
+	Stop()
+}
+
+// New returns the dispatcher that o requires. worn is called when the shared
+// workers have served enough connections.
+func New(o Options, set *pool.Set, worn func()) Dispatcher {
+	demand := onDemand{Set: set, Options: o}
+	switch {
+	case o.Switches.WorkerPerConnection:
+		return &perConnection{demand}
+	case o.Switches.BecomeUser:
+		return newIdentities(demand)
+	}
+	return &shared{Set: set, who: o.Worker, worn: worn}
+}
+
+// shared is one pool for all connections: the workers have one identity.
+type shared struct {
+	*pool.Set
+	who  security.Identity
+	worn func()
+	now  *pool.Pool
+}
+
+func (h *shared) Take(c *pool.Connection) { h.now.Take(c) }
+
+func (h *shared) Renew(g *pool.Generation, done func(error)) {
+	p := h.NewPool(g, h.who)
+	p.Worn = h.worn
+	h.Start(p, func(err error) {
+		if err == nil {
+			h.replace(p)
+		}
+		done(err)
+	})
+}
+
+// replace replaces the previous pool by p.
+func (h *shared) replace(p *pool.Pool) {
+	old := h.now
+	h.now, h.Slots.Answer = p, p.Refuse
+	if old != nil {
+		for _, c := range old.Retire() {
+			p.Take(c)
+		}
+	}
+}
+
+func (h *shared) Stop() {}

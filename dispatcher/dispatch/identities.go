@@ -1,0 +1,323 @@
+package dispatch
+
+import (
+	"maps"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"schedrestd/dispatcher/admission"
+	"schedrestd/dispatcher/pool"
+	"schedrestd/dispatcher/process"
+)
+
+// identities is a pool of one worker for each (uid, gid) that the kernel
+// reports. Their number is limited, so connections may have to wait for a pool.
+// The least recently used pool goes first, once it has no connection. When
+// every pool has connections, workers are asked to close some.
+type identities struct {
+	onDemand
+	list    map[identity]*pool.Pool
+	leaving map[*pool.Pool]leave // retired, with a process that is still there
+	waiting pool.Queue           // for room
+	since   time.Time            // since when connections wait
+	stopped bool
+	timer   *time.Timer // of the next call of tend
+	poked   bool        // which comes at once
+}
+
+// identity is what a worker is for. The gid belongs to it: under munge it becomes a job's group.
+type identity struct{ uid, gid uint32 }
+
+func newIdentities(demand onDemand) *identities {
+	h := &identities{onDemand: demand, list: map[identity]*pool.Pool{}, leaving: map[*pool.Pool]leave{}}
+	// Each worker has buffers here. The parent stays small for so many, at the cost of looking for garbage
+	// more often; one pool for all would pay that with every line of its log.
+	debug.SetGCPercent(50)
+	return h
+}
+
+// Take gives c to the worker of its peer, and starts that when there is none.
+func (h *identities) Take(c *pool.Connection) {
+	h.identify(c, func() {
+		switch {
+		case h.stopped:
+			h.Slots.Drop(c, pool.Unavailable, pool.Stopping)
+		case h.hasRoom(c):
+			h.serve(c)
+		default:
+			h.park(c)
+			h.poke()
+		}
+	})
+}
+
+// park puts c into the queue for a pool.
+func (h *identities) park(c *pool.Connection) {
+	h.waiting.Add(h.Loop, c, h.HandLimit, func(c *pool.Connection) {
+		h.Slots.Drop(c, pool.Unavailable, "as many users as may be are served already")
+	})
+}
+
+// serve gives c to its pool, which exists or may be created.
+func (h *identities) serve(c *pool.Connection) {
+	id := identity{c.UID, c.GID}
+	p := h.list[id]
+	if p == nil {
+		p = h.newPool(peerOf(c.Connection))
+		p.Rested, p.Ended = h.poke, func() { delete(h.leaving, p); h.poke() }
+		h.Start(p, func(error) {})
+		h.list[id] = p
+	}
+	p.Take(c)
+}
+
+// reason is why a pool was retired.
+type reason int
+
+const (
+	rested   reason = iota // it was at rest, or others needed its room
+	replaced               // the configuration is another one
+)
+
+// leave is why and when a pool was retired.
+type leave struct {
+	why   reason
+	since time.Time
+}
+
+// ownShare is the part of the pools that one user can have, who may have many
+// groups: one of this many.
+const ownShare = 4
+
+// hasRoom reports whether c can be served now.
+func (h *identities) hasRoom(c *pool.Connection) bool {
+	return h.list[identity{c.UID, c.GID}] != nil || len(h.list)+h.lingering() < h.Identities && !h.hasMany(c.UID)
+}
+
+// hasMany reports whether that user has as many workers as a user may have. A
+// worker that was replaced does not count, so that a long answer does not keep
+// its user out after a reload.
+func (h *identities) hasMany(uid uint32) bool {
+	n := 0
+	for id := range h.list {
+		if id.uid == uid {
+			n++
+		}
+	}
+	for p, one := range h.leaving {
+		if p.Who().UID == uid && one.why != replaced {
+			n++
+		}
+	}
+	return n >= max(1, h.Identities/ownShare)
+}
+
+// lingering returns how many of the retired pools still count against the
+// limit. A replaced pool does not, because it may have an answer to finish that
+// takes hours, unless so many were replaced that there would be no bound.
+func (h *identities) lingering() int {
+	return len(h.leaving) - min(h.replaced(), h.Identities)
+}
+
+// replaced returns how many of the retired pools were replaced.
+func (h *identities) replaced() (n int) {
+	for _, one := range h.leaving {
+		if one.why == replaced {
+			n++
+		}
+	}
+	return n
+}
+
+// poke schedules a call of tend as soon as possible.
+func (h *identities) poke() {
+	if !h.poked {
+		h.poked = true
+		h.tendIn(0)
+	}
+}
+
+// tendIn schedules the next call of tend after d, instead of any earlier
+// schedule.
+func (h *identities) tendIn(d time.Duration) {
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	h.timer = h.After(d, h.tend)
+}
+
+// tend retires pools that were idle long enough, and makes place for
+// connections that wait.
+func (h *identities) tend() {
+	h.poked = false
+	if h.stopped {
+		return
+	}
+	now := time.Now()
+	next := h.retireRested(now)
+	if h.admitWaiting(); len(h.waiting) == 0 {
+		h.since = time.Time{}
+	} else {
+		h.makeRoom(now)
+		next = admission.TickInterval
+	}
+	h.tendIn(next)
+}
+
+// retireRested retires pools that have had no connection for Config.Rest. It
+// returns when to look again: no other pool's time is over before that.
+func (h *identities) retireRested(now time.Time) time.Duration {
+	next := h.Rest
+	for id, p := range h.list {
+		if !p.IsIdle() {
+			continue
+		}
+		if left := p.Used().Add(h.Rest).Sub(now); left > 0 {
+			next = min(next, left)
+		} else {
+			h.retire(id, p, rested)
+		}
+	}
+	return next
+}
+
+// retire takes a pool off the list. It counts as leaving until its process has
+// exited.
+func (h *identities) retire(id identity, p *pool.Pool, why reason) {
+	delete(h.list, id)
+	h.leaving[p] = leave{why, time.Now()}
+	for _, c := range p.Retire() {
+		h.park(c)
+	}
+}
+
+// admitWaiting serves waiting connections as far as the limit permits.
+func (h *identities) admitWaiting() {
+	h.waiting.TakeAny(func(c *pool.Connection) bool {
+		has := h.hasRoom(c)
+		if has {
+			h.serve(c)
+		}
+		return has
+	})
+}
+
+// makeRoom retires as many pools as connections wait for, of those that have no
+// connection, least recently used first. If there are too few, workers whose
+// connections all rest are asked to close them, and after a while also workers
+// that are answering requests. A user who has as many workers as a user may
+// have gets a place only from their own.
+func (h *identities) makeRoom(now time.Time) {
+	if h.since.IsZero() {
+		h.since = now
+	}
+	d := h.demand()
+	h.expectLeaving(d, now)
+	list := slices.SortedFunc(maps.Values(h.list), func(a, b *pool.Pool) int { return a.Used().Compare(b.Used()) })
+	for _, p := range list {
+		if p.IsIdle() && d.needs(p.Who().UID) {
+			h.retire(identity{p.Who().UID, p.Who().GID}, p, rested)
+			d.comes(p.Who().UID)
+		}
+	}
+	list = slices.DeleteFunc(list, (*pool.Pool).IsEnding)
+	h.urge(list, d, false, now)
+	if now.Sub(h.since) >= admission.TickInterval {
+		h.urge(list, d, true, now)
+	}
+}
+
+// urge asks pools of list to give way, as far as d needs them.
+func (h *identities) urge(list []*pool.Pool, d *demand, busy bool, now time.Time) {
+	for _, p := range list {
+		if !p.IsIdle() && d.needs(p.Who().UID) && h.givesWay(p, busy, now) {
+			d.comes(p.Who().UID)
+		}
+	}
+}
+
+// demand is how many pools have to end for connections that wait.
+type demand struct {
+	any int            // of any user
+	own map[uint32]int // of that user, who has as many as a user may have
+}
+
+func (h *identities) demand() *demand {
+	d, wanted := &demand{own: map[uint32]int{}}, map[identity]bool{}
+	for _, c := range h.waiting {
+		id := identity{c.UID, c.GID}
+		switch {
+		case wanted[id]:
+		case h.hasMany(c.UID):
+			d.own[c.UID]++
+		default:
+			d.any++
+		}
+		wanted[id] = true
+	}
+	return d
+}
+
+// needs reports whether the end of a pool of that user helps.
+func (d *demand) needs(uid uint32) bool { return d.any > 0 || d.own[uid] > 0 }
+
+// comes records that a pool of that user is about to end.
+func (d *demand) comes(uid uint32) {
+	if d.own[uid] > 0 {
+		d.own[uid]--
+	} else {
+		d.any--
+	}
+}
+
+// expectLeaving subtracts the pools that are leaving from d, and makes them end
+// sooner.
+func (h *identities) expectLeaving(d *demand, now time.Time) {
+	crowded := h.replaced() > h.Identities
+	for p, one := range h.leaving {
+		if one.why == replaced && !crowded {
+			continue // its end makes no room
+		}
+		idle := p.IsIdle()
+		if idle && now.Sub(one.since) > process.LastWords {
+			p.EndIdle(process.LastWords) // it need not go by itself, and counts for no room until it is gone
+			continue
+		}
+		if idle || h.givesWay(p, false, now) {
+			d.comes(p.Who().UID)
+		}
+	}
+}
+
+// givesWay asks all connections of p to yield, if all of them rest or busy is
+// set. It reports whether p is about to end.
+func (h *identities) givesWay(p *pool.Pool, busy bool, now time.Time) bool {
+	coming, stubborn := h.Slots.Urge(now, p.Held(), busy)
+	if stubborn {
+		p.End("it was asked to close a connection that rests, and has not")
+	}
+	return coming || stubborn
+}
+
+// Renew also retires the workers of the old configuration. Those of the new one
+// start with the next connections.
+func (h *identities) Renew(g *pool.Generation, done func(error)) {
+	h.onDemand.Renew(g, func(err error) {
+		if err == nil {
+			for id, p := range h.list {
+				h.retire(id, p, replaced)
+			}
+			h.poke()
+		}
+		done(err)
+	})
+}
+
+// Stop turns away connections that wait for a pool.
+func (h *identities) Stop() {
+	h.stopped = true
+	for _, c := range h.waiting.All() {
+		h.Slots.Drop(c, pool.Unavailable, pool.Stopping)
+	}
+}

@@ -1,0 +1,109 @@
+package dispatch
+
+import (
+	"time"
+
+	"schedrestd/dispatcher/pool"
+	"schedrestd/ipc"
+)
+
+// Names records whether uids have users, as the resolver reports. The parent
+// asks the resolver nothing else, does not wait for the answers, and uses only
+// whether there is a name.
+type Names struct {
+	*pool.Loop
+	Send  func(ipc.Message, ...int) error // sends a question to the resolver
+	known map[uint32]uidState
+	asked map[uint64]*inquiry // by the number of the question
+	by    map[uint32]*inquiry // … and by uid
+	last  uint64
+}
+
+// uidState is whether a uid has a name, until it is asked for again.
+type uidState struct {
+	named bool
+	until time.Time
+}
+
+// inquiry is a question that the resolver was asked.
+type inquiry struct {
+	uid  uint32
+	late *time.Timer
+	then []func(named, sure bool)
+}
+
+const (
+	keepNames = time.Minute
+	maxNames  = 10_000           // past it all are forgotten
+	nameLimit = 10 * time.Second // longer than the resolver takes
+)
+
+// NewNames returns Names that have asked the resolver nothing yet.
+func NewNames(l *pool.Loop) *Names {
+	return &Names{Loop: l, known: map[uint32]uidState{}, asked: map[uint64]*inquiry{}, by: map[uint32]*inquiry{}}
+}
+
+// kept returns what is known of uid.
+func (n *Names) kept(uid uint32) (named, known bool) {
+	v, ok := n.known[uid]
+	return v.named, ok && time.Now().Before(v.until)
+}
+
+// lookup calls then with whether uid has a name, now or when the resolver has answered. sure is false
+// when the user database is unavailable.
+func (n *Names) lookup(uid uint32, then func(named, sure bool)) {
+	if named, ok := n.kept(uid); ok {
+		then(named, true)
+		return
+	}
+	if i := n.by[uid]; i != nil {
+		i.then = append(i.then, then)
+		return
+	}
+	n.last++
+	id := n.last
+	i := &inquiry{uid: uid, then: []func(bool, bool){then}}
+	i.late = n.After(nameLimit, func() { n.answer(id, false, false) })
+	n.asked[id], n.by[uid] = i, i
+	if n.Send(&ipc.Who{ID: id, Number: uid}) != nil {
+		n.answer(id, false, false)
+	}
+}
+
+// Handle passes an answer of the resolver to the loop. An answer that comes too
+// late is ignored.
+func (n *Names) Handle(m ipc.Message) (done bool, err error) {
+	switch m := m.(type) {
+	case *ipc.Known:
+		n.Do(func() { n.answer(m.ID, m.Name != "", m.Sure) })
+		return true, nil
+	}
+	return false, nil
+}
+
+// answer ends a question.
+func (n *Names) answer(id uint64, named, sure bool) {
+	i := n.asked[id]
+	if i == nil {
+		return
+	}
+	i.late.Stop()
+	delete(n.asked, id)
+	delete(n.by, i.uid)
+	if sure {
+		if len(n.known) >= maxNames {
+			clear(n.known)
+		}
+		n.known[i.uid] = uidState{named, time.Now().Add(keepNames)}
+	}
+	for _, then := range i.then {
+		then(named, sure)
+	}
+}
+
+// Fail ends every question, because the resolver has exited.
+func (n *Names) Fail() {
+	for id := range n.asked {
+		n.answer(id, false, false)
+	}
+}

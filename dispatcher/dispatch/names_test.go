@@ -1,0 +1,105 @@
+package dispatch
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"schedrestd/dispatcher/pool"
+	"schedrestd/ipc"
+)
+
+// resolved returns what a parent knows of uids whose resolver answers by f; with nil it doesn't answer.
+func resolved(t *testing.T, f func(*ipc.Who) *ipc.Known) *Names {
+	var n *Names
+	n = newNamesBy(t, func(m ipc.Message, _ ...int) error {
+		if a := f(m.(*ipc.Who)); a != nil {
+			go n.Handle(a)
+		}
+		return nil
+	})
+	return n
+}
+
+// heard is what a question came to.
+type heard struct{ named, sure bool }
+
+// TestNamed: uids are asked for once while the answer is kept, and an answer that can't be had is not kept.
+func TestNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		n := resolved(t, func(q *ipc.Who) *ipc.Known {
+			asked++
+			return map[uint32]*ipc.Known{1: {ID: q.ID, Sure: true, Name: "alice"}, 2: {ID: q.ID, Sure: true}, 3: {ID: q.ID}}[q.Number]
+		})
+		for _, tt := range []struct {
+			uid  uint32
+			want heard
+			kept bool
+		}{{1, heard{true, true}, true}, {2, heard{false, true}, true}, {3, heard{}, false}, {4, heard{}, false}} { // 4 is not answered
+			var got []heard
+			for range 2 {
+				n.sync(func() { n.lookup(tt.uid, func(named, sure bool) { got = append(got, heard{named, sure}) }) })
+			}
+			before := asked
+			synctest.Wait()
+			if tt.uid == 4 && len(got) != 0 {
+				t.Errorf("uid 4: %v", got)
+			}
+			n.awaitAll()
+			if len(got) != 2 || got[0] != tt.want || got[1] != tt.want || asked != before {
+				t.Errorf("uid %d: %v after %d questions, want %v after %d", tt.uid, got, asked, tt.want, before)
+			}
+			n.sync(func() {
+				if named, ok := n.kept(tt.uid); ok != tt.kept || named != tt.want.named {
+					t.Errorf("uid %d is kept: %t, %t", tt.uid, named, ok)
+				}
+			})
+		}
+	})
+}
+
+// awaitAll returns when no question is open.
+func (n *Names) awaitAll() {
+	var over sync.WaitGroup
+	n.sync(func() {
+		for _, i := range n.asked {
+			over.Add(1)
+			i.then = append(i.then, func(bool, bool) { over.Done() })
+		}
+	})
+	over.Wait()
+}
+
+// TestNamedWithoutResolver: questions end when there is no resolver, and when it exits.
+func TestNamedWithoutResolver(t *testing.T) {
+	var got []heard
+	then := func(named, sure bool) { got = append(got, heard{named, sure}) }
+	n := newNamesBy(t, func(ipc.Message, ...int) error { return errors.New("none") })
+	n.sync(func() { n.lookup(1, then) })
+	n = resolved(t, func(*ipc.Who) *ipc.Known { return nil })
+	n.sync(func() { n.lookup(2, then); n.lookup(3, then); n.Fail() })
+	if len(got) != 3 || got[0] != (heard{}) || got[1] != (heard{}) || got[2] != (heard{}) {
+		t.Errorf("got %v", got)
+	}
+	n.Handle(&ipc.Known{ID: 1, Sure: true, Name: "late"})
+	n.sync(func() {
+		if _, ok := n.kept(2); ok {
+			t.Error("an answer that nobody waits for is believed")
+		}
+	})
+}
+
+// newNamesBy returns Names whose questions send takes.
+func newNamesBy(t *testing.T, send func(ipc.Message, ...int) error) *Names {
+	l := pool.NewLoop()
+	go l.Run()
+	t.Cleanup(l.Stop)
+	n := NewNames(l)
+	n.Send = send
+	return n
+}
+
+// sync calls f in the loop, and waits for its end.
+func (n *Names) sync(f func()) { _ = n.Call(func() error { f(); return nil }) }

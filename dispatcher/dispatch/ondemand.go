@@ -1,0 +1,92 @@
+package dispatch
+
+import (
+	"schedrestd/dispatcher/pool"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// onDemand is the common part of the dispatchers that start workers when
+// connections come.
+type onDemand struct {
+	*pool.Set
+	Options
+	gen     *pool.Generation // in force
+	standby *pool.Pool
+}
+
+// Renew starts the worker of g that answers connections that are turned away.
+// It must not be a worker that serves a user or a connection, which could read
+// another client's token. Its start also proves that workers can serve: it has
+// the identity of no user, so no user can interfere with it.
+func (h *onDemand) Renew(g *pool.Generation, done func(error)) {
+	p := h.NewPool(g, h.Nobody)
+	p.Workers, p.Threads = 1, 1
+	h.Start(p, func(err error) {
+		if err == nil {
+			h.replace(g, p)
+		}
+		done(err)
+	})
+}
+
+// replace puts g and its worker in place of the previous ones.
+func (h *onDemand) replace(g *pool.Generation, p *pool.Pool) {
+	if h.standby != nil {
+		h.standby.Retire()
+	}
+	h.gen, h.standby, h.Slots.Answer = g, p, p.Refuse
+}
+
+// newPool returns a pool of one worker, which starts when a connection waits for it.
+func (h *onDemand) newPool(who security.Identity) *pool.Pool {
+	p := h.NewPool(h.gen, who)
+	p.Workers, p.Lazy = 1, true
+	return p
+}
+
+// identify calls then, now or later, if the peer of c may have a worker of its
+// own, and otherwise turns c away. A uid that the user database does not know
+// is usually a subordinate uid. A user may have tens of thousands of them
+// (subuid(5)), and each could take the place of a user. While the database is
+// unavailable every uid is assumed to belong to a user.
+func (h *onDemand) identify(c *pool.Connection, then func()) {
+	if c.Forbidden != "" {
+		h.Slots.Drop(c, pool.Forbidden, c.Forbidden)
+		return
+	}
+	h.Names.lookup(c.UID, func(named, sure bool) {
+		if sure && !named {
+			h.Slots.Drop(c, pool.Forbidden, "its uid is no user's")
+			return
+		}
+		then()
+	})
+}
+
+// peerOf returns the peer's identity, as the kernel reports it.
+func peerOf(c ipc.Connection) security.Identity {
+	return security.Identity{UID: c.UID, GID: c.GID}
+}
+
+// perConnection is a dispatcher that starts a worker for each connection. If a
+// client compromises that worker, the damage ends with the connection.
+type perConnection struct{ onDemand }
+
+func (h *perConnection) Take(c *pool.Connection) {
+	if !h.Switches.BecomeUser {
+		h.serve(c, h.Worker)
+		return
+	}
+	h.identify(c, func() { h.serve(c, peerOf(c.Connection)) })
+}
+
+// serve starts a worker for c.
+func (h *perConnection) serve(c *pool.Connection, who security.Identity) {
+	p := h.newPool(who)
+	p.Once = true
+	h.Start(p, func(error) {})
+	p.Take(c)
+}
+
+func (h *perConnection) Stop() {}

@@ -1,0 +1,418 @@
+// Package dispatcher is the process that manages the gateway's workers: it
+// decides which connection is served, hands it to a worker, and keeps workers
+// and services running.
+//
+// It has no privileges. The parent, which may be root, opens the listeners and
+// asks the kernel about peers, and sends it each accepted connection. The parent
+// also starts and ends processes for it, and only as configured: this process
+// names a role, or a connection whose user the worker serves, and never a program
+// or an identity. Workers are assumed to be compromised: their messages are
+// checked against the protocol table of package ipc, and a worker that breaks the
+// protocol is killed.
+//
+// Its packages import only downwards:
+//
+//   - dispatch finds the pool of workers for each connection;
+//   - pool has the loop, the slots, and the workers of each identity;
+//   - inetd serves the one client of an inetd run;
+//   - auditlog feeds the auditor;
+//   - service starts keeper, resolver and auditor;
+//   - dial connects to daemons for workers;
+//   - admission decides which connection is served, and starts nothing;
+//   - process asks the parent for processes;
+//   - relay copies what processes log.
+//
+// The entry point is Main.
+package dispatcher
+
+import (
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"schedrestd/dispatcher/auditlog"
+	"schedrestd/dispatcher/dial"
+	"schedrestd/dispatcher/dispatch"
+	"schedrestd/dispatcher/inetd"
+	"schedrestd/dispatcher/pool"
+	"schedrestd/dispatcher/process"
+	"schedrestd/dispatcher/relay"
+	"schedrestd/dispatcher/service"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/loglevel"
+	"schedrestd/security"
+	"schedrestd/security/seal"
+	"schedrestd/security/self"
+	own "schedrestd/service"
+)
+
+// Rename gives the process its name. Call it from an init function.
+func Rename() { self.Rename("schedrestd-disp") }
+
+// Main runs the dispatcher and returns its exit status.
+func Main() int {
+	level := new(slog.LevelVar)
+	return Run(loglevel.New(os.Stderr, level), level, Defaults)
+}
+
+// Limits bounds what workers may do and how long they stay.
+type Limits struct {
+	Wear      uint64        // connections after which the shared workers are replaced
+	Age       time.Duration // … or time; there is a new key for session tickets then
+	Rest      time.Duration // become_user: a worker without a connection is retired after it
+	Farewell  time.Duration // a retired worker that has connections is asked to finish after it
+	HandLimit time.Duration // how long a connection waits while no worker can take it
+	LogBurst  int           // lines that a worker may log at once
+	LogRate   int           // … and per second
+	DialBurst int           // connections to daemons that a worker may ask for at once
+	DialRate  int           // … and per second
+}
+
+// Defaults are the limits of the gateway. A worker logs at most one line for each
+// request that it can answer.
+var Defaults = Limits{Wear: 200_000, Age: 12 * time.Hour, Rest: time.Minute, Farewell: time.Hour, HandLimit: 10 * time.Second,
+	LogBurst: 20_000, LogRate: 10_000, DialBurst: ipc.DialBurst, DialRate: ipc.DialRate}
+
+// Run is Main with that log and those limits.
+func Run(log *slog.Logger, level *slog.LevelVar, limits Limits) int {
+	return own.Main(ipc.Dispatcher, confine, func(channel *ipc.Channel) own.Service {
+		parent := process.NewParent(channel)
+		return &dispatcher{parent: parent, limits: limits, log: log, level: level, starter: process.NewStarter(parent, os.Stderr),
+			replies: make(chan ipc.Received, 1), finishing: make(chan struct{})}
+	})
+}
+
+// confine takes from the process what it does not need: it changes no file and
+// signals no process.
+func confine(s ipc.Seal) (security.Sealed, error) { return seal.ReadOnly(s&ipc.SealRequire != 0) }
+
+// dispatcher is the state of the process. What follows Set belongs to its loop.
+type dispatcher struct {
+	parent  *process.Parent
+	log     *slog.Logger
+	level   *slog.LevelVar
+	starter *process.Starter
+	config  ipc.Dispatch
+	limits  Limits
+
+	resolver, keeper *service.Spec
+	audit            *auditlog.Log
+	names            *dispatch.Names
+	announcing       announced         // the generation whose configuration is being received
+	replies          chan ipc.Received // of the parent, to the goroutine that builds
+	finishing        chan struct{}     // closed when the gateway ends
+	ending           sync.WaitGroup    // of generations
+	accused          chan string       // inetd: how the worker broke the protocol of a service
+
+	*pool.Set
+	acceptor *dispatch.Acceptor
+	router   dispatch.Dispatcher
+	owners   []ipc.Subuids // ranges in force
+	current  *generation   // in force
+	built    time.Time     // when it was
+	failed   int           // generations in a row that lost a service soon, or could not replace one that did
+	asked    bool          // for a generation
+	stopped  bool
+}
+
+// Handle handles a message of the parent.
+func (d *dispatcher) Handle(m ipc.Received) (done bool, err error) {
+	if done, err = d.starter.Handle(m); done || err != nil {
+		return done, err
+	}
+	switch msg := m.Message.(type) {
+	case *ipc.Dispatch:
+		d.begin(*msg)
+	case *ipc.LogFD:
+		d.audit.Replace(msg, m.FDs[0])
+	case *ipc.Followed:
+		d.audit.Followed(msg)
+	case *ipc.Arrivals:
+		err = d.accept(m.FDs[0])
+	case *ipc.Build:
+		d.announcing = announced{Build: *msg}
+	case *ipc.SubuidRanges:
+		d.announcing.ranges = append(d.announcing.ranges, msg.Ranges...)
+	case *ipc.GenerationSetup:
+		d.announcing.setup = msg.Setup
+		if !msg.Setup.Inetd {
+			d.serve(d.announcing)
+			go d.replace(d.announcing)
+		}
+	case *ipc.PublicKeys, *ipc.Judgement:
+		d.replies <- m
+	case *ipc.Streams:
+		go d.serveOne(d.announcing, &inetd.Client{Connection: msg.Connection, In: m.FDs[0], Out: m.FDs[1]})
+	case *ipc.Show:
+		d.Do(d.show)
+	case *ipc.Finish:
+		close(d.finishing)
+		if d.router != nil {
+			go d.finish()
+		}
+	default:
+		return false, nil
+	}
+	return true, err
+}
+
+// begin prepares everything that no generation replaces.
+func (d *dispatcher) begin(c ipc.Dispatch) {
+	d.config = c
+	d.level.Set(slog.Level(c.LogLevel))
+	dial.Check(d.log)
+	d.resolver, d.keeper = d.spec(ipc.Resolver), d.spec(ipc.Keeper)
+	d.audit = auditlog.New(d.spec(ipc.Auditor), d.starter, d.parent)
+}
+
+// spec returns what the processes of a service are started from.
+func (d *dispatcher) spec(role ipc.Role) *service.Spec {
+	c := d.config
+	o := service.Options{Role: role, Threads: 1, Quota: relay.NewQuota(float64(d.limits.LogBurst), float64(d.limits.LogRate)),
+		StartLimit: c.StartLimit, Silence: c.Silence, Log: d.log}
+	switch role {
+	case ipc.Keeper: // signing takes the processor
+		o.Threads = int(c.Threads)
+	case ipc.Auditor:
+		o.Farewell = auditlog.Farewell
+	}
+	return service.New(o)
+}
+
+// serve makes the pools, when the first generation is announced.
+func (d *dispatcher) serve(a announced) {
+	if d.Set != nil {
+		return
+	}
+	c := d.config
+	d.Set = pool.NewSet(pool.Options{Admission: a.setup.Admission, Connections: int(c.Connections), PerSource: int(c.PerSource),
+		Waiting: int(c.Waiting), HandLimit: d.limits.HandLimit, Log: d.log})
+	d.Set.Starter = d.starter
+	d.names = dispatch.NewNames(d.Loop)
+	d.names.Send = func(m ipc.Message, fds ...int) error { return d.current.ask(m, fds...) }
+	d.router = dispatch.New(d.dispatchOptions(a), d.Set, d.renew)
+	d.Slots.Admit = d.router.Take
+	if c.Switches.BecomeUser {
+		d.Slots.Closed = func(c *pool.Connection) { d.parent.Send(&ipc.Left{ID: c.Arrival}) }
+	}
+	d.acceptor = dispatch.NewAcceptor(d.dispatchOptions(a), d.Slots)
+	d.owners = a.ranges
+	d.announceRules(a.setup.Admission)
+	d.Do(func() { d.Watch(c.Silence / 4) })
+}
+
+// dispatchOptions returns the options for finding the workers of connections.
+func (d *dispatcher) dispatchOptions(a announced) dispatch.Options {
+	c := d.config
+	who := security.Identity{Name: c.Name, UID: c.UID, GID: c.GID}
+	return dispatch.Options{Switches: c.Switches, Admission: a.setup.Admission, Worker: who, Nobody: who,
+		Identities: int(c.Identities), Rest: d.limits.Rest, HandLimit: d.limits.HandLimit, OwnerOf: d.ownerOf, Names: d.names, Log: d.log}
+}
+
+// ownerOf returns the user that a subordinate uid belongs to, or uid.
+func (d *dispatcher) ownerOf(uid uint32) uint32 { return ipc.OwnerOf(d.owners, uid) }
+
+// accept submits the connections that come on fd.
+func (d *dispatcher) accept(fd int) error {
+	from, err := ipc.Open(fd, ipc.Dispatcher, ipc.Acceptor)
+	if err == nil {
+		go d.acceptor.Run(from)
+	}
+	return err
+}
+
+// replace builds a generation and puts it in force, or changes nothing. It tells
+// the parent which.
+func (d *dispatcher) replace(a announced) {
+	g, err := d.build(a)
+	if err == nil {
+		err = d.Await(func(done func(error)) {
+			d.router.Renew(g.Generation, func(err error) { done(d.replaced(g, err)) })
+		})
+	}
+	o := ipc.Outcome{ID: a.ID, OK: err == nil}
+	if err != nil {
+		o.Failure = ipc.Fail(err)
+	}
+	d.Do(func() { d.asked = false })
+	d.parent.Send(&o)
+	if err != nil {
+		d.Do(d.again)
+	}
+}
+
+// replaced puts g in force, unless its workers can't serve.
+func (d *dispatcher) replaced(g *generation, err error) error {
+	if err != nil {
+		g.Release()
+		return err
+	}
+	if d.current != nil {
+		d.current.Release()
+	}
+	d.current, d.built = g, time.Now()
+	d.level.Set(slog.Level(g.setup.LogLevel))
+	d.owners = g.ranges
+	go func() {
+		if p := <-g.lost(); p != nil {
+			d.Do(func() { d.lost(g, p) })
+		}
+	}()
+	d.After(d.limits.Age, func() {
+		if d.current == g {
+			d.renew()
+		}
+	})
+	return nil
+}
+
+// lost asks for the next generation, because a service of g has exited.
+func (d *dispatcher) lost(g *generation, p *service.Process) {
+	if g != d.current || d.stopped {
+		return
+	}
+	d.names.Fail()
+	if time.Since(d.built) > 2*pool.Pause(d.failed) {
+		d.failed = 0
+	}
+	wait := pool.Pause(d.failed)
+	d.failed++
+	d.log.Error(p.Role().String()+" exited", errs.LogAttrs(errs.HintOf(p.Why()), "because", p.Why(), "pause", wait)...)
+	g.Replacing = wait == 0 // connections wait for the next generation, but not if many fail in a row
+	d.After(wait, d.renew)
+}
+
+// again asks for another generation after a pause, if the one in force has lost
+// a service.
+func (d *dispatcher) again() {
+	if d.current == nil || !d.current.isBroken() {
+		return
+	}
+	d.current.Replacing = false
+	d.ServeWaiting()
+	d.failed++
+	d.After(pool.Pause(d.failed), d.renew)
+}
+
+// renew asks the parent for a generation.
+func (d *dispatcher) renew() {
+	if !d.asked && !d.stopped {
+		d.asked = true
+		d.parent.Send(new(ipc.Renew))
+	}
+}
+
+// show makes all processes log their counters. Workers count the requests,
+// because only they read them.
+func (d *dispatcher) show() {
+	d.LogCounters()
+	if d.current != nil {
+		d.current.show()
+	}
+}
+
+// finish lets all workers finish the requests in progress, and ends the process.
+func (d *dispatcher) finish() {
+	d.Do(func() {
+		d.stopped = true
+		d.router.Stop()
+		d.Slots.Close()
+		d.Set.Close()
+	})
+	drain := 10 * time.Second
+	_ = d.Call(func() error {
+		if d.current != nil {
+			drain = d.current.setup.Limits.Drain
+		}
+		return nil
+	})
+	// A compromised worker may ignore its own limit.
+	late := d.After(drain+process.LastWords, func() { d.End("it did not end in time") })
+	defer late.Stop()
+	<-d.Over
+	_ = d.Call(func() error {
+		if d.current != nil {
+			d.current.Release()
+		}
+		return nil
+	})
+	d.ending.Wait()
+	d.parent.Close()
+}
+
+// reportViolation kills a worker that broke the protocol of a service.
+func (d *dispatcher) reportViolation(worker uint32, why string) {
+	if d.accused == nil {
+		d.ReportViolation(worker, why)
+		return
+	}
+	select {
+	case d.accused <- why:
+	default:
+	}
+}
+
+// serveOne serves the one client of an inetd run.
+func (d *dispatcher) serveOne(a announced, client *inetd.Client) {
+	err := d.visit(a, client)
+	m := ipc.Served{OK: err == nil}
+	if err != nil {
+		m.Failure = ipc.Fail(err)
+	}
+	d.parent.Send(&m)
+	d.parent.Close()
+}
+
+func (d *dispatcher) visit(a announced, client *inetd.Client) error {
+	c := d.config
+	d.level.Set(slog.Level(a.setup.LogLevel))
+	d.names = dispatch.NewNames(pool.NewLoop())
+	d.accused = make(chan string, 1)
+	lost := make(chan string)
+	g := d.newGeneration(a)
+	defer g.close()
+	if err := d.getKeys(g); err != nil {
+		return err
+	}
+	return inetd.Serve(inetd.Options{
+		Client:  client,
+		Starter: d.starter,
+		Worker:  ipc.Start{Role: ipc.Worker, Generation: a.ID, Client: client.ID, Threads: c.Threads, Requests: 1},
+		Quota:   relay.NewQuota(float64(d.limits.LogBurst), float64(d.limits.LogRate)),
+		Setup:   a.setup,
+		Dial:    dial.Options{Burst: d.limits.DialBurst, Rate: d.limits.DialRate, Counts: new(dial.Counters)},
+		Services: func() error {
+			if err := d.startServices(g); err != nil {
+				return err
+			}
+			go func() {
+				p := <-g.lost()
+				lost <- p.Why().Error() // unless the run is over
+				d.log.Error(p.Role().String()+" exited", "because", p.Why())
+			}()
+			return nil
+		},
+		Hello:      func(p *process.Process) error { return g.greet(pool.Describe(p, 1), p.Channel) },
+		Tell:       func(m ipc.Message) { g.audit.Tell(m) },
+		Accused:    d.accused,
+		Lost:       lost,
+		Finish:     d.finishing,
+		StartLimit: c.StartLimit,
+		Silence:    c.Silence,
+		Ready: func(sealed ipc.Ready) {
+			d.parent.Send(&ipc.Outcome{ID: a.ID, OK: true, Sealed: sealed})
+			d.announceRules(a.setup.Admission)
+		},
+	})
+}
+
+// Serve is not called: no worker has a channel to the dispatcher as to a service.
+func (d *dispatcher) Serve(*own.Client) {}
+
+// Counters returns nothing: Show asks for all counters.
+func (d *dispatcher) Counters() []any { return nil }
+
+// Close does nothing: without the parent no process can be started or ended.
+func (d *dispatcher) Close() {}

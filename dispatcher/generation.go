@@ -1,0 +1,210 @@
+package dispatcher
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/dispatcher/auditlog"
+	"schedrestd/dispatcher/pool"
+	"schedrestd/dispatcher/service"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+)
+
+// generation groups everything that serves one configuration: its public keys,
+// the services and, through the pools, the workers. Nothing in it is ever
+// replaced. When something changes or exits, the next generation is built
+// beside it, and takes over when its workers have proved that they can serve.
+type generation struct {
+	*pool.Generation
+	announced
+	public    *ipc.PublicKeys // for each worker
+	publicFDs []int
+	keeper    *service.Process // nil: there are no secret keys
+	resolver  *service.Process // nil: none is started
+	audit     *auditlog.Feed   // nil: there is no audit log
+}
+
+// announced is the configuration of a generation, as the parent sends it.
+type announced struct {
+	ipc.Build
+	ranges []ipc.Subuids
+	setup  ipc.Setup
+}
+
+// newGeneration returns a generation that has no services yet.
+func (d *dispatcher) newGeneration(a announced) *generation {
+	g := &generation{announced: a}
+	g.Generation = pool.NewGeneration(pool.Generation{Config: d.poolConfig(a.setup), ID: a.ID, Greet: g.greet, Audit: g.audit})
+	g.End = func() { d.ending.Go(func() { g.close(); d.parent.Send(&ipc.Released{ID: g.ID}) }) }
+	return g
+}
+
+// poolConfig returns the configuration of workers with that setup.
+func (d *dispatcher) poolConfig(setup ipc.Setup) pool.Config {
+	c, l := d.config, d.limits
+	return pool.Config{Setup: setup, Workers: int(c.Workers), Connections: int(c.Connections), Threads: int(c.Threads), Wear: l.Wear,
+		StartLimit: c.StartLimit, HandLimit: l.HandLimit, Silence: c.Silence, Farewell: l.Farewell,
+		LogBurst: l.LogBurst, LogRate: l.LogRate, DialBurst: l.DialBurst, DialRate: l.DialRate, Log: d.log}
+}
+
+// build starts the services of a generation, and gets its keys.
+func (d *dispatcher) build(a announced) (g *generation, err error) {
+	g = d.newGeneration(a)
+	if err = d.startServices(g); err == nil {
+		err = d.getKeys(g)
+	}
+	if err != nil {
+		d.Do(g.Release)
+		return nil, err
+	}
+	return g, nil
+}
+
+// startServices starts the resolver and the auditor of g.
+func (d *dispatcher) startServices(g *generation) (err error) {
+	if g.Build.Resolver {
+		if g.resolver, err = d.resolver.Start(d.starter, g.Build.ID, service.Hooks{Report: d.reportViolation, Handle: d.names.Handle}); err != nil {
+			return err
+		}
+	}
+	if g.Build.Audit {
+		if g.audit, err = d.audit.Start(g.Build.ID, d.reportViolation); err != nil {
+			return err
+		}
+		g.Generation.Audit = g.audit
+	}
+	return nil
+}
+
+// getKeys gets the keys of the workers from the parent, when the keeper has
+// accepted the secret ones. The parent answers the keeper's reason for a key that
+// can't be used with another set, for another keeper, or with an error.
+func (d *dispatcher) getKeys(g *generation) error {
+	for {
+		said := &ipc.Kept{OK: true}
+		if g.Build.Keeper {
+			var err error
+			if said, err = d.startKeeper(g); err != nil {
+				return err
+			}
+		}
+		d.parent.Send(&ipc.Verdict{Kept: *said})
+		switch r := <-d.replies; m := r.Message.(type) {
+		case *ipc.PublicKeys:
+			g.public, g.publicFDs = m, r.FDs
+			return nil
+		case *ipc.Judgement:
+			if !m.OK {
+				return m.Err()
+			}
+			g.keeper.Stop()
+			g.keeper = nil
+		}
+	}
+}
+
+// startKeeper starts the keeper of g, which has its keys from the parent, and
+// returns its answer.
+func (d *dispatcher) startKeeper(g *generation) (*ipc.Kept, error) {
+	kept := make(chan *ipc.Kept, 1)
+	handle := func(m ipc.Message) (bool, error) {
+		answer, ok := m.(*ipc.Kept)
+		if !ok {
+			return false, nil
+		}
+		select {
+		case kept <- answer:
+			return true, nil
+		default:
+			return true, errors.New("it said Kept of keys that it was not given")
+		}
+	}
+	var err error
+	if g.keeper, err = d.keeper.Start(d.starter, g.Build.ID, service.Hooks{Report: d.reportViolation, Handle: handle}); err != nil {
+		return nil, err
+	}
+	select {
+	case answer := <-kept:
+		kept <- nil // it is full from now on
+		return answer, nil
+	case <-g.keeper.Over:
+		return nil, g.keeper.Why()
+	case <-time.After(d.config.StartLimit):
+		return nil, errs.New(errs.Unavailable, "the keeper has not read the keys within %s", d.config.StartLimit)
+	}
+}
+
+// services returns the processes of g.
+func (g *generation) services() (list []*service.Process) {
+	for _, p := range []*service.Process{g.resolver, g.keeper} {
+		if p != nil {
+			list = append(list, p)
+		}
+	}
+	if g.audit != nil {
+		list = append(list, g.audit.Process)
+	}
+	return list
+}
+
+// greet gives a worker that is ready its channels to the services and its keys, before its first connection.
+func (g *generation) greet(worker *ipc.Client, to *ipc.Channel) error {
+	for _, p := range g.services() {
+		if err := p.Introduce(worker, to); err != nil {
+			return err
+		}
+	}
+	return ipc.UnlessGone(to.Send(&g.public.Keys, g.publicFDs...))
+}
+
+// lost returns a channel that receives the first service of g that exits.
+func (g *generation) lost() <-chan *service.Process {
+	first := make(chan *service.Process, len(g.services()))
+	for _, p := range g.services() {
+		go func() {
+			<-p.Over
+			first <- p
+		}()
+	}
+	return first
+}
+
+// isBroken reports whether a service of g has exited.
+func (g *generation) isBroken() bool {
+	for _, p := range g.services() {
+		select {
+		case <-p.Over:
+			return true
+		default:
+		}
+	}
+	return false
+}
+
+// ask sends m to the resolver.
+func (g *generation) ask(m ipc.Message, fds ...int) error {
+	if g == nil || g.resolver == nil {
+		return errs.New(errs.Unavailable, "there is no resolver")
+	}
+	return g.resolver.Channel.TrySend(m, fds...)
+}
+
+// show makes the services log their counters.
+func (g *generation) show() {
+	for _, p := range g.services() {
+		p.Show()
+	}
+}
+
+// close ends the services and closes the keys.
+func (g *generation) close() {
+	g.keeper.Stop()
+	g.resolver.Stop()
+	g.audit.Stop()
+	for _, fd := range g.publicFDs {
+		unix.Close(fd)
+	}
+}

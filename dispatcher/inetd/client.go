@@ -1,0 +1,65 @@
+package inetd
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+)
+
+// Client is the client of an inetd run: standard input and output, as the parent
+// passed them.
+type Client struct {
+	ipc.Connection
+	In, Out int
+}
+
+// pipe returns a pipe whose reading end waits in the poller and whose writing end
+// blocks.
+func pipe() (*os.File, int, error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, -1, errs.Wrap(err, errs.Internal, "make a pipe")
+	}
+	_ = unix.SetNonblock(fds[0], true)
+	return os.NewFile(uintptr(fds[0]), "answers"), fds[1], nil
+}
+
+// output returns the descriptor that answers go to. A worker can't write to a regular file: it gets
+// a pipe, and what comes out is copied. copied receives the result of that; relay is the descriptor
+// to close when the worker has it.
+func (c *Client) output() (fd, relay int, copied chan error, err error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(c.Out, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return c.Out, -1, nil, err
+	}
+	from, to, err := pipe()
+	if err != nil {
+		return -1, -1, nil, err
+	}
+	copied = make(chan error, 1)
+	file := os.NewFile(uintptr(c.Out), "standard output")
+	go func() {
+		_, err := io.Copy(file, from)
+		from.Close() // the worker's next write fails
+		copied <- err
+	}()
+	return to, to, copied, nil
+}
+
+// left reports whether the client at a socket sends no more, and whether it is gone. A client at a pipe or
+// a terminal occupies nothing that others need.
+func (c *Client) left() (ended, gone bool) {
+	if c.Network == ipc.Stdio {
+		return false, false
+	}
+	fds := []unix.PollFd{{Fd: int32(c.In), Events: unix.POLLRDHUP}}
+	if n, err := unix.Poll(fds, 0); n != 1 || err != nil {
+		return false, false
+	}
+	gone = fds[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
+	return gone || fds[0].Revents&unix.POLLRDHUP != 0, gone
+}

@@ -1,0 +1,259 @@
+// Package inetd serves the one client at standard input and output through one
+// worker, like a program that inetd starts. One goroutine owns the state of the
+// run; others only send it events.
+package inetd
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/dispatcher/dial"
+	"schedrestd/dispatcher/process"
+	"schedrestd/dispatcher/relay"
+	"schedrestd/errs"
+	"schedrestd/exitstatus"
+	"schedrestd/ipc"
+	"schedrestd/printable"
+)
+
+// Options describes a run.
+type Options struct {
+	Client     *Client
+	Starter    *process.Starter
+	Worker     ipc.Start
+	Quota      *relay.Quota                 // for what the worker logs
+	Setup      ipc.Setup                    // of the worker
+	Dial       dial.Options                 // … without what depends on the worker
+	Services   func() error                 // starts the worker's services, while the worker starts
+	Hello      func(*process.Process) error // gives the ready worker its channels and keys; the worker answers Kept
+	Tell       func(ipc.Message)            // tells the auditor about the connection and its worker
+	Accused    <-chan string                // gets how the worker broke the protocol of a service
+	Lost       <-chan string                // gets why a service exited
+	Finish     <-chan struct{}              // closed when the worker has to finish
+	StartLimit time.Duration                // for a process to send Ready
+	Silence    time.Duration                // a worker that answers no Ping for so long is killed
+	Ready      func(ipc.Ready)              // called when the worker is ready
+}
+
+const (
+	// halfClosed is how long a client that sends no more may take for its answers. Nothing tells that the client
+	// of a TCP connection is gone while nothing is written to it. A compromised worker would stay as long as it
+	// likes otherwise, and an inetd starts only so many instances.
+	halfClosed = 10 * time.Minute
+)
+
+// visit is a run.
+type visit struct {
+	Options
+	worker *process.Process
+	dialer *dial.Dialer
+	late   *time.Timer // for the worker's next step
+
+	handed  bool      // the worker was given the client
+	served  bool      // … and has sent Done
+	told    string    // why it has to finish; "" when it need not
+	ended   time.Time // when the client was first seen to send no more
+	alive   process.Liveness
+	relay   int        // the worker's end of the pipe to a regular file; -1: none
+	copied  chan error // receives the result of the relay; nil: there is none
+	stopped bool       // by a signal
+}
+
+// Serve serves the client. It returns nil when the client's input has ended and
+// every request is answered, whatever the answers were. The worker finishes the
+// request in progress when Finish is closed.
+func Serve(o Options) error {
+	v := &visit{Options: o, relay: -1, late: time.NewTimer(o.StartLimit)}
+	var err error
+	if v.worker, err = o.Starter.Start(o.Worker, o.Quota); err != nil {
+		return err
+	}
+	v.Dial.Setup, v.Dial.Foreign = &v.Setup, v.worker.Foreign
+	v.dialer = dial.New(v.Dial, v.worker.Channel)
+	if err := o.Services(); err != nil {
+		v.worker.Reap(0)
+		return err
+	}
+	return v.end(v.run())
+}
+
+// received is a message of the worker, or the error that ended its channel.
+type received struct {
+	ipc.Received
+	err error
+}
+
+// run handles events until the worker's channel ends, and returns why it did.
+func (v *visit) run() error {
+	messages := make(chan received)
+	go func() {
+		for err := error(nil); err == nil; {
+			var m ipc.Received
+			m, err = v.worker.Channel.Receive()
+			messages <- received{m, err}
+		}
+	}()
+	tick := time.NewTicker(v.Silence / 4)
+	defer tick.Stop()
+	finish := v.Finish
+	for {
+		select {
+		case m := <-messages:
+			err := m.err
+			if err == nil {
+				err = v.hear(m.Message)
+			}
+			if err != nil {
+				return err
+			}
+		case why := <-v.Accused:
+			v.worker.Condemn(why)
+		case why := <-v.Lost:
+			v.finish(why)
+		case now := <-tick.C:
+			v.watch(now)
+		case <-v.late.C:
+			v.worker.Condemn(cmp.Or(v.told, "it was not ready") + ", and it did not end in time")
+		case <-finish:
+			finish = nil
+			v.stopped = true
+			v.finish("the gateway ends")
+		}
+	}
+}
+
+// hear handles a message of the worker.
+func (v *visit) hear(m ipc.Message) error {
+	switch m := m.(type) {
+	case *ipc.Ready:
+		v.Ready(*m)
+		return v.Hello(v.worker)
+	case *ipc.Kept:
+		if !m.OK {
+			return errs.New(errs.Denied, "the worker can't use the key set of RS256 tokens: %s", printable.Text(m.Reason))
+		}
+		if v.handed {
+			return errors.New("it said Kept of keys that it was not given")
+		}
+		if v.told == "" {
+			v.late.Stop()
+		}
+		return v.hand()
+	case *ipc.Refused:
+		return errs.New(errs.Denied, "the worker refuses to serve: %s", printable.Text(m.Reason))
+	case *ipc.Taken:
+		v.closeRelay()
+	case *ipc.Done:
+		v.served = true
+		v.Tell(&ipc.Gone{ID: v.Client.ID})
+	case *ipc.Pong:
+		return v.alive.Answered(m.Number)
+	case *ipc.Progress: // no other client waits
+	default:
+		done, err := v.dialer.Handle(m)
+		if !done {
+			err = ipc.Unheard(m)
+		}
+		return err
+	}
+	return nil
+}
+
+// hand gives the worker the client.
+func (v *visit) hand() error {
+	v.Tell(&ipc.Facts{Worker: v.worker.Number, Connection: v.Client.Connection})
+	v.handed = true
+	if v.Client.Network != ipc.Stdio {
+		err := v.worker.Channel.TrySend(&v.Client.Connection, v.Client.In)
+		if v.Client.Refuse != 0 { // the worker reports nothing of it
+			v.served = true
+			v.finish("its client is refused")
+		}
+		return err
+	}
+	out, relay, copied, err := v.Client.output()
+	if err != nil {
+		return err
+	}
+	v.relay, v.copied = relay, copied
+	return v.worker.Channel.TrySend(&ipc.Streams{Connection: v.Client.Connection}, v.Client.In, out)
+}
+
+// closeRelay closes the parent's copy of the worker's descriptor. Otherwise the
+// pipe would never end.
+func (v *visit) closeRelay() {
+	if v.relay >= 0 {
+		unix.Close(v.relay)
+		v.relay = -1
+	}
+}
+
+// watch checks that the worker reads its channel, and makes it finish when
+// there is nothing left to do.
+func (v *visit) watch(now time.Time) {
+	if !v.handed {
+		return
+	}
+	v.alive.Ask(v.worker, v.Silence)
+	ended, gone := v.Client.left()
+	if !ended {
+		v.ended = time.Time{}
+	} else if v.ended.IsZero() {
+		v.ended = now
+	}
+	switch {
+	case v.served:
+		v.finish("it has said that its client is served")
+	case gone:
+		v.finish("its client has gone")
+	case ended && now.Sub(v.ended) > halfClosed:
+		v.finish(fmt.Sprintf("its client has sent no more for %s", halfClosed))
+	}
+}
+
+// finish asks the worker to finish, and has it killed when it does not.
+func (v *visit) finish(why string) {
+	if v.told != "" {
+		return
+	}
+	v.told = why
+	if v.worker.Channel.TrySend(new(ipc.Drain)) != nil { // it is not ready yet, or does not read
+		v.worker.Condemn(why)
+	}
+	v.late.Reset(v.Setup.Limits.Drain + process.LastWords)
+}
+
+// end takes the worker's status, waits until its output has reached the file,
+// and judges the run. why is what ended its channel.
+func (v *visit) end(why error) error {
+	patience := process.LastWords
+	if !errors.Is(why, io.EOF) {
+		patience = 0
+	}
+	status := v.worker.Reap(patience)
+	v.Tell(&ipc.Exited{Worker: v.worker.Number, Status: ipc.Refuse(status).Reason})
+	v.closeRelay()
+	if v.copied != nil {
+		if err := <-v.copied; err != nil {
+			return errs.Wrap(err, errs.Unavailable, "can't write the answers to standard output")
+		}
+	}
+	switch {
+	case v.worker.Caged:
+		return errs.New(errs.Internal, "%s (%s)", process.WorkerCaged, status).WithHint("%s", process.CaptureHint)
+	case patience == 0:
+		return why
+	case v.stopped, v.served && status == exitstatus.OK:
+		return nil
+	case v.worker.Ending != "":
+		return errs.New(errs.Unavailable, "the worker was ended: %s", v.worker.Ending)
+	case v.served:
+		return errs.New(errs.Unavailable, "the worker could not write the answers (%s): the request may have been carried out", status)
+	}
+	return errs.New(errs.Internal, "the worker ended before all was answered: %s", status)
+}

@@ -1,0 +1,54 @@
+package pool
+
+import (
+	"log/slog"
+
+	"schedrestd/dispatcher/dial"
+	"schedrestd/penalty"
+)
+
+// counters counts what happened since the start, as far as the parent sees it.
+type counters struct {
+	accepted uint64 // connections
+
+	// Turned away, by the answer: none, because the kernel does not identify
+	// the client; 403; 429, its source is blocked; 503.
+	nameless, forbidden, paused, unserved uint64
+
+	born, done, died, killed, caged uint64 // workers: started, ended as intended, exited by themselves, killed by the parent, killed by their sandbox
+
+	dial dial.Counters
+}
+
+// turnedAway counts one connection that was closed with that status.
+func (c *counters) turnedAway(status int) {
+	switch status {
+	case Forbidden:
+		c.forbidden++
+	case tooMany:
+		c.paused++
+	case Unavailable:
+		c.unserved++
+	default:
+		c.nameless++
+	}
+}
+
+// logCounters logs the counters of connections and of the processes that served them.
+func (s *Slots) logCounters() {
+	a, c := s.Stats(), &s.counts
+	s.log.Info("counters",
+		"connections", slog.GroupValue(
+			slog.Uint64("accepted", c.accepted), slog.Int("held", a.Held), slog.Int("most", a.Slots),
+			slog.Uint64("had_to_park", a.Parked), slog.Int("parked", a.Waiting), slog.Int("sources", a.Sources)),
+		"turned_away", slog.GroupValue(
+			slog.Uint64("nameless", c.nameless), slog.Uint64("forbidden", c.forbidden), slog.Uint64("paused", c.paused), slog.Uint64("unavailable", c.unserved)),
+		"penalties", slog.GroupValue(
+			slog.Uint64("auth", a.Offences[penalty.Auth]), slog.Uint64("malformed", a.Offences[penalty.Malformed]), slog.Uint64("crash", a.Offences[penalty.Crash]),
+			slog.Uint64("pauses", a.Blocked), slog.Int("debts", a.Debts), slog.Uint64("forgotten", a.Forgotten)),
+		"workers", slog.GroupValue(
+			slog.Uint64("born", c.born), slog.Uint64("done", c.done), slog.Uint64("died", c.died), slog.Uint64("killed", c.killed), slog.Uint64("caged", c.caged)),
+		"errands", slog.GroupValue(
+			slog.Uint64("dialled", c.dial.Dialled.Load()), slog.Uint64("undialled", c.dial.Undialled.Load()),
+			slog.Uint64("limited", c.dial.Limited.Load()), slog.Uint64("spares", c.dial.Spares.Load())))
+}

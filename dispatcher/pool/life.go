@@ -1,0 +1,286 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"schedrestd/dispatcher/admission"
+	"schedrestd/dispatcher/process"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/printable"
+	"schedrestd/security"
+)
+
+// start starts the first workers. A worker that refuses to serve ends the pool,
+// because the next one would refuse as well. A lazy pool has no first workers
+// to wait for.
+func (p *Pool) start(started func(error)) {
+	p.started, p.unproved = started, p.Workers
+	for i := range p.Workers {
+		p.fill(&place{number: i})
+	}
+	if p.Lazy {
+		started(nil)
+	}
+}
+
+// fill starts the next worker of a place if one is needed.
+func (p *Pool) fill(at *place) {
+	switch {
+	case p.IsEnding():
+	case p.Lazy && len(p.waiting) == 0 && p.Once && p.handed > 0:
+		p.Drain()
+	case p.Lazy && len(p.waiting) == 0:
+		p.vacant = append(p.vacant, at)
+	default:
+		p.lives++
+		to := post{client: p.client(), threads: p.threads(at.number), requests: p.requests(at.number),
+			quota: p.quotas.Of(p.who.UID, at.number, float64(p.LogBurst), float64(p.LogRate))}
+		go p.live(at, to)
+	}
+}
+
+// client returns the arrival whose user a worker that starts now runs as: one
+// that waits for it. 0 stands for the configured identity.
+func (p *Pool) client() uint64 {
+	if p.Lazy {
+		return p.waiting[0].Arrival
+	}
+	return 0
+}
+
+// live starts a worker, passes its messages to the loop, and reaps it. It runs
+// in a goroutine of its own, which blocks. The loop handles everything that it
+// passes.
+func (p *Pool) live(at *place, to post) {
+	w, err := p.spawnWorker(p.gen, to)
+	if err != nil {
+		p.Do(func() { p.unborn(at, err) })
+		return
+	}
+	w.place = at
+	p.Do(func() { p.join(w) })
+	why := p.receive(w)
+	patience := process.LastWords
+	if !errors.Is(why, io.EOF) {
+		patience = 0
+	}
+	var d departure
+	_ = p.Call(func() error { d = p.leave(w, why); return nil })
+	d.status = w.Reap(patience)
+	p.Do(func() { p.bury(w, d) })
+}
+
+// receive returns when the channel of w has ended, or with the reason to kill
+// w: it broke the protocol, or sent a message about a connection that it does
+// not hold.
+func (p *Pool) receive(w *worker) error {
+	for {
+		m, err := w.Channel.Receive()
+		if err != nil {
+			return err
+		}
+		done := false
+		if _, ready := m.Message.(*ipc.Ready); ready {
+			err = p.gen.Greet(Describe(w.Process, w.requests), w.Channel)
+		} else {
+			done, err = w.dialer.Handle(m.Message)
+		}
+		if err == nil && !done {
+			err = p.Call(func() error { return p.handle(w, m.Message) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// join puts a worker that was started on the list.
+func (p *Pool) join(w *worker) {
+	p.Slots.counts.born++
+	p.workers[w.Number] = w
+	if p.IsEnding() { // it began while the process started
+		w.Condemn("it is not needed any more")
+	}
+	w.late = p.After(p.StartLimit, func() {
+		if p.workers[w.Number] == w && !w.ready {
+			w.Condemn(fmt.Sprintf("it was not ready within %s", p.StartLimit))
+		}
+	})
+}
+
+// handle handles a message of w. After an error, w is killed.
+func (p *Pool) handle(w *worker, m ipc.Message) error {
+	switch m := m.(type) {
+	case *ipc.Ready:
+		w.sealed = (*security.Sealed)(m)
+		return nil
+	case *ipc.Kept:
+		if w.sealed == nil || w.ready {
+			return errors.New("it said Kept of keys that it was not given")
+		}
+		if !m.OK {
+			return errs.New(errs.Denied, "a worker can't use the key set of RS256 tokens: %s", printable.Text(m.Reason)).
+				WithHint("the daemons' log has the command that mends the file, which they refuse as well")
+		}
+		p.setReady(w)
+		return nil
+	case *ipc.Refused:
+		return errs.New(errs.Denied, "a worker refuses to serve: %s", printable.Text(m.Reason))
+	case *ipc.Taken:
+		return p.taken(w, m.ID)
+	case *ipc.Done:
+		return p.release(w, m.ID)
+	case *ipc.Progress:
+		return p.progress(w, m)
+	case *ipc.Offence:
+		return p.offence(w, m)
+	case *ipc.Pong:
+		return w.liveness.Answered(m.Number)
+	}
+	return ipc.Unheard(m)
+}
+
+func (p *Pool) setReady(w *worker) {
+	w.ready = true
+	w.late.Stop()
+	p.dequeue()
+	p.mention("worker is ready", "worker", w.Number, "pid", w.PID, "uid", p.who.UID, "gid", p.who.GID, "sealed", w.sealed.String(),
+		"took", time.Since(w.Started).Round(10*time.Microsecond))
+	p.prove(w.place, nil)
+}
+
+// prove records that the first worker of at is ready, or why it never was.
+func (p *Pool) prove(at *place, err error) {
+	if p.Lazy || at.proved {
+		return
+	}
+	at.proved = true
+	p.failed = errors.Join(p.failed, err)
+	if p.unproved--; p.unproved > 0 {
+		return
+	}
+	if p.failed == nil {
+		p.started(nil)
+		return
+	}
+	p.Drain()
+	p.End("the start failed")
+}
+
+// departure describes how a worker left its pool.
+type departure struct {
+	why         error             // its channel is no longer read
+	drained     bool              // the pool was ending
+	suspects    []*admission.Conn // whose clients may be the cause
+	lost, again int               // connections that ended, and those that another worker gets
+	status      string            // of the process
+}
+
+// leave takes a worker off the list, and frees the slots that it held.
+func (p *Pool) leave(w *worker, why error) departure {
+	w.late.Stop()
+	delete(p.workers, w.Number)
+	if w.breach != nil {
+		why = w.breach
+	}
+	d := departure{why: why, drained: p.IsEnding(), suspects: w.suspects()}
+	d.lost, d.again = p.orphans(w)
+	return d
+}
+
+// bury logs how a worker ended, and starts the next one.
+func (p *Pool) bury(w *worker, d departure) {
+	p.gen.Audit.Exited(w.Number, d.status)
+	p.prove(w.place, p.judge(w, d))
+	p.vacate(w.place, w)
+}
+
+// judge logs how a worker ended and charges the clients that may have caused
+// that. It returns why the worker does not serve, or nil when it had finished.
+func (p *Pool) judge(w *worker, d departure) error {
+	closed, counts := errors.Is(d.why, io.EOF), &p.Slots.counts
+	attrs := []any{"worker", w.Number, "pid", w.PID, "uid", p.who.UID, "connections_lost", d.lost, "handed_again", d.again, "status", d.status}
+	blame := func() { p.Slots.Crash(time.Now(), d.suspects) }
+	switch {
+	case w.Caged:
+		counts.caged++
+		blame()
+		if !closed {
+			attrs = append(attrs, "because", d.why)
+		}
+		p.alarm(process.WorkerCaged, attrs...)
+		return errs.New(errs.Internal, "%s", process.WorkerCaged).
+			WithHint("on a kernel that nobody has tried: SCHEDRESTD_SECURITY=audit_confinement serves, and the kernel's log has the system call")
+	case w.Ending != "":
+		counts.killed++
+		p.complain(slog.LevelWarn, "worker was ended", append(attrs, "because", w.Ending)...)
+		return errs.New(errs.Unavailable, "a worker was ended: %s", w.Ending)
+	case !closed:
+		counts.killed++
+		blame()
+		attrs = append(attrs, "because", d.why)
+		if errs.KindOf(d.why) == errs.Denied { // it refuses to serve, which is no violation
+			p.complain(slog.LevelError, "worker was killed", attrs...)
+		} else {
+			p.alarm("worker was killed", attrs...)
+		}
+		return d.why
+	case d.drained && d.lost == 0:
+		counts.done++
+		p.mention("worker is done", attrs...)
+		return nil
+	}
+	counts.died++
+	if w.Crashed {
+		blame()
+	}
+	p.complain(slog.LevelError, "worker died", attrs...)
+	return errs.New(errs.Internal, "a worker died before it was ready: %s", d.status).WithHint("its last words are in the log above")
+}
+
+// unborn records that a worker could not be started.
+func (p *Pool) unborn(at *place, err error) {
+	p.prove(at, err)
+	if errs.KindOf(err) == errs.Internal {
+		p.complain(slog.LevelError, "a worker can't be started", errs.LogAttrs(errs.HintOf(err), "uid", p.who.UID, "error", err)...)
+	}
+	p.vacate(at, nil)
+}
+
+// vacate starts the next worker of a place. The pause before it grows while
+// workers end on their first connection or before it, because a request that
+// kills workers must not keep the machine busy starting them. w is the last
+// worker, or nil if it could not be started.
+func (p *Pool) vacate(at *place, w *worker) {
+	p.lives--
+	if w != nil && (w.finished > 0 || w.handed > 1) {
+		at.failures = 0
+	} else {
+		at.failures++
+	}
+	if p.Lazy && (w == nil || !w.ready) {
+		p.setBarren()
+	}
+	if wait := Pause(at.failures); wait > 0 {
+		p.After(wait, func() { p.barren = false; p.rest(); p.fill(at) })
+	} else {
+		p.fill(at)
+	}
+	p.rest()
+	p.checkOver()
+}
+
+// setBarren records that no worker is available for now, and turns away all
+// connections that wait for one.
+func (p *Pool) setBarren() {
+	p.barren = true
+	p.dropWaiting("its worker can't be started")
+	if p.Once {
+		p.Drain()
+	}
+}

@@ -1,0 +1,50 @@
+package pool
+
+import (
+	"time"
+
+	"schedrestd/dispatcher/admission"
+)
+
+// checkLiveness asks each worker whether it still reads its channel, and kills
+// those that don't or have exceeded their lifetime.
+func (p *Pool) checkLiveness() {
+	for _, w := range p.workers {
+		if w.ready {
+			w.liveness.Ask(w.Process, p.Silence)
+		}
+	}
+	p.EndIdle(p.Silence)
+	p.endOld()
+}
+
+// overdue is how long a worker may owe an answer before its slots go to others.
+const overdue = time.Second
+
+// excuseSilent gives the slots of workers that have not answered for a while to
+// other connections that wait. With become_user, users can stop their own
+// workers, which keep their connections until they are killed for that.
+func (p *Pool) excuseSilent() {
+	var list []*admission.Conn
+	answering := false
+	for _, w := range p.workers {
+		since := w.Started
+		if w.ready {
+			w.liveness.Ask(w.Process, p.Silence)
+			since = w.liveness.Since()
+		}
+		if since.IsZero() || time.Since(since) < overdue {
+			answering = true
+			continue
+		}
+		for _, c := range w.held {
+			list = append(list, &c.Conn)
+		}
+	}
+	if len(p.workers) > 0 && !answering {
+		for _, c := range p.waiting {
+			list = append(list, &c.Conn)
+		}
+	}
+	p.Slots.Silent(list)
+}

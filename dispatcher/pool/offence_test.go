@@ -1,0 +1,55 @@
+package pool
+
+import (
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/dispatcher/admission"
+	"schedrestd/dispatcher/process"
+	"schedrestd/ipc"
+	"schedrestd/rate"
+)
+
+// TestLyingOffences: a worker's word counts for the connections that it holds, and not without end.
+func TestLyingOffences(t *testing.T) {
+	o := Options{Connections: 4, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	o.Admission = ipc.Admission{Auth: time.Second, Threshold: time.Second}
+	s := running(t, o)
+	channel, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer channel.Close()
+	defer unix.Close(fd)
+	p := &Pool{Set: s}
+	mine, waiting := &Connection{FD: -1}, &Connection{FD: 99}
+	w := &worker{Process: &process.Process{Channel: channel}, held: map[uint64]*Connection{1: mine, 2: waiting}, offences: rate.New(offenceBurst, offenceRate, time.Now())}
+	for i, c := range []*Connection{mine, waiting} {
+		c.Source, c.holder, c.Ref = admission.User(uint32(7+i)), channel, c
+	}
+	for _, id := range []uint64{2, 3} {
+		if p.offence(w, &ipc.Offence{ID: id, What: ipc.WrongCredential}) == nil {
+			t.Errorf("it may report connection %d, which it does not hold", id)
+		}
+	}
+	var refused error
+	for i := range 100 * offenceBurst {
+		if refused = p.offence(w, &ipc.Offence{ID: 1, What: ipc.WrongCredential, Credential: uint64(i)}); refused != nil {
+			break
+		}
+	}
+	if refused == nil {
+		t.Error("it may report without end")
+	}
+	now := time.Now()
+	if wait := s.Slots.Blocked(now, &mine.Conn); wait <= 0 || wait > time.Second {
+		t.Errorf("its client waits %s", wait)
+	}
+	if s.Slots.Blocked(now, &waiting.Conn) != 0 {
+		t.Error("another source is blocked")
+	}
+}

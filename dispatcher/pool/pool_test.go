@@ -1,0 +1,267 @@
+package pool
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/dispatcher/process"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 60 * time.Second
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func await(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !happened(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("did not happen: %s", what)
+		}
+	}
+}
+
+// sync calls f in the loop, and waits for its end.
+func (l *Loop) sync(f func()) { _ = l.Call(func() error { f(); return nil }) }
+
+// running returns a Set, whose loop runs until the end of the test.
+func running(t *testing.T, o Options) *Set {
+	t.Helper()
+	s := NewSet(o)
+	s.Slots.Admit = func(*Connection) {}
+	t.Cleanup(s.Loop.Stop)
+	return s
+}
+
+// unaudited is told what nobody records.
+type unaudited struct{}
+
+func (unaudited) Given(uint32, *ipc.Connection) {}
+func (unaudited) Gone(uint64)                   {}
+func (unaudited) Exited(uint32, string)         {}
+
+// idle makes a pool that has no worker, and so can take nothing from its queue.
+func idle(t *testing.T, limit time.Duration) (p *Pool, log *syncBuffer) {
+	t.Helper()
+	log = new(syncBuffer)
+	text := slog.New(slog.NewTextHandler(log, nil))
+	s := running(t, Options{Connections: 3, HandLimit: limit, Log: text})
+	g := NewGeneration(Generation{Config: Config{Connections: 3, HandLimit: limit, Log: text}, Audit: unaudited{}})
+	return s.NewPool(g, security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}), log
+}
+
+// accepted returns a connection with a slot, and its client's end.
+func accepted(t *testing.T, s *Slots) (*Connection, *os.File) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	must(t, err)
+	client := os.NewFile(uintptr(fds[0]), "client")
+	t.Cleanup(func() { client.Close() })
+	c := &Connection{FD: fds[1]}
+	before := s.held()
+	if s.sync(func() { s.Arrive(c) }); s.held() == before {
+		t.Fatal("no slot is free")
+	}
+	return c, client
+}
+
+func (s *Slots) held() (n int) {
+	s.sync(func() { n = s.Stats().Held })
+	return n
+}
+
+// turnedAway waits until a connection is closed that no worker serves. With no worker
+// there is no answer either.
+func turnedAway(t *testing.T, client io.Reader) {
+	t.Helper()
+	if b, err := io.ReadAll(client); err != nil || len(b) > 0 {
+		t.Errorf("read %q, %v", b, err)
+	}
+}
+
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf strings.Builder
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// channelTo returns a channel of the parent to a worker, and its other end,
+// both in the state of serving.
+func channelTo(t *testing.T) (parent, child *ipc.Channel) {
+	t.Helper()
+	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
+	must(t, err)
+	t.Cleanup(func() { parent.Close() })
+	child, err = ipc.Open(fd, ipc.Worker, ipc.Parent)
+	must(t, err)
+	t.Cleanup(func() { child.Close() })
+	for _, step := range []struct {
+		from, to *ipc.Channel
+		m        ipc.Message
+	}{{parent, child, &ipc.Setup{}}, {parent, child, &ipc.Posture{}}, {child, parent, &ipc.Ready{}}} {
+		must(t, step.from.Send(step.m))
+		_, err := step.to.Receive()
+		must(t, err)
+	}
+	return parent, child
+}
+
+func TestPauseGrows(t *testing.T) {
+	if Pause(0) != 0 {
+		t.Error("a worker that did its work is replaced at once")
+	}
+	for n := 1; n < 100; n++ {
+		if Pause(n+1) < Pause(n) || Pause(n) <= 0 || Pause(n) > 30*time.Second {
+			t.Errorf("after %d failures %s, then %s", n, Pause(n), Pause(n+1))
+		}
+	}
+}
+
+// TestQueueDeadline: with no worker in sight a connection waits for its time and is then
+// closed, counted and logged, its slot is free; and anyone who brings it does not wait.
+func TestQueueDeadline(t *testing.T) {
+	p, log := idle(t, 50*time.Millisecond)
+	var clients []*os.File
+	for range 3 {
+		c, client := accepted(t, p.Slots)
+		p.sync(func() { p.Take(c) })
+		clients = append(clients, client)
+	}
+	for _, c := range clients {
+		turnedAway(t, c)
+	}
+	await(t, "the slots are free", func() bool { return p.Slots.held() == 0 })
+	await(t, "the log counts three", func() bool { return strings.Contains(log.String(), "unserved_so_far=3") })
+}
+
+// TestDeadlineOfTheOnlyOne: a pool that was made for one connection ends when that is turned away, and
+// with it the worker that was to serve it.
+func TestDeadlineOfTheOnlyOne(t *testing.T) {
+	p, _ := idle(t, 50*time.Millisecond)
+	p.Lazy, p.Once = true, true
+	c, client := accepted(t, p.Slots)
+	p.sync(func() { p.Take(c) })
+	turnedAway(t, client)
+	await(t, "its pool has ended", func() (over bool) { p.sync(func() { over = p.over }); return over })
+}
+
+// TestQueueAtDrain: what waits when the gateway stops, and what comes after, is closed at once.
+func TestQueueAtDrain(t *testing.T) {
+	p, log := idle(t, time.Hour)
+	before, one := accepted(t, p.Slots)
+	p.sync(func() { p.Take(before) })
+	p.sync(p.Drain)
+	after, other := accepted(t, p.Slots)
+	p.sync(func() { p.Take(after) })
+	for _, c := range []*os.File{one, other} {
+		turnedAway(t, c)
+	}
+	if strings.Count(log.String(), "the gateway stops") != 2 || p.Slots.held() != 0 {
+		t.Errorf("%d slots taken; logged:\n%s", p.Slots.held(), log)
+	}
+}
+
+// TestStaleDeadline: the deadline of a connection that was given to a worker in the last moment, and is back in the
+// queue, is another one's.
+func TestStaleDeadline(t *testing.T) {
+	p, _ := idle(t, time.Hour)
+	c, _ := accepted(t, p.Slots)
+	expired := func(*Connection) { t.Error("it expired") }
+	p.sync(func() {
+		p.waiting.Add(p.Loop, c, time.Nanosecond, expired)
+		time.Sleep(50 * time.Millisecond) // its event waits for the loop
+		p.waiting.Take(func(*Connection) bool { return true })
+		p.waiting.Add(p.Loop, c, time.Hour, expired)
+	})
+	time.Sleep(50 * time.Millisecond)
+	p.sync(func() {
+		if len(p.waiting.All()) != 1 {
+			t.Error("it does not wait")
+		}
+	})
+}
+
+// TestConnectionNumbers: no two connections of a parent's life have the same number, whichever pool has the worker.
+func TestConnectionNumbers(t *testing.T) {
+	one, log := idle(t, time.Minute)
+	other := one.NewPool(one.gen, one.who)
+	seen := map[uint64]bool{}
+	for _, p := range []*Pool{one, other, one} {
+		parent, _ := channelTo(t)
+		w := &worker{Process: &process.Process{Channel: parent}, held: map[uint64]*Connection{}}
+		c, _ := accepted(t, p.Slots)
+		p.sync(func() { p.offer(w, c) })
+		if c.ID == 0 || seen[c.ID] {
+			t.Errorf("number %d, after %v: %s", c.ID, seen, log)
+		}
+		seen[c.ID] = true
+	}
+}
+
+// TestFloodHasBackpressure: a worker that sends without end is read no faster than its messages are handled: one waits
+// for the loop, and the rest in the channel.
+func TestFloodHasBackpressure(t *testing.T) {
+	p, _ := idle(t, time.Minute)
+	parent, child := channelTo(t)
+	w := &worker{Process: &process.Process{Channel: parent}, held: map[uint64]*Connection{}}
+	busy, end := make(chan struct{}), make(chan struct{})
+	go p.sync(func() { close(busy); <-end })
+	<-busy
+	ended := make(chan error)
+	go func() { ended <- p.receive(w) }()
+	sent := 0
+	for child.TrySend(&ipc.Pong{Number: 1}) == nil {
+		sent++
+	}
+	time.Sleep(100 * time.Millisecond)
+	for child.TrySend(&ipc.Pong{Number: 1}) == nil {
+		sent++
+	}
+	if unread, err := child.Unread(); err != nil || unread == 0 || sent > 10_000 {
+		t.Errorf("%d messages were read of one whose first is not handled; %d bytes wait, %v", sent, unread, err)
+	}
+	close(end)
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "Pong") {
+		t.Errorf("it ends by %v", err)
+	}
+}
+
+// TestShare: the parts are the whole.
+func TestShare(t *testing.T) {
+	for whole := range 20 {
+		for n := 1; n < 8; n++ {
+			sum := 0
+			for i := range n {
+				sum += share(whole, n, i)
+			}
+			if sum != whole {
+				t.Errorf("%d in %d parts are %d", whole, n, sum)
+			}
+		}
+	}
+}

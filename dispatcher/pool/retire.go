@@ -1,0 +1,127 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"schedrestd/dispatcher/process"
+	"schedrestd/ipc"
+)
+
+// Workers and their pool end in three ways: they are killed for a reason,
+// drained with the gateway, or retired while it continues to serve.
+
+// reportViolation kills the worker with that number, if it belongs to p, for a
+// protocol violation that a service has detected.
+func (p *Pool) reportViolation(number uint32, why string) {
+	if w := p.workers[number]; w != nil && w.Ending == "" {
+		w.breach = errors.New(why)
+		w.Kill()
+	}
+}
+
+// End kills every worker.
+func (p *Pool) End(why string) {
+	for _, w := range p.workers {
+		w.Condemn(why)
+	}
+}
+
+// Drain asks every worker to finish the requests in progress, and starts no
+// more workers. It ends workers that it can't reach, and drops the connections
+// that wait for a worker.
+func (p *Pool) Drain() {
+	if p.draining {
+		return
+	}
+	p.draining, p.told = true, time.Now()
+	p.dropWaiting(Stopping)
+	for _, w := range p.workers {
+		if err := w.Channel.TrySend(new(ipc.Drain)); err != nil && !errors.Is(err, os.ErrClosed) {
+			w.Condemn("it could not be told to drain")
+		}
+	}
+	p.checkOver()
+}
+
+// Retire lets the pool end: no new worker starts, and the existing ones exit
+// with their last connection. It returns the connections that still wait, for
+// another pool.
+func (p *Pool) Retire() []*Connection {
+	if p.IsEnding() {
+		return nil
+	}
+	p.retired, p.told = true, time.Now()
+	for _, w := range p.workers {
+		if !w.ready {
+			w.Condemn("it is not needed any more")
+			continue
+		}
+		// A worker that does not read its channel receives this later, or is
+		// killed for not answering Ping.
+		go w.Channel.Send(new(ipc.Retire))
+	}
+	waiting := p.waiting.All()
+	p.checkOver()
+	return waiting
+}
+
+// EndIdle kills the workers that were asked to exit, have held no connection
+// for that long, and are still running. Otherwise they could request
+// connections to daemons without end and keep others from starting.
+func (p *Pool) EndIdle(limit time.Duration) {
+	if p.told.IsZero() || time.Since(p.told) < limit || time.Since(p.used) < limit {
+		return
+	}
+	for _, w := range p.workers {
+		if len(w.held) == 0 {
+			w.Condemn(fmt.Sprintf("it was told to end, has held nothing for %s, and is still there", limit))
+		}
+	}
+}
+
+// endOld makes retired workers finish that still have connections when their
+// time is over, and kills those that do not. A worker that never sends Done
+// would otherwise outlive each reload, with its channel to the keeper and
+// connections to the daemons of an old configuration.
+func (p *Pool) endOld() {
+	told := time.Since(p.told)
+	switch {
+	case !p.retired:
+	case p.draining && told > p.Setup.Limits.Drain+process.LastWords:
+		p.End("it was retired, and then told to finish, and is still there")
+	case !p.draining && told > p.Farewell:
+		for _, w := range p.workers {
+			p.complain(slog.LevelWarn, "a retired worker has to finish", "worker", w.Number, "pid", w.PID, "uid", p.who.UID, "after", told.Round(time.Second))
+		}
+		p.Drain()
+	}
+}
+
+// checkOver marks the pool as ended once no worker of it runs.
+func (p *Pool) checkOver() {
+	if p.over || p.lives > 0 || !p.IsEnding() {
+		return
+	}
+	p.over = true
+	p.remove(p)
+	p.gen.Release()
+	if p.failed != nil && p.unproved == 0 {
+		p.started(p.failed)
+	}
+	if p.Ended != nil {
+		p.Ended()
+	}
+}
+
+// logCounters asks the workers that serve to log their counters.
+func (p *Pool) logCounters() {
+	for _, w := range p.workers {
+		if w.ready {
+			w.Show()
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package pool
+
+import (
+	"time"
+
+	"schedrestd/errs"
+)
+
+// NewSet returns a Set without pools, and runs its loop. Starter must be
+// set before the first pool starts.
+func NewSet(o Options) *Set {
+	l := NewLoop()
+	s := &Set{Loop: l, Slots: newSlots(o, l), list: map[*Pool]struct{}{}, Over: make(chan struct{}), lost: newLimitedCount(), routine: newLimitedCount()}
+	s.Slots.silent = func() { s.each((*Pool).excuseSilent) }
+	go l.Run()
+	return s
+}
+
+// Start starts p, which stays on the list as long as any of its workers runs.
+// It calls started when the first worker of each place is ready, or when p has
+// ended because one was not. During shutdown no pool starts.
+func (s *Set) Start(p *Pool, started func(error)) {
+	if s.closed {
+		p.draining = true
+		p.gen.Release()
+		started(errs.New(errs.Unavailable, "%s", Stopping))
+		return
+	}
+	s.list[p] = struct{}{}
+	if p.Lazy {
+		p.lost, p.routine = s.lost, s.routine
+	}
+	p.start(started)
+}
+
+// each calls do with each pool.
+func (s *Set) each(do func(*Pool)) {
+	for p := range s.list {
+		do(p)
+	}
+}
+
+// ServeWaiting gives the waiting connections of all pools to workers.
+func (s *Set) ServeWaiting() { s.each((*Pool).dequeue) }
+
+// Watch periodically checks that each worker still reads its channel.
+func (s *Set) Watch(every time.Duration) {
+	s.each((*Pool).checkLiveness)
+	s.After(every, func() { s.Watch(every) })
+}
+
+// ReportViolation kills a worker of any pool for a protocol violation that a
+// service has detected. Any goroutine may call it.
+func (s *Set) ReportViolation(number uint32, why string) {
+	s.Do(func() { s.each(func(p *Pool) { p.reportViolation(number, why) }) })
+}
+
+// LogCounters logs the counters of connections and of the processes that served
+// them, and makes the workers log theirs. Workers count the requests, because
+// only they read them.
+func (s *Set) LogCounters() {
+	s.Slots.logCounters()
+	s.each((*Pool).logCounters)
+}
+
+// Close drains all pools.
+func (s *Set) Close() {
+	s.each((*Pool).Drain)
+	s.closed = true
+	s.checkOver()
+}
+
+// End kills all workers.
+func (s *Set) End(why string) { s.each(func(p *Pool) { p.End(why) }) }

@@ -1,0 +1,169 @@
+package pool
+
+import (
+	"log/slog"
+	"math"
+	"time"
+
+	"schedrestd/dispatcher/admission"
+	"schedrestd/fdpass"
+	"schedrestd/ipc"
+	"schedrestd/penalty"
+	"schedrestd/rate"
+)
+
+// Slots applies the decisions of package admission to the connections of all
+// pools.
+type Slots struct {
+	*admission.State
+	*Loop
+	log    *slog.Logger
+	Admit  func(*Connection)                                         // gives one that has a slot to a worker
+	Answer func(c *Connection, status int, retryAfter time.Duration) // has a worker answer one that is turned away
+	Closed func(*Connection)                                         // reports one that is gone; any number of times
+	silent func()                                                    // reports workers that do not answer; see Pool.excuseSilent
+
+	unserved *limitedCount // connections that were turned away
+	blocked  *limitedCount // sources
+	counts   counters
+	number   uint64       // of the last connection
+	answers  *rate.Bucket // to connections that are turned away
+	ticking  bool         // tick is on its way
+}
+
+// Options configures a Set.
+type Options struct {
+	Admission   ipc.Admission
+	Connections int
+	PerSource   int           // connections of one source; 0: no limit
+	Waiting     int           // connections that may wait for a slot
+	HandLimit   time.Duration // how long one waits for connections of its own source
+	Log         *slog.Logger
+}
+
+// newSlots returns the slots of o, which the goroutine of l owns.
+func newSlots(o Options, l *Loop) *Slots {
+	a := o.Admission
+	s := &Slots{Loop: l, log: o.Log, answers: rate.New(answerBurst, answerRate, time.Now()), unserved: newLimitedCount(), blocked: newLimitedCount(),
+		Answer: func(*Connection, int, time.Duration) {}, Closed: func(*Connection) {}, silent: func() {},
+		State: admission.New(admission.Config{Slots: o.Connections, PerSource: o.PerSource, Waiting: o.Waiting, Patience: o.HandLimit,
+			Penalties: penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{
+				penalty.Auth: a.Auth, penalty.Malformed: a.Malformed, penalty.Crash: a.Crash}}})}
+	l.settled = s.settle
+	return s
+}
+
+// settle carries out the decisions of an event, and those that follow from
+// them.
+func (s *Slots) settle() {
+	for list := s.Decisions(); len(list) > 0; list = s.Decisions() {
+		for _, d := range list {
+			s.carryOut(d, d.Conn.Ref.(*Connection))
+		}
+	}
+	if s.Waiting() && !s.ticking {
+		s.ticking = true
+		s.After(admission.TickInterval, s.tick)
+	}
+}
+
+func (s *Slots) tick() {
+	s.ticking = false
+	s.silent()
+	s.Tick(time.Now())
+}
+
+// carryOut carries out a decision about c. A worker that does not read its
+// channel does not receive the decision: others are asked in the next round,
+// and its slots go to others if it stays silent.
+func (s *Slots) carryOut(d admission.Decision, c *Connection) {
+	switch d.Do {
+	case admission.Admit:
+		s.Admit(c)
+	case admission.Refuse:
+		if d.Why == admission.Blocked {
+			s.turnAway(c, tooMany, max(time.Second, d.Wait), d.Why.String())
+		} else {
+			s.turnAway(c, Unavailable, comeBack, d.Why.String())
+		}
+	case admission.Yield:
+		_ = c.holder.TrySend(&ipc.Yield{ID: c.ID})
+	case admission.Pause:
+		_ = c.holder.TrySend(&ipc.Pause{ID: c.ID, Seconds: seconds(d.Wait)})
+	case admission.Report:
+		if total, ok := s.blocked.add(); ok {
+			s.log.Warn("source blocked", "source", c.Source.String(), "listener", c.Listener,
+				"last", d.Offence.String(), "pause", d.Wait, "pauses_so_far", total, "hint", c.exemption())
+		}
+	}
+}
+
+// Left frees the slot of a connection that is closed.
+func (s *Slots) Left(c *admission.Conn) {
+	s.State.Left(c)
+	s.Closed(c.Ref.(*Connection))
+}
+
+// Arrive reports the new connection c to admission.
+func (s *Slots) Arrive(c *Connection) {
+	s.counts.accepted++
+	c.Ref = c
+	s.Arrived(time.Now(), &c.Conn)
+}
+
+// Nameless turns away a connection whose peer the kernel does not identify.
+func (s *Slots) Nameless(c *Connection, why error) {
+	s.counts.accepted++
+	s.turnAway(c, 0, 0, why.Error())
+}
+
+// Stopping is the reason for turning away connections during shutdown.
+var Stopping = admission.ShutDown.String()
+
+// Drop turns away a connection that has a slot but no worker.
+func (s *Slots) Drop(c *Connection, status int, why string) {
+	after := comeBack
+	if status == Forbidden {
+		after = 0
+	}
+	s.turnAway(c, status, after, why)
+	s.Left(&c.Conn)
+}
+
+// The statuses with which connections are turned away. 0 stands for no answer.
+const (
+	Forbidden   = 403 // the peer may have no worker
+	tooMany     = 429 // the source is blocked
+	Unavailable = 503 // no worker is available
+)
+
+const comeBack = 5 * time.Second // Retry-After of a 503
+
+// The limits on answers to connections that are turned away: at once, and per
+// second. Further ones are closed without an answer, because each answer costs
+// a worker's time.
+const (
+	answerBurst = 256
+	answerRate  = 128
+)
+
+// turnAway closes a connection that has no slot, and logs why. A worker answers
+// it with status and Retry-After, if one is available; this process writes no
+// HTTP. A TLS client gets no answer, because the handshake would be too
+// expensive.
+func (s *Slots) turnAway(c *Connection, status int, after time.Duration, why string) {
+	s.counts.turnedAway(status)
+	if status != 0 && !c.TLS && s.answers.Take(time.Now(), 1) {
+		s.Answer(c, status, after)
+	}
+	fdpass.Close(c.FD)
+	s.Closed(c)
+	if total, ok := s.unserved.add(); ok {
+		s.log.Warn("connection is closed unserved", "listener", c.Listener, "peer", c.peer(), "because", why, "unserved_so_far", total)
+	}
+}
+
+// seconds returns d in seconds, rounded up.
+func seconds(d time.Duration) uint16 {
+	return uint16(min((d+time.Second-1)/time.Second, math.MaxUint16))
+}

@@ -1,0 +1,37 @@
+package pool
+
+import (
+	"time"
+
+	"schedrestd/dispatcher/dial"
+	"schedrestd/dispatcher/relay"
+	"schedrestd/ipc"
+	"schedrestd/rate"
+)
+
+// post describes the worker to start.
+type post struct {
+	client   uint64 // the arrival whose user it runs as; 0: the configured one
+	threads  int
+	requests int
+	quota    *relay.Quota // of what it logs
+}
+
+// spawnWorker starts a worker. It blocks.
+func (s *Set) spawnWorker(g *Generation, at post) (*worker, error) {
+	c := g.Config
+	w, err := s.Starter.Start(ipc.Start{Role: ipc.Worker, Generation: g.ID, Client: at.client, Threads: uint32(at.threads), Requests: uint32(at.requests)}, at.quota)
+	if err != nil {
+		return nil, err
+	}
+	setup := c.Setup
+	dial.Spread(&setup, w.Number)
+	options := dial.Options{Setup: &setup, Ports: dial.Ports(w.Number), Foreign: w.Foreign,
+		Burst: c.DialBurst, Rate: c.DialRate, Counts: &s.Slots.counts.dial}
+	return &worker{Process: w, requests: at.requests, dialer: dial.New(options, w.Channel),
+		held: map[uint64]*Connection{}, share: 1 / float64(c.Workers),
+		// A worker reports the state of a connection when it has lasted
+		// (worker/tracker.go), and when it was asked to close the connection.
+		reports:  rate.New(1000+4*float64(c.Connections), 40*float64(c.Connections), time.Now()),
+		offences: rate.New(offenceBurst, offenceRate, time.Now())}, nil
+}

@@ -1,0 +1,24 @@
+package process
+
+import "golang.org/x/sys/unix"
+
+// isCrash reports whether a process ended by a fault of its own: by a signal
+// that the kernel sends for one, or by a panic or a fatal error of Go's
+// runtime. SIGKILL comes from the administrator or the OOM killer.
+func isCrash(ws unix.WaitStatus) bool {
+	if !ws.Signaled() {
+		return ws.ExitStatus() == runtimeStatus
+	}
+	switch ws.Signal() {
+	case unix.SIGSEGV, unix.SIGBUS, unix.SIGILL, unix.SIGFPE, unix.SIGTRAP, unix.SIGABRT, unix.SIGSYS:
+		return true
+	}
+	return false
+}
+
+// isForbiddenCall reports whether the sandbox of a process killed it for a
+// system call.
+func isForbiddenCall(ws unix.WaitStatus) bool { return ws.Signaled() && ws.Signal() == unix.SIGSYS }
+
+// runtimeStatus is the exit status of a Go program after a panic or a fatal error.
+const runtimeStatus = 2

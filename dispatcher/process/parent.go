@@ -1,0 +1,59 @@
+package process
+
+import (
+	"sync"
+
+	"schedrestd/ipc"
+)
+
+// Parent is the channel to the parent, for sending. Messages wait in a queue, so
+// that no goroutine of this process waits for the parent while the parent waits
+// for this process. Several goroutines may use it.
+type Parent struct {
+	channel *ipc.Channel
+	more    chan struct{} // gets a token when the queue is no longer empty
+
+	mu    sync.Mutex // guards queue
+	queue []ipc.Message
+}
+
+// NewParent returns the parent at the other end of channel.
+func NewParent(channel *ipc.Channel) *Parent {
+	p := &Parent{channel: channel, more: make(chan struct{}, 1)}
+	go p.run()
+	return p
+}
+
+// Send sends m after all earlier messages.
+func (p *Parent) Send(m ipc.Message) {
+	p.mu.Lock()
+	p.queue = append(p.queue, m)
+	p.mu.Unlock()
+	select {
+	case p.more <- struct{}{}:
+	default:
+	}
+}
+
+// run sends the messages of the queue, and closes the channel after a nil. A
+// message that breaks the protocol is a fault of this program.
+func (p *Parent) run() {
+	for range p.more {
+		p.mu.Lock()
+		list := p.queue
+		p.queue = nil
+		p.mu.Unlock()
+		for _, m := range list {
+			if m == nil {
+				p.channel.Close()
+				return
+			}
+			if err := ipc.UnlessGone(p.channel.Send(m)); err != nil {
+				panic(err)
+			}
+		}
+	}
+}
+
+// Close closes the channel when all messages were sent.
+func (p *Parent) Close() { p.Send(nil) }

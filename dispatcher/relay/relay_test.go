@@ -1,0 +1,94 @@
+package relay
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"regexp"
+	"schedrestd/printable"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+)
+
+func TestReadLine(t *testing.T) {
+	in := bufio.NewReaderSize(strings.NewReader("a\n\n"+strings.Repeat("x", 3*printable.Most)+"\nlast"), printable.Most)
+	want := []string{"a", "", strings.Repeat("x", printable.Most), "last"}
+	for _, w := range want {
+		if got, _ := readLine(in); got != w {
+			t.Errorf("got %.20q (%d), want %.20q (%d)", got, len(got), w, len(w))
+		}
+	}
+	if _, err := readLine(in); err == nil {
+		t.Error("no end")
+	}
+}
+
+// FuzzRelay: whatever a process writes becomes whole lines that begin with what the parent
+// says about it, and have no character that a terminal obeys.
+func FuzzRelay(f *testing.F) {
+	for _, s := range []string{"", "\n", "panic: x\n\ngoroutine 1", "level=INFO msg=request id=7\nlevel=INFO msg=x worker=9\n",
+		"a\r\x1b[2J\xff\u2028\u202e\n", strings.Repeat("x", 3*printable.Most)} {
+		f.Add(s)
+	}
+	prefix := regexp.MustCompile(`^time=\S+ worker=3 worker_pid=4 worker_uid=5 `)
+	f.Fuzz(func(t *testing.T, text string) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = w.WriteString(text); w.Close() }()
+		defer r.Close()
+		var out bytes.Buffer
+		Lines(r, &out, "worker=3 worker_pid=4 worker_uid=5 ", NewQuota(1<<20, 1))
+		for line := range strings.Lines(out.String()) {
+			said := strings.TrimSuffix(line, "\n")
+			if said == line || !prefix.MatchString(line) || len(line) > 2*printable.Most {
+				t.Fatalf("%.200q", line)
+			}
+			for _, c := range said {
+				if !unicode.IsPrint(c) || c == unicode.ReplacementChar {
+					t.Fatalf("%q lets %U through", said, c)
+				}
+			}
+		}
+	})
+}
+
+// BenchmarkRelayedLine is what one request's line costs the parent.
+func BenchmarkRelayedLine(b *testing.B) {
+	const line = `level=INFO msg=request id=7IIDVHSNFISRB6KLHZCR46XOSO peer=127.0.0.1:35776 user=root method=GET path=/sched/v0.0.42/ping route=sched_v0042_get_ping status=200 bytes=487 took=1.234567ms`
+	out, prefix := new(bytes.Buffer), "worker=1 worker_pid=4711 worker_uid=65534 "
+	b.ReportAllocs()
+	for b.Loop() {
+		write(out, time.Now(), prefix, printable.Text(line))
+		out.Reset()
+	}
+}
+
+// TestQuotas: what a worker may log is its place's, and places whose quota is full are forgotten.
+func TestQuotas(t *testing.T) {
+	var qs Quotas
+	for range 10 {
+		if !qs.Of(1, 0, 10, 10).admit(1, time.Now()) {
+			t.Fatal("a line is refused that there is room for")
+		}
+	}
+	again := qs.Of(1, 0, 10, 10).admit(1, time.Now())
+	sibling := qs.Of(1, 1, 10, 10).admit(1, time.Now())
+	other := qs.Of(2, 0, 10, 10).admit(1, time.Now())
+	if again || !sibling || !other {
+		t.Errorf("after its lines: %t, its sibling %t, another's %t", again, sibling, other)
+	}
+	for _, q := range qs.list {
+		full := NewQuota(10, 10) // as it is after a while
+		q.lines, q.bytes = full.lines, full.bytes
+	}
+	for uid := range uint32(mostQuotas) {
+		qs.Of(100+uid, 0, 10, 10)
+	}
+	if qs.list[place{1, 0}] != nil || len(qs.list) > mostQuotas {
+		t.Errorf("%d quotas", len(qs.list))
+	}
+}

@@ -1,0 +1,170 @@
+package service
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/dispatcher/process"
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/printable"
+	"schedrestd/security"
+)
+
+// Process is one process of a service. One goroutine owns what is known of it.
+type Process struct {
+	*process.Process
+	spec  *Spec
+	Over  chan struct{} // closed when it has exited
+	why   error         // it exited, when Over is closed
+	hooks Hooks
+	ready chan error // receives nil when it is ready, or why it never will be
+	alive process.Liveness
+}
+
+// Hooks are called by the goroutine that owns the process.
+type Hooks struct {
+	Report func(worker uint32, why string)             // kills a worker that broke the protocol
+	Handle func(ipc.Message) (handled bool, err error) // handles messages that not every service sends; may be nil
+}
+
+// Start starts a process for a generation and returns when it is ready, or why it is not.
+func (s *Spec) Start(from *process.Starter, generation uint32, hooks Hooks) (*Process, error) {
+	child, err := s.spawn(from, generation)
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{Process: child, spec: s, hooks: hooks, ready: make(chan error, 1), Over: make(chan struct{})}
+	go p.run()
+	if err := <-p.ready; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Role returns the service that it belongs to.
+func (p *Process) Role() ipc.Role { return p.spec.Role }
+
+// Why returns why the process exited, when Over is closed.
+func (p *Process) Why() error { return p.why }
+
+// run owns the process until it has exited.
+func (p *Process) run() {
+	why := p.serve()
+	patience := cmp.Or(p.spec.Farewell, process.LastWords)
+	closed := errors.Is(why, io.EOF)
+	if !closed {
+		patience = 0
+	}
+	status := p.Reap(patience)
+	switch {
+	case p.Caged:
+		why = errs.New(errs.Internal, "the %s was killed by its sandbox: it made a forbidden system call (%s)", p.spec.Role, status).WithHint("%s", process.CaptureHint)
+	case p.Ending != "":
+		why = errs.New(errs.Unavailable, "the %s was ended: %s", p.spec.Role, p.Ending)
+	case closed:
+		why = errs.New(errs.Internal, "the %s died: %s", p.spec.Role, status).WithHint("its last words are in the log above")
+	}
+	p.why = why
+	select {
+	case p.ready <- why:
+	default: // it was ready
+	}
+	close(p.Over)
+}
+
+// serve handles the messages of the process until its channel closes, and
+// periodically checks that the process still reads it.
+func (p *Process) serve() error {
+	messages, failed := make(chan ipc.Message), make(chan error, 1)
+	go func() {
+		for {
+			m, err := p.Channel.Receive()
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case messages <- m.Message:
+			case <-p.Over:
+				return
+			}
+		}
+	}()
+	late, tick := time.NewTimer(p.spec.StartLimit), time.NewTicker(p.spec.Silence/4)
+	defer late.Stop()
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-failed:
+			return err
+		case m := <-messages:
+			if _, ok := m.(*ipc.Ready); ok {
+				late.Stop()
+			}
+			if err := p.handle(m); err != nil {
+				return err
+			}
+		case <-late.C:
+			p.Condemn(fmt.Sprintf("it was not ready within %s", p.spec.StartLimit))
+		case <-tick.C:
+			if p.Channel.Phase() == ipc.Serving {
+				p.alive.Ask(p.Process, p.spec.Silence)
+			}
+		}
+	}
+}
+
+// handle handles one message.
+func (p *Process) handle(m ipc.Message) error {
+	switch m := m.(type) {
+	case *ipc.Ready:
+		name := p.spec.Role.String()
+		p.spec.Log.Info(name+" is ready", name, p.Number, "pid", p.PID, "sealed", security.Sealed(*m).String(), "took", time.Since(p.Started).Round(10*time.Microsecond))
+		p.ready <- nil
+	case *ipc.Refused:
+		return errs.New(errs.Denied, "the %s refuses to serve: %s", p.spec.Role, printable.Text(m.Reason))
+	case *ipc.Breach:
+		if !p.spec.reported.Take(time.Now(), 1) { // a captured one could end all workers
+			return errors.New("it reported too many workers")
+		}
+		p.hooks.Report(m.Number, fmt.Sprintf("to the %s: %s", p.spec.Role, printable.Text(m.Reason)))
+	case *ipc.Pong:
+		return p.alive.Answered(m.Number)
+	default:
+		if p.hooks.Handle != nil {
+			if handled, err := p.hooks.Handle(m); handled {
+				return err
+			}
+		}
+		return ipc.Unheard(m)
+	}
+	return nil
+}
+
+// Stop lets the process finish its work, and returns when it has exited.
+func (p *Process) Stop() {
+	if p != nil {
+		p.Channel.Close()
+		<-p.Over
+	}
+}
+
+// Introduce makes a channel between the service and a worker that is ready. The parent keeps no end.
+func (p *Process) Introduce(worker *ipc.Client, to *ipc.Channel) error {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return errs.Wrap(err, errs.Internal, "make a channel between the %s and a worker", p.spec.Role)
+	}
+	defer unix.Close(fds[0])
+	defer unix.Close(fds[1])
+	if p.Channel.Send(worker, fds[0]) != nil {
+		return nil // it is exiting, and so the worker is replaced
+	}
+	return ipc.UnlessGone(to.Send(&ipc.ServiceFD{Service: p.spec.Role}, fds[1]))
+}

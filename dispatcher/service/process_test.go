@@ -1,0 +1,72 @@
+package service
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"schedrestd/dispatcher/process"
+	"schedrestd/ipc"
+	"schedrestd/rate"
+)
+
+// TestReports: a compromised service has a few workers killed, and then is killed itself, also when it is started again.
+func TestReports(t *testing.T) {
+	reported := 0
+	hooks := Hooks{Report: func(uint32, string) { reported++ }}
+	spec := &Spec{Options: Options{Role: ipc.Keeper, StartLimit: time.Hour, Silence: time.Hour}, reported: rate.New(mostReported, 0, time.Now())}
+	for life := range 2 {
+		parent, compromised := serving(t)
+		go func() {
+			for compromised.Send(&ipc.Breach{Number: 1, Reason: "so"}) == nil {
+			}
+		}()
+		p := &Process{Process: &process.Process{Channel: parent}, spec: spec, hooks: hooks, Over: make(chan struct{})}
+		if err := p.serve(); err == nil || !strings.Contains(err.Error(), "too many workers") || reported != mostReported {
+			t.Errorf("life %d: %d reported, %v", life, reported, err)
+		}
+		close(p.Over)
+		parent.Close()
+	}
+}
+
+// TestUnasked: a message that nobody handles ends a service, and an answer that nobody waits for does.
+func TestUnasked(t *testing.T) {
+	for want, m := range map[string]ipc.Message{"nobody asked for": &ipc.Pong{Number: 1}, "Kept": &ipc.Kept{OK: true}} {
+		parent, compromised := serving(t)
+		must(t, compromised.Send(m))
+		p := &Process{Process: &process.Process{Channel: parent}, spec: &Spec{Options: Options{Role: ipc.Keeper, StartLimit: time.Hour, Silence: time.Hour}},
+			hooks: Hooks{Handle: func(ipc.Message) (bool, error) { return false, nil }}, Over: make(chan struct{})}
+		if err := p.serve(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+		close(p.Over)
+	}
+}
+
+// serving returns both ends of the channel to a keeper that is ready.
+func serving(t *testing.T) (parent, keeper *ipc.Channel) {
+	t.Helper()
+	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
+	must(t, err)
+	t.Cleanup(func() { parent.Close() })
+	keeper, err = ipc.Open(fd, ipc.Keeper, ipc.Parent)
+	must(t, err)
+	t.Cleanup(func() { keeper.Close() })
+	for _, step := range []struct {
+		from, to *ipc.Channel
+		m        ipc.Message
+	}{{parent, keeper, &ipc.ServiceSetup{}}, {parent, keeper, &ipc.Posture{}}, {keeper, parent, &ipc.Ready{}}} {
+		must(t, step.from.Send(step.m))
+		_, err := step.to.Receive()
+		must(t, err)
+	}
+	return parent, keeper
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

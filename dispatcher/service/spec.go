@@ -1,0 +1,52 @@
+// Package service starts the unprivileged processes that work for the
+// dispatcher and for workers: the keeper, the resolver and the auditor.
+//
+// The dispatcher treats them alike. A process of a service is started, sends
+// Ready or its reason for failing, gets one end of a channel to each worker, and
+// serves until its channel is closed. Messages that only one service sends are
+// handled by the code that started it.
+package service
+
+import (
+	"log/slog"
+	"time"
+
+	"schedrestd/dispatcher/process"
+	"schedrestd/dispatcher/relay"
+	"schedrestd/ipc"
+	"schedrestd/rate"
+)
+
+// Options describes a service.
+type Options struct {
+	Role       ipc.Role
+	Threads    int           // that run concurrently
+	Quota      *relay.Quota  // for what its processes log
+	StartLimit time.Duration // for a process to send Ready
+	Silence    time.Duration // a process that answers no Ping for so long is killed
+	Farewell   time.Duration // for a process to exit when its channel is closed; 0: process.LastWords
+	Log        *slog.Logger
+}
+
+// Spec has what the processes of a service are started from, in each generation.
+type Spec struct {
+	Options
+	reported *rate.Bucket // workers that its processes reported
+}
+
+// The limits on the workers that the processes of a service may report, at once
+// and per second. Each of these workers is killed.
+const (
+	mostReported = 100
+	reportedRate = .1
+)
+
+// New returns the Spec of a service.
+func New(o Options) *Spec {
+	return &Spec{Options: o, reported: rate.New(mostReported, reportedRate, time.Now())}
+}
+
+// spawn starts a process of the service for a generation.
+func (s *Spec) spawn(from *process.Starter, generation uint32) (*process.Process, error) {
+	return from.Start(ipc.Start{Role: s.Role, Generation: generation, Threads: uint32(s.Threads)}, s.Quota)
+}

@@ -1,0 +1,21 @@
+// Package exitstatus interprets the status with which a process has ended, as wait(2)
+// returns it.
+package exitstatus
+
+import (
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// OK describes a process that has ended without an error.
+const OK = "exit status 0"
+
+// Describe returns a text for logs.
+func Describe(ws unix.WaitStatus) string {
+	if ws.Signaled() {
+		return fmt.Sprintf("killed by signal %d (%s)", ws.Signal(), syscall.Signal(ws.Signal()))
+	}
+	return fmt.Sprintf("exit status %d", ws.ExitStatus())
+}

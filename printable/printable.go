@@ -1,0 +1,47 @@
+// Package printable makes text of other processes safe for logs and terminals.
+package printable
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Most is the largest length of a text in bytes, without escapes.
+const Most = 2048
+
+// Text makes s safe for a log and a terminal: what can't be printed is escaped,
+// what is too long is cut.
+func Text(s string) string {
+	if len(s) <= Most && isPlain(s) {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		if b.Len() >= Most {
+			b.WriteString("…")
+			break
+		}
+		switch {
+		case r == unicode.ReplacementChar:
+			q := strconv.QuoteToASCII(s[i : i+1])
+			b.WriteString(q[1 : len(q)-1])
+		case !unicode.IsPrint(r):
+			q := strconv.QuoteRuneToASCII(r)
+			b.WriteString(q[1 : len(q)-1])
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// isPlain reports whether s is printable ASCII, as nearly all is.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}

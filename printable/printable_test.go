@@ -1,0 +1,41 @@
+package printable
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+)
+
+func TestText(t *testing.T) {
+	tests := []struct{ in, want string }{
+		{"plain, ünïcödé 日本", "plain, ünïcödé 日本"},
+		{"\x1b[2J", `\x1b[2J`},
+		{"a\nb\r\tc\x00", `a\nb\r\tc\x00`},
+		{"\u202e\u200b\ufeff", `\u202e\u200b\ufeff`},
+		{"\xff\xfe", `\xff\xfe`},
+		{strings.Repeat("x", Most+5), strings.Repeat("x", Most) + "…"},
+	}
+	for _, tt := range tests {
+		if got := Text(tt.in); got != tt.want {
+			t.Errorf("%q became %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
+
+// FuzzText: whatever a worker writes, a terminal shows it as text, and not for long.
+func FuzzText(f *testing.F) {
+	for _, s := range []string{"", "a", "\x1b]0;t\x07", "\xf0\x28\x8c\x28", "\u2028", "<4>text"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got := Text(s)
+		if len(got) > Most+16 {
+			t.Fatalf("%d bytes out of %d", len(got), len(s))
+		}
+		for _, r := range got {
+			if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
+				t.Fatalf("%q lets %U through", s, r)
+			}
+		}
+	})
+}

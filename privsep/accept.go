@@ -1,0 +1,101 @@
+package privsep
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/fdpass"
+	"schedrestd/ipc"
+	"schedrestd/privsep/listen"
+	"schedrestd/security"
+	"schedrestd/sockdiag"
+)
+
+// accept gives the dispatcher a channel for connections, and starts to accept.
+func (m *monitor) accept() error {
+	arrivals, fd, err := ipc.Pair(ipc.Acceptor, ipc.Dispatcher)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	m.arrivals.Store(arrivals)
+	m.send(new(ipc.Arrivals), fd)
+	if !m.accepting {
+		m.accepting = true
+		for _, l := range m.listeners {
+			go m.acceptFrom(l, m.config)
+		}
+	}
+	return nil
+}
+
+// acceptFrom accepts connections until the listener is closed, also when the
+// dispatcher has no slot for them: the kernel does not report the owners of
+// connections in its queue, which one client could fill.
+func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
+	var trouble time.Duration
+	for {
+		fd, peer, err := l.Accept()
+		switch {
+		case err == nil:
+			trouble = 0
+			m.arrived(l, fd, peer, c.Switches)
+			fdpass.Close(fd)
+			continue
+		case err == unix.EAGAIN:
+			if l.Wait() != nil {
+				return
+			}
+			continue
+		case errors.Is(err, os.ErrClosed):
+			return
+		case listen.IsGone(err):
+			continue
+		}
+		// Out of descriptors or of memory: pause, or this loop would spin.
+		trouble = min(max(2*trouble, 10*time.Millisecond), time.Second)
+		c.Log.Warn("can't accept a connection", "listener", l.Name, "error", err, "pause", trouble)
+		time.Sleep(trouble)
+	}
+}
+
+// inTransit is how many connections may be on their way to the dispatcher, or
+// closed without the parent's knowledge yet.
+const inTransit = 10_000
+
+// arrived asks the kernel about a connection and sends it to the dispatcher, which
+// has a copy of the descriptor then.
+func (m *monitor) arrived(l *listen.Listener, fd int, peer unix.Sockaddr, switches ipc.Switches) {
+	facts, err := l.Facts(fd, peer)
+	a := &ipc.Arrival{Connection: facts, Client: l.ClientUID(fd, sockdiag.AddrPort(peer).Addr(), facts)}
+	switch {
+	case err != nil:
+		a.Forbidden = err.Error()
+	case switches.BecomeUser:
+		a.Forbidden = m.who.Refuses(facts, switches.DisableUserCheck)
+		if a.Forbidden == "" {
+			m.call(func() {
+				m.lastPeer++
+				a.ID = m.lastPeer
+				m.peers[a.ID] = security.Identity{UID: facts.UID, GID: facts.GID}
+				if len(m.peers) > m.mostPeers && m.dispatcher != nil {
+					m.dispatcher.condemn(fmt.Sprintf("it keeps more than %d connections", m.mostPeers))
+				}
+			})
+		}
+	}
+	for {
+		if to := m.arrivals.Load(); to != nil && to.Send(a, fd) == nil {
+			return
+		}
+		select {
+		case <-time.After(10 * time.Millisecond): // the next dispatcher is being started
+		case <-m.over:
+			return
+		}
+	}
+}

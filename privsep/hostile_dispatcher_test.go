@@ -1,0 +1,138 @@
+package privsep
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"schedrestd/ipc"
+	"schedrestd/security"
+	own "schedrestd/service"
+)
+
+// compromised is a dispatcher that an attacker controls. It starts as a good one
+// does, and sends one message when it has its configuration.
+type compromised struct {
+	parent *ipc.Channel
+	part   string
+	build  uint32
+}
+
+// violations are messages of a compromised dispatcher, and what the parent says.
+var violations = map[string]struct {
+	send func(generation uint32) []ipc.Message
+	want string
+}{
+	"another generation's process": {func(g uint32) []ipc.Message {
+		return []ipc.Message{&ipc.Start{Number: 1, Role: ipc.Worker, Generation: g + 1, Threads: 1}}
+	}, "it asked for process 1 of generation 2 with 1 threads"},
+	"too many threads": {func(g uint32) []ipc.Message {
+		return []ipc.Message{&ipc.Start{Number: 1, Role: ipc.Worker, Generation: g, Threads: 1 << 20}}
+	}, "with 1048576 threads"},
+	"no threads": {func(g uint32) []ipc.Message {
+		return []ipc.Message{&ipc.Start{Number: 1, Role: ipc.Worker, Generation: g}}
+	}, "with 0 threads"},
+	"a number twice": {func(g uint32) []ipc.Message {
+		start := &ipc.Start{Number: 5, Role: ipc.Resolver, Generation: g, Threads: 1}
+		return []ipc.Message{start, start}
+	}, "it asked for process 5"},
+	"an auditor without an audit log": {func(g uint32) []ipc.Message {
+		return []ipc.Message{&ipc.Start{Number: 1, Role: ipc.Auditor, Generation: g, Threads: 1}}
+	}, "without an audit log"},
+	"Follow without an audit log": {func(uint32) []ipc.Message { return []ipc.Message{new(ipc.Follow)} }, "it said Follow"},
+	"another generation's outcome": {func(g uint32) []ipc.Message {
+		return []ipc.Message{&ipc.Outcome{ID: g + 1, OK: true}}
+	}, "it said Outcome of generation 2, which is not built"},
+	"an outcome twice": {func(g uint32) []ipc.Message {
+		o := &ipc.Outcome{ID: g, OK: true}
+		return []ipc.Message{o, o}
+	}, "it said Outcome of generation 1, which is not built"},
+	"Pong unasked":            {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Pong{Number: 9}} }, "it said Pong 9, which nobody asked for"},
+	"Served without a client": {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Served{OK: true}} }, "it said Served"},
+}
+
+// playCompromised plays a dispatcher that commits a violation.
+func playCompromised(part string) int {
+	return own.Main(ipc.Dispatcher, func(ipc.Seal) (security.Sealed, error) { return security.Sealed{}, nil },
+		func(parent *ipc.Channel) own.Service { return &compromised{parent: parent, part: part} })
+}
+
+func (c *compromised) Handle(m ipc.Received) (bool, error) {
+	switch msg := m.Message.(type) {
+	case *ipc.Build:
+		c.build = msg.ID
+	case *ipc.GenerationSetup:
+		for _, m := range violations[c.part].send(c.build) {
+			if err := c.parent.Send(m); err != nil {
+				return true, err
+			}
+		}
+	}
+	return true, nil
+}
+
+func (c *compromised) Serve(*own.Client) {}
+func (c *compromised) Counters() []any   { return nil }
+func (c *compromised) Close()            {}
+
+// TestCompromisedDispatcher: the parent ends a dispatcher that asks for more than it
+// may have, and gives the reason.
+func TestCompromisedDispatcher(t *testing.T) {
+	for name, tt := range violations {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := launch(t, plain(t), Config{DispatcherArgv: []string{"compromised", name}})
+			if name == "an outcome twice" { // it serves by then
+				g.because("dispatcher exited", tt.want)
+				return
+			}
+			if text, _ := g.failure(); !strings.Contains(text, tt.want) {
+				t.Errorf("%q, want %q", text, tt.want)
+			}
+		})
+	}
+}
+
+// TestDispatcherDies: after the death of the dispatcher the same parent serves again
+// within a second, with the same listeners.
+func TestDispatcherDies(t *testing.T) {
+	for name, as := range map[string]user{"without root": plain(t), "as root": nil} {
+		t.Run(name, func(t *testing.T) {
+			c := Config{}
+			if as == nil {
+				needRoot(t)
+				c.Service = identityOf("nobody", "nogroup", "")
+			}
+			g := serve(t, as, c)
+			for n := range 3 {
+				pid := 0
+				g.await("dispatcher is ready", func(r map[string]any) bool {
+					pid = int(r["pid"].(float64))
+					n--
+					return n < 0
+				})
+				worker := g.workerPID()
+				must(t, syscall.Kill(pid, syscall.SIGKILL))
+				begun := time.Now()
+				g.mustGet("/pid")
+				if took := time.Since(begun); took > 10*time.Second {
+					t.Errorf("it was served again after %s", took)
+				}
+				await(t, "its worker is gone, too", func() bool { return syscall.Kill(worker, 0) != nil })
+			}
+		})
+	}
+}
+
+// TestStoppedDispatcher: a dispatcher that does not read its channel is killed, and
+// another one serves.
+func TestStoppedDispatcher(t *testing.T) {
+	g := serve(t, plain(t), Config{Silence: time.Second})
+	must(t, syscall.Kill(g.dispatcherPID(), syscall.SIGSTOP))
+	g.await("dispatcher exited", func(r map[string]any) bool {
+		return strings.Contains(fmt.Sprint(r["because"]), "has not read its channel for 1s")
+	})
+	g.mustGet("/pid")
+}

@@ -1,0 +1,404 @@
+package privsep
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/exitstatus"
+	"schedrestd/ipc"
+	"schedrestd/notify"
+	"schedrestd/privsep/auditlog"
+	"schedrestd/privsep/identity"
+	"schedrestd/privsep/listen"
+	"schedrestd/privsep/program"
+	"schedrestd/privsep/spawn"
+	"schedrestd/security"
+)
+
+// monitor is the state of the parent. One goroutine, loop, owns it. Goroutines
+// that block send it functions.
+type monitor struct {
+	config    Config // in force, or of the first generation
+	who       identity.Service
+	https     bool
+	listeners []*listen.Listener
+	audit     *auditlog.Log
+	programs  program.Set
+	spawner   *spawn.Spawner // of confined processes
+	plain     *spawn.Spawner // of the resolver
+	outside   *spawn.Spawner // of the dispatcher
+	events    chan func()
+	over      chan struct{} // closed when no event is handled any more
+
+	dispatcher *dispatcherProcess          // nil: none runs
+	failures   int                         // dispatchers in a row that soon exited
+	arrivals   atomic.Pointer[ipc.Channel] // where accepted connections go; nil: nowhere for now
+	accepting  bool
+	peers      map[uint64]security.Identity // become_user: of connections that are open, by number
+	lastPeer   uint64
+	mostPeers  int
+
+	generations map[uint32]*generation // that the dispatcher has not released
+	current     *generation            // in force
+	next        *generation            // being built
+	last        uint32                 // number of the last one
+	opening     bool                   // one is being opened
+	wanted      wish
+	lastOpened  time.Time // when a generation was opened
+	following   int       // questions about the audit log that are open
+	tried       string    // stamp of the key files when they were last looked at; "": not since the last generation
+
+	client   *ipc.Streams // of an inetd run; nil: there is none
+	clientFD []int
+	ready    func(*ipc.Outcome) // called when the first generation is in force
+	stopping os.Signal          // that ended the service; nil: it serves
+	exit     chan error         // gets the result of the run
+}
+
+// dispatcherProcess is a running dispatcher.
+type dispatcherProcess struct {
+	*spawn.Started
+	started   time.Time
+	number    uint32                    // of the last process that it asked for
+	processes map[uint32]*spawn.Process // that it asked for and that run
+	late      *time.Timer               // kills it when it answers no Ping
+	pings     uint64
+	answered  bool         // the last one
+	ending    atomic.Value // why it was killed; "" when it exited by itself
+}
+
+// do passes f to the loop.
+func (m *monitor) do(f func()) {
+	select {
+	case m.events <- f:
+	case <-m.over:
+	}
+}
+
+// call calls f in the loop and returns when it has returned.
+func (m *monitor) call(f func()) {
+	done := make(chan struct{})
+	m.do(func() { f(); close(done) })
+	select {
+	case <-done:
+	case <-m.over:
+	}
+}
+
+// begins starts the dispatcher, which gets the first generation when it is ready.
+func (m *monitor) begins() {
+	m.wanted = wishReload
+	if err := m.startDispatcher(); err != nil {
+		m.end(err)
+	}
+}
+
+// loop handles events until the run has ended, and returns the signal that ended
+// it, or why it failed.
+func (m *monitor) loop(signals <-chan os.Signal) (first os.Signal, err error) {
+	look, ping := time.NewTicker(m.config.Watch), time.NewTicker(m.config.Silence/4)
+	defer look.Stop()
+	defer ping.Stop()
+	var same time.Time
+	for {
+		select {
+		case f := <-m.events:
+			f()
+		case <-look.C:
+			m.look()
+		case <-ping.C:
+			m.ping()
+		case s := <-signals:
+			switch {
+			case s == hangUp:
+				m.reload()
+			case s == syscall.SIGUSR1:
+				m.send(new(ipc.Show))
+			case m.stopping == nil:
+				same = time.Now().Add(sameSignal)
+				m.stop(s)
+			case s != m.stopping || time.Now().After(same):
+				// A terminal and some supervisors send the same signal twice at
+				// once, to the process and to its group. That counts as one.
+				return s, errs.New(errs.Unavailable, "stopped by a second signal (%s) before all was answered", s)
+			}
+		case err := <-m.exit:
+			return m.stopping, err
+		}
+	}
+}
+
+// sameSignal is the time within which two signals of a kind count as one.
+const sameSignal = 500 * time.Millisecond
+
+// stop stops listening, and lets the requests in progress end.
+func (m *monitor) stop(s os.Signal) {
+	m.stopping = s
+	if m.current == nil && m.client == nil {
+		m.config.Log.Info("stopped before it served", "signal", s.String())
+		m.end(nil)
+		return
+	}
+	notify.Stopping()
+	m.config.Log.Info("draining", "signal", s.String())
+	m.closeListeners()
+	m.send(new(ipc.Finish))
+}
+
+// startDispatcher starts a dispatcher.
+func (m *monitor) startDispatcher() error {
+	c := m.config
+	p, setup := m.programs[ipc.Dispatcher], c.serviceSetup()
+	started, err := p.Start(m.outside, p.As, spawn.Birth{Role: ipc.Dispatcher, Threads: 1, Files: c.files() + uint64(c.waiting()), Log: os.Stderr}, &setup)
+	if err != nil {
+		return err
+	}
+	d := &dispatcherProcess{Started: started, started: time.Now(), processes: map[uint32]*spawn.Process{}, answered: true}
+	d.late = time.AfterFunc(c.StartLimit, func() {
+		why := fmt.Sprintf("it was not ready within %s", c.StartLimit)
+		if d.Channel.Phase() == ipc.Serving {
+			why = fmt.Sprintf("it has not read its channel for %s", c.Silence)
+		}
+		d.condemn(why)
+	})
+	m.dispatcher = d
+	go m.receive(d)
+	return nil
+}
+
+// condemn kills the dispatcher for that reason.
+func (d *dispatcherProcess) condemn(why string) {
+	d.ending.CompareAndSwap(nil, why)
+	d.Kill()
+}
+
+// reason returns why the dispatcher exited, when its channel ended with err.
+func (d *dispatcherProcess) reason(err error) string {
+	if why, ok := d.ending.Load().(string); ok {
+		return why
+	}
+	if errors.Is(err, io.EOF) {
+		return exitstatus.Describe(d.Ended)
+	}
+	return err.Error()
+}
+
+// receive passes the dispatcher's messages to the loop.
+func (m *monitor) receive(d *dispatcherProcess) {
+	var why error
+	for why == nil {
+		var r ipc.Received
+		if r, why = d.Channel.Receive(); why == nil {
+			m.call(func() { why = m.handle(d, r.Message) })
+		}
+	}
+	if !errors.Is(why, io.EOF) {
+		d.condemn(why.Error())
+	}
+	time.AfterFunc(time.Second, d.Kill) // it has closed its channel
+	<-d.Dead
+	m.do(func() { m.lost(d, why) })
+}
+
+// end ends the run with that result, unless it has one.
+func (m *monitor) end(err error) {
+	select {
+	case m.exit <- err:
+	default:
+	}
+}
+
+// ping asks the dispatcher whether it still reads its channel. It is killed when it
+// does not answer, and so is one that does not read, even if a message to it makes
+// the loop wait.
+func (m *monitor) ping() {
+	if d := m.dispatcher; d != nil && d.answered && d.Channel.Phase() == ipc.Serving {
+		d.answered = false
+		d.pings++
+		d.late.Reset(m.config.Silence)
+		m.send(&ipc.Ping{Number: d.pings})
+	}
+}
+
+// send sends the dispatcher a message. One that exits gets none. A message that
+// can't be sent for another reason, as a configuration that is too long, ends it.
+func (m *monitor) send(msg ipc.Message, fds ...int) {
+	if d := m.dispatcher; d != nil {
+		if err := ipc.UnlessGone(d.Channel.Send(msg, fds...)); err != nil {
+			d.condemn(err.Error())
+		}
+	}
+}
+
+// handle handles a message of the dispatcher. After an error it is killed.
+func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
+	switch msg := msg.(type) {
+	case *ipc.Ready:
+		return m.brief(d, security.Sealed(*msg))
+	case *ipc.Refused:
+		return errs.New(errs.Denied, "the dispatcher refuses to serve: %s", msg.Reason)
+	case *ipc.Pong:
+		if d.answered || msg.Number != d.pings {
+			return fmt.Errorf("it said Pong %d, which nobody asked for", msg.Number)
+		}
+		d.answered = true
+		d.late.Stop()
+	case *ipc.Start:
+		return m.startFor(d, msg)
+	case *ipc.Signal:
+		if p := d.processes[msg.Number]; p != nil {
+			s := unix.SIGUSR1
+			if msg.Kill {
+				s = unix.SIGKILL
+			}
+			p.Signal(s)
+		}
+	case *ipc.Left:
+		delete(m.peers, msg.ID)
+	case *ipc.Renew:
+		// A compromised dispatcher must not keep this process busy.
+		time.AfterFunc(renewPause-time.Since(m.lastOpened), func() { m.do(func() { m.want(wishYoung) }) })
+	case *ipc.Verdict:
+		return m.judgeKeys(msg)
+	case *ipc.Outcome:
+		return m.decided(msg)
+	case *ipc.Released:
+		m.release(msg.ID)
+	case *ipc.Follow:
+		if m.audit == nil || m.following == mostFollowing {
+			return errors.New("it said Follow without an audit log, or too often")
+		}
+		m.following++
+		m.audit.Follow(d.Channel, func() { m.do(func() { m.following-- }) })
+	case *ipc.Served:
+		if m.client == nil {
+			return errors.New("it said Served without a client")
+		}
+		err := error(nil)
+		if !msg.OK {
+			err = msg.Err()
+		}
+		m.end(err)
+	default:
+		return ipc.Unheard(msg)
+	}
+	return nil
+}
+
+// brief sends a dispatcher that is ready what it needs to serve.
+func (m *monitor) brief(d *dispatcherProcess, sealed security.Sealed) error {
+	c := m.config
+	d.late.Stop()
+	c.Log.Info("dispatcher is ready", "pid", d.PID, "sealed", sealed.String(), "took", time.Since(d.started).Round(10*time.Microsecond))
+	m.send(c.dispatch(m.who))
+	m.want(wishYoung)
+	return nil
+}
+
+// lost ends the run when the dispatcher has exited as it was asked to, and starts
+// another one otherwise. Its workers and services end with it.
+func (m *monitor) lost(d *dispatcherProcess, why error) {
+	c := m.config
+	d.late.Stop()
+	d.Close()
+	if arrivals := m.arrivals.Swap(nil); arrivals != nil {
+		arrivals.Close()
+	}
+	for _, p := range d.processes {
+		p.Kill()
+	}
+	status := exitstatus.Describe(d.Ended)
+	m.dispatcher, m.next = nil, nil
+	switch {
+	case m.stopping != nil && status == exitstatus.OK:
+		c.Log.Info("stopped")
+		m.end(nil)
+		return
+	case m.stopping != nil || m.client != nil || m.current == nil:
+		m.end(errs.New(errs.Internal, "the dispatcher exited: %s (%s)", d.reason(why), status))
+		return
+	}
+	for id := range m.generations {
+		if m.generations[id] != m.current {
+			m.release(id)
+		}
+	}
+	m.current.orphan = true
+	clear(m.peers)
+	if time.Since(d.started) > 2*pause(m.failures) {
+		m.failures = 0
+	}
+	wait := pause(m.failures)
+	m.failures++
+	c.Log.Error("dispatcher exited", "because", d.reason(why), "status", status, "pause", wait)
+	time.AfterFunc(wait, func() { m.do(m.restart) })
+}
+
+// restart starts a dispatcher after the previous one was lost.
+func (m *monitor) restart() {
+	if m.stopping != nil {
+		m.end(nil)
+		return
+	}
+	if err := m.startDispatcher(); err != nil {
+		m.config.Log.Error("dispatcher can't be started", "error", err)
+		m.failures++
+		time.AfterFunc(pause(m.failures), func() { m.do(m.restart) })
+	}
+}
+
+const (
+	// mostFollowing is how many questions about the audit log may be open: one
+	// of each generation.
+	mostFollowing = 16
+
+	// renewPause is the least time between two generations that the dispatcher
+	// asks for.
+	renewPause = 20 * time.Millisecond
+)
+
+// pause returns how long to wait before another start, after that many failures in a
+// row.
+func pause(failures int) time.Duration {
+	if failures == 0 {
+		return 0
+	}
+	return min(100*time.Millisecond<<min(failures-1, 10), 30*time.Second)
+}
+
+// watchNamespaces logs the loss of a PID namespace: its workers and services have
+// exited with it, and are started in the next one. After the loss of the last one
+// the run ends.
+func (m *monitor) watchNamespaces() {
+	for s := m.spawner; s.Lost() != nil; {
+		select {
+		case <-s.Lost():
+		case <-m.over:
+			return
+		}
+		if !s.IsLost() { // the parent ended it
+			return
+		}
+		const hint = "find out what kills processes called schedrestd-anch"
+		if _, err := s.Next(); err != nil {
+			m.config.Log.Error("namespace init exited", "error", err, "hint", "the gateway ends: only a new start can make namespaces; "+hint)
+			m.do(func() {
+				m.config.Log.Info("draining", "because", "each PID namespace that was made for workers has ended")
+				m.end(errs.New(errs.Unavailable, "each PID namespace that was made for workers has ended"))
+			})
+			return
+		}
+		s = s.InUse()
+		m.config.Log.Error("namespace init exited", "user_namespaces", s.InUserNamespaces(),
+			"hint", "workers and services are started in the next namespace; "+hint)
+		m.do(func() { m.want(wishYoung) })
+	}
+}

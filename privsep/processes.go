@@ -1,0 +1,102 @@
+package privsep
+
+import (
+	"errors"
+	"fmt"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/privsep/spawn"
+	"schedrestd/security"
+)
+
+// startFor starts a process that the dispatcher asks for, and sends it the channel.
+// An error is a violation of the protocol.
+func (m *monitor) startFor(d *dispatcherProcess, r *ipc.Start) error {
+	g := m.generations[r.Generation]
+	if r.Number <= d.number || g == nil || r.Threads < 1 || int(r.Threads) > m.config.Threads {
+		return fmt.Errorf("it asked for process %d of generation %d with %d threads", r.Number, r.Generation, r.Threads)
+	}
+	if most := m.config.mostProcesses(); len(d.processes) >= most {
+		return fmt.Errorf("it asked for more than %d processes", most)
+	}
+	d.number = r.Number
+	if r.Role != ipc.Auditor {
+		m.finishStart(d, g, r)
+		return nil
+	}
+	if m.audit == nil {
+		return errors.New("it asked for an auditor without an audit log")
+	}
+	go func() { // the file may be on a file system that hangs
+		_ = m.audit.Give(d.Channel)
+		m.do(func() { m.finishStart(d, g, r) })
+	}()
+	return nil
+}
+
+// finishStart starts the process and sends the dispatcher the channel to it.
+func (m *monitor) finishStart(d *dispatcherProcess, g *generation, r *ipc.Start) {
+	if m.dispatcher != d {
+		return
+	}
+	started, err := m.startOne(g, r)
+	if err != nil {
+		m.send(&ipc.Unstarted{Number: r.Number, Failure: ipc.Fail(err)})
+		return
+	}
+	defer started.Close()
+	d.processes[r.Number] = started.Process
+	answer := &ipc.Started{Number: r.Number, PID: uint32(started.PID), UID: started.UID, GID: started.GID, Foreign: started.Foreign}
+	_ = started.Channel.Pass(func(channel int) error {
+		m.send(answer, channel, int(started.Log.Fd()))
+		return nil
+	})
+	go func() {
+		<-started.Dead
+		m.do(func() {
+			delete(d.processes, r.Number)
+			if m.dispatcher == d {
+				m.send(&ipc.Ended{Number: r.Number, Status: uint32(started.Ended)})
+			}
+		})
+	}()
+}
+
+// startOne starts a process of g, and gives a service the files that only it gets.
+func (m *monitor) startOne(g *generation, r *ipc.Start) (started *spawn.Started, err error) {
+	c := g.config
+	b := spawn.Birth{Role: r.Role, Threads: int(r.Threads), Files: c.files()}
+	p, setup := m.programs[r.Role], c.serviceSetup()
+	switch r.Role {
+	case ipc.Worker:
+		who, err := m.identityFor(r.Client)
+		if err != nil {
+			return nil, err
+		}
+		worker := c.Setup
+		worker.Requests = r.Requests
+		return p.Start(m.spawner, []security.Identity{who}, b, &worker)
+	case ipc.Resolver:
+		return p.Start(m.plain, p.As, b, &setup)
+	}
+	started, err = p.Start(m.spawner, p.As, b, &setup)
+	if err == nil && r.Role == ipc.Keeper {
+		secret, fds := g.keys.ForKeeper()
+		err = ipc.UnlessGone(started.Channel.TrySend(secret, fds...))
+	}
+	return started, err
+}
+
+// identityFor returns the identity of a worker for the connection with that number,
+// or for none.
+func (m *monitor) identityFor(connection uint64) (security.Identity, error) {
+	if !m.config.Switches.BecomeUser || connection == 0 {
+		return m.config.anyWorker(m.who), nil
+	}
+	who, ok := m.peers[connection]
+	if !ok {
+		return who, errs.New(errs.Unavailable, "the connection that its worker was for is closed")
+	}
+	return who, nil
+}
