@@ -65,8 +65,7 @@ func Check(c Config, out io.Writer) error {
 		}
 		m.end(nil)
 	}
-	m.begins()
-	_, failed := m.loop(nil)
+	failed := m.loop(nil)
 	if failed != nil {
 		facts = append(facts, ipc.FactFailed)
 	}

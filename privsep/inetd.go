@@ -66,7 +66,5 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	m.client, m.clientFD = client.Streams()
 	m.peers[m.client.ID] = who.Identity
 	m.ready = func(o *ipc.Outcome) { m.spawner.Announce(security.Sealed(o.Sealed)) }
-	m.begins()
-	_, err = m.loop(signals)
-	return err
+	return m.loop(signals)
 }

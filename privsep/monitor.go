@@ -93,17 +93,13 @@ func (m *monitor) call(f func()) {
 	}
 }
 
-// begins starts the dispatcher, which gets the first generation when it is ready.
-func (m *monitor) begins() {
+// loop starts the dispatcher and handles events until the run has ended. It returns
+// why it failed.
+func (m *monitor) loop(signals <-chan os.Signal) error {
 	m.wanted = wishReload
 	if err := m.startDispatcher(); err != nil {
-		m.end(err)
+		return err
 	}
-}
-
-// loop handles events until the run has ended, and returns the signal that ended
-// it, or why it failed.
-func (m *monitor) loop(signals <-chan os.Signal) (first os.Signal, err error) {
 	look, ping := time.NewTicker(m.config.Watch), time.NewTicker(m.config.Silence/4)
 	defer look.Stop()
 	defer ping.Stop()
@@ -128,10 +124,10 @@ func (m *monitor) loop(signals <-chan os.Signal) (first os.Signal, err error) {
 			case s != m.stopping || time.Now().After(same):
 				// A terminal and some supervisors send the same signal twice at
 				// once, to the process and to its group. That counts as one.
-				return s, errs.New(errs.Unavailable, "stopped by a second signal (%s) before all was answered", s)
+				return errs.New(errs.Unavailable, "stopped by a second signal (%s) before all was answered", s)
 			}
 		case err := <-m.exit:
-			return m.stopping, err
+			return err
 		}
 	}
 }

@@ -196,12 +196,7 @@ func (m *monitor) close() {
 func (m *monitor) serve(signals <-chan os.Signal) error {
 	go m.watchNamespaces()
 	go notify.Watchdog(context.Background(), func() { m.call(func() {}); m.spawner.InUse().Answer() })
-	m.begins()
-	first, err := m.loop(signals)
-	if err == nil && first == nil {
-		return errs.New(errs.Unavailable, "each PID namespace that was made for workers has ended")
-	}
-	return err
+	return m.loop(signals)
 }
 
 // dropCapabilities drops what the parent no longer needs. As root it keeps
