@@ -34,7 +34,7 @@ func Main() int {
 }
 
 func confine(s ipc.Seal) (security.Sealed, error) {
-	return seal.Close(seal.Options{Keeper: true, Appends: true, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
+	return seal.Close(seal.Options{Kind: seal.Auditor, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
 }
 
 // auditor is the running process.

@@ -84,9 +84,11 @@ func Run(log *slog.Logger, level *slog.LevelVar, limits Limits) int {
 	})
 }
 
-// confine takes from the process what it does not need: it changes no file and
-// signals no process.
-func confine(s ipc.Seal) (security.Sealed, error) { return seal.ReadOnly(s&ipc.SealRequire != 0) }
+// confine takes from the process what it does not need: it changes no file,
+// signals no process, starts no program and connects to no UNIX socket.
+func confine(s ipc.Seal) (security.Sealed, error) {
+	return seal.Close(seal.Options{Kind: seal.Dispatcher, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
+}
 
 // dispatcher is the state of the process. What follows Set belongs to its loop.
 type dispatcher struct {

@@ -73,7 +73,7 @@ func begin(channel *ipc.Channel) error {
 	if err := self.Prove(expect); err != nil {
 		return err
 	}
-	sealed, err := seal.Close(seal.Options{Keeper: true, Audit: setup.Seal&ipc.SealAudit != 0}, setup.Seal&ipc.SealRequire != 0)
+	sealed, err := seal.Close(seal.Options{Kind: seal.Keeper, Audit: setup.Seal&ipc.SealAudit != 0}, setup.Seal&ipc.SealRequire != 0)
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func hold(how string) error {
 	if err := self.Confine(initFiles, false); err != nil {
 		return err
 	}
-	_, err = seal.Close(seal.Options{Keeper: true, Audit: ipc.Seal(s)&ipc.SealAudit != 0}, ipc.Seal(s)&ipc.SealRequire != 0)
+	_, err = seal.Close(seal.Options{Kind: seal.Keeper, Audit: ipc.Seal(s)&ipc.SealAudit != 0}, ipc.Seal(s)&ipc.SealRequire != 0)
 	return err
 }
 

@@ -17,7 +17,11 @@ func Close(o Options, all bool) (sealed security.Sealed, err error) {
 	// later
 	//lint:ignore SA4017 the file with the local time is read once, now, and can't be later
 	time.Now().Zone()
-	sealed, err = denyFiles(o)
+	if o.Kind == Dispatcher {
+		sealed, err = denyWriting()
+	} else {
+		sealed, err = denyFiles(o)
+	}
 	if err != nil {
 		return sealed, err
 	}
@@ -31,16 +35,25 @@ func Close(o Options, all bool) (sealed security.Sealed, err error) {
 	return sealed, try(o)
 }
 
-// complete returns an error when a part is missing that confines a worker.
+// complete returns an error when a part is missing that confines the process.
 func complete(o Options, s security.Sealed) error {
-	const required = ", and require_confinement is set"
-	switch {
-	case s.Landlock == 0:
-		return errs.New(errs.Unsupported, "this kernel has no Landlock"+required).
-			WithHint("boot with lsm=landlock,… (Linux 5.13 or later), or remove require_confinement")
-	case dials(o) && s.Denies&security.DeniesTCP == 0:
+	if err := requireLandlock(s); err != nil {
+		return err
+	}
+	if dials(o) && s.Denies&security.DeniesTCP == 0 {
 		return errs.New(errs.Unsupported, "this kernel's Landlock cannot keep a worker that may connect to UNIX sockets from reconnecting its TCP connections elsewhere"+required).
 			WithHint("use Linux 6.7 or later, or accept only tokens (-a rest_auth/jwt), so that no worker connects to UNIX sockets")
 	}
 	return nil
+}
+
+const required = ", and require_confinement is set"
+
+// requireLandlock returns an error when Landlock confines nothing.
+func requireLandlock(s security.Sealed) error {
+	if s.Landlock != 0 {
+		return nil
+	}
+	return errs.New(errs.Unsupported, "this kernel has no Landlock"+required).
+		WithHint("boot with lsm=landlock,… (Linux 5.13 or later), or remove require_confinement")
 }

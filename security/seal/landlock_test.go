@@ -26,7 +26,7 @@ func TestDenyFiles(t *testing.T) {
 		t.Skip("this kernel has no Landlock")
 	}
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
-		for _, o := range []Options{{}, {Unix: true}, {Keeper: true}} {
+		for _, o := range []Options{{}, {Unix: true}, {Kind: Keeper}} {
 			out, status := child(t, "files", o, as)
 			lived(t, out, status)
 			want := fmt.Sprintf("<nil>\non: Landlock %d (files", version)

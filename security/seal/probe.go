@@ -43,22 +43,22 @@ var at = uintptr(unix.AT_FDCWD & (1<<64 - 1))
 // probes is tried in this order. Values that a filter can't look at (an
 // address, a path) may be anything.
 var probes = append([]probe{
-	{name: "open /", number: unix.SYS_OPENAT, args: [6]uintptr{at, addressOf(&slash[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeIt},
-	{name: "open /proc/self/status", number: unix.SYS_OPENAT, args: [6]uintptr{at, addressOf(&status[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeIt},
+	{name: "open /", number: unix.SYS_OPENAT, args: [6]uintptr{at, addressOf(&slash[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeIt, unless: dispatches},
+	{name: "open /proc/self/status", number: unix.SYS_OPENAT, args: [6]uintptr{at, addressOf(&status[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeIt, unless: dispatches},
 	{name: "openat2 /", number: unix.SYS_OPENAT2, args: [6]uintptr{at, addressOf(&slash[0]), uintptr(unsafe.Pointer(&emptyHow)), unsafe.Sizeof(emptyHow)}, undo: closeIt},
 	{name: "execute a program", number: unix.SYS_EXECVE, args: [6]uintptr{addressOf(&slash[0]), uintptr(unsafe.Pointer(&noArgs)), uintptr(unsafe.Pointer(&noArgs))}},
 	{name: "execute a program by descriptor", number: unix.SYS_EXECVEAT, args: [6]uintptr{none, addressOf(&nothing[0]), uintptr(unsafe.Pointer(&noArgs)), uintptr(unsafe.Pointer(&noArgs)), unix.AT_EMPTY_PATH}},
-	{name: "connect to 127.0.0.1", number: unix.SYS_CONNECT, args: [6]uintptr{none, uintptr(unsafe.Pointer(&loopback)), unsafe.Sizeof(loopback)}, unless: dials},
-	{name: "connect to a UNIX socket", number: unix.SYS_CONNECT, args: [6]uintptr{none, uintptr(unsafe.Pointer(&nowhere)), unsafe.Sizeof(nowhere)}, unless: dials},
-	socketProbe("IPv4", unix.AF_INET, unix.SOCK_STREAM),
+	{name: "connect to 127.0.0.1", number: unix.SYS_CONNECT, args: [6]uintptr{none, uintptr(unsafe.Pointer(&loopback)), unsafe.Sizeof(loopback)}, unless: connects},
+	{name: "connect to a UNIX socket", number: unix.SYS_CONNECT, args: [6]uintptr{none, uintptr(unsafe.Pointer(&nowhere)), unsafe.Sizeof(nowhere)}, unless: connects},
+	socketProbe("IPv4", unix.AF_INET, unix.SOCK_STREAM).except(dispatches),
 	socketProbe("IPv4 UDP", unix.AF_INET, unix.SOCK_DGRAM),
-	socketProbe("IPv6", unix.AF_INET6, unix.SOCK_STREAM),
-	socketProbe("netlink", unix.AF_NETLINK, unix.SOCK_RAW),
+	socketProbe("IPv6", unix.AF_INET6, unix.SOCK_STREAM).except(dispatches),
+	socketProbe("netlink", unix.AF_NETLINK, unix.SOCK_RAW).except(dispatches),
 	socketProbe("packet", unix.AF_PACKET, unix.SOCK_RAW),
 	socketProbe("vsock", unix.AF_VSOCK, unix.SOCK_STREAM),
 	socketProbe("kernel crypto", unix.AF_ALG, unix.SOCK_SEQPACKET),
 	socketProbe("UNIX datagram", unix.AF_UNIX, unix.SOCK_DGRAM),
-	unlessDials(socketProbe("UNIX", unix.AF_UNIX, unix.SOCK_STREAM)),
+	socketProbe("UNIX", unix.AF_UNIX, unix.SOCK_STREAM).except(dials),
 	{name: "make a pair of sockets", number: unix.SYS_SOCKETPAIR, args: [6]uintptr{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC, 0, uintptr(unsafe.Pointer(&twoFDs))}, undo: closeTwo},
 	{name: "become uid 0", number: unix.SYS_SETUID, args: [6]uintptr{0}},
 	{name: "set the three uids to their present values", number: unix.SYS_SETRESUID, args: [6]uintptr{none, none, none}}, // every process may, unless it is forbidden
@@ -72,9 +72,16 @@ var probes = append([]probe{
 	{name: "clone with arguments in memory", number: unix.SYS_CLONE3, want: unix.ENOSYS},
 }, onlyProbes...)
 
-func dials(o Options) bool { return o.Unix && !o.Keeper }
+// dials reports whether a worker connects to UNIX sockets.
+func dials(o Options) bool { return o.Kind == Worker && o.Unix }
 
-func unlessDials(p probe) probe { p.unless = dials; return p }
+// dispatches reports whether the process opens files and TCP connections.
+func dispatches(o Options) bool { return o.Kind == Dispatcher }
+
+// connects reports whether the process connects to anything.
+func connects(o Options) bool { return dials(o) || dispatches(o) }
+
+func (p probe) except(unless func(Options) bool) probe { p.unless = unless; return p }
 
 func socketProbe(name string, family, kind uintptr) probe {
 	return probe{name: "make a socket: " + name, number: unix.SYS_SOCKET, args: [6]uintptr{family, kind | unix.SOCK_CLOEXEC, 0}, undo: closeIt}

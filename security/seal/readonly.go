@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/errs"
 	"schedrestd/security"
 )
 
@@ -24,25 +23,27 @@ var writing = []struct {
 	{5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
 }
 
-// ReadOnly confines a process that must start programs of the machine. Their
-// needs differ, so no filter of system calls suits all of them. It denies every
-// change of a file, except writing to /dev/null, and signals to processes
-// outside. Programs that the process starts inherit both. If all is set, it
-// fails where the kernel has no Landlock.
+// ReadOnly confines a process that must start programs of the machine, as
+// denyWriting does. Their needs differ, so no filter of system calls suits all
+// of them. Programs that the process starts inherit the confinement. If all is
+// set, it fails where the kernel has no Landlock.
 func ReadOnly(all bool) (sealed security.Sealed, err error) {
 	if !security.Sandboxed {
 		return sealed, nil
 	}
-	version, err := landlockVersion()
-	if err != nil {
-		return sealed, err
+	if sealed, err = denyWriting(); err == nil && all {
+		err = requireLandlock(sealed)
 	}
-	if version == 0 {
-		if all {
-			return sealed, errs.New(errs.Unsupported, "this kernel has no Landlock, and require_confinement is set").
-				WithHint("boot with lsm=landlock,… (Linux 5.13 or later), or remove require_confinement")
-		}
-		return sealed, nil
+	return sealed, err
+}
+
+// denyWriting denies every change of a file, except writing to /dev/null, and
+// signals to processes outside. Open files stay as they are. It denies nothing
+// where the kernel has no Landlock.
+func denyWriting() (sealed security.Sealed, err error) {
+	version, err := landlockVersion()
+	if err != nil || version == 0 {
+		return sealed, err
 	}
 	var attr unix.LandlockRulesetAttr
 	for _, w := range writing {

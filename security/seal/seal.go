@@ -1,12 +1,14 @@
 // Package seal closes the sandbox of a process. It is the last step of a worker
-// or the keeper before it sends Ready: from then on it can open no file, start
+// or a service before it sends Ready: from then on it can open no file, start
 // no program and make no connection, and few system calls work. An attacker who
-// captures it has only what it holds and the few calls that serve requests.
+// captures it has only what it holds and the few calls that serve requests. The
+// dispatcher can also open files for reading and connect over TCP.
 //
 // Start with Close, which takes three steps in this order, and never only some
 // of them:
 //
-//	denyFiles  Landlock: no files and no TCP, even through a hole in the filter
+//	denyFiles  Landlock: no files and no TCP, even through a hole in the filter;
+//	           denyWriting for the dispatcher: no changes of files
 //	install    seccomp on all threads: a list of allowed calls; all others kill the process
 //	try        the proof: forbidden operations are tried and must return EPERM
 //
@@ -28,12 +30,22 @@
 // The parent does not link this package, because it can't run in that sandbox.
 package seal
 
+// Kind is a kind of process, each of which has its table.
+type Kind uint8
+
+// The kinds of processes.
+const (
+	Worker     Kind = iota
+	Keeper          // no connections and no poll
+	Auditor         // the keeper's table without calls that read or change an open file, and with fdatasync
+	Dispatcher      // TCP, channels and files for reading; it sends descriptors
+)
+
 // Options selects the table.
 type Options struct {
-	Keeper  bool // the keeper's table: no connections and no poll
-	Appends bool // the keeper's table without calls that read or change an open file, and with fdatasync
-	Unix    bool // UNIX stream sockets may be created and connected: munged and the controller need the worker's own uid
-	Audit   bool // the kernel logs calls that would kill (SECCOMP_RET_LOG), and allows them
+	Kind  Kind
+	Unix  bool // worker: UNIX stream sockets may be created and connected: munged and the controller need the worker's own uid
+	Audit bool // the kernel logs calls that would kill (SECCOMP_RET_LOG), and allows them
 }
 
 // Channel is the descriptor of the channel to the parent, the only one over

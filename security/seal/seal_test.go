@@ -40,12 +40,12 @@ func TestMain(m *testing.M) {
 		err := sealed(o)
 		say(err, errors.Join(try(o), early(func() error { return try(o) })))
 	case "act":
-		say(sealed(o), Commit(rest))
+		say(sealed(o), commit(rest))
 	case "acts in audit":
 		err := sealed(o)
-		for _, name := range Acts() {
+		for _, name := range actsOf(o.Kind) {
 			if !strings.Contains(name, "x32") {
-				err = errors.Join(err, Commit(name))
+				err = errors.Join(err, commit(name))
 			}
 		}
 		say(err)
@@ -64,6 +64,8 @@ func TestMain(m *testing.M) {
 		say(cost())
 	case "reconnect":
 		say(reconnect())
+	case "dispatch":
+		say(dispatch())
 	}
 }
 
@@ -222,14 +224,21 @@ func TestTryFinds(t *testing.T) {
 
 // TestActsKill: each call is made by its own process, which SIGSYS must kill.
 func TestActsKill(t *testing.T) {
-	tables := map[string]Options{"worker": {}, "keeper": {Keeper: true}}
+	tables := map[string]Options{"worker": {}, "keeper": {Kind: Keeper}, "dispatcher": {Kind: Dispatcher}}
 	if testing.Short() {
 		delete(tables, "keeper")
 	}
 	for table, o := range tables {
-		for _, name := range Acts() {
-			if o.Keeper && name == "recvmsg from a client" {
-				continue // it has none, and finds out workers that send descriptors
+		var may []string
+		switch o.Kind {
+		case Keeper: // it has no clients, and detects workers that send descriptors
+			may = []string{"recvmsg from a client"}
+		case Dispatcher:
+			may = []string{"recvmsg from a client", "sendmsg", "close of the channel to the parent", "close of it with more than 32 bits"}
+		}
+		for _, name := range actsOf(o.Kind) {
+			if slices.Contains(may, name) {
+				continue
 			}
 			t.Run(table+"/"+name, func(t *testing.T) {
 				t.Parallel()
@@ -247,11 +256,13 @@ func TestActsKill(t *testing.T) {
 // filter is missing.
 func TestActsInAudit(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
-		out, status := child(t, "acts in audit", Options{Audit: true}, as)
-		lived(t, out, status)
-		for _, name := range Acts() {
-			if !strings.Contains(name, "x32") && !strings.Contains(out, name+" returned") {
-				t.Errorf("%s: no answer", name)
+		for _, kind := range []Kind{Worker, Dispatcher} {
+			out, status := child(t, "acts in audit", Options{Kind: kind, Audit: true}, as)
+			lived(t, out, status)
+			for _, name := range actsOf(kind) {
+				if !strings.Contains(name, "x32") && !strings.Contains(out, name+" returned") {
+					t.Errorf("kind %d, %s: no answer", kind, name)
+				}
 			}
 		}
 	})

@@ -27,18 +27,17 @@ const looks = "Go's libraries look for files (resolver, time zones) and work wit
 func table(o Options, pid int) []row {
 	t := runtimeRows(pid)
 	t = append(t, memory...)
-	if o.Appends {
-		t = append(t, appending()...)
-	} else {
-		t = append(t, descriptors...)
-	}
-	switch {
-	case o.Keeper:
-		t = append(t, keeperRows...)
+	switch o.Kind {
+	case Auditor:
+		t = append(append(t, appending()...), keeperRows...)
+	case Keeper:
+		t = append(append(t, descriptors...), keeperRows...)
+	case Dispatcher:
+		t = append(append(t, managing()...), dispatcherRows...)
 	default:
-		t = append(t, connections...)
+		t = append(append(t, descriptors...), connections...)
 	}
-	if o.Unix && !o.Keeper {
+	if dials(o) {
 		t = append(t, dialRows...)
 	}
 	t = append(t, answered(o)...)
@@ -180,8 +179,11 @@ var dialRows = []row{
 
 // answered returns the rows of calls that return an error instead of killing.
 func answered(o Options) []row {
-	t := []row{
-		{sys("openat", unix.SYS_OPENAT), eperm, nil, "probe: no file"},
+	var t []row
+	if !dispatches(o) {
+		t = append(t, row{sys("openat", unix.SYS_OPENAT), eperm, nil, "probe: no file"})
+	}
+	t = append(t, []row{
 		{sys("openat2", unix.SYS_OPENAT2), eperm, nil, "probe: no file"},
 		{sys("execve", unix.SYS_EXECVE), eperm, nil, "probe: no program"},
 		{sys("execveat", unix.SYS_EXECVEAT), eperm, nil, "probe: no program"},
@@ -203,8 +205,8 @@ func answered(o Options) []row {
 		{sys("faccessat2", unix.SYS_FACCESSAT2), eperm, nil, looks},
 		{sys("readlinkat", unix.SYS_READLINKAT), eperm, nil, looks},
 		{sys("uname", unix.SYS_UNAME), eperm, nil, "package net asks for the kernel version, and assumes an old one on an error"},
-	}
-	if !o.Unix || o.Keeper {
+	}...)
+	if !connects(o) {
 		t = append(t,
 			row{sys("connect", unix.SYS_CONNECT), eperm, nil, "probe: only received connections"},
 			row{sys("newfstatat", unix.SYS_NEWFSTATAT), eperm, nil, looks},

@@ -1,0 +1,74 @@
+package seal
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// managing returns descriptors for the dispatcher. It closes its channel when
+// it ends, and receives descriptors over all channels. It holds the audit log,
+// in which it can't seek, and which it can't read.
+func managing() []row {
+	return slices.DeleteFunc(slices.Clone(descriptors), func(r row) bool {
+		return slices.Contains([]string{"lseek", "pread64", "writev"}, r.call.name) || r.call.name == "close" && r.do == kill
+	})
+}
+
+// Sizes of addresses. A filter sees the size of an address, but not the address.
+const (
+	sizeInet4   = unix.SizeofSockaddrInet4
+	sizeInet6   = unix.SizeofSockaddrInet6
+	sizeNetlink = unix.SizeofSockaddrNetlink
+)
+
+const (
+	closeOnExec = unix.SOCK_CLOEXEC
+	waitless    = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
+
+	ipLocalPortRange = 51 // IP_LOCAL_PORT_RANGE of ip(7)
+)
+
+// dispatcherRows allow the dispatcher to hand over connections and to connect to
+// daemons. It never connects to a UNIX socket, since the server would take it
+// for the worker: it can make none but pairs, which are connected. What the
+// dispatcher opens is for reading or only an inode (O_PATH). Which files and
+// addresses, a filter can't see: they are those that its uid may open, and all
+// TCP addresses of the machine's network.
+var dispatcherRows = []row{
+	{sys("sendmsg", unix.SYS_SENDMSG), allow, nil, "channels: connections are handed over"},
+	{sys("recvmsg", unix.SYS_RECVMSG), allow, nil, "channels: connections and processes come from the parent"},
+	{sys("socketpair", unix.SYS_SOCKETPAIR), allow, []test{
+		is(0, unix.AF_UNIX).called("AF_UNIX"), is(1, unix.SOCK_SEQPACKET|waitless).called("SOCK_SEQPACKET"), is(2, 0),
+	}, "the channel between a service and a worker"},
+	{sys("ioctl", unix.SYS_IOCTL), allow, []test{is(1, unix.SIOCOUTQ).called("SIOCOUTQ")}, "how much a worker has not read of its channel"},
+	{sys("socket", unix.SYS_SOCKET), allow, []test{
+		is(0, unix.AF_INET, unix.AF_INET6).called("AF_INET|AF_INET6"), is(1, unix.SOCK_STREAM|waitless).called("SOCK_STREAM"), is(2, 0),
+	}, "connections to daemons; no multipath TCP"},
+	{sys("connect", unix.SYS_CONNECT), allow, []test{is(2, sizeInet4, sizeInet6).called("the size of a TCP address")}, "the same"},
+	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{
+		is(1, unix.IPPROTO_TCP).called("IPPROTO_TCP"),
+		is(2, unix.TCP_NODELAY, unix.TCP_FASTOPEN_CONNECT, unix.TCP_FASTOPEN_NO_COOKIE).called("NODELAY|FASTOPEN_CONNECT|FASTOPEN_NO_COOKIE"),
+	}, "the same; sockets that connect with their first write"},
+	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{
+		is(1, unix.IPPROTO_IP).called("IPPROTO_IP"), is(2, ipLocalPortRange).called("LOCAL_PORT_RANGE"),
+	}, "each worker's part of the local ports"},
+	{sys("getsockname", unix.SYS_GETSOCKNAME), allow, nil, "which process serves a TCP socket of this machine"},
+	{sys("getpeername", unix.SYS_GETPEERNAME), allow, nil, "the same"},
+	{sys("socket", unix.SYS_SOCKET), allow, []test{
+		is(0, unix.AF_NETLINK).called("AF_NETLINK"), is(1, unix.SOCK_RAW|closeOnExec, unix.SOCK_RAW|waitless).called("SOCK_RAW"),
+		is(2, unix.NETLINK_ROUTE, unix.NETLINK_SOCK_DIAG).called("ROUTE|SOCK_DIAG"),
+	}, "the same, and whether an address is on this machine; package net: the zones of IPv6 addresses"},
+	{sys("bind", unix.SYS_BIND), allow, []test{is(2, sizeNetlink).called("the size of a netlink address")}, "package net: the same; too short for a TCP port"},
+	{sys("sendto", unix.SYS_SENDTO), allow, []test{is(3, 0), is(5, sizeNetlink).called("the size of a netlink address")}, "the same; no MSG_FASTOPEN, which connects"},
+	{sys("recvfrom", unix.SYS_RECVFROM), allow, nil, "the same"},
+	{sys("openat", unix.SYS_OPENAT), allow, []test{
+		is(2, unix.O_PATH|unix.O_CLOEXEC, unix.O_RDONLY|unix.O_CLOEXEC).called("O_PATH|O_RDONLY"),
+	}, "the inodes of daemons' UNIX sockets; ip_local_port_range; opening for writing kills"},
+	{sys("newfstatat", unix.SYS_NEWFSTATAT), allow, nil, "the owner of the directory of a UNIX socket"},
+	{sys("pipe2", unix.SYS_PIPE2), allow, []test{is(1, unix.O_CLOEXEC).called("O_CLOEXEC")}, "inetd: the worker's answers, for a regular file"},
+	{sys("ppoll", unix.SYS_PPOLL), allow, nil, "inetd: whether the client is gone"},
+	{sys("splice", unix.SYS_SPLICE), enosys, nil, "io.Copy to a file tries it first"},
+	{sys("sendfile", unix.SYS_SENDFILE), enosys, nil, "the same"},
+	{sys("copy_file_range", unix.SYS_COPY_FILE_RANGE), enosys, nil, "the same"},
+}

@@ -1,0 +1,199 @@
+package seal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/sockdiag"
+)
+
+var zero = append([]byte("/dev/zero"), 0)
+
+// opening returns an act that opens a file with these flags.
+func opening(how string, flags uintptr) act {
+	return act{"open " + how, unix.SYS_OPENAT, [6]uintptr{at, addressOf(&zero[0]), flags}}
+}
+
+// dispatcherActs lists death tests of the dispatcher, beyond acts: what its
+// table allows with other arguments, and what other processes answer.
+var dispatcherActs = []act{
+	opening("for writing", unix.O_WRONLY|unix.O_CLOEXEC),
+	opening("for reading and writing", unix.O_RDWR|unix.O_CLOEXEC),
+	opening("with O_CREAT", unix.O_RDONLY|unix.O_CREAT|unix.O_CLOEXEC),
+	opening("with O_TRUNC", unix.O_RDONLY|unix.O_TRUNC|unix.O_CLOEXEC),
+	opening("with O_APPEND", unix.O_WRONLY|unix.O_APPEND|unix.O_CLOEXEC),
+	opening("with O_TMPFILE", unix.O_WRONLY|unix.O_TMPFILE|unix.O_CLOEXEC),
+	opening("for a program that would be started", unix.O_RDONLY),
+	opening("with more than 32 bits", high|unix.O_RDONLY|unix.O_CLOEXEC),
+	{"connect to a UNIX socket", unix.SYS_CONNECT, [6]uintptr{none, 0, unix.SizeofSockaddrUnix}},
+	{"connect of a netlink socket", unix.SYS_CONNECT, [6]uintptr{none, 0, unix.SizeofSockaddrNetlink}},
+	{"bind of a TCP socket", unix.SYS_BIND, [6]uintptr{none, 0, unix.SizeofSockaddrInet4}},
+	{"bind of a UNIX socket", unix.SYS_BIND, [6]uintptr{none, 0, unix.SizeofSockaddrUnix}},
+	{"sendto an address of TCP", unix.SYS_SENDTO, [6]uintptr{none, 0, 0, 0, 0, unix.SizeofSockaddrInet4}},
+	{"sendto(MSG_FASTOPEN)", unix.SYS_SENDTO, [6]uintptr{none, 0, 0, unix.MSG_FASTOPEN, 0, unix.SizeofSockaddrNetlink}},
+	{"setsockopt(SO_LINGER)", unix.SYS_SETSOCKOPT, [6]uintptr{none, unix.SOL_SOCKET, unix.SO_LINGER}},
+	{"setsockopt(SO_MARK)", unix.SYS_SETSOCKOPT, [6]uintptr{none, unix.SOL_SOCKET, unix.SO_MARK}},
+	{"setsockopt(IP_TRANSPARENT)", unix.SYS_SETSOCKOPT, [6]uintptr{none, unix.IPPROTO_IP, unix.IP_TRANSPARENT}},
+	{"ioctl(SIOCSIFFLAGS)", unix.SYS_IOCTL, [6]uintptr{none, unix.SIOCSIFFLAGS}},
+	{"pipe2(O_DIRECT)", unix.SYS_PIPE2, [6]uintptr{0, unix.O_DIRECT}},
+	{"lseek", unix.SYS_LSEEK, [6]uintptr{none}},
+	{"pread64", unix.SYS_PREAD64, [6]uintptr{none}},
+	{"pwritev", unix.SYS_PWRITEV, [6]uintptr{none}},
+	{"fdatasync", unix.SYS_FDATASYNC, [6]uintptr{none}},
+	{"shutdown", unix.SYS_SHUTDOWN, [6]uintptr{none}},
+}
+
+// actsOf returns the names of the death tests of a kind of process.
+func actsOf(kind Kind) []string {
+	names := Acts()
+	if kind == Dispatcher {
+		for _, a := range dispatcherActs {
+			names = append(names, a.name)
+		}
+	}
+	return names
+}
+
+// commit is Commit with dispatcherActs.
+func commit(name string) error {
+	for _, a := range dispatcherActs {
+		if a.name == name {
+			return fmt.Errorf("%s returned (%w) instead of killing the process", name, a.do())
+		}
+	}
+	return Commit(name)
+}
+
+// TestDispatch: in its sandbox the dispatcher can do what it has to.
+func TestDispatch(t *testing.T) {
+	everyUser(t, func(t *testing.T, as *syscall.Credential) {
+		out, status := child(t, "dispatch", Options{}, as)
+		lived(t, out, status)
+		if out != "<nil>\nend\n" {
+			t.Error(out)
+		}
+	})
+}
+
+// dispatch does in the sandbox what the dispatcher does.
+func dispatch() error {
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	socket, err := listenUnix()
+	if err != nil {
+		return err
+	}
+	file, err := os.CreateTemp("", "answers")
+	if err != nil {
+		return err
+	}
+	noNewPrivs()
+	if _, err := Close(Options{Kind: Dispatcher}, false); err != nil {
+		return err
+	}
+	return errors.Join(connect(tcp.Addr().String()), interfaces(), handOver(), inode(socket), relay(file), readPorts(), takeDescriptor(), threads(), unix.Close(Channel))
+}
+
+// connect opens a connection and finds the process that serves it.
+func connect(address string) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	family, sa := sockdiag.Sockaddr(to)
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	for option, level := range map[int]int{unix.TCP_NODELAY: unix.IPPROTO_TCP, unix.TCP_FASTOPEN_NO_COOKIE: unix.IPPROTO_TCP, ipLocalPortRange: unix.IPPROTO_IP} {
+		_ = unix.SetsockoptInt(fd, level, option, 0) // the kernel may lack it
+	}
+	if err := unix.Connect(fd, sa); err != nil && err != unix.EINPROGRESS {
+		return err
+	}
+	local, remote, err := sockdiag.Ends(fd)
+	if err != nil {
+		return err
+	}
+	if _, err := sockdiag.Server(local, remote); err != nil && !errors.Is(err, sockdiag.ErrUnknown) {
+		return err
+	}
+	_, err = sockdiag.Local(to.Addr())
+	return err
+}
+
+// interfaces looks up an interface, as for the zone of an IPv6 address.
+func interfaces() error {
+	_, err := net.InterfaceByName("lo")
+	return err
+}
+
+// handOver sends a descriptor over a new channel, and receives it.
+func handOver() error {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	if err := unix.Sendmsg(fds[0], []byte("x"), unix.UnixRights(fds[1]), nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL); err != nil {
+		return err
+	}
+	unread, err := unix.IoctlGetInt(fds[0], unix.SIOCOUTQ)
+	if err != nil || unread == 0 {
+		return fmt.Errorf("%d bytes were not read: %w", unread, orNothing(err))
+	}
+	_, n, _, _, err := unix.Recvmsg(fds[1], make([]byte, 1), make([]byte, unix.CmsgSpace(4)), unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+	if err == nil && n == 0 {
+		err = errors.New("no descriptor came")
+	}
+	polled := []unix.PollFd{{Fd: int32(fds[0]), Events: unix.POLLRDHUP}}
+	_, failed := unix.Poll(polled, 0)
+	return errors.Join(err, failed, unix.Close(fds[0]), unix.Close(fds[1]))
+}
+
+// inode opens a UNIX socket without connecting.
+func inode(path string) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	return errors.Join(unix.Fstat(fd, &st), unix.Stat("/", &st))
+}
+
+// relay copies what comes from a pipe to a file that is open, as in an inetd run.
+func relay(file *os.File) error {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return err
+	}
+	_ = unix.SetNonblock(fds[0], true)
+	from, to := os.NewFile(uintptr(fds[0]), "answers"), os.NewFile(uintptr(fds[1]), "")
+	answers := bytes.Repeat([]byte("answer\n"), 50_000)
+	go func() {
+		_, _ = to.Write(answers)
+		to.Close()
+	}()
+	n, err := io.Copy(file, from)
+	if err == nil && n != int64(len(answers)) {
+		err = fmt.Errorf("%d of %d bytes were copied", n, len(answers))
+	}
+	return errors.Join(err, from.Close(), file.Close())
+}
+
+func readPorts() error {
+	_, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	return err
+}
