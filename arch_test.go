@@ -91,7 +91,7 @@ var only = map[string][]string{
 	"keeper":            {"hmackey", "ipc", "rate", "security"},                   // holds keys
 	"resolver":          {"become", "errs", "ipc", "rate", "security", "service"}, // parses what a directory service sends
 	"service":           {"ipc", "security"},
-	"auditor":           {"ipc", "rate", "security", "service"}, // writes what workers say
+	"auditor":           {"ipc", "rate", "security", "service"}, // writes what workers report
 	"fdpass":            {},                                     // linked by what runs as root
 	"sockdiag":          {},                                     // linked by what runs as root
 	"socket":            {"errs", "fdpass", "guard"},
