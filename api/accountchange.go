@@ -37,7 +37,9 @@ var DeleteAccount = declare(namedAccountParams, Endpoint{
 	Returns: "The account",
 })
 
-// AccountsTo is the body of PostAccountsAssociation.
+// AccountsTo names the accounts to make, the data that all of them get, and the
+// clusters in which each gets an association. Clients send it to
+// PostAccountsAssociation.
 type AccountsTo struct {
 	Set     AssocSet
 	Account model.Account
@@ -62,13 +64,13 @@ var accountsSet = schema.Object("accounts_add_cond",
 )
 
 // AccountsAdded declares the answer of PostAccountsAssociation.
-var AccountsAdded = added("openapi_accounts_add_cond_resp_str", "added_accounts", "What was added, as the accounting daemon says it; empty for nothing")
+var AccountsAdded = added("openapi_accounts_add_cond_resp_str", "added_accounts", "Added records, in the words of the accounting daemon; empty if nothing was added")
 
 // PostAccountsAssociation makes accounts with associations.
 var PostAccountsAssociation = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "accounts_association/", ID: "post_accounts_association",
 	Doc: "Make accounts with associations", Request: AccountsToBody, Answer: AccountsAdded,
-	About:   "Makes the accounts that do not exist, and an association of each in each of the clusters. What exists stays as it is. All of it is made, or nothing.",
+	About:   "Makes the accounts that do not exist, and an association of each in each of the clusters. Existing records stay unchanged. Either all are made or none.",
 	Takes:   "The accounts, the clusters, and what the associations have",
 	Returns: "What was added",
 })

@@ -109,6 +109,6 @@ var AccountingConf = enveloped("openapi_slurmdbd_conf_resp", func(a *AccountingC
 var GetAccountingConf = declare(noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "conf", ID: "get_conf",
 	Doc: "Show the accounting daemon's configuration", Answer: AccountingConf, Since: V45,
-	About:   "What the accounting daemon is configured with. Daemons tell it from Slurm 26.05 on; before, the answer is 501.",
+	About:   "The configuration of the accounting daemon. Daemons report it from Slurm 26.05 on; with older ones the answer is 501.",
 	Returns: "The configuration",
 })

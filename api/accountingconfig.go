@@ -41,7 +41,8 @@ var GetConfig = declare(noParams, Endpoint{
 	Returns: "The records",
 })
 
-// ConfigBody is the body of PostConfig: records of every kind.
+// ConfigBody has records of every kind, to be made or changed in one request.
+// Clients send it to PostConfig, in the form in which a ConfigAnswer has them.
 type ConfigBody struct {
 	Clusters     []ClusterRow
 	TRES         []model.TRES

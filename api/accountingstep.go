@@ -270,7 +270,7 @@ func parseStep(s string) (step model.SelectedStep, err error) {
 	bad := noSuch("job", s)
 	take := func(digits string) (n uint32, ok bool) {
 		big, err := strconv.ParseUint(digits, 10, 32)
-		return uint32(big), err == nil && big < nobody
+		return uint32(big), err == nil && big < noUser
 	}
 	job, name, stepped := strings.Cut(s, ".")
 	if stepped {

@@ -7,7 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// AllocationRequest is the body of a request for resources.
+// AllocationRequest describes the resources that a client asks for without a
+// script: those of one job, or of each component of a heterogeneous job.
 type AllocationRequest struct {
 	Job    *model.JobDesc
 	HetJob []model.JobDesc

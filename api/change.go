@@ -2,8 +2,8 @@ package api
 
 import "schedrestd/api/schema"
 
-// Changes is the body of a request that makes or changes records: those that the
-// answer to the same path lists.
+// Changes has the records that a client asks to make or change. GET of the same
+// path returns records in the same form.
 type Changes[T any] struct{ Records []T }
 
 // changes declares the fields of a Changes. Its document is that of the answer,
@@ -20,7 +20,7 @@ func changes[T any](schemaName, field, list string, elem func() schema.Type[T], 
 func unusedEnvelope[O any]() []schema.Field[O] {
 	return []schema.Field[O]{
 		schema.Show("meta", metaType.Type, func(*O) (none Meta) { return none }, "Who answered whom"),
-		schema.Show("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), func(*O) []Error { return nil }, "What went wrong; empty when all went well"),
+		schema.Show("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), func(*O) []Error { return nil }, "Errors; empty if there were none"),
 		schema.Show("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), func(*O) []Warning { return nil }, "What was taken differently than meant"),
 	}
 }
@@ -49,7 +49,7 @@ type RemovedAnswer struct {
 	Envelope
 }
 
-// stringList is the type of names that a change returns.
+// stringList is a JSON list of strings, such as the names of removed records.
 var stringList = schema.Named("string_list", schema.List(schema.String))
 
 func removed(schemaName, field, doc string) *AnswerType[RemovedAnswer] {

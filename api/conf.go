@@ -383,6 +383,6 @@ var Conf = enveloped("openapi_conf_resp", func(a *ConfAnswer) *Envelope { return
 var GetConf = declare(sinceParams, Endpoint{
 	Method: http.MethodGet, Path: "conf", ID: "get_conf",
 	Doc: "Show the configuration", Answer: Conf, Since: V45,
-	About:   "The configuration that the controller has in force, as it tells every user. What older controllers don't have is empty.",
+	About:   "The configuration that the controller uses, as far as all users may read it. Fields that older controllers don't have are empty.",
 	Returns: "The configuration",
 })

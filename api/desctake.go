@@ -93,8 +93,8 @@ func identity(s string) (number model.Opt[uint32], name string, err error) {
 		return number, s, nil
 	}
 	n, err := strconv.ParseUint(s, 10, 32)
-	if err != nil || n >= nobody {
-		return number, "", fmt.Errorf("%s is out of range, 0 to %d", schema.Shorten(s), uint32(nobody-1))
+	if err != nil || n >= noUser {
+		return number, "", fmt.Errorf("%s is out of range, 0 to %d", schema.Shorten(s), uint32(noUser-1))
 	}
 	return model.Some(uint32(n)), "", nil
 }
@@ -124,7 +124,7 @@ func takeNodes(d *model.JobDesc, s string) error {
 		}
 		from, err1 := strconv.ParseUint(low, 10, 32)
 		to, err2 := strconv.ParseUint(high, 10, 32)
-		if err1 != nil || err2 != nil || from > to || to >= nobody {
+		if err1 != nil || err2 != nil || from > to || to >= noUser {
 			return fmt.Errorf("expected a number of nodes, got %q", schema.Shorten(s))
 		}
 		least, most = min(least, from), max(most, to)

@@ -47,7 +47,7 @@ var exitCodeType = schema.Object("process_exit_code_verbose",
 func decodeExit(n uint32) exitCode {
 	signal := n & 0x7f
 	switch {
-	case n == nobody:
+	case n == noUser:
 		return exitCode{status: exitPending}
 	case signal == 0 && n>>8&0xff == 0:
 		return exitCode{status: exitSuccess, code: model.Some[uint32](0)}

@@ -30,7 +30,8 @@ var Hostnames = enveloped("openapi_hostnames_req_resp", func(a *HostnamesAnswer)
 	schema.F("hostnames", schema.Named("hostlist_string", schema.List(schema.String)), func(a *HostnamesAnswer) *[]string { return &a.Hostnames }, "Names of nodes", schema.Required(0)),
 )
 
-// HostNames is the body of a request to fold or to expand names.
+// HostNames has names of nodes that a client wants folded into a hostlist, or a
+// hostlist that it wants expanded.
 type HostNames struct{ Names []string }
 
 // HostlistBody declares the fields of a request to expand a host list.

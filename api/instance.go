@@ -20,7 +20,7 @@ var Instance = schema.Object("instance",
 	}),
 )
 
-// InstancesAnswer is the body of an answer with instances.
+// InstancesAnswer lists cloud instances on which nodes ran, with their times.
 type InstancesAnswer struct {
 	Instances schema.Stream[model.Instance]
 	Envelope

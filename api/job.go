@@ -87,7 +87,7 @@ func memoryPerNode(n uint64) model.Opt[uint64] {
 
 // signed undoes the offset by which a nice value travels unsigned.
 func signed(n uint32) int64 {
-	if n == nobody {
+	if n == noUser {
 		return 0
 	}
 	return int64(n) - model.NiceOffset

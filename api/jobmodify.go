@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// JobChange is what is to become of recorded jobs.
+// JobChange has new values for fields of jobs in the accounting records.
 type JobChange struct {
 	*model.AccountingJob
 	Limits []Limit[model.AccountingJob] // the resources that a client gave
@@ -75,7 +75,8 @@ var PostAccountingJob = declare(namedAccountingJobParams, Endpoint{
 	Returns: "The job",
 })
 
-// JobsChange is the body of PostAccountingJobs.
+// JobsChange selects jobs in the accounting records and has new values for their
+// fields. Clients send it to PostAccountingJobs.
 type JobsChange struct {
 	Jobs   []string
 	Change *JobChange // nil: nothing

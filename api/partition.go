@@ -68,7 +68,7 @@ var Partition = schema.Object("partition_info",
 	}),
 	schema.F("name", schema.String, func(p *model.Partition) *string { return &p.Name }, "Name of the partition"),
 	schema.F("node_sets", schema.String, func(p *model.Partition) *string { return &p.NodeSets }, "Node sets of which it consists"),
-	schema.F("preempt_mode", partitionPreemption.Type, func(p *model.Partition) *uint16 { return &p.PreemptMode }, "What happens to its jobs when they are preempted; CLUSTER_GLOBAL for the cluster's default", schema.Since(V45)),
+	schema.F("preempt_mode", partitionPreemption.Type, func(p *model.Partition) *uint16 { return &p.PreemptMode }, "Effect of preemption on its jobs; CLUSTER_GLOBAL for the cluster's default", schema.Since(V45)),
 	schema.Group("priority", "Tier of its jobs", []schema.Field[model.Partition]{
 		schema.F("job_factor", schema.Int32, func(p *model.Partition) *uint16 { return &p.PriorityJobFactor }, "Contribution to the priority of a job", schema.Bare),
 		schema.F("tier", schema.Int32, func(p *model.Partition) *uint16 { return &p.PriorityTier }, "Jobs of a higher tier are considered first and may preempt others", schema.Bare),

@@ -33,11 +33,11 @@ var partitionChange = schema.Object("partition_info",
 		schema.F("configured", schema.String, func(p *PartitionChange) *string { return &p.Nodes }, "Their names, as a host list; ALL for all"),
 		schema.Ignore[PartitionChange]("total", schema.Int32[int32], "Nothing: the controller counts them", schema.Count),
 	}),
-	schema.Group("accounts", "Who may use it, by account", []partitionField{
+	schema.Group("accounts", "Access by account", []partitionField{
 		schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowAccounts }, "Accounts that may; ALL for all"),
 		schema.F("deny", schema.String, func(p *PartitionChange) *string { return &p.DenyAccounts }, "Accounts that may not"),
 	}),
-	schema.Group("groups", "Who may use it, by group", []partitionField{
+	schema.Group("groups", "Access by group", []partitionField{
 		schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowGroups }, "Groups that may; ALL for all"),
 	}),
 	schema.Group("qos", "Qualities of service", []partitionField{
@@ -61,7 +61,7 @@ var partitionChange = schema.Object("partition_info",
 		schema.F("time", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.DefaultTime }, "Time limit", schema.Unit("min")),
 		schema.F("job", schema.String, func(p *PartitionChange) *string { return &p.JobDefaults }, "Other defaults, as \"DefCpuPerGPU=2\""),
 	)),
-	schema.Take("flags", partitionFlags.Type, func(p *PartitionChange, n uint32) error { p.Flags |= n; return nil }, "What else is true of it; a word that ends with _CLEAR takes another back"),
+	schema.Take("flags", partitionFlags.Type, func(p *PartitionChange, n uint32) error { p.Flags |= n; return nil }, "Other properties; a word that ends with _CLEAR removes another"),
 	schema.F("grace_time", plain, func(p *PartitionChange) *model.Opt[uint32] { return &p.GraceTime }, "Time between the notice to a job and its preemption", schema.Unit("s")),
 	schema.Group("maximums", "What jobs can have", append(
 		takenMemory(func(p *PartitionChange) *model.Opt[uint64] { return &p.MaxMemPerCPU }),
@@ -93,7 +93,7 @@ var partitionChange = schema.Object("partition_info",
 	schema.F("topology", schema.String, func(p *PartitionChange) *string { return &p.Topology }, "Topology that holds for it, by name"),
 	schema.Group("partition", "The partition as such", []partitionField{
 		schema.Take("state", partitionStates.Type, func(p *PartitionChange, n uint16) error { return settable(&p.StateUp, n, "UNKNOWN") }, "UP; DOWN: jobs wait; DRAIN: no new ones; INACTIVE: both"),
-		schema.Take("exclusive", schema.String, takeExclusive, "What its jobs have alone: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO"),
+		schema.Take("exclusive", schema.String, takeExclusive, "Resources that its jobs do not share: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO"),
 		schema.Take("oversubscribe", schema.String, takeOversubscription, "How many jobs share a resource: NO, YES, FORCE, or with a number as \"YES:4\""),
 	}),
 	schema.Ignore[PartitionChange]("suspend_time", number[uint32], "Nothing: the configuration sets it", schema.Unit("s")),

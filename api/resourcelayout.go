@@ -33,7 +33,7 @@ type ResourcesAnswer struct {
 
 // Resources declares the fields of a ResourcesAnswer.
 var Resources = enveloped("openapi_resource_layout_resp", func(a *ResourcesAnswer) *Envelope { return &a.Envelope },
-	schema.F("nodes", schema.Named("node_resource_layout_list", schema.List(resourceLayout.Type)), func(a *ResourcesAnswer) *[]model.ResourceLayout { return &a.Nodes }, "What the job has of each node; empty for a job without an allocation", schema.Required(0)),
+	schema.F("nodes", schema.Named("node_resource_layout_list", schema.List(resourceLayout.Type)), func(a *ResourcesAnswer) *[]model.ResourceLayout { return &a.Nodes }, "Resources of the job on each node; empty for a job without an allocation", schema.Required(0)),
 )
 
 // ResourcesParams name a job.

@@ -63,7 +63,7 @@ var usersSet = schema.Object("users_add_cond",
 )
 
 // UsersAdded declares the answer of PostUsersAssociation.
-var UsersAdded = added("openapi_users_add_cond_resp_str", "added_users", "What was added, as the accounting daemon says it; empty for nothing")
+var UsersAdded = added("openapi_users_add_cond_resp_str", "added_users", "Added records, in the words of the accounting daemon; empty if nothing was added")
 
 // UsersToParams are the parameters of PostUsersAssociation, which have no effect.
 type UsersToParams struct{}
@@ -77,7 +77,7 @@ var usersToParams = schema.Object("",
 var PostUsersAssociation = declare(usersToParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "users_association/", ID: "post_users_association",
 	Doc: "Make users with associations", Request: UsersToBody, Answer: UsersAdded,
-	About:   "Makes the users that do not exist, and an association of each with each of the accounts in each of the clusters and partitions. What exists stays as it is. All of it is made, or nothing.",
+	About:   "Makes the users that do not exist, and an association of each with each of the accounts in each of the clusters and partitions. Existing records stay unchanged. Either all are made or none.",
 	Takes:   "The users, the accounts, and what the associations have",
 	Returns: "What was added",
 })

@@ -29,19 +29,19 @@ func number0(zero string, n uint32) string {
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// nobody is the first of two numbers that stand for no user: "not set" and
+// noUser is the first of two numbers that stand for no user: "not set" and
 // "unlimited".
-const nobody = 0xfffffffe
+const noUser = 0xfffffffe
 
 func userName(u Users, uid uint32) string {
-	if uid >= nobody {
+	if uid >= noUser {
 		return ""
 	}
 	return u.User(uid)
 }
 
 func groupName(u Users, gid uint32) string {
-	if gid >= nobody {
+	if gid >= noUser {
 		return ""
 	}
 	return u.Group(gid)

@@ -54,21 +54,21 @@ func TestHintsFix(t *testing.T) {
 		hints int    // as many as there are things wrong; 0 is 1
 		spoil func(dir, path string)
 	}{
-		"nothing":                 {spoil: func(_, path string) { must(t, os.Remove(path)) }},
-		"no directory":            {spoil: func(dir, _ string) { must(t, os.RemoveAll(filepath.Dir(dir))) }},
-		"31 bytes":                {of: "key", spoil: func(_, path string) { write(t, path, strings.Repeat("ab", 16)[1:], 0o600) }},
-		"zeros":                   {of: "key", spoil: func(_, path string) { write(t, path, strings.Repeat("\x00", 32), 0o600) }},
-		"nobody may read it":      {spoil: func(_, path string) { must(t, os.Chmod(path, 0)) }},
-		"nobody may enter":        {spoil: func(dir, path string) { must(t, os.Chmod(path, 0)); must(t, os.Chmod(dir, 0o600)) }},
-		"others may write":        {hints: 2, spoil: func(dir, path string) { must(t, os.Chmod(path, 0o666)); must(t, os.Chmod(dir, 0o777)) }},
-		"a cut set":               {of: "set", spoil: func(_, path string) { write(t, path, good[:len(good)/2], 0o644) }},
-		"a page":                  {of: "set", spoil: func(_, path string) { write(t, path, "<html>", 0o644) }},
-		"empty":                   {hints: 2, spoil: func(_, path string) { write(t, path, "", 0o600) }},
-		"a stranger's directory":  {root: true, spoil: func(dir, _ string) { must(t, os.Chown(dir, 31237, 31237)); must(t, os.Chmod(dir, 0o700)) }},
-		"a group's directory":     {hints: 2, root: true, spoil: func(dir, _ string) { must(t, os.Chown(dir, 0, 31237)); must(t, os.Chmod(dir, 0o770)) }},
-		"a stranger's file":       {root: true, spoil: func(_, path string) { must(t, os.Chown(path, 31237, 31237)) }},
-		"root's, with its group":  {of: "key", root: true, spoil: func(_, path string) { must(t, os.Chown(path, 0, reader)); must(t, os.Chmod(path, 0o444)) }},
-		"short, root's, by group": {of: "key", root: true, spoil: func(_, path string) { write(t, path, "short", 0o440); must(t, os.Chown(path, 0, reader)) }},
+		"nothing":                          {spoil: func(_, path string) { must(t, os.Remove(path)) }},
+		"no directory":                     {spoil: func(dir, _ string) { must(t, os.RemoveAll(filepath.Dir(dir))) }},
+		"31 bytes":                         {of: "key", spoil: func(_, path string) { write(t, path, strings.Repeat("ab", 16)[1:], 0o600) }},
+		"zeros":                            {of: "key", spoil: func(_, path string) { write(t, path, strings.Repeat("\x00", 32), 0o600) }},
+		"mode 0000":                        {spoil: func(_, path string) { must(t, os.Chmod(path, 0)) }},
+		"directory that no user may enter": {spoil: func(dir, path string) { must(t, os.Chmod(path, 0)); must(t, os.Chmod(dir, 0o600)) }},
+		"others may write":                 {hints: 2, spoil: func(dir, path string) { must(t, os.Chmod(path, 0o666)); must(t, os.Chmod(dir, 0o777)) }},
+		"a cut set":                        {of: "set", spoil: func(_, path string) { write(t, path, good[:len(good)/2], 0o644) }},
+		"a page":                           {of: "set", spoil: func(_, path string) { write(t, path, "<html>", 0o644) }},
+		"empty":                            {hints: 2, spoil: func(_, path string) { write(t, path, "", 0o600) }},
+		"another user's directory":         {root: true, spoil: func(dir, _ string) { must(t, os.Chown(dir, 31237, 31237)); must(t, os.Chmod(dir, 0o700)) }},
+		"a group's directory":              {hints: 2, root: true, spoil: func(dir, _ string) { must(t, os.Chown(dir, 0, 31237)); must(t, os.Chmod(dir, 0o770)) }},
+		"another user's file":              {root: true, spoil: func(_, path string) { must(t, os.Chown(path, 31237, 31237)) }},
+		"root's, with its group":           {of: "key", root: true, spoil: func(_, path string) { must(t, os.Chown(path, 0, reader)); must(t, os.Chmod(path, 0o444)) }},
+		"short, root's, by group":          {of: "key", root: true, spoil: func(_, path string) { write(t, path, "short", 0o440); must(t, os.Chown(path, 0, reader)) }},
 	}
 	for name, test := range tests {
 		for _, of := range []string{"key", "set"} {
@@ -96,8 +96,8 @@ func TestHintsFix(t *testing.T) {
 						paste(t, hint, set)
 					}
 					most := max(1, test.hints)
-					switch { // besides
-					case owner != reader && owner != 0: // it is a stranger's, and so is the directory
+					switch { // additionally
+					case owner != reader && owner != 0: // it belongs to another user, like the directory
 						most += 2
 					case owner != reader && of == "key": // only root can read it
 						most++
@@ -189,7 +189,7 @@ func TestDirectoriesOfKeys(t *testing.T) {
 		{0, 0, 0o755, ""},
 		{0, 0, 0o775, ""},
 		{sched, sched, 0o700, ""},
-		{sched, sched, 0o775, ""}, // a group of his own
+		{sched, sched, 0o775, ""}, // the group of this user alone
 		{alice, alice, 0o700, "belongs to uid 31237, must belong to uid 0 or 31234"},
 		{alice, alice, 0o755, "belongs to uid 31237"},
 		{0, users, 0o770, "is writable by group 31238"},

@@ -42,7 +42,7 @@ func (f *followed) wants(t *testing.T, ids string, told ...string) {
 	if got := f.ids(); got != ids {
 		t.Errorf("in use is %s, want %s", got, ids)
 	}
-	f.ids() // nothing is told twice
+	f.ids() // nothing is logged twice
 	if len(f.told) != len(told) {
 		t.Fatalf("told %v, want %q", f.told, told)
 	}
@@ -52,7 +52,7 @@ func (f *followed) wants(t *testing.T, ids string, told ...string) {
 		case why == "" && err != nil, why != "" && (err == nil || !strings.Contains(err.Error(), why)):
 			t.Errorf("told %v, want %q", err, why)
 		case why != "" && (!strings.Contains(err.Error(), f.path) || !strings.Contains(errs.HintOf(err), "'"+f.path) || !strings.Contains(err.Error(), "keeping the current one")):
-			t.Errorf("told %v, hint %q; want the file, what is in use, and what mends it", err, errs.HintOf(err))
+			t.Errorf("logged %v, hint %q; want the file, the key in use, and the remedy", err, errs.HintOf(err))
 		}
 	}
 	f.told = nil
@@ -84,7 +84,7 @@ func TestFollowKeySet(t *testing.T) {
 			replace(t, f, three)
 			f.wants(t, third, "")
 		}},
-		{"broken, then mended", func(t *testing.T, f *followed) {
+		{"broken, then corrected", func(t *testing.T, f *followed) {
 			replace(t, f, two[:40])
 			f.wants(t, first, "not JSON")
 			replace(t, f, keySet(jwk(public, `,"d":"x"`)))

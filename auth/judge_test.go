@@ -72,7 +72,7 @@ func TestJudgeAsksTheDaemon(t *testing.T) {
 			b, alice := newCourt(nil), credentialOf(t, token, "")
 			b.wants(t, alice, controller, 1, 0)
 			b.wants(t, alice, controller, 0, 0)
-			b.wants(t, alice, accounting, 1, 0) // each daemon for himself
+			b.wants(t, alice, accounting, 1, 0) // each daemon is asked
 			b.wants(t, credentialOf(t, token, "bob"), controller, 1, 0)
 			b.wants(t, credentialOf(t, token, "bob"), controller, 0, 0)
 			b.wants(t, credentialOf(t, token, "carol"), controller, 1, 0)

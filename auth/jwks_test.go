@@ -215,7 +215,7 @@ func TestLoadKeySet(t *testing.T) {
 		hint      string
 	}{
 		{"for its owner alone", good, 0o400, "", ""},
-		{"everybody may read it", good, 0o644, "", ""},
+		{"readable by all users", good, 0o644, "", ""},
 		{"its group may write it", good, 0o664, "", ""},
 		{"others may write it", good, 0o646, "mode 0646 lets other users write it", "chmod o-w "},
 		{"the longest", good + strings.Repeat(" ", MaxKeySet-len(good)), 0o644, "", ""},

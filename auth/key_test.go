@@ -63,7 +63,8 @@ func TestLoadKey(t *testing.T) {
 	}
 }
 
-// What is not a file that could be read, for both kinds of files.
+// TestLoadKeyUnreadable checks the errors for paths that are not readable files,
+// for both kinds of key files.
 func TestLoadKeyUnreadable(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -149,7 +150,7 @@ func TestLoadKeyOwner(t *testing.T) {
 	}
 	must(t, os.Chown(path, 4712, 0))
 	if _, err := LoadKey(path, trusting(4711)); err == nil || !strings.Contains(errs.HintOf(err), "chown 4711") {
-		t.Errorf("a stranger's: got %v", err)
+		t.Errorf("another user's: got %v", err)
 	}
 }
 

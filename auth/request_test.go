@@ -121,7 +121,7 @@ func TestFromRequest(t *testing.T) {
 
 		{"another user", both, &Peer{Network: "unix", UID: 1001, GID: 1000, Vouched: true}, "", nil, "the peer's uid is 1001"},
 		{"root", both, &Peer{Network: "unix", UID: 0, GID: 1000, Vouched: true}, "", nil, "the peer's uid is 0"},
-		{"not vouched for", both, &Peer{Network: "unix", UID: 1000, GID: 1000}, "", nil, "belong to no user"},
+		{"not checked", both, &Peer{Network: "unix", UID: 1000, GID: 1000}, "", nil, "belong to no user"},
 		{"a pipe of ours", both, &Peer{Network: "stdio", UID: 1000, GID: 1000, Vouched: true}, "", self, ""},
 		{"a pipe of another", both, &Peer{Network: "stdio", UID: 1001, GID: 1000, Vouched: true}, "", nil, "the peer's uid is 1001"},
 		{"a file that others may open", both, &Peer{Network: "stdio", UID: 1000, GID: 1000}, "", nil, "other users can open it"},
@@ -142,7 +142,7 @@ func TestFromRequest(t *testing.T) {
 			if d := cmp.Diff(*test.want, got, cmpopts.IgnoreUnexported(Credential{})); d != "" || err != nil {
 				t.Errorf("%v, -want +got\n%s", err, d)
 			}
-			var proof *proof // what the judge is to be told of the token, and of nothing else
+			var proof *proof // of the token; nil for other credentials
 			if token := test.want.Token; token != "" {
 				p, err := parse(token)
 				must(t, err)

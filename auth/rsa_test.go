@@ -102,8 +102,8 @@ func TestConfusion(t *testing.T) {
 	}{
 		{"RS256 where the secret key is alone", signRSA(t, providerKey(), `{"alg":"RS256"}`, goodClaims), errNoKey.Error(), Verifier{Key: testKey(t), Now: clock}},
 		{"RS256 where the set is gone", signRSA(t, providerKey(), `{"alg":"RS256"}`, goodClaims), errNoKey.Error(), Verifier{Keys: func() *KeySet { return nil }, Now: clock}},
-		{"RS256, by somebody else", signRSA(t, otherKey(), `{"alg":"RS256"}`, goodClaims), errSignature.Error(), provider(t, "a")},
-		{"RS256, by somebody else under the key's kid", signRSA(t, otherKey(), `{"alg":"RS256","kid":"a"}`, goodClaims), errSignature.Error(), provider(t, "a")},
+		{"RS256, by another issuer", signRSA(t, otherKey(), `{"alg":"RS256"}`, goodClaims), errSignature.Error(), provider(t, "a")},
+		{"RS256, by another issuer under the key's kid", signRSA(t, otherKey(), `{"alg":"RS256","kid":"a"}`, goodClaims), errSignature.Error(), provider(t, "a")},
 		{"the signature of RS256 under RS384", signRSA(t, providerKey(), `{"alg":"RS384"}`, goodClaims), "alg is not", provider(t, "a")},
 		{"the signature of RS256 under PS256", signRSA(t, providerKey(), `{"alg":"PS256"}`, goodClaims), "alg is not", provider(t, "a")},
 		{"the signature of RS256 under HS256", signRSA(t, providerKey(), `{"alg":"HS256"}`, goodClaims), "wrong length", provider(t, "a")},
@@ -133,7 +133,7 @@ func TestKeysOfTheToken(t *testing.T) {
 		"an empty kid":           `"kid":""`,
 		"the key as kid":         `"kid":"` + number(otherKey().N) + `"`,
 		"everything at once":     `"kid":"a","jku":"https://attacker/keys","x5u":"https://attacker","jwk":` + stranger,
-		"a thumbprint of nobody": `"x5t":"AA","x5t#S256":"AA"`,
+		"a thumbprint of no key": `"x5t":"AA","x5t#S256":"AA"`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := provider(t, "a")
@@ -173,6 +173,6 @@ func TestAttacksSignedByTheProvider(t *testing.T) {
 		})
 	}
 	if count < 25 {
-		t.Errorf("only %d attacks by what is said", count)
+		t.Errorf("only %d attacks by headers", count)
 	}
 }

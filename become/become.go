@@ -8,5 +8,5 @@ package become
 // Ids that the kernel uses for unknown users.
 const (
 	NoID     uint32 = 1<<32 - 1 // (uid_t)-1: "unchanged", never an account
-	Overflow uint32 = 65534     // an id that is unknown in this user namespace; also the user nobody
+	Overflow uint32 = 65534     // an id that is unknown in this user namespace; also the user `nobody`
 )

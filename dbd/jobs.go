@@ -69,7 +69,7 @@ func past(cluster string, j *model.Job) model.AccountingJob {
 		DerivedExitCode: j.DerivedExitCode, DerivedExitText: j.Comment, Elapsed: elapsed(j), EligibleTime: j.EligibleTime, EndTime: j.EndTime,
 		ExitCode: j.ExitCode, Extra: j.Extra, FailedNode: j.FailedNode, GroupID: j.GroupID, JobID: j.StepID.JobID, Name: j.Name,
 		Licenses: j.Licenses, MCSLabel: j.MCSLabel, Nodes: j.Nodes, HetJobID: j.HetJobID, HetJobOffset: hetOffset(j), Partition: j.Partition,
-		Priority: model.Some(j.Priority), ReqCPUs: j.NumCPUs, ReqMem: j.MinMemory, ReqUserID: nobody, RestartCnt: j.RestartCnt,
+		Priority: model.Some(j.Priority), ReqCPUs: j.NumCPUs, ReqMem: j.MinMemory, ReqUserID: noUser, RestartCnt: j.RestartCnt,
 		ShowFull: 1, StartTime: j.StartTime, State: j.State, StateReason: j.StateReason, Steps: []model.AccountingStep{},
 		StdErr: j.StdErr, StdIn: j.StdIn, StdOut: j.StdOut, SubmitTime: j.SubmitTime, SubmitLine: j.SubmitLine, SystemComment: j.SystemComment,
 		TimeLimit: j.TimeLimit, TRESAlloc: byNumber(j.TRESAlloc), TRESReq: byNumber(j.TRESReq), UserID: j.UserID, User: j.UserName,
@@ -77,8 +77,8 @@ func past(cluster string, j *model.Job) model.AccountingJob {
 	}
 }
 
-// nobody is the user number that means "no user has cancelled the job".
-const nobody = 1<<32 - 1
+// noUser is the user number that means "no user has cancelled the job".
+const noUser = 1<<32 - 1
 
 func hetOffset(j *model.Job) model.Opt[uint32] {
 	if j.HetJobID == 0 {

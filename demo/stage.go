@@ -26,7 +26,7 @@ type stage struct {
 	gateway site.Gateway
 }
 
-// runStage is the stage process: it shows the demo and stops all of its
+// runStage runs the stage process, which shows the demo and stops all of its
 // processes.
 func runStage(opt Options) error {
 	// Ctrl-C reaches all processes at the terminal. Only the front handles it.

@@ -33,7 +33,7 @@ func TestOpen(t *testing.T) {
 		{name: "key its group may read", rule: key, build: file("k", 0o640), kind: 0},
 		{name: "key others may read", rule: key, build: file("k", 0o604), kind: errs.Invalid, want: "lets other users access it", hint: "chmod 0600"},
 		{name: "key its group may write", rule: key, build: file("k", 0o660), kind: errs.Invalid, want: "lets other users access it", hint: "chmod 0600"},
-		{name: "key of somebody else", rule: Rule{What: "key file", Owners: []uint32{self + 7}, Secret: true}, build: file("k", 0o600),
+		{name: "key of another user", rule: Rule{What: "key file", Owners: []uint32{self + 7}, Secret: true}, build: file("k", 0o600),
 			kind: errs.Invalid, want: "owned by uid", hint: "chown"},
 		{name: "an owner is named once", rule: Rule{What: "key file", Owners: []uint32{self + 7, self + 7, self + 8, self + 7}, Secret: true}, build: file("k", 0o600),
 			kind: errs.Invalid, want: fmt.Sprintf("must be owned by uid %d or %d", self+7, self+8)},

@@ -37,7 +37,7 @@ func TestOwnerHints(t *testing.T) {
 	}
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestOwnerHints$")
 	cmd.Env = []string{"GUARD_TEST_NAMESPACE=" + dir + "/f"}
-	self := []syscall.SysProcIDMap{{Size: 1}} // root, and nobody else
+	self := []syscall.SysProcIDMap{{Size: 1}} // only root
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: self, GidMappings: self}
 	out, err := cmd.CombinedOutput()
 	if said := string(out); err != nil || !strings.Contains(said, "directory "+dir+" belongs to uid 65534") || !strings.Contains(said, "no uid in this user namespace") || strings.Contains(said, "chown") {
@@ -55,13 +55,13 @@ func TestTrustedHints(t *testing.T) {
 	const owner, stranger = 31234, 31237
 	rules := map[string]Rule{"secret": {What: "key file", Secret: true}, "public": {What: "key set"}}
 	spoilt := map[string]func(top, dir, file string){
-		"a stranger's directory":        func(_, dir, _ string) { os.Chown(dir, stranger, 0); os.Chmod(dir, 0o700) },
-		"a stranger's directory above":  func(top, _, _ string) { os.Chown(top, stranger, 0); os.Chmod(top, 0o700) },
-		"a group's directory":           func(_, dir, _ string) { os.Chown(dir, 0, stranger); os.Chmod(dir, 0o770) },
-		"a group's directory above":     func(top, _, _ string) { os.Chown(top, 0, stranger); os.Chmod(top, 0o770) },
-		"everybody's directory":         func(_, dir, _ string) { os.Chmod(dir, 0o777) },
-		"a stranger's file":             func(_, _, file string) { os.Chown(file, stranger, 0) },
-		"a file of root for others too": func(_, _, file string) { os.Chmod(file, 0o666) },
+		"another user's directory":       func(_, dir, _ string) { os.Chown(dir, stranger, 0); os.Chmod(dir, 0o700) },
+		"another user's directory above": func(top, _, _ string) { os.Chown(top, stranger, 0); os.Chmod(top, 0o700) },
+		"a group's directory":            func(_, dir, _ string) { os.Chown(dir, 0, stranger); os.Chmod(dir, 0o770) },
+		"a group's directory above":      func(top, _, _ string) { os.Chown(top, 0, stranger); os.Chmod(top, 0o770) },
+		"everybody's directory":          func(_, dir, _ string) { os.Chmod(dir, 0o777) },
+		"another user's file":            func(_, _, file string) { os.Chown(file, stranger, 0) },
+		"a file of root for others too":  func(_, _, file string) { os.Chmod(file, 0o666) },
 		"all of it": func(top, dir, file string) {
 			for _, at := range []string{top, dir, file} {
 				os.Chown(at, stranger, stranger)

@@ -52,24 +52,24 @@ func TestTrust(t *testing.T) {
 		{"plain", here, Trust{Owners: []uint32{}}, "", ""},
 		{"sticky", owned(0, 0, 0o777|os.ModeSticky), Trust{Owners: []uint32{}}, "", ""},
 		{"everybody writes", owned(0, 0, 0o777), Trust{}, "writable by every user", "chmod o-w"},
-		{"everybody writes one above", below(owned(0, 0, 0o777)), Trust{}, "writable by every user", "chmod o-w"},
+		{"all users may write one above", below(owned(0, 0, 0o777)), Trust{}, "writable by every user", "chmod o-w"},
 		{"a group writes", owned(0, 1234, 0o775), Trust{}, "writable by group 1234", "chmod g-w"},
 		{"a group writes one above", below(owned(0, 1234, 0o775)), Trust{}, "writable by group 1234", "chmod g-w"},
 		{"root's group writes", owned(0, 0, 0o775), Trust{}, "", ""},
 		{"a private group writes", owned(77, 77, 0o775), Trust{Private: private}, "", ""},
 		{"a stranger's", owned(77, 77, 0o755), Trust{Owners: []uint32{5}}, "belongs to uid 77, must belong to uid 0 or 5", "chown"},
-		{"a stranger's one above", below(owned(77, 77, 0o755)), Trust{Owners: []uint32{5}}, "belongs to uid 77", "chown"},
-		{"a stranger's, and sticky", owned(77, 77, 0o777|os.ModeSticky), Trust{Owners: []uint32{5}}, "belongs to uid 77", "chown"},
-		{"a stranger's that others can't enter", owned(77, 77, 0o700), Trust{Owners: []uint32{5}}, "belongs to uid 77", "chown"},
+		{"another user's one above", below(owned(77, 77, 0o755)), Trust{Owners: []uint32{5}}, "belongs to uid 77", "chown"},
+		{"another user's, and sticky", owned(77, 77, 0o777|os.ModeSticky), Trust{Owners: []uint32{5}}, "belongs to uid 77", "chown"},
+		{"another user's that others can't enter", owned(77, 77, 0o700), Trust{Owners: []uint32{5}}, "belongs to uid 77", "chown"},
 		{"an owner's", owned(77, 77, 0o755), Trust{Owners: []uint32{77}}, "", ""},
 		{"anybody's", owned(77, 77, 0o755), Trust{}, "", ""},
 		{"the server's", owned(77, 77, 0o755), Trust{Never: []uint32{77}}, "which serves requests", "chown"},
 		{"through a link", linked(0, 0o755), Trust{Owners: []uint32{}}, "", ""},
-		{"through a link to where everybody writes", func(t *testing.T, d string) string {
+		{"through a link to a directory that all users may write", func(t *testing.T, d string) string {
 			return linked(0, 0o755)(t, owned(0, 0, 0o777)(t, d))
 		}, Trust{}, "writable by every user", "chmod o-w"},
-		{"a link where everybody writes", linked(0, 0o777), Trust{}, "writable by every user", "chmod o-w"},
-		{"a stranger's link", linked(77, 0o777|os.ModeSticky), Trust{}, "symbolic link", ""},
+		{"a link in a directory that all users may write", linked(0, 0o777), Trust{}, "writable by every user", "chmod o-w"},
+		{"another user's link", linked(77, 0o777|os.ModeSticky), Trust{}, "symbolic link", ""},
 		{"nothing there", func(_ *testing.T, d string) string { return d + "/no" }, Trust{}, "/d/no: no such file", ""},
 		{"a file there", func(t *testing.T, d string) string { return file("f", 0o644)(t, d) }, Trust{}, "/d/f: not a directory", ""},
 	}
@@ -121,7 +121,7 @@ func TestTrustedFile(t *testing.T) {
 		root  bool
 		want  string
 	}{
-		{name: "readable by nobody", build: file("p", 0o111)},
+		{name: "readable by no user", build: file("p", 0o111)},
 		{name: "everybody writes", build: file("p", 0o757), want: "lets other users write it"},
 		{name: "behind a link", build: link, want: "symbolic link"},
 		{name: "a directory", build: func(_ *testing.T, d string) string { return d }, want: "not a regular file"},
@@ -156,8 +156,8 @@ func TestTrustedFile(t *testing.T) {
 	}
 }
 
-// What a path ends in must be a name, so that a lock or a socket lies where the
-// judged directory is.
+// TestParentNames checks that a path must end with a name, so that a lock or a
+// socket is in the directory that was checked.
 func TestParentNames(t *testing.T) {
 	for _, path := range []string{"", "/", "/tmp/", "/tmp/.", "/tmp/.."} {
 		if dir, _, _, err := Parent(path, Rule{What: "socket"}); err == nil || !strings.Contains(err.Error(), "not the name of a file") {

@@ -16,7 +16,7 @@ import (
 	"schedrestd/errs"
 )
 
-// untouched is a body that nobody may read.
+// untouched is a body that fails the test when it is read.
 type untouched struct{ t *testing.T }
 
 func (u untouched) Read([]byte) (int, error) {
@@ -62,7 +62,7 @@ func TestNobodyUnknownIsServed(t *testing.T) {
 				first = w.Body.String()
 			}
 			if d := cmp.Diff(first, w.Body.String()); d != "" {
-				t.Errorf("the answer tells which part was wrong: %s", d)
+				t.Errorf("the answer names the part that was wrong: %s", d)
 			}
 		})
 	}
@@ -98,8 +98,8 @@ func TestLocalUser(t *testing.T) {
 	}
 }
 
-// TestNoTokenInAnyLog plants a token in every place a request has and looks for it in
-// what was logged, after it has made sure that it would find one.
+// TestNoTokenInAnyLog puts a token into every part of a request and checks that
+// the log has none. It first checks that it would find a logged token.
 func TestNoTokenInAnyLog(t *testing.T) {
 	var log bytes.Buffer
 	cfg := config(demo())

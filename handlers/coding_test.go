@@ -98,7 +98,7 @@ func TestCompressedAnswers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			server := httptest.NewServer(New(config(tt.f)))
 			defer server.Close()
-			for range 3 { // what is kept for the next answer is as good as new
+			for range 3 { // a reused encoder works like a new one
 				r := to(server, tt.path)
 				r.Header["Accept-Encoding"] = []string{tt.accept}
 				answer, err := http.DefaultTransport.RoundTrip(r)

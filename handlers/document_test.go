@@ -24,7 +24,8 @@ import (
 	"schedrestd/api/schema"
 )
 
-// documents are those that were read, by what they describe: reading one takes a while.
+// documents caches parsed documents by their contents, because parsing takes
+// long.
 var documents sync.Map
 
 // documentOf is the OpenAPI document of h, sound.
@@ -188,8 +189,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestDocumentTellsWhatIsServed checks that nothing that a request would be
-// told does not exist.
+// TestDocumentTellsWhatIsServed checks that the document has no path that is
+// answered as unknown.
 func TestDocumentTellsWhatIsServed(t *testing.T) {
 	tests := []struct {
 		name    string

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// excepted are the places in which our answers differ from the captured ones, each with its reason: change makes of
-// what was captured what we send, and tells whether it found anything to change.
+// excepted lists the differences between our answers and the captured ones, each
+// with its reason. change converts a captured answer to ours and reports whether
+// there was anything to convert.
 var excepted = []struct {
 	suite, path, reason string
 	change              func(want map[string]any) bool

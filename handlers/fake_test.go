@@ -106,7 +106,8 @@ func (f *fake) Partition(_ context.Context, cred model.Credential, name string, 
 	return found(f.partitions, func(p *model.Partition) string { return p.Name }, name, f.lastUpdate, 2000)
 }
 
-// found is the element of list that has the name, and what else an answer with it has.
+// found returns the element of list with this name, and the other results of a
+// handler that looks it up.
 func found[T any](list []T, has func(*T) string, name string, lastUpdate model.Time, missing int) (*T, model.Time, error) {
 	for i := range list {
 		if has(&list[i]) == name {
@@ -278,7 +279,7 @@ var testUsers = users{0: "root", 20001: "alice", 20002: "bob"}
 // now is when the tests take place.
 var now = time.Unix(1_795_000_000, 0)
 
-// token is alice's: {"alg":"HS256"} {"exp":1795000600,"iat":1795000000,"sun":"alice"}, signed by nobody.
+// token is alice's: {"alg":"HS256"} {"exp":1795000600,"iat":1795000000,"sun":"alice"}, with a signature of no key.
 const token = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3OTUwMDA2MDAsImlhdCI6MTc5NTAwMDAwMCwic3VuIjoiYWxpY2UifQ.c2lnbmF0dXJlc2lnbmF0dXJlc2lnbmF0dXJlc2lnbmE"
 
 // config serves f in both spellings.

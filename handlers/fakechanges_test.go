@@ -11,10 +11,10 @@ type changes struct {
 	reservationUpdates []*model.ReservationUpdate
 	partitionUpdates   []*model.PartitionUpdate
 	layout             []model.ResourceLayout
-	refusals           map[string]error // by the name of what is changed
+	refusals           map[string]error // by the name of the changed object
 }
 
-// record keeps a change to what is named.
+// record keeps a change to the named object.
 func record[T any](f *fake, list *[]*T, u *T, call, name string, cred model.Credential) error {
 	*list = append(*list, u)
 	if err := f.changed(call+" "+name, cred); err != nil {

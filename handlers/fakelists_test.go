@@ -6,7 +6,8 @@ import (
 	"schedrestd/model"
 )
 
-// What a fake answers beside nodes, jobs and partitions.
+// The answers of a fake to requests for other things than nodes, jobs and
+// partitions.
 
 func (f *fake) Reservations(_ context.Context, cred model.Credential, q model.Query, each func(*model.Reservation) error) (model.Time, error) {
 	f.queries = append(f.queries, q)

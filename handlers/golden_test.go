@@ -23,7 +23,7 @@ import (
 	"schedrestd/model"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
 // demo is a small cluster with one of everything that is shown in its own way.
 func demo() *fake {
@@ -299,7 +299,7 @@ func TestStatus(t *testing.T) {
 		{"unauthenticated", &errs.Error{Kind: errs.Unauthenticated, Message: "expired yesterday"}, 401, "unauthenticated", false, [2]string{"WWW-Authenticate", "Bearer"}},
 		{"wrapped", errs.Wrap(os.ErrPermission, errs.Unavailable, "m"), 503, "unavailable", true, [2]string{}},
 		{"internal", errs.New(errs.Internal, "secret"), 500, "internal", false, [2]string{}},
-		{"nobody classified it", os.ErrPermission, 500, "internal", false, [2]string{}},
+		{"unclassified", os.ErrPermission, 500, "internal", false, [2]string{}},
 		{"outcome unknown", &errs.Error{Kind: errs.BadAnswer, Message: "m", Code: errs.OutcomeUnknown}, 502, "outcome_unknown", false, [2]string{}},
 	}
 	for _, tt := range tests {

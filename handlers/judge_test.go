@@ -70,7 +70,7 @@ func TestJudgedFirst(t *testing.T) {
 		for _, who := range []struct {
 			name   string
 			change func(*http.Request, *fake)
-			calls  []string // at the most
+			calls  []string // at most
 		}{
 			{"known", func(*http.Request, *fake) {}, nil},
 			{"nobody", func(r *http.Request, _ *fake) { r.Header.Del("X-SCHED-USER-TOKEN") }, nil},
@@ -103,7 +103,7 @@ func TestJudgedFirst(t *testing.T) {
 					t.Errorf("calls: %s", d)
 				}
 				if tt.body != "" && w.Header().Get("Connection") != "close" {
-					t.Error("the connection stays, with a body on it that nobody reads")
+					t.Error("the connection stays open, with an unread body")
 				}
 			})
 		}
@@ -161,8 +161,8 @@ func TestWordCounts(t *testing.T) {
 }
 
 // TestOneDaemonDown checks that each daemon is asked about what it serves
-// itself; the other may be down. Who could not be judged is not served, and is
-// nobody.
+// itself; the other may be down. A client whose credential can't be verified is
+// not served, and the log has no user name.
 func TestOneDaemonDown(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -207,8 +207,8 @@ func TestOneDaemonDown(t *testing.T) {
 }
 
 // TestAfterAChangeOfKey checks that a daemon with a new key is believed the
-// first time it refuses. What is answered without it goes on for the minute
-// that its old word counts.
+// first time that it refuses. Requests that other daemons answer are served
+// for the rest of the minute for which the earlier result is remembered.
 func TestAfterAChangeOfKey(t *testing.T) {
 	f, clock := demo(), now
 	cfg := config(f)
@@ -244,7 +244,7 @@ func TestAfterAChangeOfKey(t *testing.T) {
 }
 
 // TestRefusedLater checks that a refusal by the daemon that serves is a refusal
-// like any other: the same answer, and in the log it is nobody's.
+// like any other: the same answer, and no user name in the log.
 func TestRefusedLater(t *testing.T) {
 	var log bytes.Buffer
 	f := demo()
@@ -336,7 +336,7 @@ func TestTokenEndsMeanwhile(t *testing.T) {
 }
 
 // TestTokenElsewhere checks that a token counts in its header and in
-// Authorization: Bearer. Anywhere else it is as none, and is not logged.
+// Authorization: Bearer. Anywhere else it is ignored, and is not logged.
 func TestTokenElsewhere(t *testing.T) {
 	const other = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3OTUwMDA2MDAsImlhdCI6MTc5NTAwMDAwMCwic3VuIjoiYm9iIn0.c2lnbmF0dXJlc2lnbmF0dXJlc2lnbmF0dXJlc2lnbmE"
 	headers := func(pairs ...string) http.Header {
@@ -427,7 +427,7 @@ func TestLocalAsksNobody(t *testing.T) {
 }
 
 // TestNoWordNoName checks that a failure of our own on the way to the daemon
-// says nothing of it to the client, and gives nobody's name.
+// is not described to the client, and that no user name is logged.
 func TestNoWordNoName(t *testing.T) {
 	f := demo()
 	f.fails = fmt.Errorf("dial: %w", errors.New("inner cause"))

@@ -23,7 +23,7 @@ func TestRequestLimits(t *testing.T) {
 	}{
 		{"a long path", "GET", "/sched/v0.0.42/node/" + strings.Repeat("n", maxURI), nil, 414, "", ""},
 		{"a long query", "GET", "/sched/v0.0.42/nodes?x=" + strings.Repeat("n", maxURI), nil, 414, "", ""},
-		{"a long query for nobody", "GET", "/healthz?x=" + strings.Repeat("n", maxURI), nil, 414, "", ""},
+		{"a long query for a path that needs no user", "GET", "/healthz?x=" + strings.Repeat("n", maxURI), nil, 414, "", ""},
 		{"many parameters", "GET", "/sched/v0.0.42/nodes?" + strings.Repeat("&", maxParams), nil, 414, "", ""},
 		{"announced too large", "POST", "/sched/v0.0.42/job/submit", func(r *http.Request) {
 			r.Body, r.ContentLength = untouched{}, 50<<20+1
@@ -94,7 +94,7 @@ func TestPages(t *testing.T) {
 		cfg := config(f)
 		cfg.Ready = func(context.Context) error { return about }
 		r := newRequest(tt.method, tt.path, "")
-		r.Header.Set("Accept", "text/html") // nobody is turned away for that here
+		r.Header.Set("Accept", "text/html") // no request is refused for that here
 		if tt.status == 405 || tt.status == 503 || tt.status == 404 {
 			r.Header.Del("Accept")
 		}

@@ -88,7 +88,7 @@ func TestParametersRefused(t *testing.T) {
 			}
 			f.fails = errs.New(errs.Unauthenticated, "forged")
 			if w := serve(t, config(f), request(tt.method, "/sched/v0.0.42/"+tt.path, "")); w.Code != http.StatusUnauthorized {
-				t.Errorf("to a stranger: status %d", w.Code)
+				t.Errorf("to an unknown client: status %d", w.Code)
 			}
 		})
 	}

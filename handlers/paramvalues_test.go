@@ -50,7 +50,8 @@ var telling = map[string]string{
 // companions are what a parameter is refused without.
 var companions = map[string]string{"SpecialExit": "Hold=true&"}
 
-// without are parameters that make no difference to what is asked, each with its reason.
+// without lists parameters that change no request to a daemon, each with its
+// reason.
 var without = map[string]string{
 	"format":           "every field is shown in any case",
 	"NoUsersAreCoords": "says nothing to a list of accounts",

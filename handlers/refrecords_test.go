@@ -70,7 +70,7 @@ func TestReferenceRecords(t *testing.T) {
 	}
 }
 
-// levelled makes the fields equal, and tells whether they were not.
+// levelled makes the fields equal and reports whether they differed.
 func levelled(fields *regexp.Regexp, path string, want, got any) (differed bool) {
 	switch w := want.(type) {
 	case map[string]any:

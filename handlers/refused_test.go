@@ -10,8 +10,8 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// TestRefusedByTheController checks that a controller refuses with a number;
-// the client is told which field.
+// TestRefusedByTheController checks that an error number of a controller becomes
+// an answer that names the field.
 func TestRefusedByTheController(t *testing.T) {
 	tests := []struct {
 		err    errs.Error

@@ -47,8 +47,8 @@ func TestRefusing(t *testing.T) {
 	}
 }
 
-// TestAdmit checks that an authenticated user may be told to retry after a
-// given time, and that no daemon is asked then.
+// TestAdmit checks that a request of an authenticated user can be refused with a
+// time to retry, and that no daemon is asked then.
 func TestAdmit(t *testing.T) {
 	f := demo()
 	cfg := config(f)
@@ -76,6 +76,6 @@ func TestAdmit(t *testing.T) {
 		}
 	}
 	if w := serve(t, cfg, r); w.Code != http.StatusUnauthorized || len(asked) != 1 || asked[0] == "" {
-		t.Errorf("nobody: status %d; asked for %q", w.Code, asked)
+		t.Errorf("no user: status %d; asked for %q", w.Code, asked)
 	}
 }

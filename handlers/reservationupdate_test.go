@@ -10,8 +10,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestChangeReservations: what exists is changed and what does not is made, each
-// refusal is told with its place, and nothing is sent that could not be meant.
+// TestChangeReservations checks that existing reservations are changed and others
+// made, that each refusal has its place in the body, and that an invalid
+// reservation is not sent.
 func TestChangeReservations(t *testing.T) {
 	const fresh = `"start_time": 1795000000, "duration": 60, "users": ["alice"]`
 	denied := &errs.Error{Kind: errs.Denied, Message: "only operators may", Number: 2010}
@@ -19,7 +20,7 @@ func TestChangeReservations(t *testing.T) {
 		name, path, body string
 		refuse           map[string]error
 		status           int
-		calls            []string // but for the list of those that exist
+		calls            []string // without the one that lists existing reservations
 		want             *model.ReservationUpdate
 		says             string
 	}{

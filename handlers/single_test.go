@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestRepeatedHeaders checks that SchedMD's own client for Go sends
-// Content-Type twice, and a proxy may make one line of the two. What is said
-// twice is said; what contradicts itself is not.
+// TestRepeatedHeaders checks that equal repeated headers are accepted and
+// different ones refused. SchedMD's client for Go sends Content-Type twice, and
+// a proxy may join the two lines.
 func TestRepeatedHeaders(t *testing.T) {
 	tests := []struct {
 		name, header string

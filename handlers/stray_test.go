@@ -19,8 +19,8 @@ import (
 var anotherToken = base64.RawURLEncoding.EncodeToString([]byte("{\n  \"alg\": \"RS256\",\n  \"typ\": \"JWT\"\n}")) + "." + strings.SplitN(token, ".", 2)[1]
 
 // TestTokenInURL checks that a token in the query or the path is refused as any
-// bad credential, whatever the headers say, and neither a daemon nor the log
-// hears of it.
+// bad credential, whatever the headers have, and that neither a daemon nor the
+// log gets it.
 func TestTokenInURL(t *testing.T) {
 	const nodes, node = "/sched/v0.0.42/nodes", "/sched/v0.0.42/node/"
 	tests := []struct {
@@ -48,7 +48,7 @@ func TestTokenInURL(t *testing.T) {
 		{"as a name", nodes + "?" + token, 401, "a token in the query"},
 		{"encoded dots", nodes + "?flags=" + strings.ReplaceAll(token, ".", "%2E"), 401, "a token in the query"},
 		{"of the accounting daemon", "/scheddb/v0.0.42/diag?token=abc", 401, "a token in the query"},
-		{"fast", "/sched/v0.0.43+fast/nodes?token=abc", 404, ""}, // not served here: nobody hears of it either
+		{"fast", "/sched/v0.0.43+fast/nodes?token=abc", 404, ""}, // not served here, and not logged either
 		{"in the path", node + token, 401, "a token in the path"},
 		{"in the path, encoded", node + strings.ReplaceAll(token, ".", "%2e"), 401, "a token in the path"},
 		{"as a job", "/sched/v0.0.42/job/" + token, 401, "a token in the path"},
@@ -71,7 +71,7 @@ func TestTokenInURL(t *testing.T) {
 			}
 			for _, part := range append(strings.Split(token, "."), strings.Split(anotherToken, ".")[0]) {
 				if strings.Contains(log.String(), part) || strings.Contains(w.Body.String(), part) {
-					t.Errorf("%s was told: %s\n%s", part, w.Body, &log)
+					t.Errorf("%s was answered: %s\n%s", part, w.Body, &log)
 				}
 			}
 			if !strings.Contains(log.String(), tt.says) {

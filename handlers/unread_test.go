@@ -56,7 +56,7 @@ func TestUnfinishedBody(t *testing.T) {
 }
 
 // TestConnectionThatEnds checks that a connection stays when a body was read
-// whole, unless whoever stands before the handlers wants it to end.
+// whole, unless the caller of the handlers wants it closed.
 func TestConnectionThatEnds(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		h := New(config(demo()))

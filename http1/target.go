@@ -6,8 +6,8 @@ import (
 )
 
 // checkTarget checks a request target (RFC 9112, 3.2). A path with its query,
-// or an http or https URL with them, says what is wanted; anything else a
-// proxy may read differently.
+// or an http or https URL with them, is accepted. A proxy may read any other
+// form differently.
 func checkTarget(method, target []byte) error {
 	switch {
 	case target[0] == '/':

@@ -43,8 +43,8 @@ type AccountingJob struct {
 	QOSID           uint32
 	QOSReq          string
 	ReqCPUs         uint32
-	ReqMem          uint64 // MiB, per CPU when MemPerCPU is set in it, else per node
-	ReqUserID       uint32 // who ended it; 0xffffffff: nobody did
+	ReqMem          uint64 // MiB, per CPU when MemPerCPU is set in it, otherwise per node
+	ReqUserID       uint32 // who ended it; 0xffffffff: no user did
 	RestartCnt      uint16
 	Reservation     string
 	ReservationID   uint32
@@ -70,7 +70,7 @@ type AccountingJob struct {
 	TotalCPUSec     uint64
 	TotalCPUUsec    uint64
 	TRESAlloc       string // as "1=4,2=1000": ids and amounts
-	TRESReq         string // likewise
+	TRESReq         string // the same for requested resources
 	UserID          uint32
 	User            string // empty: not known by name
 	UserCPUSec      uint64
@@ -92,7 +92,7 @@ type AccountingStep struct {
 	CPUFreqMin    Opt[uint32] // kHz
 	CPUFreqMax    Opt[uint32] // kHz
 	CPUFreqGov    uint32
-	ReqUserID     uint32 // who ended it; 0xffffffff: nobody did
+	ReqUserID     uint32 // who ended it; 0xffffffff: no user did
 	Stats         StepStats
 	StartTime     Time
 	State         JobState

@@ -7,8 +7,8 @@ type Editor interface {
 	List(Listing) error
 
 	// Change makes a change: an Add, a Modify, a Remove, or one of the types below.
-	// It returns the records that the daemon says it has changed, in the daemon's
-	// words. None are no error.
+	// It returns the daemon's description of each record that it has changed. No
+	// changed record is not an error.
 	Change(change any) ([]string, error)
 }
 

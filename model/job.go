@@ -132,7 +132,7 @@ type Job struct {
 	CoreSpec              Opt[uint16]
 	CPUsPerTask           Opt[uint16]
 	MinCPUsPerNode        uint16
-	MinMemory             uint64 // MiB, per CPU when MemPerCPU is set in it, else per node
+	MinMemory             uint64 // MiB, per CPU when MemPerCPU is set in it, otherwise per node
 	MinTmpDisk            uint32 // MiB
 	OOMKillStep           Opt[uint16]
 	ReqNodes              string

@@ -24,7 +24,7 @@ type JobDesc struct {
 	Array               string
 	BurstBuffer         string
 	MinCPUsPerNode      Opt[uint16]
-	MinMemory           Opt[uint64] // MiB, per CPU when MemPerCPU is set in it, else per node
+	MinMemory           Opt[uint64] // MiB, per CPU when MemPerCPU is set in it, otherwise per node
 	MemUpdateDelay      Opt[uint16]
 	MemUpdateMargin     Opt[uint16]
 	OOMKillStep         Opt[uint16]

@@ -8,7 +8,7 @@ type Credential struct {
 	Token string // JWT, passed on as it came
 	ActAs string // the user to act as; "": the token's own
 
-	Expires time.Time // of Token, as it says itself: true when it is genuine; zero: not known
+	Expires time.Time // of Token, according to the token, whose signature was not checked; zero: not known
 }
 
 // String hides the token, whatever the verb.

@@ -17,5 +17,5 @@ type GRESLayout struct {
 	Type    string
 	Count   uint64
 	Indexed bool   // Index counts
-	Index   Bitmap // the devices, where they are told apart
+	Index   Bitmap // the devices, where they have indexes
 }

@@ -103,5 +103,6 @@ func (s JobState) Ended() bool { return s.Base() >= JobComplete }
 // unsigned.
 const NiceOffset = 0x80000000
 
-// MemPerCPU set in an amount of memory says that it is for each CPU, else for each node.
+// MemPerCPU is the bit of an amount of memory for each CPU. Without it the amount
+// is for each node.
 const MemPerCPU uint64 = 1 << 63

@@ -3,7 +3,7 @@ package model
 // ControllerStats are statistics of the controller since StatsStart, except for
 // "last" values and current states. Durations are in microseconds.
 type ControllerStats struct {
-	Parts               bool // it says that all is there: up to 25.05 it does
+	Parts               bool // the answer is complete; controllers up to 25.05 set it
 	RequestTime         Time // when it was asked
 	StatsStart          Time // since when it counts
 	ServerThreads       uint32

@@ -14,7 +14,7 @@ type Ping struct {
 	Latency    int64  // microseconds
 	Mode       string // "primary", "backup1", "backup2", …
 	Primary    bool
-	TimedOut   bool // it did not answer in time; else, when it is not Responding, it could not be reached
+	TimedOut   bool // it did not answer in time; otherwise, when it is not Responding, it could not be reached
 }
 
 // JobTimes are the times that accompany a list of jobs.

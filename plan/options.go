@@ -203,7 +203,7 @@ func (s *size) Set(v string) error {
 
 func (s *size) String() string { return strconv.FormatUint(uint64(*s), 10) }
 
-// Type is for help.
+// Type returns the name of the value in the help text.
 func (*size) Type() string { return "SIZE" }
 
 // mode returns --socket-mode; 0 leaves the decision to privsep.

@@ -35,7 +35,7 @@ func NoNewPrivsThread() error {
 func CloseInherited() error {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		return &errs.Error{Message: "list inherited descriptors", Err: err, Hint: "mount -t proc proc /proc  # the kernel says there what a process has"}
+		return &errs.Error{Message: "list inherited descriptors", Err: err, Hint: "mount -t proc proc /proc  # it lists a process's descriptors"}
 	}
 	for _, e := range list {
 		fd, err := strconv.Atoi(e.Name())

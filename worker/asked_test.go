@@ -9,7 +9,7 @@ func TestAsked(t *testing.T) {
 	one, first := a.next()
 	two, second := a.next()
 	if one == two || !a.answer(two, "b") || a.answer(two, "again") || a.answer(99, "?") {
-		t.Fatal("numbers, or who waits for them")
+		t.Fatal("numbers or waiting requests are left")
 	}
 	if got := <-second; got != "b" {
 		t.Errorf("%q", got)

@@ -72,7 +72,7 @@ func TestChangesWait(t *testing.T) {
 	if _, err := c.Intend(ctx, handlers.Change{}); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("without leave: %v", err)
 	}
-	must(t, auditor.Send(&query.Noted{ID: 99, Leave: query.Granted})) // nobody waits: it is given back
+	must(t, auditor.Send(&query.Noted{ID: 99, Leave: query.Granted})) // no request waits: it is given back
 	if id := <-told; id != 99 {
 		t.Errorf("told %d", id)
 	}

@@ -99,8 +99,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// heard returns the answers on a connection until its end.
-func heard(t *testing.T, c net.Conn) (list []*http.Response) {
+// readAnswers returns the answers on a connection until its end.
+func readAnswers(t *testing.T, c net.Conn) (list []*http.Response) {
 	t.Helper()
 	c.SetReadDeadline(time.Now().Add(time.Minute))
 	text, err := io.ReadAll(c)
@@ -224,7 +224,7 @@ func TestAbuses(t *testing.T) {
 			_, err := io.WriteString(c, tt.send)
 			must(t, err)
 			must(t, c.CloseWrite())
-			got := heard(t, c)
+			got := readAnswers(t, c)
 			var statuses []int
 			for _, resp := range got {
 				statuses = append(statuses, resp.StatusCode)
@@ -250,7 +250,7 @@ func TestReasons(t *testing.T) {
 		var body struct {
 			Errors []struct{ Description string }
 		}
-		must(t, json.NewDecoder(heard(t, c)[0].Body).Decode(&body))
+		must(t, json.NewDecoder(readAnswers(t, c)[0].Body).Decode(&body))
 		if got := body.Errors[0].Description; got != "invalid HTTP/1.1 request: "+want {
 			t.Errorf("%q: %s", text, got)
 		}
@@ -290,7 +290,7 @@ func TestBrokenBodies(t *testing.T) {
 				_, err := io.WriteString(c, whole[i:i+1])
 				must(t, err)
 			}
-			resp := heard(t, c)[0]
+			resp := readAnswers(t, c)[0]
 			reason, err := io.ReadAll(resp.Body)
 			must(t, err)
 			if got := fmt.Sprint(resp.StatusCode, " ", string(reason)); got != want {
@@ -348,7 +348,7 @@ func TestLateHeader(t *testing.T) {
 			_, err := io.WriteString(c, tt.send)
 			must(t, err)
 			var got []int
-			for _, resp := range heard(t, c) {
+			for _, resp := range readAnswers(t, c) {
 				got = append(got, resp.StatusCode)
 				wantEnvelope(t, resp)
 			}
@@ -394,7 +394,7 @@ func TestGiveWay(t *testing.T) {
 	if v := <-conns; !v.giveWay() {
 		t.Error("a connection without a request stays")
 	}
-	if got := heard(t, silent); got != nil {
+	if got := readAnswers(t, silent); got != nil {
 		t.Errorf("it got %v", got)
 	}
 
@@ -402,12 +402,12 @@ func TestGiveWay(t *testing.T) {
 	v := <-conns
 	io.WriteString(half, get+"Ho")
 	read(v)
-	for range 2 { // asked again it says the same, and once
+	for range 2 { // a second call returns the same
 		if !v.giveWay() {
 			t.Error("a connection with a part of a header stays")
 		}
 	}
-	if got := heard(t, half); len(got) != 1 || got[0].StatusCode != http.StatusRequestTimeout {
+	if got := readAnswers(t, half); len(got) != 1 || got[0].StatusCode != http.StatusRequestTimeout {
 		t.Errorf("it got %v", got)
 	}
 
@@ -418,7 +418,7 @@ func TestGiveWay(t *testing.T) {
 		t.Error("a connection that is being answered ends")
 	}
 	leave <- true
-	if got := heard(t, busy); len(got) != 1 || got[0].StatusCode != http.StatusOK {
+	if got := readAnswers(t, busy); len(got) != 1 || got[0].StatusCode != http.StatusOK {
 		t.Errorf("it got %v", got)
 	}
 }
@@ -469,7 +469,7 @@ func TestGivesWayToTheEnd(t *testing.T) {
 			t.Errorf("%s: read %d bytes, %v", name, n, err)
 		}
 		h.Close()
-		if got := heard(t, client); tt.want == 0 && got != nil || tt.want != 0 && (len(got) != 1 || got[0].StatusCode != tt.want) {
+		if got := readAnswers(t, client); tt.want == 0 && got != nil || tt.want != 0 && (len(got) != 1 || got[0].StatusCode != tt.want) {
 			t.Errorf("%s: answered %v", name, got)
 		}
 	}

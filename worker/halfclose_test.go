@@ -105,7 +105,7 @@ func TestHalfClose(t *testing.T) {
 				must(t, err)
 				must(t, tr.halfClose(c))
 				var got []int
-				for _, resp := range heard(t, c) {
+				for _, resp := range readAnswers(t, c) {
 					got = append(got, resp.StatusCode)
 				}
 				if fmt.Sprint(got) != fmt.Sprint(tt.want) {

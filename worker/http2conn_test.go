@@ -146,9 +146,9 @@ func TestWrongs(t *testing.T) {
 		{"TLS: garbage in a record", server, sends("\x16\x03\x01\x00\x06\x01\x00\x00\x02\xff\xff", ""), request},
 		{"TLS: HTTP in the open", server, sends("GET / HTTP/1.1\r\nHost: x\r\n\r\n", ""), request},
 		{"TLS: an old version", server, within(old, nil), request},
-		{"TLS: knows nobody who signed ours", server, within(stranger, nil), nil},
+		{"TLS: does not trust our issuer", server, within(stranger, nil), nil},
 		{"TLS: no certificate", asking, within(trusting, nil), request},
-		{"TLS: a certificate of nobody's", asking, within(named, nil), credential},
+		{"TLS: a certificate of no user", asking, within(named, nil), credential},
 		{"TLS: the keeper does not sign", lame, within(trusting, nil), nil},
 		{"TLS: no request", server, within(trusting, sends("this is no request\r\n\r\n", "")), request},
 		{"TLS: garbage behind the handshake", server, func(c net.Conn) {
@@ -176,7 +176,7 @@ func TestWrongs(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if told := misbehave(t, time.Minute, tt.config, tt.act); !slices.Equal(told, tt.want) {
-				t.Errorf("the parent is told %v, want %v", told, tt.want)
+				t.Errorf("the parent receives %v, want %v", told, tt.want)
 			}
 		})
 	}
@@ -191,7 +191,7 @@ func TestWrongs(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if told := misbehave(t, 100*time.Millisecond, tt.config, sends(tt.said, "")); len(told) > 0 {
-				t.Errorf("the parent is told %v of who takes his time", told)
+				t.Errorf("the parent receives %v about a slow client", told)
 			}
 		})
 	}
@@ -212,13 +212,13 @@ func TestWrongToNetHTTP(t *testing.T) {
 	}
 	client, c := st.pair()
 	st.held.Add(1)
-	c.id, c.done = 1, func() { st.ended(1)(); close(closed) } // what is told later is not taken
+	c.id, c.done = 1, func() { st.ended(1)(); close(closed) } // later reports are ignored
 	st.tracker.track(1)
 	go st.queue.put(st.own.wrap(c, c.peer))
 	sends("GET / HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 6<<10)+"\r\n\r\n", "")(client)
 	<-closed
 	if what := <-told; what != ipc.WrongRequest {
-		t.Errorf("the parent is told %v", what)
+		t.Errorf("the parent receives %v", what)
 	}
 }
 
@@ -253,7 +253,7 @@ func TestFloods(t *testing.T) {
 				until = "" // the connection ends
 			}
 			if told := misbehave(t, time.Minute, server, within(client, sends(text, until))); len(told) != want {
-				t.Errorf("%d of %s: the parent is told %v, want %d", n, tt.name, told, want)
+				t.Errorf("%d of %s: the parent receives %v, want %d", n, tt.name, told, want)
 			}
 		}
 	}

@@ -102,7 +102,7 @@ func TestControllers(t *testing.T) {
 		t.Errorf("with a socket of the primary's: (-want +got):\n%s", diff)
 	}
 	if got := NewBroker(nil).munged(ipc.Munge{}, ipc.WayMunge, ""); got != nil {
-		t.Errorf("nobody vouches, and %+v is asked", got)
+		t.Errorf("no daemon verifies tokens, and %+v is asked", got)
 	}
 	got := NewBroker(nil).munged(ipc.Munge{Socket: "/m", Accounting: "/other", TTL: time.Minute}, ipc.WayAccountingMunge, "/other")
 	if got == nil || got.Socket != "/other" || got.TTL != time.Minute {
@@ -121,7 +121,7 @@ func TestFront(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			dialled = append(dialled, a.Address)
-			return nil, errors.New("nobody is there")
+			return nil, errors.New("no process listens")
 		},
 	}
 	setup := ipc.Setup{Front: []ipc.Address{{Name: "f", Network: "tcp", Address: "192.0.2.9:1"}}}

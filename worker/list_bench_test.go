@@ -158,7 +158,7 @@ func BenchmarkList(b *testing.B) {
 // the peak growth of the resident set in bytes.
 func watchMemory(b *testing.B) (peak func() int) {
 	debug.FreeOSMemory()
-	must(b, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)) // the peak begins anew
+	must(b, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)) // the peak is reset
 	before := resident(b, "VmRSS:")
 	return func() int { return resident(b, "VmHWM:") - before }
 }

@@ -51,8 +51,8 @@ func guessing(r *http.Request) *http.Request {
 	return r
 }
 
-// TestBehind: the client of a trusted proxy is the last address that is not a
-// proxy's. Other senders of the header are ignored.
+// TestBehind: the client of a trusted proxy is the last address that no proxy
+// has. Other senders of the header are ignored.
 func TestBehind(t *testing.T) {
 	o := newOffences(penal, newConnTracker(nil), new(counters))
 	for _, tt := range []struct {
@@ -61,14 +61,14 @@ func TestBehind(t *testing.T) {
 		want       string
 	}{
 		{"one", "192.0.2.1:5", []string{"203.0.113.9"}, "203.0.113.9"},
-		{"the client wrote one himself", "192.0.2.1:5", []string{"10.0.0.1, 203.0.113.9"}, "203.0.113.9"},
+		{"the client wrote one too", "192.0.2.1:5", []string{"10.0.0.1, 203.0.113.9"}, "203.0.113.9"},
 		{"two proxies", "192.0.2.1:5", []string{"10.0.0.1, 203.0.113.9, 192.0.2.77"}, "203.0.113.9"},
 		{"two lines", "192.0.2.1:5", []string{"10.0.0.1", "203.0.113.9"}, "203.0.113.9"},
 		{"of IPv6", "[2001:db8:f::1]:5", []string{"2001:db8:1:2:3:4:5:6"}, "2001:db8:1:2::"},
 		{"with a port", "192.0.2.1:5", []string{"[2001:db8:1:2::9]:443"}, "2001:db8:1:2::"},
 		{"mapped", "[::ffff:192.0.2.1]:5", []string{"::ffff:203.0.113.9"}, "203.0.113.9"},
 		{"through a UNIX socket", "uid 13", []string{"203.0.113.9"}, "203.0.113.9"},
-		{"somebody else through it", "uid 1000", []string{"203.0.113.9"}, ""},
+		{"another user through it", "uid 1000", []string{"203.0.113.9"}, ""},
 		{"a client", "203.0.113.1:5", []string{"10.0.0.1"}, ""},
 		{"nothing", "192.0.2.1:5", nil, ""},
 		{"garbage", "192.0.2.1:5", []string{"203.0.113.9, unknown"}, ""},
@@ -103,12 +103,12 @@ func TestForwardedPenalties(t *testing.T) {
 		t.Errorf("%d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
 	}
 	if w := ask("203.0.113.10"); w.Code != http.StatusUnauthorized {
-		t.Errorf("somebody else: %d", w.Code)
+		t.Errorf("another user: %d", w.Code)
 	}
 }
 
-// TestPausedConnectionEnds: a blocked client is told so, and its connection
-// ends with that; a client behind a proxy ends no connection of the proxy.
+// TestPausedConnectionEnds: a blocked client gets 429 and its connection is
+// closed; a client behind a proxy ends no connection of the proxy.
 func TestPausedConnectionEnds(t *testing.T) {
 	setup := ipc.Setup{Requests: 4, Limits: raw, Admission: penal}
 	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), NewTokens(), nil)

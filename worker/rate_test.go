@@ -18,13 +18,13 @@ func TestRates(t *testing.T) {
 		t.Errorf("the fourth waits %s", wait)
 	}
 	if wait := r.take(now, "bob"); wait != 0 {
-		t.Errorf("somebody else waits %s", wait)
+		t.Errorf("another user waits %s", wait)
 	}
 	if wait := r.take(now.Add(500*time.Millisecond), "alice"); wait != 0 {
-		t.Errorf("half a second later she waits %s", wait)
+		t.Errorf("half a second later the first user waits %s", wait)
 	}
 	if r := newRates(ipcRate(0, 0)); r.take(now, "alice") != 0 {
-		t.Error("there is a limit that nobody set")
+		t.Error("there is a limit that was not set")
 	}
 	for i := range 3 * mostIdentities {
 		r.take(now.Add(time.Second), string(rune(i)))

@@ -51,7 +51,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 	wg.Wait()
 	if most.Load() != 3 {
-		t.Errorf("%d at one time", most.Load())
+		t.Errorf("%d concurrently", most.Load())
 	}
 }
 

@@ -48,7 +48,7 @@ func TestSlowBodyFreesSlot(t *testing.T) {
 	<-ended
 	select {
 	case err := <-ended:
-		t.Fatalf("nobody waits, and it was ended: %v", err)
+		t.Fatalf("no connection waits, and it was ended: %v", err)
 	case <-time.After(4 * shortStall().Stall):
 	}
 	other := st.connect()
@@ -60,7 +60,7 @@ func TestSlowBodyFreesSlot(t *testing.T) {
 		t.Errorf("the slow body ended with %v", err)
 	}
 	if r, err := http.ReadResponse(bufio.NewReader(slow), nil); err != nil || r.StatusCode != http.StatusRequestTimeout {
-		t.Errorf("the slow one was told %v, %v", r, err)
+		t.Errorf("the slow one received %v, %v", r, err)
 	}
 }
 

@@ -31,7 +31,7 @@ func TestStalledStream(t *testing.T) {
 		ended <- err
 	}))
 	r := st.getHTTP2(t)
-	defer r.Body.Close() // nobody reads it
+	defer r.Body.Close() // it is not read
 	select {
 	case <-ended:
 	case <-time.After(time.Minute):
@@ -76,7 +76,7 @@ func TestClosedWindow(t *testing.T) {
 	select {
 	case what := <-told:
 		if what != ipc.WrongRequest {
-			t.Errorf("the parent is told of %v", what)
+			t.Errorf("the parent receives %v", what)
 		}
 	case <-time.After(time.Minute):
 		t.Error("the parent is not told")

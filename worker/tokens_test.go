@@ -176,7 +176,7 @@ func TestKeeperVerifies(t *testing.T) {
 		}
 		questions = append(questions, q)
 	}
-	_ = c.Send(&query.Verified{ID: 1 << 40, Verdict: query.Genuine}) // to nobody
+	_ = c.Send(&query.Verified{ID: 1 << 40, Verdict: query.Genuine}) // no request waits for it
 	for i := len(questions) - 1; i >= 0; i-- {
 		if err := c.Send(&query.Verified{ID: questions[i].ID, Verdict: verdicts[string(questions[i].Signed)]}); err != nil {
 			t.Fatal(err)
@@ -229,7 +229,7 @@ func TestTokensWaitForNoHandshake(t *testing.T) {
 	for asked := 0; ; asked++ {
 		m, err := c.Receive()
 		if err != nil {
-			t.Fatalf("%v after %d handshakes, and nobody asked of the token", err, asked)
+			t.Fatalf("%v after %d handshakes, and no request asked about the token", err, asked)
 		}
 		if q, ok := m.Message.(*query.Verify); ok {
 			_ = c.Send(&query.Verified{ID: q.ID, Verdict: query.Genuine})

@@ -112,7 +112,7 @@ func TestTurnAwayHoldsLittle(t *testing.T) {
 	}
 	for end := time.Now().Add(time.Minute); s.refused.Load() != 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("they are open for good")
+			t.Fatal("they stay open")
 		}
 	}
 }

@@ -86,7 +86,7 @@ func TestPeer(t *testing.T) {
 			auth.Peer{Network: "tcp", Listener: ":80", Addr: "192.0.2.1:9", UID: ipc.NoID, GID: ipc.NoID}},
 		{"UNIX", ipc.Connection{Network: ipc.Unix, Listener: "unix:/s", UID: 1000, GID: 100, PID: 7, Vouched: true},
 			auth.Peer{Network: "unix", Listener: "unix:/s", UID: 1000, GID: 100, PID: 7, Vouched: true}},
-		{"not vouched for", ipc.Connection{Network: ipc.Unix, UID: 1000, GID: 0, PID: 7},
+		{"not checked", ipc.Connection{Network: ipc.Unix, UID: 1000, GID: 0, PID: 7},
 			auth.Peer{Network: "unix", UID: 1000, GID: 0, PID: 7}},
 	}
 	for _, tt := range tests {

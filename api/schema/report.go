@@ -40,7 +40,7 @@ func (r *Report) In(name string, f func()) {
 	r.path = r.path[:len(r.path)-1]
 }
 
-// InElement is like In, for the element i of an array.
+// InElement calls f, as In does, for the element i of an array.
 func (r *Report) InElement(i int, f func()) { r.In(strconv.Itoa(i), f) }
 
 // Warn notes something that was taken differently than meant, or not at all.

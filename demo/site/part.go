@@ -53,7 +53,7 @@ func (s *Site) Schedctld(bin string) Part {
 }
 
 // Schedrestd returns the gateway at listen (HOST:PORT). When started by root,
-// its worker runs as nobody; otherwise the worker has the uid of all other
+// its worker runs as `nobody`; otherwise the worker has the uid of all other
 // processes, which the configuration must allow. It serves when both daemons
 // answer through it.
 func (s *Site) Schedrestd(bin, listen string) Part {
@@ -84,7 +84,7 @@ func (s *Site) Schedrestd(bin, listen string) Part {
 // root.
 const Nobody = "nobody"
 
-// NobodyGroup returns nobody's group, whose name differs between distributions.
+// NobodyGroup returns the group of `nobody`, whose name differs between distributions.
 func NobodyGroup() string {
 	if g, err := nss.LookupGroup("nogroup"); err == nil {
 		return g.Name

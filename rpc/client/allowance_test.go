@@ -35,7 +35,7 @@ func TestGateIsShared(t *testing.T) {
 		}
 		g.leave(many)
 		if who := <-in; who != other {
-			t.Error("he is behind all that came before him")
+			t.Error("this request is behind all earlier ones")
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -55,7 +55,8 @@ func TestGateIsShared(t *testing.T) {
 	})
 }
 
-// TestExpectLong: what was long is for a while; of what was never asked for it is not known.
+// TestExpectLong checks that an answer is expected to be long for a while after a
+// long one, and that the first answer to a list is expected to be long.
 func TestExpectLong(t *testing.T) {
 	var s sizes
 	now := time.Now()
@@ -67,7 +68,7 @@ func TestExpectLong(t *testing.T) {
 			t.Errorf("%s: %t", when, !want)
 		}
 	}
-	is("a list nobody asked for", list, 0, true)
+	is("a list that was never requested", list, 0, true)
 	is("one job", one, 0, false)
 	s.note(list.kind, &reply{later: 2 * mostShort}, now)
 	s.note(one.kind, &reply{later: 2 * mostShort}, now)

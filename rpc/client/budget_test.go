@@ -104,7 +104,7 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 	ann := b.taking(context.Background(), b.of("ann"), 200)
 	b.waiting(t, 1)
-	for i := range 3 * maxPassed { // she waits for her own answers, and holds up no other user
+	for i := range 3 * maxPassed { // this user waits for their own answers, and delays no other user
 		r := b.of(fmt.Sprint(i))
 		if !r.set(200) {
 			t.Fatal("others don't get the other half")
@@ -112,7 +112,7 @@ func TestBudgetIsShared(t *testing.T) {
 		r.less(200)
 	}
 	if one.less(300); <-ann != nil {
-		t.Error("her turn did not come")
+		t.Error("this user's turn did not come")
 	}
 }
 
@@ -171,7 +171,7 @@ func TestBudgetOfExpectations(t *testing.T) {
 		waiting := len(b.queue)
 		b.mu.Unlock()
 		if waiting != 1 {
-			t.Error("it did not wait for what is held")
+			t.Error("it did not wait for the held memory")
 		}
 		for _, r := range allowances {
 			if r != allowances[8] {

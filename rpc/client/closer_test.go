@@ -50,8 +50,9 @@ func newCloser(t *testing.T, newest, oldest codec.Version) *closer {
 // connections returns the number of connections since the last call.
 func (c *closer) connections() int { return int(c.opened.Swap(0)) }
 
-// TestClosersRefuse: up to 24.05 a closed connection is all that a bad credential gets. It is 401
-// whatever is known of the controller, and takes nothing away from who has a good one.
+// TestClosersRefuse checks that a connection closed without an answer, which is how
+// controllers up to 24.05 refuse a bad credential, becomes 401, whatever is known of
+// the controller, and that requests with a good credential still succeed.
 func TestClosersRefuse(t *testing.T) {
 	for _, v := range [][2]codec.Version{{codec.V2205, codec.V2205}, {codec.V2311, codec.V2205}, {codec.V2405, codec.V2302}} {
 		t.Run(v[0].Release(), func(t *testing.T) {
@@ -81,9 +82,9 @@ func TestClosersRefuse(t *testing.T) {
 	}
 }
 
-// TestForgedTokensAreCheap: many of them cost a controller few connections each, whether it was ever
-// asked by somebody with a good one or not, and neither keep that one out nor hide for long
-// that the controller has become another release.
+// TestForgedTokensAreCheap checks that each forged token costs a controller few
+// connections, whether it ever accepted a token or not. Many of them neither prevent
+// requests with a good token nor hide an upgrade of the controller for long.
 func TestForgedTokensAreCheap(t *testing.T) {
 	for name, known := range map[string]bool{"known": true, "nothing known": false} {
 		t.Run(name, func(t *testing.T) {
@@ -147,8 +148,10 @@ func TestSilenceOfOthers(t *testing.T) {
 	}
 }
 
-// TestNobodyBehind: what accepts connections and hangs up, as a balancer does whose controller is down, does not judge
-// a token: neither before the controller was ever heard, nor after its version was forgotten, however often it is asked.
+// TestNobodyBehind checks that a peer that accepts connections and closes them, like a
+// load balancer whose controller is down, is not taken for a controller that refuses
+// the token. That holds before the controller first answered and after its version
+// was forgotten, for any number of requests.
 func TestNobodyBehind(t *testing.T) {
 	up := atomic.Bool{}
 	address := listen(t, "tcp", func(nc net.Conn) {
@@ -182,7 +185,7 @@ func TestNobodyBehind(t *testing.T) {
 	if _, err := c.Submit(ctx, ann, &model.JobDesc{Script: "#!/bin/sh\n"}); errs.KindOf(err) == errs.Unauthenticated {
 		t.Errorf("submit: %v", err)
 	}
-	down("heard, and forgotten")
+	down("answered, and forgotten")
 }
 
 // A controller that only closes does not decide about the credential when another one accepts it.

@@ -38,7 +38,7 @@ func TestBudgetAfterBrokenAnswers(t *testing.T) {
 	}
 	for name, ask := range questions {
 		t.Run(name, func(t *testing.T) {
-			_ = ask() // what it is told is not the matter here
+			_ = ask() // the error does not matter here
 			if types, _ := p.requests(); len(types) == 0 {
 				t.Error("nothing was asked")
 			}

@@ -243,7 +243,7 @@ func server(nc net.Conn) (uid uint32, known bool, err error) {
 	if nc.RemoteAddr().Network() == "unix" {
 		sc, ok := nc.(syscall.Conn)
 		if !ok {
-			return 0, false, fmt.Errorf("%T: the kernel can't tell who is at the other end", nc)
+			return 0, false, fmt.Errorf("%T: the kernel can't identify the peer", nc)
 		}
 		peer, err := peer.Of(sc)
 		return peer.UID, true, err
@@ -255,7 +255,7 @@ func server(nc net.Conn) (uid uint32, known bool, err error) {
 	local, ok := nc.LocalAddr().(*net.TCPAddr)
 	remote, too := nc.RemoteAddr().(*net.TCPAddr)
 	if !ok || !too {
-		return 0, false, fmt.Errorf("%T: the kernel can't tell who is at the other end", nc)
+		return 0, false, fmt.Errorf("%T: the kernel can't identify the peer", nc)
 	}
 	if here, err := sockdiag.Local(remote.AddrPort().Addr()); err != nil || !here {
 		return 0, false, err
@@ -270,8 +270,8 @@ func (d *daemon) known() codec.Version {
 	return d.version
 }
 
-// heard reports whether d ever answered in a version.
-func (d *daemon) heard() bool {
+// answeredBefore reports whether d ever answered in a version.
+func (d *daemon) answeredBefore() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.spoke != 0

@@ -11,7 +11,7 @@ const (
 // Clock is what c looks at instead of the time of day.
 func (c *Client) Clock(now func() time.Time) { c.now = now }
 
-// Free is how much of b nobody has.
+// Free returns the unused bytes of b.
 func (b *Budget) Free() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -25,7 +25,7 @@ func (b *Budget) Waiting() int {
 	return len(b.queue)
 }
 
-// Bounds of probes in vain, for tests.
+// Bounds of failed probes, for tests.
 const (
 	MaxVain = maxVain
 	VainFor = vainFor

@@ -26,11 +26,12 @@ const (
 	works    state = iota
 	waits          // on standby
 	hangs          // takes connections and says nothing, as one that was stopped
-	refuses        // nobody listens
+	refuses        // no process listens
 	vanishes       // packets to it are lost
 )
 
-// cluster is controllers that change their state, and who was dialled.
+// A cluster has controllers that change their state, and records which of them were
+// dialled.
 type cluster struct {
 	config client.Config
 

@@ -57,7 +57,7 @@ func newPacker(t *testing.T, jobs int) *packer {
 	list := aLongList(codec.V2605, jobs)
 	p.length = len(list)
 	p.Address = script(t, "ctl", func(nc net.Conn, r message.Header) {
-		nc.SetDeadline(time.Now().Add(5 * time.Minute)) // not he is to close it
+		nc.SetDeadline(time.Now().Add(5 * time.Minute)) // the client is to close it, not this server
 		switch r.Type {
 		case message.RequestPing:
 			rc(nc, r.Version, 0)
@@ -127,8 +127,8 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 	}
 }
 
-// TestTurnDoesNotCome: who waits before a controller that is busy with other lists is told so in time for
-// somebody who waits for an answer, and no trace is left of him.
+// TestTurnDoesNotCome checks that a request that waits while the controller answers
+// other lists fails before the client gives up, and that it leaves no state.
 func TestTurnDoesNotCome(t *testing.T) {
 	p := newPacker(t, 10)
 	c := client.New(client.Config{Controllers: []client.Address{p.Address}, Timeout: time.Minute})

@@ -116,7 +116,7 @@ func TestHostileControllers(t *testing.T) {
 	}
 }
 
-// atOnce calls f n times, a part of them at one time.
+// atOnce calls f n times, partly concurrently.
 func atOnce(n int, f func()) {
 	var wait sync.WaitGroup
 	places := make(chan struct{}, 25)

@@ -133,8 +133,8 @@ func (j *journal) credentials(t *testing.T) []message.Credential {
 	return all
 }
 
-// TestMunge: over TCP a local credential is munged's word, made anew for each message; a token
-// and the kernel's word stay what they are, and munged hears nothing of them.
+// TestMunge checks that a local credential over TCP is a new MUNGE credential for each
+// message. munged is not asked for requests with a token or over a UNIX socket.
 func TestMunge(t *testing.T) {
 	counted := func(n int) message.Credential {
 		return message.Credential{Plugin: message.PluginMunge, Text: fmt.Sprintf("MUNGE:%d:", n)}

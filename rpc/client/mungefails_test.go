@@ -65,6 +65,6 @@ func TestMungeFails(t *testing.T) {
 	j.requests = nil
 	j.mu.Unlock()
 	if err := ways["verify"](); err != nil || len(j.requests) != 1 {
-		t.Errorf("afterwards: %v, and the controller heard %d requests: its version was forgotten", err, len(j.requests))
+		t.Errorf("afterwards: %v, and the controller received %d requests: its version was forgotten", err, len(j.requests))
 	}
 }

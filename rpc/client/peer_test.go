@@ -188,7 +188,8 @@ func code(err error) string {
 	return ""
 }
 
-// bad is what a controller may do instead of answering, with what comes of it. It answers pings.
+// bad lists what a controller may do instead of answering, and the expected results.
+// It answers pings.
 var bad = []struct {
 	name  string
 	act   func(nc net.Conn, v codec.Version)
@@ -225,7 +226,7 @@ var bad = []struct {
 		io.WriteString(nc, "\x00\x00\x10\x00\x2a")
 		io.Copy(io.Discard, nc)
 	}, kind: errs.Timeout},
-	{name: "refuses with a number nobody knows", act: func(nc net.Conn, v codec.Version) { rc(nc, v, 4711) }, kind: errs.BadAnswer, clear: true},
+	{name: "refuses with an unknown number", act: func(nc net.Conn, v codec.Version) { rc(nc, v, 4711) }, kind: errs.BadAnswer, clear: true},
 }
 
 // patience returns how long to wait for a peer that is to fail with kind. The

@@ -68,7 +68,7 @@ func TestReleaseAfterLoss(t *testing.T) {
 	release("24.11.5") // the last that is known
 	at, now = back, now.Add(client.ReleaseRetry)
 	release("25.05.1")
-	now = now.Add(client.ReleaseKept) // long enough for an upgrade that nobody noticed
+	now = now.Add(client.ReleaseKept) // long enough for an unnoticed upgrade
 	release("25.05.1")
 	if asked.Load() != 1 || again.Load() != 2 {
 		t.Errorf("asked %d times before and %d times after", asked.Load(), again.Load())
@@ -138,11 +138,11 @@ func TestReleaseOfHanging(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := c.Release(t.Context(), ann); got == "24.11.5" {
-		t.Errorf("release %q before it was told", got)
+		t.Errorf("release %q before it was reported", got)
 	}
 	later.Store(int64(client.ReleaseWait))
 	if got := c.Release(neverDone{t.Context()}, ann); got == "24.11.5" {
-		t.Errorf("release %q before it was told", got)
+		t.Errorf("release %q before it was reported", got)
 	}
 	close(free)
 	ctx, cancel := context.WithCancel(t.Context())

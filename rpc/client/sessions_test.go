@@ -112,7 +112,7 @@ func (k *keeper) wait(t *testing.T, n int) {
 	}
 }
 
-// ask asks as cred, and tells as whom it was answered.
+// ask sends a request as cred and returns the user for whom it was answered.
 func ask(a *client.Accounting, cred model.Credential) (who string, err error) {
 	err = client.Records(context.Background(), a, cred, model.TRESFilter{}, func(r *model.TRES) error { who = r.Name; return nil })
 	return who, err
@@ -165,7 +165,8 @@ func TestForgedBesideASession(t *testing.T) {
 	}
 }
 
-// TestVerifyOpens: that a session is open is no answer to whether its token is good now.
+// TestVerifyOpens checks that Verify opens a new session: an open one does not show
+// that its token is still accepted.
 func TestVerifyOpens(t *testing.T) {
 	k := keeps(t)
 	a := accountingOf(k.Address)
@@ -181,8 +182,8 @@ func TestVerifyOpens(t *testing.T) {
 	}
 }
 
-// TestRefusedTokenLosesItsSessions: a daemon that no longer vouches for a token is not asked with it
-// in a session of before.
+// TestRefusedTokenLosesItsSessions checks that after a daemon refuses a token, no
+// request with it uses an earlier session.
 func TestRefusedTokenLosesItsSessions(t *testing.T) {
 	good, refuse := model.Credential{Token: "good"}, false
 	var mu sync.Mutex

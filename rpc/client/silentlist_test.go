@@ -57,6 +57,6 @@ func TestSilentAfterALongList(t *testing.T) {
 	}
 	wait.Wait()
 	if n := lists.Load(); n != client.MostAsked || late.Load() != n {
-		t.Errorf("%d came as far as the controller, and %d were told that it does not answer", n, late.Load())
+		t.Errorf("%d came as far as the controller, and %d failed because it does not answer", n, late.Load())
 	}
 }

@@ -57,7 +57,7 @@ func newLister(t *testing.T, jobs int) *lister {
 		defer l.open.Add(-1)
 		l.lists.Add(1)
 		if l.cut == 0 {
-			nc.SetDeadline(time.Now().Add(5 * time.Minute)) // not he is to close it
+			nc.SetDeadline(time.Now().Add(5 * time.Minute)) // the client is to close it, not this server
 			nc.Write(list)
 			io.Copy(io.Discard, nc) // until the other side closes
 			return
@@ -143,7 +143,7 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// TestBudgetIsReturnedOnTheWay: the decoded part of an answer takes no memory.
+// TestBudgetIsReturnedOnTheWay checks that the decoded part of an answer takes no memory.
 func TestBudgetIsReturnedOnTheWay(t *testing.T) {
 	const jobs = 2000
 	l := newLister(t, jobs)
@@ -161,8 +161,9 @@ func TestBudgetIsReturnedOnTheWay(t *testing.T) {
 	}
 }
 
-// TestMoreSlowClientsThanBudget: who has no room for his answer waits without a connection and in turn, and
-// is told to come back when he gives up. Memory stays bounded all the time.
+// TestMoreSlowClientsThanBudget checks that requests without memory for their answers
+// wait in turn, without a connection, and fail with a time to retry when they can't
+// wait longer. Memory stays bounded.
 func TestMoreSlowClientsThanBudget(t *testing.T) {
 	l := newLister(t, 2000)
 	size := 5 * l.length * 8 / 7 // an eighth is for short answers
@@ -176,7 +177,7 @@ func TestMoreSlowClientsThanBudget(t *testing.T) {
 	soon(t, "some stall and the others wait", func() bool { return int(s.stalled.Load())+budget.Waiting() == 100 })
 	soon(t, "no connection is open", func() bool { return l.open.Load() == 0 })
 	if budget.Waiting() == 0 {
-		t.Error("none was open because nobody waited any more")
+		t.Error("none was open because no request waited any more")
 	}
 	if n := s.stalled.Load(); n < 4 || n > 6 {
 		t.Errorf("%d have room, of a hundred; it is for five", n)

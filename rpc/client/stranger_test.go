@@ -24,17 +24,17 @@ func TestStrangerServes(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer ln.Close()
-			heard := make(chan int)
+			answeredBefore := make(chan int)
 			go func() {
 				c, err := ln.Accept()
 				if err != nil {
-					close(heard)
+					close(answeredBefore)
 					return
 				}
 				defer c.Close()
 				_ = c.SetDeadline(time.Now().Add(30 * time.Second))
 				n, _ := c.Read(make([]byte, 4096))
-				heard <- n
+				answeredBefore <- n
 			}()
 			c := client.New(client.Config{
 				Controllers: []client.Address{{Name: "ctl", Network: network, Address: ln.Addr().String()}},
@@ -44,8 +44,8 @@ func TestStrangerServes(t *testing.T) {
 			if errs.KindOf(err) != errs.Unavailable || !strings.Contains(err.Error(), "is served by uid") || errs.HintOf(err) == "" {
 				t.Errorf("got %v, hint %q", err, errs.HintOf(err))
 			}
-			if n := <-heard; n != 0 {
-				t.Errorf("the stranger was sent %d bytes", n)
+			if n := <-answeredBefore; n != 0 {
+				t.Errorf("the unknown peer was sent %d bytes", n)
 			}
 		})
 	}
@@ -70,6 +70,6 @@ func TestStrangeAnswerToAPing(t *testing.T) {
 		t.Error(err)
 	}
 	if n := strange.count(message.RequestSubmitBatchJob); n != 0 {
-		t.Errorf("the stranger was told of the job %d times", n)
+		t.Errorf("the unknown peer received the job %d times", n)
 	}
 }

@@ -82,8 +82,8 @@ func TestVerifyIsCheap(t *testing.T) {
 	}
 }
 
-// TestVerifyByABackup: who is not in charge vouches for nobody, and a daemon that can't be asked has
-// not refused anybody.
+// TestVerifyByABackup checks that a backup controller that is not in charge verifies no
+// token, and that an unreachable daemon does not count as a refusal.
 func TestVerifyByABackup(t *testing.T) {
 	standby := script(t, "ctl1", func(nc net.Conn, h message.Header) { rc(nc, h.Version, fault.StandbyUseBackup) })
 	backup := serve(t, "tcp", controller())

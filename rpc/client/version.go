@@ -124,7 +124,7 @@ const patience = time.Second
 // waits connects to d, sends nothing, and reports whether d waits for a
 // request. A daemon that ever answered is assumed to.
 func (c *Client) waits(ctx context.Context, d *daemon, cred model.Credential) bool {
-	if d.heard() {
+	if d.answeredBefore() {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)

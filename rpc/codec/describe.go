@@ -29,7 +29,7 @@ func (c *Codec) If(condition string, cond bool) bool {
 	return cond && c.err == nil
 }
 
-// Else is the other branch of the preceding If.
+// Else reports whether to walk the other branch of the preceding If.
 func (c *Codec) Else(cond bool) bool {
 	if c.mode == describing {
 		c.row("", "else")

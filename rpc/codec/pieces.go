@@ -19,8 +19,8 @@ func NewPiecesDecoder(v Version, first []byte, next func() ([]byte, error), late
 // left returns how many bytes of the input have not been read.
 func (c *Codec) left() int { return len(c.buf) - c.off + c.pieces.later }
 
-// join is take for bytes that are not in one piece. Memory grows with the bytes
-// that arrive.
+// join returns the next n bytes, which are not in one piece, in a new slice. It
+// allocates memory as the bytes arrive.
 func (c *Codec) join(name string, n int) []byte {
 	switch {
 	case n > c.left():

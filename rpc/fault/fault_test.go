@@ -118,7 +118,7 @@ func TestEveryNumber(t *testing.T) {
 		}
 		e := Of(number, "")
 		if strings.Contains(e.Message, column[0]) {
-			t.Errorf("%d %s: a client is told the number only: %q", number, name, e.Message)
+			t.Errorf("%d %s: a client receives only the number: %q", number, name, e.Message)
 		}
 		if status == "" && refusal(number) && !slices.Contains(refusals, e.Kind) && !slices.Contains(daemons, number) {
 			t.Errorf("%d %s: %v is no refusal", number, name, e.Kind)

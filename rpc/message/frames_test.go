@@ -139,7 +139,7 @@ func compareValues(t *testing.T, decoded json.RawMessage, read []consumed) {
 			read = read[2:] // travels twice up to protocol 41; the other decoder's object has it once
 		}
 		if strings.HasSuffix(read[0].field, "? 1 : 0") && field != read[0].field {
-			read = read[1:] // likewise: two fields of that name
+			read = read[1:] // also: two fields of that name
 		}
 		next := read[0]
 		read = read[1:]

@@ -19,8 +19,8 @@ func FuzzAnswer(f *testing.F) {
 			}
 		}
 		if answer, err := receive(bytes.NewReader(b), decodeResponse); err == nil {
-			if d, err := parseDecoded(answer); err == nil && (d.UID == nobody || len(d.Payload) > len(answer)) {
-				t.Errorf("%+v is taken for somebody's", d)
+			if d, err := parseDecoded(answer); err == nil && (d.UID == anyone || len(d.Payload) > len(answer)) {
+				t.Errorf("%+v is taken for a user's", d)
 			}
 		}
 	})

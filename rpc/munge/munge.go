@@ -64,8 +64,9 @@ type Client struct {
 	// /tmp that leaves root. In a user namespace that shows neither, say it here.
 	Trusted func(uid uint32) bool
 
-	// Dial opens a connection to the socket; nil: by itself. It must be one that the kernel
-	// names a peer for, and that this process opened: its maker is who munged vouches for.
+	// Dial opens a connection to the socket; nil: by itself. The kernel must know
+	// its peer, and this process must have opened it: munged issues the credential
+	// for the user that opened the connection.
 	Dial func(ctx context.Context, socket string) (net.Conn, error)
 }
 
@@ -83,7 +84,7 @@ type Decoded struct {
 //
 // Errors are *errs.Error: Unavailable, Timeout or BadAnswer.
 func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string, error) {
-	if uid == nobody {
+	if uid == anyone {
 		return "", errs.New(errs.Internal, "refusing to request a credential that all users can decode")
 	}
 	request, err := encodeRequest(payload, uid, c.TTL)
@@ -237,8 +238,9 @@ func (c *Client) recognise(nc net.Conn) error {
 	return nil
 }
 
-// ownersOrRoots is the default of Client.Trusted. The overflow uid stands for
-// all users of other user namespaces, so it is never trusted.
+// ownersOrRoots reports whether uid is root or owns the directory of the socket.
+// It is the default of Client.Trusted. The overflow uid stands for all users of
+// other user namespaces, so it is never trusted.
 func (c *Client) ownersOrRoots(uid uint32) bool {
 	if uid == 0 {
 		return true

@@ -11,7 +11,7 @@ import (
 
 // A message to or from munged, all numbers big endian:
 //
-//	u32 magic, u8 version, u8 kind, u8 how often it was tried before, u32 length of what follows
+//	u32 magic, u8 version, u8 kind, u8 number of earlier attempts, u32 length of the rest
 //
 // Each connection is for one question.
 const (
@@ -37,8 +37,8 @@ const (
 	decodeResponse kind = 5
 )
 
-// nobody as a uid or gid that a credential is restricted to: no restriction.
-const nobody uint32 = 1<<32 - 1
+// anyone, as the uid or gid that may decode a credential, means no restriction.
+const anyone uint32 = 1<<32 - 1
 
 // A credential is base64 between these.
 const (
@@ -64,7 +64,7 @@ func encodeRequest(payload []byte, uid uint32, ttl time.Duration) ([]byte, error
 	b = append(b, 0) // no realm
 	b = binary.BigEndian.AppendUint32(b, uint32(min(ttl, maxTTL)/time.Second))
 	b = binary.BigEndian.AppendUint32(b, uid)
-	b = binary.BigEndian.AppendUint32(b, nobody) // any gid
+	b = binary.BigEndian.AppendUint32(b, anyone) // any gid
 	b = binary.BigEndian.AppendUint32(b, uint32(len(payload)))
 	return finish(append(b, payload...))
 }
@@ -157,7 +157,7 @@ func parseDecoded(b []byte) (Decoded, error) {
 	if err := r.finish(); err != nil {
 		return Decoded{}, err
 	}
-	if d.UID == nobody || d.GID == nobody {
+	if d.UID == anyone || d.GID == anyone {
 		return Decoded{}, fmt.Errorf("%w: uid %d, gid %d: no such ids exist", errGarbled, d.UID, d.GID)
 	}
 	return d, nil

@@ -47,8 +47,8 @@ func (a *Authority) Verify(token, actAs string) (Identity, error) {
 }
 
 // notFound converts the error of a failed user lookup to a refusal. An
-// unavailable directory is not a refusal: otherwise all clients would be told
-// to get a new token, and would drop what they know about the old one.
+// unavailable directory is not a refusal: otherwise all clients would
+// receive an error that asks for a new token, and would drop the old one.
 func notFound(err error, who string) error {
 	if errs.KindOf(err) == errs.Unavailable {
 		return errs.Wrap(err, errs.Unavailable, "user lookup of %s failed", who)

@@ -102,7 +102,7 @@ func TestWhoActsForWhom(t *testing.T) {
 			}
 			if err != nil {
 				if number, text := fault.Number(refused(err)); number != fault.Authentication || text != "the credential is not accepted" {
-					t.Errorf("a peer is told %d %q", number, text)
+					t.Errorf("a peer receives %d %q", number, text)
 				}
 				return
 			}
@@ -186,8 +186,8 @@ func TestNamesThatAreNumbers(t *testing.T) {
 	}
 }
 
-// serverWithEndingToken returns a server whose only token ends when end is called.
-func serverWithEndingToken(t *testing.T, s *Server) (f *fixture, verified chan struct{}, end func()) {
+// serverWithExpiringToken returns a server whose only token ends when end is called.
+func serverWithExpiringToken(t *testing.T, s *Server) (f *fixture, verified chan struct{}, end func()) {
 	t.Helper()
 	var late atomic.Bool
 	expires := time.Now().Add(time.Hour)
@@ -205,7 +205,7 @@ func serverWithEndingToken(t *testing.T, s *Server) (f *fixture, verified chan s
 // TestTokenEndsWhileARequestIsSent checks that a request whose token was good
 // when it came is answered, however long it takes to be sent.
 func TestTokenEndsWhileARequestIsSent(t *testing.T) {
-	f, verified, end := serverWithEndingToken(t, &Server{
+	f, verified, end := serverWithExpiringToken(t, &Server{
 		Handlers: map[message.Type]Handler{message.RequestSubmitBatchJob: whoami},
 		Limit:    func(message.Type, Identity) int { return 1 << 20 },
 	})
@@ -236,7 +236,7 @@ func TestTokenEndsWhileARequestIsSent(t *testing.T) {
 // next is refused.
 func TestTokenEndsWhileARequestIsAnswered(t *testing.T) {
 	arrived, proceed := make(chan struct{}), make(chan struct{})
-	f, _, end := serverWithEndingToken(t, &Server{Persistent: map[message.Type]Handler{
+	f, _, end := serverWithExpiringToken(t, &Server{Persistent: map[message.Type]Handler{
 		message.AccountingGetStats: func(context.Context, *Request) (message.Type, message.Body, error) {
 			arrived <- struct{}{}
 			<-proceed

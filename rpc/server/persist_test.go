@@ -178,7 +178,7 @@ func TestPersistentIsJudgedEachTime(t *testing.T) {
 				return
 			}
 			if rc.Comment != "the credential is not accepted" {
-				t.Errorf("the peer is told %q", rc.Comment)
+				t.Errorf("the peer receives %q", rc.Comment)
 			}
 			if _, err := nc.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("stays open: %v", err)

@@ -154,8 +154,8 @@ func TestSessionsOfOneUser(t *testing.T) {
 	}
 }
 
-// TestAnsweredConnectionsOfOneUser checks that a user all of whose connections
-// are busy gets no more of them, and that other users do.
+// TestAnsweredConnectionsOfOneUser checks that a user gets no more connections
+// while all of theirs are busy, and that other users do.
 func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
 	f := start(t, &Server{MaxPerUser: 3, Super: func(uid uint32) bool { return uid == 0 }, Verify: asUser,

@@ -189,12 +189,12 @@ func TestAuthentication(t *testing.T) {
 		want    string // "": refused
 	}{
 		{name: "kernel's word on a UNIX socket", network: "unix", cred: &kernel, want: me},
-		{name: "kernel's word on TCP is nobody's", network: "tcp", cred: &kernel},
+		{name: "kernel's credential on TCP", network: "tcp", cred: &kernel},
 		{name: "token on TCP", network: "tcp", cred: &token, want: "100/101 ann by  kernel=false"},
 		{name: "token on a UNIX socket is the token's user", network: "unix", cred: &token, want: "100/101 ann by  kernel=false"},
 		{name: "acting for another", network: "tcp", cred: jwt(secret, "bob"), want: "200/201 bob by ann kernel=false"},
 		{name: "acting for oneself", network: "tcp", cred: jwt(secret, "ann"), want: "100/101 ann by  kernel=false"},
-		{name: "acting for nobody", network: "tcp", cred: jwt(secret, "nobody-known")},
+		{name: "acting for no user", network: "tcp", cred: jwt(secret, "nobody-known")},
 		{name: "forged token", network: "tcp", cred: jwt("forged", "")},
 		{name: "forged token does not fall back on the socket", network: "unix", cred: jwt("forged", "")},
 		{name: "empty token", network: "unix", cred: jwt("", "")},
@@ -248,7 +248,7 @@ func TestAuthorityOfAnOrdinaryUser(t *testing.T) {
 		t.Errorf("bob acts for root: %+v", id)
 	}
 	if _, err := a.Verify("x", "bob"); err != nil {
-		t.Errorf("bob may not act for himself: %v", err)
+		t.Errorf("bob may not act as bob: %v", err)
 	}
 }
 
@@ -414,7 +414,7 @@ func TestNoDescriptors(t *testing.T) {
 	c := f.dial(t, "unix")
 	defer c.Close()
 	if _, _, err := c.(*net.UnixConn).WriteMsgUnix([]byte{0}, syscall.UnixRights(0), nil); security.KernelSince(6, 16) && !errors.Is(err, syscall.EPERM) {
-		t.Errorf("the sender is told %v", err)
+		t.Errorf("the sender receives %v", err)
 	}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		f.mu.Lock()
