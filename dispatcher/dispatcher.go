@@ -127,8 +127,6 @@ func (d *dispatcher) Handle(m ipc.Received) (done bool, err error) {
 	switch msg := m.Message.(type) {
 	case *ipc.Dispatch:
 		d.begin(*msg)
-	case *ipc.LogFD:
-		d.audit.Replace(msg, m.FDs[0])
 	case *ipc.Followed:
 		d.audit.Followed(msg)
 	case *ipc.Arrivals:

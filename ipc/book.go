@@ -96,7 +96,7 @@ var _ = Register(
 	// answer every request of that connection with 429 for this many seconds
 	Of[Pause](45, Parent, Worker, always, 10, 10, 0, Born),
 	// the audit log, open for appending; its owner, mode and directory were checked; it replaces the previous one
-	Of[LogFD](53, Parent, Auditor|Dispatcher, In(Serving), 4, 4, 1, Born),
+	Of[LogFD](53, Parent, Auditor, In(Proving, Serving), 4, 4, 1, Born),
 	// a connection that a worker is about to get, with what the kernel reports about its peer
 	Of[Facts](54, Parent, Auditor, In(Serving), 35, 35+2*maxAddress, 0, Born),
 	// a connection that no worker holds any longer

@@ -94,6 +94,12 @@ func (c *Channel) Phase() Phase {
 	return c.phase
 }
 
+// End ends the channel for every process that has this end, and closes it here.
+func (c *Channel) End() error {
+	_ = c.Pass(func(fd int) error { return unix.Shutdown(fd, unix.SHUT_RDWR) })
+	return c.Close()
+}
+
 // Close closes this end. A waiting Receive returns.
 func (c *Channel) Close() error { return c.file.Close() }
 

@@ -47,8 +47,8 @@ const (
 
 // reload asks for a generation of the configuration as it is now.
 func (m *monitor) reload() {
-	if m.audit != nil && m.dispatcher != nil {
-		m.audit.Reopen(m.dispatcher.Channel) // whether or not the reload succeeds
+	if m.dispatcher != nil {
+		m.audit.Reopen(m.dispatcher.logs()) // whether or not the reload succeeds
 	}
 	m.want(wishReload)
 }

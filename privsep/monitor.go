@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -69,6 +71,7 @@ type dispatcherProcess struct {
 	started   time.Time
 	number    uint32                    // of the last process that it asked for
 	processes map[uint32]*spawn.Process // that it asked for and that run
+	auditors  map[uint32]*ipc.Channel   // to those of them that have the audit log
 	late      *time.Timer               // kills it when it answers no Ping
 	pings     uint64
 	answered  bool         // the last one
@@ -157,7 +160,7 @@ func (m *monitor) startDispatcher() error {
 	if err != nil {
 		return err
 	}
-	d := &dispatcherProcess{Started: started, started: time.Now(), processes: map[uint32]*spawn.Process{}, answered: true}
+	d := &dispatcherProcess{Started: started, started: time.Now(), processes: map[uint32]*spawn.Process{}, auditors: map[uint32]*ipc.Channel{}, answered: true}
 	d.late = time.AfterFunc(c.StartLimit, func() {
 		why := fmt.Sprintf("it was not ready within %s", c.StartLimit)
 		if d.Channel.Phase() == ipc.Serving {
@@ -175,6 +178,9 @@ func (d *dispatcherProcess) condemn(why string) {
 	d.ending.CompareAndSwap(nil, why)
 	d.Kill()
 }
+
+// logs returns the channels to the auditors.
+func (d *dispatcherProcess) logs() []*ipc.Channel { return slices.Collect(maps.Values(d.auditors)) }
 
 // reason returns why the dispatcher exited, when its channel ended with err.
 func (d *dispatcherProcess) reason(err error) string {
@@ -273,7 +279,7 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 			return errors.New("it said Follow without an audit log, or too often")
 		}
 		m.following++
-		m.audit.Follow(d.Channel, func() { m.do(func() { m.following-- }) })
+		m.audit.Follow(d.logs(), func(reply *ipc.Followed) { m.do(func() { m.following--; m.send(reply) }) })
 	case *ipc.Served:
 		if m.client == nil {
 			return errors.New("it said Served without a client")
@@ -308,8 +314,13 @@ func (m *monitor) lost(d *dispatcherProcess, why error) {
 	if arrivals := m.arrivals.Swap(nil); arrivals != nil {
 		arrivals.Close()
 	}
-	for _, p := range d.processes {
-		p.Kill()
+	for number, p := range d.processes {
+		if channel := d.auditors[number]; channel != nil { // it writes what it has
+			_ = channel.End()
+			time.AfterFunc(auditlog.Farewell, p.Kill)
+		} else {
+			p.Kill()
+		}
 	}
 	status := exitstatus.Describe(d.Ended)
 	m.dispatcher, m.next = nil, nil

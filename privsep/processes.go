@@ -21,44 +21,50 @@ func (m *monitor) startFor(d *dispatcherProcess, r *ipc.Start) error {
 		return fmt.Errorf("it asked for more than %d processes", most)
 	}
 	d.number = r.Number
-	if r.Role != ipc.Auditor {
-		m.finishStart(d, g, r)
-		return nil
-	}
-	if m.audit == nil {
+	if r.Role == ipc.Auditor && m.audit == nil {
 		return errors.New("it asked for an auditor without an audit log")
-	}
-	go func() { // the file may be on a file system that hangs
-		_ = m.audit.Give(d.Channel)
-		m.do(func() { m.finishStart(d, g, r) })
-	}()
-	return nil
-}
-
-// finishStart starts the process and sends the dispatcher the channel to it.
-func (m *monitor) finishStart(d *dispatcherProcess, g *generation, r *ipc.Start) {
-	if m.dispatcher != d {
-		return
 	}
 	started, err := m.startOne(g, r)
 	if err != nil {
 		m.send(&ipc.Unstarted{Number: r.Number, Failure: ipc.Fail(err)})
-		return
+		return nil
 	}
-	defer started.Close()
 	d.processes[r.Number] = started.Process
-	answer := &ipc.Started{Number: r.Number, PID: uint32(started.PID), UID: started.UID, GID: started.GID, Foreign: started.Foreign}
+	if r.Role != ipc.Auditor {
+		m.handOver(d, r.Number, started)
+		started.Channel.Close()
+		return nil
+	}
+	d.auditors[r.Number] = started.Channel
+	go func() { // the file may be on a file system that hangs
+		_ = m.audit.Give(started.Channel)
+		m.do(func() { m.handOver(d, r.Number, started) })
+	}()
+	return nil
+}
+
+// handOver sends the dispatcher the channel to a process and its log, and later that
+// the process has exited.
+func (m *monitor) handOver(d *dispatcherProcess, number uint32, started *spawn.Started) {
+	send := func(msg ipc.Message, fds ...int) {
+		if m.dispatcher == d {
+			m.send(msg, fds...)
+		}
+	}
 	_ = started.Channel.Pass(func(channel int) error {
-		m.send(answer, channel, int(started.Log.Fd()))
+		send(&ipc.Started{Number: number, PID: uint32(started.PID), UID: started.UID, GID: started.GID, Foreign: started.Foreign}, channel, int(started.Log.Fd()))
 		return nil
 	})
+	started.Log.Close()
 	go func() {
 		<-started.Dead
 		m.do(func() {
-			delete(d.processes, r.Number)
-			if m.dispatcher == d {
-				m.send(&ipc.Ended{Number: r.Number, Status: uint32(started.Ended)})
+			delete(d.processes, number)
+			if channel := d.auditors[number]; channel != nil {
+				channel.Close()
+				delete(d.auditors, number)
 			}
+			send(&ipc.Ended{Number: number, Status: uint32(started.Ended)})
 		})
 	}()
 }

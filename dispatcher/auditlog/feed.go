@@ -36,8 +36,8 @@ const Farewell = 12 * time.Second
 // channel is full.
 const flushPause = time.Millisecond
 
-// Start starts an auditor for a generation, and gives it the file. report kills
-// a worker that broke the auditor's protocol.
+// Start starts an auditor for a generation. report kills a worker that broke the
+// auditor's protocol.
 func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, error) {
 	f := &Feed{log: l, follow: rate.New(followBurst, followRate, time.Now()), messages: make(chan ipc.Message), flushed: make(chan struct{})}
 	var err error
@@ -45,7 +45,7 @@ func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, erro
 		return nil, err
 	}
 	go f.run()
-	return f, l.add(f)
+	return f, nil
 }
 
 // handle asks the parent whether the file still has its name.
@@ -130,5 +130,4 @@ func (f *Feed) Stop() {
 	case <-time.After(process.LastWords):
 	}
 	f.Process.Stop()
-	f.log.remove(f)
 }

@@ -150,7 +150,7 @@ func (p *Process) handle(m ipc.Message) error {
 // Stop lets the process finish its work, and returns when it has exited.
 func (p *Process) Stop() {
 	if p != nil {
-		p.Channel.Close()
+		_ = p.Channel.End() // the parent may have this end, too
 		<-p.Over
 	}
 }

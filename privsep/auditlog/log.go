@@ -3,12 +3,17 @@
 package auditlog
 
 import (
+	"errors"
 	"log/slog"
 	"os"
+	"time"
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
 )
+
+// Farewell is how long an auditor may take to write its remaining lines.
+const Farewell = 12 * time.Second
 
 // Options describes the audit log.
 type Options struct {
@@ -24,12 +29,6 @@ type Log struct {
 	options Options
 	todo    chan func() // for the goroutine that owns what follows
 	file    *file       // nil: standard error
-}
-
-// Dispatcher is the channel to the dispatcher, which passes on what it receives to
-// the auditors.
-type Dispatcher interface {
-	Send(m ipc.Message, fds ...int) error
 }
 
 // Open opens the audit log.
@@ -52,53 +51,55 @@ func Open(o Options) (*Log, error) {
 // do passes something to the owner of the file, and does not wait for it.
 func (l *Log) do(something func()) { go func() { l.todo <- something }() }
 
-// Give sends the open file.
-func (l *Log) Give(to Dispatcher) error {
-	if l == nil {
-		return nil
-	}
+// Give sends an auditor the open file.
+func (l *Log) Give(to *ipc.Channel) error {
 	given := make(chan error)
-	l.do(func() { given <- l.give(to) })
+	l.do(func() { given <- l.give([]*ipc.Channel{to}) })
 	return <-given
 }
 
-func (l *Log) give(to Dispatcher) error {
+// give sends the open file to auditors. One that does not read its channel gets
+// none, and is killed for that.
+func (l *Log) give(list []*ipc.Channel) (err error) {
 	m := &ipc.LogFD{FailOpen: l.options.FailOpen, Sync: l.options.Sync}
 	file := os.Stderr
 	if l.file != nil {
 		file, m.Torn, m.Named = l.file.open, l.file.endsTorn(), true
 	}
-	return ipc.UnlessGone(to.Send(m, int(file.Fd())))
+	for _, to := range list {
+		err = errors.Join(err, ipc.UnlessGone(to.TrySend(m, int(file.Fd()))))
+	}
+	return err
 }
 
-// Follow answers whether the file still has its name, and sends the file that has
-// it now. It does not wait, and calls done then.
-func (l *Log) Follow(to Dispatcher, done func()) {
+// Follow looks whether the file still has its name, and sends auditors the file
+// that has it now. It does not wait, and passes the answer to done.
+func (l *Log) Follow(list []*ipc.Channel, done func(*ipc.Followed)) {
 	l.do(func() {
 		reply := new(ipc.Followed)
 		if l.file != nil {
 			changed, err := l.file.follow()
 			if changed {
-				err = l.give(to)
+				err = l.give(list)
 			}
 			if err != nil {
 				reply.Reason = ipc.Refuse(err.Error()).Reason
 			}
 		}
-		_ = to.Send(reply)
-		done()
+		done(reply)
 	})
 }
 
-// Reopen opens the file again, by its name, and sends it. It does not wait.
-func (l *Log) Reopen(to Dispatcher) {
+// Reopen opens the file again, by its name, and sends it to auditors. It does not
+// wait.
+func (l *Log) Reopen(list []*ipc.Channel) {
 	if l == nil || l.file == nil {
 		return
 	}
 	l.do(func() {
 		err := l.file.reopen()
 		if err == nil {
-			err = l.give(to)
+			err = l.give(list)
 		}
 		if err != nil {
 			l.options.Log.Error("the audit log can't be opened anew; the file of before stays in use", errs.LogAttrs(errs.HintOf(err), "error", err)...)
