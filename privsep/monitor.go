@@ -381,31 +381,12 @@ func pause(failures int) time.Duration {
 	return min(100*time.Millisecond<<min(failures-1, 10), 30*time.Second)
 }
 
-// watchNamespaces logs the loss of a PID namespace: its workers and services have
-// exited with it, and are started in the next one. After the loss of the last one
-// the run ends.
-func (m *monitor) watchNamespaces() {
-	for s := m.spawner; s.Lost() != nil; {
-		select {
-		case <-s.Lost():
-		case <-m.over:
-			return
-		}
-		if !s.IsLost() { // the parent ended it
-			return
-		}
-		const hint = "find out what kills processes called schedrestd-anch"
-		if _, err := s.Next(); err != nil {
-			m.config.Log.Error("namespace init exited", "error", err, "hint", "the gateway ends: only a new start can make namespaces; "+hint)
-			m.do(func() {
-				m.config.Log.Info("draining", "because", "each PID namespace that was made for workers has ended")
-				m.end(errs.New(errs.Unavailable, "each PID namespace that was made for workers has ended"))
-			})
-			return
-		}
-		s = s.InUse()
-		m.config.Log.Error("namespace init exited", "user_namespaces", s.InUserNamespaces(),
-			"hint", "workers and services are started in the next namespace; "+hint)
+// namespaceLost asks for a generation in the next PID namespace, or ends the run when
+// there is none.
+func (m *monitor) namespaceLost(err error) {
+	if err == nil {
 		m.do(func() { m.want(wishYoung) })
+		return
 	}
+	m.do(func() { m.end(errs.New(errs.Unavailable, "each PID namespace that was made for workers has ended")) })
 }

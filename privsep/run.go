@@ -194,7 +194,7 @@ func (m *monitor) close() {
 
 // serve serves until a signal ends it.
 func (m *monitor) serve(signals <-chan os.Signal) error {
-	go m.watchNamespaces()
+	go m.spawner.WatchLoss(m.over, m.namespaceLost)
 	go notify.Watchdog(context.Background(), func() { m.call(func() {}); m.spawner.InUse().Answer() })
 	return m.loop(signals)
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // managing returns descriptors for the dispatcher. It closes its channel when
-// it ends, and receives descriptors over all channels. It holds the audit log,
-// in which it can't seek, and which it can't read.
+// it ends, and receives descriptors over all channels. It neither seeks in files
+// nor reads them by position.
 func managing() []row {
 	return slices.DeleteFunc(slices.Clone(descriptors), func(r row) bool {
 		return slices.Contains([]string{"lseek", "pread64", "writev"}, r.call.name) || r.call.name == "close" && r.do == kill
