@@ -136,7 +136,7 @@ func hear[M ipc.Message](b *testing.B, channel *ipc.Channel) M {
 	must(b, err)
 	message, ok := m.Message.(M)
 	if !ok {
-		b.Fatalf("it said %v", m.Message)
+		b.Fatalf("it sent %v", m.Message)
 	}
 	return message
 }

@@ -19,7 +19,7 @@ func TestAltParameters(t *testing.T) {
 		value string // as it stands in the file, with its quotes
 		want  Auth
 		warns string // of the one warning, behind the key's name
-		fails string // of the one problem, likewise
+		fails string // the text of the one problem
 	}{
 		{name: "a key", value: "jwt_key=/k", want: both("/k", "")},
 		{name: "a key set", value: "jwks=/j", want: both("", "/j")},

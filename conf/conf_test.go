@@ -288,8 +288,8 @@ func TestReadDbd(t *testing.T) {
 	}
 }
 
-// /dev/null is the configuration of what needs none: every default, no
-// complaint.
+// TestEmpty checks that /dev/null, an empty configuration, gives every default and
+// no error.
 func TestEmpty(t *testing.T) {
 	c, warnings, err := Read("/dev/null")
 	want := &Cluster{Path: "/dev/null", ControllerPort: 6817, MessageTimeout: 10 * time.Second, Auth: Auth{AuthType: "auth/cred"}}
@@ -324,8 +324,8 @@ func TestReadFromDisk(t *testing.T) {
 	}
 }
 
-// TestJudge: what root obeys belongs to root or SchedUser, and nobody else can
-// change it.
+// TestJudge checks that files which determine what root does belong to root or
+// SchedUser, and that no other user can change them.
 func TestJudge(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")

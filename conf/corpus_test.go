@@ -18,7 +18,8 @@ func etc(path string) ([]byte, uint32, error) {
 	return data, 0, err
 }
 
-// TestCorpus: files as sites write them, and what they say to a gateway.
+// TestCorpus reads files in the forms that sites use, and compares the settings
+// that a gateway gets from them.
 func TestCorpus(t *testing.T) {
 	// site is what most of them have in common.
 	site := func(change func(*Cluster)) Cluster {

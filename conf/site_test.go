@@ -18,7 +18,7 @@ func TestSite(t *testing.T) {
 	}{
 		{"a key beside the daemon's directory", key + "jwt_key=jwt.key", "AuthAltParameters: jwt_key: not an absolute path",
 			func(c *Cluster) bool { return c.JWT && c.JWTKey == "" }},
-		{"a key set likewise", key + "jwks=jwks.json", "AuthAltParameters: jwks: not an absolute path", func(c *Cluster) bool { return c.JWKS == "" && c.JWTKey == "" }},
+		{"a relative path of a key set", key + "jwks=jwks.json", "AuthAltParameters: jwks: not an absolute path", func(c *Cluster) bool { return c.JWKS == "" && c.JWTKey == "" }},
 		{"a key twice", key + "jwt_key=/a,jwt_key=/b", "AuthAltParameters: jwt_key: repeated; the first one is used", func(c *Cluster) bool { return c.JWTKey == "/a" }},
 		{"a value where none is", key + "disable_token_creation=yes", "AuthAltParameters: disable_token_creation: enabled; its value is ignored", func(c *Cluster) bool { return c.DisableTokenCreation }},
 		{"a date as the user", key + "userclaimfield=exp", "AuthAltParameters: userclaimfield: not the name of a user claim", func(c *Cluster) bool { return c.UserClaimField == "" }},

@@ -25,7 +25,7 @@ func TestSlurmSyntax(t *testing.T) {
 		{name: "a sign in quotes", line: `A="b # c" # "d"`, want: []Pair{{"A", "b # c"}}},
 		{name: "a comment behind a quote that stands for itself", line: `A=6"x # the "wide" one`, want: []Pair{{"A", `6"x`}}},
 		{name: "a comment behind a quote that is not closed", line: `A="b # c`, want: []Pair{{"A", `"b`}}},
-		{name: "escapes of what needs none", line: `A=\b\c\\`, want: []Pair{{"A", `bc\`}}},
+		{name: "unneeded escapes", line: `A=\b\c\\`, want: []Pair{{"A", `bc\`}}},
 		{name: "an escaped blank is a blank", line: `A=b\ C=d`, want: []Pair{{"A", "b"}, {"C", "d"}}},
 		{name: "escaped quotes are quotes", line: `A=\"b c\"`, want: []Pair{{"A", "b c"}}},
 		{name: "blanks of every kind", line: "\v A \t=\f b\r\vC=d ", want: []Pair{{"A", "b"}, {"C", "d"}}},
@@ -232,8 +232,8 @@ func TestIncludeNames(t *testing.T) {
 	}
 }
 
-// TestPassedLines: what is in a line that nobody here needs is nobody's
-// business.
+// TestPassedLines checks that the contents of lines with unused keys are not
+// checked.
 func TestPassedLines(t *testing.T) {
 	for _, line := range []string{"NodeSet=a Nodes=", "DownNodes=a word", "FrontendName=a FrontendAddr", "SwitchName=s Switches=a, b", "BlockName=b Nodes="} {
 		c, warnings, err := readCluster("/c", files{"/c": minimal + line}.open)

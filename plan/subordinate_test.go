@@ -72,7 +72,7 @@ mallory:0:4294967295
 	var said strings.Builder
 	read(slog.New(slog.NewTextHandler(&said, nil)))
 	if check(map[uint32]uint32{100_000: 1000, 700_000: 700_000}); !strings.Contains(said.String(), "lets other users write it") {
-		t.Errorf("of a file that everybody may write the log says %q", said.String())
+		t.Errorf("of a file that all users may write the log says %q", said.String())
 	}
 	write(subuid, "alice:700000:65536\n", 0o644)
 	read(log)

@@ -131,7 +131,7 @@ func TestListen(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	tests := []struct {
 		name string
-		path string                             // or else s in the directory
+		path string                             // "": s in the directory
 		make func(t *testing.T, d, path string) // nil: nothing
 		want errs.Kind
 		text string
@@ -143,9 +143,9 @@ func TestRefusals(t *testing.T) {
 		{name: "a directory", path: "/tmp/", want: errs.Invalid, text: "not the name of a file"},
 		{name: "too long", path: "/tmp/" + strings.Repeat("x", socket.MaxPath-4), want: errs.Invalid, text: "longer than 107"},
 		{name: "no directory", path: "/nonexistent/dir/x", want: errs.NotFound, text: "/nonexistent: no such file or directory"},
-		{name: "everybody may write the directory", want: errs.Invalid, text: "writable by every user",
+		{name: "all users may write the directory", want: errs.Invalid, text: "writable by every user",
 			make: func(t *testing.T, d, _ string) { must(t, os.Chmod(d, 0o777)) }},
-		{name: "everybody may write a directory above", want: errs.Invalid, text: "writable by every user",
+		{name: "all users may write a directory above", want: errs.Invalid, text: "writable by every user",
 			make: func(t *testing.T, d, _ string) { must(t, os.Chmod(filepath.Dir(d), 0o777)) }},
 		{name: "a group may write the directory", want: errs.Invalid, text: "writable by group 31235",
 			make: func(t *testing.T, d, _ string) {
@@ -162,7 +162,7 @@ func TestRefusals(t *testing.T) {
 			make: func(t *testing.T, _, path string) { write(t, path) }},
 		{name: "a link is there", want: errs.Invalid, text: "not a socket",
 			make: func(t *testing.T, _, path string) { must(t, os.Symlink("/dev/null", path)) }},
-		{name: "somebody's socket is there", want: errs.Invalid, text: "belongs to uid 41",
+		{name: "another user's socket is there", want: errs.Invalid, text: "belongs to uid 41",
 			make: func(t *testing.T, _, path string) {
 				needRoot(t)
 				stale(t, path)
@@ -182,7 +182,7 @@ func TestRefusals(t *testing.T) {
 			}},
 		{name: "the lock is a link", want: errs.Invalid, text: "symbolic link",
 			make: func(t *testing.T, _, path string) { must(t, os.Symlink("/tmp/elsewhere", path+".lock")) }},
-		{name: "the lock is somebody's", want: errs.Invalid, text: "not a file of this user",
+		{name: "the lock belongs to another user", want: errs.Invalid, text: "not a file of this user",
 			make: func(t *testing.T, _, path string) {
 				needRoot(t)
 				write(t, path+".lock")

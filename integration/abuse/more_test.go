@@ -103,7 +103,7 @@ func (s speech) lines() []abuse {
 		{name: "HEAD", text: line("HEAD " + own + " HTTP/1.1"), want: served},
 		{name: "HEAD with a body", text: s.line("HEAD "+own+" HTTP/1.1", "Host: lab\r\n"+sized(s.hidden()), s.hidden()), want: ended},
 		{name: "a method in small letters", text: line("get " + own + " HTTP/1.1"), want: "own 405, mark 404"},
-		{name: "a method nobody knows", text: line("FETCH " + own + " HTTP/1.1"), want: "own 405, mark 404"},
+		{name: "an unknown method", text: line("FETCH " + own + " HTTP/1.1"), want: "own 405, mark 404"},
 		{name: "a method that is no token", text: line("G@T " + own + " HTTP/1.1"), want: "400"},
 		{name: "a method with a bracket", text: line("GE(T " + own + " HTTP/1.1"), want: "400"},
 		{name: "a long method", text: line(strings.Repeat("A", 5000) + " " + own + " HTTP/1.1"), want: "own 405, mark 404"},

@@ -126,7 +126,7 @@ func TestPenalties(t *testing.T) {
 	bad := source(t, self, true)
 	others, h := a.until(bad, http.StatusTooManyRequests, aGuess)
 	if others[http.StatusUnauthorized] < 10 {
-		t.Errorf("it was told to wait after %v", others)
+		t.Errorf("it received 429 after %v", others)
 	}
 	if wait, err := strconv.Atoi(h.Get("Retry-After")); err != nil || wait < 1 || wait > 10 || h.Get("X-Request-Id") == "" {
 		t.Errorf("the worker's answer: %v", h)
@@ -239,7 +239,7 @@ func TestForwarded(t *testing.T) {
 		}
 	}
 	if strings.Contains(a.Logged(), "198.51.100.1") {
-		t.Error("the log has what the client wrote himself")
+		t.Error("the log has the address that the client wrote")
 	}
 }
 
@@ -256,7 +256,7 @@ func TestForwardedBySocket(t *testing.T) {
 		return harness.ClientOf(func() (net.Conn, error) { return thread.DialAs(uid, uid, path) })
 	}
 	other := 0
-	harness.Eventually(t, "who writes others' addresses has to wait himself", func() bool {
+	harness.Eventually(t, "a client that writes others' addresses is blocked", func() bool {
 		other++
 		status, _ := a.ask(as(20014), aGuess, fmt.Sprintf("X-Forwarded-For: 203.0.113.%d", other%250))
 		return status == http.StatusTooManyRequests
@@ -288,7 +288,7 @@ func TestCrashPenalty(t *testing.T) {
 	}
 	harness.Eventually(t, "the crash is noticed", func() bool { return strings.Contains(a.Logged(), "last=crash") })
 	if !strings.Contains(a.Logged(), `source="uid 2"`) {
-		t.Errorf("somebody else has to wait:\n%s", strings.Join(a.LastLines(8), "\n"))
+		t.Errorf("another client is blocked:\n%s", strings.Join(a.LastLines(8), "\n"))
 	}
 	a.until(source(t, self, false), http.StatusOK)
 	a.until(source(t, binUser, false), http.StatusOK)
@@ -312,7 +312,7 @@ func TestUserPenalties(t *testing.T) {
 		return a.Status
 	}
 	others := 0
-	harness.Eventually(t, "he has to wait", func() bool {
+	harness.Eventually(t, "the client is blocked", func() bool {
 		others++
 		return ask(1, fmt.Sprintf("X-SCHED-USER-NAME: somebody-else%d", others)) == http.StatusTooManyRequests
 	})
@@ -372,7 +372,7 @@ func TestRate(t *testing.T) {
 		t.Errorf("Retry-After: %q", h.Get("Retry-After"))
 	}
 	if status, _ := a.ask(c, badToken); status != http.StatusUnauthorized {
-		t.Errorf("nobody's rate is not his: %d", status)
+		t.Errorf("a request without a user counted against a user's rate: %d", status)
 	}
 	a.until(c, http.StatusOK)
 }

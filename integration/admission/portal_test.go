@@ -70,8 +70,8 @@ func TestPortal(t *testing.T) {
 	harness.Eventually(t, "the log says how to exempt a portal", func() bool { return strings.Contains(a.Logged(), "SCHEDRESTD_EXEMPT=127.0.0.0/8") })
 }
 
-// TestPortalOfFifty checks fifty users behind one address, one of whom retries
-// an expired token repeatedly. The others, each with a persistent connection,
+// TestPortalOfFifty checks fifty users behind one address. A single user sends an
+// expired token repeatedly. The others, each with a persistent connection,
 // are never refused.
 func TestPortalOfFifty(t *testing.T) {
 	l := harness.NewLab(t)

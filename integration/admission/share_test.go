@@ -64,11 +64,11 @@ func TestSlowUser(t *testing.T) {
 	defer close(over)
 	time.Sleep(7 * time.Second)
 	if n := ended.Load(); n > 0 {
-		t.Errorf("%d connections ended while nobody waited", n)
+		t.Errorf("%d connections ended while none waited", n)
 	}
 	for range 2 {
 		if status, _ := a.ask(source(t, daemonUser, false)); status != http.StatusOK {
-			t.Errorf("somebody who waits: %d", status)
+			t.Errorf("a waiting client: %d", status)
 		}
 	}
 	if ended.Load() == 0 {

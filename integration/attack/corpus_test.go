@@ -15,7 +15,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "write golden files")
 
 // placements are where a text of the corpus stands in a submission. None of them is a whole one.
 var placements = []struct{ name, before, behind string }{
@@ -243,8 +243,8 @@ var traps = []trap{
 	{"merge keys", inYAML, repeated(64<<10, "a: &a {x: 1}\nb:\n", "  <<: *a\n", ""), "400"},
 	{"a list of merge keys", inYAML, func() string { return "a: &a {x: 1}\njob:\n  <<: [*a, *a]\n" }, "400"},
 	{"many anchors", inYAML, numbered(1<<20, "", "- &a%d x\n", ""), "422"},
-	{"one anchor many times", inYAML, repeated(1<<20, "", "- &a x\n", ""), "422"},
-	{"a long anchor", inYAML, repeated(much, "job: &", "a", " x\n"), "422"},
+	{"the same `&a` many times", inYAML, repeated(1<<20, "", "- &a x\n", ""), "422"},
+	{"a long `&` name", inYAML, repeated(much, "job: &", "a", " x\n"), "422"},
 	{"tags", inYAML, repeated(400<<10, "", "- !!str x\n", ""), "422"},
 	{"tags of a language", inYAML, func() string { return "job: !!python/object/apply:os.system [id]\n" }, "400"},
 	{"a tag for a file", inYAML, func() string { return "job: !include /etc/passwd\n" }, "400"},

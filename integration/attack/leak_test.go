@@ -150,7 +150,7 @@ func (l *leaks) waysToSend() []sent {
 		{"its header in the other spelling", "200", getting(harness.PingPath, "X-SLURM-USER-TOKEN: TOKEN")},
 		{"Bearer", "200", getting(harness.PingPath, "Authorization: Bearer TOKEN")},
 		{"with the name of its user", "200", getting(harness.PingPath, "X-SCHED-USER-TOKEN: TOKEN", "X-SCHED-USER-NAME: "+l.Owner)},
-		{"with the name of nobody", "401", getting(harness.PingPath, "X-SCHED-USER-TOKEN: TOKEN", "X-SCHED-USER-NAME: there.is.no.such.user")},
+		{"with an unknown user name", "401", getting(harness.PingPath, "X-SCHED-USER-TOKEN: TOKEN", "X-SCHED-USER-NAME: there.is.no.such.user")},
 		{"to the accounting daemon", "200", getting(harness.DiagPath, "X-SCHED-USER-TOKEN: TOKEN")},
 		{"to nowhere", "404", getting("/nowhere", "X-SCHED-USER-TOKEN: TOKEN")},
 		{"with a body that is none", "400", posting("{", "X-SCHED-USER-TOKEN: TOKEN")},
@@ -360,7 +360,7 @@ func (l *leaks) judge(gateLog string) {
 	for _, want := range []string{"log/schedrestd", "log/" + gateLog, "log/schedctld", "log/scheddbd", "state/schedctld/", "state/scheddbd.sqlite", "work/sched-",
 		"/proc/cmdline", "/proc/environ", "an answer"} {
 		if !slices.ContainsFunc(places, func(place string) bool { return strings.HasPrefix(place, want) }) {
-			l.t.Errorf("what was planted was not found in %s, only in %q: nothing else would have been", want, places)
+			l.t.Errorf("the planted token was not found in %s, only in %q, so the search proves nothing", want, places)
 		}
 	}
 	for how, where := range l.found {

@@ -38,7 +38,7 @@ func (s *siege) imitations(alg string) []bad {
 		{"forged", s.forger.token("RS256", plainHead, plainClaims, s.pkcs1(crypto.SHA256, s.stranger)), ""},
 		{"forged with another secret", s.forger.token("HS256", plainHead, plainClaims, mac(crypto.SHA256, s.secret[1:])), ""},
 		{"with the payload prolonged", parts[0] + "." + base64url([]byte(s.fill(strings.Replace(plainClaims, "$exp", "4102444800", 1), alg))) + "." + parts[2], ""},
-		{"acting as nobody there is", good, "no-such-user"},
+		{"acting as an unknown user", good, "no-such-user"},
 	}
 	for _, i := range []int{0, len(parts[2]) / 2, len(parts[2]) - 2, len(parts[2]) - 1} {
 		list = append(list, bad{fmt.Sprintf("with letter %d of the signature changed", i), parts[0] + "." + parts[1] + "." + changed(parts[2], i), ""})

@@ -147,19 +147,19 @@ func (f *forger) heads() []row {
 func (f *forger) keyBringers() []row {
 	var list []row
 	jwk, kid := f.json(webKey(f.stranger, "")), f.json(webKey(f.stranger, f.kid))
-	secret := []byte("a secret that the attacker has chosen himself")
+	secret := []byte("a secret that the attacker has chosen")
 	oct := f.json(map[string]any{"kty": "oct", "k": base64url(secret)})
 	cert := `["MIIB"]`
 	for _, more := range []string{`"jwk":` + jwk, `"jwk":` + kid, `"jwk":` + jwk + `,"kid":"$kid"`, `"kid":"$kid","jwk":{"keys":[` + jwk + `]}`, `"jwks":{"keys":[` + jwk + `]}`,
 		`"jku":"$trap/jwks.json"`, `"jku":"$trap/jwks.json","kid":"$kid"`, `"jku":"file:///etc/passwd"`, `"jku":["$trap/jwks.json"]`, `"x5u":"$trap/cert.pem"`, `"x5u":"$trap/cert.pem","kid":"$kid"`,
 		`"kid":"$trap/jwks.json"`, `"iss":"$trap"`, `"x5c":` + cert, `"x5c":` + cert + `,"kid":"$kid"`, `"x5c":"MIIB"`, `"x5t":"$kid"`, `"x5t#S256":"$kid"`, `"epk":` + jwk} {
-		list = append(list, row{name: "a stranger's key by " + brief(more), token: f.token("RS256", `{"alg":"$alg",`+more+`}`, plainClaims, f.pkcs1(crypto.SHA256, f.stranger))})
+		list = append(list, row{name: "an unknown key by " + brief(more), token: f.token("RS256", `{"alg":"$alg",`+more+`}`, plainClaims, f.pkcs1(crypto.SHA256, f.stranger))})
 	}
 	for _, more := range []string{`"jwk":` + oct, `"jwk":` + oct + `,"kid":"$kid"`, `"jku":"$trap/jwks.json"`, `"k":"` + base64url(secret) + `"`} {
-		list = append(list, row{name: "a stranger's secret by " + brief(more), token: f.token("HS256", `{"alg":"$alg",`+more+`}`, plainClaims, mac(crypto.SHA256, secret))})
+		list = append(list, row{name: "an unknown secret by " + brief(more), token: f.token("HS256", `{"alg":"$alg",`+more+`}`, plainClaims, mac(crypto.SHA256, secret))})
 	}
-	list = append(list, row{name: "a stranger's key", token: f.token("RS256", plainHead, plainClaims, f.pkcs1(crypto.SHA256, f.stranger))},
-		row{name: "a stranger's key under the provider's kid", token: f.token("RS256", `{"alg":"$alg","kid":"$kid"}`, plainClaims, f.pkcs1(crypto.SHA256, f.stranger))})
+	list = append(list, row{name: "an unknown key", token: f.token("RS256", plainHead, plainClaims, f.pkcs1(crypto.SHA256, f.stranger))},
+		row{name: "an unknown key under the provider's kid", token: f.token("RS256", `{"alg":"$alg","kid":"$kid"}`, plainClaims, f.pkcs1(crypto.SHA256, f.stranger))})
 	// With a good signature they are taken, and what they bring is not looked at.
 	for _, more := range []string{`"jwk":` + jwk, `"jku":"$trap/jwks.json"`, `"x5u":"$trap/cert.pem"`, `"x5c":` + cert, `"x5t":"AAAA"`, `"jwk":7`} {
 		list = append(list, f.both("good with "+brief(more), `{"alg":"$alg",`+more+`}`, plainClaims, true)...)
@@ -177,7 +177,7 @@ func (f *forger) kids() []row {
 		for _, secret := range []string{"", "secret", kid, strings.Repeat("\x00", 32)} { // of no file, of SQL, of the text itself, of /dev/zero
 			list = append(list, row{name: fmt.Sprintf("kid %s, HS256 with %q", brief(kid), brief(secret)), token: f.token("HS256", head, plainClaims, mac(crypto.SHA256, []byte(secret)))})
 		}
-		list = append(list, row{name: "kid " + brief(kid) + ", a stranger's key", token: f.token("RS256", head, plainClaims, f.pkcs1(crypto.SHA256, f.stranger))})
+		list = append(list, row{name: "kid " + brief(kid) + ", an unknown key", token: f.token("RS256", head, plainClaims, f.pkcs1(crypto.SHA256, f.stranger))})
 		if len(kid) < 2000 { // there is one secret, and kid says nothing to it; the key set has no such key
 			list = append(list, row{name: "HS256 kid " + brief(kid), token: f.token("HS256", head, plainClaims, f.own("HS256")), sharp: "HS256", good: true})
 			if kid != "" {

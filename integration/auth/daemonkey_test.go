@@ -60,7 +60,7 @@ func TestKeySetAlone(t *testing.T) {
 	for what, token := range map[string]string{
 		"another kid": issuer{key: keys[0], kid: "b"}.token(me, time.Hour), "another key": stranger.token(me, time.Hour),
 		"HS256 by the site's old key": d.hs256().token(me, time.Hour), "HS256 by the public key": issuer{secret: keys[0].N.Bytes()}.token(me, time.Hour),
-		"expired": named.token(me, -time.Minute), "nobody's": named.token("no-such-user-here", time.Hour), "by a claim that is not the site's": named.claiming("email", me, time.Hour),
+		"expired": named.token(me, -time.Minute), "of an unknown user": named.token("no-such-user-here", time.Hour), "by a claim that the site does not use": named.claiming("email", me, time.Hour),
 	} {
 		if !d.refuse(token) {
 			t.Errorf("%s: taken by one of the daemons", what)
@@ -141,7 +141,7 @@ func TestCreation(t *testing.T) {
 		t.Error("a key beside a key set: one of the two is not taken")
 	}
 	if lasts := dated(t, token, "exp") - dated(t, token, "iat"); lasts != 1800 {
-		t.Errorf("a token lasts for %d seconds when nobody says", lasts)
+		t.Errorf("a token lasts for %d seconds by default", lasts)
 	}
 	for lifespan, good := range map[time.Duration]bool{
 		time.Second: true, 7200 * time.Second: true, 7201 * time.Second: false, 400 * 24 * time.Hour: false,

@@ -302,7 +302,7 @@ func TestActingForAnother(t *testing.T) {
 func TestTokensStayOutOfJobs(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
-	planted := issuer{secret: []byte("a key that is nobody's, 34 bytes !")}.token("root", time.Hour)
+	planted := issuer{secret: []byte("a key that no daemon has, 34 bytes")}.token("root", time.Hour)
 	d.Ctld.Env = append(d.Ctld.Env, "SCHED_JWT="+planted, "SLURM_JWT="+planted)
 	d.start()
 	desc := d.held("env; exec 1>&-; touch " + d.Work + "/done")
@@ -310,7 +310,7 @@ func TestTokensStayOutOfJobs(t *testing.T) {
 	job, err := d.controller("unix").Submit(t.Context(), model.Credential{}, desc)
 	harness.Must(t, err)
 	if want := "SCHED_JWT and SLURM_JWT removed from the job's environment"; !strings.HasPrefix(job.UserMessage, want) {
-		t.Errorf("the user is told %q", job.UserMessage)
+		t.Errorf("the user gets %q", job.UserMessage)
 	}
 	kept := d.held("")
 	kept.Environment = desc.Environment // it waits, and its environment with it

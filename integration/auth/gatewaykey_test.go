@@ -181,7 +181,7 @@ func TestGatewayKeyChanges(t *testing.T) {
 		}) > 0
 	})
 
-	next := []byte("a key that the administrator has made anew")
+	next := []byte("a new key that the administrator has made")
 	harness.Replace(t, l.Key(), next, 0o600)
 	for _, p := range []site.Part{l.Ctld, l.DBD} {
 		l.Daemons[p.Name].Stop()

@@ -149,7 +149,7 @@ func (c *chaosClient) submit() bool {
 		job := c.jobs.add(fmt.Sprintf("chaos-%d-%d", c.number, c.turn), c.user.name)
 		reply := c.once("POST", harness.SubmitPath, c.JobRequest("true", map[string]any{"name": job.name, "hold": true}))
 		if reply == nil || reply.status != http.StatusOK {
-			c.counts.add("submit: nobody can say whether it is there")
+			c.counts.add("submit: outcome unknown")
 			continue // a name of its own for the next
 		}
 		if err := c.jobs.answered(job, reply.body.JobID, c.restarts.get(), reply.header.Get("X-Request-Id")); err != nil {
@@ -292,7 +292,7 @@ func (c *chaosClient) again(method, path string) *chaosReply {
 // once sends one request, and checks the answer as far as every answer can be
 // checked. It returns nil when there was none. If the answer asks for a later
 // retry it waits, at most a second, because the test needs constant load. A
-// status in also is as good as 200.
+// status in also counts like 200.
 func (c *chaosClient) once(method, path, body string, also ...int) *chaosReply {
 	c.counts.add("requests")
 	began := time.Now()

@@ -101,7 +101,7 @@ func (j *chaosJobs) judge(s shown, wasCancelled bool) error {
 	job := j.named[s.Name]
 	switch {
 	case job == nil:
-		return fmt.Errorf("job %d: nobody has handed in %q", s.ID, s.Name)
+		return fmt.Errorf("job %d: no client submitted %q", s.ID, s.Name)
 	case job.user != s.User:
 		return fmt.Errorf("job %d of %s is shown as %s's", s.ID, job.user, s.User)
 	case job.id != 0 && job.id != s.ID:

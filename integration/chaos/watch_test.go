@@ -96,7 +96,7 @@ func (w *chaosWatch) children() {
 			since = time.Now()
 		}
 		if w.zombies[st.PID] = since; time.Since(since) > chaosPatience/2 {
-			w.t.Errorf("child %d is dead since %s, and nobody has waited for it", st.PID, time.Since(since))
+			w.t.Errorf("child %d is dead since %s, and was not reaped", st.PID, time.Since(since))
 			w.zombies[st.PID] = time.Now()
 		}
 	}
@@ -136,7 +136,7 @@ func (w *chaosWatch) flat() {
 		w.after = w.look()
 		return w.after.descriptors <= w.quiet.descriptors
 	})
-	harness.Eventually(w.t, "nobody dead is left", func() bool {
+	harness.Eventually(w.t, "no zombie is left", func() bool {
 		w.children()
 		return len(w.zombies) == 0
 	})

@@ -40,7 +40,7 @@ func idsOf(t *testing.T, pid int) string {
 func fourTimes(n uint32) []uint32 { return []uint32{n, n, n, n} }
 
 // TestUserAndGroup checks that workers run with the user and group of -u and -g
-// and no supplementary groups, and that without -g the group is the user's.
+// and no supplementary groups, and that without -g it is the user's own group.
 func TestUserAndGroup(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

@@ -110,7 +110,7 @@ func TestOrdinaryBeforeRoots(t *testing.T) {
 		}
 		harness.Must(t, err)
 		if said, err := io.ReadAll(c); err != nil || len(said) > 0 {
-			t.Errorf("an imposter was told %q, %v", said, err)
+			t.Errorf("an imposter received %q, %v", said, err)
 		}
 		c.Close()
 	}

@@ -47,7 +47,7 @@ func TestSIGPIPE(t *testing.T) {
 		r.Close()
 		return w
 	}
-	t.Run("nobody reads the log", func(t *testing.T) {
+	t.Run("the log is not read", func(t *testing.T) {
 		address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 		cmd := l.Inetd("-vvvvvv", "-a", "rest_auth/jwt", address) // it has something to say at once
 		cmd.Stderr = closed()
@@ -61,7 +61,7 @@ func TestSIGPIPE(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("nobody reads the answer", func(t *testing.T) {
+	t.Run("the answer is not read", func(t *testing.T) {
 		cmd := l.Inetd()
 		cmd.Stdin = strings.NewReader(strings.Repeat("GET http://localhost/sched/v0.0.43/ping HTTP/1.1\n\n", 10))
 		cmd.Stdout = closed()
@@ -123,7 +123,7 @@ func TestGraceful(t *testing.T) {
 			g := l.Gate(t, nil, address)
 			h := newHalf(l, t, address)
 			harness.Must(t, syscall.Kill(g.PID(), s))
-			harness.Eventually(t, "nobody gets in", func() bool {
+			harness.Eventually(t, "no connection is accepted", func() bool {
 				c, err := net.Dial("tcp", address)
 				if err == nil {
 					c.Close()
@@ -148,7 +148,7 @@ func TestGraceful(t *testing.T) {
 		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGTERM))
 		<-g.Ended() // and not only when the client's time is over
 		if !strings.Contains(g.Logged(), "error: ") {
-			t.Errorf("not a word of who was not answered:\n%s", g.Logged())
+			t.Errorf("no line about an unanswered client:\n%s", g.Logged())
 		}
 	})
 }
@@ -162,7 +162,7 @@ func waiting(t *testing.T, address string) int {
 	port, err := strconv.Atoi(text)
 	harness.Must(t, err)
 	var n int64
-	harness.Eventually(t, "somebody listens on "+address, func() (found bool) { // a table that changes while it is read loses lines
+	harness.Eventually(t, "a process listens on "+address, func() (found bool) { // a table that changes while it is read loses lines
 		table, err := os.ReadFile("/proc/thread-self/net/tcp") // that of the first thread may be of a namespace that a test made
 		harness.Must(t, err)
 		for line := range strings.Lines(string(table)) {

@@ -129,7 +129,7 @@ func TestClientCertificate(t *testing.T) {
 		t.Errorf("a client without a certificate came in:\n%s", out)
 	}
 	if out, err := s.Curl(append(files("strange", harness.NewIdentity(t, nil)), "-f", url)...); err == nil {
-		t.Errorf("a client of nobody came in:\n%s", out)
+		t.Errorf("a client without a valid certificate was accepted:\n%s", out)
 	}
 	s.Ask("GET", "/sched/"+harness.Version+"/ping", "").Want(t, 200)
 }

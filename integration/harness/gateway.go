@@ -113,7 +113,7 @@ func (l *Lab) GateOf(t *testing.T, p site.Part, env []string) *Gate {
 	t.Cleanup(func() {
 		g.Stop()
 		if t.Failed() {
-			t.Logf("the gateway said:\n%s", strings.Join(g.LastLines(40), "\n"))
+			t.Logf("the gateway logged:\n%s", strings.Join(g.LastLines(40), "\n"))
 		}
 	})
 	if err := g.Await(t.Context()); err != nil {

@@ -178,7 +178,7 @@ func TestInetdFails(t *testing.T) {
 	}{
 		{"no configuration", "/nowhere", func(c *exec.Cmd) { c.Args = append(c.Args, "-f", "/nowhere/at/all") }},
 		{"a socket of packets", "not one of streams", func(c *exec.Cmd) { c.Stdin = one }},
-		{"nobody has the answer", "could not write the answers", func(c *exec.Cmd) {
+		{"no client gets the answer", "could not write the answers", func(c *exec.Cmd) {
 			c.Stdin, c.Stdout = strings.NewReader("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), full
 		}},
 	} {
@@ -212,7 +212,7 @@ func TestInetdTerminal(t *testing.T) {
 			}
 		}
 		if !strings.Contains(hint, "Ctrl-D") {
-			t.Errorf("nobody is told how it ends: %q", hint)
+			t.Errorf("the hint for a closed connection is missing: %q", hint)
 		}
 		go func() { // or it could not log on
 			for lines.Scan() {

@@ -41,7 +41,7 @@ func TestDemoOnce(t *testing.T) {
 				}
 			}
 			if os.Geteuid() == 0 && credential == nil == strings.Contains(string(out), "disable_user_check") {
-				t.Errorf("what it says of disable_user_check:\n%s", out)
+				t.Errorf("text about disable_user_check:\n%s", out)
 			}
 			nothingLeft(t, d)
 		})

@@ -331,7 +331,7 @@ func TestUnitsPermitTheSandbox(t *testing.T) {
 			t.Errorf("%s: namespaces (-want +got):\n%s", name, diff)
 		}
 		if strings.Contains(tt.namespaces, "mnt") && !strings.Contains(text.String(), "CAP_SYS_ADMIN") {
-			t.Errorf("%s: nobody may make these namespaces", name)
+			t.Errorf("%s: no user may make these namespaces", name)
 		}
 		// systemd 257 starts who is named root without CAP_SETUID; who is not named has what the bounding set has.
 		user := regexp.MustCompile(`(?m)^User=(.*)$`).FindAllStringSubmatch(text.String(), -1)

@@ -114,7 +114,7 @@ func TestAccountingSessions(t *testing.T) {
 	harness.Must(t, l.Daemons["scheddbd"].Stop())
 	l.Up(l.DBD)
 	if n := ask(good, 200); n < 1 {
-		t.Errorf("after the daemon was started anew: %d connections", n)
+		t.Errorf("after the daemon was restarted: %d connections", n)
 	}
 	if n := ask(good, 200); n != 0 {
 		t.Errorf("and then: %d connections", n)

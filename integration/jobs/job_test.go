@@ -100,7 +100,7 @@ func TestCancel(t *testing.T) {
 }
 
 // TestJobsOutliveController checks that jobs end correctly, and are reported
-// correctly, while their controller is down. One has a limit of a minute, the
+// correctly, while their controller is down. A job has a limit of a minute, the
 // shortest there is, so this test takes that long; others run beside it.
 func TestJobsOutliveController(t *testing.T) {
 	t.Parallel()

@@ -263,7 +263,7 @@ func booted(t *testing.T) *machine {
 		name := strings.NewReplacer("/", "-", " ", "-", ",", "").Replace(r.Name)
 		_ = os.WriteFile(filepath.Join(m.kept, name), r.Output, 0o644)
 	}); err != nil {
-		t.Fatalf("%v: %s/console has what it said", err, m.kept)
+		t.Fatalf("%v: %s/console has its output", err, m.kept)
 	}
 	return m
 }

@@ -350,7 +350,7 @@ func (i *identified) keysChange(old string) {
 	stranger := newProvider(i.t, i.provider.user)
 	stranger.rotate("second") // with another key of that name
 	if got := i.counted(stranger.sign(`"preferred_username":"` + i.provider.user + `"`)); got != "401" {
-		i.t.Errorf("a stranger's token counted %s", got)
+		i.t.Errorf("a token of an unknown issuer counted %s", got)
 	}
 }
 

@@ -21,11 +21,11 @@ func TestSubmitPolicy(t *testing.T) {
 				return d.ask("POST", "/slurm/…/job/submit", named, status, d.token)
 			}
 			if s := submit("who", http.StatusOK); s.UserMsg != "" {
-				t.Errorf("of a job that the policy has no word for it says %q", s.UserMsg)
+				t.Errorf("of a job that the policy does not name the message is %q", s.UserMsg)
 			}
 			const praise = "grüße \"und\" Dank\nfor a job with a name"
 			if s := submit("praised", http.StatusOK); s.UserMsg != praise || s.JobID == "" {
-				t.Errorf("job %q is told %q, want %q", s.JobID, s.UserMsg, praise)
+				t.Errorf("job %q has %q, want %q", s.JobID, s.UserMsg, praise)
 			}
 			s := submit("refused", http.StatusUnprocessableEntity)
 			const reason = "no job of this name, see https://example.org/names"

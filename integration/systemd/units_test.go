@@ -92,7 +92,7 @@ func TestInetdUnit(t *testing.T) {
 	m.run(t, ping)
 	m.write(t, "/etc/sched/schedrestd.env", "SCHEDRESTD_SECURITY=require_confinement\n")
 	if out, err := m.try(ping); err == nil {
-		t.Errorf("answered without all of the cage: %s", out)
+		t.Errorf("answered without the whole sandbox: %s", out)
 	}
 	if log := m.run(t, `journalctl --sync; journalctl -o cat --no-pager -u 'schedrestd-inetd@*'`); !strings.Contains(log, "(require_confinement)") {
 		t.Errorf("the journal:\n%s", log)
@@ -205,7 +205,7 @@ func TestRestartUnderLoad(t *testing.T) {
 		before := answered.Load()
 		m.run(t, "systemctl restart schedrestd; systemctl reload schedrestd; sleep 0.5; systemctl kill --signal=HUP --kill-whom=main schedrestd")
 		if answered.Load() == before {
-			t.Error("nobody was answered meanwhile")
+			t.Error("no client was answered meanwhile")
 		}
 	}
 	close(over)

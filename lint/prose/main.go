@@ -53,6 +53,9 @@ func run(verbose, update bool) (failed bool, err error) {
 			}
 			return nil
 		}
+		if path == "lint/prose/main_test.go" { // it quotes findings
+			return nil
+		}
 		return report.file(path)
 	})
 	if err != nil {
