@@ -26,6 +26,7 @@ const (
 	NodeConfig          = 2014
 	InvalidJobID        = 2017
 	InvalidNodeName     = 2018
+	JobChanging         = 2020
 	AlreadyDone         = 2021
 	JobPending          = 2024
 	BadTaskCount        = 2025
@@ -38,12 +39,15 @@ const (
 	InvalidTimeValue    = 2054
 	NoWorkDir           = 2063
 	InvalidCPUCount     = 2069
+	JobNotPending       = 2073
+	JobFinished         = 2084
 	Internal            = 2090
 	SubmissionsDisabled = 2105
 	NoEnvironment       = 2127
 	StandbyUseBackup    = 2131
 	BadUser             = 2165
 	UnknownUser         = 2166
+	NothingSelected     = 2173
 	IncompletePacket    = 5003
 	InvalidCredential   = 6000
 	ExpiredCredential   = 6001
@@ -128,7 +132,7 @@ var table = []row{
 	{InvalidJobID, errs.NotFound, "Invalid job id specified", "there is no such job", ""},
 	{InvalidNodeName, errs.Invalid, "Invalid node name specified", "there is no such node", ""},
 	{2019, errs.Invalid, "I/O error writing script/environment to file", "", ""},
-	{2020, errs.Conflict, "Job can not be altered now, try again later", "the job is changing its state and can't be modified now", "try again"},
+	{JobChanging, errs.Conflict, "Job can not be altered now, try again later", "the job is changing its state and can't be modified now", "try again"},
 	{AlreadyDone, errs.Conflict, "Job/step already completing or completed", "the job has already ended", ""},
 	{2022, errs.Invalid, "Error configuring interconnect", "", ""},
 	{2023, errs.Invalid, "Task distribution specification invalid", "the distribution of tasks is invalid", ""},
@@ -180,7 +184,7 @@ var table = []row{
 	{2070, errs.Invalid, "Required partition not available (inactive or drain)", "the partition is not available", ""},
 	{2071, errs.Invalid, "Circular job dependency", "the job's dependencies form a cycle", ""},
 	{2072, errs.Invalid, "Invalid generic resource (gres) specification", "the requested generic resources are invalid", ""},
-	{2073, errs.Conflict, "Job is no longer pending execution", "the job is no longer pending", ""},
+	{JobNotPending, errs.Conflict, "Job is no longer pending execution", "the job is no longer pending", ""},
 	{2074, errs.Denied, "Requested account has breached requested QOS usage threshold", "the fair share is below the usage threshold of the quality of service", ""},
 	{2075, errs.Conflict, "Partition is in use", "the partition is in use", ""},
 	{2076, errs.Invalid, "Step limit reached for this job", "", ""},
@@ -190,7 +194,7 @@ var table = []row{
 	{2081, errs.Invalid, "Invalid job array specification", "the job array is invalid", ""},
 	{2082, errs.Conflict, "Duplicate reservation name", "a reservation with this name already exists", ""},
 	{2083, errs.Conflict, "Job has already started", "the job has already started", ""},
-	{2084, errs.Conflict, "Job has already finished", "the job has already ended", ""},
+	{JobFinished, errs.Conflict, "Job has already finished", "the job has already ended", ""},
 	{2085, errs.Conflict, "Job is not running", "the job is not running", ""},
 	{2086, errs.Conflict, "Job is not pending nor running", "the job is neither pending nor running", ""},
 	{2087, errs.Conflict, "Job is not suspended", "the job is not suspended", ""},
@@ -278,7 +282,7 @@ var table = []row{
 	{2170, errs.Invalid, "Invalid QOS specification, relative QOS can only be used in a single partition per cluster.", "", ""},
 	{2171, errs.Invalid, "Invalid extra constraints specification", "", ""},
 	{2172, errs.Unavailable, "Cannot signal job", "the job could not be signalled", "try again"},
-	{2173, errs.Invalid, "Invalid signal jobs request, at least one job id or filter is required.", "", ""},
+	{NothingSelected, errs.Invalid, "Invalid signal jobs request, at least one job id or filter is required.", "", ""},
 	{2174, errs.Invalid, "RestrictedCoresPerGPU: Not enough unique cores per GPU", "", ""},
 	{2175, errs.Invalid, "RestrictedCoresPerGPU: Missing core topology for GPUs", "", ""},
 	{2176, errs.Invalid, "RestrictedCoresPerGPU: No GPUs configured on node", "", ""},
