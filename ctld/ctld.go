@@ -13,8 +13,8 @@
 // records its end. usage.go limits what each user may use. recover.go resumes
 // jobs after a restart. forget.go drops jobs some time after their end, and
 // spool.go passes them to the accounting daemon. Each request has a file:
-// ping.go, node.go, partition.go, job.go, submit.go, kill.go, token.go. Lists
-// are made from the snapshots of snapshot.go.
+// ping.go, node.go, partition.go, job.go, submit.go, kill.go, killjobs.go, update.go, requeue.go,
+// token.go. amend.go changes a job in the journal. Lists are made from the snapshots of snapshot.go.
 //
 // The controller never opens or enters a path that a user names: see package
 // step.
@@ -27,6 +27,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -314,6 +316,26 @@ func (c *Controller) super(uid uint32) bool {
 	return uid == 0 || uid == c.cfg.SchedUser || uid == c.uid
 }
 
-func (c *Controller) home(id uint32) string {
-	return filepath.Join(c.cfg.State, "steps", fmt.Sprint(id))
+// home returns the home of a job's step. Each run has its own, so that the files
+// of one run are never taken for those of the next.
+func (c *Controller) home(id uint32, run uint16) string {
+	name := fmt.Sprint(id)
+	if run > 0 {
+		name = fmt.Sprintf("%d-%d", id, run)
+	}
+	return filepath.Join(c.cfg.State, "steps", name)
+}
+
+// runOf returns the job and the run that a home of this name belongs to.
+func runOf(name string) (id uint32, run uint16, ok bool) {
+	first, second, later := strings.Cut(name, "-")
+	n, err := strconv.ParseUint(first, 10, 32)
+	if err != nil {
+		return 0, 0, false
+	}
+	if later {
+		r, err := strconv.ParseUint(second, 10, 16)
+		return uint32(n), uint16(r), err == nil
+	}
+	return uint32(n), 0, true
 }

@@ -362,7 +362,7 @@ func (c *Controller) shownAs(d *model.JobDesc, now time.Time) model.Job {
 		MailType: d.MailType, MailUser: d.MailUser, MCSLabel: d.MCSLabel, Network: d.Network, Deadline: d.Deadline,
 		NumTasks: d.NumTasks.Or(1), CPUsPerTask: d.CPUsPerTask, MinCPUsPerNode: d.MinCPUsPerNode.Or(1), NumNodes: 1, MaxNodes: 1,
 		MinMemory: d.MinMemory.Or(0), MinTmpDisk: d.MinTmpDisk.Or(0), ReqNodes: d.ReqNodes, Contiguous: d.Contiguous.Or(0),
-		NTasksPerNode: d.NTasksPerNode, Shared: d.Shared, StdOut: cmp.Or(d.StdOut, defaultOutput), StdErr: d.StdErr, StdIn: d.StdIn,
+		NTasksPerNode: d.NTasksPerNode, Requeue: d.Requeue.Or(1), Shared: d.Shared, StdOut: cmp.Or(d.StdOut, defaultOutput), StdErr: d.StdErr, StdIn: d.StdIn,
 		WorkDir: d.WorkDir, SubmitLine: d.SubmitLine[:min(len(d.SubmitLine), maxComment)], // informative only; a shell allows much longer lines
 		// Slurm's commands print "not set" as a number for some of these.
 		TimeMin: model.Some(d.TimeMin.Or(0)), DelayBoot: model.Some(d.DelayBoot.Or(0)), SegmentSize: model.Some[uint16](0),

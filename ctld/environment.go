@@ -106,6 +106,7 @@ func (c *Controller) jobFacts(j *model.Job) []fact {
 	optional("JOB_ACCOUNT", j.Account, j.Account != "")
 	optional("JOB_END_TIME", fmt.Sprint(j.StartTime+model.Time(j.TimeLimit.Number)*60), j.TimeLimit.Set)
 	optional("JOB_QOS", j.QOS, j.QOS != "")
+	optional("RESTART_COUNT", number(uint64(j.RestartCnt)), j.RestartCnt > 0)
 	optional("SUBMIT_HOST", j.AllocNode, j.AllocNode != "")
 	memory := number(j.MinMemory &^ model.MemPerCPU)
 	optional("MEM_PER_CPU", memory, j.MinMemory&model.MemPerCPU != 0)

@@ -4,6 +4,7 @@ package ctld
 
 import (
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -63,6 +64,33 @@ func TestStepDiesAtFailpoints(t *testing.T) {
 			s.await(s.accepted(desc(work, "echo ran >>ran")), want)
 			if ran := exists(work + "/ran"); ran != (point == "ended") {
 				t.Errorf("it ran: %v", ran)
+			}
+		})
+	}
+}
+
+// TestKilledWhileRequeueing checks that a controller that is killed between the
+// writes of a requeue does not lose the job, and that the job runs twice.
+func TestKilledWhileRequeueing(t *testing.T) {
+	for _, point := range []string{"requeueing", "requeued"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.start(failpoint.Variable + "=" + point)
+			work := t.TempDir()
+			id := s.accepted(desc(work, "echo run >>runs; while [ ! -e go ]; do sleep 0.02; done"))
+			await(t, "it runs", func() bool { return exists(work + "/runs") })
+			s.client.Requeue(t.Context(), model.Credential{}, key("", uint64(id)), 0) // may get no answer
+			s.cmd.Wait()
+			s.cmd = nil
+			s.start()
+			await(t, "it runs again", func() bool { return read(t, work+"/runs") == "run\nrun\n" })
+			os.WriteFile(work+"/go", nil, 0o644)
+			if j := s.await(id, model.JobComplete); j.RestartCnt != 1 {
+				t.Errorf("%d restarts", j.RestartCnt)
+			}
+			if left, _ := os.ReadDir(s.state + "/steps"); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
 			}
 		})
 	}

@@ -117,8 +117,9 @@ func (r *record) shown(now time.Time) model.Job {
 	m := r.Job
 	if m.State.Base() == model.JobPending {
 		switch {
-		case r.held():
+		case r.held() && m.StateReason != reasonHeldAdmin:
 			m.StateReason = reasonHeldUser
+		case r.held():
 		case now.Before(r.begin()):
 			m.StateReason = reasonBegin
 		default:

@@ -34,21 +34,25 @@ func (c *Controller) handleKill(_ context.Context, r *server.Request) (message.T
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := c.mayKill(r.Identity, id); err != nil {
-		return 0, nil, err
-	}
-	c.log.Info("job signal requested", asker(r, "job", id, "signal", q.Signal)...)
-	switch q.Signal {
-	case 0:
-	case uint16(syscall.SIGKILL):
-		err = c.cancel(id)
-	default:
-		err = c.signal(id, syscall.Signal(q.Signal))
-	}
-	if err != nil {
+	if err := c.kill(r, id, q.Signal, time.Now().Add(startPatience)); err != nil {
 		return 0, nil, err
 	}
 	return done()
+}
+
+// kill cancels or signals job id for the client of r, as handleKill does.
+func (c *Controller) kill(r *server.Request, id uint32, signal uint16, until time.Time) error {
+	if err := c.mayKill(r.Identity, id); err != nil {
+		return err
+	}
+	c.log.Info("job signal requested", asker(r, "job", id, "signal", signal)...)
+	switch signal {
+	case 0:
+		return nil
+	case uint16(syscall.SIGKILL):
+		return c.cancelBy(id, until)
+	}
+	return c.signal(id, syscall.Signal(signal))
 }
 
 // killed returns the number of the job that a request names. Array tasks and
@@ -59,6 +63,11 @@ func killed(q *message.KillJob) (uint32, error) {
 	if text == "" && q.JobID.Set {
 		return q.JobID.Number, nil
 	}
+	return jobID(text)
+}
+
+// jobID returns the job number in text.
+func jobID(text string) (uint32, error) {
 	id, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
 		return 0, refuse(errs.NotFound, fault.InvalidJobID, "there is no job %.40q", text)
@@ -69,16 +78,24 @@ func killed(q *message.KillJob) (uint32, error) {
 func (c *Controller) mayKill(client server.Identity, id uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	j, err := c.owned(client, id)
+	if err == nil && j.phase == ended {
+		err = refuse(errs.Conflict, fault.AlreadyDone, "job %d has already ended", id)
+	}
+	return err
+}
+
+// owned returns the job with this number if the client may change it. The
+// caller holds c.mu.
+func (c *Controller) owned(client server.Identity, id uint32) (*job, error) {
 	j := c.jobs[id]
 	switch {
 	case j == nil, !c.sees(client, j.record): // the same answer, so that clients can't find out whether it exists
-		return refuse(errs.NotFound, fault.InvalidJobID, "there is no job %d", id)
+		return nil, refuse(errs.NotFound, fault.InvalidJobID, "there is no job %d", id)
 	case client.UID != j.Job.UserID && !c.super(client.UID):
-		return refuse(errs.Denied, fault.AccessDenied, "job %d belongs to another user", id)
-	case j.phase == ended:
-		return refuse(errs.Conflict, fault.AlreadyDone, "job %d has already ended", id)
+		return nil, refuse(errs.Denied, fault.AccessDenied, "job %d belongs to another user", id)
 	}
-	return nil
+	return j, nil
 }
 
 // cancel ends a job. One that is being started ends as soon as it has started.
@@ -92,6 +109,13 @@ func (c *Controller) cancelBy(id uint32, until time.Time) error {
 	if j == nil || j.phase == ended {
 		c.mu.Unlock()
 		return nil
+	}
+	if j.Requeue != requeueNot && !j.cancelled {
+		c.mu.Unlock()
+		if err := c.unqueue(j, until); err != nil {
+			return err
+		}
+		return c.cancelBy(id, until)
 	}
 	j.cancelled = true
 	switch {
@@ -109,7 +133,7 @@ func (c *Controller) cancelBy(id uint32, until time.Time) error {
 		return c.cancelStarted(j, until)
 	}
 	c.mu.Unlock()
-	err := step.Withdraw(c.home(id))
+	err := step.Withdraw(j.home)
 	if errors.Is(err, step.ErrTaken) {
 		c.tasks.Go(func() { c.takeUp(j) })
 		return c.cancelStarted(j, until)

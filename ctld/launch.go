@@ -100,8 +100,9 @@ func (c *Controller) spec(j *job) (*step.Spec, error) {
 		}
 		spec.User = &step.User{UID: user.UID, GID: shown.GroupID, Groups: groups}
 	}
-	spec.Job, spec.Home = j.id(), c.home(j.id())
+	spec.Job, spec.Home = j.id(), j.home
 	spec.KillWait, spec.Cgroup = c.cfg.KillWait, c.cgroup
+	spec.TimeLimit = time.Duration(shown.TimeLimit.Number) * c.cfg.minute // it may have been changed since
 	spec.Environment = c.environment(spec.Environment, shown, user)
 	return spec, nil
 }
@@ -113,7 +114,7 @@ var errOtherUser = errors.New("not the user that submitted the job")
 // takeUp follows a job that a step has claimed, also when an earlier controller
 // started that step.
 func (c *Controller) takeUp(j *job) {
-	claim, ok, err := step.ReadClaim(c.home(j.id()))
+	claim, ok, err := step.ReadClaim(j.home)
 	if err != nil || !ok {
 		c.lost(j, step.Claim{}, fmt.Sprintf("read claim: %v", err))
 		return
@@ -142,13 +143,17 @@ func (c *Controller) follow(j *job, s *step.Step) {
 			m.EndTime = m.StartTime + model.Time(limit.Number)*60
 		}
 	})
-	cancelled, started := j.cancelled, j.record
-	if cancelled {
+	started := j.record
+	kill, limited := j.cancelled || j.Requeue != requeueNot, j.Limited
+	if kill {
 		c.update(j, time.Now(), func(m *model.Job) { m.State |= model.JobCompleting })
 	}
 	c.mu.Unlock()
 	c.log.Info("job started", "job", j.id(), "step", s.Claim.Step)
-	if cancelled {
+	if limited {
+		c.relimit(j)
+	}
+	if kill {
 		s.Cancel()
 	}
 	if c.spool != nil {
@@ -167,7 +172,7 @@ func (c *Controller) follow(j *job, s *step.Step) {
 
 // conclude records the end of a job whose step has exited.
 func (c *Controller) conclude(j *job, claim step.Claim) {
-	o, ok, err := step.ReadOutcome(c.home(j.id()))
+	o, ok, err := step.ReadOutcome(j.home)
 	if err != nil || !ok {
 		c.lost(j, claim, "step process died")
 		return
@@ -246,7 +251,7 @@ func (c *Controller) notStarted(j *job, err error) {
 	if c.ctx.Err() != nil {
 		return // the next controller handles it
 	}
-	if e := step.Withdraw(c.home(j.id())); errors.Is(e, step.ErrTaken) {
+	if e := step.Withdraw(j.home); errors.Is(e, step.ErrTaken) {
 		c.takeUp(j)
 		return
 	}
@@ -258,7 +263,7 @@ func (c *Controller) notStarted(j *job, err error) {
 		c.queue.Release(j.id())
 		now := time.Now()
 		next := now.Add(time.Duration(j.attempts) * c.cfg.minute / 12)
-		c.queue.Add(j.id(), j.Need, next, false)
+		c.queue.Add(j.id(), j.Need, next, j.Job.Priority)
 		j.phase = waiting
 		c.update(j, now, func(m *model.Job) { m.State, m.StartTime, m.EligibleTime = model.JobPending, 0, model.At(next) })
 	}
@@ -285,11 +290,20 @@ func (c *Controller) notStarted(j *job, err error) {
 }
 
 // finish ends job j; change fills in how it ended. The step's files hold the
-// same information, so they are removed only after the end is in the journal.
+// same information, so they are removed only after the end is in the journal. A
+// job that is to be requeued waits again instead.
 func (c *Controller) finish(j *job, change func(*model.Job)) {
+	j.edit.Lock()
+	defer j.edit.Unlock()
 	now := time.Now()
 	c.mu.Lock()
+	if j.Requeue != requeueNot && !j.cancelled {
+		c.mu.Unlock()
+		c.again(j)
+		return
+	}
 	r := *j.record
+	r.Requeue, r.Limited = requeueNot, false
 	change(&r.Job)
 	if r.Job.EndTime == 0 || r.Job.EndTime > model.At(now) {
 		r.Job.EndTime = model.At(now)
@@ -299,11 +313,11 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 	}
 	c.mu.Unlock()
 
-	if !c.persist(&r) {
+	if !c.persist(&r, journal.Entry{Key: key(specPrefix, uint64(j.id()))}) {
 		return // stopped: the next controller reads the files
 	}
 	failpoint.Here("finished")
-	if err := step.Retire(c.home(j.id())); err != nil {
+	if err := step.Retire(j.home); err != nil {
 		c.log.Warn("removing step files failed", "job", j.id(), "error", err)
 	}
 	texts := c.texts(j)
@@ -323,18 +337,20 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 	c.poke()
 }
 
-// persist records the end of a job. It retries while the journal fails, as on a
-// full disk. It returns false when the controller stops.
-func (c *Controller) persist(r *record) bool {
-	drop := journal.Entry{Key: key(specPrefix, uint64(r.Job.StepID.JobID))}
+// persist records the end of a job's run, together with more. It retries while
+// the journal fails, as on a full disk. It returns false when the controller
+// stops.
+func (c *Controller) persist(r *record, more ...journal.Entry) bool {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		e, err := r.entry()
 		switch {
 		case err != nil:
 		case c.spool != nil:
-			err = c.spool.with(r.Job, func(spooled journal.Entry) error { return c.journal.Commit(drop, spooled, e) })
+			err = c.spool.with(r.Job, func(spooled journal.Entry) error {
+				return c.journal.Commit(append(more[:len(more):len(more)], spooled, e)...)
+			})
 		default:
-			err = c.journal.Commit(drop, e)
+			err = c.journal.Commit(append(more[:len(more):len(more)], e)...)
 		}
 		if err == nil {
 			return true

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"schedrestd/ctld/journal"
@@ -14,6 +15,8 @@ import (
 )
 
 // Keys of the journal. Numbers are padded so that the keys sort like them.
+// Format 2 added jobs that were requeued, whose later runs have homes of their
+// own.
 //
 //	format       version of the values below
 //	next         lowest number that the next job may have
@@ -22,7 +25,7 @@ import (
 //	spool/SEQ    model.Job: for the accounting daemon
 //	aside/SEQ    model.Job: refused by the accounting daemon
 const (
-	recordFormat = 1
+	recordFormat = 2
 	keyFormat    = "format"
 	keyNext      = "next"
 	jobPrefix    = "job/"
@@ -42,10 +45,12 @@ const (
 )
 
 // job is a job in memory. The controller's mutex guards all fields except
-// number.
+// number, edit and home.
 type job struct {
 	*record
 	number    uint32
+	edit      sync.Mutex // held while the record in the journal is replaced. Locked before Controller.mu and large
+	home      string     // of the current run's step; changes only between two runs
 	phase     phase
 	step      *step.Step // while running
 	cancelled bool       // cancellation was requested
@@ -56,9 +61,21 @@ type job struct {
 // record is a job in the journal. It must not be modified once c.jobs holds it:
 // see update.
 type record struct {
-	Job  model.Job  `json:"job"`
-	Need queue.Need `json:"need"`
+	Job     model.Job  `json:"job"`
+	Need    queue.Need `json:"need"`
+	Limited bool       `json:"limited,omitempty"` // the time limit was changed during this run
+	Requeue requeue    `json:"requeue,omitempty"` // what follows this run
 }
+
+// requeue says how a job is queued after its current run.
+type requeue string
+
+const (
+	requeueNot       requeue = ""
+	requeueFree      requeue = "free"
+	requeueHeldUser  requeue = "held-user"
+	requeueHeldAdmin requeue = "held-admin"
+)
 
 func (j *job) id() uint32          { return j.number }
 func (r *record) id() uint32       { return r.Job.StepID.JobID }

@@ -13,6 +13,7 @@ import (
 	"schedrestd/ctld/journal"
 	"schedrestd/ctld/process"
 	"schedrestd/ctld/step"
+	"schedrestd/model"
 )
 
 // recover restores the state that an earlier controller left.
@@ -68,6 +69,7 @@ func (c *Controller) load(k string, value []byte) (owner uint32, err error) {
 			return 0, fmt.Errorf("%s: %w", k, err)
 		}
 		j.number = j.record.id()
+		j.home = c.home(j.number, j.Job.RestartCnt)
 		c.jobs[j.id()] = j
 		c.count(j, c.kept(j, journal.Entry{Key: k, Value: value}.Size()))
 		c.next = max(c.next, j.id()+1)
@@ -91,26 +93,26 @@ func (c *Controller) load(k string, value []byte) (owner uint32, err error) {
 	return spooled.UserID, nil
 }
 
-// strays looks for homes of jobs that are not in the journal. It removes those
-// that have ended. The number of a job that still runs is not used again.
+// strays looks for homes of jobs that are not in the journal, and of earlier
+// runs of jobs that were requeued. It removes those that have ended. The number of a job that still runs is not used again.
 func (c *Controller) strays() error {
 	homes, err := os.ReadDir(filepath.Join(c.cfg.State, "steps"))
 	if err != nil {
 		return err
 	}
 	for _, h := range homes {
-		n, err := strconv.ParseUint(h.Name(), 10, 32)
-		if err != nil || c.jobs[uint32(n)] != nil {
+		n, run, ok := runOf(h.Name())
+		if j := c.jobs[n]; !ok || j != nil && j.Job.RestartCnt == run {
 			continue
 		}
-		home := c.home(uint32(n))
+		home := c.home(n, run)
 		claim, claimed, err := step.ReadClaim(home)
 		if err == nil && claimed {
 			var s *step.Step
 			if s, err = step.Adopt(claim); err == nil {
 				s.Close()
 				c.log.Warn("running job missing from the journal", "job", n, "step", claim.Step)
-				c.next = max(c.next, uint32(n)+1)
+				c.next = max(c.next, n+1)
 				continue
 			}
 		}
@@ -123,7 +125,7 @@ func (c *Controller) strays() error {
 
 // resume restores one job.
 func (c *Controller) resume(j *job) error {
-	home := c.home(j.id())
+	home := j.home
 	if j.Job.State.Ended() {
 		j.phase = ended
 		return step.Retire(home) // the end was recorded but the files were not removed
@@ -134,7 +136,10 @@ func (c *Controller) resume(j *job) error {
 	}
 	if err == nil && !claimed {
 		c.mu.Lock()
-		c.queue.Add(j.id(), j.Need, j.begin(), j.held())
+		if j.Job.State != model.JobPending { // the record was changed while the job was being started
+			c.update(j, c.started, toPending)
+		}
+		c.queue.Add(j.id(), j.Need, j.begin(), j.Job.Priority)
 		c.mu.Unlock()
 		return nil
 	}

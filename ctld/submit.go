@@ -52,6 +52,8 @@ func (c *Controller) Submit(client server.Identity, d *model.JobDesc) (*model.Su
 // enqueue gives j a number, records it together with its spec, and adds it to
 // the queue.
 func (c *Controller) enqueue(j *job, spec *step.Spec, now time.Time) error {
+	j.edit.Lock() // its first record is written below
+	defer j.edit.Unlock()
 	if err := c.reserve(j, now); err != nil {
 		return err
 	}
@@ -70,7 +72,7 @@ func (c *Controller) enqueue(j *job, spec *step.Spec, now time.Time) error {
 	c.mu.Lock()
 	c.count(j, c.kept(j, texts))
 	j.phase = waiting
-	c.queue.Add(j.id(), j.Need, j.begin(), j.held())
+	c.queue.Add(j.id(), j.Need, j.begin(), j.Job.Priority)
 	c.change(now)
 	c.mu.Unlock()
 	return nil
@@ -97,6 +99,7 @@ func (c *Controller) reserve(j *job, now time.Time) error {
 		c.next++
 	}
 	j.number = c.next
+	j.home = c.home(j.number, 0)
 	j.Job.StepID = model.StepID{JobID: c.next}
 	j.Job.Priority = priority(j.Job.Priority, c.next)
 	c.next++
@@ -116,8 +119,12 @@ func priority(wanted, id uint32) uint32 {
 	if wanted == 0 {
 		return 0
 	}
-	return 0xffff0000 - id
+	return usualPriority(id)
 }
+
+// usualPriority returns the priority of a job that no administrator has given
+// one.
+func usualPriority(id uint32) uint32 { return 0xffff0000 - id }
 
 // commitNew records the new job in one transaction. It counts the bytes that
 // this writes against the user's quota, and the bytes that the job's end will

@@ -44,7 +44,6 @@ var unoffered = map[message.Type]string{
 	2200: "crontabs",
 	2202: "crontabs",
 
-	3001: "changing jobs",
 	3002: "changing nodes",
 	3003: "changing partitions",
 	3004: "changing partitions",
@@ -72,7 +71,6 @@ var unoffered = map[message.Type]string{
 	5014: "suspending jobs",
 	5019: "job step statistics",
 	5021: "steps",
-	5023: "requeueing jobs",
 	5035: "looking up jobs by connection",
 	5038: "changing jobs",
 }

@@ -1,19 +1,27 @@
 // Package dbd is the bundled accounting daemon. It stores the jobs of a cluster
-// of one machine in SQLite and counts the requests that it receives. It speaks
+// of one machine in SQLite, together with clusters, accounts, users,
+// associations and QOS, and counts the requests that it receives. It speaks
 // slurmdbd's protocol over persistent connections, so that the gateway uses one
 // client for both. Jobs arrive in a message of our own (message.RecordJobs).
 //
-// It has no associations, limits or usage roll-up. Lists of these are empty.
-// Requests that need them are refused rather than answered incorrectly.
+// It enforces no limit and has no usage roll-up and no workload keys. Requests
+// that need them are refused rather than answered incorrectly.
 //
-// Each request has a file (stats.go, record.go, jobs.go, end.go); lists.go has
-// the short ones. The database is in store.go and migrate.go. find.go finds
-// jobs by the conditions of condition.go. serve.go joins all of this with the
-// code shared with schedctld (package daemon).
+// The records other than jobs are in memory, as a catalog.Catalog. edit.go has the
+// transactions of clients, which change a copy, changes.go the requests that
+// change records, and lists.go those that list them. records.go keeps them in
+// the database.
+//
+// Each other request has a file (stats.go, record.go, jobs.go). The database is
+// in store.go and migrate.go. find.go finds jobs by the conditions of
+// condition.go. serve.go joins all of this with the code shared with schedctld
+// (package daemon).
 package dbd
 
 import (
 	"context"
+	"log/slog"
+	"maps"
 	"time"
 
 	"schedrestd/daemon"
@@ -25,17 +33,22 @@ import (
 // Daemon answers requests. Create it with New.
 type Daemon struct {
 	store   *Store
+	log     *slog.Logger
 	privacy daemon.Privacy
 	calls   *calls
+	editing editing
+	idle    time.Duration // see longestIdle
+	wait    time.Duration // see longestWait
 
 	queries *semaphore.Semaphore[uint32]
 }
 
-// New returns a Daemon that stores its jobs in store. privacy determines what
+// New returns a Daemon that stores its records in store. privacy determines what
 // users see; users for whom privacy.Super holds (root and the scheduler's user)
-// may record jobs.
-func New(store *Store, privacy daemon.Privacy) *Daemon {
-	return &Daemon{store: store, privacy: privacy, calls: newCalls(time.Now()), queries: daemon.NewQueries()}
+// may record jobs and change all records.
+func New(store *Store, privacy daemon.Privacy, log *slog.Logger) *Daemon {
+	return &Daemon{store: store, log: log, privacy: privacy, calls: newCalls(time.Now()), idle: longestIdle, wait: longestWait,
+		queries: daemon.NewQueries()}
 }
 
 // Handlers returns the handlers of all requests, for server.Server's
@@ -48,13 +61,14 @@ func (d *Daemon) Handlers() map[message.Type]server.Handler {
 
 		message.AccountingGetJobs:     d.jobs,
 		message.AccountingGetTRES:     d.tres,
-		message.AccountingGetClusters: d.clusters,
-		message.AccountingGetAssocs:   d.associations,
-		message.AccountingGetAccounts: d.accounts,
-		message.AccountingGetUsers:    d.users,
-		message.AccountingGetQOS:      d.qos,
+		message.AccountingGetClusters: d.list(d.clusters),
+		message.AccountingGetAssocs:   d.list(d.associations),
+		message.AccountingGetAccounts: d.list(d.accounts),
+		message.AccountingGetUsers:    d.list(d.users),
+		message.AccountingGetQOS:      d.list(d.qos),
 		message.AccountingGetWCKeys:   d.wckeys,
 	}
+	maps.Copy(handlers, d.changes())
 	for t := range unoffered {
 		handlers[t] = refuseUnoffered
 	}

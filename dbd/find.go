@@ -176,7 +176,7 @@ func cheapest(ctx context.Context, tx *sql.Tx, list []condition) (from string, e
 // clusters selects all names in the index, with one search for each.
 const clusters = `WITH RECURSIVE each (name) AS (
 	SELECT min(cluster) FROM job UNION ALL
-	SELECT (SELECT min(cluster) FROM job WHERE cluster > name) FROM each WHERE name IS NOT NULL)
+	SELECT (SELECT min(cluster) FROM job WHERE cluster > each.name) FROM each WHERE name IS NOT NULL)
 SELECT name FROM each WHERE name IS NOT NULL`
 
 // Clusters returns the names of the clusters that have a job in the database.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -391,7 +392,7 @@ func TestConversion(t *testing.T) {
 	c := chance{rand.New(rand.NewPCG(1, 2))}
 	want := map[string]model.Job{}
 	key := func(cluster string, j *model.Job) string { return fmt.Sprint(cluster, j.StepID.JobID, j.SubmitTime) }
-	for _, statement := range []string{"DROP TABLE job", firstTable, "PRAGMA user_version = 1"} {
+	for _, statement := range []string{"DROP TABLE job", "DROP TABLE record", firstTable, "PRAGMA user_version = 1"} {
 		if _, err := s.db.Exec(statement); err != nil {
 			t.Fatal(err)
 		}
@@ -426,7 +427,7 @@ func TestConversion(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	var tables, version int
-	if err := s.db.QueryRow("SELECT (SELECT count(*) FROM sqlite_schema WHERE type = 'table'), (SELECT user_version FROM pragma_user_version)").Scan(&tables, &version); err != nil || tables != 1 || version != 2 {
+	if err := s.db.QueryRow("SELECT (SELECT count(*) FROM sqlite_schema WHERE type = 'table'), (SELECT user_version FROM pragma_user_version)").Scan(&tables, &version); err != nil || tables != 2 || version != 3 {
 		t.Errorf("%d tables, version %d, %v", tables, version, err)
 	}
 }
@@ -439,3 +440,24 @@ const firstTable = `CREATE TABLE job (
 	record BLOB NOT NULL, PRIMARY KEY (cluster, job_id, submit_time)) STRICT;
 	CREATE INDEX job_by_user ON job (user_id, start_time);
 	CREATE INDEX job_by_end  ON job (end_time);`
+
+// TestClustersOfNamelessJobs checks that the search for clusters ends, whatever
+// the names of their jobs.
+func TestClustersOfNamelessJobs(t *testing.T) {
+	s := open(t, room(t))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for i, name := range []string{"", "a", "c2", "z"} {
+		j := job(uint32(i), 100, model.JobRunning)
+		j.Name, j.Cluster = name, ""
+		for _, cluster := range []string{"c1", "c2", "c3"} {
+			if err := s.Record(ctx, cluster, []model.Job{j}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	got, err := s.Clusters(ctx)
+	if diff := gocmp.Diff([]string{"c1", "c2", "c3"}, got); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
+	}
+}

@@ -116,16 +116,16 @@ func TestLists(t *testing.T) {
 		}, nil},
 		{"associations", func() error {
 			return client.Records(ctx, c, cred, model.AssocFilter{}, func(r *model.Association) error { got = append(got, r.User); return nil })
-		}, nil},
+		}, []string{"", "root"}},
 		{"accounts", func() error {
 			return client.Records(ctx, c, cred, model.AccountFilter{}, func(r *model.Account) error { got = append(got, r.Name); return nil })
-		}, nil},
+		}, []string{"root"}},
 		{"users", func() error {
 			return client.Records(ctx, c, cred, model.UserFilter{}, func(r *model.User) error { got = append(got, r.Name); return nil })
-		}, nil},
+		}, []string{"root"}},
 		{"qos", func() error {
 			return client.Records(ctx, c, cred, model.QOSFilter{}, func(r *model.QOS) error { got = append(got, r.Name); return nil })
-		}, nil},
+		}, []string{"normal"}},
 	} {
 		got = nil
 		if err := tt.ask(); err != nil || !cmp.Equal(tt.want, got) {

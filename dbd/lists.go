@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"schedrestd/conf"
+	"schedrestd/dbd/catalog"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
@@ -22,8 +24,11 @@ const (
 	node
 )
 
-// listed returns an answer with these records.
+// listed returns an answer with these records. A list without any is not null.
 func listed[T any](records []T) message.Listed[T] {
+	if records == nil {
+		records = []T{}
+	}
 	return message.Listed[T]{Records: codec.Stream[T]{List: records}}
 }
 
@@ -45,43 +50,110 @@ func (d *Daemon) tres(_ context.Context, r *server.Request) (message.Type, messa
 // in reports whether a filter matches s. An empty filter matches everything.
 func in(filter []string, s string) bool { return len(filter) == 0 || slices.Contains(filter, s) }
 
-// clusters answers AccountingGetClusters (DBD_GET_CLUSTERS) with the clusters
-// of recorded jobs. The addresses of their controllers are unknown.
-func (d *Daemon) clusters(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
+// list returns the handler of a request whose answer grows with the records. A
+// few answers per user are encoded concurrently.
+func (d *Daemon) list(h server.Handler) server.Handler {
+	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
+		place, err := d.queries.Acquire(ctx, r.Identity.UID)
+		if err != nil {
+			return 0, nil, err
+		}
+		defer place.Release()
+		t, body, err := h(ctx, r)
+		if err != nil {
+			return 0, nil, err
+		}
+		body, err = r.Spool(t, body)
+		return t, body, err
+	}
+}
+
+// clusters answers AccountingGetClusters (DBD_GET_CLUSTERS).
+func (d *Daemon) clusters(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetClusters
 	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	names, err := d.store.Clusters(ctx)
-	if err != nil {
+	return message.AccountingGotClusters, &message.Clusters{Listed: listed(d.records(r.Session).ListClusters(&q.ClusterFilter))}, nil
+}
+
+// associations answers AccountingGetAssocs (DBD_GET_ASSOCS) with those that the
+// client may see.
+func (d *Daemon) associations(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+	var q message.GetAssociations
+	if err := r.Decode(&q); err != nil {
 		return 0, nil, err
 	}
-	list := []model.Cluster{}
-	for _, name := range names {
-		// These clusters have no federation, no protocol version and no flags,
-		// so filters on those match none.
-		if in(q.ClusterFilter.Names, name) && len(q.Federations) == 0 && len(q.RPCVersions) == 0 && q.Classification == 0 && q.Flags.Or(0) == 0 {
-			list = append(list, model.Cluster{Name: name, RootAssoc: model.Association{Account: "root", Cluster: name}})
+	list := d.view(r).associations(d.records(r.Session).ListAssociations(&q.AssocFilter))
+	return message.AccountingGotAssocs, &message.Associations{Listed: listed(list)}, nil
+}
+
+// accounts answers AccountingGetAccounts (DBD_GET_ACCOUNTS) with those that the
+// client may see.
+func (d *Daemon) accounts(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+	var q message.GetAccounts
+	if err := r.Decode(&q); err != nil {
+		return 0, nil, err
+	}
+	list, view := d.records(r.Session).ListAccounts(&q.AccountFilter), d.view(r)
+	list = slices.DeleteFunc(list, func(a model.Account) bool { return !view.account(a.Name) })
+	for i := range list {
+		list[i].Associations = view.associations(list[i].Associations)
+		list[i].Coordinators = slices.DeleteFunc(list[i].Coordinators, func(c model.Coordinator) bool { return !view.user(c.Name) })
+	}
+	return message.AccountingGotAccounts, &message.Accounts{Listed: listed(list)}, nil
+}
+
+// users answers AccountingGetUsers (DBD_GET_USERS) with those that the client
+// may see.
+func (d *Daemon) users(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+	var q message.GetUsers
+	if err := r.Decode(&q); err != nil {
+		return 0, nil, err
+	}
+	list, view := d.records(r.Session).ListUsers(&q.UserFilter), d.view(r)
+	list = slices.DeleteFunc(list, func(u model.User) bool { return !view.user(u.Name) })
+	return message.AccountingGotUsers, &message.Users{Listed: listed(list)}, nil
+}
+
+// qos answers AccountingGetQOS (DBD_GET_QOS).
+func (d *Daemon) qos(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+	var q message.GetQOS
+	if err := r.Decode(&q); err != nil {
+		return 0, nil, err
+	}
+	return message.AccountingGotQOS, &message.QOSList{Listed: listed(d.records(r.Session).ListQOS(&q.QOSFilter))}, nil
+}
+
+// view is what a client sees of users and accounts.
+type view struct {
+	self     string          // its own name
+	users    bool            // it sees those of others
+	accounts map[string]bool // that it sees; nil: all
+}
+
+// view returns what the client sees, by PrivateData=.
+func (d *Daemon) view(r *server.Request) view {
+	v := view{self: d.name(r)}
+	all := d.level(r) >= catalog.Operator
+	v.users = all || !d.privacy.Only(r.Identity.UID, conf.PrivateUsers).Set
+	if !all && d.privacy.Only(r.Identity.UID, conf.PrivateAccounts).Set {
+		v.accounts = map[string]bool{}
+		if v.self != "" {
+			for _, a := range d.records(r.Session).ListAssociations(&model.AssocFilter{Users: []string{v.self}}) {
+				v.accounts[a.Account] = true
+			}
 		}
 	}
-	return message.AccountingGotClusters, &message.Clusters{Listed: listed(list)}, nil
+	return v
 }
 
-// This daemon has no associations, accounts, users or qualities of service.
-// Those lists are empty for every filter.
+func (v view) user(name string) bool    { return v.users || name != "" && name == v.self }
+func (v view) account(name string) bool { return v.accounts == nil || v.accounts[name] }
 
-func (d *Daemon) associations(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
-	return message.AccountingGotAssocs, &message.Associations{Listed: listed([]model.Association{})}, r.Decode(new(message.GetAssociations))
-}
-
-func (d *Daemon) accounts(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
-	return message.AccountingGotAccounts, &message.Accounts{Listed: listed([]model.Account{})}, r.Decode(new(message.GetAccounts))
-}
-
-func (d *Daemon) users(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
-	return message.AccountingGotUsers, &message.Users{Listed: listed([]model.User{})}, r.Decode(new(message.GetUsers))
-}
-
-func (d *Daemon) qos(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
-	return message.AccountingGotQOS, &message.QOSList{Listed: listed([]model.QOS{})}, r.Decode(new(message.GetQOS))
+// associations returns those of list that the client sees.
+func (v view) associations(list []model.Association) []model.Association {
+	return slices.DeleteFunc(list, func(a model.Association) bool {
+		return !v.account(a.Account) || a.User != "" && !v.user(a.User)
+	})
 }

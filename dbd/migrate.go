@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"schedrestd/dbd/catalog"
 	"schedrestd/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
@@ -14,13 +15,17 @@ import (
 // applicationID marks the file as a database of scheddbd: "SCHD".
 const applicationID = 0x53434844
 
-// version is the format of the database. Every version has a table job with the
-// columns cluster, protocol and record, and record holds the whole job. So a
-// database of an older version is not migrated step by step: its records are
-// stored again in the current format.
-const version = 2
+// version is the format of the database, and jobVersion the oldest one whose
+// table job is as it is now. Every version has a table job with the columns
+// cluster, protocol and record, and record holds the whole job. So a table of an
+// older version is not migrated step by step: its records are stored again in
+// the current format. Version 3 added the table record.
+const (
+	version    = 3
+	jobVersion = 2
+)
 
-// table is the only table. All columns except record serve queries. The long
+// table is the table of jobs. All columns except record serve queries. The long
 // record comes last, so that a query can read the others without it.
 const table = `CREATE TABLE job (
 	id            INTEGER PRIMARY KEY,
@@ -90,27 +95,42 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 	case application == applicationID && has == version:
 		return nil
 	}
-	if tables > 0 {
+	older := tables > 0 && has < jobVersion
+	if older {
 		log.Info("database conversion started", "from", has, "to", version)
 		if _, err := tx.ExecContext(ctx, "ALTER TABLE job RENAME TO older"); err != nil {
 			return err
 		}
 	}
-	if _, err := tx.ExecContext(ctx, table); err != nil {
-		return err
+	if tables == 0 || older {
+		if _, err := tx.ExecContext(ctx, table); err != nil {
+			return err
+		}
 	}
-	if tables > 0 {
+	if older {
 		if err := convert(ctx, tx); err != nil {
 			return fmt.Errorf("convert from version %d to %d: %w", has, version, err)
 		}
 	}
-	if _, err := tx.ExecContext(ctx, fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", indices, applicationID, version)); err != nil {
+	if tables == 0 || older {
+		if _, err := tx.ExecContext(ctx, indices); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("%s; PRAGMA application_id = %d; PRAGMA user_version = %d", recordTable, applicationID, version)); err != nil {
+		return err
+	}
+	first, err := differences(catalog.Empty(), catalog.New())
+	if err != nil {
+		return err
+	}
+	if err := write(ctx, tx, first); err != nil {
 		return err
 	}
 	if err := tx.Commit(); err != nil {
 		return err
 	}
-	if tables == 0 {
+	if !older {
 		return nil
 	}
 	log.Info("database converted")

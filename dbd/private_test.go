@@ -30,7 +30,7 @@ func TestPrivate(t *testing.T) {
 		{"users", conf.PrivateNone | conf.PrivateUsers, 2, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			ask := tokens(t, New(store, daemon.Privacy{Hidden: tt.private, Super: onlyRoot}))()
+			ask := tokens(t, New(store, daemon.Privacy{Hidden: tt.private, Super: onlyRoot}, quiet))()
 			list := func(cred model.Credential) (n int) {
 				if err := client.Records(context.Background(), ask, cred, model.AccountingJobFilter{}, func(*model.AccountingJob) error { n++; return nil }); err != nil {
 					t.Fatal(err)

@@ -57,7 +57,7 @@ func TestSlowQueries(t *testing.T) {
 	if err := store.Record(context.Background(), "c1", append(slow, theirs)); err != nil {
 		t.Fatal(err)
 	}
-	d := New(store, daemon.Privacy{Super: onlyRoot})
+	d := New(store, daemon.Privacy{Super: onlyRoot}, quiet)
 	connect := tokens(t, d)
 	ctx, disconnect := context.WithCancel(context.Background())
 	ended := make(chan error)
@@ -114,7 +114,7 @@ func TestPrivateJobs(t *testing.T) {
 	if err := store.Record(context.Background(), "c1", []model.Job{mine, theirs}); err != nil {
 		t.Fatal(err)
 	}
-	connect := tokens(t, New(store, daemon.Privacy{Super: onlyRoot}))
+	connect := tokens(t, New(store, daemon.Privacy{Super: onlyRoot}, quiet))
 	for name, f := range map[string]model.AccountingJobFilter{
 		"all":          {},
 		"that user":    {UserIDs: []string{"1001"}},

@@ -1,7 +1,9 @@
 package dbd
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"schedrestd/errs"
 	"schedrestd/rpc/message"
@@ -12,12 +14,18 @@ import (
 // sends.
 const maxRecord = 32 << 20
 
+// maxChange is the longest list of records to add or change in bytes.
+const maxChange = 4 << 20
+
 // Limit returns the maximum length of a request in bytes.
 func (d *Daemon) Limit(t message.Type, who server.Identity) int {
-	if t == message.AccountingRecordJobs && d.privacy.Super(who.UID) {
+	switch {
+	case !d.privacy.Super(who.UID):
+		return server.MaxSmall
+	case t == message.AccountingRecordJobs:
 		return maxRecord
 	}
-	return server.MaxSmall
+	return maxChange
 }
 
 // record answers AccountingRecordJobs. The answer means that the jobs are on
@@ -34,6 +42,16 @@ func (d *Daemon) record(ctx context.Context, r *server.Request) (message.Type, m
 	}
 	if err := d.store.Record(ctx, r.Cluster, batch.Jobs); err != nil {
 		return 0, nil, err
+	}
+	names := []string{}
+	for i := range batch.Jobs {
+		if name := cmp.Or(batch.Jobs[i].Cluster, r.Cluster); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	// The jobs are on disk, so this must not fail the request.
+	if err := d.register(ctx, names); err != nil {
+		d.log.Error("adding clusters of jobs failed", "error", err)
 	}
 	return done(r)
 }

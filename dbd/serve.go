@@ -50,8 +50,8 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	defer store.Close()
 	super := daemon.Super(user.UID)
 	privacy := daemon.Privacy{Hidden: c.PrivateData, Super: super}
-	privacy.Log(log, conf.PrivateJobs|conf.PrivateUsers)
-	d := New(store, privacy)
+	privacy.Log(log, conf.PrivateJobs|conf.PrivateUsers|conf.PrivateAccounts)
+	d := New(store, privacy, log)
 	s := &server.Server{Persistent: d.Handlers(), Limit: d.Limit, Verify: keys.WithTickets(), Super: super, Log: log,
 		SpoolDir: filepath.Dir(c.StorageLoc)}
 	return daemon.Serve(ctx, s, listeners, log, nil)

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +19,7 @@ import (
 
 	"schedrestd/become/nss"
 	"schedrestd/daemon"
+	"schedrestd/dbd/catalog"
 	"schedrestd/errs"
 	"schedrestd/guard"
 	"schedrestd/model"
@@ -26,10 +28,12 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Store is an open SQLite database of jobs.
+// Store is an open SQLite database of jobs and of the records of a catalog.Catalog,
+// which are in memory as well.
 type Store struct {
-	db   *sql.DB
-	lock *os.File // held while the database is open, so that no two daemons use it
+	db      *sql.DB
+	lock    *os.File // held while the database is open, so that no two daemons use it
+	catalog atomic.Pointer[catalog.Catalog]
 
 	maxJobs int
 	longest time.Duration // of a query
@@ -63,7 +67,10 @@ func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, erro
 	}
 	db.SetMaxIdleConns(daemon.MaxQueries + 1) // opening a connection takes several statements
 	s := &Store{db: db, lock: lock, maxJobs: maxJobs, longest: longestQuery}
-	if err := s.migrate(ctx, log); err != nil {
+	if err = s.migrate(ctx, log); err == nil {
+		err = s.load(ctx)
+	}
+	if err != nil {
 		s.Close()
 		if own, ok := errors.AsType[*errs.Error](err); ok {
 			own.Message = "database " + path + ": " + own.Message

@@ -14,11 +14,7 @@ import (
 // support. They are refused with a text, which sacctmgr prints, and the number
 // for "not supported".
 var unoffered = map[message.Type]string{
-	1402: "accounts", 1403: "accounts", 1428: "accounts", 1435: "accounts", 1436: "accounts", 1501: "accounts",
-	1404: "associations", 1429: "associations", 1437: "associations", 1411: "association usage",
-	1405: "changing clusters", 1430: "changing clusters", 1438: "changing clusters", 1413: "cluster usage",
-	1406: "users", 1431: "users", 1439: "users", 1502: "users",
-	1447: "qualities of service", 1450: "qualities of service", 1451: "qualities of service",
+	1411: "association usage", 1413: "cluster usage", 1430: "changing clusters",
 	1452: "workload keys", 1455: "workload keys", 1456: "workload keys", 1457: "workload key usage",
 	1414: "reconfiguration", 1440: "usage roll-up", 1459: "archives", 1460: "archives", 1476: "changing jobs", 1485: "changing resources",
 	1445: "a transaction history", 1464: "reservations", 1466: "showing its configuration", 1468: "listing problems", 1470: "listing events",

@@ -10,7 +10,7 @@ import (
 func BenchmarkStart(b *testing.B) {
 	q := New(Need{CPUs: 1})
 	for id := range uint32(10_000) {
-		q.Add(id, Need{CPUs: 1}, time.Time{}, true)
+		q.Add(id, Need{CPUs: 1}, time.Time{}, 0)
 	}
 	b.ReportAllocs()
 	for b.Loop() {

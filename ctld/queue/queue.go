@@ -1,12 +1,14 @@
 // Package queue decides which job starts next on one machine: the first one, in
-// order of submission, that fits. A job that does not fit now does not delay
-// smaller ones behind it. The price is that a large job may wait long.
+// order of priority and then of submission, that fits. A job that does not fit
+// now does not delay smaller ones behind it. The price is that a large job may
+// wait long.
 //
 // The package handles job numbers only. It does not lock and does not read the
 // clock.
 package queue
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,15 +27,20 @@ var ErrNever = errors.New("more than this machine has")
 // Queue holds the waiting jobs and the resources in use.
 type Queue struct {
 	total, used Need
-	waiting     []entry // in order of submission, which is that of the numbers
+	waiting     []entry // in the order of starting: see compare
 	running     map[uint32]Need
 }
 
 type entry struct {
-	id    uint32
-	need  Need
-	begin time.Time
-	held  bool
+	id       uint32
+	need     Need
+	begin    time.Time
+	priority uint32 // 0: held
+}
+
+// compare orders jobs by falling priority, then by number.
+func compare(a, b entry) int {
+	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.id, b.id))
 }
 
 // New returns an empty queue for a machine with the resources total.
@@ -51,26 +58,22 @@ func (q *Queue) Fits(need Need) error {
 	return nil
 }
 
-// Add queues job id. It starts neither before begin nor while held.
-func (q *Queue) Add(id uint32, need Need, begin time.Time, held bool) {
-	i, found := q.find(id)
-	if !found {
-		q.waiting = slices.Insert(q.waiting, i, entry{id, need, begin, held})
-	}
+// Add queues job id, which must not be queued. It does not start before begin,
+// and with priority 0 it is held.
+func (q *Queue) Add(id uint32, need Need, begin time.Time, priority uint32) {
+	e := entry{id, need, begin, priority}
+	i, _ := slices.BinarySearchFunc(q.waiting, e, compare)
+	q.waiting = slices.Insert(q.waiting, i, e)
 }
 
 // Remove removes job id from the waiting jobs, and reports whether it was among
 // them.
 func (q *Queue) Remove(id uint32) bool {
-	i, found := q.find(id)
-	if found {
+	i := slices.IndexFunc(q.waiting, func(e entry) bool { return e.id == id })
+	if i >= 0 {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 	}
-	return found
-}
-
-func (q *Queue) find(id uint32) (int, bool) {
-	return slices.BinarySearchFunc(q.waiting, id, func(e entry, id uint32) int { return int(int64(e.id) - int64(id)) })
+	return i >= 0
 }
 
 // Occupy assigns need to job id, even when that exceeds the free resources. The
@@ -100,7 +103,7 @@ func (q *Queue) Start(now time.Time) []uint32 {
 	}
 	var started []uint32
 	q.waiting = slices.DeleteFunc(q.waiting, func(e entry) bool {
-		if e.held || now.Before(e.begin) || !q.free(e.need) {
+		if e.priority == 0 || now.Before(e.begin) || !q.free(e.need) {
 			return false
 		}
 		started = append(started, e.id)
@@ -121,7 +124,7 @@ func (q *Queue) free(need Need) bool {
 func (q *Queue) Next(now time.Time) time.Time {
 	var next time.Time
 	for _, e := range q.waiting {
-		if !e.held && now.Before(e.begin) && (next.IsZero() || e.begin.Before(next)) {
+		if e.priority != 0 && now.Before(e.begin) && (next.IsZero() || e.begin.Before(next)) {
 			next = e.begin
 		}
 	}

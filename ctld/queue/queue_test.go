@@ -12,10 +12,10 @@ var t0 = time.Unix(1000, 0)
 
 func TestFirstFitInOrder(t *testing.T) {
 	q := New(Need{CPUs: 4, Memory: 100})
-	q.Add(3, Need{CPUs: 1}, time.Time{}, false) // added late, but submitted before 4
-	q.Add(1, Need{CPUs: 3, Memory: 60}, time.Time{}, false)
-	q.Add(2, Need{CPUs: 2, Memory: 10}, time.Time{}, false)
-	q.Add(4, Need{CPUs: 1}, time.Time{}, false)
+	q.Add(3, Need{CPUs: 1}, time.Time{}, 1) // added late, but submitted before 4
+	q.Add(1, Need{CPUs: 3, Memory: 60}, time.Time{}, 1)
+	q.Add(2, Need{CPUs: 2, Memory: 10}, time.Time{}, 1)
+	q.Add(4, Need{CPUs: 1}, time.Time{}, 1)
 	steps := []struct {
 		name    string
 		release uint32
@@ -38,11 +38,28 @@ func TestFirstFitInOrder(t *testing.T) {
 	}
 }
 
+func TestPriorityComesFirst(t *testing.T) {
+	q := New(Need{CPUs: 2})
+	for id, priority := range map[uint32]uint32{1: 5, 2: 7, 3: 7, 4: 0, 5: 6} {
+		q.Add(id, Need{CPUs: 1}, time.Time{}, priority)
+	}
+	var order []uint32
+	for list := q.Start(t0); list != nil; list = q.Start(t0) {
+		order = append(order, list...)
+		for _, id := range list {
+			q.Release(id)
+		}
+	}
+	if diff := cmp.Diff([]uint32{2, 3, 5, 1}, order); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestMemoryCounts(t *testing.T) {
 	q := New(Need{CPUs: 4, Memory: 100})
-	q.Add(1, Need{CPUs: 1, Memory: 70}, time.Time{}, false)
-	q.Add(2, Need{CPUs: 1, Memory: 31}, time.Time{}, false)
-	q.Add(3, Need{CPUs: 1, Memory: 30}, time.Time{}, false)
+	q.Add(1, Need{CPUs: 1, Memory: 70}, time.Time{}, 1)
+	q.Add(2, Need{CPUs: 1, Memory: 31}, time.Time{}, 1)
+	q.Add(3, Need{CPUs: 1, Memory: 30}, time.Time{}, 1)
 	if diff := cmp.Diff([]uint32{1, 3}, q.Start(t0)); diff != "" {
 		t.Error(diff)
 	}
@@ -50,9 +67,9 @@ func TestMemoryCounts(t *testing.T) {
 
 func TestHeldAndLaterJobsWait(t *testing.T) {
 	q := New(Need{CPUs: 1})
-	q.Add(1, Need{CPUs: 1}, time.Time{}, true)
-	q.Add(2, Need{CPUs: 1}, t0.Add(time.Minute), false)
-	q.Add(3, Need{CPUs: 1}, t0.Add(time.Second), false)
+	q.Add(1, Need{CPUs: 1}, time.Time{}, 0)
+	q.Add(2, Need{CPUs: 1}, t0.Add(time.Minute), 1)
+	q.Add(3, Need{CPUs: 1}, t0.Add(time.Second), 1)
 	if got := q.Start(t0); got != nil {
 		t.Errorf("started %v", got)
 	}
@@ -75,7 +92,7 @@ func TestOccupiedBeyondWhatThereIs(t *testing.T) {
 	q.Occupy(1, Need{CPUs: 2})
 	q.Occupy(2, Need{CPUs: 2})
 	q.Occupy(2, Need{CPUs: 2}) // twice is once
-	q.Add(3, Need{CPUs: 1}, time.Time{}, false)
+	q.Add(3, Need{CPUs: 1}, time.Time{}, 1)
 	q.Release(1)
 	if got := q.Start(t0); got != nil {
 		t.Errorf("started %v", got)

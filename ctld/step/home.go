@@ -53,9 +53,22 @@ type Outcome struct {
 	MaxRSS  uint64        `json:"max_rss"` // bytes: of the whole tree if it was sampled, otherwise of the largest process
 }
 
-// format is the format version of claim and outcome. After an upgrade, a step
-// may be older or newer than the controller that reads its files.
-const format = 1
+// Format versions of claim and outcome. After an upgrade, a step may be older or
+// newer than the controller that reads its files. Claim format 2 means that the
+// step obeys the file limit.
+const (
+	claimFormat   = 2
+	outcomeFormat = 1
+)
+
+// Adjustable reports whether the step obeys a changed time limit. One that an
+// older release started would be killed by the signal.
+func (c Claim) Adjustable() bool { return c.Format >= 2 }
+
+// Limit is a time limit that replaces that of the Spec.
+type Limit struct {
+	TimeLimit time.Duration `json:"time_limit"` // from the start on; 0: none
+}
 
 // Prepare creates home, which permits a step to claim the job.
 func Prepare(home string) error {
@@ -114,7 +127,7 @@ func Sweep(homes string) error {
 // The claim is on disk when claim returns; otherwise a power failure could make
 // the job start a second time.
 func claim(home string, c Claim) error {
-	c.Format = format
+	c.Format = claimFormat
 	draft := fmt.Sprintf("%s.%d", home, c.Step.PID)
 	os.Remove(draft) // left by an earlier step with this process id
 	if err := writeSynced(draft, c); err != nil {
@@ -137,23 +150,28 @@ func claim(home string, c Claim) error {
 // ReadClaim reads the claim of home; ok is false when there is none.
 func ReadClaim(home string) (c Claim, ok bool, err error) {
 	ok, err = readFile(filepath.Join(home, "claim"), &c)
-	if err == nil && c.Format > format {
+	if err == nil && c.Format > claimFormat {
 		err = fmt.Errorf("%s/claim: format %d: %w", home, c.Format, ErrNewer)
 	}
 	return c, ok, err
 }
 
-// report writes o as the outcome of home, atomically and durably.
+// report writes o as the outcome of home.
 func report(home string, o Outcome) error {
-	o.Format = format
-	draft := filepath.Join(home, "outcome.new")
+	o.Format = outcomeFormat
+	return replace(home, "outcome", o)
+}
+
+// replace writes v as the file name of home, atomically and durably.
+func replace(home, name string, v any) error {
+	draft := filepath.Join(home, name+".new")
 	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := writeSynced(draft, o); err != nil {
+	if err := writeSynced(draft, v); err != nil {
 		return err
 	}
-	if err := os.Rename(draft, filepath.Join(home, "outcome")); err != nil {
+	if err := os.Rename(draft, filepath.Join(home, name)); err != nil {
 		return err
 	}
 	return syncDir(home)
@@ -162,7 +180,7 @@ func report(home string, o Outcome) error {
 // ReadOutcome reads the outcome of home; ok is false when there is none yet.
 func ReadOutcome(home string) (o Outcome, ok bool, err error) {
 	ok, err = readFile(filepath.Join(home, "outcome"), &o)
-	if err == nil && o.Format > format {
+	if err == nil && o.Format > outcomeFormat {
 		err = fmt.Errorf("%s/outcome: format %d: %w", home, o.Format, ErrNewer)
 	}
 	return o, ok, err

@@ -228,6 +228,19 @@ func (s *Step) Wait(ctx context.Context) error {
 // SIGKILL after Spec.KillWait.
 func (s *Step) Cancel() error { return s.handle.Signal(syscall.SIGTERM) }
 
+// SetTimeLimit writes a new time limit, which counts from the start of the job,
+// into the step's home. Announce tells the step.
+func SetTimeLimit(home string, limit time.Duration) error {
+	return replace(home, "limit", Limit{limit})
+}
+
+// Announce makes the step read its new time limit. Its claim must be
+// Adjustable.
+func (s *Step) Announce() error { return s.handle.Signal(limitChanged) }
+
+// limitChanged is the signal for a new time limit.
+const limitChanged = syscall.SIGUSR1
+
 // Signal asks the step to send sig, 1 to 30, to all processes of its job.
 func (s *Step) Signal(sig syscall.Signal) error {
 	if sig < 1 || sig > lastSignal {

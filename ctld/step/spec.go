@@ -7,6 +7,7 @@
 //
 //	home/         created by the controller: permission to start; removing it while it is empty withdraws the permission
 //	home/claim    created by the step, exclusively and durably, before any process of the job runs
+//	home/limit    created by the controller: a changed time limit
 //	home/outcome  created by the step, atomically and durably, when all processes of the job have exited
 //
 // So a controller that restarts learns everything from these files. Without a

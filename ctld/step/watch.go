@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -29,8 +30,9 @@ type watch struct {
 	main    int        // the script's process
 	started chan error // receives once: nil, or why the script could not be started
 	signals chan os.Signal
-	sampler *time.Ticker // nil: the kernel enforces the memory limit, or there is none
-	kill    *time.Timer  // next time to kill what is left; stopped until the job is to end
+	sampler *time.Ticker     // nil: the kernel enforces the memory limit, or there is none
+	limit   <-chan time.Time // the time limit is reached; nil: there is none
+	kill    *time.Timer      // next time to kill what is left; stopped until the job is to end
 	pause   time.Duration
 
 	outcome Outcome
@@ -63,7 +65,7 @@ func newWatch() (*watch, error) {
 	w.kill.Stop()
 	// Signals that a terminal or a service manager may send are caught and
 	// dropped. They must not be ignored: the script would inherit that.
-	catch := []os.Signal{syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT}
+	catch := []os.Signal{limitChanged, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT}
 	for sig := syscall.Signal(1); sig <= lastSignal; sig++ {
 		catch = append(catch, forwarded+sig)
 	}
@@ -99,10 +101,7 @@ func newWatch() (*watch, error) {
 // run starts the script and returns when it and all of its descendants have
 // exited.
 func (w *watch) run() {
-	limit := make(<-chan time.Time)
-	if w.spec.TimeLimit > 0 {
-		limit = time.After(w.spec.TimeLimit) // includes the start
-	}
+	w.limitFrom(w.spec.TimeLimit)
 	w.expose()
 	if err := w.start(); err != nil {
 		w.started <- err
@@ -118,7 +117,7 @@ func (w *watch) run() {
 		select {
 		case sig := <-w.signals:
 			w.signalled(sig.(syscall.Signal))
-		case <-limit:
+		case <-w.limit:
 			w.end(Timeout, w.spec.KillWait)
 		case <-sample:
 			w.measure()
@@ -173,9 +172,30 @@ func (w *watch) signalled(sig syscall.Signal) {
 	switch {
 	case sig == syscall.SIGTERM:
 		w.end(Cancelled, w.spec.KillWait)
+	case sig == limitChanged:
+		w.changeLimit()
 	case sig > forwarded:
 		w.tell(sig - forwarded)
 	}
+}
+
+// limitFrom sets the time limit, which includes the start of the job.
+func (w *watch) limitFrom(limit time.Duration) {
+	w.limit = nil
+	if limit > 0 {
+		w.limit = time.After(time.Until(w.outcome.Started.Add(limit)))
+	}
+}
+
+// changeLimit applies the time limit that the controller wrote.
+func (w *watch) changeLimit() {
+	var l Limit
+	ok, err := readFile(filepath.Join(w.spec.Home, "limit"), &l)
+	if err != nil || !ok {
+		w.log.Error("reading new time limit failed", "error", err)
+		return
+	}
+	w.limitFrom(l.TimeLimit)
 }
 
 // end starts ending the job, unless that has started before. It sends SIGTERM

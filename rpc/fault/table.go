@@ -26,6 +26,7 @@ const (
 	NodeConfig          = 2014
 	InvalidJobID        = 2017
 	InvalidNodeName     = 2018
+	JobChanging         = 2020
 	AlreadyDone         = 2021
 	JobPending          = 2024
 	BadTaskCount        = 2025
@@ -33,22 +34,35 @@ const (
 	NotSupported        = 2036
 	Disabled            = 2037
 	InvalidTaskMemory   = 2044
+	InvalidAccount      = 2045
+	InvalidParent       = 2046
+	ChildOfParent       = 2047
 	InvalidTimeLimit    = 2051
 	InvalidReservation  = 2053
 	InvalidTimeValue    = 2054
 	NoWorkDir           = 2063
+	InvalidQOS          = 2066
+	PreemptionLoop      = 2067
 	InvalidCPUCount     = 2069
+	JobNotPending       = 2073
+	JobFinished         = 2084
 	Internal            = 2090
 	SubmissionsDisabled = 2105
 	NoEnvironment       = 2127
 	StandbyUseBackup    = 2131
 	BadUser             = 2165
+	EmptyList           = 2162
 	UnknownUser         = 2166
+	NoAssociation       = 2167
+	NothingSelected     = 2173
 	IncompletePacket    = 5003
 	InvalidCredential   = 6000
 	ExpiredCredential   = 6001
 	NoToken             = 6009
 	Database            = 7000
+	OneAtATime          = 7003
+	BadName             = 7004
+	DefaultAccount      = 7009
 	TooLarge            = 9205
 )
 
@@ -128,7 +142,7 @@ var table = []row{
 	{InvalidJobID, errs.NotFound, "Invalid job id specified", "there is no such job", ""},
 	{InvalidNodeName, errs.Invalid, "Invalid node name specified", "there is no such node", ""},
 	{2019, errs.Invalid, "I/O error writing script/environment to file", "", ""},
-	{2020, errs.Conflict, "Job can not be altered now, try again later", "the job is changing its state and can't be modified now", "try again"},
+	{JobChanging, errs.Conflict, "Job can not be altered now, try again later", "the job is changing its state and can't be modified now", "try again"},
 	{AlreadyDone, errs.Conflict, "Job/step already completing or completed", "the job has already ended", ""},
 	{2022, errs.Invalid, "Error configuring interconnect", "", ""},
 	{2023, errs.Invalid, "Task distribution specification invalid", "the distribution of tasks is invalid", ""},
@@ -153,9 +167,9 @@ var table = []row{
 	{2042, errs.Conflict, "Job is in held state, pending scheduler release", "the job is held", ""},
 	{2043, errs.Invalid, "CredType change requires restart of all Slurm daemons to take effect", "", ""},
 	{InvalidTaskMemory, errs.Invalid, "Memory required by task is not available", "the requested memory is invalid", ""},
-	{2045, errs.Invalid, "Invalid account or account/partition combination specified", "the account is unknown, or the user may not use it", ""},
-	{2046, errs.Invalid, "Invalid parent account specified", "", ""},
-	{2047, errs.Invalid, "Account already child of parent account specified", "", ""},
+	{InvalidAccount, errs.Invalid, "Invalid account or account/partition combination specified", "the account is unknown, or the user may not use it", ""},
+	{InvalidParent, errs.Invalid, "Invalid parent account specified", "", ""},
+	{ChildOfParent, errs.Invalid, "Account already child of parent account specified", "", ""},
 	{2048, errs.Invalid, "Invalid license specification", "the requested licenses are invalid", ""},
 	{2049, errs.Invalid, "The node configuration changes that were made require restart of the slurmctld daemon to take effect", "", ""},
 	{2050, errs.Denied, "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)", "the job exceeds a limit of its account or quality of service", ""},
@@ -173,14 +187,14 @@ var table = []row{
 	{2062, errs.Invalid, "Job steps can not be run on this cluster", "", ""},
 	{NoWorkDir, errs.Invalid, "Job cannot be submitted without the current working directory specified.", "the job has no working directory", ""},
 	{2064, errs.Invalid, "No running or pending steps in the job", "", ""},
-	{2066, errs.Invalid, "Invalid qos specification", "the quality of service is unknown, or the user may not use it", ""},
-	{2067, errs.Invalid, "QOS Preemption loop detected", "", ""},
+	{InvalidQOS, errs.Invalid, "Invalid qos specification", "the quality of service is unknown, or the user may not use it", ""},
+	{PreemptionLoop, errs.Invalid, "QOS Preemption loop detected", "", ""},
 	{2068, errs.Invalid, "Required node not available (down, drained or reserved)", "the requested nodes are not available", ""},
 	{InvalidCPUCount, errs.Invalid, "CPU count specification invalid", "the number of CPUs is invalid", ""},
 	{2070, errs.Invalid, "Required partition not available (inactive or drain)", "the partition is not available", ""},
 	{2071, errs.Invalid, "Circular job dependency", "the job's dependencies form a cycle", ""},
 	{2072, errs.Invalid, "Invalid generic resource (gres) specification", "the requested generic resources are invalid", ""},
-	{2073, errs.Conflict, "Job is no longer pending execution", "the job is no longer pending", ""},
+	{JobNotPending, errs.Conflict, "Job is no longer pending execution", "the job is no longer pending", ""},
 	{2074, errs.Denied, "Requested account has breached requested QOS usage threshold", "the fair share is below the usage threshold of the quality of service", ""},
 	{2075, errs.Conflict, "Partition is in use", "the partition is in use", ""},
 	{2076, errs.Invalid, "Step limit reached for this job", "", ""},
@@ -190,7 +204,7 @@ var table = []row{
 	{2081, errs.Invalid, "Invalid job array specification", "the job array is invalid", ""},
 	{2082, errs.Conflict, "Duplicate reservation name", "a reservation with this name already exists", ""},
 	{2083, errs.Conflict, "Job has already started", "the job has already started", ""},
-	{2084, errs.Conflict, "Job has already finished", "the job has already ended", ""},
+	{JobFinished, errs.Conflict, "Job has already finished", "the job has already ended", ""},
 	{2085, errs.Conflict, "Job is not running", "the job is not running", ""},
 	{2086, errs.Conflict, "Job is not pending nor running", "the job is neither pending nor running", ""},
 	{2087, errs.Conflict, "Job is not suspended", "the job is not suspended", ""},
@@ -267,18 +281,18 @@ var table = []row{
 	{2159, errs.Invalid, "HetJob can not Het step id", "", ""},
 	{2160, errs.Invalid, "Job killed due hitting max wall clock limit", "", ""},
 	{2161, errs.Invalid, "Job killed due node failure", "", ""},
-	{2162, errs.Invalid, "Empty list", "", ""},
+	{EmptyList, errs.Invalid, "Empty list", "", ""},
 	{2163, errs.Invalid, "Invalid group ID", "the group is invalid", ""},
 	{2164, errs.Invalid, "Unable to resolve group ID to group name", "the controller does not know the group", ""},
 	{BadUser, errs.Invalid, "Invalid user ID", "the user is invalid", ""},
 	{UnknownUser, errs.Invalid, "Unable to resolve user ID to user name", "the daemon does not know the user", ""},
-	{2167, errs.Invalid, "Invalid or unknown association", "the user has no association with the account", ""},
+	{NoAssociation, errs.Invalid, "Invalid or unknown association", "the user has no association with the account", ""},
 	{2168, errs.Invalid, "Node already exists in the node table", "", ""},
 	{2169, errs.Invalid, "Unable to add node, node table is full", "", ""},
 	{2170, errs.Invalid, "Invalid QOS specification, relative QOS can only be used in a single partition per cluster.", "", ""},
 	{2171, errs.Invalid, "Invalid extra constraints specification", "", ""},
 	{2172, errs.Unavailable, "Cannot signal job", "the job could not be signalled", "try again"},
-	{2173, errs.Invalid, "Invalid signal jobs request, at least one job id or filter is required.", "", ""},
+	{NothingSelected, errs.Invalid, "Invalid signal jobs request, at least one job id or filter is required.", "", ""},
 	{2174, errs.Invalid, "RestrictedCoresPerGPU: Not enough unique cores per GPU", "", ""},
 	{2175, errs.Invalid, "RestrictedCoresPerGPU: Missing core topology for GPUs", "", ""},
 	{2176, errs.Invalid, "RestrictedCoresPerGPU: No GPUs configured on node", "", ""},
@@ -336,13 +350,13 @@ var table = []row{
 	{Database, errs.Unavailable, "Unable to connect to database", "the accounting daemon can't connect to its database", ""},
 	{7001, errs.Conflict, "Job(s) active, cancel job(s) before remove", "", ""},
 	{7002, errs.Invalid, "Cluster deleted, commit/rollback immediately", "", ""},
-	{7003, errs.Invalid, "Can only change one at a time", "", ""},
-	{7004, errs.Invalid, "Unacceptable name given. (No '.' in name allowed)", "a name is invalid", ""},
+	{OneAtATime, errs.Invalid, "Can only change one at a time", "", ""},
+	{BadName, errs.Invalid, "Unacceptable name given. (No '.' in name allowed)", "a name is invalid", ""},
 	{7005, errs.Invalid, "You can not allocate more than 100% of a resource", "", ""},
 	{7006, errs.TooLarge, "Query result exceeds size limit", "the result would be too large", "narrow the query"},
 	{7007, errs.TooLarge, "Too wide of a date range in query", "the time range of the query is too wide", "narrow the query"},
 	{7008, errs.Invalid, "Database connection reference is invalid", "", ""},
-	{7009, errs.Conflict, "You can not remove the default account of a user", "", ""},
+	{DefaultAccount, errs.Conflict, "You can not remove the default account of a user", "", ""},
 	{7010, errs.Invalid, "There is something internally wrong with the SQL needed for this. Please consult the slurmdbd log for more info.", "", ""},
 	{7011, errs.Invalid, "This request would make it so some associations would not have access to their default qos.", "", ""},
 	{7012, errs.Invalid, "Coordinators can not increase job limits beyond the parent ones", "", ""},

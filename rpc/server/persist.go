@@ -26,6 +26,11 @@ func (c *conn) persist(opening []byte) error {
 	if err := s.short(uint16(init.Version)<<8, 0, ""); err != nil {
 		return err
 	}
+	defer func() {
+		if s.kept.Close != nil {
+			s.kept.Close()
+		}
+	}()
 	for c.end() {
 		if err := s.next(); err != nil {
 			return err
@@ -41,6 +46,7 @@ type session struct {
 	credential message.Credential
 	identity   Identity
 	cluster    string
+	kept       Session
 }
 
 // open verifies the first message. The session returned together with an error
@@ -110,7 +116,7 @@ func (s *session) next() error {
 		return ErrClosed
 	}
 	r := &Request{Type: t, Version: s.version, Identity: s.identity,
-		Cluster: s.cluster, Peer: s.peerName(), server: s.server, body: b[2:],
+		Cluster: s.cluster, Peer: s.peerName(), Session: &s.kept, server: s.server, body: b[2:],
 		front: func(t message.Type, n int) ([]byte, error) { return message.PersistentFront(t, n), nil }}
 	ctx, stop := s.whileConnected(s.server.ctx)
 	kind, answer, err := s.handle(ctx, s.server.Persistent, r)

@@ -12,12 +12,20 @@ type Request struct {
 	Type     message.Type
 	Version  codec.Version
 	Identity Identity
-	Cluster  string // as the first message of a persistent connection named it
-	Peer     string // for logs: an address, or a uid
+	Cluster  string   // as the first message of a persistent connection named it
+	Peer     string   // for logs: an address, or a uid
+	Session  *Session // of a persistent connection; otherwise nil
 
 	server *Server
 	body   []byte
 	front  func(t message.Type, n int) ([]byte, error) // bytes before a body of n bytes in an answer
+}
+
+// Session is what handlers keep between the requests of a persistent
+// connection, which are handled one after the other.
+type Session struct {
+	Value any
+	Close func() // called when the connection has ended, unless nil
 }
 
 // Decode decodes the body. Bytes left over are an error. A handler calls it

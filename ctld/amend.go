@@ -1,0 +1,81 @@
+package ctld
+
+import (
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/rpc/fault"
+)
+
+// lockEdit locks j.edit. It fails when that takes until the given time, as when
+// the journal can't be written and the job's end waits for that.
+func (c *Controller) lockEdit(j *job, until time.Time) error {
+	for !j.edit.TryLock() {
+		if time.Now().After(until) {
+			return refuse(errs.Conflict, fault.JobChanging, "job %d is changing its state; try again", j.number)
+		}
+		if err := sleep(c.ctx, 2*time.Millisecond); err != nil {
+			return errs.Wrap(err, errs.Unavailable, "change of job %d interrupted", j.number)
+		}
+	}
+	return nil
+}
+
+// amend changes the record of a job that has not ended, on disk and then in
+// memory. decide returns the change, which must not depend on what it finds, or
+// why the job can't be changed. A waiting job is not started meanwhile, so what
+// decide has found still holds when amend returns. The bytes written count against
+// the rate of user by. The caller holds j.edit.
+func (c *Controller) amend(j *job, by uint32, decide func() (func(*record), error)) error {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.jobs[j.number] != j {
+		return refuse(errs.NotFound, fault.InvalidJobID, "there is no job %d", j.number)
+	}
+	if j.phase == ended {
+		return refuse(errs.Conflict, fault.JobFinished, "job %d has already ended", j.number)
+	}
+	change, err := decide()
+	if err != nil {
+		return err
+	}
+	queued := j.phase == waiting && c.queue.Remove(j.number)
+	if queued {
+		defer func() {
+			c.queue.Add(j.number, j.Need, j.begin(), j.Job.Priority)
+			c.poke()
+		}()
+	}
+	r := *j.record
+	change(&r)
+	c.mu.Unlock()
+	e, err := r.entry()
+	c.mu.Lock()
+	if err != nil {
+		return err
+	}
+	if err := c.slow(by, now); err != nil {
+		return err
+	}
+	before, l := j.counted, c.kept(j, e.Size())
+	if l.texts > before.texts {
+		if err := c.take(j, l); err != nil {
+			return err
+		}
+	}
+	c.charge(by, e.Size(), now)
+	c.mu.Unlock()
+	err = c.journal.Commit(e)
+	c.mu.Lock()
+	if err != nil {
+		c.count(j, before)
+		return errs.Wrap(err, errs.Unavailable, "the change of job %d could not be recorded", j.number)
+	}
+	c.count(j, l)
+	r = *j.record // it may have started meanwhile
+	change(&r)
+	j.record = &r
+	c.change(now)
+	return nil
+}

@@ -1,0 +1,133 @@
+package ctld
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/server"
+)
+
+// handleKillJobs cancels or signals the jobs that a request names, and those
+// that it does not name but selects. Each job is treated as by handleKill. The
+// answer lists the jobs for which that failed, with model.KillVerbose all.
+//
+// A condition selects among the jobs that have not ended and that the client may
+// see. A request without job and condition is error 2173.
+func (c *Controller) handleKillJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
+	var q message.KillJobs
+	if err := r.Decode(&q); err != nil {
+		return 0, nil, err
+	}
+	k := &q.KillJobs
+	switch {
+	case k.Reservation != "":
+		return 0, nil, refuse(errs.Unsupported, fault.NotSupported, "this controller does not support reservations")
+	case k.AdminComment != "":
+		return 0, nil, refuse(errs.Unsupported, fault.NotSupported, "this controller can't comment on jobs that it cancels")
+	case k.UserName != "" && !k.UserID.Set:
+		user, err := c.cfg.Users.LookupUser(k.UserName)
+		if errs.KindOf(err) == errs.NotFound {
+			return 0, nil, refuse(errs.Invalid, fault.UnknownUser, "this machine has no user %.40q", k.UserName)
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+		k.UserID = model.Some(user.UID)
+	}
+	conditions := conditionsOf(k)
+	if len(k.Jobs) == 0 && len(conditions) == 0 {
+		return 0, nil, refuse(errs.Invalid, fault.NothingSelected, "neither a job nor a condition is given")
+	}
+	answer := &message.KillJobsResponse{Jobs: codec.Stream[model.KillResult]{List: c.killEach(ctx, r, k, c.selected(r.Identity, k, conditions))}}
+	return message.ResponseKillJobs, answer, nil
+}
+
+// named is a job that a request names or selects.
+type named struct {
+	id  uint32
+	err error // it can't be signalled
+}
+
+// selected returns the jobs that meet all conditions: of those that k names, or
+// of all if it names none.
+func (c *Controller) selected(client server.Identity, k *model.KillJobs, conditions []func(*model.Job) bool) (jobs []named) {
+	matches := func(j *model.Job) bool {
+		return !slices.ContainsFunc(conditions, func(meets func(*model.Job) bool) bool { return !meets(j) })
+	}
+	list, _ := c.snapshot()
+	if len(k.Jobs) == 0 {
+		for _, r := range c.visible(client, list, nil) {
+			if !r.Job.State.Ended() && matches(&r.Job) {
+				jobs = append(jobs, named{id: r.id()})
+			}
+		}
+		return jobs
+	}
+	for _, text := range k.Jobs {
+		id, err := jobID(text)
+		if err != nil {
+			jobs = append(jobs, named{err: err})
+			continue
+		}
+		found := c.visible(client, list, []uint32{id})
+		if len(found) == 0 || matches(&found[0].Job) { // of one that does not exist, kill says so
+			jobs = append(jobs, named{id: id})
+		}
+	}
+	return jobs
+}
+
+// conditionsOf returns the conditions of k on a job.
+func conditionsOf(k *model.KillJobs) (list []func(*model.Job) bool) {
+	text := func(want string, of func(*model.Job) string) {
+		if want != "" {
+			list = append(list, func(j *model.Job) bool { return of(j) == want })
+		}
+	}
+	text(k.Account, func(j *model.Job) string { return j.Account })
+	text(k.Name, func(j *model.Job) string { return j.Name })
+	text(k.Partition, func(j *model.Job) string { return j.Partition })
+	text(k.QOS, func(j *model.Job) string { return j.QOS })
+	text(k.WCKey, func(j *model.Job) string { return j.WCKey })
+	if k.State.Set {
+		list = append(list, func(j *model.Job) bool { return j.State.Base() == k.State.Number })
+	}
+	if k.UserID.Set {
+		list = append(list, func(j *model.Job) bool { return j.UserID == k.UserID.Number })
+	}
+	if k.Nodes != "" {
+		list = append(list, func(j *model.Job) bool {
+			return j.Nodes != "" && model.HostlistHas(k.Nodes, j.Nodes)
+		})
+	}
+	return list
+}
+
+// killEach signals jobs and returns the results to answer with.
+func (c *Controller) killEach(ctx context.Context, r *server.Request, k *model.KillJobs, jobs []named) []model.KillResult {
+	results := []model.KillResult{}
+	until := time.Now().Add(startPatience)
+	for _, j := range jobs {
+		err := j.err
+		if err == nil {
+			if err = context.Cause(ctx); err == nil {
+				err = c.kill(r, j.id, k.Signal, until)
+			}
+		}
+		if err == nil && k.Flags&model.KillVerbose == 0 {
+			continue
+		}
+		result := model.KillResult{ID: model.SelectedStep{Step: model.StepID{JobID: j.id}}, RealJobID: model.Some(j.id)}
+		if err != nil {
+			result.Code, result.Message = fault.Number(err)
+		}
+		results = append(results, result)
+	}
+	return results
+}

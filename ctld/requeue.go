@@ -1,0 +1,182 @@
+package ctld
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"schedrestd/ctld/failpoint"
+	"schedrestd/ctld/step"
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/server"
+)
+
+// handleRequeue ends the run of a job and queues the job again. It answers when
+// the job's step has been notified, like handleKill; the job waits again when
+// all of its processes have exited. Its owner, root and the scheduler's user may
+// do this.
+//
+// Errors: 2017, there is no such job or the client may not see it; 2002, it
+// belongs to another user; 2024, it waits; 2037, it was submitted as one that
+// must not be requeued; 2036, it has ended, and its script is no longer kept.
+func (c *Controller) handleRequeue(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+	var q message.RequeueRequest
+	if err := r.Decode(&q); err != nil {
+		return 0, nil, err
+	}
+	named := q.JobText
+	if named == "" {
+		named = fmt.Sprint(q.JobID.Number)
+	}
+	if err := c.requeueJob(r.Identity, named, q.Flags); err != nil {
+		return aboutJob(named, err)
+	}
+	c.log.Info("job requeue requested", asker(r, "job", named)...)
+	return done()
+}
+
+func (c *Controller) requeueJob(client server.Identity, named string, flags model.Requeue) error {
+	id, err := jobID(named)
+	if err != nil {
+		return err
+	}
+	if flags&model.RequeueSpecialExit != 0 {
+		return refuse(errs.Unsupported, fault.NotSupported, "this controller does not support marking requeued jobs")
+	}
+	j, err := c.awaitRunning(client, id, time.Now().Add(startPatience))
+	if err != nil {
+		return err
+	}
+	if err := c.lockEdit(j, time.Now().Add(startPatience)); err != nil {
+		return err
+	}
+	defer j.edit.Unlock()
+	after := requeueFree
+	switch hold := flags&model.RequeueHold != 0; {
+	case hold && client.UID == j.Job.UserID:
+		after = requeueHeldUser
+	case hold:
+		after = requeueHeldAdmin
+	}
+	err = c.amend(j, client.UID, func() (func(*record), error) {
+		switch {
+		case j.cancelled:
+			return nil, refuse(errs.Conflict, fault.AlreadyDone, "job %d was cancelled", id)
+		case j.phase != running: // it ended and was requeued meanwhile
+			return nil, refuse(errs.Conflict, fault.JobPending, "job %d is waiting", id)
+		case j.Job.Requeue == 0:
+			return nil, refuse(errs.Conflict, fault.Disabled, "job %d was submitted as one that must not be requeued", id)
+		}
+		return func(r *record) { r.Requeue = after }, nil
+	})
+	if err != nil {
+		return err
+	}
+	failpoint.Here("requeueing")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if j.step == nil {
+		return nil
+	}
+	c.update(j, time.Now(), func(m *model.Job) { m.State |= model.JobCompleting })
+	return gone(j.step.Cancel())
+}
+
+// awaitRunning returns a job that runs and that the client may change. It waits for
+// one that is being started.
+func (c *Controller) awaitRunning(client server.Identity, id uint32, until time.Time) (*job, error) {
+	for {
+		c.mu.Lock()
+		j, err := c.owned(client, id)
+		phase := ended
+		if err == nil {
+			phase = j.phase
+		}
+		c.mu.Unlock()
+		switch {
+		case err != nil:
+			return nil, err
+		case phase == running:
+			return j, nil
+		case phase == waiting:
+			return nil, refuse(errs.Conflict, fault.JobPending, "job %d is waiting", id)
+		case phase == ended:
+			return nil, refuse(errs.Unsupported, fault.NotSupported, "this controller does not requeue jobs that have ended")
+		case time.Now().After(until):
+			return nil, refuse(errs.Conflict, fault.JobChanging, "job %d is being started; try again", id)
+		}
+		if err := sleep(c.ctx, 2*time.Millisecond); err != nil {
+			return nil, errs.Wrap(err, errs.Unavailable, "requeue of job %d interrupted", id)
+		}
+	}
+}
+
+// unqueue takes back a request to requeue j, because j is to be cancelled.
+// Otherwise a controller that crashes would forget the cancellation, and its
+// successor would run the job again.
+func (c *Controller) unqueue(j *job, until time.Time) error {
+	if err := c.lockEdit(j, until); err != nil {
+		return err
+	}
+	defer j.edit.Unlock()
+	err := c.amend(j, c.uid, func() (func(*record), error) {
+		return func(r *record) { r.Requeue = requeueNot }, nil
+	})
+	if errs.KindOf(err) == errs.Conflict { // it has ended
+		return nil
+	}
+	return err
+}
+
+// again queues j after the end of a run. The next run has another home, so the
+// record of the job decides in one commit which run counts. The caller holds
+// j.edit.
+func (c *Controller) again(j *job) {
+	now := time.Now()
+	c.mu.Lock()
+	r := *j.record
+	c.mu.Unlock()
+	m := &r.Job
+	toPending(m)
+	m.RestartCnt++
+	m.EligibleTime = model.At(now)
+	switch r.Requeue {
+	case requeueHeldUser:
+		m.Priority, m.StateReason = 0, reasonHeldUser
+	case requeueHeldAdmin:
+		m.Priority, m.StateReason = 0, reasonHeldAdmin
+	}
+	r.Requeue, r.Limited = requeueNot, false
+	if !c.persist(&r) {
+		return // stopped: the next controller reads the files
+	}
+	failpoint.Here("requeued")
+	if err := step.Retire(j.home); err != nil {
+		c.log.Warn("removing step files failed", "job", j.id(), "error", err)
+	}
+	texts := c.texts(j)
+	c.mu.Lock()
+	j.record, j.phase, j.attempts = &r, waiting, 0
+	j.home = c.home(j.number, m.RestartCnt)
+	c.count(j, c.kept(j, texts))
+	if j.step != nil {
+		j.step.Close()
+		j.step = nil
+	}
+	c.queue.Release(j.id())
+	c.queue.Add(j.id(), j.Need, j.begin(), j.Job.Priority)
+	c.change(now)
+	c.mu.Unlock()
+	c.log.Info("job requeued", "job", j.id(), "restarts", m.RestartCnt)
+	c.poke()
+}
+
+// toPending makes m a job that waits, without traces of a run.
+func toPending(m *model.Job) {
+	m.State = model.JobPending
+	m.StartTime, m.EndTime = 0, 0
+	m.Nodes, m.BatchHost, m.TRESAlloc, m.NodeIndexes = "", "", "", model.Bitmap{}
+}

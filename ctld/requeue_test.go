@@ -1,0 +1,155 @@
+package ctld
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/server"
+)
+
+// TestRequeue checks that the processes of a requeued job end, and that the job
+// runs once more.
+func TestRequeue(t *testing.T) {
+	for _, v := range []codec.Version{codec.V2205, codec.Newest} {
+		c, _ := controller(t, Config{})
+		rpc, own, dir := ask(t, c, v), model.Credential{}, t.TempDir()
+		id := submit(t, c, desc(dir, `echo "run $SLURM_RESTART_COUNT" >>runs; while [ ! -e go ]; do sleep 0.02; done`))
+		awaitState(t, c, id, model.JobRunning)
+		ran := func(want string) func() bool {
+			return func() bool { b, _ := os.ReadFile(filepath.Join(dir, "runs")); return string(b) == want }
+		}
+		await(t, "it runs", ran("run \n"))
+		if results, err := rpc.Requeue(t.Context(), own, key("", uint64(id)), 0); err != nil || results != nil {
+			t.Fatal(v, results, err)
+		}
+		await(t, "it runs again", ran("run \nrun 1\n"))
+		if j := awaitState(t, c, id, model.JobRunning); j.RestartCnt != 1 || j.Nodes == "" || j.StartTime == 0 {
+			t.Errorf("%+v", j)
+		}
+		os.WriteFile(filepath.Join(dir, "go"), nil, 0o644)
+		awaitState(t, c, id, model.JobComplete)
+		if left, _ := os.ReadDir(filepath.Join(c.cfg.State, "steps")); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	}
+}
+
+// TestRequeueHeld checks that a job that is requeued as held waits until it is
+// released by one who may.
+func TestRequeueHeld(t *testing.T) {
+	c, _ := controller(t, Config{SchedUser: admin.UID})
+	for _, tt := range []struct {
+		who    server.Identity
+		reason uint32
+	}{{me, reasonHeldUser}, {admin, reasonHeldAdmin}} {
+		id := submit(t, c, desc(t.TempDir(), "sleep 60"))
+		awaitState(t, c, id, model.JobRunning)
+		text := key("", uint64(id))
+		if err := c.requeueJob(tt.who, text, model.RequeueHold); err != nil {
+			t.Fatal(err)
+		}
+		j := awaitState(t, c, id, model.JobPending)
+		if j.StateReason != tt.reason || j.Priority != 0 || j.RestartCnt != 1 || j.StartTime != 0 || j.Nodes != "" {
+			t.Errorf("%+v", j)
+		}
+		if err := c.updateJob(admin, text, &model.JobDesc{Priority: model.Infinite[uint32]()}); err != nil {
+			t.Fatal(err)
+		}
+		awaitState(t, c, id, model.JobRunning)
+		if err := c.cancel(id); err != nil {
+			t.Fatal(err)
+		}
+		awaitState(t, c, id, model.JobCancelled)
+	}
+}
+
+func TestRefusedRequeues(t *testing.T) {
+	c, _ := controller(t, Config{SchedUser: admin.UID})
+	once := desc(t.TempDir(), "sleep 60")
+	once.Requeue = model.Some[uint16](0)
+	never := submit(t, c, once)
+	awaitState(t, c, never, model.JobRunning)
+	held := desc(t.TempDir(), "true")
+	held.Priority = model.Some[uint32](0)
+	waits := submit(t, c, held)
+	done := submit(t, c, desc(t.TempDir(), "true"))
+	awaitState(t, c, done, model.JobComplete)
+	for _, tt := range []struct {
+		name  string
+		who   server.Identity
+		id    uint32
+		flags model.Requeue
+		want  int
+	}{
+		{"waits", me, waits, 0, fault.JobPending},
+		{"has ended", me, done, 0, fault.NotSupported},
+		{"must not be requeued", me, never, 0, fault.Disabled},
+		{"marked", me, never, model.RequeueHold | model.RequeueSpecialExit, fault.NotSupported},
+		{"unknown", me, 99, 0, fault.InvalidJobID},
+		{"another user's", stranger, waits, 0, fault.InvalidJobID},
+	} {
+		err := c.requeueJob(tt.who, key("", uint64(tt.id)), tt.flags)
+		if e, _ := errors.AsType[*errs.Error](err); e == nil || e.Number != tt.want {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+	if j := see(t, c, never); j.State != model.JobRunning {
+		t.Errorf("state %d", j.State)
+	}
+}
+
+// TestCancelAfterRequeue checks that a job whose run is being ended for a requeue
+// can be cancelled, also when the controller is killed at once.
+func TestCancelAfterRequeue(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		s := newSite(t)
+		s.start()
+		work := t.TempDir()
+		id := s.accepted(desc(work, `trap "" TERM; echo run >>runs; while :; do sleep 0.05; done`)) // lives for KillWait
+		await(t, "it runs", func() bool { return exists(filepath.Join(work, "runs")) })
+		text := key("", uint64(id))
+		if _, err := s.client.Requeue(t.Context(), model.Credential{}, text, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.client.Kill(t.Context(), model.Credential{}, text, 9, 0); err != nil {
+			t.Fatal(err)
+		}
+		if crash {
+			s.kill()
+			s.start()
+		}
+		s.await(id, model.JobCancelled)
+		if got := read(t, filepath.Join(work, "runs")); got != "run\n" {
+			t.Errorf("crash %v: runs %q", crash, got)
+		}
+	}
+}
+
+// TestRequeueSurvives checks that a job is requeued although the controller is
+// killed before the run has ended.
+func TestRequeueSurvives(t *testing.T) {
+	s := newSite(t)
+	s.start()
+	work := t.TempDir()
+	id := s.accepted(desc(work, `trap "" TERM; echo run >>runs; while [ ! -e go ]; do sleep 0.05; done`))
+	ran := func(want string) func() bool {
+		return func() bool { b, _ := os.ReadFile(filepath.Join(work, "runs")); return string(b) == want }
+	}
+	await(t, "it runs", ran("run\n"))
+	if _, err := s.client.Requeue(t.Context(), model.Credential{}, key("", uint64(id)), 0); err != nil {
+		t.Fatal(err)
+	}
+	s.kill()
+	s.start()
+	await(t, "it runs again", ran("run\nrun\n"))
+	os.WriteFile(filepath.Join(work, "go"), nil, 0o644)
+	if j := s.await(id, model.JobComplete); j.RestartCnt != 1 {
+		t.Errorf("%+v", j)
+	}
+}

@@ -1,0 +1,43 @@
+package step
+
+import (
+	"testing"
+	"time"
+)
+
+// TestTimeLimitChanges checks that a step obeys a time limit that is changed
+// while its job runs, counted from the job's start.
+func TestTimeLimitChanges(t *testing.T) {
+	for _, tt := range []struct {
+		name          string
+		before, after time.Duration
+		script        string
+		want          State
+	}{
+		{"lowered", time.Hour, 200 * time.Millisecond, "sleep 60", Timeout},
+		{"set", 0, 200 * time.Millisecond, "sleep 60", Timeout},
+		{"already over", time.Hour, time.Nanosecond, "sleep 60", Timeout},
+		{"extended", 2 * time.Second, time.Hour, "sleep 3", Completed},
+		{"lifted", 2 * time.Second, 0, "sleep 3", Completed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			spec := b.spec(tt.script)
+			spec.TimeLimit = tt.before
+			s := b.start(spec)
+			if !s.Claim.Adjustable() {
+				t.Fatal("the step says that its time limit can't be changed")
+			}
+			if err := SetTimeLimit(spec.Home, tt.after); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Announce(); err != nil {
+				t.Fatal(err)
+			}
+			if o := b.finish(s, spec); o.State != tt.want {
+				t.Errorf("ended as %s, want %s", o.State, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,264 @@
+package ctld
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"schedrestd/ctld/step"
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/server"
+)
+
+// handleUpdate changes a job. It answers when the change is on disk. Owners may
+// change texts of their jobs, hold and release them, lower their priority and
+// time limit, and set begin time and time limit of those that wait. Root and the
+// scheduler's user may do that for all jobs, and may raise priorities and extend
+// the time limit of a running job. A job that they hold stays held until they
+// release it.
+//
+// Either all fields are changed or none. Errors: 2017, there is no such job or
+// the client may not see it; 2002, the client may not do this; 2020, the job is
+// changing its state; 2036, this controller can't change that field; 2073, the
+// job no longer waits; 2084, it has ended.
+func (c *Controller) handleUpdate(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
+	var q message.SubmitRequest
+	if err := r.Decode(&q); err != nil {
+		return 0, nil, err
+	}
+	d := &q.Desc
+	named := d.JobIDText
+	if named == "" {
+		named = fmt.Sprint(d.JobID.Number)
+	}
+	if err := c.updateJob(r.Identity, named, d); err != nil {
+		return aboutJob(named, err)
+	}
+	c.log.Info("job changed", asker(r, "job", named)...)
+	return done()
+}
+
+// aboutJob returns the answer to a request that was refused for a job. It has a
+// text, unlike the answer to most requests. Slurm's commands expect it in this
+// form.
+func aboutJob(named string, err error) (message.Type, message.Body, error) {
+	number, text := fault.Number(err)
+	if number == fault.Internal {
+		return 0, nil, err
+	}
+	return message.ResponseJobArrayErrors, &message.JobArrayErrors{Errors: []message.JobArrayError{{Code: number, JobIDs: named, Message: text}}}, nil
+}
+
+// updateJob changes the job that a client names to what d has set.
+func (c *Controller) updateJob(client server.Identity, named string, d *model.JobDesc) error {
+	id, err := jobID(named)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	j, err := c.owned(client, id)
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := checkUpdate(client.UID, d, c.super(client.UID), time.Now()); err != nil {
+		return err
+	}
+	if err := c.lockEdit(j, time.Now().Add(startPatience)); err != nil {
+		return err
+	}
+	defer j.edit.Unlock()
+	u := update{c: c, client: client, d: d}
+	if err := c.amend(j, client.UID, func() (func(*record), error) { return u.decide(j) }); err != nil {
+		return err
+	}
+	if u.limited {
+		return c.announce(j)
+	}
+	return nil
+}
+
+// changeable are the fields that checkUpdate permits.
+const changeable = "account, admin_comment, begin_time, comment, extra, hold, name, priority, qos, time_limit and wckey"
+
+// checkUpdate refuses changes that this controller does not support, and those
+// that only root and the scheduler's user may make.
+func checkUpdate(uid uint32, d *model.JobDesc, super bool, now time.Time) error {
+	rest := *d
+	rest.JobID, rest.JobIDText, rest.AllocSID, rest.SubmitLine = model.Opt[uint32]{}, "", model.Opt[uint32]{}, ""
+	if rest.MailType == model.Leave16 {
+		rest.MailType = 0
+	}
+	rest.Account, rest.AdminComment, rest.BeginTime, rest.Comment, rest.Extra, rest.Name = "", "", 0, "", "", ""
+	rest.Priority, rest.QOS, rest.TimeLimit, rest.WCKey = model.Opt[uint32]{}, "", model.Opt[uint32]{}, ""
+	switch {
+	case rest.UserID.Set && rest.UserID.Number != uid && !super:
+		return refuseField(errs.Denied, fault.NoUserID, "user_id", "you may not give your job to another user")
+	case !reflect.DeepEqual(rest, model.JobDesc{}):
+		return refuse(errs.Unsupported, fault.NotSupported, "of a job, this controller can change only %s", changeable)
+	case d.AdminComment != "" && !super:
+		return refuseField(errs.Denied, fault.AccessDenied, "admin_comment", "only root and the scheduler's user may change it")
+	case d.BeginTime > model.At(now.Add(maxWait)):
+		return refuseField(errs.Invalid, fault.InvalidTimeValue, "begin_time", "more than %d days ahead", maxWait/(24*time.Hour))
+	}
+	return checkTexts(d)
+}
+
+// update is one change of a job.
+type update struct {
+	c       *Controller
+	client  server.Identity
+	d       *model.JobDesc
+	limited bool // the time limit of a job that was started has changed
+}
+
+// decide returns the change of j's record. The caller holds c.mu.
+func (u *update) decide(j *job) (func(*record), error) {
+	d, pending := u.d, j.phase == waiting
+	super := u.c.super(u.client.UID)
+	priority, reason, err := u.priority(j, super)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := u.timeLimit(j, super)
+	if err != nil {
+		return nil, err
+	}
+	if d.BeginTime != 0 && !pending {
+		return nil, refuse(errs.Conflict, fault.JobNotPending, "job %d has started, so it has no begin_time to change", j.number)
+	}
+	u.limited = !pending && limit != j.Job.TimeLimit
+	return func(r *record) {
+		m := &r.Job
+		for _, t := range []struct {
+			field *string
+			text  string
+		}{
+			{&m.Account, d.Account}, {&m.AdminComment, d.AdminComment}, {&m.Comment, d.Comment}, {&m.Extra, d.Extra},
+			{&m.Name, d.Name}, {&m.QOS, d.QOS}, {&m.WCKey, d.WCKey},
+		} {
+			if t.text != "" {
+				*t.field = t.text
+			}
+		}
+		if d.BeginTime != 0 {
+			m.EligibleTime = d.BeginTime
+		}
+		if d.Priority != (model.Opt[uint32]{}) {
+			m.Priority, m.StateReason = priority, reason
+		}
+		m.TimeLimit = limit
+		if u.limited {
+			r.Limited, m.EndTime = true, ends(m)
+		}
+	}, nil
+}
+
+// ends returns when a job that has started reaches its time limit, or 0.
+func ends(m *model.Job) model.Time {
+	if m.StartTime == 0 || !m.TimeLimit.Set {
+		return 0
+	}
+	return m.StartTime + model.Time(m.TimeLimit.Number)*60
+}
+
+// userHold is Slurm's JobDesc.AllocSID of an administrator's request whose hold
+// the owner may end.
+const userHold = 2
+
+// priority returns the new priority of j, and the reason why it waits.
+func (u *update) priority(j *job, super bool) (priority, reason uint32, err error) {
+	wanted, now := u.d.Priority, j.Job.Priority
+	if wanted == (model.Opt[uint32]{}) {
+		return 0, 0, nil
+	}
+	if j.phase != waiting {
+		return 0, 0, refuse(errs.Conflict, fault.JobNotPending, "job %d has started, so its priority has no effect", j.number)
+	}
+	byAdmin := j.held() && j.Job.StateReason == reasonHeldAdmin
+	switch usual := usualPriority(j.number); {
+	case wanted.Set && wanted.Number == 0:
+		switch {
+		case byAdmin && !super, byAdmin && u.d.AllocSID.Or(0) != userHold:
+			return 0, reasonHeldAdmin, nil
+		case super && u.client.UID != j.Job.UserID && u.d.AllocSID.Or(0) != userHold:
+			return 0, reasonHeldAdmin, nil
+		}
+		return 0, reasonHeldUser, nil
+	case byAdmin && !super:
+		return 0, 0, refuseField(errs.Denied, fault.AccessDenied, "priority", "an administrator holds job %d, and only administrators may release it", j.number)
+	case wanted.Infinite && !j.held():
+		return now, reasonNone, nil
+	case wanted.Infinite:
+		return usual, reasonNone, nil
+	case !super && (wanted.Number > now && !j.held() || wanted.Number > usual):
+		return 0, 0, refuseField(errs.Denied, fault.AccessDenied, "priority", "only root and the scheduler's user may raise it")
+	}
+	return wanted.Number, reasonNone, nil
+}
+
+// timeLimit returns the new time limit of j.
+func (u *update) timeLimit(j *job, super bool) (model.Opt[uint32], error) {
+	now, wanted := j.Job.TimeLimit, u.d.TimeLimit
+	if wanted == (model.Opt[uint32]{}) || wanted == now {
+		return now, nil
+	}
+	longer := wanted.Infinite || now.Set && wanted.Number > now.Number
+	switch {
+	case wanted.Set && wanted.Number == 0:
+		return now, refuseField(errs.Invalid, fault.InvalidTimeLimit, "time_limit", "must be at least 1 minute")
+	case j.phase != waiting && longer && !super:
+		return now, refuseField(errs.Denied, fault.AccessDenied, "time_limit", "only root and the scheduler's user may extend that of a job that has started")
+	case j.phase == running && !j.step.Claim.Adjustable():
+		return now, refuseField(errs.Unsupported, fault.NotSupported, "time_limit", "job %d was started by an older release, so its time limit can't be changed", j.number)
+	case super:
+		return wanted, nil
+	}
+	for i := range u.c.cfg.Partitions {
+		if p := &u.c.cfg.Partitions[i]; p.Name == j.Job.Partition {
+			return timeLimit(u.d, p)
+		}
+	}
+	return wanted, nil
+}
+
+// announce applies the time limit in j's record to its step, if it has one. A job
+// that is being started gets it in follow. The caller holds j.edit.
+func (c *Controller) announce(j *job) error {
+	c.mu.Lock()
+	limit, phase := time.Duration(j.Job.TimeLimit.Number)*c.cfg.minute, j.phase
+	c.mu.Unlock()
+	if phase != running {
+		return nil
+	}
+	if err := step.SetTimeLimit(j.home, limit); err != nil {
+		return fmt.Errorf("time limit of job %d: %w", j.number, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock() // j.step is closed under it
+	if j.step == nil {
+		return nil
+	}
+	return gone(j.step.Announce())
+}
+
+// relimit applies a time limit that was changed before the step of j was
+// followed.
+func (c *Controller) relimit(j *job) {
+	j.edit.Lock()
+	defer j.edit.Unlock()
+	c.mu.Lock()
+	adjustable := j.step != nil && j.step.Claim.Adjustable()
+	c.mu.Unlock()
+	var err error
+	if adjustable {
+		err = c.announce(j)
+	}
+	if err != nil || !adjustable {
+		c.log.Error("changing time limit failed", "job", j.number, "error", err)
+	}
+}

@@ -1,0 +1,237 @@
+package ctld
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/server"
+)
+
+// admin is the scheduler's user in tests of changes.
+var admin = server.Identity{UID: 65533, GID: 65533, Kernel: true}
+
+// owner is an ordinary user who owns jobs that do not start.
+var owner = server.Identity{UID: 65534, GID: 65534, Kernel: true}
+
+// waitingJob puts a job of owner into c that waits for its begin time.
+func waitingJob(t *testing.T, c *Controller) uint32 {
+	t.Helper()
+	d := desc("/tmp", "true")
+	d.BeginTime = model.At(time.Now().Add(time.Hour))
+	j, spec, _, err := c.accept(server.Identity{UID: c.uid}, d, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.Job.UserID = owner.UID
+	if err := c.enqueue(j, spec, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return j.id()
+}
+
+func TestUpdate(t *testing.T) {
+	c, _ := controller(t, Config{SchedUser: admin.UID, Partitions: []model.Partition{
+		{Name: "short", StateUp: partitionUp, Flags: partitionDefault, MaxTime: model.Some[uint32](10)}}})
+	some, begin := model.Some[uint32], model.At(time.Now().Add(2*time.Hour))
+	type step struct {
+		who  server.Identity
+		d    model.JobDesc
+		want int // Slurm's number
+	}
+	hold, release, userHeld := model.JobDesc{Priority: some(0)}, model.JobDesc{Priority: model.Infinite[uint32]()}, model.JobDesc{Priority: some(0), AllocSID: some(userHold)}
+	for _, tt := range []struct {
+		name  string
+		steps []step
+		holds func(j, before model.Job) bool
+	}{
+		{"texts", []step{{owner, model.JobDesc{Name: "n", Comment: "c", Extra: "e", Account: "a", QOS: "q", WCKey: "w"}, 0}},
+			func(j, _ model.Job) bool {
+				return j.Name == "n" && j.Comment == "c" && j.Extra == "e" && j.Account == "a" && j.QOS == "q" && j.WCKey == "w"
+			}},
+		{"text that is too long", []step{{owner, model.JobDesc{Name: strings.Repeat("x", maxName+1), Comment: "c"}, fault.PathTooLong}},
+			func(j, b model.Job) bool { return j.Name == b.Name && j.Comment == "" }},
+		{"an administrator's text", []step{{owner, model.JobDesc{AdminComment: "x"}, fault.AccessDenied}, {admin, model.JobDesc{AdminComment: "y"}, 0}},
+			func(j, _ model.Job) bool { return j.AdminComment == "y" }},
+		{"owner holds", []step{{owner, hold, 0}},
+			func(j, _ model.Job) bool { return j.Priority == 0 && j.StateReason == reasonHeldUser }},
+		{"owner holds and releases", []step{{owner, hold, 0}, {owner, release, 0}},
+			func(j, b model.Job) bool { return j.Priority == b.Priority && j.StateReason == reasonBegin }},
+		{"administrator holds", []step{{admin, hold, 0}, {owner, release, fault.AccessDenied}, {owner, model.JobDesc{Priority: some(1)}, fault.AccessDenied}, {owner, hold, 0}},
+			func(j, _ model.Job) bool { return j.Priority == 0 && j.StateReason == reasonHeldAdmin }},
+		{"administrator releases", []step{{admin, hold, 0}, {admin, release, 0}},
+			func(j, b model.Job) bool { return j.Priority == b.Priority }},
+		{"administrator holds for the owner", []step{{admin, userHeld, 0}, {owner, release, 0}},
+			func(j, b model.Job) bool { return j.Priority == b.Priority }},
+		{"owner lowers", []step{{owner, model.JobDesc{Priority: some(7)}, 0}}, func(j, _ model.Job) bool { return j.Priority == 7 }},
+		{"owner raises", []step{{owner, model.JobDesc{Priority: some(7)}, 0}, {owner, model.JobDesc{Priority: some(8)}, fault.AccessDenied}},
+			func(j, _ model.Job) bool { return j.Priority == 7 }},
+		{"owner raises a held job beyond the usual", []step{{owner, hold, 0}, {owner, model.JobDesc{Priority: some(0xfffffff0)}, fault.AccessDenied}},
+			func(j, _ model.Job) bool { return j.Priority == 0 }},
+		{"administrator raises", []step{{admin, model.JobDesc{Priority: some(0xfffffff0)}, 0}}, func(j, _ model.Job) bool { return j.Priority == 0xfffffff0 }},
+		{"time limit", []step{{owner, model.JobDesc{TimeLimit: some(3)}, 0}}, func(j, _ model.Job) bool { return j.TimeLimit == some(3) }},
+		{"time limit over the partition's", []step{{owner, model.JobDesc{TimeLimit: some(11)}, fault.InvalidTimeLimit}, {owner, model.JobDesc{TimeLimit: model.Infinite[uint32]()}, fault.InvalidTimeLimit}},
+			func(j, b model.Job) bool { return j.TimeLimit == b.TimeLimit }},
+		{"administrator's time limit", []step{{admin, model.JobDesc{TimeLimit: some(11)}, 0}}, func(j, _ model.Job) bool { return j.TimeLimit == some(11) }},
+		{"no time", []step{{owner, model.JobDesc{TimeLimit: some(0)}, fault.InvalidTimeLimit}}, func(j, b model.Job) bool { return j.TimeLimit == b.TimeLimit }},
+		{"begin time", []step{{owner, model.JobDesc{BeginTime: begin}, 0}}, func(j, _ model.Job) bool { return j.EligibleTime == begin }},
+		{"begin time in years", []step{{owner, model.JobDesc{BeginTime: begin + 2*366*86400}, fault.InvalidTimeValue}}, func(j, b model.Job) bool { return j.EligibleTime == b.EligibleTime }},
+		{"unsupported", []step{{owner, model.JobDesc{Name: "n", Partition: "short"}, fault.NotSupported}, {owner, model.JobDesc{MailType: 1}, fault.NotSupported},
+			{admin, model.JobDesc{Nice: some(1)}, fault.NotSupported}}, func(j, b model.Job) bool { return j.Name == b.Name }},
+		{"another owner", []step{{owner, model.JobDesc{UserID: some(0)}, fault.NoUserID}, {admin, model.JobDesc{UserID: some(0)}, fault.NotSupported}},
+			func(j, _ model.Job) bool { return j.UserID == owner.UID }},
+		{"a stranger", []step{{server.Identity{UID: 65000}, hold, fault.InvalidJobID}}, func(j, b model.Job) bool { return j.Priority == b.Priority }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			id := waitingJob(t, c)
+			before := see(t, c, id)
+			for i, s := range tt.steps {
+				err := c.updateJob(s.who, key("", uint64(id)), &s.d)
+				e, _ := errors.AsType[*errs.Error](err)
+				if s.want == 0 && err != nil || s.want != 0 && (e == nil || e.Number != s.want) {
+					t.Errorf("change %d: %v, want number %d", i, err, s.want)
+				}
+			}
+			if j := see(t, c, id); !tt.holds(j, before) {
+				t.Errorf("the job is %+v", j)
+			}
+		})
+	}
+}
+
+// TestUpdateNames checks which texts name a job.
+func TestUpdateNames(t *testing.T) {
+	c, _ := controller(t, Config{})
+	for _, named := range []string{"", "0", "99", "1_2", "1+2", "x", "4294967296"} {
+		if err := c.updateJob(me, named, &model.JobDesc{Name: "x"}); errs.KindOf(err) != errs.NotFound {
+			t.Errorf("%q: %v", named, err)
+		}
+	}
+}
+
+// TestUpdateOfARunningJob checks what can be changed of a job that runs, and
+// that its step obeys the new time limit.
+func TestUpdateOfARunningJob(t *testing.T) {
+	c, _ := controller(t, Config{SchedUser: admin.UID})
+	d := desc(t.TempDir(), "sleep 60")
+	d.TimeLimit = model.Some[uint32](600)
+	id := submit(t, c, d)
+	awaitState(t, c, id, model.JobRunning)
+	text := key("", uint64(id))
+	for want, d := range map[int]*model.JobDesc{
+		fault.JobNotPending:    {Priority: model.Some[uint32](0)},
+		fault.InvalidTimeLimit: {TimeLimit: model.Some[uint32](0)},
+	} {
+		err := c.updateJob(me, text, d)
+		if e, _ := errors.AsType[*errs.Error](err); e == nil || e.Number != want {
+			t.Errorf("%+v: %v", d, err)
+		}
+	}
+	if err := c.updateJob(me, text, &model.JobDesc{BeginTime: model.At(time.Now())}); errs.KindOf(err) != errs.Conflict {
+		t.Errorf("begin time: %v", err)
+	}
+	if err := c.updateJob(admin, text, &model.JobDesc{TimeLimit: model.Some[uint32](900), Comment: "more"}); err != nil {
+		t.Fatal(err)
+	}
+	if j := see(t, c, id); j.EndTime != j.StartTime+900*60 || j.Comment != "more" || j.State != model.JobRunning {
+		t.Errorf("%+v", j)
+	}
+	if err := c.updateJob(me, text, &model.JobDesc{TimeLimit: model.Some[uint32](1)}); err != nil { // a minute is 100 ms here
+		t.Fatal(err)
+	}
+	awaitState(t, c, id, model.JobTimeout)
+	if err := c.updateJob(me, text, &model.JobDesc{Comment: "late"}); errs.KindOf(err) != errs.Conflict {
+		t.Errorf("change of an ended job: %v", err)
+	}
+}
+
+// TestOrderOfPriority checks that a job with a raised priority starts before
+// those that were submitted earlier.
+func TestOrderOfPriority(t *testing.T) {
+	c, _ := controller(t, Config{CPUs: 1})
+	first := submit(t, c, desc(t.TempDir(), "sleep 60"))
+	awaitState(t, c, first, model.JobRunning)
+	second, third := submit(t, c, desc(t.TempDir(), "sleep 60")), submit(t, c, desc(t.TempDir(), "sleep 60"))
+	err := c.updateJob(server.Identity{}, key("", uint64(third)), &model.JobDesc{Priority: model.Some[uint32](0xffffff00)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.cancel(first); err != nil {
+		t.Fatal(err)
+	}
+	awaitState(t, c, third, model.JobRunning)
+	if j := see(t, c, second); j.State != model.JobPending {
+		t.Errorf("the other job is in state %d", j.State)
+	}
+}
+
+// TestUpdateOverRPC checks that clients of every version get the change and the
+// text of a refusal.
+func TestUpdateOverRPC(t *testing.T) {
+	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.Newest} {
+		c, _ := controller(t, Config{})
+		rpc, own := ask(t, c, v), model.Credential{}
+		d := desc(t.TempDir(), "sleep 60")
+		d.Priority = model.Some[uint32](0)
+		id := submit(t, c, d)
+		text := key("", uint64(id))
+		if results, err := rpc.UpdateJob(t.Context(), own, text, &model.JobDesc{Name: "new", Priority: model.Some[uint32](0)}); err != nil || results != nil {
+			t.Fatal(v, results, err)
+		}
+		if j := see(t, c, id); j.Name != "new" || j.StateReason != reasonHeldUser {
+			t.Errorf("%v: %+v", v, j)
+		}
+		_, err := rpc.UpdateJob(t.Context(), own, text, &model.JobDesc{Licenses: "x"})
+		if errs.KindOf(err) != errs.Unsupported || v >= codec.V2302 && !strings.Contains(err.Error(), "can change only account") {
+			t.Errorf("%v: %v", v, err)
+		}
+		if _, err := rpc.UpdateJob(t.Context(), own, "77", &model.JobDesc{Name: "x"}); errs.KindOf(err) != errs.NotFound {
+			t.Errorf("%v: %v", v, err)
+		}
+		if _, err := rpc.UpdateJob(t.Context(), own, text, &model.JobDesc{Release: true}); err != nil {
+			t.Errorf("%v: %v", v, err)
+		}
+		awaitState(t, c, id, model.JobRunning)
+	}
+}
+
+// TestUpdatesSurvive checks that changes are still there after the controller
+// was killed, and that a step obeys a time limit that was changed before.
+func TestUpdatesSurvive(t *testing.T) {
+	s := newSite(t)
+	s.start()
+	d := desc(t.TempDir(), "sleep 60")
+	held := *d
+	held.Priority = model.Some[uint32](0)
+	runs, waits := s.accepted(d), s.accepted(&held)
+	s.await(runs, model.JobRunning)
+	for id, d := range map[uint32]model.JobDesc{
+		runs:  {Comment: "a", TimeLimit: model.Some[uint32](50)}, // 5 s
+		waits: {Name: "b", TimeLimit: model.Some[uint32](1)},
+	} {
+		if _, err := s.client.UpdateJob(t.Context(), model.Credential{}, key("", uint64(id)), &d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.kill()
+	s.start()
+	if j := s.await(runs, model.JobRunning); j.Comment != "a" || j.TimeLimit != model.Some[uint32](50) {
+		t.Errorf("%+v", j)
+	}
+	if j := s.job(waits); j.State != model.JobPending || j.Name != "b" || j.StateReason != reasonHeldUser || j.TimeLimit != model.Some[uint32](1) {
+		t.Errorf("%+v", j)
+	}
+	if _, err := s.client.UpdateJob(t.Context(), model.Credential{}, key("", uint64(waits)), &model.JobDesc{Release: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.client.KillJobs(t.Context(), model.Credential{}, &model.KillJobs{Jobs: []string{key("", uint64(runs))}, Signal: 9}); err != nil {
+		t.Fatal(err)
+	}
+	s.await(runs, model.JobCancelled)
+	s.await(waits, model.JobTimeout) // with the new limit
+}

@@ -1,0 +1,210 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/fault"
+)
+
+// noAccount returns the error for an unknown account.
+func noAccount(name string) error {
+	return refuse(errs.Invalid, fault.InvalidAccount, "there is no account %.60q", name)
+}
+
+// accounts returns the accounts that f selects.
+func (b *Catalog) accounts(f *model.AccountFilter) (list []*model.Account) {
+	byAssoc := f.Assoc
+	byAssoc.Accounts = nil
+	for _, a := range sorted(b.Accounts) {
+		if !in(f.Assoc.Accounts, a.Name) || !in(f.Descriptions, a.Description) || !in(f.Organizations, a.Organization) {
+			continue
+		}
+		if selects(&byAssoc) {
+			byAssoc.Accounts = []string{a.Name}
+			if len(b.selected(&byAssoc)) == 0 {
+				continue
+			}
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// selects reports whether f has a condition on clusters, users or partitions.
+func selects(f *model.AssocFilter) bool { return len(f.Clusters)+len(f.Users)+len(f.Partitions) > 0 }
+
+// ListAccounts returns the accounts that f selects, with their associations and
+// coordinators if f asks for them.
+func (b *Catalog) ListAccounts(f *model.AccountFilter) (list []model.Account) {
+	t := b.tree()
+	for _, a := range b.accounts(f) {
+		one := *a
+		one.Coordinators = nil
+		if f.Flags&model.AccountWithCoordinators != 0 {
+			one.Coordinators = b.coordinators(t, a)
+		}
+		if f.Flags&model.AccountWithAssocs != 0 {
+			assocs := f.Assoc
+			assocs.Accounts = []string{a.Name}
+			one.Associations = b.ListAssociations(&assocs)
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// coordinators returns the coordinators of an account: its own, and those of
+// the accounts above it in any cluster.
+func (b *Catalog) coordinators(t tree, a *model.Account) []model.Coordinator {
+	list := slices.Clone(a.Coordinators)
+	for _, assoc := range t {
+		if assoc.Account != a.Name {
+			continue
+		}
+		for above, n := t.parent(assoc), 0; above != nil && n <= maxDepth; above, n = t.parent(above), n+1 {
+			account := b.Accounts[above.Account]
+			if account == nil {
+				continue
+			}
+			for _, c := range account.Coordinators {
+				if !slices.ContainsFunc(list, func(have model.Coordinator) bool { return have.Name == c.Name }) {
+					list = append(list, model.Coordinator{Name: c.Name, Direct: model.Some[uint16](0)})
+				}
+			}
+		}
+	}
+	slices.SortFunc(list, func(x, y model.Coordinator) int { return strings.Compare(x.Name, y.Name) })
+	return list
+}
+
+// AddAccounts adds accounts, and the associations that their records have.
+func (b *Catalog) AddAccounts(list []model.Account) error {
+	for i := range list {
+		a := &list[i]
+		if b.Accounts[a.Name] != nil {
+			return errs.New(errs.Conflict, "the account %s exists already", a.Name)
+		}
+		if err := b.addAccount(a); err != nil {
+			return err
+		}
+		for _, assoc := range a.Associations {
+			assoc.Account = a.Name
+			if _, err := b.add(&assoc); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *Catalog) addAccount(a *model.Account) error {
+	if err := checkName("account", a.Name); err != nil {
+		return err
+	}
+	if err := checkTexts(a.Description, a.Organization); err != nil {
+		return err
+	}
+	b.Accounts[a.Name] = &model.Account{Name: a.Name, Description: a.Description, Organization: a.Organization, Flags: a.Flags &^ deleted}
+	return nil
+}
+
+// deleted is the flag of a record that was removed, which this daemon does not
+// keep.
+const deleted uint32 = 1
+
+// ModifyAccounts changes the accounts that f selects to what change has set. It
+// returns their names.
+func (b *Catalog) ModifyAccounts(f *model.AccountFilter, change *model.Account) (names []string, err error) {
+	if err := checkTexts(change.Description, change.Organization); err != nil {
+		return nil, err
+	}
+	for _, a := range b.accounts(f) {
+		one := *a
+		if change.Description != "" {
+			one.Description = change.Description
+		}
+		if change.Organization != "" {
+			one.Organization = change.Organization
+		}
+		one.Flags |= change.Flags &^ deleted
+		b.Accounts[one.Name] = &one
+		names = append(names, one.Name)
+	}
+	return names, nil
+}
+
+// RemoveAccounts removes the accounts that f selects, with their associations
+// and those below them. It returns their names, or an error as
+// RemoveAssociations.
+func (b *Catalog) RemoveAccounts(f *model.AccountFilter) (names []string, err error) {
+	gone := map[uint32]*model.Association{}
+	for _, account := range b.accounts(f) {
+		if account.Name == root {
+			return nil, refuse(errs.Denied, fault.AccessDenied, "the account root can't be removed")
+		}
+		names = append(names, account.Name)
+		for _, a := range b.selected(&model.AssocFilter{Accounts: []string{account.Name}}) {
+			gone[a.ID] = a
+			for _, below := range b.below(a) {
+				gone[below.ID] = below
+			}
+		}
+	}
+	if blocked, err := b.drop(gone); err != nil {
+		return blocked, err
+	}
+	for _, name := range names {
+		delete(b.Accounts, name)
+	}
+	return names, nil
+}
+
+// AddCoordinators makes users coordinators of accounts.
+func (b *Catalog) AddCoordinators(accounts, users []string) error {
+	for _, user := range users {
+		if b.Users[user] == nil {
+			return refuse(errs.Invalid, fault.UnknownUser, "there is no user %.60q", user)
+		}
+	}
+	for _, name := range accounts {
+		a := b.Accounts[name]
+		if a == nil {
+			return noAccount(name)
+		}
+		one := *a
+		one.Coordinators = slices.Clone(a.Coordinators)
+		for _, user := range users {
+			if !slices.ContainsFunc(one.Coordinators, func(c model.Coordinator) bool { return c.Name == user }) {
+				one.Coordinators = append(one.Coordinators, model.Coordinator{Name: user, Direct: model.Some[uint16](1)})
+			}
+		}
+		b.Accounts[name] = &one
+	}
+	return nil
+}
+
+// RemoveCoordinators takes back what AddCoordinators does. No accounts mean all.
+// It returns the pairs of user and account that it has removed.
+func (b *Catalog) RemoveCoordinators(accounts, users []string) (names []string) {
+	for _, a := range sorted(b.Accounts) {
+		if !in(accounts, a.Name) {
+			continue
+		}
+		one := *a
+		one.Coordinators = nil
+		for _, c := range a.Coordinators {
+			if in(users, c.Name) {
+				names = append(names, "U = "+c.Name+" A = "+a.Name)
+			} else {
+				one.Coordinators = append(one.Coordinators, c)
+			}
+		}
+		if len(one.Coordinators) != len(a.Coordinators) {
+			b.Accounts[a.Name] = &one
+		}
+	}
+	return names
+}

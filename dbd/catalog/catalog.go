@@ -1,0 +1,130 @@
+// Package catalog holds the records of the bundled accounting daemon other than
+// jobs: clusters, accounts, users, associations and QOS, and the rules for
+// changing them. It knows neither files nor clients.
+//
+// A Catalog is a value: a change is made in a Clone, which then replaces the Catalog
+// or is dropped. Records are never modified once a Catalog holds them, so that two
+// Catalogs can share them, and so that Differences is cheap.
+//
+// Account "root" and QOS "normal" exist from the start. Each cluster has an
+// association of root, which is the parent of those without another one.
+package catalog
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/fault"
+)
+
+// root is the account, and the user, that every Catalog has.
+const root = "root"
+
+// Catalog is a set of records.
+type Catalog struct {
+	Clusters     map[string]*model.Cluster
+	Accounts     map[string]*model.Account // with the coordinators that are set for them
+	Users        map[string]*model.User
+	Associations map[uint32]*model.Association
+	QOS          map[uint32]*model.QOS
+	LastAssoc    uint32 // highest number that an association has had
+	LastQOS      uint32 // highest number that a QOS has had
+}
+
+// Empty returns a Catalog without any record.
+func Empty() *Catalog {
+	return &Catalog{Clusters: map[string]*model.Cluster{}, Accounts: map[string]*model.Account{}, Users: map[string]*model.User{},
+		Associations: map[uint32]*model.Association{}, QOS: map[uint32]*model.QOS{}}
+}
+
+// New returns a Catalog with the records that exist from the start.
+func New() *Catalog {
+	b := Empty()
+	b.Accounts[root] = &model.Account{Name: root, Description: "default root account", Organization: root}
+	b.Users[root] = &model.User{Name: root, AdminLevel: Administrator}
+	q := newQOS(&model.QOS{Name: "normal", Description: "Normal QOS default"})
+	b.LastQOS, q.ID = 1, 1
+	b.QOS[q.ID] = &q
+	return b
+}
+
+// Clone returns a copy that can be changed.
+func (b *Catalog) Clone() *Catalog {
+	return &Catalog{maps.Clone(b.Clusters), maps.Clone(b.Accounts), maps.Clone(b.Users),
+		maps.Clone(b.Associations), maps.Clone(b.QOS), b.LastAssoc, b.LastQOS}
+}
+
+// maxRecords limits a Catalog: it is in memory.
+const maxRecords = 200_000
+
+// Check returns an error for a Catalog that is too large.
+func (b *Catalog) Check() error {
+	if len(b.Clusters)+len(b.Accounts)+len(b.Users)+len(b.Associations)+len(b.QOS) > maxRecords {
+		return refuse(errs.TooMany, fault.Backoff, "the accounting daemon is full: it holds at most %d records", maxRecords)
+	}
+	return nil
+}
+
+// refuse returns an error with Slurm's number for it.
+func refuse(kind errs.Kind, number int, format string, args ...any) error {
+	e := errs.New(kind, format, args...)
+	e.Number = number
+	return e
+}
+
+// invalid returns an error for a value that can't be accepted, and for which
+// Slurm has no number.
+func invalid(format string, args ...any) error { return errs.New(errs.Invalid, format, args...) }
+
+// unsupported returns an error for what this daemon does not keep.
+func unsupported(what string) error {
+	return refuse(errs.Unsupported, fault.NotSupported, "this accounting daemon does not support %s", what)
+}
+
+// maxName is the longest name in bytes, and maxText the longest other text.
+const (
+	maxName = 250
+	maxText = 4096
+)
+
+// checkName refuses names that are empty or could not be shown. They also must
+// not look like a place in a lineage.
+func checkName(kind, name string) error {
+	switch {
+	case name == "":
+		return invalid("a %s needs a name", kind)
+	case len(name) > maxName:
+		return invalid("the name of a %s has more than %d bytes", kind, maxName)
+	case !utf8.ValidString(name), strings.ContainsAny(name, "/,"), strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }):
+		return refuse(errs.Invalid, fault.BadName, "%.60q can't be the name of a %s", name, kind)
+	}
+	return nil
+}
+
+// checkTexts refuses texts that are too long.
+func checkTexts(texts ...string) error {
+	for _, t := range texts {
+		if len(t) > maxText {
+			return invalid("a text has more than %d bytes", maxText)
+		}
+	}
+	return nil
+}
+
+// in reports whether a filter matches s. An empty filter matches everything.
+func in(filter []string, s string) bool { return len(filter) == 0 || slices.Contains(filter, s) }
+
+// sorted returns the values of m in the order of their keys.
+func sorted[K cmp.Ordered, V any](m map[K]*V) []*V {
+	list := make([]*V, 0, len(m))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, m[k])
+	}
+	return list
+}

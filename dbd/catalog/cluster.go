@@ -1,0 +1,61 @@
+package catalog
+
+import (
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// ListClusters returns the clusters that f selects. They have no federation and
+// no protocol version, so filters on those match none. Their controllers'
+// addresses are unknown.
+func (b *Catalog) ListClusters(f *model.ClusterFilter) (list []model.Cluster) {
+	if len(f.Federations)+len(f.RPCVersions) > 0 {
+		return nil
+	}
+	for _, c := range sorted(b.Clusters) {
+		if in(f.Names, c.Name) && (f.Classification == 0 || f.Classification == c.Classification) && f.Flags.Or(0)&^c.Flags == 0 {
+			one := *c
+			if a := b.find(c.Name, root, "", ""); a != nil {
+				one.RootAssoc = *a
+			}
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// AddClusters adds clusters, and the associations of root in them.
+func (b *Catalog) AddClusters(list []model.Cluster) error {
+	for i := range list {
+		c := &list[i]
+		if err := checkName("cluster", c.Name); err != nil {
+			return err
+		}
+		if b.Clusters[c.Name] != nil {
+			return errs.New(errs.Conflict, "the cluster %s exists already", c.Name)
+		}
+		made := model.Cluster{Name: c.Name, Classification: c.Classification}
+		if c.Flags != model.Leave32 {
+			made.Flags = c.Flags
+		}
+		b.Clusters[c.Name] = &made
+		b.put(&model.Association{Account: root, Cluster: c.Name})
+		b.put(&model.Association{Account: root, Cluster: c.Name, User: root, IsDefault: model.Some[uint16](1)})
+	}
+	return nil
+}
+
+// RemoveClusters removes the clusters that f selects, with their associations.
+// It returns their names.
+func (b *Catalog) RemoveClusters(f *model.ClusterFilter) (names []string) {
+	for _, c := range b.ListClusters(f) {
+		delete(b.Clusters, c.Name)
+		names = append(names, c.Name)
+		for id, a := range b.Associations {
+			if a.Cluster == c.Name {
+				delete(b.Associations, id)
+			}
+		}
+	}
+	return names
+}

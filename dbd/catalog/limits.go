@@ -1,0 +1,136 @@
+package catalog
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"schedrestd/model"
+)
+
+// assocNumbers returns the limits of an association that are numbers. The first
+// five also apply to the associations below it that have none of their own.
+func assocNumbers(a *model.Association) []*model.Opt[uint32] {
+	return []*model.Opt[uint32]{&a.MaxJobs, &a.MaxJobsAccrue, &a.MinPrioThreshold, &a.MaxSubmitJobs, &a.MaxWallPJ, &a.Priority,
+		&a.GrpJobs, &a.GrpJobsAccrue, &a.GrpSubmitJobs, &a.GrpWall}
+}
+
+// assocAmounts returns the limits of an association that are amounts of
+// resources. The first four also apply to the associations below it.
+func assocAmounts(a *model.Association) []*string {
+	return []*string{&a.MaxTRESMinsPJ, &a.MaxTRESRunMins, &a.MaxTRESPJ, &a.MaxTRESPN, &a.GrpTRESMins, &a.GrpTRESRunMins, &a.GrpTRES}
+}
+
+// How many of each apply below.
+const (
+	passedNumbers = 5
+	passedAmounts = 4
+)
+
+func qosNumbers(q *model.QOS) []*model.Opt[uint32] {
+	return []*model.Opt[uint32]{&q.GrpJobs, &q.GrpJobsAccrue, &q.GrpSubmitJobs, &q.GrpWall, &q.MaxJobsPA, &q.MaxJobsPU, &q.MaxJobsAccruePA,
+		&q.MaxJobsAccruePU, &q.MinPrioThreshold, &q.MaxSubmitJobsPA, &q.MaxSubmitJobsPU, &q.MaxWallPJ, &q.PreemptExemptTime}
+}
+
+func qosAmounts(q *model.QOS) []*string {
+	return []*string{&q.GrpTRESMins, &q.GrpTRESRunMins, &q.GrpTRES, &q.MaxTRESMinsPJ, &q.MaxTRESRunMinsPA, &q.MaxTRESRunMinsPU, &q.MaxTRESPA,
+		&q.MaxTRESPJ, &q.MaxTRESPN, &q.MaxTRESPU, &q.MinTRESPJ}
+}
+
+// setNumbers sets the limits of to that from has. A limit of to that is not set
+// becomes unlimited, which Slurm's daemon answers for it.
+func setNumbers(to, from []*model.Opt[uint32]) {
+	for i, n := range from {
+		if n.Set || n.Infinite {
+			*to[i] = *n
+		} else if !to[i].Set {
+			*to[i] = model.Infinite[uint32]()
+		}
+	}
+}
+
+// setAmounts sets the limits of to that from has: an amount of -1 removes that
+// of its resource, and resources that from does not name stay.
+func setAmounts(to, from []*string) error {
+	for i, change := range from {
+		if *change == "" {
+			continue
+		}
+		merged, err := mergeAmounts(*to[i], *change)
+		if err != nil {
+			return err
+		}
+		*to[i] = merged
+	}
+	return nil
+}
+
+// mergeAmounts returns the amounts in text, such as "1=4,2=1000", with those in
+// change, sorted by resource.
+func mergeAmounts(text, change string) (string, error) {
+	amounts := map[uint64]int64{}
+	for part := range strings.SplitSeq(text+","+change, ",") {
+		if part == "" {
+			continue
+		}
+		id, amount, ok := strings.Cut(part, "=")
+		n, err := strconv.ParseUint(id, 10, 32)
+		v, bad := strconv.ParseInt(amount, 10, 64)
+		if !ok || err != nil || bad != nil || v < -1 {
+			return "", invalid("%.60q is not an amount of a resource, such as 1=4", part)
+		}
+		if amounts[n] = v; v == -1 {
+			delete(amounts, n)
+		}
+	}
+	var parts []string
+	for _, id := range keys(amounts) {
+		parts = append(parts, strconv.FormatUint(id, 10)+"="+strconv.FormatInt(amounts[id], 10))
+	}
+	return strings.Join(parts, ","), nil
+}
+
+func keys(m map[uint64]int64) []uint64 {
+	list := make([]uint64, 0, len(m))
+	for k := range m {
+		list = append(list, k)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// changeIDs returns a list of QOS numbers after a change: an empty text empties
+// the list, "+3" and "-3" add and remove one, and numbers replace the list. known
+// reports whether a number exists.
+func changeIDs(list, change []string, known func(uint32) bool) ([]string, error) {
+	if len(change) == 0 {
+		return list, nil
+	}
+	list = slices.Clone(list)
+	replaced := false
+	for _, text := range change {
+		digits := strings.TrimLeft(text, "+-")
+		if (digits == text || digits == "") && !replaced {
+			list, replaced = nil, true
+		}
+		if digits == "" {
+			continue
+		}
+		n, err := strconv.ParseUint(digits, 10, 32)
+		if err != nil || !known(uint32(n)) {
+			return nil, noQOS(digits)
+		}
+		id := strconv.FormatUint(n, 10)
+		list = slices.DeleteFunc(list, func(have string) bool { return have == id })
+		if !strings.HasPrefix(text, "-") {
+			list = append(list, id)
+		}
+	}
+	slices.SortFunc(list, func(a, b string) int { return number(a) - number(b) })
+	return list, nil
+}
+
+func number(s string) int {
+	n, _ := strconv.Atoi(s)
+	return n
+}

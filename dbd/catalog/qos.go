@@ -1,0 +1,224 @@
+package catalog
+
+import (
+	"strconv"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/fault"
+)
+
+// Flags of a change of a QOS that say what becomes of the flags it has.
+const (
+	addFlags    uint32 = 1 << 29
+	removeFlags uint32 = 1 << 30
+)
+
+// newQOS returns a QOS with what q has set.
+func newQOS(q *model.QOS) model.QOS {
+	made := model.QOS{Name: q.Name, Description: q.Description, UsageFactor: 1, Priority: model.Some[uint32](0),
+		UsageThreshold: model.FloatNotSet, LimitFactor: model.FloatNotSet}
+	setNumbers(qosNumbers(&made), qosNumbers(&made))
+	return made
+}
+
+// noQOS returns the error for an unknown QOS.
+func noQOS(name string) error {
+	return refuse(errs.Invalid, fault.InvalidQOS, "there is no QOS %.60q", name)
+}
+
+func (b *Catalog) hasQOS(id uint32) bool { return b.QOS[id] != nil }
+
+// qosNamed returns the QOS of this name, or nil.
+func (b *Catalog) qosNamed(name string) *model.QOS {
+	for _, q := range b.QOS {
+		if q.Name == name {
+			return q
+		}
+	}
+	return nil
+}
+
+// ListQOS returns the QOS that f selects.
+func (b *Catalog) ListQOS(f *model.QOSFilter) (list []model.QOS) {
+	for _, q := range sorted(b.QOS) {
+		if in(f.IDs, strconv.FormatUint(uint64(q.ID), 10)) && in(f.Names, q.Name) && in(f.Descriptions, q.Description) &&
+			(f.PreemptMode == 0 || f.PreemptMode == model.Leave16 || f.PreemptMode == q.PreemptMode) {
+			list = append(list, *q)
+		}
+	}
+	return list
+}
+
+// AddQOS adds QOS.
+func (b *Catalog) AddQOS(list []model.QOS) error {
+	for i := range list {
+		q := &list[i]
+		if err := checkName("QOS", q.Name); err != nil {
+			return err
+		}
+		if b.qosNamed(q.Name) != nil {
+			return errs.New(errs.Conflict, "the QOS %s exists already", q.Name)
+		}
+		made := newQOS(q)
+		if err := b.changeQOS(&made, q); err != nil {
+			return err
+		}
+		b.LastQOS++
+		made.ID = b.LastQOS
+		b.QOS[made.ID] = &made
+	}
+	return b.checkPreemption()
+}
+
+// ModifyQOS changes the QOS that f selects to what change has set. It returns
+// their names.
+func (b *Catalog) ModifyQOS(f *model.QOSFilter, change *model.QOS) (names []string, err error) {
+	for _, q := range b.ListQOS(f) {
+		if change.Name != "" && change.Name != q.Name {
+			if err := checkName("QOS", change.Name); err != nil {
+				return nil, err
+			}
+			if b.qosNamed(change.Name) != nil {
+				return nil, errs.New(errs.Conflict, "the QOS %s exists already", change.Name)
+			}
+			q.Name = change.Name
+		}
+		if err := b.changeQOS(&q, change); err != nil {
+			return nil, err
+		}
+		b.QOS[q.ID] = &q
+		names = append(names, q.Name)
+	}
+	return names, b.checkPreemption()
+}
+
+// changeQOS sets in q what change has set, except for its name.
+func (b *Catalog) changeQOS(q, change *model.QOS) error {
+	if err := checkTexts(change.Description); err != nil {
+		return err
+	}
+	if change.Description != "" {
+		q.Description = change.Description
+	}
+	switch given := change.Flags &^ (addFlags | removeFlags | model.QOSLeaveFlags); {
+	case change.Flags&model.QOSLeaveFlags != 0:
+	case change.Flags&addFlags != 0:
+		q.Flags |= given
+	case change.Flags&removeFlags != 0:
+		q.Flags &^= given
+	default:
+		q.Flags = given
+	}
+	if change.GraceTime != model.Leave32 {
+		q.GraceTime = change.GraceTime
+	}
+	if change.PreemptMode != model.Leave16 {
+		q.PreemptMode = change.PreemptMode
+	}
+	setNumbers(qosNumbers(q), qosNumbers(change))
+	if change.Priority.Set {
+		q.Priority = change.Priority
+	}
+	for _, f := range []struct{ to, from *float64 }{
+		{&q.UsageFactor, &change.UsageFactor}, {&q.UsageThreshold, &change.UsageThreshold}, {&q.LimitFactor, &change.LimitFactor},
+	} {
+		if *f.from != model.FloatNotSet {
+			*f.to = *f.from
+		}
+	}
+	if err := setAmounts(qosAmounts(q), qosAmounts(change)); err != nil {
+		return err
+	}
+	ids, err := changeIDs(preempted(q), change.PreemptNames, b.hasQOS)
+	if err == nil {
+		q.PreemptIDs = bitmap(ids)
+	}
+	return err
+}
+
+// preempted returns the numbers of the QOS whose jobs make room for those of q.
+func preempted(q *model.QOS) (ids []string) {
+	for i := range int(q.PreemptIDs.Len) {
+		if q.PreemptIDs.Has(i) {
+			ids = append(ids, strconv.Itoa(i))
+		}
+	}
+	return ids
+}
+
+// bitmap returns the set of these numbers, which are sorted.
+func bitmap(ids []string) model.Bitmap {
+	if len(ids) == 0 {
+		return model.Bitmap{}
+	}
+	n := number(ids[len(ids)-1]) + 1
+	m := model.Bitmap{Len: uint32(n), Set: true, Bits: make([]byte, (n+7)/8)}
+	for _, id := range ids {
+		m.Bits[number(id)/8] |= 1 << (number(id) % 8)
+	}
+	return m
+}
+
+// checkPreemption refuses QOS that make room for each other in a circle.
+func (b *Catalog) checkPreemption() error {
+	done := map[uint32]bool{}
+	var visit func(id uint32, above map[uint32]bool) bool
+	visit = func(id uint32, above map[uint32]bool) bool {
+		if above[id] {
+			return false
+		}
+		if q := b.QOS[id]; q != nil && !done[id] {
+			above[id] = true
+			for _, next := range preempted(q) {
+				if !visit(uint32(number(next)), above) {
+					return false
+				}
+			}
+			delete(above, id)
+			done[id] = true
+		}
+		return true
+	}
+	for id := range b.QOS {
+		if !visit(id, map[uint32]bool{}) {
+			return refuse(errs.Invalid, fault.PreemptionLoop, "jobs of one QOS would make room for jobs of another that make room for them")
+		}
+	}
+	return nil
+}
+
+// RemoveQOS removes the QOS that f selects, also from associations and other
+// QOS. It returns their names.
+func (b *Catalog) RemoveQOS(f *model.QOSFilter) (names []string, err error) {
+	for _, gone := range b.ListQOS(f) {
+		id := strconv.FormatUint(uint64(gone.ID), 10)
+		delete(b.QOS, gone.ID)
+		names = append(names, gone.Name)
+		for _, q := range b.QOS {
+			if !q.PreemptIDs.Has(int(gone.ID)) {
+				continue
+			}
+			left := *q
+			ids, err := changeIDs(preempted(q), []string{"-" + id}, func(uint32) bool { return true })
+			if err != nil {
+				return nil, err
+			}
+			left.PreemptIDs = bitmap(ids)
+			b.QOS[q.ID] = &left
+		}
+		for _, a := range b.Associations {
+			left := *a
+			if left.DefaultQOSID == gone.ID {
+				left.DefaultQOSID = 0
+			}
+			if left.QOSIDs, err = changeIDs(a.QOSIDs, []string{"-" + id}, func(uint32) bool { return true }); err != nil {
+				return nil, err
+			}
+			if left.DefaultQOSID != a.DefaultQOSID || len(left.QOSIDs) != len(a.QOSIDs) {
+				b.Associations[a.ID] = &left
+			}
+		}
+	}
+	return names, nil
+}

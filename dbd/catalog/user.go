@@ -1,0 +1,224 @@
+package catalog
+
+import (
+	"maps"
+	"slices"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/fault"
+)
+
+// Levels of User.AdminLevel.
+const (
+	levelNotSet   uint16 = 0
+	levelNone     uint16 = 1
+	Operator      uint16 = 2
+	Administrator uint16 = 3
+)
+
+// users returns the users that f selects.
+func (b *Catalog) users(f *model.UserFilter) (list []*model.User) {
+	byAssoc := f.Assoc
+	byAssoc.Users = nil
+	for _, u := range sorted(b.Users) {
+		if !in(f.Assoc.Users, u.Name) || f.AdminLevel != levelNotSet && f.AdminLevel != u.AdminLevel ||
+			len(f.DefaultAccounts) > 0 && !slices.Contains(f.DefaultAccounts, b.defaultAccount(u.Name)) ||
+			len(f.DefaultWCKeys) > 0 {
+			continue
+		}
+		if len(byAssoc.Accounts) > 0 || selects(&byAssoc) {
+			byAssoc.Users = []string{u.Name}
+			if len(b.selected(&byAssoc)) == 0 {
+				continue
+			}
+		}
+		list = append(list, u)
+	}
+	return list
+}
+
+// defaultAccount returns the account of a user's default association, in the
+// first cluster where the user has one.
+func (b *Catalog) defaultAccount(user string) string {
+	for _, cluster := range slices.Sorted(maps.Keys(b.Clusters)) {
+		if a := b.defaultOf(user, cluster); a != nil {
+			return a.Account
+		}
+	}
+	return ""
+}
+
+// ListUsers returns the users that f selects, with their associations and the
+// accounts that they coordinate if f asks for them.
+func (b *Catalog) ListUsers(f *model.UserFilter) (list []model.User) {
+	t := b.tree()
+	for _, u := range b.users(f) {
+		one := *u
+		one.DefaultAccount, one.WCKeys = b.defaultAccount(u.Name), []model.WCKey{}
+		if f.WithAssocs {
+			assocs := f.Assoc
+			assocs.Users = []string{u.Name}
+			one.Associations = b.ListAssociations(&assocs)
+		}
+		if f.WithCoordinates {
+			for _, a := range sorted(b.Accounts) {
+				for _, c := range b.coordinators(t, a) {
+					if c.Name == u.Name {
+						one.Coordinates = append(one.Coordinates, model.Coordinator{Name: a.Name, Direct: c.Direct})
+					}
+				}
+			}
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// AddUsers adds users, and the associations that their records have.
+func (b *Catalog) AddUsers(list []model.User) error {
+	for i := range list {
+		u := &list[i]
+		if b.Users[u.Name] != nil {
+			return errs.New(errs.Conflict, "the user %s exists already", u.Name)
+		}
+		if err := b.addUser(u); err != nil {
+			return err
+		}
+		for _, a := range u.Associations {
+			a.User = u.Name
+			if _, err := b.add(&a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *Catalog) addUser(u *model.User) error {
+	if err := checkName("user", u.Name); err != nil {
+		return err
+	}
+	if len(u.WCKeys) > 0 || u.DefaultWCKey != "" {
+		return unsupported("workload keys")
+	}
+	made := model.User{Name: u.Name, AdminLevel: u.AdminLevel, Flags: u.Flags &^ deleted}
+	if made.AdminLevel == levelNotSet || made.AdminLevel > Administrator {
+		made.AdminLevel = levelNone
+	}
+	b.Users[u.Name] = &made
+	return nil
+}
+
+// ModifyUsers changes the users that f selects to what change has set. It
+// returns their names.
+func (b *Catalog) ModifyUsers(f *model.UserFilter, change *model.User) (names []string, err error) {
+	if change.DefaultWCKey != "" {
+		return nil, unsupported("workload keys")
+	}
+	found := b.users(f)
+	if change.Name != "" && len(found) > 1 {
+		return nil, refuse(errs.Invalid, fault.OneAtATime, "only one user can get the name %s", change.Name)
+	}
+	for _, u := range found {
+		one := *u
+		if level := change.AdminLevel; level != levelNotSet && level <= Administrator {
+			one.AdminLevel = level
+		}
+		if err := b.changeDefaults(one.Name, change); err != nil {
+			return nil, err
+		}
+		if change.Name != "" && change.Name != one.Name {
+			if err := b.rename(&one, change.Name); err != nil {
+				return nil, err
+			}
+		}
+		b.Users[one.Name] = &one
+		names = append(names, one.Name)
+	}
+	return names, nil
+}
+
+// changeDefaults changes the default account and the default QOS of a user.
+func (b *Catalog) changeDefaults(user string, change *model.User) error {
+	id, changed := change.DefaultQOSID, false
+	if id == 0 || id >= model.Leave32 {
+		id = 0
+	}
+	if id != 0 && !b.hasQOS(id) {
+		return noQOS("of that number")
+	}
+	for _, found := range sorted(b.Associations) {
+		if found.User != user {
+			continue
+		}
+		becomes := change.DefaultAccount == found.Account && found.Partition == ""
+		if !becomes && id == 0 {
+			continue
+		}
+		a := *b.Associations[found.ID] // setDefault may have replaced it
+		if becomes {
+			b.setDefault(&a)
+			changed = true
+		}
+		if id != 0 {
+			a.DefaultQOSID = id
+		}
+		b.Associations[a.ID] = &a
+	}
+	if change.DefaultAccount != "" && !changed {
+		return refuse(errs.Invalid, fault.NoAssociation, "the user %s has no association with the account %.60q", user, change.DefaultAccount)
+	}
+	return nil
+}
+
+// rename gives u, a copy of a user's record, another name.
+func (b *Catalog) rename(u *model.User, name string) error {
+	if err := checkName("user", name); err != nil {
+		return err
+	}
+	switch {
+	case u.Name == root:
+		return refuse(errs.Denied, fault.AccessDenied, "the user root can't be renamed")
+	case b.Users[name] != nil:
+		return errs.New(errs.Conflict, "the user %s exists already", name)
+	}
+	for _, found := range b.Associations {
+		if found.User == u.Name {
+			a := *found
+			a.User = name
+			b.Associations[a.ID] = &a
+		}
+	}
+	for _, found := range b.Accounts {
+		i := slices.IndexFunc(found.Coordinators, func(c model.Coordinator) bool { return c.Name == u.Name })
+		if i >= 0 {
+			a := *found
+			a.Coordinators = slices.Clone(a.Coordinators)
+			a.Coordinators[i].Name = name
+			b.Accounts[a.Name] = &a
+		}
+	}
+	delete(b.Users, u.Name)
+	u.Name = name
+	return nil
+}
+
+// RemoveUsers removes the users that f selects, with their associations. It
+// returns their names.
+func (b *Catalog) RemoveUsers(f *model.UserFilter) (names []string, err error) {
+	for _, u := range b.users(f) {
+		if u.Name == root {
+			return nil, refuse(errs.Denied, fault.AccessDenied, "the user root can't be removed")
+		}
+		for id, a := range b.Associations {
+			if a.User == u.Name {
+				delete(b.Associations, id)
+			}
+		}
+		delete(b.Users, u.Name)
+		b.RemoveCoordinators(nil, []string{u.Name})
+		names = append(names, u.Name)
+	}
+	return names, nil
+}

@@ -1,0 +1,239 @@
+package dbd
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+
+	"schedrestd/dbd/catalog"
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+)
+
+// recordTable holds the records of package catalog, each as the message that lists
+// it.
+const recordTable = `CREATE TABLE record (
+	kind     TEXT    NOT NULL, -- a constant below
+	key      TEXT    NOT NULL, -- name, or number
+	protocol INTEGER NOT NULL, -- version that value is in
+	value    BLOB    NOT NULL,
+	PRIMARY KEY (kind, key)
+) STRICT, WITHOUT ROWID`
+
+// Kinds of records. The value of one of kind last is the highest number that a
+// record of the kind in key has had.
+const (
+	kindCluster = "cluster"
+	kindAccount = "account"
+	kindUser    = "user"
+	kindAssoc   = "association"
+	kindQOS     = "qos"
+	kindLast    = "last"
+)
+
+// row is a row of the table record; a nil value means that there is none.
+type row struct {
+	kind, key string
+	value     []byte
+}
+
+// listing is a message with a list of records.
+type listing[T any] interface {
+	message.Body
+	List() *message.Listed[T]
+}
+
+// differences returns the rows that turn the records of old into those of next.
+func differences(old, next *catalog.Catalog) (rows []row, err error) {
+	name := func(s string) string { return s }
+	for _, part := range []func() ([]row, error){
+		func() ([]row, error) {
+			return changed(kindCluster, old.Clusters, next.Clusters, name, func() listing[model.Cluster] { return new(message.Clusters) })
+		},
+		func() ([]row, error) {
+			return changed(kindAccount, old.Accounts, next.Accounts, name, func() listing[model.Account] { return new(message.Accounts) })
+		},
+		func() ([]row, error) {
+			return changed(kindUser, old.Users, next.Users, name, func() listing[model.User] { return new(message.Users) })
+		},
+		func() ([]row, error) {
+			return changed(kindAssoc, old.Associations, next.Associations, digits, func() listing[model.Association] { return new(message.Associations) })
+		},
+		func() ([]row, error) {
+			return changed(kindQOS, old.QOS, next.QOS, digits, func() listing[model.QOS] { return new(message.QOSList) })
+		},
+	} {
+		list, err := part()
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, list...)
+	}
+	if old.LastAssoc != next.LastAssoc {
+		rows = append(rows, row{kindLast, kindAssoc, []byte(digits(next.LastAssoc))})
+	}
+	if old.LastQOS != next.LastQOS {
+		rows = append(rows, row{kindLast, kindQOS, []byte(digits(next.LastQOS))})
+	}
+	return rows, nil
+}
+
+func digits(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
+
+// changed returns the rows for the records that differ. Records are not modified
+// in place, so equal pointers mean equal records.
+func changed[K comparable, T any](kind string, old, next map[K]*T, key func(K) string, list func() listing[T]) (rows []row, err error) {
+	for k := range old {
+		if next[k] == nil {
+			rows = append(rows, row{kind: kind, key: key(k)})
+		}
+	}
+	for k, record := range next {
+		if old[k] == record {
+			continue
+		}
+		m := list()
+		m.List().Records = codec.Stream[T]{List: []T{*record}}
+		c := codec.NewEncoder(stored, nil)
+		m.Walk(c)
+		if err := c.Finish(); err != nil {
+			return nil, fmt.Errorf("encode %s %s: %w", kind, key(k), err)
+		}
+		rows = append(rows, row{kind, key(k), c.Bytes()})
+	}
+	return rows, nil
+}
+
+// write writes rows in tx.
+func write(ctx context.Context, tx *sql.Tx, rows []row) error {
+	for _, r := range rows {
+		var err error
+		if r.value == nil {
+			_, err = tx.ExecContext(ctx, "DELETE FROM record WHERE kind = ? AND key = ?", r.kind, r.key)
+		} else {
+			_, err = tx.ExecContext(ctx, "INSERT OR REPLACE INTO record (kind, key, protocol, value) VALUES (?, ?, ?, ?)", r.kind, r.key, uint16(stored), r.value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Catalog returns the committed records.
+func (s *Store) Catalog() *catalog.Catalog { return s.catalog.Load() }
+
+// Replace makes next the committed records, on disk and then in memory. next
+// must come from Catalog, and only one caller may do this concurrently.
+func (s *Store) Replace(ctx context.Context, next *catalog.Catalog) error {
+	rows, err := differences(s.Catalog(), next)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return unavailable(err)
+	}
+	defer tx.Rollback()
+	if err := write(ctx, tx, rows); err != nil {
+		return unavailable(err)
+	}
+	if err := tx.Commit(); err != nil {
+		return unavailable(err)
+	}
+	s.catalog.Store(next)
+	return nil
+}
+
+// load reads the records, and adds the clusters of jobs that are not among them.
+func (s *Store) load(ctx context.Context) error {
+	b, err := s.read(ctx)
+	if err != nil {
+		return err
+	}
+	s.catalog.Store(b)
+	names, err := s.Clusters(ctx)
+	if err != nil {
+		return err
+	}
+	return s.addClusters(ctx, names)
+}
+
+// read returns the records in the database.
+func (s *Store) read(ctx context.Context) (*catalog.Catalog, error) {
+	rows, err := s.db.QueryContext(ctx, "SELECT kind, key, protocol, value FROM record")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	b := catalog.Empty()
+	for rows.Next() {
+		var kind, key string
+		var v uint16
+		var value []byte
+		if err := rows.Scan(&kind, &key, &v, &value); err != nil {
+			return nil, err
+		}
+		if err := loadRecord(b, kind, key, codec.Version(v), value); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", kind, key, err)
+		}
+	}
+	return b, rows.Err()
+}
+
+// addClusters adds clusters that the records lack. Names that can't be those of
+// clusters are left out.
+func (s *Store) addClusters(ctx context.Context, names []string) error {
+	next := s.Catalog().Clone()
+	for _, name := range names {
+		if one := next.Clone(); next.Clusters[name] == nil && one.AddClusters([]model.Cluster{{Name: name}}) == nil {
+			next = one
+		}
+	}
+	return s.Replace(ctx, next)
+}
+
+// loadRecord adds a row to b.
+func loadRecord(b *catalog.Catalog, kind, key string, v codec.Version, value []byte) error {
+	switch kind {
+	case kindCluster:
+		return loadInto(b.Clusters, key, v, value, message.AccountingGotClusters, new(message.Clusters))
+	case kindAccount:
+		return loadInto(b.Accounts, key, v, value, message.AccountingGotAccounts, new(message.Accounts))
+	case kindUser:
+		return loadInto(b.Users, key, v, value, message.AccountingGotUsers, new(message.Users))
+	}
+	n := value
+	if kind != kindLast {
+		n = []byte(key)
+	}
+	number, err := strconv.ParseUint(string(n), 10, 32)
+	switch {
+	case err != nil:
+		return err
+	case kind == kindAssoc:
+		return loadInto(b.Associations, uint32(number), v, value, message.AccountingGotAssocs, new(message.Associations))
+	case kind == kindQOS:
+		return loadInto(b.QOS, uint32(number), v, value, message.AccountingGotQOS, new(message.QOSList))
+	case kind == kindLast && key == kindAssoc:
+		b.LastAssoc = uint32(number)
+	case kind == kindLast && key == kindQOS:
+		b.LastQOS = uint32(number)
+	}
+	return nil
+}
+
+func loadInto[K comparable, T any](to map[K]*T, key K, v codec.Version, value []byte, t message.Type, m listing[T]) error {
+	if err := message.DecodeBody(v, t, value, m); err != nil {
+		return err
+	}
+	list := m.List().Records.List
+	if len(list) != 1 {
+		return errs.New(errs.Invalid, "not exactly one record")
+	}
+	to[key] = &list[0]
+	return nil
+}
