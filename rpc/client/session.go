@@ -141,6 +141,11 @@ func (s *session) fetch(b []byte, want message.Type, room *room) (*reply, *failu
 	if n, err := s.nc.Write(b); err != nil {
 		return nil, failed(unsent, fmt.Errorf("send request: byte %d of %d: %w", n, len(b), err))
 	}
+	return s.receive(want, room)
+}
+
+// receive returns an answer, which must be of type want, in room.
+func (s *session) receive(want message.Type, room *room) (*reply, *failure) {
 	answer, f := s.caller.receive(s.ctx, s.nc, room, false)
 	if f != nil {
 		return nil, f
