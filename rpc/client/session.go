@@ -144,9 +144,10 @@ func (s *session) fetch(b []byte, want message.Type, room *room) (*reply, *failu
 	return s.receive(want, room)
 }
 
-// receive returns an answer, which must be of type want, in room.
-func (s *session) receive(want message.Type, room *room) (*reply, *failure) {
-	answer, f := s.caller.receive(s.ctx, s.nc, room, false)
+// receive returns an answer, which must be of type want, in a
+// room.
+func (s *session) receive(want message.Type, in *room) (*reply, *failure) {
+	answer, f := s.caller.receive(s.ctx, s.nc, in, false)
 	if f != nil {
 		return nil, f
 	}
