@@ -35,7 +35,7 @@ type ledger struct {
 	kept     []string // names of accounts
 }
 
-// What may happen at a request.
+// The events at a request, besides an answer.
 const (
 	closes  = "closes"  // the connection ends without an answer
 	stalls  = "stalls"  // there is no answer
