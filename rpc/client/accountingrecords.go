@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"schedrestd/errs"
 	"schedrestd/model"
@@ -23,25 +24,13 @@ func (a *Accounting) List(ctx context.Context, cred model.Credential, l model.Li
 
 // listing returns the request for the records that l asks for.
 func listing(l model.Listing) (asked, error) {
-	switch f := l.Filter.(type) {
-	case model.AccountFilter:
-		return ask(question{message.AccountingGetAccounts, &message.GetAccounts{AccountFilter: f}, message.AccountingGotAccounts}, new(message.Accounts), l), nil
-	case model.AccountingJobFilter:
-		return ask(question{message.AccountingGetJobs, &message.GetAccountingJobs{AccountingJobFilter: f}, message.AccountingGotJobs}, new(message.AccountingJobs), l), nil
-	case model.AssocFilter:
-		return ask(question{message.AccountingGetAssocs, &message.GetAssociations{AssocFilter: f}, message.AccountingGotAssocs}, new(message.Associations), l), nil
-	case model.ClusterFilter:
-		return ask(question{message.AccountingGetClusters, &message.GetClusters{ClusterFilter: f}, message.AccountingGotClusters}, new(message.Clusters), l), nil
-	case model.InstanceFilter:
+	if f, ok := l.Filter.(model.InstanceFilter); ok {
 		return ask(question{message.AccountingGetInstances, &message.GetInstances{InstanceFilter: f}, message.AccountingGotInstances}, new(message.Instances), l), nil
-	case model.QOSFilter:
-		return ask(question{message.AccountingGetQOS, &message.GetQOS{QOSFilter: f}, message.AccountingGotQOS}, new(message.QOSList), l), nil
-	case model.TRESFilter:
-		return ask(question{message.AccountingGetTRES, &message.GetTRES{TRESFilter: f}, message.AccountingGotTRES}, new(message.TRESList), l), nil
-	case model.UserFilter:
-		return ask(question{message.AccountingGetUsers, &message.GetUsers{UserFilter: f}, message.AccountingGotUsers}, new(message.Users), l), nil
-	case model.WCKeyFilter:
-		return ask(question{message.AccountingGetWCKeys, &message.GetWCKeys{WCKeyFilter: f}, message.AccountingGotWCKeys}, new(message.WCKeys), l), nil
+	}
+	list := message.RecordLists[reflect.TypeOf(l.Filter)]
+	if list != nil {
+		answer, code := list.Answer(l.Each, func(err error) error { return &stopped{err} })
+		return asked{question{list.Get, list.Request(l.Filter), list.Got}, answer, code}, nil
 	}
 	return asked{}, fmt.Errorf("list records: no request for %T", l.Filter)
 }
@@ -66,7 +55,7 @@ func (q *question) since() codec.Version {
 	case message.AccountingGetConf:
 		return codec.V2605
 	}
-	return codec.Oldest
+	return message.ListSince(q.kind)
 }
 
 // encode returns the question's message for a session.

@@ -35,7 +35,7 @@ type ledger struct {
 	kept     []string // names of accounts
 }
 
-// The events at a request, besides an answer.
+// Events at a request other than an answer.
 const (
 	closes  = "closes"  // the connection ends without an answer
 	stalls  = "stalls"  // there is no answer
