@@ -30,7 +30,7 @@ type lists struct {
 	tres         []model.TRES
 	wckeys       []model.WCKey
 	conf         model.AccountingConf
-	instances    []model.Instance
+	more         []holding // what no other test looks at
 }
 
 // listed gives those of list that want lets through, as they are only while each has them.
@@ -92,12 +92,33 @@ func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing
 		return listed(a, "wckeys", cred, l, a.recorded.wckeys, func(k *model.WCKey) bool {
 			return oneOf(f.Names, k.Name) && oneOf(f.Users, k.User) && oneOf(f.Clusters, k.Cluster) && oneOf(f.IDs, fmt.Sprint(k.ID))
 		})
-	case model.InstanceFilter:
-		return listed(a, "instances", cred, l, a.recorded.instances, func(i *model.Instance) bool { return oneOf(f.Clusters, i.Cluster) })
 	case model.TRESFilter:
 		return listed(a, "tres", cred, l, a.recorded.tres, func(*model.TRES) bool { return true })
 	}
+	for _, held := range a.recorded.more {
+		if list := held(l.Filter); list != nil {
+			return list(a, cred, l)
+		}
+	}
 	panic(fmt.Sprintf("no records for %T", l.Filter))
+}
+
+// holding returns how a fake lists the records that a filter selects; nil: it
+// has no such records.
+type holding func(filter any) func(accounts, model.Credential, model.Listing) error
+
+// having returns the holding of a list, of which wants picks records. call is
+// what the fake notes.
+func having[F model.Filter[T], T any](call string, wants func(F, *T) bool, list ...T) holding {
+	return func(filter any) func(accounts, model.Credential, model.Listing) error {
+		f, ok := filter.(F)
+		if !ok {
+			return nil
+		}
+		return func(a accounts, cred model.Credential, l model.Listing) error {
+			return listed(a, call, cred, l, list, func(one *T) bool { return wants(f, one) })
+		}
+	}
 }
 
 func (a accounts) Conf(_ context.Context, cred model.Credential) (*model.AccountingConf, error) {
@@ -161,7 +182,10 @@ func demoRecorded() recorded {
 			{Name: "k", Cluster: "demo", User: "alice", ID: 3, Flags: 1, Usage: assoc.Usage},
 			{Name: "other", Cluster: "demo", User: "bob", ID: 4},
 		},
-		instances:    []model.Instance{{Cluster: "demo", Extra: "x", InstanceID: "i-1", InstanceType: "large", Node: "n1", TimeStart: 1_795_000_000, TimeEnd: 1_795_000_500}},
+		more: []holding{
+			having("instances", func(f model.InstanceFilter, i *model.Instance) bool { return oneOf(f.Clusters, i.Cluster) },
+				model.Instance{Cluster: "demo", Extra: "x", InstanceID: "i-1", InstanceType: "large", Node: "n1", TimeStart: 1_795_000_000, TimeEnd: 1_795_000_500}),
+		},
 		tres:         []model.TRES{{ID: 1, Type: "cpu"}, {ID: 2, Type: "mem"}, {ID: 4, Type: "node"}, {ID: 1001, Type: "gres", Name: "gpu"}},
 		clusters:     []model.Cluster{{Name: "demo", ControlHost: "ctl1", ControlPort: 6817, Flags: 1 | 1<<7 | 1<<9, Nodes: "n[1-2]", RPCVersion: 42 << 8, TRES: "1=12,4=2", RootAssoc: model.Association{Account: "root", Cluster: "demo", ID: 1}}, {Name: "other", Flags: 2}},
 		associations: []model.Association{{Account: "lab", Cluster: "demo", ID: 3, ParentAccount: "root", GrpWall: some(9), MinPrioThreshold: some(5)}, assoc},

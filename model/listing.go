@@ -3,8 +3,6 @@ package model
 // Filter selects records of the accounting daemon. T is the type of the records.
 type Filter[T any] interface{ selects(T) }
 
-func (InstanceFilter) selects(Instance) {}
-
 // Listing requests records from the accounting daemon. List creates one.
 type Listing struct {
 	Filter any // a Filter of some T

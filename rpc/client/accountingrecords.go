@@ -24,15 +24,12 @@ func (a *Accounting) List(ctx context.Context, cred model.Credential, l model.Li
 
 // listing returns the request for the records that l asks for.
 func listing(l model.Listing) (asked, error) {
-	if f, ok := l.Filter.(model.InstanceFilter); ok {
-		return ask(question{message.AccountingGetInstances, &message.GetInstances{InstanceFilter: f}, message.AccountingGotInstances}, new(message.Instances), l), nil
-	}
 	list := message.RecordLists[reflect.TypeOf(l.Filter)]
-	if list != nil {
-		answer, code := list.Answer(l.Each, func(err error) error { return &stopped{err} })
-		return asked{question{list.Get, list.Request(l.Filter), list.Got}, answer, code}, nil
+	if list == nil {
+		return asked{}, fmt.Errorf("list records: no request for %T", l.Filter)
 	}
-	return asked{}, fmt.Errorf("list records: no request for %T", l.Filter)
+	answer, code := list.Answer(l.Each, func(err error) error { return &stopped{err} })
+	return asked{question{list.Get, list.Request(l.Filter), list.Got}, answer, code}, nil
 }
 
 // Records calls List for a caller that knows the type of the records.
@@ -50,7 +47,7 @@ type question struct {
 // since returns the oldest protocol that has the question.
 func (q *question) since() codec.Version {
 	switch q.kind {
-	case message.AccountingGetInstances, message.AccountingAddAccountsTo, message.AccountingAddUsersTo:
+	case message.AccountingAddAccountsTo, message.AccountingAddUsersTo:
 		return codec.V2311
 	case message.AccountingGetConf:
 		return codec.V2605
@@ -82,13 +79,6 @@ type asked struct {
 	question
 	answer message.Body
 	code   *uint32 // of the answer
-}
-
-// ask returns the question q, the records of whose answer l gets.
-func ask[T any](q question, answer answerOf[T], l model.Listing) asked {
-	listed := answer.List()
-	listed.Records.Each = pass(l.Each.(func(*T) error))
-	return asked{q, answer, &listed.Code}
 }
 
 // read decodes an answer and passes its records on.
