@@ -27,7 +27,7 @@ var wckey = schema.Object("wckey",
 	schema.Show("id", schema.Int32, func(k *model.WCKey) uint32 { return k.ID }, "Its number", schema.Bare),
 	schema.F("name", schema.String, func(k *model.WCKey) *string { return &k.Name }, "Its name", schema.Required(0)),
 	schema.F("user", schema.String, func(k *model.WCKey) *string { return &k.User }, "Owner", schema.Required(0)),
-	schema.Show("flags", schema.Words("wckey_flags", schema.Bit("DELETED", uint32(1)<<0)).Type, func(k *model.WCKey) uint32 { return k.Flags }, "Flags of the record"),
+	schema.F("flags", schema.Words("wckey_flags", schema.Bit("DELETED", uint32(1)<<0)).Type, func(k *model.WCKey) *uint32 { return &k.Flags }, "Flags of the record"),
 )
 
 // User is a user of the accounting daemon.
@@ -40,7 +40,7 @@ var User = schema.Object("user",
 		schema.F("account", schema.String, func(u *model.User) *string { return &u.DefaultAccount }, "Account"),
 		schema.F("wckey", schema.String, func(u *model.User) *string { return &u.DefaultWCKey }, "Workload key"),
 	}),
-	schema.Show("flags", userFlags.Type, func(u *model.User) uint32 { return u.Flags }, "About the user"),
+	schema.F("flags", userFlags.Type, func(u *model.User) *uint32 { return &u.Flags }, "About the user"),
 	schema.F("name", schema.String, func(u *model.User) *string { return &u.Name }, "Name of the user", schema.Required(0)),
 	schema.F("old_name", schema.String, func(u *model.User) *string { return &u.OldName }, "Former name of the user"),
 	schema.F("wckeys", schema.Named("wckey_list", schema.List(wckey.Type)), func(u *model.User) *[]model.WCKey { return &u.WCKeys }, "Workload keys, if requested"),

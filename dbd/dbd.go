@@ -73,7 +73,9 @@ func (d *Daemon) Handlers() map[message.Type]server.Handler {
 		handlers[t] = refuseUnoffered
 	}
 	for t, h := range handlers {
-		handlers[t] = d.counted(h)
+		if t != message.AccountingFini { // which clients send after each question
+			handlers[t] = d.counted(h)
+		}
 	}
 	return handlers
 }

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"fmt"
 	"slices"
 
 	"schedrestd/api"
@@ -24,8 +25,7 @@ func (c *call) putAccount(e model.Editor, a *model.Account, at string) (changed 
 	if err := hasName(a.Name, at); err != nil {
 		return false, err
 	}
-	if a.Flags&1 != 0 {
-		c.warn(at+"/flags", "a deleted record is left out")
+	if c.leavesOut(a.Flags, recordDeleted, at) {
 		return false, nil
 	}
 	self := model.AssocFilter{Accounts: []string{a.Name}}
@@ -55,21 +55,25 @@ func (c *call) putAccount(e model.Editor, a *model.Account, at string) (changed 
 	if err != nil || a.Coordinators == nil {
 		return changed, err
 	}
-	moved, err := changeCoordinators(e, a, had)
+	moved, err := changeCoordinators(e, a, had, at)
 	return changed || moved, err
 }
 
 // changeCoordinators gives an account those coordinators that its record has,
 // and no others of its own.
-func changeCoordinators(e model.Editor, a *model.Account, had []model.Coordinator) (changed bool, err error) {
+func changeCoordinators(e model.Editor, a *model.Account, had []model.Coordinator, at string) (changed bool, err error) {
 	var add, remove []string
 	is := func(name string) func(model.Coordinator) bool {
 		return func(o model.Coordinator) bool { return o.Name == name }
 	}
-	for _, o := range a.Coordinators {
-		if o.Name != "" && !slices.ContainsFunc(had, is(o.Name)) {
-			add = append(add, o.Name)
+	for i, o := range a.Coordinators {
+		if o.Name == "" || slices.ContainsFunc(had, is(o.Name)) {
+			continue
 		}
+		if err := exists[model.User](e, usersNamed(o.Name), "user", o.Name, fmt.Sprintf("%s/coordinators/%d", at, i)); err != nil {
+			return false, err
+		}
+		add = append(add, o.Name)
 	}
 	for _, o := range had {
 		if o.Direct.Or(0) != 0 && !slices.ContainsFunc(a.Coordinators, is(o.Name)) {
@@ -93,7 +97,7 @@ func changeCoordinators(e model.Editor, a *model.Account, had []model.Coordinato
 // empty name for every record.
 func hasName(name, at string) error {
 	if name == "" {
-		return errs.New(errs.Invalid, "the name is empty; nothing was changed").WithSource(at + "/name")
+		return errs.New(errs.Invalid, "the name is empty").WithSource(at + "/name")
 	}
 	return nil
 }

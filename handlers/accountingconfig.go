@@ -3,6 +3,7 @@ package handlers
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	"schedrestd/api"
 	"schedrestd/api/schema"
@@ -60,48 +61,57 @@ func (h *handler) postConfig(c *call, _ *api.NoParams) error {
 			all = append(all, done...)
 			return err
 		}
-		if err := step(load(c, e, "clusters", body.Clusters, clusterName, c.addCluster)); err != nil {
+		if err := step(changeRecords(c, e, "clusters", body.Clusters, clusterName, c.addCluster)); err != nil {
 			return nil, err
 		}
-		if err := step(load(c, e, "qos", body.QOS, qosName, c.putQOS)); err != nil {
+		if err := step(changeRecords(c, e, "qos", body.QOS, qosName, c.putQOS)); err != nil {
 			return nil, err
 		}
-		withoutCoordinators, coordinators := splitAccounts(body.Accounts)
-		if err := step(load(c, e, "accounts", withoutCoordinators, accountName, c.putAccount)); err != nil {
+		if err := step(changeRecords(c, e, "accounts", withoutCoordinators(body.Accounts), accountName, c.putAccount)); err != nil {
 			return nil, err
 		}
-		if err := step(load(c, e, "users", body.Users, userName, c.putUser)); err != nil {
+		if err := step(changeRecords(c, e, "users", withoutDefaults(body.Users), userName, c.putUser)); err != nil {
 			return nil, err
 		}
-		if err := step(load(c, e, "wckeys", body.WCKeys, wckeyName, addWCKey)); err != nil {
+		if err := step(changeRecords(c, e, "wckeys", body.WCKeys, wckeyName, c.addWCKey)); err != nil {
 			return nil, err
 		}
-		if err := step(load(c, e, "associations", body.Associations, associationName, c.putAssociation)); err != nil {
+		if err := step(changeRecords(c, e, "associations", body.Associations, associationName, c.putAssociation)); err != nil {
 			return nil, err
 		}
-		return all, step(load(c, e, "accounts", coordinators, accountName, c.putAccount)) // who are users by now
+		if err := again(c, e, "accounts", body.Accounts, accountName, c.putAccount); err != nil {
+			return nil, err
+		}
+		return all, again(c, e, "users", body.Users, userName, c.putUser)
 	})
 	return h.edited(c, err)
 }
 
-// load runs changeRecords for a list of records that may be empty.
-func load[T any](c *call, e model.Editor, list string, records []T, name func(*T) string, each func(model.Editor, *T, string) (bool, error)) ([]string, error) {
-	names := make([]string, len(records))
-	for i := range records {
-		names[i] = name(&records[i])
-	}
-	return changeRecords(c, e, list, records, names, each)
+// again changes records once more, when what they refer to has been made. Their
+// first change has given all warnings.
+func again[T any](c *call, e model.Editor, list string, records []T, name func(*T) string, each changeOf[T]) error {
+	warned := len(c.warnings)
+	_, err := changeRecords(c, e, list, records, name, each)
+	c.warnings = c.warnings[:warned]
+	return err
 }
 
-// splitAccounts returns the accounts without their coordinators, and those that
-// have some.
-func splitAccounts(all []model.Account) (without, with []model.Account) {
-	for _, a := range all {
-		if len(a.Coordinators) > 0 {
-			with = append(with, a)
-		}
-		a.Coordinators = nil
-		without = append(without, a)
+// withoutCoordinators returns accounts without their coordinators, who may be
+// users still to be made.
+func withoutCoordinators(all []model.Account) []model.Account {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].Coordinators = nil
 	}
-	return without, with
+	return all
+}
+
+// withoutDefaults returns users without their defaults: their associations and
+// workload keys may still have to be made.
+func withoutDefaults(all []model.User) []model.User {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].DefaultAccount, all[i].DefaultWCKey = "", ""
+	}
+	return all
 }

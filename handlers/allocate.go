@@ -45,11 +45,31 @@ func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, allocationWait)
 	defer cancel()
+	if h.HasLeft != nil {
+		go cancelWhen(ctx, cancel, h.HasLeft)
+	}
 	allocated, err := change(c, "", func() (*model.Submitted, error) { return h.Controller.Allocate(ctx, c.cred, descs) }, made)
 	if err != nil {
 		return c.aboutComponents(err, descs, at)
 	}
 	return send(c, http.StatusOK, api.Allocated, &api.SubmitAnswer{Submitted: *allocated, Envelope: c.envelope()})
+}
+
+// cancelWhen cancels ctx when left returns true. It looks once a second: a client
+// that has closed its TCP connection looks like one that waits for its answer,
+// until something is sent to it.
+func cancelWhen(ctx context.Context, cancel func(), left func(context.Context) bool) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+		if left(ctx) {
+			cancel()
+			return
+		}
+	}
 }
 
 // origin returns the address of the client, which controllers want as the name

@@ -1,7 +1,10 @@
 package handlers
 
 import (
+	"context"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,5 +39,19 @@ func TestAllocate(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// TestAllocateLeft checks that a job does not wait for resources any longer when
+// its client has left.
+func TestAllocateLeft(t *testing.T) {
+	f := demo()
+	f.allocating = true
+	cfg := config(f)
+	var looked atomic.Int32
+	cfg.HasLeft = func(context.Context) bool { return looked.Add(1) > 1 }
+	w := serve(t, cfg, request("POST", "/slurm/v0.0.45/job/allocate", `{"job": {"name": "a"}}`))
+	if w.Code != http.StatusServiceUnavailable || looked.Load() != 2 {
+		t.Errorf("status %d after %d looks: %s", w.Code, looked.Load(), w.Body)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"schedrestd/api"
+	"schedrestd/api/schema"
 	"schedrestd/errs"
 	"schedrestd/model"
 )
@@ -35,8 +36,7 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 			return false, errs.New(errs.Invalid, "expected an account and a cluster").WithSource(at + "/" + part.name)
 		}
 	}
-	if row.Flags&1 != 0 {
-		c.warn(at+"/flags", "a deleted record is left out")
+	if c.leavesOut(row.Flags, recordDeleted, at) {
 		return false, nil
 	}
 	// An empty list would match any user and any partition, an empty name matches none.
@@ -44,6 +44,9 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 		Partitions: []string{row.Partition}, Flags: model.AssocRawQOS | model.AssocWithoutParentLimits}
 	old, err := one[model.Association](e, filter)
 	if err != nil {
+		return false, err
+	}
+	if err := placed(e, row.Association, old, at); err != nil {
 		return false, err
 	}
 	record := *row.Association
@@ -63,6 +66,44 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 	}
 	filter.Flags = 0
 	return true, modified(e, model.Modify[model.Association]{Filter: filter, Record: record})
+}
+
+// placed returns an error unless everything exists that an association refers
+// to. A daemon would make it all the same, or report success and make nothing.
+func placed(e model.Editor, a, old *model.Association, at string) error {
+	if old == nil {
+		if err := exists[model.Cluster](e, model.ClusterFilter{Names: []string{a.Cluster}}, "cluster", a.Cluster, at+"/cluster"); err != nil {
+			return err
+		}
+		if err := exists[model.Account](e, model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{a.Account}}}, "account", a.Account, at+"/account"); err != nil {
+			return err
+		}
+	}
+	if old == nil && a.User != "" {
+		if err := exists[model.User](e, usersNamed(a.User), "user", a.User, at+"/user"); err != nil {
+			return err
+		}
+		return inCluster(e, a.Account, a.Cluster, at+"/account")
+	}
+	if a.ParentAccount == "" || old != nil && a.ParentAccount == old.ParentAccount {
+		return nil
+	}
+	return inCluster(e, a.ParentAccount, a.Cluster, at+"/parent_account")
+}
+
+// inCluster returns an error unless an account has an association of its own in
+// a cluster; "" is any cluster.
+func inCluster(e model.Editor, account, cluster, source string) error {
+	filter := model.AssocFilter{Accounts: []string{account}, Users: []string{""}}
+	where := "any cluster"
+	if cluster != "" {
+		filter.Clusters, where = []string{cluster}, "cluster "+schema.Shorten(cluster)
+	}
+	found, err := some[model.Association](e, filter)
+	if err == nil && !found {
+		err = errs.New(errs.NotFound, "there is no account %q in %s", schema.Shorten(account), where).WithSource(source)
+	}
+	return err
 }
 
 // fillAssociation sets in record what a client gave by names.

@@ -46,6 +46,12 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersToParams) error {
 	if err := checkSet(&body.Set, "users", body.Set.Users); err != nil {
 		return err
 	}
+	if name := body.User.DefaultAccount; name != "" && !slices.Contains(body.Set.Accounts, name) {
+		return errs.New(errs.Invalid, "expected one of the accounts: nothing was changed").WithSource("#/user/defaultaccount")
+	}
+	if name := body.User.DefaultWCKey; name != "" && !slices.Contains(body.Set.WCKeys, name) {
+		return errs.New(errs.Invalid, "expected one of the wckeys: nothing was changed").WithSource("#/user/defaultwckey")
+	}
 	return h.add(c, api.UsersAdded, body.Set.Users, func(e model.Editor) (any, error) {
 		for _, name := range body.Set.Accounts {
 			if err := exists[model.Account](e, model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{name}}}, "account", name, atSet+"/accounts"); err != nil {
@@ -53,6 +59,9 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersToParams) error {
 			}
 		}
 		set, err := c.assocSet(e, &body.Set)
+		if err == nil {
+			err = inClusters(e, body.Set.Accounts, body.Set.Clusters, atSet+"/accounts")
+		}
 		return model.AddUsersTo{AssocSet: set, User: body.User}, err
 	})
 }
@@ -79,11 +88,27 @@ func checkSet(s *api.AssocSet, name string, required []string) error {
 // exists returns an error when a filter selects nothing: for missing records
 // the daemon reports no error and changes nothing.
 func exists[T any](e model.Editor, filter model.Filter[T], kind, name, source string) error {
-	found, err := one(e, filter)
-	if err == nil && found == nil {
+	found, err := some(e, filter)
+	if err == nil && !found {
 		err = errs.New(errs.NotFound, "there is no %s %q", kind, schema.Shorten(name)).WithSource(source)
 	}
 	return err
+}
+
+// inClusters returns an error unless accounts have associations of their own in
+// clusters, or, when there are none, in any cluster.
+func inClusters(e model.Editor, accounts, clusters []string, source string) error {
+	if len(clusters) == 0 {
+		clusters = []string{""}
+	}
+	for _, account := range accounts {
+		for _, cluster := range clusters {
+			if err := inCluster(e, account, cluster, source); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // assocSet returns the associations that a body names.
@@ -100,7 +125,7 @@ func (c *call) assocSet(e model.Editor, s *api.AssocSet) (model.AssocSet, error)
 	}
 	set.Assoc = *s.Common.Association
 	if name := set.Assoc.ParentAccount; name != "" {
-		if err := exists[model.Account](e, model.AccountFilter{Assoc: model.AssocFilter{Accounts: []string{name}}}, "account", name, atSet+"/association/parent"); err != nil {
+		if err := inClusters(e, []string{name}, s.Clusters, atSet+"/association/parent"); err != nil {
 			return set, err
 		}
 	}

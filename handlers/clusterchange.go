@@ -17,6 +17,8 @@ func (h *handler) postClusters(c *call, _ *api.ClustersParams) error {
 	return h.edited(c, editEach(h, c, "clusters", body.Records, clusterName, c.addCluster))
 }
 
+const clusterDeleted uint32 = 1 << 1
+
 func clusterName(l *api.ClusterRow) string { return l.Name }
 
 // addCluster makes a cluster that there is not. A daemon would reset one that there is.
@@ -24,12 +26,12 @@ func (c *call) addCluster(e model.Editor, row *api.ClusterRow, at string) (bool,
 	if err := hasName(row.Name, at); err != nil {
 		return false, err
 	}
+	if row.Flags != model.Leave32 && c.leavesOut(row.Flags, clusterDeleted, at) {
+		return false, nil
+	}
 	old, err := one[model.Cluster](e, model.ClusterFilter{Names: []string{row.Name}})
 	if err != nil || old != nil {
 		return false, err
-	}
-	if row.Flags != model.Leave32 {
-		row.Flags &^= 1 << 1 // deleted
 	}
 	_, err = e.Change(model.Add[model.Cluster]{Records: []model.Cluster{*row.Cluster}})
 	return true, err

@@ -48,39 +48,66 @@ func (h *handler) edited(c *call, err error) error {
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
 }
 
+// changeOf changes a record, or makes it, and reports whether anything had to be
+// changed. at is its place in the request.
+type changeOf[T any] func(e model.Editor, one *T, at string) (bool, error)
+
 // editEach makes a request's changes to its records one by one, in one
-// transaction. each changes one, and returns whether anything had to be changed.
-// A record that can't be changed ends all: none is then.
-func editEach[T any](h *handler, c *call, list string, records []T, name func(*T) string, each func(e model.Editor, one *T, at string) (bool, error)) error {
+// transaction. A record that can't be changed ends all: none is then.
+func editEach[T any](h *handler, c *call, list string, records []T, name func(*T) string, each changeOf[T]) error {
 	if len(records) == 0 {
 		return errs.New(errs.Invalid, "the body names no record: nothing was changed").WithSource("#/" + list)
 	}
-	names := make([]string, len(records))
-	for i := range records {
-		names[i] = name(&records[i])
-	}
-	_, err := h.edit(c, strings.Join(names, " "), func(e model.Editor) ([]string, error) {
-		return changeRecords(c, e, list, records, names, each)
+	_, err := h.edit(c, strings.Join(namesOf(records, name), " "), func(e model.Editor) ([]string, error) {
+		return changeRecords(c, e, list, records, name, each)
 	})
 	return err
 }
 
+func namesOf[T any](records []T, name func(*T) string) []string {
+	names := make([]string, len(records))
+	for i := range records {
+		names[i] = name(&records[i])
+	}
+	return names
+}
+
 // changeRecords makes the changes of editEach.
-func changeRecords[T any](c *call, e model.Editor, list string, records []T, names []string, each func(e model.Editor, one *T, at string) (bool, error)) ([]string, error) {
+func changeRecords[T any](c *call, e model.Editor, list string, records []T, name func(*T) string, each changeOf[T]) ([]string, error) {
+	names := namesOf(records, name)
 	var done []string
 	for i := range records {
 		at := fmt.Sprintf("#/%s/%d", list, i)
+		warned := len(c.warnings)
 		changed, err := each(e, &records[i], at)
 		if err != nil {
-			return nil, nothingKept(aboutNamed(err, strings.TrimSuffix(list, "s"), names[i], at))
+			return nil, nothingKept(aboutNamed(err, kinds[list], names[i], at))
 		}
-		if !changed {
+		if !changed && warned == len(c.warnings) {
 			c.warn(at, "%s is so already: nothing was changed", names[i])
-			continue
 		}
-		done = append(done, names[i])
+		if changed {
+			done = append(done, names[i])
+		}
 	}
 	return done, nil
+}
+
+// kinds are the words for a record of a list.
+var kinds = map[string]string{"accounts": "account", "associations": "association", "clusters": "cluster", "qos": "quality of service",
+	"users": "user", "wckeys": "workload key"}
+
+// recordDeleted is the flag of most deleted records.
+const recordDeleted uint32 = 1
+
+// leavesOut reports whether the flags of a record are those of a deleted one,
+// which a configuration has too, and warns of it.
+func (c *call) leavesOut(flags, deleted uint32, at string) bool {
+	if flags&deleted == 0 {
+		return false
+	}
+	c.warn(at+"/flags", "a deleted record is left out")
+	return true
 }
 
 // nothingKept adds to a daemon's refusal that no other record was changed.
@@ -144,6 +171,12 @@ func (h *handler) removed(c *call, table *api.AnswerType[api.RemovedAnswer], nam
 		return err
 	}
 	return send(c, http.StatusOK, table, &api.RemovedAnswer{Names: names, Envelope: c.envelope()})
+}
+
+// some reports whether a filter selects any record.
+func some[T any](e model.Editor, filter model.Filter[T]) (found bool, err error) {
+	err = e.List(model.List(filter, func(*T) error { found = true; return nil }))
+	return found, err
 }
 
 // one returns the record that a filter selects; nil when there is none. More than

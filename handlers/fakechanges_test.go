@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 
+	"schedrestd/errs"
 	"schedrestd/model"
 )
 
@@ -11,6 +12,7 @@ type changes struct {
 	reservationUpdates []*model.ReservationUpdate
 	partitionUpdates   []*model.PartitionUpdate
 	layout             []model.ResourceLayout
+	allocating         bool             // allocations wait until their context ends
 	refusals           map[string]error // by the name of the changed object
 }
 
@@ -47,6 +49,10 @@ func (f *fake) SubmitSeveral(ctx context.Context, cred model.Credential, descs [
 }
 
 func (f *fake) Allocate(ctx context.Context, cred model.Credential, descs []model.JobDesc) (*model.Submitted, error) {
+	if f.allocating {
+		<-ctx.Done()
+		return nil, errs.New(errs.Unavailable, "job 17 was ended")
+	}
 	return f.SubmitSeveral(ctx, cred, descs)
 }
 

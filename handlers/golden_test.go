@@ -165,7 +165,7 @@ var goldens = []golden{
 	{"instances", "GET", "/scheddb/VERSION/instances?cluster=demo", ""},
 	{"post-accounts", "POST", "/slurmdb/VERSION/accounts", `{"accounts": [{"name": "new", "description": "d", "organization": "o", "colour": 1}, {"name": "lab", "description": "changed", "organization": "", "associations": [{"user": "alice"}]}], "meta": {"client": {"user": "root"}}}`},
 	{"post-users", "POST", "/scheddb/VERSION/users", `{"users": [{"name": "carol", "default": {"account": "lab"}}, {"name": "bob", "administrator_level": ["Operator"]}]}`},
-	{"post-associations", "POST", "/slurmdb/VERSION/associations", `{"associations": [{"account": "lab", "cluster": "demo", "user": "carol", "default": {"qos": "fast"}, "max": {"tres": {"total": [{"type": "cpu", "count": 8}]}}}]}`},
+	{"post-associations", "POST", "/slurmdb/VERSION/associations", `{"associations": [{"account": "lab", "cluster": "demo", "user": "bob", "default": {"qos": "fast"}, "max": {"tres": {"total": [{"type": "cpu", "count": 8}]}}}]}`},
 	{"post-qos", "POST", "/scheddb/VERSION/qos", `{"qos": [{"name": "fast", "priority": 5, "usage_factor": 1.5}, {"name": "slow", "flags": ["NO_RESERVE"]}]}`},
 	{"post-qos-unknown", "POST", "/scheddb/VERSION/qos", `{"qos": [{"name": "slow", "preempt": {"list": ["nosuch"]}}]}`},
 	{"post-clusters", "POST", "/slurmdb/VERSION/clusters", `{"clusters": [{"name": "new"}, {"name": "demo"}]}`},

@@ -57,6 +57,10 @@ type Config struct {
 	// Admit returns an error if the request of an authenticated user is refused;
 	// nil: all are admitted.
 	Admit func(ctx context.Context, who string) error
+
+	// HasLeft reports whether the client of a request has shut down its sending
+	// side; nil: that is not known.
+	HasLeft func(ctx context.Context) bool
 }
 
 // New returns the handler of all requests.

@@ -35,8 +35,7 @@ const (
 
 // putQOS makes a quality of service, or changes one that there is.
 func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) {
-	if row.Flags&qosDeleted != 0 {
-		c.warn(at+"/flags", "a deleted record is left out")
+	if c.leavesOut(row.Flags, qosDeleted, at) {
 		return false, nil
 	}
 	old, err := findQOS(e, row, at)

@@ -8,8 +8,19 @@ import (
 	"schedrestd/model"
 )
 
-// recorded is what a fake accounting daemon has; only names narrow its lists.
+// recorded is what a fake accounting daemon has, and what it was asked.
 type recorded struct {
+	lists
+
+	changes []any                              // what was changed, in order
+	kept    []bool                             // of each transaction: whether its changes are
+	refuse  func(change any) ([]string, error) // what a change is answered with; nil: its type
+
+	filters []any // what was asked for
+}
+
+// lists are the records of a fake; only names narrow them.
+type lists struct {
 	jobs         []model.AccountingJob
 	associations []model.Association
 	accounts     []model.Account
@@ -19,13 +30,7 @@ type recorded struct {
 	tres         []model.TRES
 	wckeys       []model.WCKey
 	conf         model.AccountingConf
-	instances    []model.Instance
-
-	changes []any                              // what was changed, in order
-	kept    []bool                             // of each transaction: whether its changes are
-	refuse  func(change any) ([]string, error) // what a change is answered with; nil: its type
-
-	filters []any // what was asked for
+	more         []holding // what no other test looks at
 }
 
 // listed gives those of list that want lets through, as they are only while each has them.
@@ -87,24 +92,50 @@ func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing
 		return listed(a, "wckeys", cred, l, a.recorded.wckeys, func(k *model.WCKey) bool {
 			return oneOf(f.Names, k.Name) && oneOf(f.Users, k.User) && oneOf(f.Clusters, k.Cluster) && oneOf(f.IDs, fmt.Sprint(k.ID))
 		})
-	case model.InstanceFilter:
-		return listed(a, "instances", cred, l, a.recorded.instances, func(i *model.Instance) bool { return oneOf(f.Clusters, i.Cluster) })
 	case model.TRESFilter:
 		return listed(a, "tres", cred, l, a.recorded.tres, func(*model.TRES) bool { return true })
 	}
+	for _, held := range a.recorded.more {
+		if list := held(l.Filter); list != nil {
+			return list(a, cred, l)
+		}
+	}
 	panic(fmt.Sprintf("no records for %T", l.Filter))
+}
+
+// holding returns how a fake lists the records that a filter selects; nil: it
+// has no such records.
+type holding func(filter any) func(accounts, model.Credential, model.Listing) error
+
+// having returns the holding of a list, of which wants picks records. call is
+// what the fake notes.
+func having[F model.Filter[T], T any](call string, wants func(F, *T) bool, list ...T) holding {
+	return func(filter any) func(accounts, model.Credential, model.Listing) error {
+		f, ok := filter.(F)
+		if !ok {
+			return nil
+		}
+		return func(a accounts, cred model.Credential, l model.Listing) error {
+			return listed(a, call, cred, l, list, func(one *T) bool { return wants(f, one) })
+		}
+	}
 }
 
 func (a accounts) Conf(_ context.Context, cred model.Credential) (*model.AccountingConf, error) {
 	return &a.recorded.conf, a.asked("conf", cred)
 }
 
-// Edit has f look at what the fake has. Its changes are only noted.
+// Edit has f look at what the fake has, and at what f has added. Other changes
+// are only noted.
 func (a accounts) Edit(_ context.Context, cred model.Credential, f func(model.Editor) error) error {
 	if err := a.asked("edit", cred); err != nil {
 		return err
 	}
+	before := a.recorded.lists
 	err := f(editor{a, cred})
+	if err != nil {
+		a.recorded.lists = before
+	}
 	a.recorded.kept = append(a.recorded.kept, err == nil)
 	return err
 }
@@ -121,6 +152,20 @@ func (e editor) Change(change any) ([]string, error) {
 	if e.recorded.refuse != nil {
 		return e.recorded.refuse(change)
 	}
+	switch ch := change.(type) {
+	case model.Add[model.Account]:
+		e.recorded.accounts = slices.Concat(e.recorded.accounts, ch.Records)
+	case model.Add[model.Association]:
+		e.recorded.associations = slices.Concat(e.recorded.associations, ch.Records)
+	case model.Add[model.Cluster]:
+		e.recorded.clusters = slices.Concat(e.recorded.clusters, ch.Records)
+	case model.Add[model.QOS]:
+		e.recorded.qos = slices.Concat(e.recorded.qos, ch.Records)
+	case model.Add[model.User]:
+		e.recorded.users = slices.Concat(e.recorded.users, ch.Records)
+	case model.Add[model.WCKey]:
+		e.recorded.wckeys = slices.Concat(e.recorded.wckeys, ch.Records)
+	}
 	return []string{fmt.Sprintf("%T", change)}, nil
 }
 
@@ -130,14 +175,17 @@ func demoRecorded() recorded {
 	assoc := model.Association{Account: "lab", Cluster: "demo", User: "alice", Partition: "debug", ID: 4, Flags: 1 | 1<<16, Shares: 1, IsDefault: model.Some[uint16](1), Lineage: "/lab/0-alice/",
 		DefaultQOSID: 2, QOSIDs: []string{"1", "+2", "-9"}, GrpTRES: "1=4,1001=2,7=9", MaxTRESPJ: "2=18446744073709551614", GrpJobs: some(3), MaxJobs: none, MaxWallPJ: some(60), Priority: some(7), Comment: "c",
 		Usage: []model.Usage{{AllocSecs: 90, TRES: model.TRES{ID: 1, Type: "cpu", Count: 3}, ID: 4, PeriodStart: 1_795_000_000}}}
-	return recorded{
+	return recorded{lists: lists{
 		conf: model.AccountingConf{ArchiveDir: "/tmp", CommitDelay: 1, Host: "ctl1", Port: 6819, DebugLevel: 3, Flags: 1 | 1<<4, LogFile: "/var/log/dbd.log",
 			MaxTimeRange: 90061, PurgeEvent: 12 | model.PurgeMonths | model.PurgeArchive, PurgeJob: model.Leave32, PurgeStep: 5 | model.PurgeDays, SyslogDebug: 9, TrackWCKey: true, PersistFlags: 1 | 1<<3},
 		wckeys: []model.WCKey{
 			{Name: "k", Cluster: "demo", User: "alice", ID: 3, Flags: 1, Usage: assoc.Usage},
 			{Name: "other", Cluster: "demo", User: "bob", ID: 4},
 		},
-		instances:    []model.Instance{{Cluster: "demo", Extra: "x", InstanceID: "i-1", InstanceType: "large", Node: "n1", TimeStart: 1_795_000_000, TimeEnd: 1_795_000_500}},
+		more: []holding{
+			having("instances", func(f model.InstanceFilter, i *model.Instance) bool { return oneOf(f.Clusters, i.Cluster) },
+				model.Instance{Cluster: "demo", Extra: "x", InstanceID: "i-1", InstanceType: "large", Node: "n1", TimeStart: 1_795_000_000, TimeEnd: 1_795_000_500}),
+		},
 		tres:         []model.TRES{{ID: 1, Type: "cpu"}, {ID: 2, Type: "mem"}, {ID: 4, Type: "node"}, {ID: 1001, Type: "gres", Name: "gpu"}},
 		clusters:     []model.Cluster{{Name: "demo", ControlHost: "ctl1", ControlPort: 6817, Flags: 1 | 1<<7 | 1<<9, Nodes: "n[1-2]", RPCVersion: 42 << 8, TRES: "1=12,4=2", RootAssoc: model.Association{Account: "root", Cluster: "demo", ID: 1}}, {Name: "other", Flags: 2}},
 		associations: []model.Association{{Account: "lab", Cluster: "demo", ID: 3, ParentAccount: "root", GrpWall: some(9), MinPrioThreshold: some(5)}, assoc},
@@ -155,5 +203,5 @@ func demoRecorded() recorded {
 			Steps: []model.AccountingStep{{Name: "batch", StepID: model.StepID{JobID: 12, Step: some(0xfffffffb)}, Nodes: "n[1-2]", NodeCount: 1, NumTasks: 1, State: model.JobFailed, TaskDist: 0x112, CPUFreqGov: 0x84000000, TimeLimit: none, ReqUserID: 0xffffffff,
 				StdErr: "err-%j", TRESAlloc: "1=1", Stats: model.StepStats{CPUFreq: 2000.5, ConsumedEnergy: model.Some[uint64](7), In: model.StepUsage{Average: "2=5", Max: "1=0,2=9", MaxNode: "1=0,2=1", MaxTask: "1=0,2=3", Total: "2=10"}}}}},
 			{JobID: 13, DBIndex: 1<<63 | 33, SLUID: 1<<63 | 32, Exclusive: "NODE", Oversubscribe: "NO", Name: "waits", Cluster: "demo", UserID: 20002, ReqUserID: 0xffffffff, ReqMem: 100, Priority: some(1)}},
-	}
+	}}
 }

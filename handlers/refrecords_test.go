@@ -125,6 +125,6 @@ func capturedRecords(t *testing.T, file string) recorded {
 	decode("qos", message.AccountingGotQOS, &qos)
 	decode("clusters", message.AccountingGotClusters, &clusters)
 	decode("tres", message.AccountingGotTRES, &tres)
-	return recorded{jobs: jobs.Records.List, associations: associations.Records.List, accounts: accounts.Records.List,
-		users: users.Records.List, qos: qos.Records.List, clusters: clusters.Records.List, tres: tres.Records.List}
+	return recorded{lists: lists{jobs: jobs.Records.List, associations: associations.Records.List, accounts: accounts.Records.List,
+		users: users.Records.List, qos: qos.Records.List, clusters: clusters.Records.List, tres: tres.Records.List}}
 }

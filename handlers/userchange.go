@@ -22,6 +22,9 @@ func (c *call) putUser(e model.Editor, u *model.User, at string) (changed bool, 
 	if err := hasName(u.Name, at); err != nil {
 		return false, err
 	}
+	if c.leavesOut(u.Flags, recordDeleted, at) {
+		return false, nil
+	}
 	old, err := one[model.User](e, usersNamed(u.Name))
 	if err != nil {
 		return false, err
@@ -40,9 +43,17 @@ func (c *call) putUser(e model.Editor, u *model.User, at string) (changed bool, 
 		record.AdminLevel, changed = u.AdminLevel, true
 	}
 	if u.DefaultAccount != "" && u.DefaultAccount != old.DefaultAccount {
+		filter := model.AssocFilter{Users: []string{u.Name}, Accounts: []string{u.DefaultAccount}}
+		if err := exists[model.Association](e, filter, "association of the user with account", u.DefaultAccount, at+"/default/account"); err != nil {
+			return false, err
+		}
 		record.DefaultAccount, changed = u.DefaultAccount, true
 	}
 	if u.DefaultWCKey != "" && u.DefaultWCKey != old.DefaultWCKey {
+		filter := model.WCKeyFilter{Users: []string{u.Name}, Names: []string{u.DefaultWCKey}}
+		if err := exists[model.WCKey](e, filter, "workload key of the user", u.DefaultWCKey, at+"/default/wckey"); err != nil {
+			return false, err
+		}
 		record.DefaultWCKey, changed = u.DefaultWCKey, true
 	}
 	if u.DefaultQOSID != model.Leave32 && u.DefaultQOSID != 0 && u.DefaultQOSID != old.DefaultQOSID {

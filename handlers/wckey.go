@@ -77,13 +77,16 @@ func (h *handler) postWCKeys(c *call, _ *api.PostWCKeysParams) error {
 	if err != nil {
 		return err
 	}
-	return h.edited(c, editEach(h, c, "wckeys", body.Records, wckeyName, addWCKey))
+	return h.edited(c, editEach(h, c, "wckeys", body.Records, wckeyName, c.addWCKey))
 }
 
 func wckeyName(k *model.WCKey) string { return k.Name + "/" + k.Cluster + "/" + k.User }
 
 // addWCKey makes a workload key that there is not.
-func addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error) {
+func (c *call) addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error) {
+	if c.leavesOut(k.Flags, recordDeleted, at) {
+		return false, nil
+	}
 	for _, part := range []struct{ name, value string }{{"name", k.Name}, {"cluster", k.Cluster}, {"user", k.User}} {
 		if part.value == "" {
 			return false, errs.New(errs.Invalid, "expected a name, a cluster and a user").WithSource(at + "/" + part.name)
@@ -91,6 +94,12 @@ func addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error) {
 	}
 	old, err := one[model.WCKey](e, model.WCKeyFilter{Names: []string{k.Name}, Clusters: []string{k.Cluster}, Users: []string{k.User}})
 	if err != nil || old != nil {
+		return false, err
+	}
+	if err := exists[model.Cluster](e, model.ClusterFilter{Names: []string{k.Cluster}}, "cluster", k.Cluster, at+"/cluster"); err != nil {
+		return false, err
+	}
+	if err := exists[model.User](e, usersNamed(k.User), "user", k.User, at+"/user"); err != nil {
 		return false, err
 	}
 	_, err = e.Change(model.Add[model.WCKey]{Records: []model.WCKey{*k}})

@@ -25,6 +25,8 @@ type AccountFilter struct {
 	Organizations []string
 }
 
+func (AccountFilter) selects(Account) {}
+
 // AccountFilterFlags are flags for which accounts to return, and with which
 // details.
 type AccountFilterFlags uint32

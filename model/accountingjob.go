@@ -170,6 +170,8 @@ type AccountingJobFilter struct {
 	WCKeys         []string
 }
 
+func (AccountingJobFilter) selects(AccountingJob) {}
+
 // JobFilterFlags are flags for how jobs are looked up and returned.
 type JobFilterFlags uint32
 

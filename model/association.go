@@ -67,6 +67,8 @@ type AssocFilter struct {
 	Users          []string // without any element: not those that are accounts' own
 }
 
+func (AssocFilter) selects(Association) {}
+
 // AssocFilterFlags are flags for which associations to return, and with which
 // details.
 type AssocFilterFlags uint32

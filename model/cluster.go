@@ -57,6 +57,8 @@ type ClusterFilter struct {
 	WithDeleted    bool
 }
 
+func (ClusterFilter) selects(Cluster) {}
+
 // TRES is a trackable resource.
 type TRES struct {
 	AllocSecs uint64 // in the usage of something
@@ -75,3 +77,5 @@ type TRESFilter struct {
 	Types       []string
 	WithDeleted bool
 }
+
+func (TRESFilter) selects(TRES) {}

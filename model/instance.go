@@ -22,3 +22,5 @@ type InstanceFilter struct {
 	TimeEnd       Time
 	TimeStart     Time
 }
+
+func (InstanceFilter) selects(Instance) {}

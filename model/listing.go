@@ -3,16 +3,6 @@ package model
 // Filter selects records of the accounting daemon. T is the type of the records.
 type Filter[T any] interface{ selects(T) }
 
-func (AccountFilter) selects(Account)             {}
-func (AccountingJobFilter) selects(AccountingJob) {}
-func (AssocFilter) selects(Association)           {}
-func (ClusterFilter) selects(Cluster)             {}
-func (InstanceFilter) selects(Instance)           {}
-func (QOSFilter) selects(QOS)                     {}
-func (TRESFilter) selects(TRES)                   {}
-func (UserFilter) selects(User)                   {}
-func (WCKeyFilter) selects(WCKey)                 {}
-
 // Listing requests records from the accounting daemon. List creates one.
 type Listing struct {
 	Filter any // a Filter of some T

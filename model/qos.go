@@ -52,6 +52,8 @@ type QOSFilter struct {
 	PreemptMode  uint16
 }
 
+func (QOSFilter) selects(QOS) {}
+
 // QOSFilterFlags are flags for which QOS to return.
 type QOSFilterFlags uint16
 

@@ -40,6 +40,8 @@ type UserFilter struct {
 	WithWCKeys      bool
 }
 
+func (UserFilter) selects(User) {}
+
 // WCKeyFilter selects workload keys. A nil list and 0 mean no filter.
 type WCKeyFilter struct {
 	Clusters     []string
@@ -53,3 +55,5 @@ type WCKeyFilter struct {
 	WithUsage    bool
 	WithDeleted  bool
 }
+
+func (WCKeyFilter) selects(WCKey) {}

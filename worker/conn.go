@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -153,6 +154,34 @@ func isGone(fd int) bool {
 	fds := []unix.PollFd{{Fd: int32(fd)}}
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n == 1 && fds[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
+}
+
+// connKey is the context key of a request's conn.
+type connKey struct{}
+
+// hasLeft reports whether the client of a request's connection has shut down its
+// sending side, as one that has closed a TCP connection does. A client that only
+// shut it down still reads its answer, so few requests may end for this. Standard
+// input may well end before the answer.
+func hasLeft(ctx context.Context) (left bool) {
+	c, ok := ctx.Value(connKey{}).(*conn)
+	if !ok || c.id == 0 {
+		return false
+	}
+	socket, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return false
+	}
+	err = raw.Control(func(fd uintptr) {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(fds, 0)
+		left = err == nil && n == 1 && fds[0].Revents != 0
+	})
+	return left || err != nil
 }
 
 // CloseWrite shuts down the sending side. http.Server calls it so that a client

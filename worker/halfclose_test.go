@@ -185,3 +185,27 @@ func TestHalfCloseInLine(t *testing.T) {
 		t.Errorf("status %s", resp.Status)
 	}
 }
+
+// TestHasLeft checks that a client that has shut down sending is seen, but not
+// one at standard input.
+func TestHasLeft(t *testing.T) {
+	for name, tt := range map[string]struct {
+		number uint64
+		want   bool
+	}{"a connection": {7, true}, "standard input": {0, false}} {
+		t.Run(name, func(t *testing.T) {
+			c, client := handed(t, ipc.Connection{ID: tt.number, Network: ipc.Unix}, time.Minute, func() {})
+			ctx := withPeer(t.Context(), c)
+			if _, err := io.WriteString(client, "unread"); err != nil {
+				t.Fatal(err)
+			}
+			if hasLeft(ctx) {
+				t.Error("a client that may send has left")
+			}
+			must(t, closeWrite(client))
+			if hasLeft(ctx) != tt.want {
+				t.Errorf("after it shut down sending: left %v, want %v", !tt.want, tt.want)
+			}
+		})
+	}
+}

@@ -55,7 +55,7 @@ func Join(setup ipc.Setup, tokens *Tokens, broker *Broker) (http.Handler, error)
 	cfg.Memory = daemons.Answers
 	cfg.MaxBody = min(cfg.MaxBody, handlers.LongestBody(int64(setup.Limits.Answers)))
 	cfg.Judge = tokens.Judge()
-	cfg.Admit = admit
+	cfg.Admit, cfg.HasLeft = admit, hasLeft
 	cfg.Ready = readiness(asked.Reachable)
 	if cfg.Content != 0 && cfg.Content&feature.Controller == 0 {
 		cfg.Ready = readiness(nil)

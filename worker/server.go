@@ -109,7 +109,7 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 		case *http1Conn:
 			ctx, c = context.WithValue(ctx, http1Key{}, is), is.NetConn()
 		case *conn:
-			return auth.WithPeer(context.WithValue(ctx, connectionKey{}, cmp.Or(is.id, is.only)), is.peer)
+			return auth.WithPeer(context.WithValue(context.WithValue(ctx, connectionKey{}, cmp.Or(is.id, is.only)), connKey{}, is), is.peer)
 		case interface{ NetConn() net.Conn }:
 			c = is.NetConn()
 		default:

@@ -1,16 +1,93 @@
 package slurm
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
+// change is a change that is made through both gateways. In path, body and show,
+// NAME is replaced by what tells the two apart.
+type change struct {
+	name, method, path, body string
+	token                    string // "": root's
+	status                   int    // ours; 0: any
+	show                     string // the command whose output is compared after the change
+	differ                   string // why one of the two refuses what the other accepts
+	effect                   string // why the output differs
+}
+
+// sides makes changes through both gateways.
+type sides struct {
+	m     *machine
+	token string
+	words []string // replaced, as strings.NewReplacer takes them
+}
+
+func (m *machine) sides(token string) *sides { return &sides{m: m, token: token} }
+
+// fill replaces words in changes: old, new, old, new.
+func (s *sides) fill(words ...string) { s.words = append(s.words, words...) }
+
+// make makes a change through both gateways and compares statuses and effects.
+// Statuses are compared by whether they are refusals: ours distinguishes kinds
+// of refusals.
+func (s *sides) make(t *testing.T, ch change) {
+	t.Helper()
+	var statuses [2]int
+	var bodies, shown [2]string
+	for i, socket := range []string{theirSocket, ourSocket} {
+		side := fmt.Sprint("of", i)
+		fill := strings.NewReplacer(append([]string{"NAME", side}, s.words...)...).Replace
+		as := s.token
+		if ch.token != "" {
+			as = ch.token
+		}
+		a, err := ask(s.m.client(socket), ch.method, fill(ch.path), fill(ch.body), "X-SLURM-USER-TOKEN: "+as)
+		must(t, err)
+		statuses[i], bodies[i] = a.status, remarks(a.body)
+		if ch.show != "" {
+			shown[i] = strings.ReplaceAll(s.m.run(t, "root", strings.Fields(fill(ch.show))...), side, "")
+		}
+	}
+	if ch.status != 0 && statuses[1] != ch.status {
+		t.Errorf("ours answers %d, want %d: %s", statuses[1], ch.status, bodies[1])
+	}
+	refused := func(status int) bool { return status >= http.StatusBadRequest }
+	if differ := refused(statuses[0]) != refused(statuses[1]); differ != (ch.differ != "") {
+		t.Errorf("statuses %d and %d, expected to differ: %q\ntheirs: %s\nours: %s", statuses[0], statuses[1], ch.differ, bodies[0], bodies[1])
+	}
+	if differ := shown[0] != shown[1]; differ != (ch.effect != "") {
+		t.Errorf("effects, expected to differ: %q\ntheirs:\n%s\nours:\n%s", ch.effect, without(shown[0], shown[1]), without(shown[1], shown[0]))
+	}
+}
+
+// remarks returns the errors and warnings of an answer.
+func remarks(body []byte) string {
+	var said struct {
+		Errors, Warnings []struct{ Description, Source string }
+	}
+	if len(body) == 0 {
+		return "no body"
+	}
+	if err := json.Unmarshal(body, &said); err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("errors %q, warnings %q", said.Errors, said.Warnings)
+}
+
+// without returns the lines of a text that another does not have.
+func without(text, other string) string {
+	lines := strings.Split(text, "\n")
+	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return slices.Contains(strings.Split(other, "\n"), line) }), "\n")
+}
+
 // TestChanges makes the same changes through both gateways, before the same
-// controller, and compares what scontrol shows after each. Statuses are compared
-// by class: ours tells kinds of refusals apart.
+// controller, and compares what scontrol shows after each.
 func TestChanges(t *testing.T) {
 	m := real(t)
 	if m.release != "26.05" {
@@ -22,50 +99,26 @@ func TestChanges(t *testing.T) {
 	must(t, err)
 	node, _, _ := strings.Cut(m.run(t, "root", "sinfo", "-h", "-N", "-o", "%N"), "\n")
 	start := time.Now().Add(time.Hour).Unix()
-	for _, tt := range []struct {
-		name, method, path, body string // NAME, NODE and START are put in
-		show                     []string
-		token                    string // "": root's
-		differ                   string // why the classes of the statuses differ
-	}{
-		{name: "make a reservation", method: "POST", path: "reservation", body: `{"name": "rNAME", "start_time": START, "duration": 60, "users": ["alice"], "node_list": ["NODE"], "flags": ["IGNORE_JOBS", "OVERLAP"], "comment": "c"}`, show: []string{"reservation", "rNAME"}},
-		{name: "change it", method: "POST", path: "reservation", body: `{"name": "rNAME", "duration": 90, "accounts": ["lab"]}`, show: []string{"reservation", "rNAME"}},
-		{name: "change it without the privilege", method: "POST", path: "reservation", body: `{"name": "rNAME", "duration": 91}`, token: m.token, show: []string{"reservation", "rNAME"}},
-		{name: "several, of which one is refused", method: "POST", path: "reservations", body: `{"reservations": [{"name": "rNAME", "duration": 95}, {"name": "xNAME"}]}`, show: []string{"reservation", "rNAME"}},
+	sides := m.sides(token)
+	sides.fill("NODE", node, "START", fmt.Sprint(start))
+	for _, tt := range []change{
+		{name: "make a reservation", method: "POST", path: "reservation", body: `{"name": "rNAME", "start_time": START, "duration": 60, "users": ["alice"], "node_list": ["NODE"], "flags": ["IGNORE_JOBS", "OVERLAP"], "comment": "c"}`, show: "scontrol -a -o show reservation rNAME"},
+		{name: "change it", method: "POST", path: "reservation", body: `{"name": "rNAME", "duration": 90, "accounts": ["lab"]}`, show: "scontrol -a -o show reservation rNAME"},
+		{name: "change it without the privilege", method: "POST", path: "reservation", body: `{"name": "rNAME", "duration": 91}`, token: m.token, show: "scontrol -a -o show reservation rNAME"},
+		{name: "several, of which one is refused", method: "POST", path: "reservations", body: `{"reservations": [{"name": "rNAME", "duration": 95}, {"name": "xNAME"}]}`, show: "scontrol -a -o show reservation rNAME"},
 		{name: "none", method: "POST", path: "reservations", body: `{"reservations": []}`, differ: "theirs warn"},
 		{name: "delete it", method: "DELETE", path: "reservation/rNAME"},
 		{name: "delete it again", method: "DELETE", path: "reservation/rNAME"},
-		{name: "make a partition", method: "POST", path: "partitions", body: `{"partitions": [{"name": "pNAME", "nodes": {"configured": "NODE"}, "maximums": {"time": 30}, "partition": {"state": ["UP"], "oversubscribe": "YES:2", "exclusive": "USER"}}]}`, show: []string{"partition", "pNAME"}},
-		{name: "change it", method: "POST", path: "partitions", body: `{"partitions": [{"name": "pNAME", "partition": {"state": ["DRAIN"]}, "priority": {"tier": 5}, "flags": ["HIDDEN"], "defaults": {"partition_memory_per_cpu": 100}}]}`, show: []string{"partition", "pNAME"}},
+		{name: "make a partition", method: "POST", path: "partitions", body: `{"partitions": [{"name": "pNAME", "nodes": {"configured": "NODE"}, "maximums": {"time": 30}, "partition": {"state": ["UP"], "oversubscribe": "YES:2", "exclusive": "USER"}}]}`, show: "scontrol -a -o show partition pNAME"},
+		{name: "change it", method: "POST", path: "partitions", body: `{"partitions": [{"name": "pNAME", "partition": {"state": ["DRAIN"]}, "priority": {"tier": 5}, "flags": ["HIDDEN"], "defaults": {"partition_memory_per_cpu": 100}}]}`, show: "scontrol -a -o show partition pNAME"},
 		{name: "of an unknown node", method: "POST", path: "partitions", body: `{"partitions": [{"name": "qNAME", "nodes": {"configured": "nosuchnode"}}]}`},
-		{name: "delete it without the privilege", method: "DELETE", path: "partition/pNAME", token: m.token, show: []string{"partition", "pNAME"}},
+		{name: "delete it without the privilege", method: "DELETE", path: "partition/pNAME", token: m.token, show: "scontrol -a -o show partition pNAME"},
 		{name: "delete it", method: "DELETE", path: "partition/pNAME"},
 		{name: "delete it again", method: "DELETE", path: "partition/pNAME"},
 		{name: "resources of no job", method: "GET", path: "resources/4000000"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var statuses [2]int
-			var shown [2]string
-			for i, socket := range []string{theirSocket, ourSocket} {
-				fill := strings.NewReplacer("NAME", fmt.Sprint("of", i), "NODE", node, "START", fmt.Sprint(start)).Replace
-				as := token
-				if tt.token != "" {
-					as = tt.token
-				}
-				a, err := ask(m.client(socket), tt.method, "/slurm/v0.0.45/"+fill(tt.path), fill(tt.body), "X-SLURM-USER-TOKEN: "+as)
-				must(t, err)
-				statuses[i] = a.status
-				if len(tt.show) > 0 {
-					shown[i] = strings.ReplaceAll(m.run(t, "root", "scontrol", "-a", "-o", "show", tt.show[0], fill(tt.show[1])), fmt.Sprint("of", i), "")
-				}
-			}
-			if theirs, ours := statuses[0] < http.StatusBadRequest, statuses[1] < http.StatusBadRequest; theirs != ours && tt.differ == "" {
-				t.Errorf("statuses %d and %d", statuses[0], statuses[1])
-			}
-			if shown[0] != shown[1] {
-				t.Errorf("theirs:\n%s\nours:\n%s", shown[0], shown[1])
-			}
-		})
+		tt.path = "/slurm/v0.0.45/" + tt.path
+		t.Run(tt.name, func(t *testing.T) { sides.make(t, tt) })
 	}
 	for _, tt := range []struct{ path, body string }{
 		{"hostnames", `{"hostlist": "n[1-3,5],x7"}`}, {"hostnames", `{"hostlist": ""}`}, {"hostnames", `{"hostlist": "n[3-1]"}`},

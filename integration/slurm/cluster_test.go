@@ -30,6 +30,7 @@ type machine struct {
 	first   string // the number of its first process
 	token   string // alice's
 	admin   string // slurm's own, who may see everything
+	wckey   string // the number of a workload key that furnish has made
 }
 
 var (

@@ -176,7 +176,7 @@ func (m *machine) named() map[string][]string {
 		"/slurmdb/user/{name}":                  {"alice", "root", "unknown"},
 		"/slurmdb/qos/{qos}":                    {"quick", "normal", "unknown"},
 		"/slurmdb/cluster/{cluster_name}":       {"lab", "unknown"},
-		"/slurmdb/wckey/{id}":                   {"1", "999999"},
+		"/slurmdb/wckey/{id}":                   {m.wckey, "999999"},
 		"/slurm/resources/{job_id}":             append(slices.Clone(ids), "999999"),
 	}
 }

@@ -79,6 +79,7 @@ func (m *machine) furnishAccounting(t *testing.T) {
 	} {
 		m.attempt(t, "slurm", "sacctmgr -i -Q "+change)
 	}
+	m.wckey, _, _ = strings.Cut(m.run(t, "root", "sacctmgr", "-nP", "show", "wckey", "where", "wckey=spectra", "format=id"), "\n")
 	for _, limit := range strings.Fields(`GrpTRES=cpu=100000,gres/gpu=900 GrpTRESMins=cpu=90000000 GrpTRESRunMins=cpu=80000000 GrpJobs=5001
 		GrpJobsAccrue=5002 GrpSubmitJobs=5003 GrpWall=500000 MaxTRESMins=cpu=70000000 MaxWall=9000`) {
 		m.attempt(t, "slurm", "sacctmgr -i -Q modify account optics set "+limit)

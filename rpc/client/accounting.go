@@ -151,7 +151,12 @@ func (a *Accounting) inSession(ctx context.Context, d *daemon, cred model.Creden
 		s.stop()
 		s.begin(limit)
 	}
-	f = ask(s)
+	if s.reused {
+		f = s.settle()
+	}
+	if f == nil {
+		f = ask(s)
+	}
 	a.end(s, f)
 	// The daemon may be gone while the network drops packets silently. The
 	// connection's deadline may come before its context's end.

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"schedrestd/errs"
 	"schedrestd/model"
@@ -23,27 +24,12 @@ func (a *Accounting) List(ctx context.Context, cred model.Credential, l model.Li
 
 // listing returns the request for the records that l asks for.
 func listing(l model.Listing) (asked, error) {
-	switch f := l.Filter.(type) {
-	case model.AccountFilter:
-		return ask(question{message.AccountingGetAccounts, &message.GetAccounts{AccountFilter: f}, message.AccountingGotAccounts}, new(message.Accounts), l), nil
-	case model.AccountingJobFilter:
-		return ask(question{message.AccountingGetJobs, &message.GetAccountingJobs{AccountingJobFilter: f}, message.AccountingGotJobs}, new(message.AccountingJobs), l), nil
-	case model.AssocFilter:
-		return ask(question{message.AccountingGetAssocs, &message.GetAssociations{AssocFilter: f}, message.AccountingGotAssocs}, new(message.Associations), l), nil
-	case model.ClusterFilter:
-		return ask(question{message.AccountingGetClusters, &message.GetClusters{ClusterFilter: f}, message.AccountingGotClusters}, new(message.Clusters), l), nil
-	case model.InstanceFilter:
-		return ask(question{message.AccountingGetInstances, &message.GetInstances{InstanceFilter: f}, message.AccountingGotInstances}, new(message.Instances), l), nil
-	case model.QOSFilter:
-		return ask(question{message.AccountingGetQOS, &message.GetQOS{QOSFilter: f}, message.AccountingGotQOS}, new(message.QOSList), l), nil
-	case model.TRESFilter:
-		return ask(question{message.AccountingGetTRES, &message.GetTRES{TRESFilter: f}, message.AccountingGotTRES}, new(message.TRESList), l), nil
-	case model.UserFilter:
-		return ask(question{message.AccountingGetUsers, &message.GetUsers{UserFilter: f}, message.AccountingGotUsers}, new(message.Users), l), nil
-	case model.WCKeyFilter:
-		return ask(question{message.AccountingGetWCKeys, &message.GetWCKeys{WCKeyFilter: f}, message.AccountingGotWCKeys}, new(message.WCKeys), l), nil
+	list := message.RecordLists[reflect.TypeOf(l.Filter)]
+	if list == nil {
+		return asked{}, fmt.Errorf("list records: no request for %T", l.Filter)
 	}
-	return asked{}, fmt.Errorf("list records: no request for %T", l.Filter)
+	answer, code := list.Answer(l.Each, func(err error) error { return &stopped{err} })
+	return asked{question{list.Get, list.Request(l.Filter), list.Got}, answer, code}, nil
 }
 
 // Records calls List for a caller that knows the type of the records.
@@ -61,12 +47,12 @@ type question struct {
 // since returns the oldest protocol that has the question.
 func (q *question) since() codec.Version {
 	switch q.kind {
-	case message.AccountingGetInstances, message.AccountingAddAccountsTo, message.AccountingAddUsersTo:
+	case message.AccountingAddAccountsTo, message.AccountingAddUsersTo:
 		return codec.V2311
 	case message.AccountingGetConf:
 		return codec.V2605
 	}
-	return codec.Oldest
+	return message.ListSince(q.kind)
 }
 
 // encode returns the question's message for a session.
@@ -93,13 +79,6 @@ type asked struct {
 	question
 	answer message.Body
 	code   *uint32 // of the answer
-}
-
-// ask returns the question q, the records of whose answer l gets.
-func ask[T any](q question, answer answerOf[T], l model.Listing) asked {
-	listed := answer.List()
-	listed.Records.Each = pass(l.Each.(func(*T) error))
-	return asked{q, answer, &listed.Code}
 }
 
 // read decodes an answer and passes its records on.

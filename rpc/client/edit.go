@@ -29,11 +29,11 @@ func (a *Accounting) Edit(ctx context.Context, cred model.Credential, f func(mod
 			return e.failure
 		case own != nil || !e.changed:
 			if e.changed {
-				s.tainted = e.end(drop) != nil
+				s.tainted = s.end(drop) != nil
 			}
 			return nil
 		}
-		failure := e.end(keep)
+		failure := s.end(keep)
 		if failure != nil && failure.stage > unsent && failure.stage != answered {
 			unknown = true
 			failure.final = true
@@ -160,8 +160,9 @@ const (
 	keep uint16 = 1
 )
 
-func (e *edit) end(commit uint16) *failure {
-	return e.s.call(message.AccountingFini, &message.AccountingEnd{Commit: commit}, message.AccountingRC, nil)
+// end ends the transaction of s.
+func (s *session) end(commit uint16) *failure {
+	return s.call(message.AccountingFini, &message.AccountingEnd{Commit: commit}, message.AccountingRC, nil)
 }
 
 // changing returns the request that makes a change.

@@ -141,7 +141,13 @@ func (s *session) fetch(b []byte, want message.Type, allowance *allowance) (*rep
 	if n, err := s.nc.Write(b); err != nil {
 		return nil, failed(unsent, fmt.Errorf("send request: byte %d of %d: %w", n, len(b), err))
 	}
-	answer, f := s.caller.receive(s.ctx, s.nc, allowance, false)
+	return s.receive(want, allowance)
+}
+
+// receive returns an answer, which must be of type want, within an
+// allowance.
+func (s *session) receive(want message.Type, in *allowance) (*reply, *failure) {
+	answer, f := s.caller.receive(s.ctx, s.nc, in, false)
 	if f != nil {
 		return nil, f
 	}

@@ -15,6 +15,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/model"
+	"schedrestd/rpc/message"
 )
 
 // Limits of the idle sessions. They are few: up to 24.11, Slurm's daemon serves
@@ -62,7 +63,7 @@ func (p *sessions) take(o owner) *session {
 			continue
 		}
 		p.remove(i)
-		if !s.ended() && quiet(s.nc) {
+		if !s.ended() {
 			s.reused = true
 			return s
 		}
@@ -141,6 +142,36 @@ func (p *sessions) forget(o owner) {
 	}
 }
 
+// rest ends the transaction in which s has read, before it is idle. While it
+// lasts slurmdbd's database shows it nothing that was committed after its first
+// query, and keeps others from removing the tables that it has read, with a
+// cluster. The answer is read by settle, so that no request waits for it.
+func (s *session) rest() bool {
+	b, err := message.EncodePersistent(s.version, message.AccountingFini, &message.AccountingEnd{Commit: drop})
+	if err != nil || s.nc.SetDeadline(time.Now().Add(time.Second)) != nil {
+		return false
+	}
+	if _, err = s.nc.Write(b); err != nil {
+		return false
+	}
+	return s.nc.SetDeadline(time.Time{}) == nil
+}
+
+// settle reads the answer to rest. When that fails, whatever the daemon answers,
+// the next request was not sent.
+func (s *session) settle() *failure {
+	answer, f := s.receive(message.AccountingRC, nil)
+	switch {
+	case f != nil:
+		f.stage = unsent
+		return f
+	case !quiet(s.nc):
+		f = failed(unsent, errs.New(errs.BadAnswer, "more than one answer to a request"))
+	}
+	answer.release()
+	return f
+}
+
 // begin makes s break when ctx ends.
 func (s *session) begin(ctx context.Context) { s.ctx, s.stop = ctx, watch(ctx, s.nc) }
 
@@ -153,7 +184,7 @@ func (a *Accounting) end(s *session, f *failure) {
 		return // the answer closes it
 	}
 	whole := !s.tainted && (f == nil || f.stage == answered && errs.KindOf(f.err) != errs.Unauthenticated)
-	if !s.stop() || !whole || s.nc.SetDeadline(time.Time{}) != nil {
+	if !s.stop() || !whole || !s.rest() {
 		s.close()
 		return
 	}
@@ -168,7 +199,7 @@ func broken(f *failure) bool {
 }
 
 // quiet reports whether nc is open and has nothing to read: a daemon that sent
-// something unasked has closed the session, or is out of step.
+// something unasked is out of step.
 func quiet(nc net.Conn) bool {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {

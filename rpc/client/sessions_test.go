@@ -25,9 +25,12 @@ type keeper struct {
 	client.Address
 	act func(nc net.Conn, question int) (goOn bool) // before the answer; nil: goes on
 
-	mu     sync.Mutex
-	opened []string            // by whom, refused ones too
-	open   map[net.Conn]string // now
+	mu      sync.Mutex
+	opened  []string            // by whom, refused ones too
+	open    map[net.Conn]string // now
+	news    string              // shown behind the name from the next transaction on
+	ends    int                 // transactions that were ended
+	refuses int                 // the one of them that is answered with an error; 0: none
 }
 
 func keeps(t *testing.T) *keeper {
@@ -73,15 +76,35 @@ func (k *keeper) serve(nc net.Conn) {
 		defer k.mu.Unlock()
 		delete(k.open, nc)
 	}()
+	var snapshot *string // what the transaction shows
 	for question := 0; ; question++ {
 		b, err := wire.Read(nc, 1<<20)
+		for err == nil && binary.BigEndian.Uint16(b) == uint16(message.AccountingFini) {
+			snapshot = nil
+			k.mu.Lock()
+			k.ends++
+			rc := &message.PersistRC{}
+			if k.ends == k.refuses {
+				rc.Code = fault.AccessDenied
+			}
+			k.mu.Unlock()
+			b, _ = message.EncodePersistent(v, message.AccountingRC, rc)
+			nc.Write(b)
+			b, err = wire.Read(nc, 1<<20)
+		}
 		if err != nil || binary.BigEndian.Uint16(b) != uint16(message.AccountingGetTRES) {
 			return
 		}
 		if k.act != nil && !k.act(nc, question) {
 			return
 		}
-		body := message.TRESList{Listed: message.Listed[model.TRES]{Records: codec.Stream[model.TRES]{List: []model.TRES{{Name: who}}}}}
+		if snapshot == nil {
+			k.mu.Lock()
+			news := k.news
+			k.mu.Unlock()
+			snapshot = &news
+		}
+		body := message.TRESList{Listed: message.Listed[model.TRES]{Records: codec.Stream[model.TRES]{List: []model.TRES{{Name: who + *snapshot}}}}}
 		b, _ = message.EncodePersistent(v, message.AccountingGotTRES, &body)
 		nc.Write(b)
 	}
@@ -100,6 +123,12 @@ func (k *keeper) count() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.open)
+}
+
+func (k *keeper) ended() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.ends
 }
 
 // wait waits until n sessions are open.
@@ -141,6 +170,33 @@ func TestSessionIsKept(t *testing.T) {
 		mustAsk(t, a, tt.cred)
 		if opened := k.openings(); len(opened) != tt.opened {
 			t.Errorf("%s/%s: sessions opened: %q, want %d", tt.cred.Token, tt.cred.ActAs, opened, tt.opened)
+		}
+	}
+}
+
+// TestTransactionEnds checks that an idle session holds no transaction, so that
+// its next request shows what others have changed, and that a new one is opened
+// when the daemon refused to end it.
+func TestTransactionEnds(t *testing.T) {
+	k := keeps(t)
+	k.refuses = 3
+	a := accountingOf(k.Address)
+	good := model.Credential{Token: "good"}
+	for i, tt := range []struct {
+		news   string
+		opened int
+	}{{"", 1}, {" changed", 0}, {" twice", 0}, {" after a refusal", 1}, {" at last", 0}} {
+		k.mu.Lock()
+		k.news = tt.news
+		k.mu.Unlock()
+		who, err := ask(a, good)
+		if opened := len(k.openings()); err != nil || who != "good/"+tt.news || opened != tt.opened {
+			t.Errorf("%q: got %q, %v, with %d sessions opened, want %d", tt.news, who, err, opened, tt.opened)
+		}
+		for end := time.Now().Add(30 * time.Second); k.ended() != i+1; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%d transactions were ended, want %d", k.ended(), i+1)
+			}
 		}
 	}
 }

@@ -35,6 +35,17 @@ func (c *Codec) String(name string, v *string) {
 	}
 }
 
+// Element walks an element of a list of texts, as String does, but sends "" as
+// empty text: in a condition it stands for records without a value, and Slurm's
+// daemons drop an element that is null.
+func (c *Codec) Element(v *string) {
+	if c.mode == encoding && *v == "" {
+		c.buf = append(c.buf, 0, 0, 0, 1, 0)
+		return
+	}
+	c.String("", v)
+}
+
 func (c *Codec) putString(s string) {
 	if s == "" {
 		c.buf = binary.BigEndian.AppendUint32(c.buf, 0)

@@ -41,6 +41,9 @@ func (m *GetAccountingJobs) Walk(c *codec.Codec) {
 	texts(c, "wckey_list", &m.WCKeys)
 }
 
+var _ = recordList(RecordList{Get: AccountingGetJobs, Got: AccountingGotJobs, names: [3]string{"DBD_GET_JOBS_COND", "db_job_cond", "db_job_rec"}},
+	func(f model.AccountingJobFilter) Body { return &GetAccountingJobs{f} }, func() *AccountingJobs { return new(AccountingJobs) }, accountingJob)
+
 // AccountingJobs is the answer to GetAccountingJobs.
 type AccountingJobs struct{ Listed[model.AccountingJob] }
 

@@ -10,8 +10,6 @@ import (
 // Changes of the accounting daemon's records, in the lists that the tests go through.
 func init() {
 	add(walks, map[string]func(*codec.Codec){
-		"db_instance_cond":   new(GetInstances).Walk,
-		"db_instance_rec":    func(c *codec.Codec) { instance(c, new(model.Instance)) },
 		"dbd_acct_coord_msg": new(Coordinators).Walk,
 		"db_add_assoc_cond":  func(c *codec.Codec) { assocSet(c, new(model.AssocSet)) },
 		"dbd_fini":           new(AccountingEnd).Walk,
@@ -39,11 +37,9 @@ func init() {
 		"DBD_REMOVE_USERS": AccountingRemoveUsers, "answer to DBD_REMOVE_USERS": AccountingGotList,
 		"DBD_REMOVE_QOS": AccountingRemoveQOS, "answer to DBD_REMOVE_QOS": AccountingGotList,
 		"DBD_REMOVE_WCKEYS": AccountingRemoveWCKeys, "answer to DBD_REMOVE_WCKEYS": AccountingGotList,
-		"DBD_GET_INSTANCES": AccountingGetInstances, "answer to DBD_GET_INSTANCES": AccountingGotInstances,
 		"DBD_GET_CONFIG": AccountingGetConf,
 	})
 	add(messages, map[string]func() Body{
-		"GetInstances":       func() Body { return new(GetInstances) },
 		"Names":              func() Body { return new(Names) },
 		"ModifyAccounts":     func() Body { return new(ModifyAccounts) },
 		"ModifyAssociations": func() Body { return new(ModifyAssociations) },
@@ -56,7 +52,7 @@ func init() {
 		"AccountingEnd":      func() Body { return new(AccountingEnd) },
 		"AccountingConf":     func() Body { return new(AccountingConf) },
 	})
-	comparable = append(comparable, cmpopts.IgnoreUnexported(codec.Stream[string]{}, codec.Stream[model.Instance]{}))
+	comparable = append(comparable, cmpopts.IgnoreUnexported(codec.Stream[string]{}))
 	fuzzed = append(fuzzed, "Names", "ModifyAccounts", "ModifyAssociations", "ModifyQOS", "ModifyUsers", "ModifyJobs", "Coordinators",
 		"AddAccountsTo", "AddUsersTo", "AccountingConf")
 }

@@ -37,7 +37,7 @@ func flag[T uint8 | uint16 | uint32](c *codec.Codec, name string, v *bool, walk 
 }
 
 // text walks an element of a list of texts.
-func text(c *codec.Codec, s *string) { c.String("", s) }
+func text(c *codec.Codec, s *string) { c.Element(s) }
 
 // texts walks a list of texts; nil is null.
 func texts(c *codec.Codec, name string, v *[]string) { codec.List(c, name, "str", v, text) }

@@ -124,8 +124,6 @@ const (
 	AccountingRemoveQOS       Type = 1450
 	AccountingRemoveWCKeys    Type = 1455
 	AccountingGotList         Type = 1422
-	AccountingGetInstances    Type = 1503 // from protocol 40 on
-	AccountingGotInstances    Type = 1504
 	AccountingGetConf         Type = 1466 // no body from protocol 45 on
 	AccountingGotConf         Type = 1508
 	AccountingGetStats        Type = 1489

@@ -26,6 +26,9 @@ func (m *GetQOS) Walk(c *codec.Codec) {
 	}
 }
 
+var _ = recordList(RecordList{Get: AccountingGetQOS, Got: AccountingGotQOS, names: [3]string{"DBD_GET_QOS", "db_qos_cond", "db_qos_rec"}},
+	func(f model.QOSFilter) Body { return &GetQOS{f} }, func() *QOSList { return new(QOSList) }, qos)
+
 // QOSList is the answer to GetQOS.
 type QOSList struct{ Listed[model.QOS] }
 

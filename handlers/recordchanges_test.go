@@ -1,0 +1,119 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// changed returns what a change is, and of which records.
+func changed(change any) string {
+	names := func(kind string, n int, name func(int) string) string {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = name(i)
+		}
+		return "add " + kind + " " + strings.Join(list, " ")
+	}
+	switch c := change.(type) {
+	case model.Add[model.Account]:
+		return names("account", len(c.Records), func(i int) string { return accountName(&c.Records[i]) })
+	case model.Add[model.Association]:
+		return names("association", len(c.Records), func(i int) string {
+			return strings.TrimRight(c.Records[i].Cluster+"/"+c.Records[i].Account+"/"+c.Records[i].User, "/")
+		})
+	case model.Add[model.Cluster]:
+		return names("cluster", len(c.Records), func(i int) string { return c.Records[i].Name })
+	case model.Add[model.User]:
+		return names("user", len(c.Records), func(i int) string { return userName(&c.Records[i]) })
+	case model.Add[model.WCKey]:
+		return names("wckey", len(c.Records), func(i int) string { return wckeyName(&c.Records[i]) })
+	case model.AddCoordinators:
+		return fmt.Sprintf("coordinators %q of %q", c.Users, c.Accounts)
+	case model.Modify[model.User]:
+		return fmt.Sprintf("modify user %q: default %s", c.Filter.(model.UserFilter).Assoc.Users, c.Record.DefaultAccount)
+	}
+	return fmt.Sprintf("%T", change)
+}
+
+// TestRecordChanges checks what is changed by requests, and that a record that
+// refers to one that does not exist is refused, with its place: slurmdbd makes
+// such records, or makes nothing and reports success.
+func TestRecordChanges(t *testing.T) {
+	refused := errs.New(errs.Denied, "no")
+	tests := []struct {
+		name, path, body string
+		refuse           func(change any) ([]string, error)
+		status           int
+		source           string // of the error, or of all warnings with blanks between
+		changes          []string
+	}{
+		{name: "an association of an unknown account", path: "associations", body: `{"associations": [{"account": "nosuch", "cluster": "demo", "user": "bob"}]}`, status: 404, source: "#/associations/0/account"},
+		{name: "an association in an unknown cluster", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "nosuch", "user": "bob"}]}`, status: 404, source: "#/associations/0/cluster"},
+		{name: "an association of an unknown user", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "nosuch"}]}`, status: 404, source: "#/associations/0/user"},
+		{name: "an association with an account that is not in the cluster", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "other", "user": "bob"}]}`, status: 404, source: "#/associations/0/account"},
+		{name: "an association below an unknown account", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "other", "user": "", "parent_account": "nosuch"}]}`, status: 404, source: "#/associations/0/parent_account"},
+		{name: "a change of the account above to an unknown one", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "", "parent_account": "nosuch"}]}`, status: 404, source: "#/associations/0/parent_account"},
+		{name: "an association", path: "associations", body: `{"associations": [{"account": "lab", "cluster": "demo", "user": "bob"}]}`, status: 200, changes: []string{"add association demo/lab/bob"}},
+		{name: "accounts below one that is not in the cluster", path: "accounts_association", body: `{"association_condition": {"accounts": ["new"], "clusters": ["other"], "association": {"parent": "lab"}}}`, status: 404, source: "#/association_condition/association/parent"},
+		{name: "users of an account that is not in the cluster", path: "users_association", body: `{"association_condition": {"users": ["carol"], "accounts": ["lab"], "clusters": ["other"]}, "user": {}}`, status: 404, source: "#/association_condition/accounts"},
+		{name: "users with another default account", path: "users_association", body: `{"association_condition": {"users": ["carol"], "accounts": ["lab"]}, "user": {"defaultaccount": "root"}}`, status: 422, source: "#/user/defaultaccount"},
+		{name: "users with another default workload key", path: "users_association", body: `{"association_condition": {"users": ["carol"], "accounts": ["lab"], "wckeys": ["k"]}, "user": {"defaultwckey": "other"}}`, status: 422, source: "#/user/defaultwckey"},
+		{name: "a default account without an association", path: "users", body: `{"users": [{"name": "bob", "default": {"account": "lab"}}]}`, status: 404, source: "#/users/0/default/account"},
+		{name: "a default workload key that is another's", path: "users", body: `{"users": [{"name": "bob", "default": {"wckey": "k"}}]}`, status: 404, source: "#/users/0/default/wckey"},
+		{name: "an unknown coordinator", path: "accounts", body: `{"accounts": [{"name": "lab", "description": "", "organization": "", "coordinators": [{"name": "alice"}, {"name": "nosuch"}]}]}`, status: 404, source: "#/accounts/0/coordinators/1"},
+		{name: "a workload key of an unknown user", path: "wckeys", body: `{"wckeys": [{"name": "w", "cluster": "demo", "user": "nosuch"}]}`, status: 404, source: "#/wckeys/0/user"},
+		{name: "a workload key in an unknown cluster", path: "wckeys", body: `{"wckeys": [{"name": "w", "cluster": "nosuch", "user": "bob"}]}`, status: 404, source: "#/wckeys/0/cluster"},
+		{name: "several, of which one is refused", path: "wckeys", body: `{"wckeys": [{"name": "w", "cluster": "demo", "user": "bob"}, {"name": "", "cluster": "demo", "user": "bob"}]}`, status: 422, source: "#/wckeys/1/name", changes: []string{"add wckey w/demo/bob"}},
+		{name: "a change that the daemon refuses", path: "clusters", body: `{"clusters": [{"name": "new"}]}`, refuse: func(any) ([]string, error) { return nil, refused }, status: 403, source: "#/clusters/0", changes: []string{"add cluster new"}},
+		{name: "a load of deleted records", path: "config", body: `{"clusters": [{"name": "c", "flags": ["DELETED"]}], "qos": [{"name": "q", "flags": ["DELETED"]}], "accounts": [{"name": "a", "description": "", "organization": "", "flags": ["DELETED"]}],
+			"users": [{"name": "u", "flags": ["DELETED"]}], "wckeys": [{"name": "w", "cluster": "demo", "user": "bob", "flags": ["DELETED"]}], "associations": [{"account": "lab", "cluster": "demo", "user": "bob", "flags": ["DELETED"]}]}`,
+			status: 200, source: "#/clusters/0/flags #/qos/0/flags #/accounts/0/flags #/users/0/flags #/wckeys/0/flags #/associations/0/flags"},
+		{name: "a load of records that refer to each other", path: "config", body: `{"clusters": [{"name": "c"}], "accounts": [{"name": "a", "description": "", "organization": "", "coordinators": [{"name": "u"}]}],
+			"users": [{"name": "u", "default": {"account": "a"}}], "associations": [{"account": "a", "cluster": "c", "user": ""}, {"account": "a", "cluster": "c", "user": "u"}]}`,
+			status: 200, changes: []string{"add cluster c", "add account a", "add user u", "add association c/a", "add association c/a/u", `coordinators ["u"] of ["a"]`, `modify user ["u"]: default a`}},
+		{name: "a load of which one is refused", path: "config", body: `{"users": [{"name": "u"}], "associations": [{"account": "nosuch", "cluster": "demo", "user": "u"}]}`,
+			status: 404, source: "#/associations/0/account", changes: []string{"add user u"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := demo()
+			f.recorded.refuse = tt.refuse
+			w := serve(t, config(f), request(http.MethodPost, "/slurmdb/v0.0.45/"+tt.path, tt.body))
+			body := envelope(t, w.Body.Bytes())
+			if w.Code != tt.status {
+				t.Errorf("status %d, want %d: %+v", w.Code, tt.status, body.Errors)
+			}
+			var sources, changes []string
+			for _, e := range body.Errors {
+				sources = append(sources, e.Source)
+				if !strings.HasSuffix(e.Description, "nothing was changed") {
+					t.Errorf("the error does not say that nothing was changed: %s", e.Description)
+				}
+			}
+			for _, e := range body.Warnings {
+				sources = append(sources, e.Source)
+			}
+			for _, c := range f.recorded.changes {
+				changes = append(changes, changed(c))
+			}
+			if got := strings.Join(sources, " "); got != tt.source {
+				t.Errorf("about %q, want %q: %+v", got, tt.source, body)
+			}
+			if d := cmp.Diff(tt.changes, changes); d != "" {
+				t.Errorf("changes (-want, +got):\n%s", d)
+			}
+			for _, kept := range f.recorded.kept {
+				if kept != (tt.status == http.StatusOK) {
+					t.Errorf("kept: %v", kept)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,304 @@
+package client_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/fault"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
+)
+
+// ledger is an accounting daemon that adds accounts. It notes what it is asked,
+// by session, and what it was asked to keep.
+type ledger struct {
+	client.Address
+	act func(asked string) string // what happens at a request; "": it is answered
+
+	mu       sync.Mutex
+	open     []net.Conn
+	sessions int
+	asked    []string
+	kept     []string // names of accounts
+}
+
+// Events at a request other than an answer.
+const (
+	closes  = "closes"  // the connection ends without an answer
+	stalls  = "stalls"  // there is no answer
+	denies  = "denies"  // the answer is an error number
+	idle    = "idle"    // the answer is that nothing has changed
+	garbles = "garbles" // the answer can't be understood
+)
+
+func keepsLedger(t *testing.T, act func(string) string) *ledger {
+	l := &ledger{act: act}
+	l.Address = client.Address{Name: "dbd", Network: "tcp", Address: listen(t, "tcp", l.serve)}
+	t.Cleanup(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, nc := range l.open {
+			nc.Close()
+		}
+	})
+	return l
+}
+
+func (l *ledger) serve(nc net.Conn) {
+	b, err := wire.Read(nc, 1<<20)
+	if err != nil {
+		return
+	}
+	f, err := message.ParseFrame(b[2:])
+	if err != nil {
+		return
+	}
+	v := f.Header.Version
+	reply := func(kind message.Type, body message.Body) {
+		b, _ := message.EncodePersistent(v, kind, body)
+		nc.Write(b)
+	}
+	reply(message.AccountingRC, &message.PersistRC{})
+	l.mu.Lock()
+	l.sessions++
+	l.open = append(l.open, nc)
+	l.mu.Unlock()
+	var added []string
+	for {
+		b, err := wire.Read(nc, 1<<20)
+		if err != nil {
+			return
+		}
+		asked, kind := "", message.Type(binary.BigEndian.Uint16(b))
+		d := codec.NewDecoder(v, b[2:])
+		switch kind {
+		case message.AccountingFini:
+			var end message.AccountingEnd
+			end.Walk(d)
+			asked = map[uint16]string{0: "drop", 1: "keep"}[end.Commit]
+		case message.AccountingAddAccounts:
+			var list message.Accounts
+			list.Walk(d)
+			asked = "add"
+			for _, a := range list.Records.List {
+				added = append(added, a.Name)
+				asked += " " + a.Name
+			}
+		case message.AccountingGetTRES:
+			asked = "list"
+		}
+		l.mu.Lock()
+		l.asked = append(l.asked, asked)
+		happens := l.act(asked)
+		if asked == "keep" && (happens == "" || happens == closes) {
+			l.kept = append(l.kept, added...)
+		}
+		l.mu.Unlock()
+		if asked == "keep" || asked == "drop" {
+			added = nil
+		}
+		switch happens {
+		case closes:
+			return
+		case stalls:
+			nc.Read(make([]byte, 1))
+			return
+		case denies:
+			reply(message.AccountingRC, &message.PersistRC{Code: fault.AccessDenied})
+		case idle:
+			reply(message.AccountingRC, &message.PersistRC{Code: fault.NoChange})
+		case garbles:
+			reply(message.AccountingGotUsers, &message.Users{})
+		default:
+			if asked == "list" {
+				reply(message.AccountingGotTRES, &message.TRESList{})
+			} else {
+				reply(message.AccountingRC, &message.PersistRC{})
+			}
+		}
+	}
+}
+
+// noted returns what the daemon was asked, what it has kept and how many
+// sessions it had.
+func (l *ledger) noted() (asked, kept string, sessions int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.asked, ", "), strings.Join(l.kept, " "), l.sessions
+}
+
+// TestEdit checks which changes are kept, and what is reported, when a
+// transaction ends in each way.
+func TestEdit(t *testing.T) {
+	own := errors.New("own")
+	add := func(name string) func(model.Editor) error {
+		return func(e model.Editor) error {
+			_, err := e.Change(model.Add[model.Account]{Records: []model.Account{{Name: name}}})
+			return err
+		}
+	}
+	list := func(e model.Editor) error {
+		return e.List(model.List(model.TRESFilter{}, func(*model.TRES) error { return nil }))
+	}
+	fails := func(model.Editor) error { return own }
+	steps := func(all ...func(model.Editor) error) func(model.Editor) error {
+		return func(e model.Editor) error {
+			for _, f := range all {
+				if err := f(e); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	careless := func(f func(model.Editor) error) func(model.Editor) error {
+		return func(e model.Editor) error { f(e); return nil }
+	}
+	// once lets something happen at the first request that is asked so.
+	once := func(at, happens string) func(string) string {
+		return func(asked string) string {
+			if asked != at || happens == "" {
+				return ""
+			}
+			what := happens
+			happens = ""
+			return what
+		}
+	}
+	always := func(at, happens string) func(string) string {
+		return func(asked string) string {
+			if asked == at {
+				return happens
+			}
+			return ""
+		}
+	}
+	tests := []struct {
+		name    string
+		used    bool // the session has served a request before
+		act     func(asked string) string
+		f       func(model.Editor) error
+		kind    errs.Kind // of the error; 0: none
+		own     bool      // the error is that of f
+		unknown bool
+		asked   string // without the end of an idle session's transaction
+		kept    string
+		opened  int
+		runs    int // of f
+	}{
+		{name: "changes are kept", f: steps(list, add("a"), add("b")), asked: "list, add a, add b, keep", kept: "a b", opened: 1, runs: 1},
+		{name: "nothing is changed", f: list, asked: "list", opened: 1, runs: 1},
+		{name: "f fails after a change", f: steps(add("a"), fails), own: true, asked: "add a, drop", opened: 1, runs: 1},
+		{name: "f fails before a change", f: steps(list, fails), own: true, asked: "list", opened: 1, runs: 1},
+		{name: "the daemon refuses a change", act: always("add b", denies), f: steps(add("a"), add("b")), kind: errs.Denied, asked: "add a, add b, drop", opened: 1, runs: 1},
+		{name: "the daemon has nothing to change", act: always("add a", idle), f: add("a"), asked: "add a, keep", kept: "a", opened: 1, runs: 1},
+		{name: "the daemon refuses to keep", act: always("keep", denies), f: add("a"), kind: errs.Denied, asked: "add a, keep", opened: 1, runs: 1},
+		{name: "the session was closed", used: true, act: once("add a", closes), f: steps(add("a"), add("b")), asked: "add a, add a, add b, keep", kept: "a b", opened: 2, runs: 2},
+		{name: "the session was closed after a change", used: true, act: once("add b", closes), f: steps(add("a"), add("b")), asked: "add a, add b, add a, add b, keep", kept: "a b", opened: 2, runs: 2},
+		{name: "a new session is closed", act: always("add b", closes), f: steps(add("a"), add("b")), kind: errs.BadAnswer, asked: "add a, add b", opened: 1, runs: 1},
+		{name: "the daemon does not answer a change", act: always("add a", stalls), f: add("a"), kind: errs.Timeout, asked: "add a", opened: 1, runs: 1},
+		{name: "an answer to a change is garbled", act: always("add a", garbles), f: add("a"), kind: errs.BadAnswer, asked: "add a", opened: 1, runs: 1},
+		{name: "f goes on after the session was lost", act: always("add a", closes), f: steps(careless(add("a")), careless(add("b"))), kind: errs.BadAnswer, asked: "add a", opened: 1, runs: 1},
+		{name: "the daemon closes instead of keeping", act: always("keep", closes), f: add("a"), kind: errs.BadAnswer, unknown: true, asked: "add a, keep", kept: "a", opened: 1, runs: 1},
+		{name: "a used session's daemon closes instead of keeping", used: true, act: always("keep", closes), f: add("a"), kind: errs.BadAnswer, unknown: true, asked: "add a, keep", kept: "a", opened: 1, runs: 1},
+		{name: "the daemon does not answer whether it kept", act: always("keep", stalls), f: add("a"), kind: errs.BadAnswer, unknown: true, asked: "add a, keep", opened: 1, runs: 1},
+		{name: "the answer to keep is garbled", act: always("keep", garbles), f: add("a"), kind: errs.BadAnswer, unknown: true, asked: "add a, keep", opened: 1, runs: 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			act := func(string) string { return "" }
+			started := false
+			l := keepsLedger(t, func(asked string) string {
+				if !started || tt.act == nil {
+					return act(asked)
+				}
+				return tt.act(asked)
+			})
+			a := client.NewAccounting(client.Config{Accounting: []client.Address{l.Address}, Timeout: time.Second})
+			before := 0
+			if tt.used {
+				if err := a.Edit(context.Background(), ann, list); err != nil {
+					t.Fatal(err)
+				}
+				before = 2 // list, drop
+				for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+					if asked, _, _ := l.noted(); asked == "list, drop" {
+						break
+					}
+					if time.Now().After(end) {
+						t.Fatal("the transaction of an idle session did not end")
+					}
+				}
+			}
+			l.mu.Lock()
+			started = true
+			l.mu.Unlock()
+			runs := 0
+			err := a.Edit(context.Background(), ann, func(e model.Editor) error { runs++; return tt.f(e) })
+			switch e, _ := errors.AsType[*errs.Error](err); {
+			case tt.own:
+				if !errors.Is(err, own) {
+					t.Errorf("error %v, want f's", err)
+				}
+			case (err != nil) != (tt.kind != 0) || err != nil && errs.KindOf(err) != tt.kind:
+				t.Errorf("error %v of kind %v, want %v", err, errs.KindOf(err), tt.kind)
+			case tt.unknown != (e != nil && e.Code == errs.OutcomeUnknown):
+				t.Errorf("error %v, want an unknown outcome: %v", err, tt.unknown)
+			}
+			asked, kept, opened := l.noted()
+			list := strings.Split(asked, ", ")[before:]
+			if n := len(list); n > 1 && list[n-1] == "drop" && !slices.Contains(strings.Split(tt.asked, ", "), "drop") {
+				list = list[:n-1] // of the idle session
+			} else if n > 2 && list[n-1] == "drop" && list[n-2] == "drop" {
+				list = list[:n-1]
+			}
+			if d := cmp.Diff(tt.asked, strings.Join(list, ", ")); d != "" {
+				t.Errorf("asked (-want, +got):\n%s", d)
+			}
+			if kept != tt.kept || opened != tt.opened || runs != tt.runs {
+				t.Errorf("kept %q, %d sessions, %d runs; want %q, %d, %d", kept, opened, runs, tt.kept, tt.opened, tt.runs)
+			}
+		})
+	}
+}
+
+// TestEditWithASecondDaemon checks that changes go to the second accounting
+// daemon when the first is lost before it was asked to keep any, and not after.
+func TestEditWithASecondDaemon(t *testing.T) {
+	for at, want := range map[string]struct{ first, second string }{"add a": {"", "a"}, "keep": {"a", ""}} {
+		t.Run(at, func(t *testing.T) {
+			first := keepsLedger(t, func(asked string) string {
+				if asked == at {
+					return closes
+				}
+				return ""
+			})
+			second := keepsLedger(t, func(string) string { return "" })
+			second.Name = "backup"
+			err := accountingOf(first.Address, second.Address).Edit(context.Background(), ann, func(e model.Editor) error {
+				_, err := e.Change(model.Add[model.Account]{Records: []model.Account{{Name: "a"}}})
+				return err
+			})
+			if e, _ := errors.AsType[*errs.Error](err); (err != nil) != (at == "keep") || err != nil && e.Code != errs.OutcomeUnknown {
+				t.Errorf("error %v", err)
+			}
+			_, kept, _ := first.noted()
+			if _, other, _ := second.noted(); kept != want.first || other != want.second {
+				t.Errorf("kept %q and %q, want %q and %q", kept, other, want.first, want.second)
+			}
+		})
+	}
+}

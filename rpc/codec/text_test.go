@@ -1,0 +1,32 @@
+package codec
+
+import (
+	"bytes"
+	"testing"
+)
+
+// TestElement checks that an element of a list that is "" is sent as empty text,
+// where a field that is "" is null, and that both are read as "".
+func TestElement(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		walk func(*Codec, *string)
+		text string
+		want []byte
+	}{
+		{"a field", func(c *Codec, s *string) { c.String("", s) }, "", []byte{0, 0, 0, 0}},
+		{"an element", (*Codec).Element, "", []byte{0, 0, 0, 1, 0}},
+		{"an element with text", (*Codec).Element, "a", []byte{0, 0, 0, 2, 'a', 0}},
+	} {
+		e := NewEncoder(Newest, nil)
+		tt.walk(e, &tt.text)
+		if !bytes.Equal(e.Bytes(), tt.want) {
+			t.Errorf("%s: sent as %v, want %v", tt.name, e.Bytes(), tt.want)
+		}
+		got := "before"
+		d := NewDecoder(Newest, e.Bytes())
+		if tt.walk(d, &got); d.Finish() != nil || got != tt.text {
+			t.Errorf("%s: read as %q, %v, want %q", tt.name, got, d.Finish(), tt.text)
+		}
+	}
+}
