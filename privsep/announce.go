@@ -52,7 +52,7 @@ func where(c Config, list []*listen.Listener) []any {
 // overrides.
 func (c Config) announceRules() {
 	a := c.Setup.Admission
-	c.Log.Info("rules in force", "audit_log", describeAudit(c.Audit), "penalties", costs(a),
+	c.Log.Info("rules in force", "audit_log", describeAudit(c.Audit), "idempotency_file", cmp.Or(c.Audit.Claims, "none"), "penalties", costs(a),
 		"exempt", prefixes(a.Exempt), "trusted_proxies", trusted(a),
 		"rate", cmp.Or(because(a.Rate > 0, fmt.Sprintf("%d:%d", a.Rate, a.Burst)), "none"),
 		"netns", cmp.Or(c.Netns, "own"), "controller_netns", cmp.Or(c.Outlet, "own"))

@@ -55,7 +55,7 @@ type Config struct {
 	Threads      int         // -t, divided among the workers: the number of cpus
 	SocketMode   fs.FileMode // of UNIX sockets; 0: depends on the clients that may connect (see unixMode)
 	SocketGroup  *uint32     // of UNIX sockets; nil is the serving group
-	Audit        ipc.Audit   // where changes are recorded
+	Audit        ipc.Audit   // where changes are recorded, and Idempotency-Keys are
 
 	// OwnerOf returns the user that a subordinate uid belongs to, or uid; nil: there are none.
 	OwnerOf func(uid uint32) uint32 `json:"-"`
@@ -156,7 +156,7 @@ func (c Config) setup(who identity.Service) ipc.Setup {
 	s.Files = uint32(c.files())
 	s.Requests = uint32(c.Connections) // of all workers together; each receives its share
 	s.SchedUID, s.Privileged = who.SchedUID, who.Names
-	s.Audit = c.Audit.Path != ""
+	s.Audit, s.Claims = c.Audit.Path != "", c.Audit.Claims != ""
 	if !s.Local || !c.kernelTells {
 		s = withoutSockets(s)
 	}
@@ -329,17 +329,17 @@ func (c Config) serviceSetup() ipc.ServiceSetup {
 	return ipc.ServiceSetup{LogLevel: c.Setup.LogLevel, Seal: c.Setup.Seal &^ ipc.SealUnix}
 }
 
-// openAudit opens the audit log and the auditor's program, before privileges
+// openAudit opens the files of the auditor and its program, before privileges
 // are dropped. Without a path it returns nil.
 func (c Config) openAudit(who identity.Service) (*auditlog.Log, error) {
-	if c.Audit.Path == "" {
+	if c.Audit.Path == "" && c.Audit.Claims == "" {
 		return nil, nil
 	}
 	auditor, err := service.New(c.serviceOptions(ipc.Auditor, who, c.Auditor, c.AuditorArgv))
 	if err != nil {
 		return nil, err
 	}
-	return auditlog.Open(auditlog.Options{Audit: c.Audit, Root: who.Root, Worker: who.UID, Log: c.Log}, auditor)
+	return auditlog.Open(auditlog.Options{Audit: c.Audit, Root: who.Root, Worker: who.UID, PerWorker: c.Switches.BecomeUser, Log: c.Log}, auditor)
 }
 
 // poolConfig returns the configuration of a generation's workers.

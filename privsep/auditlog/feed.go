@@ -36,6 +36,9 @@ const flushPause = time.Millisecond
 // Start starts an auditor, and gives it the file. report kills a worker that broke the auditor's protocol.
 func (l *Log) Start(from *spawn.Spawner, setup ipc.ServiceSetup, report func(uint32, string)) (*Feed, error) {
 	f := &Feed{log: l, follow: rate.New(followBurst, followRate, time.Now()), messages: make(chan ipc.Message), flushed: make(chan struct{})}
+	if l.kept != nil {
+		setup.Seal |= ipc.SealClaims
+	}
 	var err error
 	if f.Process, err = l.spec.Start(from, setup, service.Hooks{Report: report, Handle: f.handle}); err != nil {
 		return nil, err

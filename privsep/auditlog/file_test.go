@@ -51,7 +51,7 @@ func TestAuditFile(t *testing.T) {
 			succeed(t, os.Mkdir(dir, 0o700))
 			path := filepath.Join(dir, "log")
 			tt.make(t, path)
-			file, err := openFile(at(path, o))
+			file, err := openFile(o, "audit log", path, unix.O_WRONLY|unix.O_APPEND)
 			if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || errs.HintOf(err) == "") {
 				t.Fatalf("%v, hint %q; want %q", err, errs.HintOf(err), tt.want)
 			}
@@ -67,7 +67,7 @@ func TestAuditFile(t *testing.T) {
 func TestAuditFollows(t *testing.T) {
 	path := filepath.Join(room(t), "log")
 	log := new(strings.Builder)
-	file, err := openFile(at(path, options(slog.NewTextHandler(log, nil))))
+	file, err := openFile(options(slog.NewTextHandler(log, nil)), "audit log", path, unix.O_WRONLY|unix.O_APPEND)
 	succeed(t, err)
 	defer func() { file.open.Close() }()
 	write := func(line string) error {
@@ -111,11 +111,6 @@ func options(log slog.Handler) Options {
 	if !o.Root {
 		o.Worker = uint32(os.Geteuid())
 	}
-	return o
-}
-
-func at(path string, o Options) Options {
-	o.Path = path
 	return o
 }
 

@@ -1,6 +1,7 @@
-// Package auditlog is the parent's part of the audit log. It opens the file for
-// the auditor of each generation, and passes the kernel's facts about
-// connections to the auditor. It writes no line.
+// Package auditlog is the parent's part of the audit log and of the claims of
+// Idempotency-Keys. It opens the files for the auditor of each generation, and
+// passes the kernel's facts about connections to the auditor. It reads and writes
+// neither file.
 package auditlog
 
 import (
@@ -8,6 +9,8 @@ import (
 	"log/slog"
 	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
@@ -17,9 +20,10 @@ import (
 // Options describes the audit log.
 type Options struct {
 	ipc.Audit
-	Root   bool   // the parent was started as root
-	Worker uint32 // uid of the workers, which must not be able to replace the file
-	Log    *slog.Logger
+	Root      bool   // the parent was started as root
+	Worker    uint32 // uid of the workers, which must not be able to replace the file
+	PerWorker bool   // each worker has the uid of its own user
+	Log       *slog.Logger
 }
 
 // Log is the audit log while the gateway runs. A nil Log is off. One goroutine
@@ -29,7 +33,8 @@ type Log struct {
 	spec    *service.Spec
 	todo    chan func() // for the goroutine that owns what follows
 
-	file  *file                     // nil: standard error
+	file  *file                     // nil: standard error, or there is no audit log
+	kept  *file                     // of claims; nil: there is none
 	given map[*ipc.Channel]struct{} // to the auditors that have the file
 }
 
@@ -39,9 +44,14 @@ const Farewell = 12 * time.Second
 // Open opens the audit log. spec is the auditor's; the Log closes it.
 func Open(o Options, spec *service.Spec) (*Log, error) {
 	l := &Log{options: o, spec: spec, todo: make(chan func()), given: map[*ipc.Channel]struct{}{}}
-	if o.Path != ipc.AuditStderr {
-		var err error
-		if l.file, err = openFile(o); err != nil {
+	var err error
+	if o.Path != "" && o.Path != ipc.AuditStderr {
+		if l.file, err = openFile(o, "audit log", o.Path, unix.O_WRONLY|unix.O_APPEND); err != nil {
+			return nil, err
+		}
+	}
+	if o.Claims != "" {
+		if l.kept, err = openFile(o, "idempotency file", o.Claims, unix.O_RDWR); err != nil {
 			return nil, err
 		}
 	}
@@ -60,8 +70,15 @@ func (l *Log) do(something func()) { go func() { l.todo <- something }() }
 func (l *Log) add(c *ipc.Channel) error {
 	given := make(chan error)
 	l.do(func() {
-		l.given[c] = struct{}{}
-		given <- l.give(c.Send)
+		var err error
+		if l.kept != nil {
+			err = c.Send(&ipc.ClaimsFD{PerWorker: l.options.PerWorker}, int(l.kept.open.Fd()))
+		}
+		if l.options.Path != "" {
+			l.given[c] = struct{}{}
+			err = errors.Join(err, l.give(c.Send))
+		}
+		given <- err
 	})
 	return ipc.UnlessGone(<-given)
 }
@@ -125,7 +142,9 @@ func (l *Log) Close() {
 		return
 	}
 	l.spec.Close()
-	if l.file != nil {
-		l.do(func() { l.file.open.Close() })
+	for _, f := range []*file{l.file, l.kept} {
+		if f != nil {
+			l.do(func() { f.open.Close() })
+		}
 	}
 }

@@ -74,7 +74,7 @@ func judged(table []row, number uint32, args [6]uint64) verdict {
 }
 
 var everyOption = map[string]Options{
-	"worker": {}, "worker that dials UNIX sockets": {Unix: true}, "keeper": {Keeper: true}, "auditor": {Keeper: true, Appends: true}, "keeper with a switch of workers": {Keeper: true, Unix: true},
+	"worker": {}, "worker that dials UNIX sockets": {Unix: true}, "keeper": {Keeper: true}, "auditor": {Keeper: true, Appends: true}, "auditor-claims": {Keeper: true, Appends: true, Claims: true}, "keeper with a switch of workers": {Keeper: true, Unix: true},
 }
 
 // TestFilter: for each number, with arguments at and beside those in the
@@ -168,7 +168,7 @@ func TestCompileRefuses(t *testing.T) {
 // TestTables keeps the tables in a form that a person can review. Rows of one
 // architecture are checked only on that architecture.
 func TestTables(t *testing.T) {
-	for name, o := range map[string]Options{"worker": {}, "worker-unix": {Unix: true}, "keeper": {Keeper: true}, "auditor": {Keeper: true, Appends: true}} {
+	for name, o := range map[string]Options{"worker": {}, "worker-unix": {Unix: true}, "keeper": {Keeper: true}, "auditor": {Keeper: true, Appends: true}, "auditor-claims": {Keeper: true, Appends: true, Claims: true}} {
 		t.Run(name, func(t *testing.T) {
 			path := "testdata/" + name + ".filter"
 			got := printed(o)

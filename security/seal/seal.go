@@ -32,6 +32,7 @@ package seal
 type Options struct {
 	Keeper  bool // the keeper's table: no connections and no poll
 	Appends bool // the keeper's table without calls that read or change an open file, and with fdatasync
+	Claims  bool // with Appends: calls that read and write a file at a place, and lock it
 	Unix    bool // UNIX stream sockets may be created and connected: munged and the controller need the worker's own uid
 	Audit   bool // the kernel logs calls that would kill (SECCOMP_RET_LOG), and allows them
 }
