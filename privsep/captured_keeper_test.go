@@ -244,6 +244,8 @@ func hear(fd int) string {
 				return "is told: unknown"
 			}
 			return fmt.Sprintf("is told: %q", raw[12:12+int(raw[10])])
+		case raw[0] == byte(ipc.KindOf(new(query.Claimed))):
+			return "is told: " + map[byte]string{byte(query.ClaimFresh): "the key is its own"}[raw[9]]
 		case raw[0] == byte(ipc.KindOf(new(query.Verified))):
 			return "is told: " + map[byte]string{byte(query.Genuine): "genuine", byte(query.Forged): "forged"}[raw[9]]
 		}
