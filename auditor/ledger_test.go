@@ -18,8 +18,8 @@ import (
 	"schedrestd/service"
 )
 
-// book is a file of claims that can be full, not work at all, or hang.
-type book struct {
+// keysFile is a file of claims that can be full, not work at all, or hang.
+type keysFile struct {
 	mu   sync.Mutex
 	text []byte
 	full bool
@@ -27,7 +27,7 @@ type book struct {
 	hang chan struct{}
 }
 
-func (b *book) ReadAt(p []byte, at int64) (int, error) {
+func (b *keysFile) ReadAt(p []byte, at int64) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := copy(p, b.text[min(int(at), len(b.text)):])
@@ -37,7 +37,7 @@ func (b *book) ReadAt(p []byte, at int64) (int, error) {
 	return n, nil
 }
 
-func (b *book) WriteAt(p []byte, at int64) (int, error) {
+func (b *keysFile) WriteAt(p []byte, at int64) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if grow := int(at) + len(p) - len(b.text); grow > 0 {
@@ -49,7 +49,7 @@ func (b *book) WriteAt(p []byte, at int64) (int, error) {
 	return copy(b.text[at:], p), nil
 }
 
-func (b *book) Lock() error {
+func (b *keysFile) Lock() error {
 	if b.hang != nil {
 		<-b.hang
 	}
@@ -57,11 +57,11 @@ func (b *book) Lock() error {
 	defer b.mu.Unlock()
 	return b.ill
 }
-func (b *book) Sync() error { return nil }
-func (b *book) Unlock()     {}
-func (b *book) Alone() bool { return false }
+func (b *keysFile) Sync() error { return nil }
+func (b *keysFile) Unlock()     {}
+func (b *keysFile) Alone() bool { return false }
 
-func (b *book) set(full bool, ill error) {
+func (b *keysFile) set(full bool, ill error) {
 	b.mu.Lock()
 	b.full, b.ill = full, ill
 	b.mu.Unlock()
@@ -111,7 +111,7 @@ func (p peer) claims(t *testing.T, id uint64, key, body byte) *query.Claimed {
 
 // TestClaims follows a key through two workers.
 func TestClaims(t *testing.T) {
-	l := keeping(t, new(book))
+	l := keeping(t, new(keysFile))
 	one, two := enter(t, l, 1, false), enter(t, l, 2, false)
 	for _, step := range []struct {
 		by    peer
@@ -145,7 +145,7 @@ func TestClaims(t *testing.T) {
 // TestClaimsOfTheDead checks that the claims of a worker that exits are unknown
 // at once, and free when it never got an answer.
 func TestClaimsOfTheDead(t *testing.T) {
-	b := &book{hang: make(chan struct{}, 10)}
+	b := &keysFile{hang: make(chan struct{}, 10)}
 	l := keeping(t, b)
 	dead, other := enter(t, l, 1, false), enter(t, l, 2, false)
 	b.hang <- struct{}{}
@@ -168,7 +168,7 @@ func TestClaimsOfTheDead(t *testing.T) {
 // TestClaimsOfUsers checks that with become_user a worker can neither name the
 // keys of others nor use their share.
 func TestClaimsOfUsers(t *testing.T) {
-	l := keeping(t, new(book))
+	l := keeping(t, new(keysFile))
 	one, two := enter(t, l, 1, true), enter(t, l, 2, true)
 	if a, b := one.claims(t, 1, 7, 1), two.claims(t, 1, 7, 2); a.State != query.ClaimFresh || b.State != query.ClaimFresh {
 		t.Errorf("%+v, %+v", a, b)
@@ -184,7 +184,7 @@ func TestClaimsOfUsers(t *testing.T) {
 // an answer is written when there is room, and that the log says both.
 func TestClaimsDiskFull(t *testing.T) {
 	log := logged(t)
-	b := new(book)
+	b := new(keysFile)
 	l := keeping(t, b)
 	w := enter(t, l, 1, false)
 	w.claims(t, 1, 1, 1)
@@ -213,7 +213,7 @@ func TestClaimsDiskFull(t *testing.T) {
 // claim.
 func TestClaimsIll(t *testing.T) {
 	logged(t)
-	b := &book{ill: errors.New("no locks available")}
+	b := &keysFile{ill: errors.New("no locks available")}
 	l := keeping(t, b)
 	w := enter(t, l, 1, false)
 	for id := range uint64(3) {
@@ -230,7 +230,7 @@ func TestClaimsIll(t *testing.T) {
 func TestClaimsLiars(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
-	l := keeping(t, &book{hang: hang})
+	l := keeping(t, &keysFile{hang: hang})
 	claim := func(id uint64) ipc.Message { return &query.Claim{ID: id} }
 	for name, says := range map[string]func(peer) error{
 		"sent Claim 1 twice": func(p peer) error {
@@ -279,7 +279,7 @@ func TestClaimsWithoutLog(t *testing.T) {
 	}
 	c.exited("")
 	a := newAuditor(nil)
-	if a.ledger = keeping(t, new(book)); len(a.Counters()) != 2 {
+	if a.ledger = keeping(t, new(keysFile)); len(a.Counters()) != 2 {
 		t.Error(a.Counters())
 	}
 	a.Close()
@@ -287,7 +287,7 @@ func TestClaimsWithoutLog(t *testing.T) {
 
 // TestClaimsShareSyncs checks that claims that wait for the disk share its time.
 func TestClaimsShareSyncs(t *testing.T) {
-	b := &slowBook{}
+	b := &slowFile{}
 	l := keeping(t, b)
 	w := enter(t, l, 1, false)
 	for id := range uint64(w.most) {
@@ -307,13 +307,13 @@ func TestClaimsShareSyncs(t *testing.T) {
 	}
 }
 
-// slowBook is a file whose syncs take a moment.
-type slowBook struct {
-	book
+// slowFile is a file whose syncs take a moment.
+type slowFile struct {
+	keysFile
 	syncs int
 }
 
-func (b *slowBook) Sync() error {
+func (b *slowFile) Sync() error {
 	b.syncs++
 	time.Sleep(20 * time.Millisecond)
 	return nil

@@ -74,8 +74,8 @@ func TestIdempotencyKey(t *testing.T) {
 		{name: "another body", first: keyedBody, second: several, status: 422, code: "idempotency_key_reused", jobs: 1},
 		{name: "refused by the controller", first: keyedBody, second: keyedBody, err: &errs.Error{Kind: errs.Denied, Number: 2002}, status: 200, jobs: 1},
 		{name: "refused, then corrected", first: keyedBody, second: several, err: &errs.Error{Kind: errs.Invalid, Number: 2015}, status: 200, jobs: 2},
-		{name: "nobody knows", first: keyedBody, second: keyedBody, err: &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown}, status: 502, code: errs.OutcomeUnknown},
-		{name: "nobody knows, another body", first: keyedBody, second: several, err: &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown}, status: 422, code: "idempotency_key_reused"},
+		{name: "not answered", first: keyedBody, second: keyedBody, err: &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown}, status: 502, code: errs.OutcomeUnknown},
+		{name: "not answered, another body", first: keyedBody, second: several, err: &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown}, status: 422, code: "idempotency_key_reused"},
 		{name: "not understood", first: `{"job": {}}`, second: keyedBody, status: 200, jobs: 1},
 	}
 	for _, tt := range tests {

@@ -33,7 +33,7 @@ func (f lockedFile) lock(how int, kind int16, at int64) error {
 func (f lockedFile) Lock() error { return f.lock(unix.F_SETLKW, unix.F_WRLCK, changing) }
 func (f lockedFile) Unlock()     { _ = f.lock(unix.F_SETLK, unix.F_UNLCK, changing) }
 
-// Sync is fdatasync, which is enough: the length of a file is part of its data.
+// Sync calls fdatasync, which writes the length of the file, too.
 func (f lockedFile) Sync() error { return unix.Fdatasync(int(f.Fd())) }
 
 func (f lockedFile) Alone() bool {

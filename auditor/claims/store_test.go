@@ -17,7 +17,7 @@ import (
 // memory is a file whose writes can fail.
 type memory struct {
 	text    []byte
-	room    int // bytes that can still be written; negative: any number
+	left    int // bytes that can still be written; negative: any number
 	syncErr error
 	alone   bool
 	locked  bool
@@ -36,9 +36,9 @@ func (m *memory) ReadAt(b []byte, at int64) (int, error) {
 
 func (m *memory) WriteAt(b []byte, at int64) (int, error) {
 	n := len(b)
-	if m.room >= 0 {
-		n = min(n, m.room)
-		m.room -= n
+	if m.left >= 0 {
+		n = min(n, m.left)
+		m.left -= n
 	}
 	if grow := int(at) + n - len(m.text); grow > 0 {
 		m.text = append(m.text, make([]byte, grow)...)
@@ -102,7 +102,7 @@ func settle(t *testing.T, s *Store, number uint64, state State, answer string) {
 // TestClaim follows a key from its first use to its end, in the process that
 // wrote it, in another one, and in one that reads the file later.
 func TestClaim(t *testing.T) {
-	f, c := &memory{room: -1}, &clock{begin}
+	f, c := &memory{left: -1}, &clock{begin}
 	s, other := store(f, c, 1), store(f, c, 2)
 	a := want(t, s, "k", "alice", "body", Fresh, "")
 	want(t, s, "k", "alice", "body", Running, "")
@@ -127,7 +127,7 @@ func TestClaim(t *testing.T) {
 // TestExpires: a key is kept for its lifetime and not longer, also when the
 // clock was set back.
 func TestExpires(t *testing.T) {
-	f, c := &memory{room: -1}, &clock{begin}
+	f, c := &memory{left: -1}, &clock{begin}
 	s := store(f, c, 1)
 	settle(t, s, want(t, s, "k", "alice", "body", Fresh, ""), Answered, "17")
 	c.now = begin.Add(Lifetime - 1)
@@ -150,7 +150,7 @@ func TestExpires(t *testing.T) {
 // TestForsaken: what a process left unanswered is unknown as soon as it is sure
 // that the process has exited, and otherwise after a while.
 func TestForsaken(t *testing.T) {
-	f, c := &memory{room: -1}, &clock{begin}
+	f, c := &memory{left: -1}, &clock{begin}
 	want(t, store(f, c, 1), "k", "alice", "body", Fresh, "")
 	c.now = begin.Add(time.Second)
 	beside := store(f, c, 2)
@@ -164,7 +164,7 @@ func TestForsaken(t *testing.T) {
 // TestTorn: wherever a write of a claim or of its end was interrupted, nothing
 // else is lost, and no key is answered with something else.
 func TestTorn(t *testing.T) {
-	whole, c := &memory{room: -1}, &clock{begin}
+	whole, c := &memory{left: -1}, &clock{begin}
 	s := store(whole, c, 1)
 	settle(t, s, want(t, s, "first", "alice", "body", Fresh, ""), Answered, "1")
 	before := bytes.Clone(whole.text)
@@ -173,22 +173,22 @@ func TestTorn(t *testing.T) {
 	settle(t, s, number, Answered, "2")
 	settled := bytes.Clone(whole.text)
 	for cut := len(before); cut < len(before)+claimSize; cut++ {
-		f := &memory{text: append(bytes.Clone(before), claimed[len(before):cut]...), room: -1}
+		f := &memory{text: append(bytes.Clone(before), claimed[len(before):cut]...), left: -1}
 		late := store(f, c, 2)
 		want(t, late, "first", "alice", "body", Answered, "1")
 		want(t, late, "second", "alice", "body", Fresh, "")
 	}
 	at := len(before) + answerAt
 	for cut := at; cut < at+endSize+1; cut++ {
-		f := &memory{text: append(bytes.Clone(settled[:cut]), claimed[cut:]...), room: -1}
+		f := &memory{text: append(bytes.Clone(settled[:cut]), claimed[cut:]...), left: -1}
 		want(t, store(f, c, 2), "second", "alice", "body", Running, "")
 	}
 	for flip := range settled {
-		f := &memory{text: bytes.Clone(settled), room: -1, alone: true}
+		f := &memory{text: bytes.Clone(settled), left: -1, alone: true}
 		f.text[flip] ^= 4
 		late := store(f, c, 2)
 		if err := late.Begin(); err != nil {
-			continue // it says that another version wrote the file
+			continue // another version wrote the file
 		}
 		must(t, late.Commit())
 		for key, answer := range map[string]string{"first": "1", "second": "2"} {
@@ -201,7 +201,7 @@ func TestTorn(t *testing.T) {
 
 // TestNewer: a file of another version is not used.
 func TestNewer(t *testing.T) {
-	f, c := &memory{room: -1}, &clock{begin}
+	f, c := &memory{left: -1}, &clock{begin}
 	want(t, store(f, c, 1), "k", "alice", "body", Fresh, "")
 	f.text[slotSize+3] = 2
 	if err := store(f, c, 2).Begin(); err == nil || f.locked {
@@ -212,21 +212,21 @@ func TestNewer(t *testing.T) {
 // TestDiskFull: a claim that can't be written is refused and leaves no trace;
 // what was claimed before can be settled, since its place has its space.
 func TestDiskFull(t *testing.T) {
-	for room := range slotSize {
-		f, c := &memory{room: -1}, &clock{begin}
+	for left := range slotSize {
+		f, c := &memory{left: -1}, &clock{begin}
 		s := store(f, c, 1)
 		number := want(t, s, "first", "alice", "body", Fresh, "")
-		f.room = room
+		f.left = left
 		must(t, s.Begin())
-		if _, state, _, err := s.Claim(hash("alicesecond"), hash("alice"), hash("body"), 0); room < slotSize-answerAt+claimSize && (!errors.Is(err, unix.ENOSPC) || state != Full) {
-			t.Fatalf("room for %d: state %d, %v", room, state, err)
+		if _, state, _, err := s.Claim(hash("alicesecond"), hash("alice"), hash("body"), 0); left < slotSize-answerAt+claimSize && (!errors.Is(err, unix.ENOSPC) || state != Full) {
+			t.Fatalf("bytes left %d: state %d, %v", left, state, err)
 		}
 		must(t, s.Commit())
-		f.room = -1
+		f.left = -1
 		settle(t, s, number, Answered, "1")
 		late := store(f, c, 2)
 		want(t, late, "first", "alice", "body", Answered, "1")
-		if room < slotSize-answerAt+claimSize {
+		if left < slotSize-answerAt+claimSize {
 			want(t, late, "second", "alice", "body", Fresh, "")
 			want(t, s, "second", "alice", "body", Running, "")
 		}
@@ -236,7 +236,7 @@ func TestDiskFull(t *testing.T) {
 // TestNotSynced: claims that did not reach the disk are withdrawn, all of a
 // turn and no other.
 func TestNotSynced(t *testing.T) {
-	f, c := &memory{room: -1}, &clock{begin}
+	f, c := &memory{left: -1}, &clock{begin}
 	s := store(f, c, 1)
 	want(t, s, "first", "alice", "body", Fresh, "")
 	must(t, s.Begin())
@@ -264,7 +264,7 @@ func TestNotSynced(t *testing.T) {
 // for others, and so do workers that claim without end. All come back when the
 // claims expire.
 func TestBounds(t *testing.T) {
-	f, c := &memory{room: -1}, &clock{begin}
+	f, c := &memory{left: -1}, &clock{begin}
 	s := store(f, c, 1)
 	fill := func(user string, worker func(mine int) int) (n int) {
 		must(t, s.Begin())
@@ -318,7 +318,7 @@ func TestBounds(t *testing.T) {
 // TestLapped: a process that slept while others filled the ring sees what they
 // wrote.
 func TestLapped(t *testing.T) {
-	f, c := &memory{room: -1}, &clock{begin}
+	f, c := &memory{left: -1}, &clock{begin}
 	sleeper, s := store(f, c, 1), store(f, c, 2)
 	want(t, sleeper, "k", "alice", "body", Fresh, "")
 	for lap := range 5 {
@@ -366,7 +366,7 @@ func TestLock(t *testing.T) {
 // FuzzClaims: a file with any content is read, and gives a key no answer that
 // was not written for it.
 func FuzzClaims(f *testing.F) {
-	m, c := &memory{room: -1}, &clock{begin}
+	m, c := &memory{left: -1}, &clock{begin}
 	s := store(m, c, 1)
 	must(f, s.Begin())
 	n, _, _, err := s.Claim(hash("alicek"), hash("alice"), hash("body"), 0)
@@ -378,7 +378,7 @@ func FuzzClaims(f *testing.F) {
 	must(f, s.Commit())
 	f.Add(m.text)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		s := store(&memory{text: text, room: -1}, &clock{begin}, 2)
+		s := store(&memory{text: text, left: -1}, &clock{begin}, 2)
 		if s.Begin() != nil {
 			return
 		}

@@ -21,7 +21,7 @@ import (
 
 const submit = "/sched/" + harness.Version + "/job/submit"
 
-// keeping is a change for NewLab: the gateway keeps Idempotency-Keys, and an audit log beside them. It sets dir to
+// keeping returns a change for NewLab: the gateway keeps Idempotency-Keys, and an audit log beside them. It sets dir to
 // their directory.
 func keeping(dir *string) func(*harness.Lab) {
 	return func(l *harness.Lab) {
@@ -57,7 +57,7 @@ func intents(t *testing.T, dir string) int {
 	return strings.Count(string(text), `"event":"intent"`)
 }
 
-// plain returns the client of the test, without the addresses of connections, which answers repeat.
+// plain returns a without the address of its connection.
 func plain(a harness.Answer) harness.Answer {
 	meta := a.Body["meta"].(map[string]any)
 	meta["client"].(map[string]any)["source"] = ""

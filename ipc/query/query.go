@@ -24,7 +24,7 @@ var Rows = ipc.Register(
 	ipc.Of[Outcome](49, ipc.Worker, ipc.Auditor, ipc.In(ipc.Born), 18, 18+maxCode+maxObject, 0, ipc.Born),
 	// claims an Idempotency-Key for a request; key, user and request are hashes
 	ipc.Of[Claim](23, ipc.Worker, ipc.Auditor, ipc.In(ipc.Born), 104, 104, 0, ipc.Born),
-	// the key is the worker's, or in use, or what the first request with it came to
+	// the key belongs to the worker, or is in use, or the result of the first request with it
 	ipc.Of[Claimed](24, ipc.Auditor, ipc.Worker, ipc.In(ipc.Born), 11, 11+MaxKept, 0, ipc.Born),
 	// how the request ended for which a key was claimed, sent once
 	ipc.Of[Settle](25, ipc.Worker, ipc.Auditor, ipc.In(ipc.Born), 19, 19+MaxKept, 0, ipc.Born),
