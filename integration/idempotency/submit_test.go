@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -69,6 +70,7 @@ func plain(a harness.Answer) harness.Answer {
 // TestSameKey checks that a submission that is repeated with its key is one job, across workers, SIGHUP and a restart, and
 // what another body, another user and other requests get.
 func TestSameKey(t *testing.T) {
+	t.Parallel()
 	var dir string
 	l := harness.NewLab(t, keeping(&dir))
 	info, err := os.Stat(filepath.Join(dir, "keys"))
@@ -137,14 +139,8 @@ func TestSameKey(t *testing.T) {
 	workers := l.Workers()
 	harness.Must(t, syscall.Kill(l.Daemons["schedrestd"].PID(), syscall.SIGHUP))
 	harness.Eventually(t, "the next workers", func() bool {
-		for _, pid := range l.Workers() {
-			for _, old := range workers {
-				if pid == old {
-					return false
-				}
-			}
-		}
-		return true
+		now := slices.DeleteFunc(l.Workers(), func(pid int) bool { return slices.Contains(workers, pid) })
+		return len(now) > 1
 	})
 	replays(t, first, plain(ask("a", body)))
 	replays(t, het, plain(ask("several", several)))
@@ -174,6 +170,7 @@ func component(l *harness.Lab) string {
 // TestKeyAcrossGenerations checks that a submission that is answered by an old worker, after SIGHUP, keeps its key from
 // new workers.
 func TestKeyAcrossGenerations(t *testing.T) {
+	t.Parallel()
 	var dir string
 	l := harness.NewLab(t, keeping(&dir))
 	body := l.JobRequest("true", map[string]any{"hold": true})
@@ -224,6 +221,7 @@ func claimed(t *testing.T, dir string) int {
 // TestKilledWhileSubmitting checks that a submission whose worker, or whole gateway, was killed before it had an answer
 // is not sent again.
 func TestKilledWhileSubmitting(t *testing.T) {
+	t.Parallel()
 	var dir string
 	l := harness.NewLab(t, keeping(&dir))
 	body := l.JobRequest("true", map[string]any{"hold": true})
@@ -271,6 +269,7 @@ func TestKilledWhileSubmitting(t *testing.T) {
 
 // TestNoKeysKept checks that without the file a submission with a key is refused, and one without is not.
 func TestNoKeysKept(t *testing.T) {
+	t.Parallel()
 	l := harness.NewLab(t)
 	a := l.Ask("POST", submit, l.JobRequest("true", nil), key("k")).Want(t, 501)
 	if !strings.Contains(a.Text, "SCHEDRESTD_IDEMPOTENCY_FILE") || jobs(l) != 0 {
@@ -282,6 +281,7 @@ func TestNoKeysKept(t *testing.T) {
 // TestKeysDiskFull checks that on a full disk submissions with a new key are refused, those without one and repeated ones
 // are not, and that all do once there is space again.
 func TestKeysDiskFull(t *testing.T) {
+	t.Parallel()
 	harness.NeedRoot(t)
 	var dir string
 	l := harness.NewLab(t, keeping(&dir), func(l *harness.Lab) {
@@ -327,6 +327,7 @@ func TestKeysDiskFull(t *testing.T) {
 
 // TestKeysOfUsers checks that with become_user each user has keys of their own, whatever they are called.
 func TestKeysOfUsers(t *testing.T) {
+	t.Parallel()
 	alice, bob := harness.TwoUsers(t)
 	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
 	path := filepath.Join(harness.ServedDir(t, l), "s")
@@ -347,5 +348,26 @@ func TestKeysOfUsers(t *testing.T) {
 	}
 	if len(ids) != 2 {
 		t.Errorf("jobs %v", ids)
+	}
+}
+
+// TestKeysInetd checks that the runs of an inetd gateway, which share no process, share their keys.
+func TestKeysInetd(t *testing.T) {
+	t.Parallel()
+	var dir string
+	l := harness.NewLab(t, keeping(&dir))
+	job := l.JobRequest("true", map[string]any{"hold": true})
+	for try, header := range []string{"", "Idempotency-Replayed: true"} {
+		cmd := l.Inetd("-a", "rest_auth/jwt")
+		cmd.Stdin = strings.NewReader("POST http://localhost" + submit + " HTTP/1.1\r\nX-SCHED-USER-TOKEN: " + l.OwnToken +
+			"\r\nContent-Type: application/json\r\nIdempotency-Key: k\r\nContent-Length: " + strconv.Itoa(len(job)) + "\r\n\r\n" + job)
+		out, said, status := harness.Finish(t, cmd)
+		if status != 0 || !strings.HasPrefix(out, "HTTP/1.1 200 ") || !strings.Contains(out, header) || try == 0 && strings.Contains(out, "Replayed") {
+			t.Errorf("run %d: exit status %d\n%s\n%s", try, status, out, said)
+		}
+	}
+	replays(t, plain(l.Ask("POST", submit, job, key("k"))), plain(l.Ask("POST", submit, job, key("k"))))
+	if n := jobs(l); n != 1 {
+		t.Errorf("%d jobs", n)
 	}
 }

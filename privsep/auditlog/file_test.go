@@ -129,3 +129,26 @@ func succeed(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// TestClaimsFile: the file of Idempotency-Keys is held to the rules of the audit log, and is opened without one.
+func TestClaimsFile(t *testing.T) {
+	o := options(slog.DiscardHandler)
+	o.Claims = filepath.Join(room(t), "keys")
+	l, err := Open(o, nil)
+	succeed(t, err)
+	if l.file != nil {
+		t.Error("there is an audit log")
+	}
+	flags, err := unix.FcntlInt(l.kept.open.Fd(), unix.F_GETFL, 0)
+	if succeed(t, err); flags&(unix.O_ACCMODE|unix.O_APPEND) != unix.O_RDWR {
+		t.Errorf("opened with %#x", flags)
+	}
+	l.Close()
+	succeed(t, os.Chmod(o.Claims, 0o644))
+	for _, path := range []string{o.Claims, "keys"} {
+		o.Claims = path
+		if _, err := Open(o, nil); err == nil || !strings.HasPrefix(err.Error(), "idempotency file "+path) || errs.HintOf(err) == "" {
+			t.Errorf("%v, hint %q", err, errs.HintOf(err))
+		}
+	}
+}
