@@ -191,8 +191,8 @@ func TestNames(t *testing.T) {
 // Limits of the code lines that the parent is linked with, of our own. A line counts
 // when it has code, whatever else is on it.
 const (
-	mostLines        = 11365 // of all packages
-	mostPrivsep      = 7708  // of privsep and the packages in its folder
+	mostLines        = 11368 // of all packages
+	mostPrivsep      = 7711  // of privsep and the packages in its folder
 	mostPrivsepAlone = 1292  // of each of these
 )
 

@@ -13,7 +13,7 @@ import (
 const (
 	slotSize  = 2048
 	answerAt  = 512
-	claimSize = 4 + 4 + 8 + 8 + 8 + 3*32
+	claimSize = 4 + 4 + 8 + 8 + 8 + 8 + 3*32
 	endSize   = 4 + 8 + 1 + 2 // before the text of the answer
 
 	// MaxAnswer is the longest answer that is kept, in bytes.
@@ -30,9 +30,10 @@ var (
 
 // claim is the first part of a place.
 type claim struct {
-	number           uint64 // of the claim: it is at place number % Slots
-	at               time.Time
-	by               [8]byte // the process that wrote it
+	number           uint64    // of the claim: it is at place number % Slots
+	first            time.Time // when the place was taken
+	at               time.Time // of the request that has the key
+	by               [8]byte   // the process that wrote it
 	key, share, body [32]byte
 }
 
@@ -40,6 +41,7 @@ func (c *claim) encode() []byte {
 	b := append(make([]byte, 0, claimSize), magic...)
 	b = order.AppendUint32(b, 0)
 	b = order.AppendUint64(b, c.number)
+	b = order.AppendUint64(b, uint64(c.first.UnixNano()))
 	b = order.AppendUint64(b, uint64(c.at.UnixNano()))
 	b = append(b, c.by[:]...)
 	b = append(append(append(b, c.key[:]...), c.share[:]...), c.body[:]...)
@@ -63,11 +65,11 @@ func decodeClaim(b []byte) (c *claim, newer bool) {
 	case crc32.Checksum(b, castor) != sum:
 		return nil, false
 	}
-	c = &claim{number: order.Uint64(b[8:]), at: time.Unix(0, int64(order.Uint64(b[16:])))}
-	copy(c.by[:], b[24:])
-	copy(c.key[:], b[32:])
-	copy(c.share[:], b[64:])
-	copy(c.body[:], b[96:])
+	c = &claim{number: order.Uint64(b[8:]), first: time.Unix(0, int64(order.Uint64(b[16:]))), at: time.Unix(0, int64(order.Uint64(b[24:])))}
+	copy(c.by[:], b[32:])
+	copy(c.key[:], b[40:])
+	copy(c.share[:], b[72:])
+	copy(c.body[:], b[104:])
 	return c, false
 }
 

@@ -45,6 +45,10 @@ const (
 	// MostPerUser bounds the claims of one user.
 	MostPerUser = Slots / 8
 
+	// renewal is how long a key whose request was not carried out keeps its place
+	// for another request. So clients that retry during an outage use few places.
+	renewal = time.Hour
+
 	// foreignLimit is how long a claim of another process counts as running.
 	// It is longer than a daemon is waited for.
 	foreignLimit = 5 * time.Minute
@@ -77,7 +81,8 @@ type Store struct {
 	byKey map[[32]byte]*claim
 	users map[[32]byte]int // claims in live by share
 	open  map[uint64]bool  // claims of this process without an end
-	fresh []*claim         // not synced yet
+	fresh []*claim         // not synced yet, and at the end of live
+	again []*claim         // not synced yet, in a place that they had before
 	dirty bool             // something was written and not synced
 }
 
@@ -112,7 +117,7 @@ func (s *Store) Commit() error {
 	if err != nil {
 		s.undo()
 	}
-	s.fresh, s.dirty = nil, false
+	s.fresh, s.again, s.dirty = nil, nil, false
 	return err
 }
 
@@ -124,6 +129,10 @@ func (s *Store) undo() {
 		// outcome is unknown.
 		_, _ = s.file.WriteAt(make([]byte, claimSize), place(c.number))
 	}
+	for _, c := range s.again {
+		delete(s.open, c.number)
+		_, _ = s.file.WriteAt(encodeEnd(c.number, NotDone, nil), place(c.number)+answerAt)
+	}
 	if len(s.fresh) > 0 {
 		s.live, s.next = s.live[:len(s.live)-len(s.fresh)], s.fresh[0].number
 	}
@@ -132,11 +141,13 @@ func (s *Store) undo() {
 // Claim claims key for a user's request: share stands for the user, body for
 // the request. worker is the number of claims that the worker has made.
 func (s *Store) Claim(key, share, body [32]byte, worker int) (uint64, State, []byte, error) {
-	if c := s.byKey[key]; c != nil && !s.expired(c) {
-		state, answer, err := s.state(c)
+	if c := s.byKey[key]; c != nil {
+		state, answer, err := s.look(c)
 		switch {
 		case err != nil:
 			return 0, Full, nil, err
+		case state == NotDone && s.now().Sub(c.first).Abs() < renewal:
+			return s.renew(c, body)
 		case state == NotDone:
 		case c.body != body:
 			return 0, Other, nil, nil
@@ -151,13 +162,28 @@ func (s *Store) Claim(key, share, body [32]byte, worker int) (uint64, State, []b
 	if mine := s.users[share]; free <= 0 || mine >= MostPerUser || mine > 0 && mine >= free || worker > 0 && worker >= free {
 		return 0, Full, nil, nil
 	}
-	c := &claim{number: s.next, at: s.now(), by: s.by, key: key, share: share, body: body}
+	now := s.now()
+	c := &claim{number: s.next, first: now, at: now, by: s.by, key: key, share: share, body: body}
 	if err := s.write(c); err != nil {
 		return 0, Full, nil, err
 	}
 	s.add(c)
 	s.open[c.number] = true
 	s.fresh = append(s.fresh, c)
+	return c.number, Fresh, nil, nil
+}
+
+// renew gives the place of a claim that was not carried out to another request.
+func (s *Store) renew(c *claim, body [32]byte) (uint64, State, []byte, error) {
+	next := *c
+	next.at, next.by, next.body = s.now(), s.by, body
+	if err := s.write(&next); err != nil {
+		_, _ = s.file.WriteAt(encodeEnd(c.number, NotDone, nil), place(c.number)+answerAt)
+		return 0, Full, nil, err
+	}
+	*c = next
+	s.open[c.number] = true
+	s.again = append(s.again, c)
 	return c.number, Fresh, nil, nil
 }
 
@@ -186,7 +212,24 @@ func (s *Store) Settle(number uint64, state State, answer []byte) error {
 	return err
 }
 
-// state returns the state of a claim, as the file has it.
+// look returns the state of a claim, as the file has it, after c was updated: its
+// place may have a later request. An expired claim is free.
+func (s *Store) look(c *claim) (State, []byte, error) {
+	now, err := s.read(c.number)
+	switch {
+	case err != nil:
+		return 0, nil, err
+	case now == nil || now.number != c.number || now.key != c.key: // a later request was not written completely
+		return NotDone, nil, nil
+	}
+	c.at, c.by, c.body = now.at, now.by, now.body
+	if s.now().Sub(c.at).Abs() >= Lifetime {
+		return NotDone, nil, nil
+	}
+	return s.state(c)
+}
+
+// state returns the state of a claim that has not expired.
 func (s *Store) state(c *claim) (State, []byte, error) {
 	b := make([]byte, slotSize-answerAt)
 	if _, err := s.file.ReadAt(b, place(c.number)+answerAt); err != nil && err != io.EOF {
@@ -314,9 +357,9 @@ func (s *Store) forget(c *claim) {
 	}
 }
 
-// expired reports whether a claim is too old. One that is as far in the future
-// was written while the clock was wrong.
-func (s *Store) expired(c *claim) bool { return s.now().Sub(c.at).Abs() >= Lifetime }
+// expired reports whether a claim is too old for any request that had its place.
+// One that is as far in the future was written while the clock was wrong.
+func (s *Store) expired(c *claim) bool { return s.now().Sub(c.first).Abs() >= Lifetime+renewal }
 
 // Live returns the number of claims.
 func (s *Store) Live() int { return len(s.live) }

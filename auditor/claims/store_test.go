@@ -136,15 +136,65 @@ func TestExpires(t *testing.T) {
 	c.now = begin.Add(Lifetime)
 	late := store(f, c, 3)
 	want(t, late, "k", "alice", "other", Fresh, "")
-	if len(late.live) != 1 {
-		t.Errorf("%d claims", len(late.live))
-	}
-	want(t, s, "k", "alice", "other", Running, "")
+	c.now = begin.Add(Lifetime + renewal)
+	want(t, s, "k", "alice", "other", Unknown, "")
 	if len(s.live) != 1 || len(s.byKey) != 1 || s.users[hash("alice")] != 1 {
 		t.Errorf("%d claims, %d keys", len(s.live), len(s.byKey))
 	}
 	c.now = begin.Add(-2 * Lifetime)
 	want(t, s, "k", "alice", "third", Fresh, "")
+}
+
+// TestRenewed: requests that are not carried out share a place for a while, and
+// the last one is remembered for the whole lifetime, by all processes.
+func TestRenewed(t *testing.T) {
+	f, c := &memory{left: -1}, &clock{begin}
+	s, other := store(f, c, 1), store(f, c, 2)
+	var last uint64
+	for i := range 60 {
+		by := []*Store{s, other}[i%2]
+		last = want(t, by, "k", "alice", fmt.Sprint(i), Fresh, "")
+		if i < 59 {
+			settle(t, by, last, NotDone, "")
+		}
+		c.now = c.now.Add(renewal / 60)
+	}
+	if last != 1 || s.Live() != 1 || s.users[hash("alice")] != 1 {
+		t.Errorf("%d places, %d claims", last, s.Live())
+	}
+	want(t, s, "k", "alice", "59", Running, "")
+	settle(t, other, last, Answered, "17")
+	for _, one := range []*Store{s, other, store(f, c, 3)} {
+		want(t, one, "k", "alice", "58", Other, "")
+		c.now = begin.Add(Lifetime + renewal/2)
+		want(t, one, "k", "alice", "59", Answered, "17")
+		c.now = begin.Add(renewal)
+	}
+	number := want(t, s, "late", "alice", "1", Fresh, "")
+	settle(t, s, number, NotDone, "")
+	c.now = c.now.Add(renewal)
+	if next := want(t, other, "late", "alice", "2", Fresh, ""); next != number+1 {
+		t.Errorf("place %d, then %d", number, next)
+	}
+}
+
+// TestRenewedNotSynced: a renewed claim that did not reach the disk is free, and
+// its place stays.
+func TestRenewedNotSynced(t *testing.T) {
+	f, c := &memory{left: -1}, &clock{begin}
+	s := store(f, c, 1)
+	settle(t, s, want(t, s, "k", "alice", "1", Fresh, ""), NotDone, "")
+	must(t, s.Begin())
+	_, state, _, err := s.Claim(hash("alicek"), hash("alice"), hash("2"), 0)
+	if must(t, err); state != Fresh {
+		t.Fatal(state)
+	}
+	f.syncErr = unix.EIO
+	if err := s.Commit(); err != unix.EIO || len(s.open) != 0 || s.Live() != 1 {
+		t.Errorf("%v, %v, %d claims", err, s.open, s.Live())
+	}
+	f.syncErr = nil
+	want(t, store(f, c, 2), "k", "alice", "3", Fresh, "")
 }
 
 // TestForsaken: what a process left unanswered is unknown as soon as it is sure
@@ -307,7 +357,7 @@ func TestBounds(t *testing.T) {
 	if len(f.text) != Slots*slotSize {
 		t.Errorf("the file has %d bytes", len(f.text))
 	}
-	c.now = c.now.Add(Lifetime)
+	c.now = c.now.Add(Lifetime + renewal)
 	want(t, s, "k", "too late", "", Fresh, "")
 	if s.Live() != 1 || len(f.text) != Slots*slotSize {
 		t.Errorf("%d claims, %d bytes", s.Live(), len(f.text))
@@ -322,7 +372,7 @@ func TestLapped(t *testing.T) {
 	sleeper, s := store(f, c, 1), store(f, c, 2)
 	want(t, sleeper, "k", "alice", "body", Fresh, "")
 	for lap := range 5 {
-		c.now = c.now.Add(Lifetime)
+		c.now = c.now.Add(Lifetime + renewal)
 		must(t, s.Begin())
 		for i := range Slots / 4 {
 			_, state, _, err := s.Claim(hash(fmt.Sprint(lap, i)), hash(fmt.Sprint(i)), [32]byte{}, 0)

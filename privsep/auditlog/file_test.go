@@ -144,6 +144,11 @@ func TestClaimsFile(t *testing.T) {
 		t.Errorf("opened with %#x", flags)
 	}
 	l.Close()
+	o.Path = o.Claims
+	if _, err := Open(o, nil); err == nil || !strings.Contains(err.Error(), "the audit log has this name") {
+		t.Error(err)
+	}
+	o.Path = ""
 	succeed(t, os.Chmod(o.Claims, 0o644))
 	for _, path := range []string{o.Claims, "keys"} {
 		o.Claims = path
