@@ -233,7 +233,10 @@ func TestTorn(t *testing.T) {
 		f := &memory{text: append(bytes.Clone(settled[:cut]), claimed[cut:]...), left: -1}
 		want(t, store(f, c, 2), "second", "alice", "body", Running, "")
 	}
-	for flip := range settled {
+	for flip, old := range settled {
+		if old == 0 && flip%32 > 0 {
+			continue
+		}
 		f := &memory{text: bytes.Clone(settled), left: -1, alone: true}
 		f.text[flip] ^= 4
 		late := store(f, c, 2)
@@ -262,7 +265,7 @@ func TestNewer(t *testing.T) {
 // TestDiskFull: a claim that can't be written is refused and leaves no trace;
 // what was claimed before can be settled, since its place has its space.
 func TestDiskFull(t *testing.T) {
-	for left := range slotSize {
+	for left := 0; left < slotSize; left += 7 {
 		f, c := &memory{left: -1}, &clock{begin}
 		s := store(f, c, 1)
 		number := want(t, s, "first", "alice", "body", Fresh, "")
