@@ -29,6 +29,7 @@ type Endpoint struct {
 	Since      schema.Version // 0: from the first version on
 	Until      schema.Version // gone from that version on; 0: never
 	Changes    bool           // a GET that changes something
+	Keyed      bool           // it takes an Idempotency-Key
 	Ours       schema.Version // Slurm's gateway has it from this version on; 0: in all
 }
 

@@ -36,6 +36,16 @@ func HeaderUser(s schema.Spelling) string { return headerUser.in(s) }
 // HeaderToken returns the header with the token.
 func HeaderToken(s schema.Spelling) string { return headerToken.in(s) }
 
+// HeaderKey is the header with the client's name of a submission, which the same
+// submission has when it is repeated. It is an extension of this gateway.
+const HeaderKey = "Idempotency-Key"
+
+// MaxKey is the length of the longest Idempotency-Key.
+const MaxKey = 255
+
+// HeaderReplayed is the header of an answer that an earlier request got first.
+const HeaderReplayed = "Idempotency-Replayed"
+
 // SchemaName returns the name of a schema in documents, "v0.0.42_node". Tables
 // name schemas like Slurm.
 func SchemaName(shape string, v schema.View) string {

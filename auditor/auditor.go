@@ -1,11 +1,13 @@
 // Package auditor is the process that keeps the audit log: a line before each
 // change that a worker makes, and one after it. Workers ask it for permission.
+// It also keeps the Idempotency-Keys of submissions (ledger.go), in another file.
 // The parent gives it the open file and, for each connection, what the kernel
 // reports about the client. So a worker can't forge those facts, and the
 // parent, which may be root, formats nothing that a worker sends.
 //
 // It starts as a worker does, with an identity of its own. It can append to the
-// file that it was given, and can't read, truncate or open any file.
+// log that it was given, and can't read, truncate or open any file. It can read
+// and write the file of Idempotency-Keys, if there is one.
 // docs/AUDIT.md says what it guarantees.
 //
 // Start with Main.
@@ -18,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"schedrestd/auditor/claims"
 	"schedrestd/ipc"
 	"schedrestd/security"
 	"schedrestd/security/seal"
@@ -34,7 +37,7 @@ func Main() int {
 }
 
 func confine(s ipc.Seal) (security.Sealed, error) {
-	return seal.Close(seal.Options{Kind: seal.Auditor, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
+	return seal.Close(seal.Options{Kind: seal.Auditor, Claims: s&ipc.SealClaims != 0, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
 }
 
 // auditor is the running process.
@@ -46,6 +49,8 @@ type auditor struct {
 
 	mu      sync.Mutex // guards what follows
 	journal *journal   // nil until there is a file
+	ledger  *ledger    // nil: Idempotency-Keys are not kept
+	alone   bool       // each worker has a user of its own
 	held    map[uint32]map[uint64]ipc.Connection
 	owner   map[uint64]uint32 // worker that holds the connection
 	highest uint64            // highest connection number that the parent has sent
@@ -65,6 +70,8 @@ func (a *auditor) Handle(m ipc.Received) (done bool, err error) {
 	switch msg := m.Message.(type) {
 	case *ipc.LogFD:
 		return true, a.open(m.FDs[0], msg)
+	case *ipc.ClaimsFD:
+		return true, a.keep(m.FDs[0], msg)
 	case *ipc.Facts:
 		a.hold(msg)
 	case *ipc.Gone:
@@ -93,6 +100,20 @@ func (a *auditor) open(fd int, m *ipc.LogFD) error {
 	var err error
 	if a.journal, err = newJournal(m.FailOpen); err == nil {
 		go a.journal.write(a.file)
+	}
+	return err
+}
+
+// keep makes fd the file of Idempotency-Keys. It is sent once.
+func (a *auditor) keep(fd int, m *ipc.ClaimsFD) (err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ledger != nil {
+		return errors.New("a second file of Idempotency-Keys")
+	}
+	if a.ledger, err = newLedger(claims.Open(fd)); err == nil {
+		a.alone = m.PerWorker
+		go a.ledger.run()
 	}
 	return err
 }
@@ -184,9 +205,16 @@ func (a *auditor) Serve(c *service.Client) {
 	a.mu.Lock()
 	w := newClient(a.journal, c, func(id uint64) (*ipc.Connection, error) { return a.holds(c.Number, id) })
 	a.clients[c.Number] = w
+	claims := newClaimer(a.ledger, c, a.alone)
 	a.mu.Unlock()
 	defer close(w.ended)
-	c.Each(w.handle)
+	defer claims.ended()
+	c.Each(func(m ipc.Message) (done bool, err error) {
+		if done, err = claims.handle(m); !done {
+			done, err = w.handle(m)
+		}
+		return done, err
+	})
 }
 
 // workerExited notes that a worker has exited. Its earlier messages are handled first.
@@ -215,26 +243,34 @@ func (a *auditor) workerExited(m *ipc.Exited) {
 func (a *auditor) Close() {
 	a.exiting.Wait()
 	a.mu.Lock()
-	j := a.journal
+	j, l := a.journal, a.ledger
 	a.mu.Unlock()
+	if l != nil {
+		l.close()
+	}
 	if j != nil {
 		j.close()
 	}
 }
 
 // Counters returns what was counted since the start.
-func (a *auditor) Counters() []any {
+func (a *auditor) Counters() (list []any) {
 	a.mu.Lock()
-	j := a.journal
+	j, l := a.journal, a.ledger
 	a.mu.Unlock()
+	if l != nil {
+		c := &l.counts
+		list = append(list, "idempotency", slog.GroupValue(
+			slog.Any("claimed", &c.claimed), slog.Any("replayed", &c.replayed), slog.Any("refused", &c.refused), slog.Any("failures", &c.failed)))
+	}
 	if j == nil {
-		return nil
+		return list
 	}
 	j.mu.Lock()
 	owed, waiting, ill := j.owed, len(j.queue), j.ill
 	j.mu.Unlock()
 	c := &j.counts
-	return []any{"audit", slog.GroupValue(
+	return append(list, "audit", slog.GroupValue(
 		slog.Any("lines", &c.lines), slog.Any("granted", &c.granted), slog.Any("refused", &c.refused), slog.Any("put_off", &c.later),
-		slog.Int("under_way", owed), slog.Int("waiting", waiting), slog.Any("failed_writes", &c.failed), slog.Any("lines_lost", &c.lost), slog.Bool("failing", ill))}
+		slog.Int("under_way", owed), slog.Int("waiting", waiting), slog.Any("failed_writes", &c.failed), slog.Any("lines_lost", &c.lost), slog.Bool("failing", ill)))
 }

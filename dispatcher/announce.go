@@ -15,7 +15,7 @@ import (
 // overrides.
 func (d *dispatcher) announceRules(a ipc.Admission) {
 	c := d.config
-	d.log.Info("rules in force", "audit_log", describeAudit(c.Audit), "penalties", costs(a),
+	d.log.Info("rules in force", "audit_log", describeAudit(c.Audit), "idempotency_file", cmp.Or(c.Audit.Claims, "none"), "penalties", costs(a),
 		"exempt", prefixes(a.Exempt), "trusted_proxies", trusted(a),
 		"rate", cmp.Or(because(a.Rate > 0, fmt.Sprintf("%d:%d", a.Rate, a.Burst)), "none"),
 		"netns", cmp.Or(c.Netns, "own"), "controller_netns", cmp.Or(c.ControllerNetns, "own"))

@@ -19,6 +19,9 @@ const allocationWait = 5 * time.Minute
 // postJobAllocate asks for resources without a batch script and answers when the
 // job has them.
 func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
+	if c.r.Header.Get(api.HeaderKey) != "" {
+		return errs.New(errs.Unsupported, "job/allocate does not support an Idempotency-Key; nothing was allocated").WithHint("job/submit does")
+	}
 	request, err := readBody(c, api.AllocationBody)
 	if err != nil {
 		return err

@@ -2,7 +2,9 @@ package handlers
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -38,6 +40,9 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 	text, err := readText(c.body(), c.r.ContentLength)
 	if err != nil {
 		return nil, err
+	}
+	if c.key != "" {
+		c.sum = sha256.Sum256(fmt.Appendf(nil, "%s %s %s\n%s", c.r.Method, c.r.URL.RequestURI(), read.name, text))
 	}
 	report := schema.Report{Lenient: c.fast && !c.h.Strict, Strict: c.h.Strict}
 	var shape *schema.Shape

@@ -33,6 +33,8 @@ type call struct {
 	cred     model.Credential // the credential for a daemon
 	warnings []api.Warning
 	fields   []string // that the body sets, for the audit log
+	key      string   // the Idempotency-Key; "": none
+	sum      [32]byte // hash of a request that has one
 }
 
 // ServeHTTP processes a request step by step.

@@ -121,6 +121,10 @@ func (c *call) tell(err error, code int) {
 		c.setAllow()
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		h.Set("Retry-After", comeBack(err))
+	case http.StatusConflict:
+		if _, ok := errors.AsType[*Later](err); ok {
+			h.Set("Retry-After", comeBack(err))
+		}
 	}
 	if err := c.sendFailure(code, c.problems(err, code), nil); err != nil {
 		c.logFailure(err)
@@ -222,7 +226,7 @@ func (c *call) howToAuthenticate() string {
 
 func retryable(code string) bool {
 	switch code {
-	case errcode.Of(errs.Unavailable), errcode.Of(errs.Timeout), errcode.Of(errs.TooMany), errcode.Of(errs.RequestTimeout):
+	case errcode.Of(errs.Unavailable), errcode.Of(errs.Timeout), errcode.Of(errs.TooMany), errcode.Of(errs.RequestTimeout), codeInProgress:
 		return true
 	}
 	return false

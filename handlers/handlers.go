@@ -52,6 +52,7 @@ type Config struct {
 	ReadBody   time.Duration               // timeout of a body that makes no progress
 	Strict     bool                        // refuse bodies with unknown fields, also with +fast
 	Audit      Audit                       // records changes; nil: changes are not recorded
+	Keys       Keys                        // keeps Idempotency-Keys; nil: they are refused
 	Log        *slog.Logger                // nil: no log
 
 	// Admit returns an error if the request of an authenticated user is refused;

@@ -15,8 +15,11 @@ import (
 )
 
 // postJobSubmit submits a batch job. Nothing is submitted if any part of the
-// body is invalid.
+// body is invalid, or when its Idempotency-Key was used before.
 func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
+	if err := c.takeKey(); err != nil {
+		return err
+	}
 	request, err := readBody(c, api.SubmissionBody)
 	if err != nil {
 		return err
@@ -31,12 +34,14 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	if err := prepare(c, descs, at); err != nil {
 		return err
 	}
-	submitted, err := change(c, "", func() (*model.Submitted, error) {
-		if len(descs) > 1 {
-			return h.Controller.SubmitSeveral(c.ctx, c.cred, descs)
-		}
-		return h.Controller.Submit(c.ctx, c.cred, &descs[0])
-	}, made)
+	submitted, err := once(c, func() (*model.Submitted, error) {
+		return change(c, "", func() (*model.Submitted, error) {
+			if len(descs) > 1 {
+				return h.Controller.SubmitSeveral(c.ctx, c.cred, descs)
+			}
+			return h.Controller.Submit(c.ctx, c.cred, &descs[0])
+		}, made)
+	})
 	if err != nil {
 		return c.aboutComponents(err, descs, at)
 	}

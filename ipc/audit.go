@@ -10,6 +10,14 @@ type LogFD struct {
 
 func (l *LogFD) Walk(w *Walker) { w.Fields(&l.FailOpen, &l.Sync, &l.Torn, &l.Named) }
 
+// ClaimsFD gives the auditor the file of Idempotency-Keys, open for reading and
+// writing.
+type ClaimsFD struct {
+	PerWorker bool // each uid of a worker is a user: what a worker sends concerns only that user
+}
+
+func (c *ClaimsFD) Walk(w *Walker) { w.Fields(&c.PerWorker) }
+
 // Facts tells the auditor about a connection that is handed to the worker Worker.
 // It is sent before the Connection.
 type Facts struct {

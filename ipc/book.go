@@ -36,7 +36,7 @@ var always = In(Serving, Draining)
 // workers and services.
 var _ = Register(
 	// the part of the configuration that the worker needs; it has no secrets
-	Of[Setup](1, Parent, Worker, In(Born), 130, MaxMessage-1, 0, Told),
+	Of[Setup](1, Parent, Worker, In(Born), 131, MaxMessage-1, 0, Told),
 	// the process attributes that the kernel must report
 	Of[Posture](2, Parent, Worker|Services, In(Told), 2, 8<<10, 0, Proving),
 	// the process attributes are as expected, the sandbox is active and was tested, and the process can serve
@@ -97,6 +97,8 @@ var _ = Register(
 	Of[Pause](45, Parent, Worker, always, 10, 10, 0, Born),
 	// the audit log, open for appending; its owner, mode and directory were checked; it replaces the previous one
 	Of[LogFD](53, Parent, Auditor, In(Proving, Serving), 4, 4, 1, Born),
+	// the file of Idempotency-Keys, open for reading and writing; its owner, mode and directory were checked
+	Of[ClaimsFD](61, Parent, Auditor, In(Proving, Serving), 1, 1, 1, Born),
 	// a connection that a worker is about to get, with what the kernel reports about its peer
 	Of[Facts](54, Parent, Auditor, In(Serving), 35, 35+2*maxAddress, 0, Born),
 	// a connection that no worker holds any longer
@@ -122,15 +124,15 @@ var _ = Register(
 	// why a reload has no Plan
 	Of[NoPlan](70, Config, Parent, In(Told), 5, 5+2*maxCause, 0, Over),
 	// what the parent needs from the command line, environment and configuration; no file is opened after it
-	Of[Plan](71, Config, Parent, In(Told), 80, MaxMessage-1, 0, Planned),
+	Of[Plan](71, Config, Parent, In(Told), 82, MaxMessage-1, 0, Planned),
 	// an address to listen on
 	Of[PlanListen](72, Config, Parent, In(Planned), 8, 8+maxListen+maxSocketPath+maxBound*(2+maxNetip), 0, Born),
 	// ranges of subordinate uids, in ascending order
 	Of[PlanSubuids](73, Config, Parent, In(Planned), 2, 2+12*SubuidsAtOnce, 0, Born),
 	// the Setup of the workers, which ends the Plan
-	Of[PlanSetup](74, Config, Parent, In(Planned), 130, MaxMessage-1, 0, Over),
+	Of[PlanSetup](74, Config, Parent, In(Planned), 131, MaxMessage-1, 0, Over),
 	// how this run of the gateway serves
-	Of[Dispatch](80, Parent, Dispatcher, In(Serving), 58, 58+maxName+3*maxPath, 0, Born),
+	Of[Dispatch](80, Parent, Dispatcher, In(Serving), 60, MaxMessage-1, 0, Born),
 	// the channel on which accepted connections come
 	Of[Arrivals](81, Parent, Dispatcher, In(Serving), 0, 0, 1, Born),
 	// an accepted connection, with what the kernel reports about its peer
@@ -140,7 +142,7 @@ var _ = Register(
 	// ranges of subordinate uids of that generation, in ascending order
 	Of[SubuidRanges](84, Parent, Dispatcher, In(Serving), 2, 2+12*SubuidsAtOnce, 0, Born),
 	// the Setup of that generation's workers, which ends its configuration
-	Of[GenerationSetup](85, Parent, Dispatcher, In(Serving), 130, MaxMessage-1, 0, Born),
+	Of[GenerationSetup](85, Parent, Dispatcher, In(Serving), 131, MaxMessage-1, 0, Born),
 	// whether the keeper of that generation accepts its keys
 	Of[Verdict](86, Dispatcher, Parent, In(Serving), 4, 4+maxReason, 0, Born),
 	// the keys that each worker of that generation gets, as in Keys

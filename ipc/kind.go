@@ -56,7 +56,7 @@ const (
 
 // String returns the phase's name in logs and docs.
 func (p Phase) String() string {
-	return word(p, "born", "told", "proving", "planned", "serving", "draining", "over")
+	return word(p, "new", "told", "proving", "planned", "serving", "draining", "over")
 }
 
 // word returns the v-th of words.

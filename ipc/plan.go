@@ -115,11 +115,13 @@ func (s *Switches) Walk(w *Walker) {
 		&s.WorkerPerConnection, &s.RequireConfinement, &s.AuditConfinement)
 }
 
-// Audit says where the audit log is, and what happens when it can't be written.
+// Audit says what the auditor keeps: where the audit log is, and what happens when it
+// can't be written, and where Idempotency-Keys are.
 type Audit struct {
 	Path     string // of a file, or AuditStderr; "": there is no audit log
 	FailOpen bool   // permit changes while it can't be written; otherwise they are refused
 	Sync     bool   // a change waits until its line is on the disk, not only in the kernel
+	Claims   string // path of the file of Idempotency-Keys, which the auditor keeps, too; "": none
 }
 
 // AuditStderr is the Path of an audit log that is written to standard error.
@@ -128,6 +130,7 @@ const AuditStderr = "stderr"
 func (a *Audit) Walk(w *Walker) {
 	w.Text(maxPath, &a.Path)
 	w.Fields(&a.FailOpen, &a.Sync)
+	w.Text(maxPath, &a.Claims)
 }
 
 // Secrets has the paths of the keys. The parent opens the files and does not read

@@ -49,6 +49,7 @@ type Setup struct {
 	Inetd    bool   // serve one connection and exit; privsep's
 	Seal     Seal   // privsep's
 	Audit    bool   // each change needs the auditor's permission first; privsep's
+	Claims   bool   // the auditor keeps Idempotency-Keys; privsep's
 
 	LogLevel int8 // as slog.Level
 	Limits   Limits
@@ -95,6 +96,7 @@ const (
 	SealRequire Seal = 1 << iota // refuse to serve when the kernel lacks a part of it
 	SealAudit                    // log violations instead of killing
 	SealUnix                     // permit connecting to UNIX sockets, whose inodes the parent passes
+	SealClaims                   // permit reading and writing the file of Idempotency-Keys
 )
 
 // Content is the set of served content plugins.
@@ -162,10 +164,10 @@ func (s *Setup) Walk(w *Walker) {
 	List(w, &s.Statuses, maxStatuses, 2, func(t *string) { w.Text(8, t) })
 	Enum(w, &s.JSON, "layout", Compact, NoTag)
 	Enum(w, &s.YAML, "layout", Compact, NoTag)
-	w.Fields(&s.Requests, &s.Inetd, &s.Seal, &s.Audit, &s.LogLevel, &s.Limits, &s.Admission)
+	w.Fields(&s.Requests, &s.Inetd, &s.Seal, &s.Audit, &s.Claims, &s.LogLevel, &s.Limits, &s.Admission)
 }
 
-func (s *Seal) Walk(w *Walker) { Enum(w, s, "seal", 0, SealRequire|SealAudit|SealUnix) }
+func (s *Seal) Walk(w *Walker) { Enum(w, s, "seal", 0, SealRequire|SealAudit|SealUnix|SealClaims) }
 
 func (a *Address) Walk(w *Walker) {
 	w.Text(maxName, &a.Name)

@@ -18,6 +18,16 @@ func setAudit(o *options, v string) error {
 	return nil
 }
 
+// setClaims sets where Idempotency-Keys are kept.
+func setClaims(o *options, v string) error {
+	if !filepath.IsAbs(v) {
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_IDEMPOTENCY_FILE=%s is not an absolute path", v).
+			WithHint("use SCHEDRESTD_IDEMPOTENCY_FILE=/var/log/schedrestd/idempotency")
+	}
+	o.audit.Claims = v
+	return nil
+}
+
 // setAuditWord returns a function that sets an option of the audit log.
 func setAuditWord(of func(*options) *bool, name, yes, no string) func(*options, string) error {
 	set := setWord(of, name, yes, no)

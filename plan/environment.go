@@ -39,6 +39,7 @@ var variables = []variable{
 	{"SCHEDRESTD_CONTROLLER_NETNS", setNetns(func(o *options) *string { return &o.controllerNetns }, "SCHEDRESTD_CONTROLLER_NETNS")},
 	{"SCHEDRESTD_DEBUG", setDebug},
 	{"SCHEDRESTD_EXEMPT", setExempt},
+	{"SCHEDRESTD_IDEMPOTENCY_FILE", setClaims},
 	{"SCHEDRESTD_LISTEN", setListen},
 	{"SCHEDRESTD_MAX_CONNECTIONS", setConnections},
 	{"SCHEDRESTD_NETNS", setNetns(func(o *options) *string { return &o.netns }, "SCHEDRESTD_NETNS")},

@@ -71,6 +71,9 @@ func TestWrongValues(t *testing.T) {
 			{value: "audit.log", error: "neither an absolute path nor stderr", hint: "/var/log/schedrestd/audit.log"},
 			{value: "syslog", error: "neither an absolute path nor stderr", hint: "or stderr"},
 		},
+		"SCHEDRESTD_IDEMPOTENCY_FILE": {
+			{value: "stderr", error: "not an absolute path", hint: "SCHEDRESTD_IDEMPOTENCY_FILE=/"},
+		},
 		"SCHEDRESTD_AUDIT_FAIL": {
 			{value: "close", also: "SCHEDRESTD_AUDIT_LOG=/a", error: "", hint: "allowed values: open, closed"},
 			{value: "closed", error: "without SCHEDRESTD_AUDIT_LOG: nothing would be recorded", hint: "SCHEDRESTD_AUDIT_LOG=/"},

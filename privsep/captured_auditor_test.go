@@ -4,6 +4,7 @@ import (
 	"cmp"
 	little "encoding/binary"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,7 +25,41 @@ func intends(connection uint64) func() []byte {
 	}
 }
 
+// claim returns claims of one key after another.
+func claim() func() []byte {
+	id := uint64(0)
+	return func() []byte {
+		id++
+		raw := append([]byte{byte(ipc.KindOf(new(query.Claim)))}, make([]byte, 104)...)
+		little.LittleEndian.PutUint64(raw[1:], id)
+		little.LittleEndian.PutUint64(raw[9:], id)
+		return raw
+	}
+}
+
+// settle returns the end of a claim.
+func settle(claim uint64, state query.ClaimState) func() []byte {
+	return func() []byte {
+		raw := append([]byte{byte(ipc.KindOf(new(query.Settle)))}, make([]byte, 19)...)
+		little.LittleEndian.PutUint64(raw[9:], claim)
+		raw[17] = byte(state)
+		return raw
+	}
+}
+
 var auditorSayings = []said{
+	{name: "a claim of a key, for a user that it makes up", frame: claim()},
+	{name: "the same claim twice", frame: word(ipc.KindOf(new(query.Claim)), 104), times: 2, mute: true, ends: true},
+	{name: "1000 claims, and the end of none", frame: claim(), times: 1000, ends: true},
+	{name: "the end of a claim that it does not have", frame: settle(7, query.ClaimAnswered), ends: true},
+	{name: "an end that is none", frame: settle(7, query.ClaimRunning), ends: true},
+	{name: "Claim cut short", frame: word(ipc.KindOf(new(query.Claim)), 103), ends: true},
+	{name: "Claim with more behind it", frame: word(ipc.KindOf(new(query.Claim)), 105), ends: true},
+	{name: "Settle of more than the longest answer", frame: word(ipc.KindOf(new(query.Settle)), 20+query.MaxKept), ends: true},
+	{name: "that it has a key (Claimed)", frame: word(ipc.KindOf(new(query.Claimed)), 11), ends: true},
+	{name: "that an end is kept (Settled)", frame: word(ipc.KindOf(new(query.Settled)), 8), ends: true},
+	{name: "a file of keys of its own (ClaimsFD)", frame: word(ipc.KindOf(new(ipc.ClaimsFD)), 1), ends: true},
+
 	{name: "a change for a connection that there never was", frame: intends(1 << 40), ends: true},
 	{name: "the outcome of a change without leave", frame: word(ipc.KindOf(new(query.Outcome)), 18), ends: true},
 
@@ -65,6 +100,7 @@ func TestCapturedTellsTheAuditor(t *testing.T) {
 
 func tellsTheAuditor(t *testing.T, as user, c Config) {
 	c.Audit.Path = auditDir(t, as)
+	c.Audit.Claims = filepath.Join(filepath.Dir(c.Audit.Path), "keys")
 	g := serve(t, as, c)
 	auditor := int(g.await("auditor is ready", nil)["pid"].(float64))
 	table := &strings.Builder{}

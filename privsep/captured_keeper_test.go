@@ -183,6 +183,7 @@ func says(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "NO SUCH THING, OR NO CHANNEL: %d, %d", at, fd)
 		return
 	}
+	time.Sleep(10 * time.Millisecond) // the worker's own reader, if it was awake, waits now and is not woken again
 	fmt.Fprint(w, list[at].say(fd))
 }
 
@@ -244,6 +245,8 @@ func hear(fd int) string {
 				return "is answered: unknown"
 			}
 			return fmt.Sprintf("is answered: %q", raw[12:12+int(raw[10])])
+		case raw[0] == byte(ipc.KindOf(new(query.Claimed))):
+			return map[byte]string{byte(query.ClaimFresh): "gets the key"}[raw[9]]
 		case raw[0] == byte(ipc.KindOf(new(query.Verified))):
 			return "is answered: " + map[byte]string{byte(query.Genuine): "genuine", byte(query.Forged): "forged"}[raw[9]]
 		}

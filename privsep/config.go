@@ -52,7 +52,7 @@ type Config struct {
 	Threads     int           // -t, divided among the workers: the number of cpus
 	SocketMode  fs.FileMode   // of UNIX sockets; 0: depends on the clients that may connect (see unixMode)
 	SocketGroup *uint32       // of UNIX sockets; nil is the serving group
-	Audit       ipc.Audit     // where changes are recorded
+	Audit       ipc.Audit     // where changes are recorded, and Idempotency-Keys are
 	Subuids     []ipc.Subuids // ranges of subordinate uids, in ascending order
 
 	ipc.Secrets
@@ -119,7 +119,7 @@ func (c Config) setup(who identity.Service) ipc.Setup {
 	s.Files = uint32(c.files())
 	s.Requests = uint32(c.Connections) // of all workers together; each receives its share
 	s.SchedUID, s.Privileged = who.SchedUID, who.Names
-	s.Audit = c.Audit.Path != ""
+	s.Audit, s.Claims = c.Audit.Path != "", c.Audit.Claims != ""
 	if !s.Local || !c.kernelTells {
 		s = withoutSockets(s)
 	}
@@ -283,13 +283,13 @@ func (c Config) serviceSetup() ipc.ServiceSetup {
 	return ipc.ServiceSetup{LogLevel: c.Setup.LogLevel, Seal: c.Setup.Seal &^ ipc.SealUnix}
 }
 
-// openAudit opens the audit log, before privileges are dropped. Without a path it
-// returns nil.
+// openAudit opens the files of the auditor, before privileges are dropped. Without
+// a path it returns nil.
 func (c Config) openAudit(who identity.Service) (*auditlog.Log, error) {
-	if c.Audit.Path == "" {
+	if c.Audit.Path == "" && c.Audit.Claims == "" {
 		return nil, nil
 	}
-	return auditlog.Open(auditlog.Options{Audit: c.Audit, Root: who.Root, Worker: who.UID, Log: c.Log})
+	return auditlog.Open(auditlog.Options{Audit: c.Audit, Root: who.Root, Worker: who.UID, PerWorker: c.Switches.BecomeUser, Log: c.Log})
 }
 
 // dispatch returns what a dispatcher needs to know of this run.

@@ -86,6 +86,9 @@ func (m *monitor) startOne(g *generation, r *ipc.Start) (started *spawn.Started,
 	case ipc.Resolver:
 		return p.Start(m.plain, p.As, b, &setup)
 	}
+	if r.Role == ipc.Auditor && c.Audit.Claims != "" {
+		setup.Seal |= ipc.SealClaims
+	}
 	started, err = p.Start(m.spawner, p.As, b, &setup)
 	if err == nil && r.Role == ipc.Keeper {
 		secret, fds := g.keys.ForKeeper()

@@ -59,7 +59,11 @@ func (c *changes) intend(ctx context.Context, change handlers.Change) (func(hand
 		if err != nil {
 			return nil, errs.Wrap(err, errs.Unavailable, "%s", errUnrecorded.Message)
 		}
-		switch answer.(*query.Noted).Leave {
+		noted, ok := answer.(*query.Noted)
+		if !ok {
+			return nil, errUnrecorded
+		}
+		switch noted.Leave {
 		case query.Granted:
 			return func(r handlers.Result) { report(asked, number, r) }, nil
 		case query.Withheld:
@@ -93,10 +97,18 @@ func report(to *link, number uint64, r handlers.Result) {
 }
 
 // decline reports that a change was not made because the permission arrived too
-// late. Otherwise the auditor would record that it may have been made.
+// late, or the claim of an Idempotency-Key. Otherwise the auditor would record
+// that it may have been made.
 func decline(l *link, m ipc.Message) {
-	if m, ok := m.(*query.Noted); ok && m.Leave == query.Granted {
-		report(l, m.ID, handlers.Result{Status: 503, Code: "not_made"})
+	switch m := m.(type) {
+	case *query.Noted:
+		if m.Leave == query.Granted {
+			report(l, m.ID, handlers.Result{Status: 503, Code: "not_made"})
+		}
+	case *query.Claimed:
+		if m.State == query.ClaimFresh {
+			_ = l.channel.Send(&query.Settle{ID: m.ID, Claim: m.ID, State: query.ClaimNotDone})
+		}
 	}
 }
 

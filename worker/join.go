@@ -65,6 +65,9 @@ func Join(setup ipc.Setup, tokens *Tokens, broker *Broker) (http.Handler, error)
 	if setup.Audit && broker != nil {
 		cfg.Audit = broker.changes
 	}
+	if setup.Claims && broker != nil {
+		cfg.Keys = claims{broker.changes.remoteService}
+	}
 	if setup.RequireUserName {
 		cfg.Auth.Privileged = func(user string) bool { return slices.Contains(setup.Privileged, user) }
 	}

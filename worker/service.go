@@ -61,6 +61,12 @@ func (r *remoteService) listen(l *link) {
 			if !l.asked.answer(answer.ID, answer) {
 				l.tooLate(answer)
 			}
+		case *query.Claimed:
+			if !l.asked.answer(answer.ID, answer) {
+				l.tooLate(answer)
+			}
+		case *query.Settled:
+			l.asked.answer(answer.ID, answer)
 		default:
 			err = ipc.Unheard(answer)
 		}

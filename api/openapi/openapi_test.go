@@ -95,7 +95,14 @@ func TestOperations(t *testing.T) {
 					continue
 				}
 				op := item.GetOperation(e.Method)
-				if op.OperationID != e.OperationID(view) || len(op.Parameters) != len(e.Params.Shape(view).Fields) || (op.RequestBody != nil) != (e.Request != nil) {
+				params := len(e.Params.Shape(view).Fields)
+				if e.Keyed {
+					params++
+					if p := op.Parameters.GetByInAndName("header", api.HeaderKey); p == nil || p.Required || *p.Schema.Value.MaxLength != api.MaxKey {
+						t.Errorf("%s %s: %s is %+v", e.Method, e.URL(view), api.HeaderKey, p)
+					}
+				}
+				if op.OperationID != e.OperationID(view) || len(op.Parameters) != params || (op.RequestBody != nil) != (e.Request != nil) {
 					t.Errorf("%s %s: %s, %d parameters", e.Method, e.URL(view), op.OperationID, len(op.Parameters))
 				}
 			}

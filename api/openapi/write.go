@@ -121,11 +121,14 @@ func (d *writer) operation(op operation) {
 	d.EndArray()
 	d.Key("security")
 	d.security(op.view.Names)
-	if len(op.params.Fields) > 0 {
+	if len(op.params.Fields) > 0 || op.Keyed {
 		d.Key("parameters")
 		d.BeginArray()
 		for _, p := range op.params.Fields {
 			d.parameter(op, p)
+		}
+		if op.Keyed {
+			d.key()
 		}
 		d.EndArray()
 	}
@@ -213,6 +216,24 @@ func (d *writer) security(names schema.Spelling) {
 		d.EndObject()
 	}
 	d.EndArray()
+}
+
+// key writes the parameter Idempotency-Key.
+func (d *writer) key() {
+	d.BeginObject()
+	d.pair("name", api.HeaderKey)
+	d.pair("in", "header")
+	d.pair("description", "A unique name of this request, such as a random UUID. Within 24 hours the same request with the same key gets the first answer again, with the header "+
+		api.HeaderReplayed+", and submits nothing. A different request with it is answered with 422, and a gateway that keeps no keys answers 501")
+	d.Key("schema")
+	d.BeginObject()
+	d.pair("type", "string")
+	d.Key("minLength")
+	d.Int(1)
+	d.Key("maxLength")
+	d.Int(api.MaxKey)
+	d.EndObject()
+	d.EndObject()
 }
 
 // schemeNames returns the names of the security schemes of the headers. A

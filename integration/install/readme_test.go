@@ -71,8 +71,8 @@ func TestClients(t *testing.T) {
 	if err != nil || strings.Contains(out, "level=WARN") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	for _, want := range []string{`"pinged":"UP"`, "job 1: COMPLETED\n", "hello from 1\n", "job 3 ['COMPLETED'] exit code 0\nhello from python\n",
-		"job 4 ['CANCELLED']\nrefused: 409 2021\n"} {
+	for _, want := range []string{`"pinged":"UP"`, "one job\n", "job 1: COMPLETED\n", "hello from 1\n", "job 4 ['COMPLETED'] exit code 0\nhello from python\n",
+		"job 5 ['CANCELLED']\nrefused: 409 2021\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

@@ -22,4 +22,12 @@ var Rows = ipc.Register(
 	ipc.Of[Noted](48, ipc.Auditor, ipc.Worker, ipc.In(ipc.Born), 9, 9, 0, ipc.Born),
 	// the result of a permitted change, sent once
 	ipc.Of[Outcome](49, ipc.Worker, ipc.Auditor, ipc.In(ipc.Born), 18, 18+maxCode+maxObject, 0, ipc.Born),
+	// claims an Idempotency-Key for a request; key, user and request are hashes
+	ipc.Of[Claim](23, ipc.Worker, ipc.Auditor, ipc.In(ipc.Born), 104, 104, 0, ipc.Born),
+	// the key belongs to the worker, or is in use, or the result of the first request with it
+	ipc.Of[Claimed](24, ipc.Auditor, ipc.Worker, ipc.In(ipc.Born), 11, 11+MaxKept, 0, ipc.Born),
+	// how the request ended for which a key was claimed, sent once
+	ipc.Of[Settle](25, ipc.Worker, ipc.Auditor, ipc.In(ipc.Born), 19, 19+MaxKept, 0, ipc.Born),
+	// the Settle was handled; it is on the disk if that is possible
+	ipc.Of[Settled](26, ipc.Auditor, ipc.Worker, ipc.In(ipc.Born), 8, 8, 0, ipc.Born),
 )

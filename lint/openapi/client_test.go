@@ -37,7 +37,7 @@ func TestClient(t *testing.T) {
 		t.Errorf("a node that is not there: %v %s", err, none.Body)
 	}
 	text := func(s string) *string { return &s }
-	submitted, err := c.SchedV0042PostJobSubmitWithResponse(ctx, client.V0042JobSubmitReq{Job: &client.V0042JobDescMsg{
+	submitted, err := c.SchedV0042PostJobSubmitWithResponse(ctx, nil, client.V0042JobSubmitReq{Job: &client.V0042JobDescMsg{
 		Script: text("#!/bin/sh\ntrue\n"), Environment: &client.V0042StringArray{"PATH=/usr/bin:/bin"},
 		CurrentWorkingDirectory: text("/"), StandardOutput: text("/dev/null"),
 	}})

@@ -15,9 +15,10 @@ import (
 	"schedrestd/guard"
 )
 
-// file is the file of the audit log, by its name. The auditor writes it.
+// file is the audit log or the file of claims, by its name. The auditor writes it.
 type file struct {
 	path string
+	how  int // how it is opened
 	rule guard.Rule
 	log  *slog.Logger
 	open *os.File
@@ -29,8 +30,8 @@ type file struct {
 // retryPause is the time between two tries to open a file again.
 const retryPause = time.Second
 
-// openFile opens the file of o.
-func openFile(o Options) (*file, error) {
+// openFile opens the file what of o at path.
+func openFile(o Options, what, path string, how int) (*file, error) {
 	// Anyone who may replace the file could hide recorded changes.
 	trust := &guard.Trust{Owners: []uint32{}, Private: become.PrivateGroup}
 	switch {
@@ -39,9 +40,9 @@ func openFile(o Options) (*file, error) {
 	case o.Worker != 0: // otherwise disable_user_check is set
 		trust.Never = []uint32{o.Worker}
 	}
-	f := &file{path: o.Path, log: o.Log, rule: guard.Rule{What: "audit log", Secret: true, Trust: trust}}
-	if o.Path[0] != '/' {
-		return nil, errs.New(errs.Invalid, "audit log %s: not an absolute path", o.Path).WithHint("use SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log, or stderr")
+	f := &file{path: path, how: how, log: o.Log, rule: guard.Rule{What: what, Secret: true, Trust: trust}}
+	if path[0] != '/' {
+		return nil, errs.New(errs.Invalid, "%s %s: not an absolute path", what, path).WithHint("use a path as /var/log/schedrestd/audit.log")
 	}
 	return f, f.reopen()
 }
@@ -52,12 +53,12 @@ func (f *file) reopen() error {
 	dir, real, name, err := guard.Parent(f.path, f.rule)
 	if err != nil {
 		if _, gone := os.Lstat(filepath.Dir(f.path)); errors.Is(gone, os.ErrNotExist) {
-			return errs.New(errs.Invalid, "audit log %s: its directory is not there", f.path).WithHint("install -d -m 0700 %s", guard.Quote(filepath.Dir(f.path)))
+			return errs.New(errs.Invalid, "%s %s: its directory is not there", f.rule.What, f.path).WithHint("install -d -m 0700 %s", guard.Quote(filepath.Dir(f.path)))
 		}
 		return err
 	}
 	defer dir.Close()
-	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o600)
+	fd, err := unix.Openat(int(dir.Fd()), name, f.how|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return f.refuse(err)
 	}
@@ -75,12 +76,12 @@ func (f *file) reopen() error {
 
 // refuse returns the error for a file that can't be opened.
 func (f *file) refuse(err error) error {
-	refused := errs.New(errs.Denied, "audit log %s: %v", f.path, err)
+	refused := errs.New(errs.Denied, "%s %s: %v", f.rule.What, f.path, err)
 	switch err {
 	case unix.ELOOP:
-		return errs.New(errs.Invalid, "audit log %s: a symbolic link; name the file itself", f.path).WithHint("readlink -f %s", guard.Quote(f.path))
+		return errs.New(errs.Invalid, "%s %s: a symbolic link; name the file itself", f.rule.What, f.path).WithHint("readlink -f %s", guard.Quote(f.path))
 	case unix.ENXIO: // a named pipe that nobody reads
-		return errs.New(errs.Invalid, "audit log %s: not a regular file", f.path).WithHint("ls -ld %s  # name a file, or stderr", guard.Quote(f.path))
+		return errs.New(errs.Invalid, "%s %s: not a regular file", f.rule.What, f.path).WithHint("ls -ld %s  # name a file", guard.Quote(f.path))
 	case unix.EACCES, unix.EPERM:
 		if os.Geteuid() == 0 {
 			return refused.WithHint("chown root:root %s and its directory: a running gateway has no right to what belongs to others", guard.Quote(f.path))
@@ -94,18 +95,18 @@ func (f *file) refuse(err error) error {
 func (f *file) judge(fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return errs.Wrap(err, errs.Internal, "audit log %s", f.path)
+		return errs.Wrap(err, errs.Internal, "%s %s", f.rule.What, f.path)
 	}
 	quoted := guard.Quote(f.path)
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return errs.New(errs.Invalid, "audit log %s: not a regular file", f.path).WithHint("ls -ld %s  # name a file, or stderr", quoted)
+		return errs.New(errs.Invalid, "%s %s: not a regular file", f.rule.What, f.path).WithHint("ls -ld %s  # name a file", quoted)
 	case int(st.Uid) != os.Geteuid():
-		return errs.New(errs.Invalid, "audit log %s: owned by uid %d, must be owned by uid %d", f.path, st.Uid, os.Geteuid()).WithHint("chown %d %s", os.Geteuid(), quoted)
+		return errs.New(errs.Invalid, "%s %s: owned by uid %d, must be owned by uid %d", f.rule.What, f.path, st.Uid, os.Geteuid()).WithHint("chown %d %s", os.Geteuid(), quoted)
 	case st.Mode&0o077 != 0:
-		return errs.New(errs.Invalid, "audit log %s: mode %04o lets other users access it", f.path, st.Mode&0o7777).WithHint("chmod 0600 %s", quoted)
+		return errs.New(errs.Invalid, "%s %s: mode %04o lets other users access it", f.rule.What, f.path, st.Mode&0o7777).WithHint("chmod 0600 %s", quoted)
 	case st.Nlink > 1:
-		return errs.New(errs.Invalid, "audit log %s: it has %d names", f.path, st.Nlink).WithHint("ls -li %s  # one file, one name", quoted)
+		return errs.New(errs.Invalid, "%s %s: it has %d names", f.rule.What, f.path, st.Nlink).WithHint("ls -li %s  # one file, one name", quoted)
 	}
 	return nil
 }

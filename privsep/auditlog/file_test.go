@@ -51,7 +51,7 @@ func TestAuditFile(t *testing.T) {
 			succeed(t, os.Mkdir(dir, 0o700))
 			path := filepath.Join(dir, "log")
 			tt.make(t, path)
-			file, err := openFile(at(path, o))
+			file, err := openFile(o, "audit log", path, unix.O_WRONLY|unix.O_APPEND)
 			if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || errs.HintOf(err) == "") {
 				t.Fatalf("%v, hint %q; want %q", err, errs.HintOf(err), tt.want)
 			}
@@ -67,7 +67,7 @@ func TestAuditFile(t *testing.T) {
 func TestAuditFollows(t *testing.T) {
 	path := filepath.Join(room(t), "log")
 	log := new(strings.Builder)
-	file, err := openFile(at(path, options(slog.NewTextHandler(log, nil))))
+	file, err := openFile(options(slog.NewTextHandler(log, nil)), "audit log", path, unix.O_WRONLY|unix.O_APPEND)
 	succeed(t, err)
 	defer func() { file.open.Close() }()
 	write := func(line string) error {
@@ -114,11 +114,6 @@ func options(log slog.Handler) Options {
 	return o
 }
 
-func at(path string, o Options) Options {
-	o.Path = path
-	return o
-}
-
 // room returns a directory that only this process's user can write.
 func room(t *testing.T) string {
 	t.Helper()
@@ -132,5 +127,33 @@ func succeed(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestClaimsFile: the file of Idempotency-Keys is held to the rules of the audit log, and is opened without one.
+func TestClaimsFile(t *testing.T) {
+	o := options(slog.DiscardHandler)
+	o.Claims = filepath.Join(room(t), "keys")
+	l, err := Open(o)
+	succeed(t, err)
+	if l.file != nil {
+		t.Error("there is an audit log")
+	}
+	flags, err := unix.FcntlInt(l.kept.open.Fd(), unix.F_GETFL, 0)
+	if succeed(t, err); flags&(unix.O_ACCMODE|unix.O_APPEND) != unix.O_RDWR {
+		t.Errorf("opened with %#x", flags)
+	}
+	l.Close()
+	o.Path = o.Claims
+	if _, err := Open(o); err == nil || !strings.Contains(err.Error(), "the audit log has this name") {
+		t.Error(err)
+	}
+	o.Path = ""
+	succeed(t, os.Chmod(o.Claims, 0o644))
+	for _, path := range []string{o.Claims, "keys"} {
+		o.Claims = path
+		if _, err := Open(o); err == nil || !strings.HasPrefix(err.Error(), "idempotency file "+path) || errs.HintOf(err) == "" {
+			t.Errorf("%v, hint %q", err, errs.HintOf(err))
+		}
 	}
 }

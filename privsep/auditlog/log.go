@@ -1,5 +1,5 @@
-// Package auditlog opens the file of the audit log, and follows its name. An
-// unprivileged process writes it.
+// Package auditlog opens the file of the audit log, whose name it follows, and the
+// file of Idempotency-Keys. An unprivileged process, the auditor, keeps both.
 package auditlog
 
 import (
@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
@@ -18,9 +20,10 @@ const Farewell = 12 * time.Second
 // Options describes the audit log.
 type Options struct {
 	ipc.Audit
-	Root   bool   // the parent was started as root
-	Worker uint32 // uid of the workers, which must not be able to replace the file
-	Log    *slog.Logger
+	Root      bool   // the parent was started as root
+	Worker    uint32 // uid of the workers, which must not be able to replace the file
+	PerWorker bool   // each worker has the uid of its own user
+	Log       *slog.Logger
 }
 
 // Log is the audit log while the gateway runs. A nil Log is off. One goroutine
@@ -28,16 +31,30 @@ type Options struct {
 type Log struct {
 	options Options
 	todo    chan func() // for the goroutine that owns what follows
-	file    *file       // nil: standard error
+	file    *file       // nil: standard error, or there is no audit log
+	kept    *file       // of Idempotency-Keys; nil: there is none
 }
 
 // Open opens the audit log.
 func Open(o Options) (*Log, error) {
 	l := &Log{options: o, todo: make(chan func())}
-	if o.Path != ipc.AuditStderr {
-		var err error
-		if l.file, err = openFile(o); err != nil {
+	var err error
+	if o.Path != "" && o.Path != ipc.AuditStderr {
+		if l.file, err = openFile(o, "audit log", o.Path, unix.O_WRONLY|unix.O_APPEND); err != nil {
 			return nil, err
+		}
+	}
+	if o.Claims != "" {
+		if l.kept, err = openFile(o, "idempotency file", o.Claims, unix.O_RDWR); err != nil {
+			return nil, err
+		}
+	}
+	if o.Claims != "" {
+		if l.kept, err = openFile(o, "idempotency file", o.Claims, unix.O_RDWR); err != nil {
+			return nil, err
+		}
+		if l.file != nil && l.kept.path == l.file.path { // it would be overwritten
+			return nil, errs.New(errs.Invalid, "idempotency file %s: the audit log has this name", o.Claims).WithHint("use another path")
 		}
 	}
 	go func() {
@@ -51,16 +68,25 @@ func Open(o Options) (*Log, error) {
 // do passes something to the owner of the file, and does not wait for it.
 func (l *Log) do(something func()) { go func() { l.todo <- something }() }
 
-// Give sends an auditor the open file.
+// Give sends an auditor the open files.
 func (l *Log) Give(to *ipc.Channel) error {
 	given := make(chan error)
-	l.do(func() { given <- l.give([]*ipc.Channel{to}) })
+	l.do(func() {
+		err := l.give([]*ipc.Channel{to})
+		if l.kept != nil {
+			err = errors.Join(err, ipc.UnlessGone(to.TrySend(&ipc.ClaimsFD{PerWorker: l.options.PerWorker}, int(l.kept.open.Fd()))))
+		}
+		given <- err
+	})
 	return <-given
 }
 
 // give sends the open file to auditors. One that does not read its channel gets
 // none, and is killed for that.
 func (l *Log) give(list []*ipc.Channel) (err error) {
+	if l.options.Path == "" {
+		return nil
+	}
 	m := &ipc.LogFD{FailOpen: l.options.FailOpen, Sync: l.options.Sync}
 	file := os.Stderr
 	if l.file != nil {
@@ -109,9 +135,14 @@ func (l *Log) Reopen(list []*ipc.Channel) {
 	})
 }
 
-// Close closes the file.
+// Close closes the files.
 func (l *Log) Close() {
-	if l != nil && l.file != nil {
-		l.do(func() { l.file.open.Close() })
+	if l == nil {
+		return
+	}
+	for _, f := range []*file{l.file, l.kept} {
+		if f != nil {
+			l.do(func() { f.open.Close() })
+		}
 	}
 }

@@ -41,6 +41,7 @@ var dispatcherRows = []row{
 	{sys("socketpair", unix.SYS_SOCKETPAIR), allow, []test{
 		is(0, unix.AF_UNIX).called("AF_UNIX"), is(1, unix.SOCK_SEQPACKET|waitless).called("SOCK_SEQPACKET"), is(2, 0),
 	}, "the channel between a service and a worker"},
+	{sys("shutdown", unix.SYS_SHUTDOWN), allow, nil, "the end of an auditor's channel, which the parent has, too"},
 	{sys("ioctl", unix.SYS_IOCTL), allow, []test{is(1, unix.SIOCOUTQ).called("SIOCOUTQ")}, "how much a worker has not read of its channel"},
 	{sys("socket", unix.SYS_SOCKET), allow, []test{
 		is(0, unix.AF_INET, unix.AF_INET6).called("AF_INET|AF_INET6"), is(1, unix.SOCK_STREAM|waitless).called("SOCK_STREAM"), is(2, 0),
@@ -55,6 +56,7 @@ var dispatcherRows = []row{
 	}, "each worker's part of the local ports"},
 	{sys("getsockname", unix.SYS_GETSOCKNAME), allow, nil, "which process serves a TCP socket of this machine"},
 	{sys("getpeername", unix.SYS_GETPEERNAME), allow, nil, "the same"},
+	{sys("getsockopt", unix.SYS_GETSOCKOPT), allow, []test{is(1, unix.SOL_SOCKET).called("SOL_SOCKET"), is(2, unix.SO_PROTOCOL).called("PROTOCOL")}, "the same: package unix asks for it to read an address"},
 	{sys("socket", unix.SYS_SOCKET), allow, []test{
 		is(0, unix.AF_NETLINK).called("AF_NETLINK"), is(1, unix.SOCK_RAW|closeOnExec, unix.SOCK_RAW|waitless).called("SOCK_RAW"),
 		is(2, unix.NETLINK_ROUTE, unix.NETLINK_SOCK_DIAG).called("ROUTE|SOCK_DIAG"),

@@ -49,7 +49,6 @@ var dispatcherActs = []act{
 	{"pread64", unix.SYS_PREAD64, [6]uintptr{none}},
 	{"pwritev", unix.SYS_PWRITEV, [6]uintptr{none}},
 	{"fdatasync", unix.SYS_FDATASYNC, [6]uintptr{none}},
-	{"shutdown", unix.SYS_SHUTDOWN, [6]uintptr{none}},
 }
 
 // actsOf returns the names of the death tests of a kind of process.

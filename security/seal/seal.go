@@ -43,9 +43,10 @@ const (
 
 // Options selects the table.
 type Options struct {
-	Kind  Kind
-	Unix  bool // worker: UNIX stream sockets may be created and connected: munged and the controller need the worker's own uid
-	Audit bool // the kernel logs calls that would kill (SECCOMP_RET_LOG), and allows them
+	Kind   Kind
+	Claims bool // auditor: calls that read and write a file at a place, and lock it
+	Unix   bool // worker: UNIX stream sockets may be created and connected: munged and the controller need the worker's own uid
+	Audit  bool // the kernel logs calls that would kill (SECCOMP_RET_LOG), and allows them
 }
 
 // Channel is the descriptor of the channel to the parent, the only one over

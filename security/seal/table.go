@@ -37,6 +37,9 @@ func table(o Options, pid int) []row {
 	default:
 		t = append(append(t, descriptors...), connections...)
 	}
+	if o.Claims {
+		t = append(t, claims...)
+	}
 	if dials(o) {
 		t = append(t, dialRows...)
 	}
@@ -130,6 +133,14 @@ func appending() []row {
 		return r.call.name == "lseek" || r.call.name == "pread64" || r.call.name == "fcntl" && r.when[0].name == "SETFL"
 	})
 	return append(list, row{sys("fdatasync", unix.SYS_FDATASYNC), allow, nil, "a line counts as written when it is on disk (SCHEDRESTD_AUDIT_SYNC)"})
+}
+
+// claims allows what a process does with the file of Idempotency-Keys. On a log
+// that is open for appending these calls can neither read nor overwrite.
+var claims = []row{
+	{sys("pread64", unix.SYS_PREAD64), allow, nil, "the file of Idempotency-Keys; a log is not open for reading"},
+	{sys("pwrite64", unix.SYS_PWRITE64), allow, nil, "the same; to a log it appends (O_APPEND)"},
+	{sys("fcntl", unix.SYS_FCNTL), allow, []test{is(1, unix.F_SETLK, unix.F_SETLKW).called("SETLK|SETLKW")}, "other gateways and the next auditor use the same file"},
 }
 
 // connections allows what a worker does with the connections that it is given.

@@ -1,0 +1,43 @@
+package claims
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockedFile is an open file with the locks of this process. They are POSIX
+// locks: those of open file descriptions would be shared by all processes that
+// got the file from one parent.
+type lockedFile struct{ *os.File }
+
+// Open returns the file that the descriptor refers to. The process must have no
+// other descriptor of that file: closing one would end the locks.
+func Open(fd int) File { return lockedFile{os.NewFile(uintptr(fd), "idempotency file")} }
+
+// Bytes behind the places that are locked.
+const (
+	changing = int64(Slots)*slotSize + iota // while something is read and written
+	present                                 // shared, as long as a process uses the file
+)
+
+func (f lockedFile) lock(how int, kind int16, at int64) error {
+	l := unix.Flock_t{Type: kind, Start: at, Len: 1}
+	for {
+		if err := unix.FcntlFlock(f.Fd(), how, &l); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+func (f lockedFile) Lock() error { return f.lock(unix.F_SETLKW, unix.F_WRLCK, changing) }
+func (f lockedFile) Unlock()     { _ = f.lock(unix.F_SETLK, unix.F_UNLCK, changing) }
+
+// Sync calls fdatasync, which writes the length of the file, too.
+func (f lockedFile) Sync() error { return unix.Fdatasync(int(f.Fd())) }
+
+func (f lockedFile) Alone() bool {
+	alone := f.lock(unix.F_SETLK, unix.F_WRLCK, present) == nil
+	_ = f.lock(unix.F_SETLKW, unix.F_RDLCK, present)
+	return alone
+}

@@ -1,0 +1,99 @@
+package claims
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"time"
+)
+
+// The file has Slots places of slotSize bytes. A place has a claim, and at
+// answerAt how the claim ended. Both have a checksum, so that a part that was
+// not written completely counts as absent. They are in different sectors: an
+// interrupted write of the second can't harm the first.
+const (
+	slotSize  = 2048
+	answerAt  = 512
+	claimSize = 4 + 4 + 8 + 8 + 8 + 8 + 3*32
+	endSize   = 4 + 8 + 1 + 2 // before the text of the answer
+
+	// MaxAnswer is the longest answer that is kept, in bytes.
+	MaxAnswer = 1400
+)
+
+// magic begins a claim. The last byte is the version of the format.
+const magic = "SIK\x01"
+
+var (
+	order  = binary.LittleEndian
+	castor = crc32.MakeTable(crc32.Castagnoli)
+)
+
+// claim is the first part of a place.
+type claim struct {
+	number           uint64    // of the claim: it is at place number % Slots
+	first            time.Time // when the place was taken
+	at               time.Time // of the request that has the key
+	by               [8]byte   // the process that wrote it
+	key, share, body [32]byte
+}
+
+func (c *claim) encode() []byte {
+	b := append(make([]byte, 0, claimSize), magic...)
+	b = order.AppendUint32(b, 0)
+	b = order.AppendUint64(b, c.number)
+	b = order.AppendUint64(b, uint64(c.first.UnixNano()))
+	b = order.AppendUint64(b, uint64(c.at.UnixNano()))
+	b = append(b, c.by[:]...)
+	b = append(append(append(b, c.key[:]...), c.share[:]...), c.body[:]...)
+	order.PutUint32(b[4:], crc32.Checksum(b, castor))
+	return b
+}
+
+// decodeClaim returns the claim at the beginning of a place. It is nil when
+// there is none or only a part of one. newer reports that another version of
+// this program wrote it.
+func decodeClaim(b []byte) (c *claim, newer bool) {
+	if len(b) < claimSize || string(b[:3]) != magic[:3] {
+		return nil, false
+	}
+	b = append([]byte(nil), b[:claimSize]...)
+	sum := order.Uint32(b[4:])
+	order.PutUint32(b[4:], 0)
+	switch {
+	case b[3] > magic[3]:
+		return nil, true
+	case crc32.Checksum(b, castor) != sum:
+		return nil, false
+	}
+	c = &claim{number: order.Uint64(b[8:]), first: time.Unix(0, int64(order.Uint64(b[16:]))), at: time.Unix(0, int64(order.Uint64(b[24:])))}
+	copy(c.by[:], b[32:])
+	copy(c.key[:], b[40:])
+	copy(c.share[:], b[72:])
+	copy(c.body[:], b[104:])
+	return c, false
+}
+
+// encodeEnd returns the second part of a place.
+func encodeEnd(number uint64, state State, answer []byte) []byte {
+	b := order.AppendUint64(make([]byte, 4, endSize+len(answer)), number)
+	b = order.AppendUint16(append(b, byte(state)), uint16(len(answer)))
+	b = append(b, answer...)
+	order.PutUint32(b, crc32.Checksum(b, castor))
+	return b
+}
+
+// decodeEnd returns how the claim of that number ended; ok is false when that
+// is not in the file.
+func decodeEnd(b []byte, number uint64) (state State, answer []byte, ok bool) {
+	size := endSize + int(order.Uint16(b[13:]))
+	if size > len(b) {
+		return 0, nil, false
+	}
+	b = append([]byte(nil), b[:size]...)
+	sum := order.Uint32(b)
+	order.PutUint32(b, 0)
+	if crc32.Checksum(b, castor) != sum || order.Uint64(b[4:]) != number {
+		return 0, nil, false
+	}
+	return State(b[12]), b[endSize:], true
+}

@@ -1,0 +1,367 @@
+// Package claims keeps the Idempotency-Keys of submissions in a file. A
+// submission claims its key before it is sent to a daemon, and the claim gets
+// the answer. Another submission with the same key gets that answer.
+//
+// The file is a ring of places. A claim is written to the next place, if that
+// is empty or its claim has expired. Nothing is moved or truncated, so an
+// interrupted write can lose only what it was writing. All numbers are bounded:
+// the places, and of these the ones of each user and each worker.
+//
+// Several processes may use one file: the auditors of two generations, of inetd
+// runs, or of several gateways. Each change is made while the file is locked,
+// and after the claims that other processes have written were read.
+//
+// A Store holds hashes of keys, users and bodies. It knows none of them.
+package claims
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// State is the state of a claim.
+type State uint8
+
+// The states.
+const (
+	Fresh    State = iota + 1 // the key is the caller's now
+	Running                   // another request with this key is being answered
+	Answered                  // the first answer is known
+	Unknown                   // the first request may have been carried out
+	Other                     // the key was used for another request
+	Full                      // no more keys can be kept for this user
+	NotDone                   // the first request was not carried out: the key is free
+)
+
+const (
+	// Lifetime is how long a key is kept.
+	Lifetime = 24 * time.Hour
+
+	// Slots is the number of claims in a file.
+	Slots = 65536
+
+	// MostPerUser bounds the claims of one user.
+	MostPerUser = Slots / 8
+
+	// renewal is how long a key whose request was not carried out keeps its place
+	// for another request. So clients that retry during an outage use few places.
+	renewal = time.Hour
+
+	// foreignLimit is how long a claim of another process counts as running.
+	// It is longer than a daemon is waited for.
+	foreignLimit = 5 * time.Minute
+)
+
+// File is what claims are kept in.
+type File interface {
+	io.ReaderAt
+	io.WriterAt
+	Sync() error
+
+	// Lock waits until no other process has the file locked.
+	Lock() error
+	Unlock()
+
+	// Alone reports whether no other process uses the file. From then on this
+	// one is noticed by others.
+	Alone() bool
+}
+
+// Store is the claims in a file. One goroutine uses it.
+type Store struct {
+	file File
+	by   [8]byte // id of this process
+	now  func() time.Time
+
+	begun time.Time // unanswered claims from before belong to no living process
+	next  uint64    // number of the next claim; 0: the file was not read yet
+	live  []*claim  // ascending by number; expired ones are dropped from the front
+	byKey map[[32]byte]*claim
+	users map[[32]byte]int // claims in live by share
+	open  map[uint64]bool  // claims of this process without an end
+	fresh []*claim         // not synced yet, and at the end of live
+	again []*claim         // not synced yet, in a place that they had before
+	dirty bool             // something was written and not synced
+}
+
+// New returns the claims in file. The file is read when it is first used. by is
+// the id of this process.
+func New(file File, by [8]byte, now func() time.Time) *Store {
+	return &Store{file: file, by: by, now: now, open: map[uint64]bool{}}
+}
+
+// Begin locks the file and reads what other processes have written.
+func (s *Store) Begin() error {
+	if err := s.file.Lock(); err != nil {
+		return fmt.Errorf("lock the file: %w", err)
+	}
+	if err := s.follow(); err != nil {
+		s.next = 0 // it is read again
+		s.file.Unlock()
+		return err
+	}
+	s.expire()
+	return nil
+}
+
+// Commit brings what was written since Begin to the disk and unlocks the file.
+// After an error the claims since Begin must not be used.
+func (s *Store) Commit() error {
+	defer s.file.Unlock()
+	var err error
+	if s.dirty {
+		err = s.file.Sync()
+	}
+	if err != nil {
+		s.undo()
+	}
+	s.fresh, s.again, s.dirty = nil, nil, false
+	return err
+}
+
+// undo withdraws the claims since Begin, which are the last ones.
+func (s *Store) undo() {
+	for _, c := range s.fresh {
+		s.forget(c)
+		// If this fails, too, the key counts as used for a request whose
+		// outcome is unknown.
+		_, _ = s.file.WriteAt(make([]byte, claimSize), place(c.number))
+	}
+	for _, c := range s.again {
+		delete(s.open, c.number)
+		_, _ = s.file.WriteAt(encodeEnd(c.number, NotDone, nil), place(c.number)+answerAt)
+	}
+	if len(s.fresh) > 0 {
+		s.live, s.next = s.live[:len(s.live)-len(s.fresh)], s.fresh[0].number
+	}
+}
+
+// Claim claims key for a user's request: share stands for the user, body for
+// the request. worker is the number of claims that the worker has made.
+func (s *Store) Claim(key, share, body [32]byte, worker int) (uint64, State, []byte, error) {
+	if c := s.byKey[key]; c != nil {
+		state, answer, err := s.look(c)
+		switch {
+		case err != nil:
+			return 0, Full, nil, err
+		case state == NotDone && s.now().Sub(c.first).Abs() < renewal:
+			return s.renew(c, body)
+		case state == NotDone:
+		case c.body != body:
+			return 0, Other, nil, nil
+		default:
+			return 0, state, answer, nil
+		}
+	}
+	free := Slots
+	if len(s.live) > 0 {
+		free -= int(s.next - s.live[0].number)
+	}
+	if mine := s.users[share]; free <= 0 || mine >= MostPerUser || mine > 0 && mine >= free || worker > 0 && worker >= free {
+		return 0, Full, nil, nil
+	}
+	now := s.now()
+	c := &claim{number: s.next, first: now, at: now, by: s.by, key: key, share: share, body: body}
+	if err := s.write(c); err != nil {
+		return 0, Full, nil, err
+	}
+	s.add(c)
+	s.open[c.number] = true
+	s.fresh = append(s.fresh, c)
+	return c.number, Fresh, nil, nil
+}
+
+// renew gives the place of a claim that was not carried out to another request.
+func (s *Store) renew(c *claim, body [32]byte) (uint64, State, []byte, error) {
+	next := *c
+	next.at, next.by, next.body = s.now(), s.by, body
+	if err := s.write(&next); err != nil {
+		_, _ = s.file.WriteAt(encodeEnd(c.number, NotDone, nil), place(c.number)+answerAt)
+		return 0, Full, nil, err
+	}
+	*c = next
+	s.open[c.number] = true
+	s.again = append(s.again, c)
+	return c.number, Fresh, nil, nil
+}
+
+// write writes a claim without an end. The space for the end comes first, so
+// that a full disk is noticed now and not after the request was carried out.
+func (s *Store) write(c *claim) error {
+	s.dirty = true
+	if _, err := s.file.WriteAt(make([]byte, slotSize-answerAt), place(c.number)+answerAt); err != nil {
+		return err
+	}
+	_, err := s.file.WriteAt(c.encode(), place(c.number))
+	return err
+}
+
+// Settle ends a claim of this process: state is Answered, Unknown or NotDone.
+// After an error the claim still runs.
+func (s *Store) Settle(number uint64, state State, answer []byte) error {
+	if !s.open[number] {
+		return nil // it has expired
+	}
+	s.dirty = true
+	_, err := s.file.WriteAt(encodeEnd(number, state, answer), place(number)+answerAt)
+	if err == nil {
+		delete(s.open, number)
+	}
+	return err
+}
+
+// look returns the state of a claim, as the file has it, after c was updated: its
+// place may have a later request. An expired claim is free.
+func (s *Store) look(c *claim) (State, []byte, error) {
+	now, err := s.read(c.number)
+	switch {
+	case err != nil:
+		return 0, nil, err
+	case now == nil || now.number != c.number || now.key != c.key: // a later request was not written completely
+		return NotDone, nil, nil
+	}
+	c.at, c.by, c.body = now.at, now.by, now.body
+	if s.now().Sub(c.at).Abs() >= Lifetime {
+		return NotDone, nil, nil
+	}
+	return s.state(c)
+}
+
+// state returns the state of a claim that has not expired.
+func (s *Store) state(c *claim) (State, []byte, error) {
+	b := make([]byte, slotSize-answerAt)
+	if _, err := s.file.ReadAt(b, place(c.number)+answerAt); err != nil && err != io.EOF {
+		return 0, nil, err
+	}
+	if state, answer, ok := decodeEnd(b, c.number); ok && (state == Answered || state == Unknown || state == NotDone) {
+		return state, answer, nil
+	}
+	running := s.open[c.number]
+	if c.by != s.by {
+		running = c.at.After(s.begun) && s.now().Sub(c.at) < foreignLimit
+	}
+	if running {
+		return Running, nil, nil
+	}
+	return Unknown, nil, nil
+}
+
+// follow reads the claims that were written since the last time, or all.
+func (s *Store) follow() error {
+	for s.next > 0 {
+		c, err := s.read(s.next)
+		switch {
+		case err != nil:
+			return err
+		case c == nil || c.number < s.next:
+			return nil
+		case c.number > s.next: // others have filled the whole ring meanwhile
+			s.next = 0
+		default:
+			s.add(c)
+		}
+	}
+	return s.readAll()
+}
+
+// readAll reads the whole file.
+func (s *Store) readAll() error {
+	if s.begun.IsZero() {
+		s.begun = time.Unix(0, 0)
+		if s.file.Alone() {
+			s.begun = s.now()
+		}
+	}
+	var places [Slots]*claim
+	highest, piece := uint64(0), make([]byte, 512*slotSize)
+	for at := 0; at < Slots; at += 512 {
+		n, err := s.file.ReadAt(piece, int64(at)*slotSize)
+		if err != nil && err != io.EOF {
+			return err
+		}
+		for i := 0; i*slotSize < n; i++ {
+			c, err := decode(piece[i*slotSize:n], at+i)
+			if err != nil {
+				return err
+			}
+			if c != nil {
+				places[at+i] = c
+				highest = max(highest, c.number)
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+	}
+	s.live, s.byKey, s.users = nil, map[[32]byte]*claim{}, map[[32]byte]int{}
+	s.next = 1
+	if highest >= Slots {
+		s.next = highest - Slots + 1
+	}
+	for s.next <= highest {
+		c := places[s.next%Slots]
+		if c == nil || c.number != s.next || len(s.live) == 0 && s.expired(c) {
+			s.next++
+			continue
+		}
+		s.add(c)
+	}
+	return nil
+}
+
+// read returns the claim at the place of that number, or nil.
+func (s *Store) read(number uint64) (*claim, error) {
+	b := make([]byte, claimSize)
+	n, err := s.file.ReadAt(b, place(number))
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	return decode(b[:n], int(number%Slots))
+}
+
+func decode(b []byte, at int) (*claim, error) {
+	c, newer := decodeClaim(b)
+	if newer {
+		return nil, errors.New("another version of this program wrote it")
+	}
+	if c != nil && int(c.number%Slots) != at {
+		return nil, nil
+	}
+	return c, nil
+}
+
+// add adds the claim with the next number.
+func (s *Store) add(c *claim) {
+	s.live, s.byKey[c.key], s.next = append(s.live, c), c, c.number+1
+	s.users[c.share]++
+}
+
+// expire drops expired claims.
+func (s *Store) expire() {
+	for len(s.live) > 0 && s.expired(s.live[0]) {
+		s.forget(s.live[0])
+		s.live = s.live[1:]
+	}
+}
+
+// forget drops a claim from the maps.
+func (s *Store) forget(c *claim) {
+	delete(s.open, c.number)
+	if s.byKey[c.key] == c {
+		delete(s.byKey, c.key)
+	}
+	if s.users[c.share]--; s.users[c.share] == 0 {
+		delete(s.users, c.share)
+	}
+}
+
+// expired reports whether a claim is too old for any request that had its place.
+// One that is as far in the future was written while the clock was wrong.
+func (s *Store) expired(c *claim) bool { return s.now().Sub(c.first).Abs() >= Lifetime+renewal }
+
+// Live returns the number of claims.
+func (s *Store) Live() int { return len(s.live) }
+
+func place(number uint64) int64 { return int64(number%Slots) * slotSize }

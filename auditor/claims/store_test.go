@@ -1,0 +1,451 @@
+package claims
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// memory is a file whose writes can fail.
+type memory struct {
+	text    []byte
+	left    int // bytes that can still be written; negative: any number
+	syncErr error
+	alone   bool
+	locked  bool
+}
+
+func (m *memory) ReadAt(b []byte, at int64) (int, error) {
+	if at >= int64(len(m.text)) {
+		return 0, io.EOF
+	}
+	n := copy(b, m.text[at:])
+	if n < len(b) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (m *memory) WriteAt(b []byte, at int64) (int, error) {
+	n := len(b)
+	if m.left >= 0 {
+		n = min(n, m.left)
+		m.left -= n
+	}
+	if grow := int(at) + n - len(m.text); grow > 0 {
+		m.text = append(m.text, make([]byte, grow)...)
+	}
+	copy(m.text[at:], b[:n])
+	if n < len(b) {
+		return n, unix.ENOSPC
+	}
+	return n, nil
+}
+
+func (m *memory) Sync() error { return m.syncErr }
+func (m *memory) Lock() error {
+	if m.locked {
+		return errors.New("locked twice")
+	}
+	m.locked = true
+	return nil
+}
+func (m *memory) Unlock()     { m.locked = false }
+func (m *memory) Alone() bool { return m.alone }
+
+// clock is a virtual time.
+type clock struct{ now time.Time }
+
+func (c *clock) read() time.Time { return c.now }
+
+var begin = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+
+func store(f File, c *clock, by byte) *Store { return New(f, [8]byte{by}, c.read) }
+
+func hash(text string) [32]byte { return sha256.Sum256([]byte(text)) }
+
+// ask claims a key in a turn of its own.
+func ask(t *testing.T, s *Store, key, user, body string) (uint64, State, string) {
+	t.Helper()
+	must(t, s.Begin())
+	number, state, answer, err := s.Claim(hash(user+key), hash(user), hash(body), 0)
+	must(t, err)
+	must(t, s.Commit())
+	return number, state, string(answer)
+}
+
+// want fails unless a claim has that result.
+func want(t *testing.T, s *Store, key, user, body string, state State, answer string) uint64 {
+	t.Helper()
+	number, got, text := ask(t, s, key, user, body)
+	if got != state || text != answer {
+		t.Fatalf("%s of %s: state %d, %q; want %d, %q", key, user, got, text, state, answer)
+	}
+	return number
+}
+
+func settle(t *testing.T, s *Store, number uint64, state State, answer string) {
+	t.Helper()
+	must(t, s.Begin())
+	must(t, s.Settle(number, state, []byte(answer)))
+	must(t, s.Commit())
+}
+
+// TestClaim follows a key from its first use to its end, in the process that
+// wrote it, in another one, and in one that reads the file later.
+func TestClaim(t *testing.T) {
+	f, c := &memory{left: -1}, &clock{begin}
+	s, other := store(f, c, 1), store(f, c, 2)
+	a := want(t, s, "k", "alice", "body", Fresh, "")
+	want(t, s, "k", "alice", "body", Running, "")
+	want(t, other, "k", "alice", "body", Running, "")
+	want(t, s, "k", "alice", "another", Other, "")
+	b := want(t, other, "k", "bob", "body", Fresh, "")
+	settle(t, s, a, Answered, "job 17")
+	settle(t, other, b, NotDone, "")
+	for _, one := range []*Store{s, other, store(f, c, 3)} {
+		want(t, one, "k", "alice", "body", Answered, "job 17")
+		want(t, one, "k", "alice", "another", Other, "")
+	}
+	b = want(t, s, "k", "bob", "corrected", Fresh, "")
+	settle(t, s, b, Unknown, "")
+	want(t, other, "k", "bob", "corrected", Unknown, "")
+	settle(t, s, b, Answered, "settled twice")
+	settle(t, other, a, Answered, "settled by another process")
+	want(t, other, "k", "bob", "corrected", Unknown, "")
+	want(t, other, "k", "alice", "body", Answered, "job 17")
+}
+
+// TestExpires: a key is kept for its lifetime and not longer, also when the
+// clock was set back.
+func TestExpires(t *testing.T) {
+	f, c := &memory{left: -1}, &clock{begin}
+	s := store(f, c, 1)
+	settle(t, s, want(t, s, "k", "alice", "body", Fresh, ""), Answered, "17")
+	c.now = begin.Add(Lifetime - 1)
+	want(t, s, "k", "alice", "body", Answered, "17")
+	want(t, store(f, c, 2), "k", "alice", "body", Answered, "17")
+	c.now = begin.Add(Lifetime)
+	late := store(f, c, 3)
+	want(t, late, "k", "alice", "other", Fresh, "")
+	c.now = begin.Add(Lifetime + renewal)
+	want(t, s, "k", "alice", "other", Unknown, "")
+	if len(s.live) != 1 || len(s.byKey) != 1 || s.users[hash("alice")] != 1 {
+		t.Errorf("%d claims, %d keys", len(s.live), len(s.byKey))
+	}
+	c.now = begin.Add(-2 * Lifetime)
+	want(t, s, "k", "alice", "third", Fresh, "")
+}
+
+// TestRenewed: requests that are not carried out share a place for a while, and
+// the last one is remembered for the whole lifetime, by all processes.
+func TestRenewed(t *testing.T) {
+	f, c := &memory{left: -1}, &clock{begin}
+	s, other := store(f, c, 1), store(f, c, 2)
+	var last uint64
+	for i := range 60 {
+		by := []*Store{s, other}[i%2]
+		last = want(t, by, "k", "alice", fmt.Sprint(i), Fresh, "")
+		if i < 59 {
+			settle(t, by, last, NotDone, "")
+		}
+		c.now = c.now.Add(renewal / 60)
+	}
+	if last != 1 || s.Live() != 1 || s.users[hash("alice")] != 1 {
+		t.Errorf("%d places, %d claims", last, s.Live())
+	}
+	want(t, s, "k", "alice", "59", Running, "")
+	settle(t, other, last, Answered, "17")
+	for _, one := range []*Store{s, other, store(f, c, 3)} {
+		want(t, one, "k", "alice", "58", Other, "")
+		c.now = begin.Add(Lifetime + renewal/2)
+		want(t, one, "k", "alice", "59", Answered, "17")
+		c.now = begin.Add(renewal)
+	}
+	number := want(t, s, "late", "alice", "1", Fresh, "")
+	settle(t, s, number, NotDone, "")
+	c.now = c.now.Add(renewal)
+	if next := want(t, other, "late", "alice", "2", Fresh, ""); next != number+1 {
+		t.Errorf("place %d, then %d", number, next)
+	}
+}
+
+// TestRenewedNotSynced: a renewed claim that did not reach the disk is free, and
+// its place stays.
+func TestRenewedNotSynced(t *testing.T) {
+	f, c := &memory{left: -1}, &clock{begin}
+	s := store(f, c, 1)
+	settle(t, s, want(t, s, "k", "alice", "1", Fresh, ""), NotDone, "")
+	must(t, s.Begin())
+	_, state, _, err := s.Claim(hash("alicek"), hash("alice"), hash("2"), 0)
+	if must(t, err); state != Fresh {
+		t.Fatal(state)
+	}
+	f.syncErr = unix.EIO
+	if err := s.Commit(); err != unix.EIO || len(s.open) != 0 || s.Live() != 1 {
+		t.Errorf("%v, %v, %d claims", err, s.open, s.Live())
+	}
+	f.syncErr = nil
+	want(t, store(f, c, 2), "k", "alice", "3", Fresh, "")
+}
+
+// TestForsaken: what a process left unanswered is unknown as soon as it is sure
+// that the process has exited, and otherwise after a while.
+func TestForsaken(t *testing.T) {
+	f, c := &memory{left: -1}, &clock{begin}
+	want(t, store(f, c, 1), "k", "alice", "body", Fresh, "")
+	c.now = begin.Add(time.Second)
+	beside := store(f, c, 2)
+	want(t, beside, "k", "alice", "body", Running, "")
+	f.alone = true
+	want(t, store(f, c, 3), "k", "alice", "body", Unknown, "")
+	c.now = begin.Add(foreignLimit)
+	want(t, beside, "k", "alice", "body", Unknown, "")
+}
+
+// TestTorn: wherever a write of a claim or of its end was interrupted, nothing
+// else is lost, and no key is answered with something else.
+func TestTorn(t *testing.T) {
+	whole, c := &memory{left: -1}, &clock{begin}
+	s := store(whole, c, 1)
+	settle(t, s, want(t, s, "first", "alice", "body", Fresh, ""), Answered, "1")
+	before := bytes.Clone(whole.text)
+	number := want(t, s, "second", "alice", "body", Fresh, "")
+	claimed := bytes.Clone(whole.text)
+	settle(t, s, number, Answered, "2")
+	settled := bytes.Clone(whole.text)
+	for cut := len(before); cut < len(before)+claimSize; cut++ {
+		f := &memory{text: append(bytes.Clone(before), claimed[len(before):cut]...), left: -1}
+		late := store(f, c, 2)
+		want(t, late, "first", "alice", "body", Answered, "1")
+		want(t, late, "second", "alice", "body", Fresh, "")
+	}
+	at := len(before) + answerAt
+	for cut := at; cut < at+endSize+1; cut++ {
+		f := &memory{text: append(bytes.Clone(settled[:cut]), claimed[cut:]...), left: -1}
+		want(t, store(f, c, 2), "second", "alice", "body", Running, "")
+	}
+	for flip, old := range settled {
+		if old == 0 && flip%32 > 0 {
+			continue
+		}
+		f := &memory{text: bytes.Clone(settled), left: -1, alone: true}
+		f.text[flip] ^= 4
+		late := store(f, c, 2)
+		if err := late.Begin(); err != nil {
+			continue // another version wrote the file
+		}
+		must(t, late.Commit())
+		for key, answer := range map[string]string{"first": "1", "second": "2"} {
+			if _, state, got := ask(t, late, key, "alice", "body"); state == Answered && got != answer || state == Running {
+				t.Fatalf("byte %d: %s has state %d, %q", flip, key, state, got)
+			}
+		}
+	}
+}
+
+// TestNewer: a file of another version is not used.
+func TestNewer(t *testing.T) {
+	f, c := &memory{left: -1}, &clock{begin}
+	want(t, store(f, c, 1), "k", "alice", "body", Fresh, "")
+	f.text[slotSize+3] = 2
+	if err := store(f, c, 2).Begin(); err == nil || f.locked {
+		t.Errorf("%v, locked: %v", err, f.locked)
+	}
+}
+
+// TestDiskFull: a claim that can't be written is refused and leaves no trace;
+// what was claimed before can be settled, since its place has its space.
+func TestDiskFull(t *testing.T) {
+	for left := 0; left < slotSize; left += 7 {
+		f, c := &memory{left: -1}, &clock{begin}
+		s := store(f, c, 1)
+		number := want(t, s, "first", "alice", "body", Fresh, "")
+		f.left = left
+		must(t, s.Begin())
+		if _, state, _, err := s.Claim(hash("alicesecond"), hash("alice"), hash("body"), 0); left < slotSize-answerAt+claimSize && (!errors.Is(err, unix.ENOSPC) || state != Full) {
+			t.Fatalf("bytes left %d: state %d, %v", left, state, err)
+		}
+		must(t, s.Commit())
+		f.left = -1
+		settle(t, s, number, Answered, "1")
+		late := store(f, c, 2)
+		want(t, late, "first", "alice", "body", Answered, "1")
+		if left < slotSize-answerAt+claimSize {
+			want(t, late, "second", "alice", "body", Fresh, "")
+			want(t, s, "second", "alice", "body", Running, "")
+		}
+	}
+}
+
+// TestNotSynced: claims that did not reach the disk are withdrawn, all of a
+// turn and no other.
+func TestNotSynced(t *testing.T) {
+	f, c := &memory{left: -1}, &clock{begin}
+	s := store(f, c, 1)
+	want(t, s, "first", "alice", "body", Fresh, "")
+	must(t, s.Begin())
+	for _, key := range []string{"2", "3"} {
+		_, state, _, err := s.Claim(hash("alice"+key), hash("alice"), hash("body"), 0)
+		if must(t, err); state != Fresh {
+			t.Fatal(state)
+		}
+	}
+	f.syncErr = unix.EIO
+	if err := s.Commit(); err != unix.EIO || f.locked {
+		t.Fatal(err)
+	}
+	f.syncErr = nil
+	if len(s.live) != 1 || s.users[hash("alice")] != 1 || len(s.open) != 1 {
+		t.Errorf("%d claims, %v, %v", len(s.live), s.users, s.open)
+	}
+	want(t, store(f, c, 2), "3", "alice", "body", Fresh, "")
+	want(t, s, "3", "alice", "body", Running, "")
+	want(t, s, "2", "alice", "body", Fresh, "")
+	want(t, s, "first", "alice", "body", Running, "")
+}
+
+// TestBounds: a user gets at most a part of the places, many users leave some
+// for others, and so do workers that claim without end. All come back when the
+// claims expire.
+func TestBounds(t *testing.T) {
+	f, c := &memory{left: -1}, &clock{begin}
+	s := store(f, c, 1)
+	fill := func(user string, worker func(mine int) int) (n int) {
+		must(t, s.Begin())
+		defer func() { must(t, s.Commit()) }()
+		for ; ; n++ {
+			_, state, _, err := s.Claim(hash(fmt.Sprint(user, n)), hash(user), [32]byte{}, worker(n))
+			must(t, err)
+			if state == Full {
+				return n
+			}
+		}
+	}
+	none := func(int) int { return 0 }
+	total := 0
+	for user := range 7 {
+		n := fill(fmt.Sprint("user", user), none)
+		if total += n; n != MostPerUser {
+			t.Errorf("user %d has %d of %d", user, n, MostPerUser)
+		}
+	}
+	if n := fill("eighth", none); n != MostPerUser/2 {
+		t.Errorf("the eighth has %d", n)
+	} else {
+		total += n
+	}
+	lives := 0
+	if n := fill("captured", func(int) int { lives++; return lives - 1 }); n != (Slots-total)/2 {
+		t.Errorf("a captured worker has %d of %d places", n, Slots-total)
+	} else {
+		total += n
+	}
+	if n := fill("honest", none); n < 100 {
+		t.Errorf("an honest one has %d", n)
+	}
+	for i := 0; s.next <= Slots; i++ {
+		want(t, s, "k", fmt.Sprint("one more ", i), "", Fresh, "")
+	}
+	want(t, s, "k", "too late", "", Full, "")
+	want(t, store(f, c, 2), "k", "too late", "", Full, "")
+	if len(f.text) != Slots*slotSize {
+		t.Errorf("the file has %d bytes", len(f.text))
+	}
+	c.now = c.now.Add(Lifetime + renewal)
+	want(t, s, "k", "too late", "", Fresh, "")
+	if s.Live() != 1 || len(f.text) != Slots*slotSize {
+		t.Errorf("%d claims, %d bytes", s.Live(), len(f.text))
+	}
+	want(t, store(f, c, 3), "k", "too late", "", Running, "")
+}
+
+// TestLapped: a process that slept while others filled the ring sees what they
+// wrote.
+func TestLapped(t *testing.T) {
+	f, c := &memory{left: -1}, &clock{begin}
+	sleeper, s := store(f, c, 1), store(f, c, 2)
+	want(t, sleeper, "k", "alice", "body", Fresh, "")
+	for lap := range 5 {
+		c.now = c.now.Add(Lifetime + renewal)
+		must(t, s.Begin())
+		for i := range Slots / 4 {
+			_, state, _, err := s.Claim(hash(fmt.Sprint(lap, i)), hash(fmt.Sprint(i)), [32]byte{}, 0)
+			if must(t, err); state != Fresh {
+				t.Fatal(lap, i, state)
+			}
+		}
+		must(t, s.Commit())
+	}
+	want(t, sleeper, "", "nobody", "", Fresh, "")
+	must(t, sleeper.Begin())
+	_, state, _, err := sleeper.Claim(hash("4 3"), hash("3"), [32]byte{}, 0)
+	if must(t, err); state != Running {
+		t.Errorf("state %d", state)
+	}
+	must(t, sleeper.Commit())
+	want(t, s, "", "nobody", "", Running, "")
+}
+
+// TestLock: the locks of a file are those of the process, whatever descriptor
+// they were taken by, and a full disk is reported.
+func TestLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys")
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
+	must(t, err)
+	c := &clock{begin}
+	s := store(Open(fd), c, 1)
+	settle(t, s, want(t, s, "k", "alice", "body", Fresh, ""), Answered, "17")
+	if s.begun != begin {
+		t.Error("it was not alone")
+	}
+	info, err := os.Stat(path)
+	if must(t, err); info.Size() != 2*slotSize {
+		t.Errorf("%d bytes", info.Size())
+	}
+	fd, err = unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	must(t, err)
+	want(t, store(Open(fd), c, 2), "k", "alice", "body", Answered, "17")
+}
+
+// FuzzClaims: a file with any content is read, and gives a key no answer that
+// was not written for it.
+func FuzzClaims(f *testing.F) {
+	m, c := &memory{left: -1}, &clock{begin}
+	s := store(m, c, 1)
+	must(f, s.Begin())
+	n, _, _, err := s.Claim(hash("alicek"), hash("alice"), hash("body"), 0)
+	must(f, err)
+	must(f, s.Commit())
+	f.Add(bytes.Clone(m.text))
+	must(f, s.Begin())
+	must(f, s.Settle(n, Answered, []byte("17")))
+	must(f, s.Commit())
+	f.Add(m.text)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s := store(&memory{text: text, left: -1}, &clock{begin}, 2)
+		if s.Begin() != nil {
+			return
+		}
+		_, state, _, err := s.Claim(hash("a"), hash("b"), hash("c"), 0)
+		if must(t, err); state != Fresh && state != Full {
+			t.Errorf("state %d", state)
+		}
+		must(t, s.Commit())
+	})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,157 @@
+package auditor
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"schedrestd/auditor/claims"
+)
+
+// ledger keeps the claims of Idempotency-Keys: one goroutine that owns the file,
+// and a queue that never blocks. docs/IDEMPOTENCY.md says what it guarantees.
+type ledger struct {
+	store  *claims.Store
+	counts ledgerCounts
+	wrote  bool  // in this turn
+	failed error // of a write in this turn
+
+	mu    sync.Mutex
+	queue []func(ready error) (after func(commit error)) // the first part runs between Begin and Commit
+	ill   bool                                           // the last turn failed
+	over  bool
+	wake  chan struct{} // signals that there is something to do
+	gone  chan struct{} // closed when the goroutine has returned
+}
+
+// ledgerCounts counts what happened since the start.
+type ledgerCounts struct {
+	claimed, replayed, refused, failed count
+}
+
+// ledgerPause is how long nothing is tried after the file could not be used.
+const ledgerPause = time.Second
+
+// ledgerBatch is how many claims share one sync.
+const ledgerBatch = 256
+
+func newLedger(file claims.File) (*ledger, error) {
+	var by [8]byte
+	if _, err := rand.Read(by[:]); err != nil {
+		return nil, fmt.Errorf("create an id for this user of the idempotency file: %w", err)
+	}
+	now := func() time.Time { return time.Now().Round(0) } // as the file has it, without the monotonic clock
+	return &ledger{store: claims.New(file, by, now), wake: make(chan struct{}, 1), gone: make(chan struct{})}, nil
+}
+
+// do queues a use of the file. use gets why the file can't be used, or nil, and
+// returns a function that gets the error of the sync. Both run in the ledger's
+// goroutine.
+func (l *ledger) do(use func(ready error) func(error)) {
+	l.mu.Lock()
+	l.queue = append(l.queue, use)
+	l.mu.Unlock()
+	l.poke()
+}
+
+func (l *ledger) poke() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run works through the queue, in a goroutine of its own. A file that hangs
+// delays only this goroutine.
+func (l *ledger) run() {
+	defer close(l.gone)
+	var failed time.Time
+	for range l.wake {
+		for {
+			l.mu.Lock()
+			n := min(len(l.queue), ledgerBatch)
+			batch := l.queue[:n:n]
+			l.queue = l.queue[n:]
+			over := l.over
+			l.mu.Unlock()
+			if n == 0 && over {
+				return
+			}
+			if n == 0 {
+				break
+			}
+			if err := l.turn(batch, failed); err != nil {
+				failed = time.Now()
+			}
+		}
+	}
+}
+
+// turn makes one batch. The file is not tried again within a pause after it
+// failed.
+func (l *ledger) turn(batch []func(error) func(error), failed time.Time) error {
+	if time.Since(failed) < ledgerPause {
+		for _, use := range batch {
+			use(errLedger)(errLedger)
+		}
+		return nil
+	}
+	l.wrote, l.failed = false, nil
+	err := l.store.Begin()
+	after := make([]func(error), len(batch))
+	for i, use := range batch {
+		after[i] = use(err)
+	}
+	if err == nil {
+		err = l.store.Commit()
+	}
+	committed := err
+	if err = errors.Join(err, l.failed); err != nil || l.wrote {
+		l.sayHealth(err)
+	}
+	for _, tell := range after {
+		tell(committed)
+	}
+	return committed
+}
+
+var errLedger = errors.New("the idempotency file could not be used a moment ago")
+
+// note notes the error of a write.
+func (l *ledger) note(err error) {
+	l.wrote = true
+	if l.failed == nil {
+		l.failed = err
+	}
+}
+
+// sayHealth logs when the file can't be used any longer, and when it can again.
+func (l *ledger) sayHealth(err error) {
+	l.mu.Lock()
+	was := l.ill
+	l.ill = err != nil
+	l.mu.Unlock()
+	switch {
+	case err != nil && !was:
+		l.counts.failed.add(1)
+		slog.Error("idempotency file not usable; submissions with an Idempotency-Key are refused", "error", err)
+	case err == nil && was:
+		slog.Warn("idempotency file usable again")
+	}
+}
+
+// close works through the queue, and returns when that is done or its time is
+// over.
+func (l *ledger) close() {
+	l.mu.Lock()
+	l.over = true
+	l.mu.Unlock()
+	l.poke()
+	select {
+	case <-l.gone:
+	case <-time.After(writeLimit):
+	}
+}

@@ -1,0 +1,320 @@
+package auditor
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/auditor/claims"
+	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+	"schedrestd/rate"
+	"schedrestd/service"
+)
+
+// keysFile is a file of claims that can be full, not work at all, or hang.
+type keysFile struct {
+	mu   sync.Mutex
+	text []byte
+	full bool
+	ill  error
+	hang chan struct{}
+}
+
+func (b *keysFile) ReadAt(p []byte, at int64) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := copy(p, b.text[min(int(at), len(b.text)):])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (b *keysFile) WriteAt(p []byte, at int64) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if grow := int(at) + len(p) - len(b.text); grow > 0 {
+		b.text = append(b.text, make([]byte, grow)...)
+	}
+	if b.full {
+		return 0, unix.ENOSPC
+	}
+	return copy(b.text[at:], p), nil
+}
+
+func (b *keysFile) Lock() error {
+	if b.hang != nil {
+		<-b.hang
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ill
+}
+func (b *keysFile) Sync() error { return nil }
+func (b *keysFile) Unlock()     {}
+func (b *keysFile) Alone() bool { return false }
+
+func (b *keysFile) set(full bool, ill error) {
+	b.mu.Lock()
+	b.full, b.ill = full, ill
+	b.mu.Unlock()
+}
+
+// keeping returns a ledger that keeps its claims in b.
+func keeping(t *testing.T, b claims.File) *ledger {
+	t.Helper()
+	l, err := newLedger(b)
+	must(t, err)
+	go l.run()
+	return l
+}
+
+// peer is a worker, and its end of its channel to the auditor.
+type peer struct {
+	*claimer
+	channel *ipc.Channel
+}
+
+// enter returns a worker of that uid.
+func enter(t *testing.T, l *ledger, uid uint32, perWorker bool) peer {
+	t.Helper()
+	here, fd, err := ipc.Pair(ipc.Auditor, ipc.Worker)
+	must(t, err)
+	there, err := ipc.Open(fd, ipc.Worker, ipc.Auditor)
+	must(t, err)
+	t.Cleanup(func() { here.Close(); there.Close() })
+	return peer{newClaimer(l, service.NewClient(ipc.Client{Number: uid, UID: uid, Requests: 4}, here), perWorker), there}
+}
+
+// says handles a message of the worker and returns the answer.
+func (p peer) says(t *testing.T, m ipc.Message) ipc.Message {
+	t.Helper()
+	if done, err := p.handle(m); !done || err != nil {
+		t.Fatal(done, err)
+	}
+	answer, err := p.channel.Receive()
+	must(t, err)
+	return answer.Message
+}
+
+func (p peer) claims(t *testing.T, id uint64, key, body byte) *query.Claimed {
+	t.Helper()
+	return p.says(t, &query.Claim{ID: id, Key: [32]byte{key}, User: [32]byte{9}, Body: [32]byte{body}}).(*query.Claimed)
+}
+
+// TestClaims follows a key through two workers.
+func TestClaims(t *testing.T) {
+	l := keeping(t, new(keysFile))
+	one, two := enter(t, l, 1, false), enter(t, l, 2, false)
+	for _, step := range []struct {
+		by    peer
+		body  byte
+		want  query.ClaimState
+		after ipc.Message
+	}{
+		{one, 1, query.ClaimFresh, nil},
+		{two, 1, query.ClaimRunning, &query.Settle{ID: 100, Claim: 1, State: query.ClaimNotDone}},
+		{two, 1, query.ClaimFresh, nil},
+		{one, 1, query.ClaimRunning, nil},
+		{one, 2, query.ClaimOther, nil},
+	} {
+		id := uint64(1)
+		if got := step.by.claims(t, id, 7, step.body); got.State != step.want || got.ID != id {
+			t.Errorf("%+v, want %d", got, step.want)
+		}
+		if step.after != nil {
+			one.says(t, step.after)
+		}
+	}
+	if s := two.says(t, &query.Settle{ID: 5, Claim: 1, State: query.ClaimAnswered, Answer: []byte("17")}).(*query.Settled); s.ID != 5 {
+		t.Errorf("%+v", s)
+	}
+	if got := one.claims(t, 3, 7, 1); got.State != query.ClaimAnswered || string(got.Answer) != "17" {
+		t.Errorf("%+v", got)
+	}
+	l.close()
+}
+
+// TestClaimsOfTheDead checks that the claims of a worker that exits are unknown
+// at once, and free when it never got an answer.
+func TestClaimsOfTheDead(t *testing.T) {
+	b := &keysFile{hang: make(chan struct{}, 10)}
+	l := keeping(t, b)
+	dead, other := enter(t, l, 1, false), enter(t, l, 2, false)
+	b.hang <- struct{}{}
+	dead.claims(t, 1, 1, 1)
+	_, err := dead.handle(&query.Claim{ID: 2, Key: [32]byte{2}, User: [32]byte{9}})
+	must(t, err)
+	dead.ended()
+	close(b.hang)
+	if got := other.claims(t, 1, 1, 1); got.State != query.ClaimUnknown {
+		t.Errorf("%+v", got)
+	}
+	for got := other.claims(t, 2, 2, 0); got.State != query.ClaimFresh; got = other.claims(t, 2, 2, 0) {
+		if got.State != query.ClaimRunning { // until the ledger has come to it
+			t.Fatalf("%+v", got)
+		}
+	}
+	l.close()
+}
+
+// TestClaimsOfUsers checks that with become_user a worker can neither name the
+// keys of others nor use their share.
+func TestClaimsOfUsers(t *testing.T) {
+	l := keeping(t, new(keysFile))
+	one, two := enter(t, l, 1, true), enter(t, l, 2, true)
+	if a, b := one.claims(t, 1, 7, 1), two.claims(t, 1, 7, 2); a.State != query.ClaimFresh || b.State != query.ClaimFresh {
+		t.Errorf("%+v, %+v", a, b)
+	}
+	_, first := one.own(&query.Claim{User: [32]byte{1}})
+	if _, second := one.own(&query.Claim{User: [32]byte{2}}); first != second {
+		t.Error("it has two shares")
+	}
+	l.close()
+}
+
+// TestClaimsDiskFull checks that claims are refused while the file is full, that
+// an answer is written when there is room, and that the log says both.
+func TestClaimsDiskFull(t *testing.T) {
+	log := logged(t)
+	b := new(keysFile)
+	l := keeping(t, b)
+	w := enter(t, l, 1, false)
+	w.claims(t, 1, 1, 1)
+	b.set(true, nil)
+	for id := range uint64(3) {
+		if got := w.claims(t, 10+id, 2, 1); got.State != query.ClaimFull {
+			t.Errorf("%+v", got)
+		}
+	}
+	w.says(t, &query.Settle{ID: 20, Claim: 1, State: query.ClaimAnswered, Answer: []byte("1")})
+	if got := w.claims(t, 21, 1, 1); got.State != query.ClaimRunning {
+		t.Errorf("%+v", got)
+	}
+	b.set(false, nil)
+	await(t, "the answer", func() bool { return w.claims(t, 22, 1, 1).State == query.ClaimAnswered })
+	if got := w.claims(t, 23, 2, 1); got.State != query.ClaimFresh {
+		t.Errorf("%+v", got)
+	}
+	l.close()
+	if n, again := strings.Count(log.String(), "level=ERROR"), strings.Count(log.String(), "usable again"); n != 1 || again != 1 || !strings.Contains(log.String(), "no space left") {
+		t.Errorf("%d errors, %d times usable again:\n%s", n, again, log)
+	}
+}
+
+// TestClaimsIll checks that a file that can't be locked is not tried for each
+// claim.
+func TestClaimsIll(t *testing.T) {
+	logged(t)
+	b := &keysFile{ill: errors.New("no locks available")}
+	l := keeping(t, b)
+	w := enter(t, l, 1, false)
+	for id := range uint64(3) {
+		if got := w.claims(t, id, 2, 1); got.State != query.ClaimFull {
+			t.Errorf("%+v", got)
+		}
+	}
+	b.set(false, nil)
+	await(t, "a claim", func() bool { return w.claims(t, 9, 2, 1).State == query.ClaimFresh })
+	l.close()
+}
+
+// TestClaimsLiars checks what a worker is reported for.
+func TestClaimsLiars(t *testing.T) {
+	hang := make(chan struct{})
+	defer close(hang)
+	l := keeping(t, &keysFile{hang: hang})
+	claim := func(id uint64) ipc.Message { return &query.Claim{ID: id} }
+	for name, says := range map[string]func(peer) error{
+		"sent Claim 1 twice": func(p peer) error {
+			_, _ = p.handle(claim(1))
+			_, err := p.handle(claim(1))
+			return err
+		},
+		"for more requests than it can have": func(p peer) (err error) {
+			for id := uint64(0); err == nil && id <= uint64(p.most); id++ {
+				_, err = p.handle(claim(id))
+			}
+			return err
+		},
+		"too often": func(p peer) (err error) {
+			p.asked, p.later = rate.New(1, 0, time.Now()), rate.New(2, 0, time.Now())
+			for id := uint64(0); err == nil && id < 9; id++ {
+				_, err = p.handle(claim(id))
+			}
+			return err
+		},
+		"which it does not have": func(p peer) error {
+			_, err := p.handle(&query.Settle{Claim: 1, State: query.ClaimAnswered})
+			return err
+		},
+		"claim 3, which it does not have": func(p peer) error { // not before it was answered
+			_, _ = p.handle(claim(3))
+			_, err := p.handle(&query.Settle{Claim: 3, State: query.ClaimAnswered})
+			return err
+		},
+	} {
+		if err := says(enter(t, l, 1, false)); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v, want %q", err, name)
+		}
+	}
+	if done, _ := enter(t, nil, 1, false).handle(claim(1)); done {
+		t.Error("a claim was handled without a file")
+	}
+}
+
+// TestClaimsWithoutLog checks that without an audit log no change is recorded
+// that a worker announces.
+func TestClaimsWithoutLog(t *testing.T) {
+	c := newClient(nil, someone(t, 1), nil)
+	if done, _ := c.handle(new(query.Intent)); done {
+		t.Error("it was handled")
+	}
+	c.exited("")
+	a := newAuditor(nil)
+	if a.ledger = keeping(t, new(keysFile)); len(a.Counters()) != 2 {
+		t.Error(a.Counters())
+	}
+	a.Close()
+}
+
+// TestClaimsShareSyncs checks that claims that wait for the disk share its time.
+func TestClaimsShareSyncs(t *testing.T) {
+	b := &slowFile{}
+	l := keeping(t, b)
+	w := enter(t, l, 1, false)
+	for id := range uint64(w.most) {
+		_, err := w.handle(&query.Claim{ID: id, Key: [32]byte{byte(id)}})
+		must(t, err)
+	}
+	for range w.most {
+		_, err := w.channel.Receive()
+		must(t, err)
+	}
+	l.close()
+	if b.syncs > w.most/2 {
+		t.Errorf("%d syncs for %d claims", b.syncs, w.most)
+	}
+	if !bytes.Contains(b.text, []byte("SIK")) {
+		t.Error("nothing was written")
+	}
+}
+
+// slowFile is a file whose syncs take a moment.
+type slowFile struct {
+	keysFile
+	syncs int
+}
+
+func (b *slowFile) Sync() error {
+	b.syncs++
+	time.Sleep(20 * time.Millisecond)
+	return nil
+}

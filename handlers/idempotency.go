@@ -1,0 +1,192 @@
+package handlers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// Keys keeps the Idempotency-Keys of submissions and their first answers, for
+// all workers.
+type Keys interface {
+	// Claim claims a key for a request. After a KeyFresh, and only then, the caller
+	// calls settle once. After an error the request must not be carried out.
+	Claim(context.Context, KeyClaim) (state KeyState, answer []byte, settle func(KeyState, []byte), err error)
+}
+
+// KeyClaim is a claim of an Idempotency-Key. All of it are hashes.
+type KeyClaim struct {
+	Key  [32]byte // of user and key
+	User [32]byte
+	Body [32]byte // of the whole request
+}
+
+// KeyState is the state of an Idempotency-Key, or how a request ended.
+type KeyState uint8
+
+// The states.
+const (
+	KeyFresh    KeyState = iota + 1 // the caller may carry out its request
+	KeyRunning                      // another request with the key is being carried out
+	KeyAnswered                     // the first request was answered
+	KeyUnknown                      // the first request may have been carried out
+	KeyOther                        // the key belongs to a different request
+	KeyFull                         // no key can be kept now
+	KeyNotDone                      // the first request was not carried out: the key is free
+)
+
+// MaxKept is the longest answer that Keys keep, in bytes.
+const MaxKept = 1400
+
+// keyWait is how long a request waits for another one with its key.
+const keyWait = 2 * time.Second
+
+// Codes of errors about Idempotency-Keys.
+const (
+	codeInProgress = "in_progress"
+	codeKeyReused  = "idempotency_key_reused"
+)
+
+// takeKey reads the Idempotency-Key of a request. It comes before the body is
+// read: a key that can't be kept refuses the request, and is never ignored.
+func (c *call) takeKey() error {
+	values := c.r.Header.Values(api.HeaderKey)
+	switch {
+	case len(values) == 0:
+		return nil
+	case len(values) > 1:
+		return errs.New(errs.Malformed, "more than one Idempotency-Key header")
+	case values[0] == "" || len(values[0]) > api.MaxKey || strings.ContainsFunc(values[0], func(r rune) bool { return r < ' ' || r > '~' }):
+		return errs.New(errs.Malformed, "the Idempotency-Key header is invalid").WithHint("a key has 1 to %d printable ASCII characters", api.MaxKey)
+	case c.h.Keys == nil:
+		return errs.New(errs.Unsupported, "this gateway keeps no Idempotency-Key; nothing was submitted").
+			WithHint("send the request without this header, or set SCHEDRESTD_IDEMPOTENCY_FILE for the gateway")
+	}
+	c.key = values[0]
+	return nil
+}
+
+// once submits a job with do, unless a request with the same Idempotency-Key has
+// done so: then it returns the answer of that request.
+func once(c *call, do func() (*model.Submitted, error)) (*model.Submitted, error) {
+	if c.key == "" {
+		return do()
+	}
+	state, answer, settle, err := c.claim()
+	if err != nil {
+		return nil, err
+	}
+	switch state {
+	case KeyFresh:
+		return settled(settle, do)
+	case KeyAnswered:
+		if submitted := recall(answer); submitted != nil {
+			c.w.Header().Set(api.HeaderReplayed, "true")
+			return submitted, nil
+		}
+	case KeyRunning:
+		e := errs.New(errs.Conflict, "a request with this Idempotency-Key is being answered").WithHint("send the same request again in a moment")
+		e.Code = codeInProgress
+		return nil, &Later{e, time.Second}
+	case KeyOther:
+		e := errs.New(errs.Invalid, "the Idempotency-Key belongs to a different request; nothing was submitted").
+			WithHint("use a new key for each job").WithSource(api.HeaderKey)
+		e.Code = codeKeyReused
+		return nil, e
+	case KeyFull:
+		return nil, errs.New(errs.Unavailable, "the Idempotency-Key can't be kept now; nothing was submitted")
+	}
+	e := errs.New(errs.BadAnswer, "the first request with this Idempotency-Key may have submitted a job; nothing more was submitted").
+		WithHint("look for the job; to submit another one use a new key")
+	e.Code = errs.OutcomeUnknown
+	return nil, e
+}
+
+// claim claims the key of the request. It waits for a moment while another
+// request with that key is being answered.
+func (c *call) claim() (state KeyState, answer []byte, settle func(KeyState, []byte), err error) {
+	user := fmt.Sprintf("uid %d", c.who.UID)
+	if !c.who.Local {
+		user = fmt.Sprintf("user %q as %q", c.who.Claims.User, c.who.ActAs)
+	}
+	k := KeyClaim{Key: sha256.Sum256(fmt.Appendf(nil, "%s %s", user, c.key)), User: sha256.Sum256([]byte(user)), Body: c.sum}
+	for pause := keyWait / 64; ; pause *= 2 {
+		state, answer, settle, err = c.h.Keys.Claim(c.ctx, k)
+		if err != nil || state != KeyRunning || pause > keyWait/2 {
+			return state, answer, settle, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-c.ctx.Done():
+			return state, nil, nil, c.ctx.Err()
+		}
+	}
+}
+
+// settled submits a job for which a key was claimed, and keeps the result.
+func settled(settle func(KeyState, []byte), do func() (*model.Submitted, error)) (submitted *model.Submitted, err error) {
+	state, answer := KeyUnknown, []byte(nil) // of a panic
+	defer func() { settle(state, answer) }()
+	submitted, err = do()
+	switch {
+	case err == nil:
+		state, answer = KeyAnswered, remember(submitted)
+	case failed(err).Code != errs.OutcomeUnknown:
+		state = KeyNotDone
+	}
+	return submitted, err
+}
+
+// keptAnswer is what is kept of an answer. Releases read each other's.
+type keptAnswer struct {
+	Version int     `json:"v"`
+	Job     uint32  `json:"job"`
+	SLUID   uint64  `json:"sluid,omitempty"`
+	Step    *uint32 `json:"step,omitempty"`
+	Het     *uint32 `json:"het,omitempty"`
+	Code    uint32  `json:"code,omitempty"`
+	Message string  `json:"msg,omitempty"`
+}
+
+const keptVersion = 1
+
+// remember returns s in a form that Keys keep. A message that is too long is cut.
+func remember(s *model.Submitted) []byte {
+	k := keptAnswer{Version: keptVersion, Job: s.StepID.JobID, SLUID: s.StepID.SLUID, Code: s.ErrorCode, Message: s.UserMessage}
+	if s.StepID.Step.Set {
+		k.Step = &s.StepID.Step.Number
+	}
+	if s.StepID.HetComponent.Set {
+		k.Het = &s.StepID.HetComponent.Number
+	}
+	for {
+		b, err := json.Marshal(k)
+		if err == nil && len(b) <= MaxKept {
+			return b
+		}
+		k.Message = strings.ToValidUTF8(k.Message[:len(k.Message)*3/4], "")
+	}
+}
+
+// recall returns what remember was given, or nil for anything else.
+func recall(b []byte) *model.Submitted {
+	var k keptAnswer
+	if err := json.Unmarshal(b, &k); err != nil || k.Version != keptVersion || k.Job == 0 {
+		return nil
+	}
+	s := &model.Submitted{StepID: model.StepID{JobID: k.Job, SLUID: k.SLUID}, ErrorCode: k.Code, UserMessage: k.Message}
+	if k.Step != nil {
+		s.StepID.Step = model.Some(*k.Step)
+	}
+	if k.Het != nil {
+		s.StepID.HetComponent = model.Some(*k.Het)
+	}
+	return s
+}

@@ -1,0 +1,249 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// keyMemory keeps keys as the auditor does.
+type keyMemory struct {
+	states  map[[32]byte]*keyEntry
+	claims  []KeyClaim
+	refuses error
+}
+
+type keyEntry struct {
+	body   [32]byte
+	state  KeyState
+	answer []byte
+}
+
+func (m *keyMemory) Claim(_ context.Context, k KeyClaim) (KeyState, []byte, func(KeyState, []byte), error) {
+	m.claims = append(m.claims, k)
+	if m.refuses != nil {
+		return 0, nil, nil, m.refuses
+	}
+	switch e := m.states[k.Key]; {
+	case e == nil || e.state == KeyNotDone:
+	case e.body != k.Body:
+		return KeyOther, nil, nil, nil
+	default:
+		return e.state, e.answer, nil, nil
+	}
+	e := &keyEntry{body: k.Body, state: KeyRunning}
+	if m.states == nil {
+		m.states = map[[32]byte]*keyEntry{}
+	}
+	m.states[k.Key] = e
+	return KeyFresh, nil, func(state KeyState, answer []byte) { e.state, e.answer = state, answer }, nil
+}
+
+const keyedBody = `{"job": {"script": "x", "name": "n", "colour": "red"}}`
+
+// keyed returns a submission with that key.
+func keyed(body string, keys ...string) *http.Request {
+	r := request(http.MethodPost, "/sched/v0.0.42/job/submit", body)
+	r.Header[api.HeaderKey] = keys
+	return r
+}
+
+// TestIdempotencyKey checks what the second request with a key is answered,
+// depending on the first one.
+func TestIdempotencyKey(t *testing.T) {
+	several := `{"jobs": [{"script": "x"}, {"name": "second"}]}`
+	tests := []struct {
+		name          string
+		first, second string
+		err           error // of the first submission
+		status        int   // of the second answer
+		code          string
+		jobs          int // submitted in all
+	}{
+		{name: "the same request", first: keyedBody, second: keyedBody, status: 200, jobs: 1},
+		{name: "a heterogeneous job", first: several, second: several, status: 200, jobs: 2},
+		{name: "another body", first: keyedBody, second: several, status: 422, code: "idempotency_key_reused", jobs: 1},
+		{name: "refused by the controller", first: keyedBody, second: keyedBody, err: &errs.Error{Kind: errs.Denied, Number: 2002}, status: 200, jobs: 1},
+		{name: "refused, then corrected", first: keyedBody, second: several, err: &errs.Error{Kind: errs.Invalid, Number: 2015}, status: 200, jobs: 2},
+		{name: "not answered", first: keyedBody, second: keyedBody, err: &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown}, status: 502, code: errs.OutcomeUnknown},
+		{name: "not answered, another body", first: keyedBody, second: several, err: &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown}, status: 422, code: "idempotency_key_reused"},
+		{name: "not understood", first: `{"job": {}}`, second: keyedBody, status: 200, jobs: 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := demo()
+			cfg := config(f)
+			log := new(recorder)
+			cfg.Keys, cfg.Audit = new(keyMemory), log
+			f.submitErr = tt.err
+			first := serve(t, cfg, keyed(tt.first, "k"))
+			f.submitErr = nil
+			intents := len(log.changes)
+			second := serve(t, cfg, keyed(tt.second, "k"))
+			if second.Code != tt.status || tt.code != "" && envelope(t, second.Body.Bytes()).Errors[0].Code != tt.code {
+				t.Fatalf("%d %s", second.Code, second.Body)
+			}
+			if len(f.submitted) != tt.jobs {
+				t.Errorf("%d jobs", len(f.submitted))
+			}
+			replayed := second.Header().Get(api.HeaderReplayed) == "true"
+			if want := first.Code == 200 && second.Code == 200; replayed != want || first.Header().Get(api.HeaderReplayed) != "" {
+				t.Errorf("replayed: %v, want %v", replayed, want)
+			}
+			if replayed {
+				if d := cmp.Diff(first.Body.String(), second.Body.String()); d != "" {
+					t.Error(d)
+				}
+			}
+			if again := len(log.changes) > intents; again != (second.Code == 200 && !replayed) {
+				t.Errorf("%d intents, then %d", intents, len(log.changes))
+			}
+		})
+	}
+}
+
+// TestIdempotencyKeyOfOthers checks that a key belongs to a user, and that its
+// requests differ by all that decides what is submitted.
+func TestIdempotencyKeyOfOthers(t *testing.T) {
+	f := demo()
+	cfg := config(f)
+	m := new(keyMemory)
+	cfg.Keys = m
+	requests := []*http.Request{keyed(keyedBody, "k"), keyed(keyedBody, "another"), keyed(keyedBody, "k"), keyed(keyedBody, "k"), keyed(keyedBody, "k")}
+	requests[2].Header.Set("X-SCHED-USER-NAME", "bob")
+	requests[3].Header.Set("Content-Type", "application/yaml")
+	requests[4].URL.Path, requests[4].RequestURI = "/sched/v0.0.43/job/submit", "/sched/v0.0.43/job/submit"
+	for i, want := range []int{200, 200, 200, 422, 422} {
+		if w := serve(t, cfg, requests[i]); w.Code != want {
+			t.Errorf("request %d: %d %s", i, w.Code, w.Body)
+		}
+	}
+	if len(f.submitted) != 3 || m.claims[0].User != m.claims[1].User || m.claims[0].User == m.claims[2].User || m.claims[0].Key == m.claims[2].Key {
+		t.Errorf("%d jobs, %x", len(f.submitted), m.claims)
+	}
+}
+
+// TestIdempotencyKeyRefused checks that a key that can't be kept refuses the
+// request, and submits nothing.
+func TestIdempotencyKeyRefused(t *testing.T) {
+	tests := []struct {
+		name   string
+		keys   []string
+		keeps  Keys
+		status int
+	}{
+		{"empty", []string{""}, new(keyMemory), 400},
+		{"as long as possible", []string{strings.Repeat("k", 255)}, new(keyMemory), 200},
+		{"too long", []string{strings.Repeat("k", 256)}, new(keyMemory), 400},
+		{"a control character", []string{"a\tb"}, new(keyMemory), 400},
+		{"not ASCII", []string{"schlüssel"}, new(keyMemory), 400},
+		{"two", []string{"a", "a"}, new(keyMemory), 400},
+		{"none are kept", []string{"a"}, nil, 501},
+		{"none can be kept now", []string{"a"}, &keyMemory{refuses: errs.New(errs.Unavailable, "gone")}, 503},
+		{"no room", []string{"a"}, full{}, 503},
+	}
+	for _, tt := range tests {
+		f := demo()
+		cfg := config(f)
+		cfg.Keys = tt.keeps
+		w := serve(t, cfg, keyed(keyedBody, tt.keys...))
+		if w.Code != tt.status || (len(f.submitted) > 0) != (tt.status == 200) || (w.Header().Get("Retry-After") != "") != (tt.status == 503) {
+			t.Errorf("%s: %d %v %s", tt.name, w.Code, w.Header(), w.Body)
+		}
+	}
+	r := request(http.MethodPost, "/sched/v0.0.42/job/allocate", `{"job": {"name": "n"}}`)
+	r.Header.Set(api.HeaderKey, "k")
+	if w := serve(t, config(demo()), r); w.Code != 501 {
+		t.Errorf("allocate: %d %s", w.Code, w.Body)
+	}
+}
+
+// full has no room.
+type full struct{}
+
+func (full) Claim(context.Context, KeyClaim) (KeyState, []byte, func(KeyState, []byte), error) {
+	return KeyFull, nil, nil, nil
+}
+
+// busy is answering another request for so many questions.
+type busy struct {
+	left int
+	keyMemory
+}
+
+func (b *busy) Claim(ctx context.Context, k KeyClaim) (KeyState, []byte, func(KeyState, []byte), error) {
+	if b.left--; b.left >= 0 {
+		return KeyRunning, nil, nil, nil
+	}
+	return b.keyMemory.Claim(ctx, k)
+}
+
+// TestIdempotencyKeyInProgress checks that a request waits for another one with
+// its key, and not for long.
+func TestIdempotencyKeyInProgress(t *testing.T) {
+	for left, want := range map[int]int{3: 200, 1000: 409} {
+		synctest.Test(t, func(t *testing.T) {
+			f := demo()
+			cfg := config(f)
+			cfg.Keys = &busy{left: left}
+			w := serve(t, cfg, keyed(keyedBody, "k"))
+			if w.Code != want || want == 409 && (w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), codeInProgress)) {
+				t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+			}
+		})
+	}
+}
+
+// TestIdempotencyKeyPanics checks that a panic of a submission leaves a key whose
+// outcome is unknown.
+func TestIdempotencyKeyPanics(t *testing.T) {
+	var got KeyState
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = settled(func(s KeyState, _ []byte) { got = s }, func() (*model.Submitted, error) { panic("x") })
+	}()
+	if got != KeyUnknown {
+		t.Errorf("state %d", got)
+	}
+}
+
+// TestRemember checks that each answer comes back, with a cut message if it is
+// too long.
+func TestRemember(t *testing.T) {
+	for _, s := range []*model.Submitted{
+		{StepID: model.StepID{JobID: 1}},
+		{StepID: model.StepID{JobID: 7, SLUID: 1 << 63, Step: model.Some[uint32](0xfffffffb), HetComponent: model.Some[uint32](0)}, ErrorCode: 2045, UserMessage: "lua: ü\n"},
+	} {
+		if d := cmp.Diff(s, recall(remember(s))); d != "" {
+			t.Error(d)
+		}
+	}
+	long := remember(&model.Submitted{StepID: model.StepID{JobID: 7}, UserMessage: strings.Repeat("\x01ü", 4000)})
+	if got := recall(long); len(long) > MaxKept || got == nil || len(got.UserMessage) < 200 {
+		t.Errorf("%d bytes, %+v", len(long), got)
+	}
+	for _, bad := range []string{"", "{}", `{"v":2,"job":7}`, `{"v":1}`, `{"v":1,"job":-1}`} {
+		if s := recall([]byte(bad)); s != nil {
+			t.Errorf("%s is %+v", bad, s)
+		}
+	}
+	if _, err := once(&call{key: "k", h: newHandler(Config{Keys: answered{}})}, nil); failed(err).Code != errs.OutcomeUnknown {
+		t.Error(err)
+	}
+}
+
+// answered has an answer that is not understood.
+type answered struct{}
+
+func (answered) Claim(context.Context, KeyClaim) (KeyState, []byte, func(KeyState, []byte), error) {
+	return KeyAnswered, []byte("?"), func(KeyState, []byte) { panic(errors.New("settled")) }, nil
+}

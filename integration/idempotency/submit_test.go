@@ -1,0 +1,373 @@
+package idempotency
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/demo/thread"
+	"schedrestd/integration/harness"
+)
+
+const submit = "/sched/" + harness.Version + "/job/submit"
+
+// keeping returns a change for NewLab: the gateway keeps Idempotency-Keys, and an audit log beside them. It sets dir to
+// their directory.
+func keeping(dir *string) func(*harness.Lab) {
+	return func(l *harness.Lab) {
+		var log string
+		harness.Audited(&log)(l)
+		*dir = filepath.Dir(log)
+		l.Restd.Env = append(l.Restd.Env, "SCHEDRESTD_IDEMPOTENCY_FILE="+filepath.Join(*dir, "keys"))
+	}
+}
+
+// key returns the header with that key.
+func key(name string) string { return "Idempotency-Key: " + name }
+
+// jobs returns the number of jobs that the controller has.
+func jobs(l *harness.Lab) int {
+	l.T.Helper()
+	return len(l.Ask("GET", "/sched/"+harness.Version+"/jobs", "").Want(l.T, 200).List("jobs"))
+}
+
+// replays fails the test unless a is the answer first again.
+func replays(t *testing.T, first, a harness.Answer) {
+	t.Helper()
+	if a.Want(t, 200); a.Text != first.Text || a.Header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("%v\n%s\nwant\n%s", a.Header, a.Text, first.Text)
+	}
+}
+
+// intents returns the number of changes in the audit log.
+func intents(t *testing.T, dir string) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "log"))
+	harness.Must(t, err)
+	return strings.Count(string(text), `"event":"intent"`)
+}
+
+// plain returns a without the address of its connection.
+func plain(a harness.Answer) harness.Answer {
+	meta := a.Body["meta"].(map[string]any)
+	meta["client"].(map[string]any)["source"] = ""
+	text, _ := json.Marshal(a.Body)
+	a.Text = string(text)
+	return a
+}
+
+// TestSameKey checks that a submission that is repeated with its key is one job, across workers, SIGHUP and a restart, and
+// what another body, another user and other requests get.
+func TestSameKey(t *testing.T) {
+	t.Parallel()
+	var dir string
+	l := harness.NewLab(t, keeping(&dir))
+	info, err := os.Stat(filepath.Join(dir, "keys"))
+	if harness.Must(t, err); info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %s", info.Mode())
+	}
+	body := l.JobRequest("true", map[string]any{"hold": true})
+	ask := func(name, body string, headers ...string) harness.Answer {
+		c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		a, err := l.Try(c, "POST", submit, body, append(headers, key(name))...)
+		harness.Must(t, err)
+		return a
+	}
+	first := plain(ask("a", body).Want(t, 200))
+	for range 8 { // with connections of their own: to both workers
+		replays(t, first, plain(ask("a", body)))
+	}
+	if n := jobs(l); n != 1 {
+		t.Fatalf("%d jobs", n)
+	}
+	if n := intents(t, dir); n != 1 {
+		t.Errorf("%d intents", n)
+	}
+
+	var mu sync.Mutex
+	ids := map[float64]int{}
+	replayed := 0
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			a := ask("concurrent", body).Want(t, 200)
+			mu.Lock()
+			defer mu.Unlock()
+			ids[a.Get("job_id").(float64)]++
+			if a.Header.Get("Idempotency-Replayed") == "true" {
+				replayed++
+			}
+		})
+	}
+	all.Wait()
+	if len(ids) != 1 || replayed != 15 || jobs(l) != 2 || intents(t, dir) != 2 {
+		t.Errorf("job %v, %d replayed, %d jobs, %d intents", ids, replayed, jobs(l), intents(t, dir))
+	}
+
+	other := ask("a", l.JobRequest("false", map[string]any{"hold": true})).Want(t, 422)
+	if !strings.Contains(other.Text, "idempotency_key_reused") || jobs(l) != 2 {
+		t.Errorf("%s, %d jobs", other.Text, jobs(l))
+	}
+	ask("b", body).Want(t, 200)
+	l.Ask("POST", submit, body).Want(t, 200)
+	if n := jobs(l); n != 4 {
+		t.Errorf("%d jobs", n)
+	}
+	for _, bad := range []string{"", strings.Repeat("k", 256), "a\tb", "ü"} {
+		ask(bad, body).Want(t, 400)
+	}
+	refused := ask("refused", l.JobRequest("true", map[string]any{"partition": "nowhere"}))
+	if refused.Status == 200 || ask("refused", body).Want(t, 200).Header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("a key of a job that was refused: %d %s", refused.Status, refused.Text)
+	}
+	several := `{"jobs": [` + component(l) + "]}" // the bundled controller has no heterogeneous jobs
+	het := plain(ask("several", several).Want(t, 200))
+	replays(t, het, plain(ask("several", several)))
+	was := jobs(l)
+
+	workers := l.Workers()
+	harness.Must(t, syscall.Kill(l.Daemons["schedrestd"].PID(), syscall.SIGHUP))
+	harness.Eventually(t, "the next workers", func() bool {
+		now := slices.DeleteFunc(l.Workers(), func(pid int) bool { return slices.Contains(workers, pid) })
+		return len(now) > 1
+	})
+	replays(t, first, plain(ask("a", body)))
+	replays(t, het, plain(ask("several", several)))
+	l.Daemons["schedrestd"].Stop()
+	l.Up(l.Restd)
+	replays(t, first, plain(ask("a", body)))
+	replays(t, het, plain(ask("several", several)))
+	ask("a", several).Want(t, 422)
+	harness.Must(t, syscall.Kill(l.Daemons["schedrestd"].PID(), syscall.SIGKILL))
+	l.Daemons["schedrestd"].Stop()
+	l.Up(l.Restd)
+	replays(t, first, plain(ask("a", body)))
+	if n := jobs(l); n != was {
+		t.Errorf("%d jobs, there were %d", n, was)
+	}
+}
+
+// component returns a job as one of several.
+func component(l *harness.Lab) string {
+	var request map[string]map[string]any
+	harness.Must(l.T, json.Unmarshal([]byte(l.JobRequest("true", map[string]any{"hold": true})), &request))
+	text, err := json.Marshal(request["job"])
+	harness.Must(l.T, err)
+	return string(text)
+}
+
+// TestKeyAcrossGenerations checks that a submission that is answered by an old worker, after SIGHUP, keeps its key from
+// new workers.
+func TestKeyAcrossGenerations(t *testing.T) {
+	t.Parallel()
+	var dir string
+	l := harness.NewLab(t, keeping(&dir))
+	body := l.JobRequest("true", map[string]any{"hold": true})
+	l.Submit("true", map[string]any{"hold": true}) // the token is known to a worker
+	controller := l.Daemons["schedctld"].PID()
+	harness.Must(t, syscall.Kill(controller, syscall.SIGSTOP))
+	first := make(chan harness.Answer, 1)
+	go func() {
+		a, err := l.Try(&http.Client{Transport: &http.Transport{}}, "POST", submit, body, key("k"))
+		if err != nil {
+			t.Error(err)
+		}
+		first <- a
+	}()
+	harness.Eventually(t, "the claim", func() bool { return claimed(t, dir) == 1 })
+	workers := l.Workers()
+	harness.Must(t, syscall.Kill(l.Daemons["schedrestd"].PID(), syscall.SIGHUP))
+	harness.Eventually(t, "new workers", func() bool { return len(l.Workers()) > len(workers) })
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	var a harness.Answer
+	harness.Eventually(t, "an answer by a new worker", func() bool {
+		var err error
+		a, err = l.Try(c, "POST", submit, body, key("k"))
+		harness.Must(t, err)
+		return a.Status != 503 // it asks the daemon about the token
+	})
+	if a.Status != 409 || a.Header.Get("Retry-After") == "" || !strings.Contains(a.Text, "in_progress") {
+		t.Errorf("%d %v %s", a.Status, a.Header, a.Text)
+	}
+	harness.Must(t, syscall.Kill(controller, syscall.SIGCONT))
+	answer := plain((<-first).Want(t, 200))
+	a, err := l.Try(c, "POST", submit, body, key("k"))
+	harness.Must(t, err)
+	replays(t, answer, plain(a))
+	if n := jobs(l); n != 2 {
+		t.Errorf("%d jobs", n)
+	}
+}
+
+// claimed returns how many claims the file has.
+func claimed(t *testing.T, dir string) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "keys"))
+	harness.Must(t, err)
+	return strings.Count(string(text), "SIK\x01")
+}
+
+// TestKilledWhileSubmitting checks that a submission whose worker, or whole gateway, was killed before it had an answer
+// is not sent again.
+func TestKilledWhileSubmitting(t *testing.T) {
+	t.Parallel()
+	var dir string
+	l := harness.NewLab(t, keeping(&dir))
+	body := l.JobRequest("true", map[string]any{"hold": true})
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	controller := l.Daemons["schedctld"].PID()
+	for i, killed := range [][]int{l.Workers(), {l.Daemons["schedrestd"].PID()}} {
+		harness.Must(t, syscall.Kill(controller, syscall.SIGSTOP))
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			if a, err := l.Try(c, "POST", submit, body, key(strconv.Itoa(i))); err == nil {
+				t.Errorf("answered with %d %s", a.Status, a.Text)
+			}
+		}()
+		harness.Eventually(t, "the claim", func() bool { return claimed(t, dir) == i+1 })
+		time.Sleep(300 * time.Millisecond) // it is sent now, or not; both must come to the same
+		for _, pid := range killed {
+			harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
+		}
+		<-over
+		harness.Must(t, syscall.Kill(controller, syscall.SIGCONT))
+		if i == 1 {
+			l.Daemons["schedrestd"].Stop()
+			l.Up(l.Restd)
+		}
+		was := -1
+		harness.Eventually(t, "the controller has read what it was sent", func() bool {
+			n := jobs(l)
+			same := n == was
+			was = n
+			return same
+		})
+		for range 2 {
+			a, err := l.Try(c, "POST", submit, body, key(strconv.Itoa(i)))
+			harness.Must(t, err)
+			if a.Want(t, 502); !strings.Contains(a.Text, "outcome_unknown") {
+				t.Errorf("%s", a.Text)
+			}
+		}
+		if n := jobs(l); n > i+1 || n != was {
+			t.Errorf("%d jobs, there were %d", n, was)
+		}
+	}
+}
+
+// TestNoKeysKept checks that without the file a submission with a key is refused, and one without is not.
+func TestNoKeysKept(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	a := l.Ask("POST", submit, l.JobRequest("true", nil), key("k")).Want(t, 501)
+	if !strings.Contains(a.Text, "SCHEDRESTD_IDEMPOTENCY_FILE") || jobs(l) != 0 {
+		t.Errorf("%s", a.Text)
+	}
+	l.Submit("true", nil)
+}
+
+// TestKeysDiskFull checks that on a full disk submissions with a new key are refused, those without one and repeated ones
+// are not, and that all do once there is space again.
+func TestKeysDiskFull(t *testing.T) {
+	t.Parallel()
+	harness.NeedRoot(t)
+	var dir string
+	l := harness.NewLab(t, keeping(&dir), func(l *harness.Lab) {
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k,mode=0700"); err != nil {
+			t.Skipf("needs a small file system: %v", err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+		for i, v := range l.Restd.Env { // no audit log: it would refuse all changes
+			if strings.HasPrefix(v, "SCHEDRESTD_AUDIT_LOG=") {
+				l.Restd.Env[i] = "UNUSED="
+			}
+		}
+	})
+	body := l.JobRequest("true", map[string]any{"hold": true})
+	first := l.Ask("POST", submit, body, key("first")).Want(t, 200)
+	ballast := filepath.Join(dir, "ballast")
+	f, err := os.Create(ballast)
+	harness.Must(t, err)
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	f.Close()
+	var last harness.Answer
+	for i := range 3 { // a page has room for two
+		last = l.Ask("POST", submit, body, key("new "+strconv.Itoa(i)))
+	}
+	if last.Want(t, 503); last.Header.Get("Retry-After") == "" || !strings.Contains(last.Text, "Idempotency-Key") {
+		t.Errorf("%v %s", last.Header, last.Text)
+	}
+	was := jobs(l)
+	replays(t, plain(first), plain(l.Ask("POST", submit, body, key("first"))))
+	l.Ask("POST", submit, body, key("new 2")).Want(t, 503)
+	l.Ask("POST", submit, body).Want(t, 200)
+	if n := jobs(l); n != was+1 {
+		t.Errorf("%d jobs, there were %d", n, was)
+	}
+	harness.Must(t, os.Remove(ballast))
+	l.Ask("POST", submit, body, key("new 2")).Want(t, 200)
+	if log := l.Logged(); strings.Count(log, "idempotency file not usable") != 1 || !strings.Contains(log, "idempotency file usable again") {
+		t.Errorf("the log has:\n%s", log)
+	}
+}
+
+// TestKeysOfUsers checks that with become_user each user has keys of their own, whatever they are called.
+func TestKeysOfUsers(t *testing.T) {
+	t.Parallel()
+	alice, bob := harness.TwoUsers(t)
+	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })
+	path := filepath.Join(harness.ServedDir(t, l), "s")
+	l.Gate(t, []string{"SCHEDRESTD_SECURITY=become_user", "SCHEDRESTD_IDEMPOTENCY_FILE=" + filepath.Join(l.Dir, "keys")},
+		"-f", l.Conf(), "-a", "rest_auth/local", "--socket-mode", "0666", "unix:"+path)
+	body := l.JobRequest("true", map[string]any{"hold": true, "standard_output": "/dev/null"})
+	ids := map[float64]bool{}
+	for _, u := range []harness.Account{alice, bob} {
+		for try := range 2 {
+			c := harness.ClientOf(func() (net.Conn, error) { return thread.DialAs(u.UID, u.GID, path) })
+			a, err := l.Try(c, "POST", submit, body, "X-SCHED-USER-TOKEN:", key("k"))
+			harness.Must(t, err)
+			if a.Want(t, 200); (a.Header.Get("Idempotency-Replayed") == "true") != (try == 1) {
+				t.Errorf("%s, request %d: %v", u.Name, try, a.Header)
+			}
+			ids[a.Get("job_id").(float64)] = true
+		}
+	}
+	if len(ids) != 2 {
+		t.Errorf("jobs %v", ids)
+	}
+}
+
+// TestKeysInetd checks that the runs of an inetd gateway, which share no process, share their keys.
+func TestKeysInetd(t *testing.T) {
+	t.Parallel()
+	var dir string
+	l := harness.NewLab(t, keeping(&dir))
+	job := l.JobRequest("true", map[string]any{"hold": true})
+	for try, header := range []string{"", "Idempotency-Replayed: true"} {
+		cmd := l.Inetd("-a", "rest_auth/jwt")
+		cmd.Stdin = strings.NewReader("POST http://localhost" + submit + " HTTP/1.1\r\nX-SCHED-USER-TOKEN: " + l.OwnToken +
+			"\r\nContent-Type: application/json\r\nIdempotency-Key: k\r\nContent-Length: " + strconv.Itoa(len(job)) + "\r\n\r\n" + job)
+		out, said, status := harness.Finish(t, cmd)
+		if status != 0 || !strings.HasPrefix(out, "HTTP/1.1 200 ") || !strings.Contains(out, header) || try == 0 && strings.Contains(out, "Replayed") {
+			t.Errorf("run %d: exit status %d\n%s\n%s", try, status, out, said)
+		}
+	}
+	replays(t, plain(l.Ask("POST", submit, job, key("k"))), plain(l.Ask("POST", submit, job, key("k"))))
+	if n := jobs(l); n != 1 {
+		t.Errorf("%d jobs", n)
+	}
+}

@@ -1,0 +1,69 @@
+package query
+
+import "schedrestd/ipc"
+
+// MaxKept is the longest answer that is kept for an Idempotency-Key, in bytes.
+const MaxKept = 1400
+
+// Claim claims an Idempotency-Key for a request. Its fields are hashes, so that the
+// auditor and its file have no key, no name and no body.
+type Claim struct {
+	ID   uint64 // chosen by the worker and never reused
+	Key  [32]byte
+	User [32]byte // whose share of the file the key is counted in
+	Body [32]byte // of the whole request
+}
+
+func (c *Claim) Walk(w *ipc.Walker) {
+	w.Fields(&c.ID)
+	w.Bytes(c.Key[:])
+	w.Bytes(c.User[:])
+	w.Bytes(c.Body[:])
+}
+
+// ClaimState is the state of an Idempotency-Key, or how a request ended.
+type ClaimState uint8
+
+// The states, as package auditor/claims has them in its file.
+const (
+	ClaimFresh    ClaimState = iota + 1 // the key is claimed; a Settle must follow
+	ClaimRunning                        // another request with the key is being answered
+	ClaimAnswered                       // the request was answered
+	ClaimUnknown                        // the request may have been carried out
+	ClaimOther                          // the key belongs to a different request
+	ClaimFull                           // there is no room for the key now
+	ClaimNotDone                        // the request was not carried out, and the key is free
+)
+
+// Claimed answers the Claim with the same ID. Answer is that of the first request,
+// after ClaimAnswered.
+type Claimed struct {
+	ID     uint64
+	State  ClaimState
+	Answer []byte
+}
+
+func (c *Claimed) Walk(w *ipc.Walker) {
+	w.Fields(&c.ID)
+	ipc.Enum(w, &c.State, "claim", ClaimFresh, ClaimFull)
+	w.Blob(&c.Answer, MaxKept)
+}
+
+// Settle ends the Claim with the ID Claim: ClaimAnswered, ClaimUnknown or ClaimNotDone.
+type Settle struct {
+	ID     uint64 // chosen by the worker and never reused
+	Claim  uint64
+	State  ClaimState
+	Answer []byte // for later requests with the key
+}
+
+func (s *Settle) Walk(w *ipc.Walker) {
+	w.Fields(&s.ID, &s.Claim)
+	ipc.Enum(w, &s.State, "claim", ClaimAnswered, ClaimNotDone)
+	w.Blob(&s.Answer, MaxKept)
+}
+
+// Settled answers the Settle with the same ID.
+type Settled struct{ ID uint64 }
+
+func (s *Settled) Walk(w *ipc.Walker) { w.Fields(&s.ID) }

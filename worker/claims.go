@@ -1,0 +1,61 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/handlers"
+	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+)
+
+// claims keeps Idempotency-Keys with the auditor. It implements handlers.Keys.
+type claims struct{ *remoteService }
+
+const (
+	// claimLimit is how long a worker waits for a claim.
+	claimLimit = 10 * time.Second
+	// settleLimit is how long an answer waits until it is kept.
+	settleLimit = 5 * time.Second
+)
+
+// An answer that handlers make fits into the message.
+const _ = uint(query.MaxKept - handlers.MaxKept)
+
+// Claim implements handlers.Keys. It keeps waiting when the client disconnects:
+// a claim that was made is used or given back.
+func (k claims) Claim(_ context.Context, claim handlers.KeyClaim) (handlers.KeyState, []byte, func(handlers.KeyState, []byte), error) {
+	limit := time.NewTimer(claimLimit)
+	defer limit.Stop()
+	var asked *link // the channel that carried the claim
+	var number uint64
+	send := func(l *link) func(ipc.Message, ...int) error { asked = l; return l.channel.Send }
+	answer, err := k.ask(context.Background(), send, limit.C, func(n uint64) ipc.Message {
+		number = n
+		return &query.Claim{ID: n, Key: claim.Key, User: claim.User, Body: claim.Body}
+	})
+	if err != nil {
+		return 0, nil, nil, errs.Wrap(err, errs.Unavailable, "the Idempotency-Key can't be kept now; nothing was submitted")
+	}
+	claimed, ok := answer.(*query.Claimed)
+	if !ok {
+		return handlers.KeyFull, nil, nil, nil
+	}
+	return handlers.KeyState(claimed.State), claimed.Answer, func(state handlers.KeyState, answer []byte) { settleClaim(asked, number, state, answer) }, nil
+}
+
+// settleClaim sends the end of a claim, and waits until it is kept. When that
+// fails, the client still gets its answer; later requests with the key are
+// answered that the outcome is unknown.
+func settleClaim(to *link, claim uint64, state handlers.KeyState, answer []byte) {
+	limit := time.NewTimer(settleLimit)
+	defer limit.Stop()
+	_, err := to.ask(context.Background(), to.channel.Send, limit.C, func(n uint64) ipc.Message {
+		return &query.Settle{ID: n, Claim: claim, State: query.ClaimState(state), Answer: answer}
+	})
+	if err != nil {
+		slog.Warn("answer for an Idempotency-Key not kept", "error", err)
+	}
+}
