@@ -57,7 +57,8 @@ func TestAccountingLists(t *testing.T) {
 				}
 			}
 			ask("job/x").Want(t, 404)
-			ask("jobs?qos=normal").Want(t, 422)
+			ask("jobs?qos=none").Want(t, 422)
+			ask("jobs?qos=normal").Want(t, 501)
 			ask("jobs?association=1").Want(t, 501)
 			ask("jobs?state=DREAMING").Want(t, 422)
 		}
