@@ -97,7 +97,7 @@ var only = map[string][]string{
 	"keeper":               {"hmackey", "ipc", "rate", "security"},                   // holds keys
 	"resolver":             {"become", "errs", "ipc", "rate", "security", "service"}, // parses what a directory service sends
 	"service":              {"ipc", "security"},
-	"auditor":              {"ipc", "rate", "security", "service"}, // writes what workers say
+	"auditor":              {"ipc", "rate", "security", "service"}, // writes what workers report
 	"fdpass":               {},                                     // linked by what runs as root
 	"sockdiag":             {},                                     // linked by what runs as root
 	"socket":               {"errs", "guard", "fdpass"},
@@ -197,7 +197,7 @@ func TestNames(t *testing.T) {
 // Limits of the code lines that the parent is linked with, of our own. A line counts
 // when it has code, whatever else is on it.
 const (
-	mostLines        = 8001 // of all packages
+	mostLines        = 8006 // of all packages
 	mostPrivsep      = 4330 // of privsep and the packages in its folder
 	mostPrivsepAlone = 1300 // of each of these
 )

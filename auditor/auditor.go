@@ -44,7 +44,8 @@ func confine(s ipc.Seal) (security.Sealed, error) {
 type auditor struct {
 	parent   *ipc.Channel
 	file     *file
-	followed chan string // gets the answer to a Follow
+	followed chan string   // gets the answer to a Follow
+	gone     chan struct{} // closed when the gateway shuts down
 	exiting  sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
@@ -59,7 +60,7 @@ type auditor struct {
 }
 
 func newAuditor(parent *ipc.Channel) *auditor {
-	a := &auditor{parent: parent, followed: make(chan string, 1), held: map[uint32]map[uint64]ipc.Connection{}, owner: map[uint64]uint32{},
+	a := &auditor{parent: parent, followed: make(chan string, 1), gone: make(chan struct{}), held: map[uint32]map[uint64]ipc.Connection{}, owner: map[uint64]uint32{},
 		more: make(chan struct{}), clients: map[uint32]*client{}}
 	a.file = &file{follow: a.follow}
 	return a
@@ -134,6 +135,8 @@ func (a *auditor) follow() error {
 			return errors.New(reason)
 		}
 		return nil
+	case <-a.gone:
+		return nil // the same
 	case <-time.After(writeLimit):
 		return fmt.Errorf("the parent did not answer within %s", writeLimit)
 	}
@@ -241,6 +244,7 @@ func (a *auditor) workerExited(m *ipc.Exited) {
 
 // Close writes what is queued, and returns when that is done or impossible.
 func (a *auditor) Close() {
+	close(a.gone)
 	a.exiting.Wait()
 	a.mu.Lock()
 	j, l := a.journal, a.ledger

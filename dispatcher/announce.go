@@ -23,10 +23,10 @@ func (d *dispatcher) announceRules(a ipc.Admission) {
 		return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Bits() == 0 })
 	}
 	if all(a.Proxies) {
-		d.log.Warn("every address is a trusted proxy: nobody has penalties, and X-Forwarded-For is believed of anybody", "trusted_proxies", trusted(a))
+		d.log.Warn("every address is a trusted proxy: no client has penalties, and X-Forwarded-For of every client counts", "trusted_proxies", trusted(a))
 	}
 	if all(a.Exempt) && a.Threshold > 0 {
-		d.log.Warn("every address is exempt: nobody has penalties", "exempt", prefixes(a.Exempt))
+		d.log.Warn("every address is exempt: no client has penalties", "exempt", prefixes(a.Exempt))
 	}
 	if c.PerSource >= c.Connections && c.Connections > 1 {
 		d.log.Warn("--max-per-source bounds nothing: one source may have all connections", "max_per_source", c.PerSource, "connections", c.Connections)

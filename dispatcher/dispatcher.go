@@ -75,7 +75,7 @@ type Limits struct {
 var Defaults = Limits{Wear: 200_000, Age: 12 * time.Hour, Rest: time.Minute, Farewell: time.Hour, HandLimit: 10 * time.Second,
 	LogBurst: 20_000, LogRate: 10_000, DialBurst: ipc.DialBurst, DialRate: ipc.DialRate}
 
-// Run is Main with that log and those limits.
+// Run does the same as Main, with that log and those limits.
 func Run(log *slog.Logger, level *slog.LevelVar, limits Limits) int {
 	return own.Main(ipc.Dispatcher, confine, func(channel *ipc.Channel) own.Service {
 		parent := process.NewParent(channel)
@@ -90,7 +90,7 @@ func confine(s ipc.Seal) (security.Sealed, error) {
 	return seal.Close(seal.Options{Kind: seal.Dispatcher, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
 }
 
-// dispatcher is the state of the process. What follows Set belongs to its loop.
+// dispatcher is the state of the process. Set's loop owns the fields that follow it.
 type dispatcher struct {
 	parent  *process.Parent
 	log     *slog.Logger
@@ -105,8 +105,8 @@ type dispatcher struct {
 	announcing       announced         // the generation whose configuration is being received
 	replies          chan ipc.Received // of the parent, to the goroutine that builds
 	finishing        chan struct{}     // closed when the gateway ends
-	ending           sync.WaitGroup    // of generations
-	accused          chan string       // inetd: how the worker broke the protocol of a service
+	closing          sync.WaitGroup    // of generations
+	violations       chan string       // inetd: how the worker broke the protocol of a service
 
 	*pool.Set
 	acceptor *dispatch.Acceptor
@@ -300,7 +300,7 @@ func (d *dispatcher) again() {
 func (d *dispatcher) renew() {
 	if !d.asked && !d.stopped {
 		d.asked = true
-		d.parent.Send(new(ipc.Renew))
+		d.parent.Send(&ipc.Renew{ID: d.current.ID})
 	}
 }
 
@@ -338,18 +338,18 @@ func (d *dispatcher) finish() {
 		}
 		return nil
 	})
-	d.ending.Wait()
+	d.closing.Wait()
 	d.parent.Close()
 }
 
 // reportViolation kills a worker that broke the protocol of a service.
 func (d *dispatcher) reportViolation(worker uint32, why string) {
-	if d.accused == nil {
+	if d.violations == nil {
 		d.ReportViolation(worker, why)
 		return
 	}
 	select {
-	case d.accused <- why:
+	case d.violations <- why:
 	default:
 	}
 }
@@ -369,7 +369,7 @@ func (d *dispatcher) visit(a announced, client *inetd.Client) error {
 	c := d.config
 	d.level.Set(slog.Level(a.setup.LogLevel))
 	d.names = dispatch.NewNames(pool.NewLoop())
-	d.accused = make(chan string, 1)
+	d.violations = make(chan string, 1)
 	lost := make(chan string)
 	g := d.newGeneration(a)
 	defer g.close()
@@ -396,7 +396,7 @@ func (d *dispatcher) visit(a announced, client *inetd.Client) error {
 		},
 		Hello:      func(p *process.Process) error { return g.greet(pool.Describe(p, 1), p.Channel) },
 		Tell:       func(m ipc.Message) { g.audit.Tell(m) },
-		Accused:    d.accused,
+		Violations: d.violations,
 		Lost:       lost,
 		Finish:     d.finishing,
 		StartLimit: c.StartLimit,
@@ -408,7 +408,7 @@ func (d *dispatcher) visit(a announced, client *inetd.Client) error {
 	})
 }
 
-// Serve is not called: no worker has a channel to the dispatcher as to a service.
+// Serve does nothing: no worker has a channel to the dispatcher as to a service.
 func (d *dispatcher) Serve(*own.Client) {}
 
 // Counters returns nothing: Show asks for all counters.

@@ -38,7 +38,7 @@ type announced struct {
 func (d *dispatcher) newGeneration(a announced) *generation {
 	g := &generation{announced: a}
 	g.Generation = pool.NewGeneration(pool.Generation{Config: d.poolConfig(a.setup), ID: a.ID, Greet: g.greet, Audit: g.audit})
-	g.End = func() { d.ending.Go(func() { g.close(); d.parent.Send(&ipc.Released{ID: g.ID}) }) }
+	g.End = func() { d.closing.Go(func() { g.close(); d.parent.Send(&ipc.Released{ID: g.ID}) }) }
 	return g
 }
 
@@ -119,7 +119,7 @@ func (d *dispatcher) startKeeper(g *generation) (*ipc.Kept, error) {
 		case kept <- answer:
 			return true, nil
 		default:
-			return true, errors.New("it said Kept of keys that it was not given")
+			return true, errors.New("it sent Kept of keys that it was not given")
 		}
 	}
 	var err error

@@ -150,7 +150,7 @@ var _ = Register(
 	// whether that generation is in force
 	Of[Outcome](88, Dispatcher, Parent, In(Serving), 14, 14+2*maxCause, 0, Born),
 	// asks for a generation, because of age, wear or the loss of a service
-	Of[Renew](89, Dispatcher, Parent, In(Serving), 0, 0, 0, Born),
+	Of[Renew](89, Dispatcher, Parent, In(Serving), 4, 4, 0, Born),
 	// no process of that generation runs any longer
 	Of[Released](90, Dispatcher, Parent, In(Serving), 4, 4, 0, Born),
 	// asks for a process of a configured program, under an identity that the parent knows

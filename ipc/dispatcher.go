@@ -94,10 +94,11 @@ type Outcome struct {
 
 func (o *Outcome) Walk(w *Walker) { w.Fields(&o.ID, &o.OK, &o.Sealed, &o.Failure) }
 
-// Renew asks for a generation of the same configuration.
-type Renew struct{}
+// Renew asks for a generation that replaces the one with that ID, of the same
+// configuration. It is ignored when another one is being built or in force.
+type Renew struct{ ID uint32 }
 
-func (*Renew) Walk(*Walker) {}
+func (r *Renew) Walk(w *Walker) { w.Fields(&r.ID) }
 
 // Released reports that no process of the generation runs any longer.
 type Released struct{ ID uint32 }

@@ -58,7 +58,7 @@ func full(r *ipc.Row) ipc.Message {
 	})
 }
 
-// frameOf is m as it travels.
+// frameOf returns m as it is sent.
 func frameOf(t testing.TB, m ipc.Message) []byte {
 	t.Helper()
 	frame, err := ipc.Encode(m)
@@ -113,7 +113,7 @@ func TestBookVersion(t *testing.T) {
 	}
 }
 
-// nameOf is where in v a field is.
+// nameOf returns where in v a field is.
 func nameOf(v, field reflect.Value) (name string, ok bool) {
 	switch {
 	case v.UnsafeAddr() == field.Pointer() && (v.Type() == field.Type().Elem() || v.Kind() == reflect.Array):

@@ -53,7 +53,7 @@ func TestPlainHTTPBeyondLoopback(t *testing.T) {
 func TestRulesThatRuleNothing(t *testing.T) {
 	everybody := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("0.0.0.0/0")}
 	g := serve(t, plain(t), Config{Connections: 6, PerSource: 6, Setup: ipc.Setup{Admission: ipc.Admission{Threshold: time.Second, Proxies: everybody, Exempt: everybody}}})
-	g.await("every address is a trusted proxy: nobody has penalties, and X-Forwarded-For is believed of anybody", nil)
-	g.await("every address is exempt: nobody has penalties", nil)
+	g.await("every address is a trusted proxy: no client has penalties, and X-Forwarded-For of every client counts", nil)
+	g.await("every address is exempt: no client has penalties", nil)
 	g.await("--max-per-source bounds nothing: one source may have all connections", nil)
 }

@@ -50,7 +50,6 @@ func settle(claim uint64, state query.ClaimState) func() []byte {
 var auditorSayings = []said{
 	{name: "a claim of a key, for a user that it makes up", frame: claim()},
 	{name: "the same claim twice", frame: word(ipc.KindOf(new(query.Claim)), 104), times: 2, mute: true, ends: true},
-	{name: "1000 claims, and the end of none", frame: claim(), times: 1000, ends: true},
 	{name: "the end of a claim that it does not have", frame: settle(7, query.ClaimAnswered), ends: true},
 	{name: "an end that is none", frame: settle(7, query.ClaimRunning), ends: true},
 	{name: "Claim cut short", frame: word(ipc.KindOf(new(query.Claim)), 103), ends: true},

@@ -320,9 +320,9 @@ func (g *gateway) saying(to int, one said) (outcome, logged string) {
 	}
 	end := g.awaitAny(func(r map[string]any) bool {
 		msg := fmt.Sprint(r["msg"])
-		return r["worker"] == number && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended" || msg == process.WorkerCaged)
+		return r["worker"] == number && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended" || msg == process.WorkerViolation)
 	})
-	if err != nil && end["msg"] == process.WorkerCaged {
+	if err != nil && end["msg"] == process.WorkerViolation {
 		return "is killed by SIGSYS", ""
 	}
 	if err != nil {

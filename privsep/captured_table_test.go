@@ -126,12 +126,12 @@ func (g *gateway) attack(name string) string {
 	}
 	r := g.awaitAny(func(r map[string]any) bool {
 		msg := fmt.Sprint(r["msg"])
-		return r["pid"] == float64(pid) && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended" || msg == process.WorkerCaged)
+		return r["pid"] == float64(pid) && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended" || msg == process.WorkerViolation)
 	})
 	switch {
 	case r["because"] != nil:
 		return "is killed by the parent: " + regexp.MustCompile(`\d{6,}`).ReplaceAllString(fmt.Sprint(r["because"]), "N")
-	case r["msg"] == process.WorkerCaged && r["level"] == "ERROR" && r["hint"] == process.CaptureHint:
+	case r["msg"] == process.WorkerViolation && r["level"] == "ERROR" && r["hint"] == process.CaptureHint:
 		return "is killed by SIGSYS"
 	}
 	return "loses its channel, and ends"

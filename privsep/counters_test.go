@@ -10,7 +10,7 @@ import (
 func TestCagedWorkerIsAnAlarm(t *testing.T) {
 	needCage(t)
 	g := serve(t, plain(t), Config{})
-	if what := g.attack("make a directory"); what != "dies of SIGSYS" {
+	if what := g.attack("make a directory"); what != "is killed by SIGSYS" {
 		t.Errorf("it %s", what)
 	}
 	must(t, syscall.Kill(g.cmd.Process.Pid, syscall.SIGUSR1))

@@ -161,7 +161,7 @@ func (m *monitor) keysInForce() *keys.Keys {
 func (m *monitor) judgeKeys(v *ipc.Verdict) error {
 	g := m.next
 	if g == nil {
-		return fmt.Errorf("it said Verdict while nothing is built")
+		return fmt.Errorf("it sent Verdict while nothing is built")
 	}
 	if v.OK {
 		g.keys.Announce(m.keysInForce())
@@ -183,7 +183,7 @@ func (m *monitor) judgeKeys(v *ipc.Verdict) error {
 func (m *monitor) decided(o *ipc.Outcome) error {
 	g := m.next
 	if g == nil || g.id != o.ID {
-		return fmt.Errorf("it said Outcome of generation %d, which is not built", o.ID)
+		return fmt.Errorf("it sent Outcome of generation %d, which is not built", o.ID)
 	}
 	m.next = nil
 	if !o.OK {

@@ -41,16 +41,16 @@ var violations = map[string]struct {
 	"an auditor without an audit log": {func(g uint32) []ipc.Message {
 		return []ipc.Message{&ipc.Start{Number: 1, Role: ipc.Auditor, Generation: g, Threads: 1}}
 	}, "without an audit log"},
-	"Follow without an audit log": {func(uint32) []ipc.Message { return []ipc.Message{new(ipc.Follow)} }, "it said Follow"},
+	"Follow without an audit log": {func(uint32) []ipc.Message { return []ipc.Message{new(ipc.Follow)} }, "it sent Follow"},
 	"another generation's outcome": {func(g uint32) []ipc.Message {
 		return []ipc.Message{&ipc.Outcome{ID: g + 1, OK: true}}
-	}, "it said Outcome of generation 2, which is not built"},
+	}, "it sent Outcome of generation 2, which is not built"},
 	"an outcome twice": {func(g uint32) []ipc.Message {
 		o := &ipc.Outcome{ID: g, OK: true}
 		return []ipc.Message{o, o}
-	}, "it said Outcome of generation 1, which is not built"},
-	"Pong unasked":            {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Pong{Number: 9}} }, "it said Pong 9, which nobody asked for"},
-	"Served without a client": {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Served{OK: true}} }, "it said Served"},
+	}, "it sent Outcome of generation 1, which is not built"},
+	"Pong unasked":            {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Pong{Number: 9}} }, "it sent Pong 9, which nobody asked for"},
+	"Served without a client": {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Served{OK: true}} }, "it sent Served"},
 }
 
 // playCompromised plays a dispatcher that commits a violation.

@@ -51,7 +51,7 @@ func TestHostileWorkers(t *testing.T) {
 		{part: "progress untaken", want: "which it does not hold", knock: true},
 		{part: "progress of another", want: "which it does not hold", knock: true},
 		{part: "progress after done", want: "which it does not hold", knock: true},
-		{part: "progress twice", want: "it said twice", knock: true},
+		{part: "progress twice", want: "it sent twice", knock: true},
 		{part: "progress without end", want: "Progress too often", knock: true},
 	}
 	for _, tt := range tests {

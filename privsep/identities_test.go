@@ -288,7 +288,7 @@ func TestSubordinate(t *testing.T) {
 					}
 				}
 			}
-			g.await("connection is closed unserved", func(r map[string]any) bool { return r["because"] == "its uid is no user's" })
+			g.await("connection is closed unserved", func(r map[string]any) bool { return r["because"] == "its uid belongs to no user" })
 		})
 	}
 }

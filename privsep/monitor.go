@@ -249,7 +249,7 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 		return errs.New(errs.Denied, "the dispatcher refuses to serve: %s", msg.Reason)
 	case *ipc.Pong:
 		if d.answered || msg.Number != d.pings {
-			return fmt.Errorf("it said Pong %d, which nobody asked for", msg.Number)
+			return fmt.Errorf("it sent Pong %d, which nobody asked for", msg.Number)
 		}
 		d.answered = true
 		d.late.Stop()
@@ -267,7 +267,7 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 		delete(m.peers, msg.ID)
 	case *ipc.Renew:
 		// A compromised dispatcher must not keep this process busy.
-		time.AfterFunc(renewPause-time.Since(m.lastOpened), func() { m.do(func() { m.want(wishYoung) }) })
+		time.AfterFunc(renewPause-time.Since(m.lastOpened), func() { m.do(func() { m.renew(msg.ID) }) })
 	case *ipc.Verdict:
 		return m.judgeKeys(msg)
 	case *ipc.Outcome:
@@ -276,13 +276,13 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 		m.release(msg.ID)
 	case *ipc.Follow:
 		if m.audit == nil || m.following == mostFollowing {
-			return errors.New("it said Follow without an audit log, or too often")
+			return errors.New("it sent Follow without an audit log, or too often")
 		}
 		m.following++
 		m.audit.Follow(d.logs(), func(reply *ipc.Followed) { m.do(func() { m.following--; m.send(reply) }) })
 	case *ipc.Served:
 		if m.client == nil {
-			return errors.New("it said Served without a client")
+			return errors.New("it sent Served without a client")
 		}
 		err := error(nil)
 		if !msg.OK {
@@ -381,11 +381,18 @@ func pause(failures int) time.Duration {
 	return min(100*time.Millisecond<<min(failures-1, 10), 30*time.Second)
 }
 
+// renew builds the next generation, unless the one with that ID is replaced already.
+func (m *monitor) renew(id uint32) {
+	if m.current != nil && m.current.id == id && m.next == nil && !m.opening {
+		m.want(wishYoung)
+	}
+}
+
 // namespaceLost asks for a generation in the next PID namespace, or ends the run when
 // there is none.
 func (m *monitor) namespaceLost(err error) {
 	if err == nil {
-		m.do(func() { m.want(wishYoung) })
+		m.do(func() { m.renew(m.last) })
 		return
 	}
 	m.do(func() { m.end(errs.New(errs.Unavailable, "each PID namespace that was made for workers has ended")) })

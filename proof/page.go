@@ -145,7 +145,7 @@ var ofParts = map[string]string{
 	"network namespace":  "the machine's network, through a hole in the filter: there is no network namespace",
 	pidNamespace:         "signals to its user's other processes, through a hole in the filter (and in Landlock where that denies signals): there is no PID namespace",
 	"system call filter": "every system call that the filter should kill for (audit_confinement)",
-	"Landlock for TCP":   "any TCP address that the parent can reach, by reconnecting a connection that it was given: this kernel's Landlock does not restrict TCP (Linux 6.7)",
+	"Landlock for TCP":   "any TCP address that the dispatcher can reach, by reconnecting a connection that it was given: this kernel's Landlock does not restrict TCP (Linux 6.7)",
 }
 
 // escapes returns what this sandbox leaves to an attacker who captured a worker.
@@ -153,6 +153,7 @@ func (p *page) escapes() []string {
 	list := []string{
 		"what the worker holds: its clients' connections, the tokens in their requests, connections to the daemons",
 		"bugs in the kernel, in a system call that the filter allows",
+		"attacks on the dispatcher and the resolver, which have the machine's file system and network, through fixed formats",
 	}
 	add := func(so bool, format string, args ...any) {
 		if so {

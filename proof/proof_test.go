@@ -62,13 +62,14 @@ func TestEscapesOfThePage(t *testing.T) {
 	said := strings.Join(append(newPage(io.Discard, ipc.SealUnix, facts).escapes(), newPage(io.Discard, ipc.SealUnix, append(facts, ipc.FactRoot)).escapes()...), "\n")
 	rows := []struct{ page, check string }{
 		{"- a flaw of the kernel", "bugs in the kernel"},
+		{"- the dispatcher and the resolver keep", "the dispatcher and the resolver"},
 		{"- before Linux 6.7", "this kernel's Landlock does not restrict TCP"},
 		{"- without root", "processes of the user who started the gateway"},
 		{"- in inetd mode as root", "it does not have its own root and /proc"},
 		{"- always: processes of the workers' user", "processes of uid 900 outside the sandbox"},
 		{"- a listener of multipath TCP", "multipath TCP"},
 		{"- before Linux 5.13", "the machine's files, through a hole in the filter"},
-		{"- connections to a daemon: as many at one time as its descriptors", "its 3 descriptors limit how many are open"},
+		{"- connections to a daemon: as many at a time as its descriptors", "its 3 descriptors limit how many are open"},
 		{"- before Linux 6.14", "4096 threads per user"},
 		{"- timing: ", "timing side channels: "},
 		{"- `audit_confinement`", "(audit_confinement)"},
@@ -89,7 +90,7 @@ func TestEscapes(t *testing.T) {
 		network = "the machine's network, through a hole in the filter:"
 		files   = "the machine's files, through a hole in the filter and in Landlock:"
 		noMore  = "the machine's files, through a hole in the filter:"
-		undone  = "any TCP address that the parent can reach, by reconnecting"
+		undone  = "any TCP address that the dispatcher can reach, by reconnecting"
 		audited = "every system call that the filter should kill for (audit_confinement)"
 	)
 	all := parts(ipc.PartOn, "", "network namespace", ownRoot, pidNamespace, "system call filter", landlock)

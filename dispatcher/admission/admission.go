@@ -61,7 +61,7 @@ type Conn struct {
 	place *list.Element
 	round int       // of the last time it was asked to yield
 	asked bool      // … in this round, and it has done nothing since
-	urged time.Time // when it was first asked, for its user's worker
+	since time.Time // when it was first asked, for its user's worker
 }
 
 // State holds the state of all connections. It is not safe for concurrent use.

@@ -66,7 +66,7 @@ func (r *run) step() {
 	case n < 13:
 		r.Silent(r.held[:r.r.IntN(len(r.held))])
 	case n < 14:
-		r.Urge(r.now, r.held[:r.r.IntN(len(r.held))], r.r.IntN(2) == 0)
+		r.AskToYield(r.now, r.held[:r.r.IntN(len(r.held))], r.r.IntN(2) == 0)
 	default:
 		c := r.held[r.r.IntN(len(r.held))]
 		switch {

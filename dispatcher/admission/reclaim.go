@@ -96,30 +96,30 @@ func (s *State) forget(c *Conn) {
 }
 
 const (
-	heeds = 2 * time.Second // how long a connection that was asked counts as one that will end
-	deaf  = 5 * time.Second // … and an honest worker may take to close one at rest
+	yields = 2 * time.Second // how long a connection that was asked counts as one that will end
+	deaf   = 5 * time.Second // … and an honest worker may take to close one at rest
 )
 
-// Urge asks every connection of one worker to yield, if all of them rest or
+// AskToYield asks every connection of one worker to yield, if all of them rest or
 // busy is set, because the worker's place is needed. coming reports whether
 // they are about to end; those that were asked a while ago and are still open
 // are not. stubborn reports that a connection is still at rest, by the worker's
 // own report, long after it was asked: an honest worker closes it.
-func (s *State) Urge(now time.Time, conns []*Conn, busy bool) (coming, stubborn bool) {
+func (s *State) AskToYield(now time.Time, conns []*Conn, busy bool) (coming, stubborn bool) {
 	coming = len(conns) > 0
 	for _, c := range conns {
 		rests := c.queue != nil && c.stage != ipc.Answering
 		coming = coming && (rests || busy)
-		if !c.urged.IsZero() {
-			coming = coming && now.Sub(c.urged) < heeds
-			stubborn = stubborn || rests && now.Sub(c.urged) > deaf
+		if !c.since.IsZero() {
+			coming = coming && now.Sub(c.since) < yields
+			stubborn = stubborn || rests && now.Sub(c.since) > deaf
 		}
 	}
 	for _, c := range conns {
 		if coming && c.queue != nil && !c.asked {
 			s.ask(c)
-			if c.urged.IsZero() {
-				c.urged = now
+			if c.since.IsZero() {
+				c.since = now
 			}
 		}
 	}

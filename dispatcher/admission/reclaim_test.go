@@ -157,9 +157,9 @@ func TestMoreThanHalfHasToWait(t *testing.T) {
 	f.next(t, 0)
 }
 
-// TestUrge: the connections of a worker whose room is needed are asked once, if all rest or it is
+// TestAskToYield: the connections of a worker whose room is needed are asked once, if all rest or it is
 // urgent. Those that stay for a while are not about to end, and one that rests on is stubborn.
-func TestUrge(t *testing.T) {
+func TestAskToYield(t *testing.T) {
 	f := newFive(2)
 	f.rests(f.list[0])
 	for _, tt := range []struct {
@@ -175,7 +175,7 @@ func TestUrge(t *testing.T) {
 		{"they stay", 4 * time.Second, true, false, false, nil},
 		{"one rests still", 7 * time.Second, true, false, true, nil},
 	} {
-		if coming, stubborn := f.Urge(noon.Add(tt.after), f.list, tt.busy); coming != tt.coming || stubborn != tt.stubborn {
+		if coming, stubborn := f.AskToYield(noon.Add(tt.after), f.list, tt.busy); coming != tt.coming || stubborn != tt.stubborn {
 			t.Errorf("%s: coming %t, stubborn %t", tt.what, coming, stubborn)
 		}
 		f.next(t, tt.asked...)

@@ -56,13 +56,13 @@ func (f *Feed) handle(m ipc.Message) (handled bool, err error) {
 		return false, nil
 	}
 	if f.looking.Swap(true) || !f.follow.Take(time.Now(), 1) {
-		return true, errors.New("it said Follow too often")
+		return true, errors.New("it sent Follow too often")
 	}
 	f.log.look(f)
 	return true, nil
 }
 
-// answer passes on what the parent says about the file.
+// answer passes on the answer of the parent.
 func (f *Feed) answer(m *ipc.Followed) {
 	f.looking.Store(false)
 	_ = f.Channel.TrySend(m)
@@ -73,16 +73,16 @@ func (f *Feed) answer(m *ipc.Followed) {
 func (f *Feed) run() {
 	var queue []ipc.Message
 	for last := false; !last || len(queue) > 0; {
-		var room <-chan time.Time
+		var ready <-chan time.Time
 		if len(queue) > 0 {
-			room = time.After(flushPause)
+			ready = time.After(flushPause)
 		}
 		select {
 		case m := <-f.messages:
 			if last = m == nil; !last {
 				queue = append(queue, m)
 			}
-		case <-room:
+		case <-ready:
 		case <-f.Over: // its workers make no change any more
 			return
 		}

@@ -13,7 +13,7 @@ import (
 func Check(log *slog.Logger) {
 	_, err := sockdiag.Listener(netip.AddrPortFrom(netip.IPv6Loopback(), 1))
 	if err != nil && !errors.Is(err, sockdiag.ErrUnknown) {
-		log.Warn("daemons can't be asked over TCP: the kernel does not tell who serves a port of this machine", "error", err,
+		log.Warn("daemons can't be asked over TCP: the kernel does not report the owner of a port of this machine", "error", err,
 			"hint", "allow AF_NETLINK, in RestrictAddressFamilies= of the unit")
 	}
 }

@@ -65,7 +65,7 @@ func (d *Dialer) Handle(m ipc.Message) (done bool, err error) {
 	case *ipc.Dial:
 		return true, d.dial(m)
 	case *ipc.Stock:
-		return true, d.stock(m)
+		return true, d.offerSpares(m)
 	}
 	return false, nil
 }
@@ -74,7 +74,7 @@ func (d *Dialer) Handle(m ipc.Message) (done bool, err error) {
 func (d *Dialer) wait() error {
 	d.o.Counts.Limited.Add(1)
 	if !d.refused.Take(time.Now(), 1) {
-		return errors.New("it said Dial or Stock too often")
+		return errors.New("it sent Dial or Stock too often")
 	}
 	return nil
 }
@@ -121,9 +121,9 @@ func (d *Dialer) open(a ipc.Address) (c conn, err error) {
 // count against one limit for all channels of this process.
 const mostUnread = 8 << 10
 
-// stock hands over sockets for later connections, if possible. A worker that
+// offerSpares hands over sockets for later connections, if possible. A worker that
 // gets none requests each connection.
-func (d *Dialer) stock(m *ipc.Stock) error {
+func (d *Dialer) offerSpares(m *ipc.Stock) error {
 	to, err := d.address(m.Way, m.Index)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 type Options struct {
 	Switches   ipc.Switches
 	Admission  ipc.Admission
-	Worker     security.Identity // of workers that serve all users, or whose users are not looked up
+	Worker     security.Identity // of workers that serve all users, or users that are not looked up
 	Nobody     security.Identity // of workers that serve no user
 	Identities int               // become_user: most identities that have a worker concurrently
 	Rest       time.Duration     // become_user: a worker without a connection is retired after it
@@ -42,9 +42,9 @@ type Dispatcher interface {
 	Stop()
 }
 
-// New returns the dispatcher that o requires. worn is called when the shared
+// New returns the dispatcher that o requires. wornOut is called when the shared
 // workers have served enough connections.
-func New(o Options, set *pool.Set, worn func()) Dispatcher {
+func New(o Options, set *pool.Set, wornOut func()) Dispatcher {
 	demand := onDemand{Set: set, Options: o}
 	switch {
 	case o.Switches.WorkerPerConnection:
@@ -52,22 +52,22 @@ func New(o Options, set *pool.Set, worn func()) Dispatcher {
 	case o.Switches.BecomeUser:
 		return newIdentities(demand)
 	}
-	return &shared{Set: set, who: o.Worker, worn: worn}
+	return &shared{Set: set, who: o.Worker, wornOut: wornOut}
 }
 
 // shared is one pool for all connections: the workers have one identity.
 type shared struct {
 	*pool.Set
-	who  security.Identity
-	worn func()
-	now  *pool.Pool
+	who     security.Identity
+	wornOut func()
+	now     *pool.Pool
 }
 
 func (h *shared) Take(c *pool.Connection) { h.now.Take(c) }
 
 func (h *shared) Renew(g *pool.Generation, done func(error)) {
 	p := h.NewPool(g, h.who)
-	p.Worn = h.worn
+	p.WornOut = h.wornOut
 	h.Start(p, func(err error) {
 		if err == nil {
 			h.replace(p)

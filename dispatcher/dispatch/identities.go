@@ -43,7 +43,7 @@ func (h *identities) Take(c *pool.Connection) {
 		switch {
 		case h.stopped:
 			h.Slots.Drop(c, pool.Unavailable, pool.Stopping)
-		case h.hasRoom(c):
+		case h.hasPlace(c):
 			h.serve(c)
 		default:
 			h.park(c)
@@ -90,8 +90,8 @@ type leave struct {
 // groups: one of this many.
 const ownShare = 4
 
-// hasRoom reports whether c can be served now.
-func (h *identities) hasRoom(c *pool.Connection) bool {
+// hasPlace reports whether c can be served now.
+func (h *identities) hasPlace(c *pool.Connection) bool {
 	return h.list[identity{c.UID, c.GID}] != nil || len(h.list)+h.lingering() < h.Identities && !h.hasMany(c.UID)
 }
 
@@ -159,7 +159,7 @@ func (h *identities) tend() {
 	if h.admitWaiting(); len(h.waiting) == 0 {
 		h.since = time.Time{}
 	} else {
-		h.makeRoom(now)
+		h.makePlace(now)
 		next = admission.TickInterval
 	}
 	h.tendIn(next)
@@ -195,7 +195,7 @@ func (h *identities) retire(id identity, p *pool.Pool, why reason) {
 // admitWaiting serves waiting connections as far as the limit permits.
 func (h *identities) admitWaiting() {
 	h.waiting.TakeAny(func(c *pool.Connection) bool {
-		has := h.hasRoom(c)
+		has := h.hasPlace(c)
 		if has {
 			h.serve(c)
 		}
@@ -203,12 +203,12 @@ func (h *identities) admitWaiting() {
 	})
 }
 
-// makeRoom retires as many pools as connections wait for, of those that have no
+// makePlace retires as many pools as connections wait for, of those that have no
 // connection, least recently used first. If there are too few, workers whose
 // connections all rest are asked to close them, and after a while also workers
 // that are answering requests. A user who has as many workers as a user may
 // have gets a place only from their own.
-func (h *identities) makeRoom(now time.Time) {
+func (h *identities) makePlace(now time.Time) {
 	if h.since.IsZero() {
 		h.since = now
 	}
@@ -221,15 +221,15 @@ func (h *identities) makeRoom(now time.Time) {
 			d.comes(p.Who().UID)
 		}
 	}
-	list = slices.DeleteFunc(list, (*pool.Pool).IsEnding)
-	h.urge(list, d, false, now)
+	list = slices.DeleteFunc(list, (*pool.Pool).IsLeaving)
+	h.askToYield(list, d, false, now)
 	if now.Sub(h.since) >= admission.TickInterval {
-		h.urge(list, d, true, now)
+		h.askToYield(list, d, true, now)
 	}
 }
 
-// urge asks pools of list to give way, as far as d needs them.
-func (h *identities) urge(list []*pool.Pool, d *demand, busy bool, now time.Time) {
+// askToYield asks pools of list to give way, as far as d needs them.
+func (h *identities) askToYield(list []*pool.Pool, d *demand, busy bool, now time.Time) {
 	for _, p := range list {
 		if !p.IsIdle() && d.needs(p.Who().UID) && h.givesWay(p, busy, now) {
 			d.comes(p.Who().UID)
@@ -293,7 +293,7 @@ func (h *identities) expectLeaving(d *demand, now time.Time) {
 // givesWay asks all connections of p to yield, if all of them rest or busy is
 // set. It reports whether p is about to end.
 func (h *identities) givesWay(p *pool.Pool, busy bool, now time.Time) bool {
-	coming, stubborn := h.Slots.Urge(now, p.Held(), busy)
+	coming, stubborn := h.Slots.AskToYield(now, p.Held(), busy)
 	if stubborn {
 		p.End("it was asked to close a connection that rests, and has not")
 	}

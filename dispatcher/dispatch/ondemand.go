@@ -57,7 +57,7 @@ func (h *onDemand) identify(c *pool.Connection, then func()) {
 	}
 	h.Names.lookup(c.UID, func(named, sure bool) {
 		if sure && !named {
-			h.Slots.Drop(c, pool.Forbidden, "its uid is no user's")
+			h.Slots.Drop(c, pool.Forbidden, "its uid belongs to no user")
 			return
 		}
 		then()

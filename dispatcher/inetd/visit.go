@@ -32,7 +32,7 @@ type Options struct {
 	Services   func() error                 // starts the worker's services, while the worker starts
 	Hello      func(*process.Process) error // gives the ready worker its channels and keys; the worker answers Kept
 	Tell       func(ipc.Message)            // tells the auditor about the connection and its worker
-	Accused    <-chan string                // gets how the worker broke the protocol of a service
+	Violations <-chan string                // gets how the worker broke the protocol of a service
 	Lost       <-chan string                // gets why a service exited
 	Finish     <-chan struct{}              // closed when the worker has to finish
 	StartLimit time.Duration                // for a process to send Ready
@@ -106,12 +106,12 @@ func (v *visit) run() error {
 		case m := <-messages:
 			err := m.err
 			if err == nil {
-				err = v.hear(m.Message)
+				err = v.handle(m.Message)
 			}
 			if err != nil {
 				return err
 			}
-		case why := <-v.Accused:
+		case why := <-v.Violations:
 			v.worker.Condemn(why)
 		case why := <-v.Lost:
 			v.finish(why)
@@ -127,8 +127,8 @@ func (v *visit) run() error {
 	}
 }
 
-// hear handles a message of the worker.
-func (v *visit) hear(m ipc.Message) error {
+// handle handles a message of the worker.
+func (v *visit) handle(m ipc.Message) error {
 	switch m := m.(type) {
 	case *ipc.Ready:
 		v.Ready(*m)
@@ -138,7 +138,7 @@ func (v *visit) hear(m ipc.Message) error {
 			return errs.New(errs.Denied, "the worker can't use the key set of RS256 tokens: %s", printable.Text(m.Reason))
 		}
 		if v.handed {
-			return errors.New("it said Kept of keys that it was not given")
+			return errors.New("it sent Kept of keys that it was not given")
 		}
 		if v.told == "" {
 			v.late.Stop()
@@ -244,14 +244,14 @@ func (v *visit) end(why error) error {
 		}
 	}
 	switch {
-	case v.worker.Caged:
-		return errs.New(errs.Internal, "%s (%s)", process.WorkerCaged, status).WithHint("%s", process.CaptureHint)
+	case v.worker.ForbiddenCall:
+		return errs.New(errs.Internal, "%s (%s)", process.WorkerViolation, status).WithHint("%s", process.CaptureHint)
 	case patience == 0:
 		return why
 	case v.stopped, v.served && status == exitstatus.OK:
 		return nil
-	case v.worker.Ending != "":
-		return errs.New(errs.Unavailable, "the worker was ended: %s", v.worker.Ending)
+	case v.worker.EndReason != "":
+		return errs.New(errs.Unavailable, "the worker was ended: %s", v.worker.EndReason)
 	case v.served:
 		return errs.New(errs.Unavailable, "the worker could not write the answers (%s): the request may have been carried out", status)
 	}

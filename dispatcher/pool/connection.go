@@ -37,7 +37,7 @@ func (c *Connection) exemption() string {
 	addr, err := netip.ParseAddrPort(c.Addr)
 	switch {
 	case err != nil:
-		return fmt.Sprintf("if it is a proxy's, name it: SCHEDRESTD_TRUSTED_PROXIES=unix:%d", c.UID)
+		return fmt.Sprintf("if a proxy is there, name it: SCHEDRESTD_TRUSTED_PROXIES=unix:%d", c.UID)
 	case addr.Addr().IsLoopback():
 		return "if it is a portal or a proxy, exempt loopback, and with it every user of this machine: SCHEDRESTD_EXEMPT=127.0.0.0/8,::1"
 	}

@@ -26,7 +26,7 @@ type Config struct {
 	Workers     int // of a pool
 	Connections int
 	Threads     int           // of all workers of a pool
-	Wear        uint64        // connections after which Pool.Worn is called
+	Wear        uint64        // connections after which Pool.WornOut is called
 	StartLimit  time.Duration // for a worker to send Ready
 	HandLimit   time.Duration // how long a connection waits while no worker can take it
 	Silence     time.Duration // a worker that answers no Ping for so long is killed

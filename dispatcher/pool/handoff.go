@@ -18,7 +18,7 @@ const mostTries = 2
 // Take gives c to a worker, or puts it into the queue.
 func (p *Pool) Take(c *Connection) {
 	switch {
-	case p.IsEnding():
+	case p.IsLeaving():
 		p.Slots.Drop(c, Unavailable, Stopping)
 		return
 	case p.barren:
@@ -62,12 +62,12 @@ func (p *Pool) give(c *Connection) bool {
 	if p.gen.Replacing && !p.Once {
 		return false
 	}
-	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), func(w *worker) bool { return !w.ready || w.Ending != "" })
+	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), func(w *worker) bool { return !w.ready || w.EndReason != "" })
 	// A worker that sends Done but keeps using the connection always has the
 	// fewest. It gets at most twice the share of the others, as long as they
 	// have capacity.
 	most := 2 / float64(len(ready)+1)
-	greedy := func(w *worker) int {
+	overShare := func(w *worker) int {
 		if w.share > most {
 			return 1
 		}
@@ -77,7 +77,7 @@ func (p *Pool) give(c *Connection) bool {
 		return cmp.Or(
 			cmp.Compare(a.owing(), b.owing()),
 			cmp.Compare(max(0, a.load()), max(0, b.load())),
-			cmp.Compare(greedy(a), greedy(b)),
+			cmp.Compare(overShare(a), overShare(b)),
 			cmp.Compare(a.load(), b.load()),
 			cmp.Compare(a.handed, b.handed),
 		)
@@ -113,8 +113,8 @@ func (p *Pool) offer(w *worker, c *Connection) bool {
 	c.holder = w.Channel
 	w.held[c.ID] = c
 	w.handed++
-	if p.handed++; p.handed == p.Wear && p.Worn != nil {
-		p.Worn()
+	if p.handed++; p.handed == p.Wear && p.WornOut != nil {
+		p.WornOut()
 	}
 	return true
 }
@@ -126,7 +126,7 @@ func (p *Pool) offer(w *worker, c *Connection) bool {
 func (p *Pool) Refuse(c *Connection, status int, after time.Duration) {
 	var best *worker
 	for _, w := range p.workers {
-		if w.ready && w.Ending == "" && w.owing() == 0 && (best == nil || w.load() < best.load()) {
+		if w.ready && w.EndReason == "" && w.owing() == 0 && (best == nil || w.load() < best.load()) {
 			best = w
 		}
 	}
@@ -145,7 +145,7 @@ func (p *Pool) orphans(w *worker) (lost, again int) {
 	held := slices.SortedFunc(maps.Values(w.held), func(a, b *Connection) int { return cmp.Compare(a.ID, b.ID) })
 	clear(w.held)
 	for _, c := range held {
-		if c.FD >= 0 && c.tries < mostTries && !p.IsEnding() {
+		if c.FD >= 0 && c.tries < mostTries && !p.IsLeaving() {
 			p.enqueue(c)
 			again++
 			continue

@@ -31,7 +31,7 @@ func (p *Pool) start(started func(error)) {
 // fill starts the next worker of a place if one is needed.
 func (p *Pool) fill(at *place) {
 	switch {
-	case p.IsEnding():
+	case p.IsLeaving():
 	case p.Lazy && len(p.waiting) == 0 && p.Once && p.handed > 0:
 		p.Drain()
 	case p.Lazy && len(p.waiting) == 0:
@@ -72,7 +72,7 @@ func (p *Pool) live(at *place, to post) {
 	var d departure
 	_ = p.Call(func() error { d = p.leave(w, why); return nil })
 	d.status = w.Reap(patience)
-	p.Do(func() { p.bury(w, d) })
+	p.Do(func() { p.reap(w, d) })
 }
 
 // receive returns when the channel of w has ended, or with the reason to kill
@@ -103,7 +103,7 @@ func (p *Pool) receive(w *worker) error {
 func (p *Pool) join(w *worker) {
 	p.Slots.counts.born++
 	p.workers[w.Number] = w
-	if p.IsEnding() { // it began while the process started
+	if p.IsLeaving() { // it began while the process started
 		w.Condemn("it is not needed any more")
 	}
 	w.late = p.After(p.StartLimit, func() {
@@ -121,11 +121,11 @@ func (p *Pool) handle(w *worker, m ipc.Message) error {
 		return nil
 	case *ipc.Kept:
 		if w.sealed == nil || w.ready {
-			return errors.New("it said Kept of keys that it was not given")
+			return errors.New("it sent Kept of keys that it was not given")
 		}
 		if !m.OK {
 			return errs.New(errs.Denied, "a worker can't use the key set of RS256 tokens: %s", printable.Text(m.Reason)).
-				WithHint("the daemons' log has the command that mends the file, which they refuse as well")
+				WithHint("the daemons' log has the command that fixes the file, which they refuse as well")
 		}
 		p.setReady(w)
 		return nil
@@ -188,13 +188,13 @@ func (p *Pool) leave(w *worker, why error) departure {
 	if w.breach != nil {
 		why = w.breach
 	}
-	d := departure{why: why, drained: p.IsEnding(), suspects: w.suspects()}
+	d := departure{why: why, drained: p.IsLeaving(), suspects: w.suspects()}
 	d.lost, d.again = p.orphans(w)
 	return d
 }
 
-// bury logs how a worker ended, and starts the next one.
-func (p *Pool) bury(w *worker, d departure) {
+// reap logs how a worker ended, and starts the next one.
+func (p *Pool) reap(w *worker, d departure) {
 	p.gen.Audit.Exited(w.Number, d.status)
 	p.prove(w.place, p.judge(w, d))
 	p.vacate(w.place, w)
@@ -207,19 +207,19 @@ func (p *Pool) judge(w *worker, d departure) error {
 	attrs := []any{"worker", w.Number, "pid", w.PID, "uid", p.who.UID, "connections_lost", d.lost, "handed_again", d.again, "status", d.status}
 	blame := func() { p.Slots.Crash(time.Now(), d.suspects) }
 	switch {
-	case w.Caged:
-		counts.caged++
+	case w.ForbiddenCall:
+		counts.violated++
 		blame()
 		if !closed {
 			attrs = append(attrs, "because", d.why)
 		}
-		p.alarm(process.WorkerCaged, attrs...)
-		return errs.New(errs.Internal, "%s", process.WorkerCaged).
-			WithHint("on a kernel that nobody has tried: SCHEDRESTD_SECURITY=audit_confinement serves, and the kernel's log has the system call")
-	case w.Ending != "":
+		p.alarm(process.WorkerViolation, attrs...)
+		return errs.New(errs.Internal, "%s", process.WorkerViolation).
+			WithHint("on a kernel that was not tested: SCHEDRESTD_SECURITY=audit_confinement serves, and the kernel's log has the system call")
+	case w.EndReason != "":
 		counts.killed++
-		p.complain(slog.LevelWarn, "worker was ended", append(attrs, "because", w.Ending)...)
-		return errs.New(errs.Unavailable, "a worker was ended: %s", w.Ending)
+		p.complain(slog.LevelWarn, "worker was ended", append(attrs, "because", w.EndReason)...)
+		return errs.New(errs.Unavailable, "a worker was ended: %s", w.EndReason)
 	case !closed:
 		counts.killed++
 		blame()

@@ -48,9 +48,9 @@ func TestAlarmsAreNotLimited(t *testing.T) {
 	p.lost = newLimitedCount()
 	for range 1000 {
 		p.complain(slog.LevelError, "worker died")
-		p.alarm(process.WorkerCaged)
+		p.alarm(process.WorkerViolation)
 	}
-	if n := strings.Count(log.String(), process.WorkerCaged); n != 1000 {
+	if n := strings.Count(log.String(), process.WorkerViolation); n != 1000 {
 		t.Errorf("%d of 1000 alarms", n)
 	}
 }

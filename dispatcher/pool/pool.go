@@ -31,11 +31,11 @@ type Set struct {
 type Pool struct {
 	*Set
 	Config
-	Lazy   bool   // a worker starts when a connection waits for it; if that fails, all waiting connections are turned away
-	Once   bool   // there is one connection, and the pool ends with it
-	Worn   func() // called when it has served Config.Wear connections; may be nil
-	Rested func() // called when it may have come to rest; may be nil
-	Ended  func() // called when no worker of it runs any more; may be nil
+	Lazy    bool   // a worker starts when a connection waits for it; if that fails, all waiting connections are turned away
+	Once    bool   // there is one connection, and the pool ends with it
+	WornOut func() // called when it has served Config.Wear connections; may be nil
+	Rested  func() // called when it may have come to rest; may be nil
+	Ended   func() // called when no worker of it runs any more; may be nil
 
 	gen     *Generation
 	who     security.Identity // of every worker; they may share what they have seen
@@ -121,8 +121,8 @@ func Pause(failures int) time.Duration {
 	return min(100*time.Millisecond<<min(failures-1, 10), 30*time.Second)
 }
 
-// IsEnding reports whether no worker starts any more.
-func (p *Pool) IsEnding() bool { return p.draining || p.retired }
+// IsLeaving reports whether no worker starts any more.
+func (p *Pool) IsLeaving() bool { return p.draining || p.retired }
 
 // IsIdle reports whether the pool has no connection.
 func (p *Pool) IsIdle() bool {
@@ -144,7 +144,7 @@ func (p *Pool) Held() (list []*admission.Conn) {
 	return list
 }
 
-// Who returns the identity of the workers.
+// Who gives the identity of the workers.
 func (p *Pool) Who() security.Identity { return p.who }
 
 // Used returns when a connection last came or ended.

@@ -17,7 +17,7 @@ import (
 // reportViolation kills the worker with that number, if it belongs to p, for a
 // protocol violation that a service has detected.
 func (p *Pool) reportViolation(number uint32, why string) {
-	if w := p.workers[number]; w != nil && w.Ending == "" {
+	if w := p.workers[number]; w != nil && w.EndReason == "" {
 		w.breach = errors.New(why)
 		w.Kill()
 	}
@@ -41,7 +41,7 @@ func (p *Pool) Drain() {
 	p.dropWaiting(Stopping)
 	for _, w := range p.workers {
 		if err := w.Channel.TrySend(new(ipc.Drain)); err != nil && !errors.Is(err, os.ErrClosed) {
-			w.Condemn("it could not be told to drain")
+			w.Condemn("it did not receive the request to drain")
 		}
 	}
 	p.checkOver()
@@ -51,7 +51,7 @@ func (p *Pool) Drain() {
 // with their last connection. It returns the connections that still wait, for
 // another pool.
 func (p *Pool) Retire() []*Connection {
-	if p.IsEnding() {
+	if p.IsLeaving() {
 		return nil
 	}
 	p.retired, p.told = true, time.Now()
@@ -103,7 +103,7 @@ func (p *Pool) endOld() {
 
 // checkOver marks the pool as ended once no worker of it runs.
 func (p *Pool) checkOver() {
-	if p.over || p.lives > 0 || !p.IsEnding() {
+	if p.over || p.lives > 0 || !p.IsLeaving() {
 		return
 	}
 	p.over = true

@@ -44,7 +44,7 @@ func (w *worker) holds(id uint64, what string) (*Connection, error) {
 	if c := w.held[id]; c != nil && c.FD < 0 {
 		return c, nil
 	}
-	return nil, fmt.Errorf("it said %s of connection %d, which it does not hold", what, id)
+	return nil, fmt.Errorf("it sent %s of connection %d, which it does not hold", what, id)
 }
 
 // load returns the connections of w minus the requests that it may answer. It

@@ -26,18 +26,18 @@ import (
 
 // Process is a process that the parent started for the dispatcher.
 type Process struct {
-	Number  uint32
-	Who     security.Identity
-	PID     int
-	Foreign bool // it is in a user namespace of its own
-	Channel *ipc.Channel
-	Started time.Time
-	Ending  string // why the dispatcher ended it; "" when it ended by itself. Guarded by the owner of the process
+	Number    uint32
+	Who       security.Identity
+	PID       int
+	Foreign   bool // it is in a user namespace of its own
+	Channel   *ipc.Channel
+	Started   time.Time
+	EndReason string // why the dispatcher ended it; "" when it ended by itself. Guarded by the owner of the process
 
-	Dead    chan struct{} // closed when it has ended; the following are set by then
-	Caged   bool          // by a system call that its sandbox kills for
-	Crashed bool          // by a fault of its own, Caged included
-	status  string        // how it ended
+	Dead          chan struct{} // closed when it has ended; the following are set by then
+	ForbiddenCall bool          // by a system call that its sandbox kills for
+	Crashed       bool          // by a fault of its own, ForbiddenCall included
+	status        string        // how it ended
 
 	from   *Starter
 	log    *os.File      // reading end of its fd 2
@@ -47,7 +47,7 @@ type Process struct {
 // Condemn kills the process for a reason of the dispatcher's own. The log shows
 // the first reason.
 func (p *Process) Condemn(why string) {
-	p.Ending = cmp.Or(p.Ending, why)
+	p.EndReason = cmp.Or(p.EndReason, why)
 	p.Kill()
 }
 
@@ -84,8 +84,8 @@ func (p *Process) Reap(patience time.Duration) string {
 
 // The messages of alarms. docs/TRUST.md explains what to do.
 const (
-	WorkerCaged = "worker was killed by its cage: it made a system call that no worker makes"
-	CaptureHint = `somebody may be in it; look for type=1326 and its pid in the kernel's log, and see TRUST.md, "When a worker was captured"`
+	WorkerViolation = "worker was killed by its sandbox: it made a forbidden system call"
+	CaptureHint     = `an attacker may control it; look for type=1326 and its pid in the kernel's log, and see TRUST.md, "When a worker was captured"`
 )
 
 // Starter asks the parent for processes. Several goroutines may use it.
@@ -102,9 +102,9 @@ type Starter struct {
 // request is a request for a process.
 type request struct {
 	ipc.Start
-	room *relay.Quota
-	done chan error
-	made *Process
+	quota *relay.Quota
+	done  chan error
+	made  *Process
 }
 
 // NewStarter returns a Starter that asks at parent.
@@ -113,10 +113,10 @@ func NewStarter(parent *Parent, output io.Writer) *Starter {
 }
 
 // Start returns a process as r describes it, without its number, and relays its
-// log, as far as room permits. The exit of a process is detected also if it was
+// log, as far as quota permits. The exit of a process is detected also if it was
 // never ready.
-func (s *Starter) Start(r ipc.Start, room *relay.Quota) (*Process, error) {
-	q := &request{Start: r, room: room, done: make(chan error, 1)}
+func (s *Starter) Start(r ipc.Start, quota *relay.Quota) (*Process, error) {
+	q := &request{Start: r, quota: quota, done: make(chan error, 1)}
 	s.ask(q)
 	if err := <-q.done; err != nil {
 		return nil, err
@@ -182,14 +182,14 @@ func (s *Starter) begin(q *request, m *ipc.Started, fds []int) (*Process, error)
 	label := fmt.Sprintf("%[1]s=%[2]d %[1]s_pid=%[3]d %[1]s_uid=%[4]d ", q.Role, p.Number, p.PID, p.Who.UID)
 	go func() {
 		defer close(p.silent)
-		relay.Lines(log, s.output, label, q.room)
+		relay.Lines(log, s.output, label, q.quota)
 	}()
 	return p, nil
 }
 
 // ended records how p ended.
 func (p *Process) ended(ws unix.WaitStatus) {
-	p.status, p.Caged, p.Crashed = exitstatus.Describe(ws), isForbiddenCall(ws), isCrash(ws)
+	p.status, p.ForbiddenCall, p.Crashed = exitstatus.Describe(ws), isForbiddenCall(ws), isCrash(ws)
 	close(p.Dead)
 	// A process that this one left behind may hold the channel open.
 	time.AfterFunc(LastWords, func() { p.Channel.Close() })

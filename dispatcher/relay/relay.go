@@ -28,9 +28,9 @@ func write(to io.Writer, now time.Time, label, line string) {
 // logTime is the format of times in the log, which is slog's.
 const logTime = "2006-01-02T15:04:05.000Z07:00"
 
-// Lines copies lines to the log until from ends, as far as room allows. label is put
+// Lines copies lines to the log until from ends, as far as quota allows. label is put
 // before each.
-func Lines(from io.Reader, to io.Writer, label string, room *Quota) {
+func Lines(from io.Reader, to io.Writer, label string, quota *Quota) {
 	in := bufio.NewReaderSize(from, readAhead)
 	var missed int
 	var since time.Time
@@ -45,7 +45,7 @@ func Lines(from io.Reader, to io.Writer, label string, room *Quota) {
 		if line != "" {
 			line, now := printable.Text(line), time.Now()
 			switch {
-			case room.admit(len(label)+len(line), now):
+			case quota.admit(len(label)+len(line), now):
 				if missed > 0 && now.Sub(since) >= time.Second {
 					tell()
 				}
@@ -100,7 +100,7 @@ func NewQuota(lines, perSecond float64) *Quota {
 	return &Quota{lines: rate.New(lines, perSecond, now), bytes: rate.New(LineSize*lines, LineSize*perSecond, now)}
 }
 
-// admit reports whether there is room for a line of so many bytes, and takes it.
+// admit reports whether there is quota for a line of so many bytes, and takes it.
 func (q *Quota) admit(size int, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

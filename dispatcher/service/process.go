@@ -63,10 +63,10 @@ func (p *Process) run() {
 	}
 	status := p.Reap(patience)
 	switch {
-	case p.Caged:
+	case p.ForbiddenCall:
 		why = errs.New(errs.Internal, "the %s was killed by its sandbox: it made a forbidden system call (%s)", p.spec.Role, status).WithHint("%s", process.CaptureHint)
-	case p.Ending != "":
-		why = errs.New(errs.Unavailable, "the %s was ended: %s", p.spec.Role, p.Ending)
+	case p.EndReason != "":
+		why = errs.New(errs.Unavailable, "the %s was ended: %s", p.spec.Role, p.EndReason)
 	case closed:
 		why = errs.New(errs.Internal, "the %s died: %s", p.spec.Role, status).WithHint("its last words are in the log above")
 	}

@@ -22,15 +22,16 @@ import (
 
 // installed is every file that "make install" puts below PREFIX but the documents, with its mode.
 var installed = map[string]fs.FileMode{
-	"bin/schedctl":             0o755,
-	"sbin/schedrestd":          0o755,
-	"sbin/scheddbd":            0o755,
-	"sbin/schedctld":           0o711,
-	"sbin/schedrestd-config":   0o711,
-	"sbin/schedrestd-keeper":   0o711,
-	"sbin/schedrestd-resolver": 0o711,
-	"sbin/schedrestd-auditor":  0o711,
-	"sbin/schedrestd-worker":   0o711,
+	"bin/schedctl":               0o755,
+	"sbin/schedrestd":            0o755,
+	"sbin/scheddbd":              0o755,
+	"sbin/schedctld":             0o711,
+	"sbin/schedrestd-config":     0o711,
+	"sbin/schedrestd-keeper":     0o711,
+	"sbin/schedrestd-resolver":   0o711,
+	"sbin/schedrestd-auditor":    0o711,
+	"sbin/schedrestd-dispatcher": 0o711,
+	"sbin/schedrestd-worker":     0o711,
 
 	"lib/systemd/system/schedctld.service":         0o644,
 	"lib/systemd/system/scheddbd.service":          0o644,

@@ -149,7 +149,7 @@ func TestAccountingChanges(t *testing.T) {
 	ask(200, "POST", "accounts", `{"accounts": [{"name": "lab", "description": "changed", "organization": "o"}]}`)
 	ask(200, "POST", "qos", `{"qos": [{"name": "high", "priority": {"set": true, "number": 60}}]}`)
 	ask(200, "POST", "users", `{"users": [{"name": "zoe", "administrator_level": ["Operator"]}]}`)
-	ask(422, "POST", "associations", `{"associations": [{"account": "lab", "cluster": "CLUSTER", "user": "", "max": {"jobs": {"active": {"set": true, "number": 5}}}}, {"account": "lab", "cluster": "elsewhere", "user": ""}]}`)
+	ask(404, "POST", "associations", `{"associations": [{"account": "lab", "cluster": "CLUSTER", "user": "", "max": {"jobs": {"active": {"set": true, "number": 5}}}}, {"account": "lab", "cluster": "elsewhere", "user": ""}]}`)
 	harness.Must(t, l.Daemons["scheddbd"].Stop())
 	l.Up(l.DBD)
 	for path, want := range map[string]string{"account/lab": `"description":"changed"`, "qos/high": `"number":60`, "user/zoe": `"Operator"`, "association?account=lab&user=&cluster=CLUSTER": `"number":4`} {

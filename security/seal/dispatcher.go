@@ -31,10 +31,10 @@ const (
 
 // dispatcherRows allow the dispatcher to hand over connections and to connect to
 // daemons. It never connects to a UNIX socket, since the server would take it
-// for the worker: it can make none but pairs, which are connected. What the
-// dispatcher opens is for reading or only an inode (O_PATH). Which files and
-// addresses, a filter can't see: they are those that its uid may open, and all
-// TCP addresses of the machine's network.
+// for the worker: it can make none but pairs, which are connected. It opens
+// files for reading, or their inodes alone (O_PATH). A filter can't see which files
+// and addresses: they are those that its uid may open, and all TCP addresses of the
+// machine's network.
 var dispatcherRows = []row{
 	{sys("sendmsg", unix.SYS_SENDMSG), allow, nil, "channels: connections are handed over"},
 	{sys("recvmsg", unix.SYS_RECVMSG), allow, nil, "channels: connections and processes come from the parent"},

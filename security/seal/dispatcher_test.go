@@ -62,7 +62,7 @@ func actsOf(kind Kind) []string {
 	return names
 }
 
-// commit is Commit with dispatcherActs.
+// commit calls Commit with dispatcherActs.
 func commit(name string) error {
 	for _, a := range dispatcherActs {
 		if a.name == name {
