@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"schedrestd/ctld/step"
@@ -85,6 +86,10 @@ func (c *Controller) updateJob(client server.Identity, named string, d *model.Jo
 // changeable are the fields that checkUpdate permits.
 const changeable = "account, admin_comment, begin_time, comment, extra, hold, name, priority, qos, time_limit and wckey"
 
+// commandFlags are the flags that scontrol of Slurm 24.11 sets in each update, as it
+// was seen to send them. They change nothing.
+const commandFlags = 0x1e00_0000
+
 // checkUpdate refuses changes that this controller does not support, and those
 // that only root and the scheduler's user may make.
 func checkUpdate(uid uint32, d *model.JobDesc, super bool, now time.Time) error {
@@ -93,19 +98,36 @@ func checkUpdate(uid uint32, d *model.JobDesc, super bool, now time.Time) error 
 	if rest.MailType == model.Leave16 {
 		rest.MailType = 0
 	}
+	for _, field := range []*model.Opt[uint16]{&rest.OOMKillStep, &rest.NTasksPerBoard, &rest.BoardsPerNode, &rest.SocketsPerBoard, &rest.ResvPortCnt, &rest.SegmentSize} {
+		if field.Number == 0 { // scontrol sends it, and this controller has none of them
+			*field = model.Opt[uint16]{}
+		}
+	}
+	rest.Flags &^= commandFlags
 	rest.Account, rest.AdminComment, rest.BeginTime, rest.Comment, rest.Extra, rest.Name = "", "", 0, "", "", ""
 	rest.Priority, rest.QOS, rest.TimeLimit, rest.WCKey = model.Opt[uint32]{}, "", model.Opt[uint32]{}, ""
 	switch {
 	case rest.UserID.Set && rest.UserID.Number != uid && !super:
 		return refuseField(errs.Denied, fault.NoUserID, "user_id", "you may not give your job to another user")
 	case !reflect.DeepEqual(rest, model.JobDesc{}):
-		return refuse(errs.Unsupported, fault.NotSupported, "of a job, this controller can change only %s", changeable)
+		return refuse(errs.Unsupported, fault.NotSupported, "of a job, this controller can change only %s, and not %s", changeable, strings.Join(setFields(rest), ", "))
 	case d.AdminComment != "" && !super:
 		return refuseField(errs.Denied, fault.AccessDenied, "admin_comment", "only root and the scheduler's user may change it")
 	case d.BeginTime > model.At(now.Add(maxWait)):
 		return refuseField(errs.Invalid, fault.InvalidTimeValue, "begin_time", "more than %d days ahead", maxWait/(24*time.Hour))
 	}
 	return checkTexts(d)
+}
+
+// setFields returns the names of the fields of d that are set.
+func setFields(d model.JobDesc) (names []string) {
+	v := reflect.ValueOf(d)
+	for i := range v.NumField() {
+		if !v.Field(i).IsZero() {
+			names = append(names, v.Type().Field(i).Name)
+		}
+	}
+	return names
 }
 
 // update is one change of a job.
