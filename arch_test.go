@@ -68,7 +68,7 @@ var only = map[string][]string{
 	"privsep/program":      {"become", "errs", "ipc", "privsep/spawn", "security"},
 	"privsep/spawn":        {"become", "errs", "exitstatus", "guard", "ipc", "printable", "privsep/thread", "security"},
 	"privsep/thread":       {},
-	"dispatcher":           {"errs", "ipc", "loglevel", "dispatcher/auditlog", "dispatcher/dial", "dispatcher/dispatch", "dispatcher/inetd", "dispatcher/pool", "dispatcher/process", "dispatcher/relay", "dispatcher/service", "security", "service"},
+	"dispatcher":           {"errs", "ipc", "loglevel", "dispatcher/auditlog", "dispatcher/dial", "dispatcher/dispatch", "dispatcher/inetd", "dispatcher/pool", "dispatcher/process", "dispatcher/relay", "dispatcher/service", "privsep/thread", "security", "service"},
 	"dispatcher/admission": {"ipc", "penalty"}, // decides, and does nothing
 	"dispatcher/auditlog":  {"dispatcher/process", "dispatcher/service", "ipc", "rate"},
 	"dispatcher/dial":      {"become", "ipc", "rate", "sockdiag"},

@@ -42,6 +42,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/loglevel"
+	"schedrestd/privsep/thread"
 	"schedrestd/security"
 	"schedrestd/security/seal"
 	"schedrestd/security/self"
@@ -186,6 +187,9 @@ func (d *dispatcher) serve(a announced) {
 	if d.Set != nil {
 		return
 	}
+	// A worker that uses up its user's processes must not end this one, which has
+	// the same user when no root started the gateway.
+	thread.Reserve(thread.Spare)
 	c := d.config
 	d.Set = pool.NewSet(pool.Options{Admission: a.setup.Admission, Connections: int(c.Connections), PerSource: int(c.PerSource),
 		Waiting: int(c.Waiting), HandLimit: d.limits.HandLimit, Log: d.log})
