@@ -231,19 +231,25 @@ func (d *dispatcher) accept(fd int) error {
 // the parent which.
 func (d *dispatcher) replace(a announced) {
 	g, err := d.build(a)
-	if err == nil {
-		err = d.Await(func(done func(error)) {
-			d.router.Renew(g.Generation, func(err error) { done(d.replaced(g, err)) })
-		})
-	}
-	o := ipc.Outcome{ID: a.ID, OK: err == nil}
+	d.Do(func() {
+		if err != nil {
+			d.decided(a.ID, err)
+			return
+		}
+		d.router.Renew(g.Generation, func(err error) { d.decided(a.ID, d.replaced(g, err)) })
+	})
+}
+
+// decided tells the parent whether the generation with that ID is in force.
+func (d *dispatcher) decided(id uint32, err error) {
+	o := &ipc.Outcome{ID: id, OK: err == nil}
 	if err != nil {
 		o.Failure = ipc.Fail(err)
 	}
-	d.Do(func() { d.asked = false })
-	d.parent.Send(&o)
+	d.asked = false
+	d.parent.Send(o)
 	if err != nil {
-		d.Do(d.again)
+		d.again()
 	}
 }
 
@@ -300,13 +306,25 @@ func (d *dispatcher) again() {
 	d.After(pool.Pause(d.failed), d.renew)
 }
 
-// renew asks the parent for a generation.
+// renew asks the parent for a generation. When none comes, as while key files can't be
+// opened, it asks again if one is needed.
 func (d *dispatcher) renew() {
-	if !d.asked && !d.stopped {
-		d.asked = true
-		d.parent.Send(&ipc.Renew{ID: d.current.ID})
+	if d.asked || d.stopped {
+		return
 	}
+	d.asked = true
+	d.parent.Send(&ipc.Renew{ID: d.current.ID})
+	d.After(askAgain, func() {
+		if d.asked {
+			d.asked = false
+			d.again()
+		}
+	})
 }
+
+// askAgain is how long the dispatcher waits for the announcement of a generation that
+// it has asked for.
+const askAgain = 5 * time.Second
 
 // show makes all processes log their counters. Workers count the requests,
 // because only they read them.

@@ -2,7 +2,6 @@ package privsep
 
 import (
 	"fmt"
-	"syscall"
 	"time"
 
 	"schedrestd/errs"
@@ -10,10 +9,8 @@ import (
 	"schedrestd/notify"
 	"schedrestd/printable"
 	"schedrestd/privsep/keys"
+	"schedrestd/privsep/spawn"
 )
-
-// hangUp is the signal that asks for a reload.
-const hangUp = syscall.SIGHUP
 
 // Reloader reads the configuration again and checks it. The result replaces
 // that of Config as soon as workers can serve with it. Then Accepted is called.
@@ -31,7 +28,8 @@ type generation struct {
 	keys   *keys.Keys
 	strict bool // certificates that have replaced those in use must be usable
 	begun  time.Time
-	orphan bool // the dispatcher that built it has exited
+	home   *spawn.Spawner // that started processes when it was announced
+	orphan bool           // the dispatcher that built it has exited
 }
 
 // wish is the reason to build a generation. A greater one includes the smaller
@@ -64,7 +62,7 @@ func (m *monitor) look() {
 // want asks for a generation. One is built at a time.
 func (m *monitor) want(w wish) {
 	m.wanted = max(m.wanted, w)
-	if m.opening || m.next != nil || m.stopping != nil || m.dispatcher == nil || m.dispatcher.Channel.Phase() != ipc.Serving {
+	if m.wanted == nothing || m.opening || m.next != nil || m.stopping != nil || m.dispatcher == nil || m.dispatcher.Channel.Phase() != ipc.Serving {
 		return
 	}
 	g := &generation{why: m.wanted, config: m.config, strict: m.wanted == wishReload || m.current == nil, begun: time.Now()}
@@ -130,7 +128,7 @@ func (m *monitor) opened(g *generation, err error) {
 		return
 	}
 	m.tried = g.keys.Stamp
-	m.next, m.generations[g.id] = g, g
+	m.next, m.generations[g.id], g.home = g, g, m.spawner.InUse()
 	keeper := g.keys.NeedKeeper() && m.client == nil
 	if keeper {
 		g.keys.Warn(m.keysInForce())
@@ -217,7 +215,7 @@ func (m *monitor) decided(o *ipc.Outcome) error {
 	if m.ready != nil {
 		m.ready(o)
 	}
-	m.again()
+	m.want(nothing) // but what was asked for meanwhile
 	return nil
 }
 
@@ -241,14 +239,7 @@ func (m *monitor) rejected(g *generation, err error) {
 			m.tried = ""
 		}
 	}
-	m.again()
-}
-
-// again builds the generation that was asked for meanwhile.
-func (m *monitor) again() {
-	if m.wanted != nothing {
-		m.want(nothing)
-	}
+	m.want(nothing) // but what was asked for meanwhile
 }
 
 // release closes the keys of a generation that nothing uses any more.

@@ -11,9 +11,6 @@ import (
 	"schedrestd/security"
 )
 
-// forbidden is the status for a client that may not be served.
-const forbidden = 403
-
 // Inetd serves the one client at standard input and output through one worker.
 // It returns nil when the client's input has ended and every request is
 // answered, whatever the answers were. An error means that the service itself
@@ -44,7 +41,6 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	}
 	if refused != nil { // a worker answers
 		c.Log.Warn("the client is not served", "uid", client.UID, "gid", client.GID, "because", refused)
-		client.Refuse = forbidden
 		who.Identity = c.anyWorker(who)
 	}
 	c.kernelTells = client.Network != ipc.TCP

@@ -117,7 +117,7 @@ func (m *monitor) loop(signals <-chan os.Signal) error {
 			m.ping()
 		case s := <-signals:
 			switch {
-			case s == hangUp:
+			case s == syscall.SIGHUP:
 				m.reload()
 			case s == syscall.SIGUSR1:
 				m.send(new(ipc.Show))
@@ -392,7 +392,11 @@ func (m *monitor) renew(id uint32) {
 // there is none.
 func (m *monitor) namespaceLost(err error) {
 	if err == nil {
-		m.do(func() { m.renew(m.last) })
+		m.do(func() {
+			if m.current != nil && m.current.home != m.spawner.InUse() {
+				m.renew(m.current.id)
+			}
+		})
 		return
 	}
 	m.do(func() { m.end(errs.New(errs.Unavailable, "each PID namespace that was made for workers has ended")) })

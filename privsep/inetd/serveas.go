@@ -41,5 +41,8 @@ func (c *Client) ServeAs(o identity.Options) (who identity.Service, refused, err
 	if refused == nil && !c.Vouched {
 		refused = errs.New(errs.Denied, "the peer's uid %d and gid %d stand for no user", c.UID, c.GID)
 	}
+	if refused != nil {
+		c.Refuse = 403
+	}
 	return who, refused, nil
 }
