@@ -240,7 +240,7 @@ func (d *dispatcher) replace(a announced) {
 	})
 }
 
-// decided tells the parent whether the generation with that ID is in force.
+// decided reports to the parent whether the generation with that ID is in force.
 func (d *dispatcher) decided(id uint32, err error) {
 	o := &ipc.Outcome{ID: id, OK: err == nil}
 	if err != nil {
