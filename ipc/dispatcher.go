@@ -3,10 +3,7 @@ package ipc
 import "time"
 
 // Bounds of the messages between the parent and the dispatcher.
-const (
-	maxRefusal = 255 // bytes of a reason
-	maxSource  = 64  // bytes of an address with its zone
-)
+const maxRefusal = 255 // bytes of a reason
 
 // Dispatch tells the dispatcher how this run of the gateway serves. A change of it
 // needs a restart.

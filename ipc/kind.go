@@ -6,7 +6,9 @@ import (
 )
 
 // Role is a kind of process that holds one end of a channel. A row of the protocol
-// table may name several, joined with |.
+// table may name several, joined with |. On a channel to a worker or a service, Parent
+// is the end that the parent has at first: it sends the process its setup, and passes
+// the end to the dispatcher.
 type Role uint8
 
 // The roles.

@@ -89,8 +89,10 @@ func (m *monitor) arrived(l *listen.Listener, fd int, peer unix.Sockaddr, switch
 		}
 	}
 	for {
-		if to := m.arrivals.Load(); to != nil && to.Send(a, fd) == nil {
-			return
+		if to := m.arrivals.Load(); to != nil {
+			if err := to.Send(a, fd); err == nil || ipc.UnlessGone(err) != nil {
+				return // sent, or nothing that a message can carry
+			}
 		}
 		select {
 		case <-time.After(10 * time.Millisecond): // the next dispatcher is being started

@@ -215,7 +215,7 @@ func (m *monitor) decided(o *ipc.Outcome) error {
 	if m.ready != nil {
 		m.ready(o)
 	}
-	m.want(nothing) // but what was asked for meanwhile
+	m.want(nothing) // builds the generation that was requested meanwhile
 	return nil
 }
 
@@ -239,7 +239,7 @@ func (m *monitor) rejected(g *generation, err error) {
 			m.tried = ""
 		}
 	}
-	m.want(nothing) // but what was asked for meanwhile
+	m.want(nothing) // builds the generation that was requested meanwhile
 }
 
 // release closes the keys of a generation that nothing uses any more.

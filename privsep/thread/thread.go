@@ -10,16 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Spare is how many threads the parent creates at its start. Go starts another
-// thread whenever all existing ones are in a system call, and ends the process
+// Spare is how many threads the parent and the dispatcher create at their start. Go
+// starts another thread whenever all existing ones are in a system call, and ends the process
 // when the kernel permits none. A worker that uses up the limit of the service
-// or of the user would end the parent. Idle threads are kept.
+// or of the user would end these processes. Idle threads are kept.
 //
-// Needed concurrently: one that runs, two of the runtime, one that receives
-// signals, those of the spawners and of the namespace dialer, one for the log,
-// two for the audit log's file, two for files that are followed, and one that
-// rereads the configuration. Those are twelve; on a busy machine even a short
-// call may keep its thread for long.
+// The parent needs about twelve concurrently: one that runs, two of the runtime,
+// one that receives signals, one for each spawner, one for the audit log's file,
+// and those that open keys and reread the configuration. On a busy machine even a
+// short call may keep its thread for long.
 const Spare = 32
 
 // Reserve makes n threads, which stay.
