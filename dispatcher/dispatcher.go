@@ -107,6 +107,7 @@ type dispatcher struct {
 	replies          chan ipc.Received // of the parent, to the goroutine that builds
 	finishing        chan struct{}     // closed when the gateway ends
 	closing          sync.WaitGroup    // of generations
+	accepting        sync.WaitGroup    // until the parent sends no more connections
 	violations       chan string       // inetd: how the worker broke the protocol of a service
 
 	*pool.Set
@@ -222,7 +223,7 @@ func (d *dispatcher) ownerOf(uid uint32) uint32 { return ipc.OwnerOf(d.owners, u
 func (d *dispatcher) accept(fd int) error {
 	from, err := ipc.Open(fd, ipc.Dispatcher, ipc.Acceptor)
 	if err == nil {
-		go d.acceptor.Run(from)
+		d.accepting.Go(func() { d.acceptor.Run(from) })
 	}
 	return err
 }
@@ -335,8 +336,10 @@ func (d *dispatcher) show() {
 	}
 }
 
-// finish lets all workers finish the requests in progress, and ends the process.
+// finish lets all workers finish the requests in progress, also those of connections
+// that the parent has just sent, and ends the process.
 func (d *dispatcher) finish() {
+	d.accepting.Wait()
 	d.Do(func() {
 		d.stopped = true
 		d.router.Stop()

@@ -27,10 +27,25 @@ func (m *monitor) accept() error {
 	if !m.accepting {
 		m.accepting = true
 		for _, l := range m.listeners {
-			go m.acceptFrom(l, m.config)
+			m.acceptors.Go(func() { m.acceptFrom(l, m.config) })
 		}
 	}
 	return nil
+}
+
+// finish closes the listeners, and asks the dispatcher to finish when it has been sent
+// every connection that was accepted.
+func (m *monitor) finish() {
+	m.closeListeners()
+	go func() { // acceptors may wait for the loop, or for the dispatcher
+		m.acceptors.Wait()
+		m.do(func() {
+			if arrivals := m.arrivals.Load(); arrivals != nil {
+				_ = arrivals.End()
+			}
+			m.send(new(ipc.Finish))
+		})
+	}()
 }
 
 // acceptFrom accepts connections until the listener is closed, also when the

@@ -269,7 +269,7 @@ func TestSignalDuringStart(t *testing.T) {
 	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	g.await("stopped before it served", nil)
+	g.await("stopped while it did not serve", nil)
 	if status := g.wait(); status != 0 {
 		t.Errorf("exit status %d", status)
 	}

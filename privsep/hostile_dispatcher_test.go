@@ -2,6 +2,9 @@ package privsep
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -135,4 +138,45 @@ func TestStoppedDispatcher(t *testing.T) {
 		return strings.Contains(fmt.Sprint(r["because"]), "has not read its channel for 1s")
 	})
 	g.mustGet("/pid")
+}
+
+// TestAcceptedBeforeTheEnd: the gateway answers every connection that it accepted before
+// the signal that ends it, also those that the dispatcher had not received then.
+func TestAcceptedBeforeTheEnd(t *testing.T) {
+	g := serve(t, plain(t), Config{})
+	must(t, syscall.Kill(g.dispatcherPID(), syscall.SIGSTOP))
+	var clients []net.Conn
+	for range 20 {
+		clients = append(clients, g.dial(t, "GET /pid HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))
+	}
+	await(t, "all are accepted", func() bool { return !hasBacklog(t, g.addr) })
+	must(t, g.cmd.Process.Signal(syscall.SIGTERM))
+	g.await("draining", nil)
+	must(t, syscall.Kill(g.dispatcherPID(), syscall.SIGCONT))
+	for _, c := range clients {
+		if answer := last(t, c); !strings.HasPrefix(answer, "HTTP/1.1 200") {
+			t.Errorf("%q", answer)
+		}
+	}
+	if status := g.wait(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+// hasBacklog reports whether connections wait to be accepted on an IPv4 address. The
+// kernel gives their number as the receive queue of the listener (proc_net_tcp).
+func hasBacklog(t *testing.T, addr string) bool {
+	t.Helper()
+	table, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := fmt.Sprintf(":%04X", netip.MustParseAddrPort(addr).Port())
+	for line := range strings.Lines(string(table)) {
+		if f := strings.Fields(line); strings.HasSuffix(f[1], port) && f[3] == "0A" {
+			return !strings.HasSuffix(f[4], ":00000000")
+		}
+	}
+	t.Fatalf("nobody listens on %s", addr)
+	return false
 }

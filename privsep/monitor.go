@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -44,6 +45,7 @@ type monitor struct {
 	failures   int                         // dispatchers in a row that soon exited
 	arrivals   atomic.Pointer[ipc.Channel] // where accepted connections go; nil: nowhere for now
 	accepting  bool
+	acceptors  sync.WaitGroup
 	peers      map[uint64]security.Identity // become_user: of connections that are open, by number
 	lastPeer   uint64
 	mostPeers  int
@@ -141,15 +143,14 @@ const sameSignal = 500 * time.Millisecond
 // stop stops listening, and lets the requests in progress end.
 func (m *monitor) stop(s os.Signal) {
 	m.stopping = s
-	if m.current == nil && m.client == nil {
-		m.config.Log.Info("stopped before it served", "signal", s.String())
+	if m.arrivals.Load() == nil && m.client == nil {
+		m.config.Log.Info("stopped while it did not serve", "signal", s.String())
 		m.end(nil)
 		return
 	}
 	notify.Stopping()
 	m.config.Log.Info("draining", "signal", s.String())
-	m.closeListeners()
-	m.send(new(ipc.Finish))
+	m.finish()
 }
 
 // startDispatcher starts a dispatcher.
