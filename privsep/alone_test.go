@@ -34,7 +34,7 @@ func TestNamespacesAlone(t *testing.T) {
 			if !strings.Contains(on, "root of their own") || !strings.Contains(on, "PID namespace") {
 				t.Skipf("this start has no such namespaces: %s", on)
 			}
-			dir := room(t)
+			dir := sharedDir(t)
 			must(t, os.Chmod(dir, 0o755))
 			socket := filepath.Join(dir, "s")
 			l, err := net.Listen("unix", socket)
@@ -50,7 +50,7 @@ func TestNamespacesAlone(t *testing.T) {
 				"outside":   intrude(t, outside.Process.Pid, nil, owner, socket), // the intruder is able to
 			} {
 				alone := where == "beside it"
-				// Whoever has made a user namespace, and is not in it, can trace who is: he sees the worker, which is the first there.
+				// A process that made a user namespace and is outside of it can trace the processes in it: it sees the worker, the first one there.
 				if got := strings.Contains(said, "sees []\n") || as != nil && strings.Contains(said, "sees [1]\n"); got != alone {
 					t.Errorf("%s: %s", where, said)
 				}
@@ -62,7 +62,7 @@ func TestNamespacesAlone(t *testing.T) {
 	}
 }
 
-// intrude starts an intruder in those namespaces of pid, and gives what it says.
+// intrude starts an intruder in those namespaces of pid, and returns its output.
 func intrude(t *testing.T, pid int, spaces []string, as user, socket string) string {
 	t.Helper()
 	program, err := os.Open(binary)

@@ -25,9 +25,9 @@ func announce(c Config, who identity.Service, listeners []*listen.Listener) {
 	}
 	switch {
 	case c.Switches.DisableUserCheck && c.Switches.BecomeUser:
-		c.Log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user, be it root or SchedUser; a peer of group 0 is refused all the same")
+		c.Log.Warn("the identity check is off (disable_user_check): an attacker who controls a worker acts as its user, be it root or SchedUser; a peer of group 0 is refused all the same")
 	case c.Switches.DisableUserCheck:
-		c.Log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user", "uid", who.UID)
+		c.Log.Warn("the identity check is off (disable_user_check): an attacker who controls a worker acts as its user", "uid", who.UID)
 	}
 }
 

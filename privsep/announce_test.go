@@ -11,7 +11,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestRulesInForce: the log says what of the rules that nobody sees is in force, with each default.
+// TestRulesInForce: the log has the rules that no other output shows, also those with their default.
 func TestRulesInForce(t *testing.T) {
 	path := filepath.Join(socketDir(t, t.TempDir(), plain(t)), "audit.log")
 	net := func(s string) netip.Prefix { return netip.MustParsePrefix(s) }

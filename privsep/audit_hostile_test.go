@@ -92,7 +92,7 @@ func playAudit(part string, c *ipc.Channel, id uint64) {
 // auditDir returns a directory for the log of a parent that runs as as.
 func auditDir(t *testing.T, as user) string {
 	t.Helper()
-	dir := filepath.Join(room(t), "audit")
+	dir := filepath.Join(sharedDir(t), "audit")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func auditDir(t *testing.T, as user) string {
 	return filepath.Join(dir, "log")
 }
 
-// TestAuditLiars: who says what he may not about changes is killed; what is no connection of his leaves no line.
+// TestAuditLiars: a worker that sends a forbidden message about changes is killed; a connection that it does not have leaves no line.
 func TestAuditLiars(t *testing.T) {
 	tests := []struct {
 		part, want string
@@ -176,8 +176,8 @@ func auditRecords(t *testing.T, path string) (list []map[string]any) {
 	return list
 }
 
-// TestAuditOrphan: of a change whose worker died the auditor itself says that nobody knows; and what a worker says stays
-// in its own object.
+// TestAuditOrphan: the auditor itself records that the outcome of a change is unknown when its worker died, and the values of
+// a worker stay in their own object.
 func TestAuditOrphan(t *testing.T) {
 	for part, ended := range map[string]string{"intent and death": "unknown", "intent and lies": "reported"} {
 		t.Run(part, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// What a captured worker says to the auditor, by the channel that it has to it.
+// Messages of a captured worker to the auditor, over its channel.
 
 // intends returns the Intent of a change for a connection.
 func intends(connection uint64) func() []byte {

@@ -20,9 +20,9 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// What a captured worker says to the keeper, by the channel that it has to it.
+// Messages of a captured worker to the keeper, over its channel.
 
-// said is one thing that it says.
+// said is one of these messages.
 type said struct {
 	name  string
 	frame func() []byte
@@ -85,11 +85,11 @@ func params12() []byte {
 }
 
 var sayings = []said{
-	// What is asked for honestly, so that the rest says something.
+	// Honest requests, without which the failures of the others would prove nothing.
 	{name: "sign a TLS 1.3 handshake", frame: sign(ecdsaSHA256, transcript)},
 	{name: "verify a forged token", frame: verifies(header13, noMAC)},
 
-	// What a server never signs.
+	// Texts that a server never signs.
 	{name: "sign a digest", frame: sign(ecdsaSHA256, noMAC)},
 	{name: "sign nothing", frame: sign(ecdsaSHA256, nil)},
 	{name: "sign as a TLS client", frame: sign(ecdsaSHA256, client13())},
@@ -113,7 +113,7 @@ var sayings = []said{
 	{name: "guess 2000 times", frame: verifies(header13, noMAC), times: 2000},
 	{name: "ask for verdicts without end, and read none", frame: verifies(strings.Repeat("x", 8<<10), noMAC), times: 10_000, mute: true},
 
-	// What is not in the protocol table, or not for a worker to say.
+	// Messages that are not in the protocol table, or that a worker may not send.
 	{name: "a word that is not in the protocol table", frame: word(99, 0), ends: true},
 	{name: "a kind that is 0", frame: word(0, 0), ends: true},
 	{name: "the parent's word, ServiceSetup", frame: word(ipc.KindOf(new(ipc.ServiceSetup)), 8), ends: true},
@@ -140,8 +140,8 @@ var sayings = []said{
 	{name: "an empty packet", frame: func() []byte { return nil }},
 }
 
-// services is which of its channels a worker has to each, where keeper and auditor are not both there, and what captured workers
-// say to it.
+// services has the number of a worker's channel to each service, where keeper and auditor are not both there, and what captured
+// workers send.
 var services = []struct {
 	role     ipc.Role
 	nth      int
@@ -187,11 +187,11 @@ func says(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, list[at].say(fd))
 }
 
-// say does it, and tells what the service answers.
+// say sends it and returns the service's answer.
 func (s said) say(fd int) string {
 	if s.close {
 		_ = unix.Shutdown(fd, unix.SHUT_WR)
-		return hear(fd)
+		return receive(fd)
 	}
 	var oob []byte
 	if s.fds > 0 {
@@ -205,14 +205,14 @@ func (s said) say(fd int) string {
 			return wait()
 		case err == unix.EAGAIN && s.mute:
 			return "has its own channel full"
-		case (err == unix.ECONNRESET || err == unix.EPIPE) && s.ends: // it was heard to break the protocol before the end
+		case (err == unix.ECONNRESET || err == unix.EPIPE) && s.ends: // the service saw the violation before the end
 			return wait()
 		case err != nil:
 			return fmt.Sprintf("CAN'T SAY IT %d TIMES: %v", n, err)
 		case s.ends && n == max(1, s.times)-1:
 			return wait()
 		case !s.mute:
-			answers[hear(fd)]++
+			answers[receive(fd)]++
 		}
 	}
 	if len(answers) != 1 {
@@ -224,8 +224,8 @@ func (s said) say(fd int) string {
 	return ""
 }
 
-// hear reads one answer.
-func hear(fd int) string {
+// receive reads one answer.
+func receive(fd int) string {
 	raw := make([]byte, ipc.MaxMessage)
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Microsecond) {
 		n, _, err := unix.Recvfrom(fd, raw, unix.MSG_DONTWAIT)
@@ -260,8 +260,8 @@ const (
 	endSaying   = "<!-- end of attacks on the keeper -->\n"
 )
 
-// TestCapturedAsksTheKeeper: each thing that a captured worker says to the keeper comes to what the page says. The keeper is the same
-// one at the end, and has signed and verified for others after each.
+// TestCapturedAsksTheKeeper: each message of a captured worker to the keeper has the effect that the page states. The keeper is the same
+// process at the end, and has signed and verified for other workers after each.
 func TestCapturedAsksTheKeeper(t *testing.T) {
 	t.Run("without root", func(t *testing.T) { asksTheKeeper(t, plain(t), Config{}) })
 	t.Run("as root", func(t *testing.T) {
@@ -284,7 +284,7 @@ func asksTheKeeper(t *testing.T, as user, c Config) {
 		outcome, logged := g.saying(1, one)
 		fmt.Fprintf(table, "| %s | %s | %s |\n", one.name, outcome, cmp.Or(logged, "–"))
 		if _, _, err := secured(s.client(secure), "/pid"); err != nil {
-			t.Errorf("after %q nobody is served over TLS: %v", one.name, err)
+			t.Errorf("after %q no client is served over TLS: %v", one.name, err)
 		}
 		g.comes(hs256(v.key), "good")
 		g.comes(hs256(strangersKey), "bad")

@@ -14,7 +14,7 @@ import (
 	program "schedrestd/worker"
 )
 
-// What a captured worker says to the resolver, by the channel that it has to it.
+// Messages of a captured worker to the resolver, over its channel.
 
 // asks returns a question about a user.
 func asks(number uint32, name string) func() []byte {

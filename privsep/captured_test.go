@@ -13,8 +13,8 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// A captured worker is a real one, in its whole cage, whose handler does what an attacker would: one attack a request.
-// Who dies of it does not answer.
+// A captured worker is a real one, fully confined, whose handler does what an attacker would: one attack per request.
+// A worker that is killed for it does not answer.
 
 // attack is one thing that a captured worker tries.
 type attack struct {
@@ -45,7 +45,7 @@ var attacks = []attack{
 	// Other processes.
 	call("signal the parent", unix.SYS_KILL, uintptr(os.Getppid()), 15),
 	call("kill all that it may", unix.SYS_KILL, none, 9),
-	call("signal its siblings, the keeper and the anchor: pid 1", unix.SYS_KILL, 1, 9),
+	call("signal its siblings, the keeper and the first process of the namespace: pid 1", unix.SYS_KILL, 1, 9),
 	call("signal a thread of another process", unix.SYS_TGKILL, 4_000_000, 4_000_000, 9), // not 1: that can be the worker itself
 	call("get hold of a process (pidfd_open)", unix.SYS_PIDFD_OPEN, 1, 0),
 	call("take a descriptor from a process", unix.SYS_PIDFD_GETFD, 3, 0, 0),
@@ -131,7 +131,7 @@ var attacks = []attack{
 	frame("Taken of a connection that it was not given", ipc.KindOf(new(ipc.Taken)), 8, 0),
 	{"Progress of a connection that it does not hold", func() string { return say(&ipc.Progress{ID: 1 << 40, Stage: ipc.Resting}) }},
 	frame("Progress that is none", ipc.KindOf(new(ipc.Progress)), 9, 0),
-	frame("Pong that nobody asked for", ipc.KindOf(new(ipc.Pong)), 8, 0),
+	frame("Pong without Ping", ipc.KindOf(new(ipc.Pong)), 8, 0),
 	frame("a truncated word", ipc.KindOf(new(ipc.Done)), 3, 0),
 	frame("a word with more behind it", ipc.KindOf(new(ipc.Done)), 9, 0),
 	frame("an oversized word", ipc.KindOf(new(ipc.Done)), 60_000, 0),
@@ -267,7 +267,7 @@ func sendFrame(raw []byte, fds int) {
 	}
 }
 
-// sendRights sends by what is left in the cage when there are no descriptors, and else by what is not.
+// sendRights sends with the system call that the filter allows when there are no descriptors, and with the other one otherwise.
 func sendRights(fd int, raw, oob []byte) error {
 	if len(oob) == 0 {
 		_, err := unix.Write(fd, raw)

@@ -56,12 +56,12 @@ func uid(as user) int {
 
 // TestCheck: it tells of each part, has each act kill, and gives what remains to a worker of these means.
 func TestCheck(t *testing.T) {
-	needCage(t)
+	needSandbox(t)
 	out, status := inspect(t, plain(t), Config{Setup: ipc.Setup{Local: true, Munge: ipc.Munge{Socket: "/run/munge/s"}}})
 	for _, want := range []string{"no_new_privs ", "system call filter ", "\nA worker was started", "  open /\n", "MUNGE credentials", "processes of the user who started", "PID namespace",
 		fmt.Sprintf("processes of uid %d outside the sandbox, which can stop, limit and kill it", uid(plain(t))), "memory and CPU time"} {
 		if !strings.Contains(out, want) {
-			t.Errorf("it says nothing of %q:\n%s", want, out)
+			t.Errorf("%q is missing:\n%s", want, out)
 		}
 	}
 	if strings.Contains(out, "These were not killed:") || (status == 0) != strings.Contains(out, "\nAll confinement that a start without root can have") {
@@ -75,7 +75,7 @@ func TestCheckAsRoot(t *testing.T) {
 	out, status := inspect(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
 	for _, want := range []string{"processes of uid 65534 outside the sandbox, which can stop", "the worker's own uid and gid", "root of their own                  on", "PID namespace                      on"} {
 		if !strings.Contains(out, want) {
-			t.Errorf("it says nothing of %q:\n%s", want, out)
+			t.Errorf("%q is missing:\n%s", want, out)
 		}
 	}
 	if strings.Contains(out, "Landlock                           on") && status != 0 {
@@ -109,7 +109,7 @@ func TestCheckUnfit(t *testing.T) {
 	}
 }
 
-// TestCheckSaysWhy: the page has what the kernel says to who may make no user namespace.
+// TestCheckSaysWhy: the page has the kernel's error for a user who may make no user namespace.
 func TestCheckSaysWhy(t *testing.T) {
 	needRoot(t)
 	text, err := json.Marshal(Config{Program: binary, Keeper: binary, KeeperArgv: []string{"good"}, Dispatcher: binary, Resolver: binary, ResolverArgv: []string{"good"}, Argv: []string{spawn.WorkerName, "good"},
@@ -138,14 +138,14 @@ func TestCheckSaysWhy(t *testing.T) {
 				"PID namespace                      off  without a user namespace: requires a start as root\n", "\nSome confinement", "is off: " + tt.why,
 				"the machine's network, through a hole", "signals to its user's other processes"} {
 				if !strings.Contains(string(out), want) {
-					t.Errorf("it says nothing of %q:\n%s", want, out)
+					t.Errorf("%q is missing:\n%s", want, out)
 				}
 			}
 		})
 	}
 }
 
-// TestCheckFinds: processes that live are told.
+// TestCheckFinds: the output names processes that survive.
 func TestCheckFinds(t *testing.T) {
 	out, status := inspect(t, plain(t), Config{Argv: []string{spawn.WorkerName, "lives but tells"}})
 	if status != 1 || !strings.Contains(out, "These were not killed:") || !strings.Contains(out, "  bpf (exit status 0: ") {
@@ -155,7 +155,7 @@ func TestCheckFinds(t *testing.T) {
 
 // TestCheckRequires: where all is required the check comes to what the start would, in its words.
 func TestCheckRequires(t *testing.T) {
-	needCage(t)
+	needSandbox(t)
 	const ends = "part of the confinement can't be had by this start, and all of it is required (require_confinement): "
 	some := Config{Switches: ipc.Switches{RequireConfinement: true, DisableUnshareSysV: true}}
 	if os.Geteuid() == 0 {
@@ -181,14 +181,14 @@ func TestCheckRequires(t *testing.T) {
 		t.Errorf("as root: exit status %d:\n%s", status, out)
 	}
 	all.Switches.AuditConfinement = true // Config is not only made of what the command has read
-	if text, _ := launch(t, nil, all).failure(); text != ends+"system call filter (audit_confinement: it logs, and kills nobody)" {
-		t.Errorf("a filter that kills nobody: %q", text)
+	if text, _ := launch(t, nil, all).failure(); text != ends+"system call filter (audit_confinement: it logs, and kills no process)" {
+		t.Errorf("a filter that kills no process: %q", text)
 	}
 }
 
 // TestCheckKeeper: where there is a key, a keeper is started and judged too.
 func TestCheckKeeper(t *testing.T) {
-	needCage(t)
+	needSandbox(t)
 	dir := t.TempDir()
 	c := Config{Setup: ipc.Setup{JWT: true}}
 	c.Tokens.Key = filepath.Join(dir, "jwt.key")
@@ -203,7 +203,7 @@ func TestCheckKeeper(t *testing.T) {
 	out, _ := inspect(t, nil, c)
 	own := fmt.Sprintf("A keeper was started as uid %d,", os.Geteuid())
 	if !strings.Contains(out, "\nA keeper was started as uid ") || strings.Contains(out, own) != (os.Geteuid() != 0) || strings.Contains(out, "as uid 65534,") {
-		t.Errorf("it says nothing of a keeper:\n%s", out)
+		t.Errorf("the keeper is missing:\n%s", out)
 	}
 	if err := os.WriteFile(c.Tokens.Key, []byte("short"), 0o600); err != nil {
 		t.Fatal(err)
@@ -222,7 +222,7 @@ func TestConnectsWhereNeeded(t *testing.T) {
 		want bool
 	}{
 		{"over TCP come tokens alone", Config{Setup: ipc.Setup{Local: true, JWT: true, AuthSocket: "/s"}}, ipc.TCP, false},
-		{"… and nothing for munged to vouch for", Config{Setup: ipc.Setup{Local: true, JWT: true, Munge: ipc.Munge{Socket: "/s"}}}, ipc.TCP, false},
+		{"… and nothing for munged to verify", Config{Setup: ipc.Setup{Local: true, JWT: true, Munge: ipc.Munge{Socket: "/s"}}}, ipc.TCP, false},
 		{"the controller's socket", Config{Setup: ipc.Setup{Local: true, AuthSocket: "/s"}}, ipc.Unix, true},
 		{"munged", Config{Setup: ipc.Setup{Local: true, Munge: ipc.Munge{Socket: "/s"}}}, ipc.Unix, true},
 		{"an accounting daemon's socket", Config{Setup: ipc.Setup{Local: true, Accounting: []ipc.Address{{Network: "unix", Address: "/s"}}}}, ipc.Unix, true},

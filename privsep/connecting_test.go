@@ -17,12 +17,12 @@ import (
 	"schedrestd/ipc"
 )
 
-// What a captured worker tries beyond the others that may connect UNIX sockets by itself, for the sake of its uid.
+// Attacks of a captured worker that may connect to UNIX sockets itself, for the sake of its uid, beyond those of other workers.
 var connectingAttacks = []struct {
 	name string
 	do   func(path string) string
 }{
-	{"connect to another UNIX socket of this machine, which everybody may", func(path string) string { return connectUnix(path) }},
+	{"connect to another UNIX socket of this machine, open to every user", func(path string) string { return connectUnix(path) }},
 	{"connect to an abstract UNIX socket", func(path string) string { return connectUnix("\x00" + path) }},
 	{"climb to a UNIX socket over a descriptor that it has", func(path string) string {
 		return connectUnix(fmt.Sprintf("/proc/self/fd/%d/../..%s", ipc.WorkerFD, path))
@@ -84,7 +84,7 @@ const (
 func TestCapturedConnects(t *testing.T) {
 	needRoot(t)
 	path := filepath.Join(t.TempDir(), "socket")
-	home, err := os.MkdirTemp("", "listener") // which nobody opens to everybody
+	home, err := os.MkdirTemp("", "listener") // closed to other users
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestCapturedConnects(t *testing.T) {
 		}
 		defer ln.Close()
 	}
-	for dir := path; dir != "/"; dir = filepath.Dir(dir) { // whoever may go there, and is in the machine's file system, gets there
+	for dir := path; dir != "/"; dir = filepath.Dir(dir) { // any process that may enter it and sees the machine's file system
 		if info, err := os.Stat(dir); err == nil && strings.HasPrefix(dir, os.TempDir()+"/") {
 			_ = os.Chmod(dir, info.Mode().Perm()|0o777)
 		}
@@ -119,7 +119,7 @@ func TestCapturedConnects(t *testing.T) {
 		g.mustGet("/pid")
 	}
 	show(t, beginConnecting, endConnecting, table.String())
-	c.Listen = c.Listen[:1] // over TCP the kernel tells of nobody: only tokens come, and no worker connects
+	c.Listen = c.Listen[:1] // over TCP the kernel does not identify clients: there are tokens only, and no worker connects
 	g = serve(t, nil, c)
 	for _, a := range connectingAttacks {
 		if got := fmt.Sprint(try(g, a.name)); !strings.HasSuffix(got, "EPERM") || strings.Contains(got, "DONE") {

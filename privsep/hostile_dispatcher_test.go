@@ -23,7 +23,7 @@ type compromised struct {
 	build  uint32
 }
 
-// violations are messages of a compromised dispatcher, and what the parent says.
+// violations are messages of a compromised dispatcher, and the parent's reasons to kill it.
 var violations = map[string]struct {
 	send func(generation uint32) []ipc.Message
 	want string
@@ -52,7 +52,7 @@ var violations = map[string]struct {
 		o := &ipc.Outcome{ID: g, OK: true}
 		return []ipc.Message{o, o}
 	}, "it sent Outcome of generation 1, which is not built"},
-	"Pong unasked":            {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Pong{Number: 9}} }, "it sent Pong 9, which nobody asked for"},
+	"Pong unasked":            {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Pong{Number: 9}} }, "it sent Pong 9, which was not asked for"},
 	"Served without a client": {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Served{OK: true}} }, "it sent Served"},
 }
 
@@ -177,6 +177,6 @@ func hasBacklog(t *testing.T, addr string) bool {
 			return !strings.HasSuffix(f[4], ":00000000")
 		}
 	}
-	t.Fatalf("nobody listens on %s", addr)
+	t.Fatalf("there is no listener on %s", addr)
 	return false
 }

@@ -20,8 +20,8 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// TestHostileWorkers: each breaks the book in its way, is killed, and the parent says
-// why and lives on.
+// TestHostileWorkers: each breaks the protocol in its own way and is killed. The log has the
+// reason, and the gateway lives on.
 func TestHostileWorkers(t *testing.T) {
 	tests := []struct {
 		part, want string
@@ -41,7 +41,7 @@ func TestHostileWorkers(t *testing.T) {
 		{part: "oversized", want: "longer than"},
 		{part: "descriptor", want: "came with 1 descriptors"},
 		{part: "descriptors", want: "cut off"},
-		{part: "pong of nothing", want: "which nobody asked for"},
+		{part: "pong of nothing", want: "which was not asked for"},
 		{part: "done untaken", want: "which it does not hold", knock: true},
 		{part: "taken twice", want: "which it was not given", knock: true},
 		{part: "done twice", want: "which it does not hold", knock: true},
@@ -76,7 +76,7 @@ func TestHostileWorkers(t *testing.T) {
 	}
 }
 
-// TestStoppedWorker: it keeps its connections and answers nobody, until the parent ends it.
+// TestStoppedWorker: it keeps its connections and answers no request, until the dispatcher ends it.
 func TestStoppedWorker(t *testing.T) {
 	g := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, "stopped"}, Workers: 1, Silence: 400 * time.Millisecond})
 	g.because("worker was ended", "has not read its channel")
@@ -85,7 +85,7 @@ func TestStoppedWorker(t *testing.T) {
 // TestQueuedConnections: what waits in the channel of a worker that never reads it is
 // answered by another one, once that worker is ended.
 func TestQueuedConnections(t *testing.T) {
-	mark := filepath.Join(room(t), "stopped")
+	mark := filepath.Join(sharedDir(t), "stopped")
 	if as := plain(t); as != nil {
 		if err := os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)); err != nil {
 			t.Fatal(err)
@@ -107,7 +107,7 @@ func TestQueuedConnections(t *testing.T) {
 	g.await("worker was ended", func(r map[string]any) bool { return r["connections_lost"] == 0.0 && r["handed_again"] != 0.0 })
 }
 
-// TestTwiceIsEnough: a connection that two workers die of is not given to a third.
+// TestTwiceIsEnough: a connection that has ended two workers is not given to a third.
 func TestTwiceIsEnough(t *testing.T) {
 	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "dies before"}, Workers: 1})
 	c, err := net.Dial("tcp", g.addr)
@@ -134,7 +134,7 @@ func TestOrphan(t *testing.T) {
 // TestDeadlyRequest: a connection that kills each worker does not make the parent start
 // them as fast as it can.
 func TestDeadlyRequest(t *testing.T) {
-	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "dies of it"}, Workers: 1})
+	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "exits on it"}, Workers: 1})
 	for n := range 4 {
 		c, err := net.Dial("tcp", g.addr)
 		if err != nil {
@@ -169,14 +169,14 @@ func TestDeadlyRequest(t *testing.T) {
 // limited in number.
 func TestWorkerOutput(t *testing.T) {
 	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{LogBurst: 50, LogRate: 20})})
-	g.mustGet("/log?text=" + url.QueryEscape("it says"))
-	r := g.await("worker: it says", nil)
+	g.mustGet("/log?text=" + url.QueryEscape("some text"))
+	r := g.await("worker: some text", nil)
 	if r["level"] != "WARN" || r["n"] != "1" || r["worker"] == nil || r["worker_uid"] == nil || r["worker_pid"] == nil {
 		t.Errorf("label: %v", r)
 	}
 	g.mustGet("/raw?text=" + url.QueryEscape("red \x1b[31m\r\u202e\xff end\nlevel=INFO msg=forged worker=9 user=root worker_uid=0 user=eve time=x\n"))
 	g.await(`worker: red \x1b[31m\r\u202e\xff end`, nil)
-	// A line of its own, behind what the parent says about it.
+	// A line of its own, with the dispatcher's prefix.
 	r = g.await("worker: forged", nil)
 	if first := regexp.MustCompile(`^time=20\S+ worker=\d+ worker_pid=\d+ worker_uid=\d+ level=INFO msg=forged worker=9 `); !first.MatchString(r["raw"].(string)) {
 		t.Errorf("forged: %v", r)
@@ -199,10 +199,10 @@ func TestWorkerOutput(t *testing.T) {
 	}
 }
 
-// TestBackOff: while the next worker is waited for, who knocks is accepted, and when his
-// time is over he is told by the end of his connection; later ones are served again.
+// TestBackOff: while the next worker is being started, connections are accepted, and closed when
+// their time is over; later ones are served again.
 func TestBackOff(t *testing.T) {
-	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{HandLimit: 20 * time.Millisecond}), Argv: []string{spawn.WorkerName, "dies of it"}, Workers: 1, Connections: 50})
+	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{HandLimit: 20 * time.Millisecond}), Argv: []string{spawn.WorkerName, "exits on it"}, Workers: 1, Connections: 50})
 	for range 5 { // the pause grows to 800 ms
 		c, err := net.Dial("tcp", g.addr)
 		if err != nil {

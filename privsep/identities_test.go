@@ -27,11 +27,11 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// becoming starts a gateway that serves each user as himself, and gives its socket.
+// becoming starts a gateway that serves each user with their own identity, and returns its socket.
 func becoming(t *testing.T, c Config) (*gateway, string) {
 	t.Helper()
 	needRoot(t)
-	path := room(t) + "/s"
+	path := sharedDir(t) + "/s"
 	c.Listen = listens("unix:" + path)
 	c.Switches.BecomeUser = true
 	if c.ResolverArgv == nil {
@@ -64,7 +64,7 @@ func answer(c net.Conn) (int, string, error) {
 	return r.StatusCode, string(body), err
 }
 
-// askAs asks as somebody on a connection that it gives back.
+// askAs asks as a user on a connection that it returns.
 func askAs(t *testing.T, socket string, uid, gid int, path string) (net.Conn, int, string) {
 	t.Helper()
 	c, err := thread.DialAs(uint32(uid), uint32(gid), socket)
@@ -145,7 +145,7 @@ func children(t *testing.T, pid int) (list []int) {
 }
 
 // TestManyUsers: a hundred users with ten connections each, over a limit of identities and one of
-// connections that are both lower; all are answered, each by his own worker, and the
+// connections that are both lower; all are answered, each by the worker of that user, and the
 // parent stays small.
 func TestManyUsers(t *testing.T) {
 	g, socket := becoming(t, Config{})
@@ -218,9 +218,9 @@ func TestLeastRecentlyUsedGoes(t *testing.T) {
 	}
 }
 
-// TestRestingMakesRoom: with no room left and a connection with everybody, those that rest are closed, and
-// one that is being used is not.
-func TestRestingMakesRoom(t *testing.T) {
+// TestIdleYields: when no worker can be added and each has a connection, idle ones are closed, and
+// one that is in use is not.
+func TestIdleYields(t *testing.T) {
 	g, socket := becoming(t, Config{Identities: 3})
 	busy, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	one := pidOf(t, body)
@@ -236,7 +236,7 @@ func TestRestingMakesRoom(t *testing.T) {
 	}
 }
 
-// TestRest: a worker that nobody has used for a while ends, and one with a connection stays.
+// TestRest: a worker that was not used for a while ends, and one with a connection stays.
 func TestRest(t *testing.T) {
 	g, socket := becoming(t, Config{DispatcherArgv: within(dispatcher.Limits{Rest: 300 * time.Millisecond})})
 	kept, _, body := askAs(t, socket, 31001, 31101, "/pid")
@@ -253,7 +253,7 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestStrangers: whom the kernel does not vouch for, root and SchedUser get no worker.
+// TestStrangers: root, SchedUser and peers that the kernel does not identify get no worker.
 func TestStrangers(t *testing.T) {
 	g, socket := becoming(t, Config{Service: identityOf("", "", "31050")})
 	for _, tt := range []struct {
@@ -293,7 +293,7 @@ func TestSubordinate(t *testing.T) {
 	}
 }
 
-// TestManyGroups: who comes with many groups has a part of the rooms, and the others serve everybody else.
+// TestManyGroups: a user with many groups has a part of the workers, and the others serve everyone else.
 func TestManyGroups(t *testing.T) {
 	const ownShare = 4 // which part of the room one user can have
 	_, socket := becoming(t, Config{Identities: 2 * ownShare})
@@ -315,9 +315,9 @@ func TestManyGroups(t *testing.T) {
 	stillOpen(t, one, "a third room of one user")
 }
 
-// TestStubbornRoom: a captured worker that says its connection rests, and does not close it when it is asked, keeps no other user's
+// TestStubbornWorker: a captured worker that says its connection rests, and does not close it when it is asked, keeps no other user's
 // from being asked; and where there is no other user, it is ended.
-func TestStubbornRoom(t *testing.T) {
+func TestStubbornWorker(t *testing.T) {
 	for rooms := range 2 {
 		t.Run(fmt.Sprint(rooms, " others"), func(t *testing.T) {
 			g, socket := becoming(t, Config{Argv: []string{spawn.WorkerName, "one gives no way"}, Identities: 1 + rooms, Silence: time.Hour})
@@ -333,13 +333,13 @@ func TestStubbornRoom(t *testing.T) {
 			if rooms == 0 {
 				g.await("worker was ended", func(r map[string]any) bool { return r["uid"] == 31001.0 })
 			} else if g.count("worker was ended") > 0 {
-				t.Error("it was ended, and need not be: there was somebody else")
+				t.Error("it was ended needlessly: another one was idle")
 			}
 		})
 	}
 }
 
-// TestProcessLimit: a user who has as many processes as he may gets 503, alone.
+// TestProcessLimit: a user at their limit of processes gets 503, and no other user does.
 func TestProcessLimit(t *testing.T) {
 	g, socket := becoming(t, Config{})
 	for range 40 {
@@ -357,7 +357,7 @@ func TestProcessLimit(t *testing.T) {
 	}
 	for range 3 {
 		if _, status, body := askAs(t, socket, 31001, 31101, "/pid"); status != http.StatusServiceUnavailable || !strings.Contains(body, `"retryable":true`) {
-			t.Errorf("the one over his limit: %d %s", status, body)
+			t.Errorf("the one over the limit: %d %s", status, body)
 		}
 		if _, status, body := askAs(t, socket, 31002, 31101, "/pid"); status != http.StatusOK {
 			t.Errorf("another one: %d %s", status, body)
@@ -365,8 +365,8 @@ func TestProcessLimit(t *testing.T) {
 	}
 }
 
-// TestKilledByHisUser: users who kill their worker harm only themselves.
-func TestKilledByHisUser(t *testing.T) {
+// TestKilledByItsUser: users who kill their worker harm only themselves.
+func TestKilledByItsUser(t *testing.T) {
 	g, socket := becoming(t, Config{})
 	_, _, body := askAs(t, socket, 31002, 31101, "/pid")
 	other := pidOf(t, body)
@@ -376,7 +376,7 @@ func TestKilledByHisUser(t *testing.T) {
 		syscall.Kill(pid, syscall.SIGKILL)
 		r := g.await("worker died", func(r map[string]any) bool { return r["pid"] == float64(pid) })
 		if r["workers_lost_so_far"] != float64(n+1) {
-			t.Errorf("death %d is told as %v", n+1, r)
+			t.Errorf("death %d is logged as %v", n+1, r)
 		}
 	}
 	if _, _, body := askAs(t, socket, 31002, 31101, "/pid"); pidOf(t, body) != other {
@@ -384,9 +384,9 @@ func TestKilledByHisUser(t *testing.T) {
 	}
 }
 
-// TestStoppedByHisUser: a user who stops his worker stops his own answers, and holds with it no more than his share of the slots: another
-// one is answered all the while. When it runs again he has his answers, too.
-func TestStoppedByHisUser(t *testing.T) {
+// TestStoppedByItsUser: users who stop their worker stop their own answers, and hold no more than their share of the slots: another
+// user is answered meanwhile. When the worker runs again, they get their answers, too.
+func TestStoppedByItsUser(t *testing.T) {
 	_, socket := becoming(t, Config{Connections: 8}) // of which one user has 4
 	_, _, body := askAs(t, socket, 31002, 31101, "/pid")
 	other := pidOf(t, body)
@@ -426,20 +426,20 @@ func TestStoppedByHisUser(t *testing.T) {
 	for i, c := range waiting {
 		status, body, err := answer(c)
 		switch {
-		case err != nil || status != http.StatusOK && status != http.StatusServiceUnavailable: // for some of his there was no room to wait
-			t.Errorf("his connection %d: %d %q %v", i, status, body, err)
+		case err != nil || status != http.StatusOK && status != http.StatusServiceUnavailable: // some of them could not wait
+			t.Errorf("the stopped user's connection %d: %d %q %v", i, status, body, err)
 		case status == http.StatusOK && pidOf(t, body) == pid:
 			served++
 		}
 	}
 	if served < 3 {
-		t.Errorf("%d of his connections are served", served)
+		t.Errorf("%d of the stopped user's connections are served", served)
 	}
 }
 
 // TestBecomeUserIsRefused where it can't be had, with the way out.
 func TestBecomeUserIsRefused(t *testing.T) {
-	socket := "unix:" + room(t) + "/s"
+	socket := "unix:" + sharedDir(t) + "/s"
 	local := ipc.Setup{Local: true}
 	tests := []struct {
 		name       string
@@ -470,7 +470,7 @@ func TestBecomeUserIsRefused(t *testing.T) {
 }
 
 // TestWorkerForEachConnection: each connection has a process of its own for all its requests,
-// which ends with it; with become_user that is its peer's.
+// which ends with it; with become_user it runs as the peer.
 func TestWorkerForEachConnection(t *testing.T) {
 	var seen []int
 	visit := func(g *gateway, dial func() (net.Conn, error)) {

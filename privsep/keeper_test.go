@@ -89,7 +89,7 @@ func playKeeper(part string) int {
 	}
 }
 
-// site is the files of an https:// listener, and who may read them.
+// site has the files of an https:// listener, and the user who may read them.
 type site struct {
 	ipc.TLS
 	t    *testing.T
@@ -351,7 +351,7 @@ func TestHostileKeepers(t *testing.T) {
 		"refuses":         `the keeper refuses to serve: no\x1bkeeper`,
 		"crash":           "the keeper died",
 		"kept of nothing": "", // which error, depends on whether it comes before the keys are offered
-		"pong of nothing": "which nobody asked for",
+		"pong of nothing": "which was not asked for",
 		"worker's kind":   "may not be sent by a keeper",
 		"descriptor":      "came with 1 descriptors",
 		"mute":            "was not ready within",
@@ -380,7 +380,7 @@ func TestSilentKeeper(t *testing.T) {
 }
 
 // TestKeyFilesRefused: a key that another user can read or replace keeps the gateway from starting,
-// and the hint mends it.
+// and the command in the hint fixes it.
 func TestKeyFilesRefused(t *testing.T) {
 	needRoot(t)
 	tests := []struct {
@@ -421,7 +421,7 @@ func TestKeyFilesRefused(t *testing.T) {
 	}
 }
 
-// TestOthersKeyFile: who starts the gateway and can't read the key is told of both ways out.
+// TestOthersKeyFile: a user who starts the gateway and can't read the key gets a hint with both solutions.
 func TestOthersKeyFile(t *testing.T) {
 	needRoot(t)
 	s := newSite(t, plain(t))

@@ -118,7 +118,7 @@ func TestNoThreadLeft(t *testing.T) {
 	must(t, syscall.Kill(first, syscall.SIGKILL))
 	r := g.await("a worker can't be started", nil)
 	if hint := fmt.Sprint(r["hint"]); !strings.Contains(fmt.Sprint(r["error"]), "a limit of processes and threads is reached") || !strings.Contains(hint, "TasksMax=") {
-		t.Errorf("it says %v, hint %q", r["error"], hint)
+		t.Errorf("%v, hint %q", r["error"], hint)
 	}
 	var clients sync.WaitGroup
 	for range 16 {
@@ -139,8 +139,7 @@ func TestNoThreadLeft(t *testing.T) {
 	g.await("worker is ready", func(r map[string]any) bool { return r["worker"].(float64) > 2 })
 }
 
-// limitTasksOf sets how many processes and threads the user of pid may have when it starts one more, as who runs it. It gives the limit
-// of before.
+// limitTasksOf sets how many processes and threads the user of pid may have when it starts one more, as the user who runs it. It returns the previous limit.
 func limitTasksOf(t *testing.T, as user, pid int, most uint64) (before uint64) {
 	t.Helper()
 	must(t, thread.Apart(func() error {
@@ -193,7 +192,7 @@ func threadsOfAWorker(t *testing.T, as user, c Config, bound int) {
 	})
 	var had int
 	_, err := fmt.Sscanf(fmt.Sprint(r["msg"]), "worker: runtime: failed to create new OS thread (have %d already", &had)
-	t.Logf("it had %d threads, of %d at the most", had, bound)
+	t.Logf("it had %d threads, of at most %d", had, bound)
 	if must(t, err); had > bound {
 		t.Errorf("it had %d threads, more than %d", had, bound)
 	}
@@ -203,19 +202,19 @@ func threadsOfAWorker(t *testing.T, as user, c Config, bound int) {
 	}
 }
 
-// TestStaysRetired: a worker that was told to end, holds nothing and does not go is ended.
+// TestStaysRetired: a worker that was asked to end, has no connection and stays is ended.
 func TestStaysRetired(t *testing.T) {
 	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{Wear: 2}), Argv: []string{spawn.WorkerName, "stays"}, Workers: 1, Silence: time.Second})
 	for range 2 {
 		g.mustGet("/")
 	}
-	g.because("worker was ended", "it was told to end, has held nothing for 1s")
+	g.because("worker was ended", "it was asked to end, has held nothing for 1s")
 	g.mustGet("/")
 }
 
-// TestNeverDone: neither does one stay for good that says it has connections.
+// TestNeverDone: a worker that claims to have connections is ended, too.
 func TestNeverDone(t *testing.T) {
-	mark := filepath.Join(room(t), "mark")
+	mark := filepath.Join(sharedDir(t), "mark")
 	if as := plain(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
@@ -231,8 +230,8 @@ func TestNeverDone(t *testing.T) {
 	g.mustGet("/pid")
 }
 
-// TestVisitEnds: neither does the worker of an inetd run stay, whatever it says: the instance would count for good among those that
-// may be there.
+// TestVisitEnds: so is the worker of an inetd run, whatever it sends: the instance would otherwise count forever against the limit on
+// instances.
 func TestVisitEnds(t *testing.T) {
 	for part, want := range map[string]string{
 		"stays":         "it has said that its client is served, and it did not end in time",
@@ -260,7 +259,7 @@ func TestVisitEnds(t *testing.T) {
 			}
 			g.wait()
 			if text, _ := g.failure(); !strings.Contains(text, want) {
-				t.Errorf("it says %q, want %q", text, want)
+				t.Errorf("%q, want %q", text, want)
 			}
 		})
 	}
@@ -277,8 +276,8 @@ func TestStaysAfterItsConnection(t *testing.T) {
 	g.awaitMany("worker was ended", 4)
 }
 
-// TestStaysInOthersRoom: a user whose worker does not go takes the room of nobody.
-func TestStaysInOthersRoom(t *testing.T) {
+// TestStaysForOthers: a user whose worker does not exit takes no other user's worker away.
+func TestStaysForOthers(t *testing.T) {
 	g, socket := becoming(t, Config{Argv: []string{spawn.WorkerName, "stays"}, Identities: 2})
 	for user := range 5 {
 		if c, status, body := askAs(t, socket, 31001+user, 31101, "/"); status != http.StatusOK {
@@ -287,12 +286,12 @@ func TestStaysInOthersRoom(t *testing.T) {
 			c.Close()
 		}
 	}
-	g.because("worker was ended", "it was told to end")
+	g.because("worker was ended", "it was asked to end")
 }
 
 // TestKeepsAll: a worker that says Done of what it keeps does not draw all clients.
 func TestKeepsAll(t *testing.T) {
-	mark := filepath.Join(room(t), "mark")
+	mark := filepath.Join(sharedDir(t), "mark")
 	if as := plain(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
@@ -314,7 +313,7 @@ func TestKeepsAll(t *testing.T) {
 	}
 }
 
-// TestLogWeighed: long lines count by what they take in the log, and who is started again has no more than was left.
+// TestLogWeighed: long lines count by their bytes, and a worker that is started again has only the rest.
 func TestLogWeighed(t *testing.T) {
 	const burst = 1000
 	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{LogBurst: burst, LogRate: 1}), Workers: 1})

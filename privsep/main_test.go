@@ -35,7 +35,7 @@ import (
 )
 
 // The test binary plays three parts: the tests, the parent (a process of its own, since
-// what it drops is gone for good), and the workers (argv tells which one).
+// what it drops is gone permanently), and the workers (argv selects one).
 const parentEnv = "PRIVSEP_TEST_PARENT"
 
 // binary is a copy of the test binary that every user can execute.
@@ -219,12 +219,12 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// needCage skips what a build that confines nobody can't show: it would do for real what the cage forbids. That is the one for
-// the race detector, which takes cgo, with which the cage can't be closed.
-func needCage(t *testing.T) {
+// needSandbox skips what a build without the sandbox can't show: it would really do what the sandbox forbids. That is the build for
+// the race detector, which needs cgo, with which the sandbox can't be closed.
+func needSandbox(t *testing.T) {
 	t.Helper()
 	if !security.Sandboxed {
-		t.Skip("this test binary confines nobody (-tags nosandbox)")
+		t.Skip("this test binary has no sandbox (-tags nosandbox)")
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 	"time"
 )
 
-// planted is what a worker was told to hold.
+// planted is the text that a worker has in memory.
 var planted [][]byte
 
 // holdSecret makes the worker that answers keep the secret that it receives, as
@@ -105,8 +105,8 @@ func TestKeyStaysInTheKeeper(t *testing.T) {
 	}
 }
 
-// TestKeeperIsCaged looks at the keeper of root's gateway from outside: it is confined as a worker is, and its uid is nobody's.
-func TestKeeperIsCaged(t *testing.T) {
+// TestKeeperIsConfined looks at the keeper of root's gateway from outside: it is confined as a worker is, and no user has its uid.
+func TestKeeperIsConfined(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, newSite(t, nil).config(Config{Service: identityOf("65534", "65534", "")}))
 	r := g.await("keeper is ready", nil)
@@ -167,7 +167,7 @@ func (s *site) certify(key crypto.Signer) string {
 }
 
 // alone looks for a key in the keeper, which must have it, and then in workers and parent, which must not. That it would be found
-// there is shown by what was planted in each worker, and by the path of the key's file, which the parent has.
+// there is shown by the text planted in each worker, and by the path of the key's file, which the parent has.
 func (g *gateway) alone(key [][]byte, workers map[int]bool, path string) {
 	t := g.t
 	t.Helper()
@@ -179,7 +179,7 @@ func (g *gateway) alone(key [][]byte, workers map[int]bool, path string) {
 	for pid := range workers {
 		g.eventually(fmt.Sprintf("worker %d answers", pid), func() bool { return pidOf(t, g.mustGet("/hold?hex="+hex.EncodeToString(plant))) == pid })
 		if !inMemory(t, pid, [][]byte{plant}) {
-			t.Errorf("what worker %d was told to hold is not found", pid)
+			t.Errorf("the text planted in worker %d is not found", pid)
 		}
 		if inMemory(t, pid, key) {
 			t.Errorf("worker %d has the key", pid)
@@ -198,7 +198,7 @@ func (g *gateway) alone(key [][]byte, workers map[int]bool, path string) {
 	}
 }
 
-// notLogged looks for parts of a key, in every spelling that somebody could log it in, in the whole log; first for what was planted in it.
+// notLogged looks for parts of a key, in every spelling in which it could be logged, in the whole log; first for a text planted in it.
 func (g *gateway) notLogged(key [][]byte) {
 	g.t.Helper()
 	plant := []byte("a part of a key!")

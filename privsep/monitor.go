@@ -250,7 +250,7 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 		return errs.New(errs.Denied, "the dispatcher refuses to serve: %s", msg.Reason)
 	case *ipc.Pong:
 		if d.answered || msg.Number != d.pings {
-			return fmt.Errorf("it sent Pong %d, which nobody asked for", msg.Number)
+			return fmt.Errorf("it sent Pong %d, which was not asked for", msg.Number)
 		}
 		d.answered = true
 		d.late.Stop()

@@ -79,7 +79,7 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 
 var sternly = ipc.Admission{Auth: time.Second, Malformed: time.Second, Crash: time.Second, Threshold: 5 * time.Second}
 
-// TestPenaltyLiars: who says what he may not about clients and changes is killed, and nobody has to wait on his word.
+// TestPenaltyLiars: a worker that sends a forbidden message about clients and changes is killed, and its message delays no client.
 func TestPenaltyLiars(t *testing.T) {
 	tests := []struct {
 		part, want string
@@ -127,8 +127,8 @@ func TestPenaltyLiars(t *testing.T) {
 	}
 }
 
-// TestFramed: of a worker that reports what nobody did, its own client has to wait, for as long as one honest offence costs each
-// time, and no other user.
+// TestFramed: when a worker reports an offence that did not happen, its own client has to wait, each time for as long as one honest offence
+// costs, and no other user.
 func TestFramed(t *testing.T) {
 	needRoot(t) // to be several users
 	c := Config{Argv: []string{spawn.WorkerName, "offences"}, Workers: 1, Connections: 4}
@@ -151,8 +151,8 @@ func TestFramed(t *testing.T) {
 	}()
 	select {
 	case got := <-text:
-		t.Errorf("somebody else was told %q", got)
-	case <-time.After(100 * time.Millisecond): // this worker answers nobody
+		t.Errorf("another user got %q", got)
+	case <-time.After(100 * time.Millisecond): // this worker answers no request
 	}
 	if n := g.count("worker was killed"); n > 0 {
 		t.Error("it was killed for what it may say")

@@ -86,17 +86,17 @@ const refusedCluster = "refused"
 // hereMsg is what a worker logs with the token that it answers for its pid (pidOf).
 const hereMsg = "a worker is here"
 
-func goodHandler(s ipc.Setup, tokens *program.Tokens, errands *program.Broker) (http.Handler, error) {
+func goodHandler(s ipc.Setup, tokens *program.Tokens, broker *program.Broker) (http.Handler, error) {
 	if s.Cluster == refusedCluster {
 		return nil, fmt.Errorf("not for this cluster")
 	}
-	// Which number the machine has for it is told to nobody in a PID namespace. The parent puts it beside what it logs.
+	// A process in a PID namespace does not know its number outside. The dispatcher adds it to what it logs.
 	pid := strconv.FormatUint(rand.Uint64()>>1, 10)
 	slog.Info(hereMsg, "token", pid)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/pid", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, pid) })
 	mux.HandleFunc("/setup", func(w http.ResponseWriter, _ *http.Request) { json.NewEncoder(w).Encode(s) })
-	mux.HandleFunc("/name", nameHandler(errands))
+	mux.HandleFunc("/name", nameHandler(broker))
 	mux.HandleFunc("/verdict", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, verdict(r, tokens.Judge())) })
 	mux.HandleFunc("/peer", func(w http.ResponseWriter, r *http.Request) {
 		p, _ := auth.PeerFrom(r.Context())
@@ -270,7 +270,7 @@ func playHostile(part string) int {
 			unix.Close(m.FDs[0])
 			c.Send(&ipc.Taken{ID: conn.ID})
 			return 3
-		case "dies of it":
+		case "exits on it":
 			c.Send(&ipc.Taken{ID: conn.ID})
 			return 3
 		case "dies before":

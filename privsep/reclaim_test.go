@@ -55,10 +55,10 @@ func stillOpen(t *testing.T, c net.Conn, what string) {
 
 const request = "GET /pid HTTP/1.1\r\nHost: x\r\n\r\n"
 
-// TestGivesWay: when somebody waits for a slot, a connection that rests or has said nothing is closed
-// without a word, one with a part of a header is answered first, and one whose request is
+// TestYields: when a client waits for a slot, a connection that is idle or has sent nothing is closed
+// without an answer, one with a part of a header is answered first, and one whose request is
 // being answered stays and gets its answer.
-func TestGivesWay(t *testing.T) {
+func TestYields(t *testing.T) {
 	t.Run("resting", func(t *testing.T) {
 		g := serve(t, plain(t), Config{Connections: 1})
 		c := g.dial(t, request)
@@ -67,7 +67,7 @@ func TestGivesWay(t *testing.T) {
 		}
 		g.mustGet("/pid")
 		if rest := last(t, c); rest != "" {
-			t.Errorf("it was told %q", rest)
+			t.Errorf("it got %q", rest)
 		}
 	})
 	t.Run("silent", func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestGivesWay(t *testing.T) {
 		c := g.dial(t, "")
 		g.mustGet("/pid")
 		if rest := last(t, c); rest != "" {
-			t.Errorf("it was told %q", rest)
+			t.Errorf("it got %q", rest)
 		}
 	})
 	for name, part := range map[string]string{
@@ -94,7 +94,7 @@ func TestGivesWay(t *testing.T) {
 			}
 			g.mustGet("/pid")
 			if rest := last(t, c); !strings.HasPrefix(rest, "HTTP/1.1 408 ") || !strings.Contains(rest, `"errors":[{`) {
-				t.Errorf("it was told %q", rest)
+				t.Errorf("it got %q", rest)
 			}
 		})
 	}
@@ -105,14 +105,14 @@ func TestGivesWay(t *testing.T) {
 		g.mustGet("/pid") // this one waits until that is answered, and it is asked to end then
 		rest := last(t, c)
 		if !strings.HasPrefix(rest, "HTTP/1.1 200 ") || !strings.HasSuffix(rest, "waited") {
-			t.Errorf("it was told %q", rest)
+			t.Errorf("it got %q", rest)
 		}
 	})
 }
 
-// TestNobodyGivesWayForNothing: with a slot free nobody is asked for his, nor with one that the parent has not heard of
-// yet, as on a machine that has no time for it.
-func TestNobodyGivesWayForNothing(t *testing.T) {
+// TestNoneYieldsNeedlessly: while a slot is free no connection has to yield, nor while one is free that the dispatcher does not
+// know of yet, as on a busy machine.
+func TestNoneYieldsNeedlessly(t *testing.T) {
 	g := serve(t, plain(t), Config{Connections: 10})
 	resting, waiting := g.dial(t, request), g.dial(t, "GET /pid HT")
 	if status, _, err := answer(resting); status != http.StatusOK {
@@ -232,7 +232,7 @@ func TestCapturedWorkerGivesNoWay(t *testing.T) {
 	honest := <-answered // and rests now
 	g.mustGet("/pid")
 	if rest := last(t, honest); rest != "" {
-		t.Errorf("the one that rested was told %q", rest)
+		t.Errorf("the idle one got %q", rest)
 	}
 	for _, c := range list {
 		if c != honest {

@@ -28,7 +28,7 @@ func rereading(t *testing.T) func(ipc.Setup) {
 // rereadingSecrets does the same as rereading where keys change, too.
 func rereadingSecrets(t *testing.T) func(ipc.Setup, ipc.Secrets) {
 	t.Helper()
-	path := filepath.Join(room(t), "setup")
+	path := filepath.Join(sharedDir(t), "setup")
 	t.Setenv(reloadEnv, path)
 	return func(s ipc.Setup, secrets ipc.Secrets) {
 		t.Helper()
@@ -200,8 +200,8 @@ func TestReloadOfUsersWorkers(t *testing.T) {
 	}
 }
 
-// TestReloadMakesNoCrowd: with room for one user, one who still waits for his answer when the configuration
-// is reread keeps nobody out; but there is a bound on how many do so.
+// TestReloadMakesNoCrowd: with one worker allowed, a user who still waits for an answer when the configuration
+// is reread keeps no other user out; but there is a bound on how many do so.
 func TestReloadMakesNoCrowd(t *testing.T) {
 	write := rereading(t)
 	write(ipc.Setup{Cluster: "two", Local: true})
@@ -235,7 +235,7 @@ func TestReloadMakesNoCrowd(t *testing.T) {
 	}
 	defer next.Close()
 	fmt.Fprint(next, request)
-	time.Sleep(500 * time.Millisecond) // he would be served in that
+	time.Sleep(500 * time.Millisecond) // enough to serve them
 	if n := len(children(t, g.cmd.Process.Pid)); n != 2+refusing {
 		t.Errorf("%d workers, with room for one and as many that were replaced", n)
 	}
@@ -262,9 +262,9 @@ func TestHangUpWhileDraining(t *testing.T) {
 	}
 }
 
-// TestWornAfterReload: what takes the place of worn workers has the configuration that is in use: the last one
+// TestAgedAfterReload: the replacements of old workers have the configuration in force: the last one
 // that could be used, not one that was refused.
-func TestWornAfterReload(t *testing.T) {
+func TestAgedAfterReload(t *testing.T) {
 	const wear = 5
 	write := rereading(t)
 	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{Wear: wear}), Setup: ipc.Setup{Cluster: "one"}})
@@ -279,7 +279,7 @@ func TestWornAfterReload(t *testing.T) {
 				g.mu.Lock()
 				defer g.mu.Unlock()
 				for _, r := range g.records {
-					if r["msg"] == "worn workers stay: new ones can't serve" {
+					if r["msg"] == "nothing is replaced: new workers can't serve" {
 						t.Fatal(r)
 					}
 					if r["msg"] == "worker is done" && r["pid"] == float64(pid) {
@@ -292,7 +292,7 @@ func TestWornAfterReload(t *testing.T) {
 		c := g.dial(t, "")
 		defer c.Close() // or its worker would stay for it
 		if got := cluster(t, c); got != want {
-			t.Errorf("the workers after worn ones serve cluster %q, want %q", got, want)
+			t.Errorf("the replacements serve cluster %q, want %q", got, want)
 		}
 	}
 	write(ipc.Setup{Cluster: refusedCluster})
@@ -305,8 +305,8 @@ func TestWornAfterReload(t *testing.T) {
 	wearOut("two")
 }
 
-// TestWornWorkers are replaced by new ones, and nobody notices.
-func TestWornWorkers(t *testing.T) {
+// TestAgedWorkers: they are replaced, and no client notices.
+func TestAgedWorkers(t *testing.T) {
 	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{Wear: 10})})
 	first := children(t, g.cmd.Process.Pid)
 	for range 30 {

@@ -90,7 +90,7 @@ func TestClientCertificates(t *testing.T) {
 	}
 	strange, its, _ := pairOf(t, nil, nil)
 	if _, _, err := secured(s.client(g.addr, with(strange, its)), "/pid"); err == nil {
-		t.Error("a client with a certificate of his own came in")
+		t.Error("a client with a self-made certificate was accepted")
 	}
 	// Another authority takes the place of the first.
 	caKey2, ca2, caText2 := pairOf(t, nil, nil)

@@ -80,7 +80,7 @@ func TestHostileResolvers(t *testing.T) {
 		})
 	}
 	for part, want := range map[string]string{
-		"pong of nothing":  "it sent Pong 0, which nobody asked for",
+		"pong of nothing":  "it sent Pong 0, which was not asked for",
 		"worker's kind":    "Done of the resolver may not be sent by a resolver to a parent",
 		"keeper's kind":    "Kept of the resolver may not be sent by a resolver to a parent",
 		"descriptor":       "Pong of the resolver came with 1 descriptors, not 0",

@@ -23,14 +23,14 @@ func fill(fd int) error {
 	return err
 }
 
-// sleepy makes the last close of fd wait for an hour, or for who reads what was written.
+// sleepy makes the last close of fd wait for an hour, or for a process that reads what was written.
 func sleepy(fd int) error {
 	return unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3600})
 }
 
-// TestLingeringWorker: a worker outside of its cage that has the parent close last what lingers holds up nobody.
+// TestLingeringWorker: an unconfined worker that makes the parent the last one to close a lingering descriptor delays no client.
 func TestLingeringWorker(t *testing.T) {
-	mark := filepath.Join(room(t), "mark")
+	mark := filepath.Join(sharedDir(t), "mark")
 	if as := plain(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}

@@ -22,7 +22,7 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// TestPeerFacts: the handler learns what the kernel says about the other end.
+// TestPeerFacts: the handler learns the kernel's facts about the peer.
 func TestPeerFacts(t *testing.T) {
 	dir := t.TempDir()
 	as := plain(t)
@@ -45,7 +45,7 @@ func TestPeerFacts(t *testing.T) {
 	}
 	u := peer("unix", path)
 	want := auth.Peer{Network: "unix", UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), PID: int32(os.Getpid()), Listener: "unix:" + path}
-	want.Vouched = (become.Ucred{UID: want.UID, GID: want.GID}).Vouch() == nil // group 0 stands for nobody
+	want.Vouched = (become.Ucred{UID: want.UID, GID: want.GID}).Vouch() == nil // group 0 stands for no user
 	if diff := cmp.Diff(want, u); diff != "" {
 		t.Errorf("UNIX (-want +got):\n%s", diff)
 	}
@@ -108,7 +108,7 @@ func TestKilledWorkers(t *testing.T) {
 	}
 	g.settled(t, 60)
 	// Connections on their way to a worker have a descriptor for a moment; one that is lost has
-	// it for good.
+	// it permanently.
 	await(t, fmt.Sprintf("the parent has no more than the %d descriptors of after 10 deaths", before), func() bool {
 		return len(descriptors(t, g.dispatcherPID())) <= before
 	})
@@ -274,7 +274,7 @@ func TestParentDies(t *testing.T) {
 	g.wait()
 	await(t, "its worker is gone", func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		return err != nil || strings.Contains(string(stat), ") Z ") // whoever is its parent now has not reaped it yet
+		return err != nil || strings.Contains(string(stat), ") Z ") // its parent has not reaped it yet
 	})
 }
 
@@ -288,7 +288,7 @@ func TestDrainHasAnEnd(t *testing.T) {
 	g.wait()
 }
 
-// TestLimitsAreComplete: a limit that nobody set would be none.
+// TestLimitsAreComplete: a limit that is not set would be none.
 func TestLimitsAreComplete(t *testing.T) {
 	limits := testLimits
 	limits.Idle = 0

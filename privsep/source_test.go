@@ -17,7 +17,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestProxyIsNoSource: all that come through a trusted proxy are not held to what one source may have. One that is only
+// TestProxyIsNoSource: connections through a trusted proxy do not share the limit of one source. One that is only
 // exempt from penalties is.
 func TestProxyIsNoSource(t *testing.T) {
 	here := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -44,9 +44,9 @@ func (g *gateway) dialTCPAs(t *testing.T, uid uint32) (c net.Conn) {
 	return c
 }
 
-// TestOneSourceLeavesRoom: a user who has each slot on loopback, from whatever addresses, and waits for more, is served after another
+// TestOneSourceLeavesSlots: a user who has each slot on loopback, from whatever addresses, and waits for more, is served after another
 // one who comes later, and keeps what is being answered.
-func TestOneSourceLeavesRoom(t *testing.T) {
+func TestOneSourceLeavesSlots(t *testing.T) {
 	needRoot(t) // to be several users
 	g := serve(t, plain(t), Config{Connections: 4})
 	held := g.occupy(t, 4)
@@ -76,7 +76,7 @@ func TestOneSourceLeavesRoom(t *testing.T) {
 }
 
 // TestParking: who has as many connections as one source may waits, without a slot and without
-// keeping others out, until one of his ends.
+// keeping others out, until one of theirs ends.
 func TestParking(t *testing.T) {
 	needRoot(t) // to be several users
 	g := serve(t, plain(t), Config{Connections: 6, PerSource: 2})
@@ -113,8 +113,8 @@ func TestParking(t *testing.T) {
 	}
 }
 
-// TestOwnSourceGivesWay: with slots enough for others, who comes again ends what he has at rest.
-func TestOwnSourceGivesWay(t *testing.T) {
+// TestOwnSourceYields: while there are slots for others, a source's next connection ends one of its idle ones.
+func TestOwnSourceYields(t *testing.T) {
 	g := serve(t, plain(t), Config{Connections: 10, PerSource: 1})
 	for range 3 {
 		c := g.dial(t, request)
@@ -124,8 +124,8 @@ func TestOwnSourceGivesWay(t *testing.T) {
 	}
 }
 
-// TestParkingHasAnEnd: who is parked too long, or finds no room to park, is told so, and all
-// of it leaves no trace in the counts.
+// TestParkingHasAnEnd: a connection that waits too long, or can't wait, gets an answer, and the
+// counts are unchanged afterwards.
 func TestParkingHasAnEnd(t *testing.T) {
 	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{HandLimit: 300 * time.Millisecond}), Connections: 4, PerSource: 1})
 	held := g.occupy(t, 1)
@@ -146,9 +146,9 @@ func TestParkingHasAnEnd(t *testing.T) {
 	}
 }
 
-// TestUserWhoStopsHisWorker: whatever he does to his own worker, with as many connections as he likes,
+// TestUserWhoStopsTheirWorker: whatever users do to their own worker, with any number of connections,
 // another user is served.
-func TestUserWhoStopsHisWorker(t *testing.T) {
+func TestUserWhoStopsTheirWorker(t *testing.T) {
 	_, socket := becoming(t, Config{DispatcherArgv: within(dispatcher.Limits{HandLimit: time.Hour}), Connections: 4, Silence: time.Hour}) // nothing but the bound helps
 	_, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	pid := pidOf(t, body)

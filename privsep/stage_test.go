@@ -56,7 +56,7 @@ func (g *gate) held() (release func()) {
 }
 
 // A worker that already has its user's identity, and has not executed its program, can be
-// stopped by the user. Nobody else waits for that.
+// stopped by the user. No other user waits for that.
 func TestStuckStartHoldsUpNobodyElse(t *testing.T) {
 	needRoot(t)
 	path := filepath.Join(filepath.Dir(binary), t.Name())

@@ -44,7 +44,7 @@ func verdict(r *http.Request, j *auth.Judge) string {
 	return "bad"
 }
 
-// vault is the files with the keys of tokens, and whose they are.
+// vault has the files with the keys of tokens, and their owners.
 type vault struct {
 	ipc.Tokens
 	t   *testing.T
@@ -200,7 +200,7 @@ func TestTokenKeys(t *testing.T) {
 }
 
 // TestTokenKeysRefused: a file that another user can read or put there, or that is no key, keeps the gateway from starting,
-// and the hint mends it. That no tokens are served changes nothing, but for what takes a keeper to find.
+// and the hint fixes it. It makes no difference that no tokens are served, except for faults that only a keeper finds.
 func TestTokenKeysRefused(t *testing.T) {
 	tests := []struct {
 		name       string
@@ -216,7 +216,7 @@ func TestTokenKeysRefused(t *testing.T) {
 		{"empty", func(v *vault) { v.put(v.Key, "", 0o600) }, "jwt.key: 0 bytes", "head -c 32 /dev/urandom >", false},
 		{"zeros", func(v *vault) { v.put(v.Key, strings.Repeat("\x00", 32), 0o600) }, "jwt.key: the same byte 32 times, which is not secret", "jwt.key.new  # then jwt_key=", false},
 		{"a certificate", func(v *vault) { v.put(v.Key, "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUQ", 0o600) }, "jwt.key: a public key or certificate", "jwt.key.new  # then jwt_key=", false},
-		{"in everybody's directory", func(v *vault) { os.Chmod(filepath.Dir(v.Key), 0o777) }, "is writable by every user", "o-w", false},
+		{"in a directory that all may write", func(v *vault) { os.Chmod(filepath.Dir(v.Key), 0o777) }, "is writable by every user", "o-w", false},
 		{"others write the key set", func(v *vault) { os.Chmod(v.JWKS, 0o646) }, "lets other users write it", "chmod o-w", false},
 		{"the key set is too long", func(v *vault) { v.put(v.JWKS, strings.Repeat(" ", 1<<20+1), 0o644) }, "longer than", "", false},
 		{"in another's directory", func(v *vault) { os.Chown(filepath.Dir(v.Key), 31237, 31237); os.Chmod(filepath.Dir(v.Key), 0o700) },
@@ -263,7 +263,7 @@ func TestTokenKeysRefused(t *testing.T) {
 			if out, err := exec.Command("/bin/sh", "-c", hint).CombinedOutput(); err != nil {
 				t.Errorf("pasted: %s: %v\n%s", hint, err, out)
 			}
-			if mends := strings.HasPrefix(hint, "ch") || strings.Contains(hint, " && mv "); mends {
+			if fixes := strings.HasPrefix(hint, "ch") || strings.Contains(hint, " && mv "); fixes {
 				serve(t, as, c)
 			}
 		})
@@ -282,7 +282,7 @@ func TestNoTokenKeys(t *testing.T) {
 	}
 	g := serve(t, as, v.config(Config{}))
 	for what, path := range map[string]string{"key": v.Key, "key set": v.JWKS} {
-		g.await("there is no "+what+" of "+map[string]string{"key": "HS256", "key set": "RS256"}[what]+" tokens for this gateway: such tokens are vouched for by the daemons",
+		g.await("there is no "+what+" of "+map[string]string{"key": "HS256", "key set": "RS256"}[what]+" tokens for this gateway: such tokens are verified by the daemons",
 			func(r map[string]any) bool { return r["level"] == "INFO" && r["file"] == path })
 	}
 	g.keeps("no key", hs256(v.key), "unknown")
@@ -300,7 +300,7 @@ func TestNoTokenKeys(t *testing.T) {
 	})
 }
 
-// TestTokensNotServed: where no tokens are served nobody is given a key.
+// TestTokensNotServed: where no tokens are served no process gets a key.
 func TestTokensNotServed(t *testing.T) {
 	as := plain(t)
 	v := newVault(t, as)
@@ -337,7 +337,7 @@ func TestTokenKeyChanges(t *testing.T) {
 	old := hs256(v.key)
 	v.renew()
 	g.comes(hs256(v.key), "good")
-	for range 6 { // workers are told one after the other
+	for range 6 { // workers are asked one after the other
 		g.comes(old, "bad")
 	}
 

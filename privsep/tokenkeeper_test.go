@@ -16,7 +16,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestKeeperOfTokensDies: the daemons vouch until the next one is there, which has the key again, even
+// TestKeeperOfTokensDies: the daemons verify tokens until the next one is there, which has the key again, even
 // when the file is gone.
 func TestKeeperOfTokensDies(t *testing.T) {
 	as := plain(t)
@@ -37,7 +37,7 @@ func TestKeeperOfTokensDies(t *testing.T) {
 	g.comes(hs256(strangersKey), "unknown") // by workers that know that the key is gone
 }
 
-// TestTokenKeyWrittenOver: a keeper that finds the key of before written over with what is none keeps
+// TestTokenKeyWrittenOver: a keeper that finds the key of before overwritten with something else keeps
 // none, and serves handshakes all the same.
 func TestTokenKeyWrittenOver(t *testing.T) {
 	as := plain(t)
@@ -48,7 +48,7 @@ func TestTokenKeyWrittenOver(t *testing.T) {
 	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // they are sorted
 	must(t, os.WriteFile(v.Key, []byte("short"), 0o600))
 	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL))
-	g.await("the keeper has no key of HS256 tokens: they are vouched for by the daemons", nil)
+	g.await("the keeper has no key of HS256 tokens: they are verified by the daemons", nil)
 	g.eventually("handshakes are served", func() bool { _, _, err := secured(s.client(secure), "/pid"); return err == nil })
 	g.comes(hs256(v.key), "unknown")
 	v.renew()
@@ -99,7 +99,7 @@ func TestTokenKeyByReload(t *testing.T) {
 // TestTokenKeyOpenToWorkers: a gateway that was not started as root says that its workers can open the key
 // as it does itself; with root they can't.
 func TestTokenKeyOpenToWorkers(t *testing.T) {
-	says := "whoever captures a worker can read the key of HS256 tokens by its path: without root workers run as who started the gateway"
+	says := "an attacker who controls a worker can read the key of HS256 tokens by its path: without root, workers run as the user who started the gateway"
 	as := plain(t)
 	v := newVault(t, as)
 	g := serve(t, as, v.config(Config{}))
@@ -120,8 +120,8 @@ func TestTokenKeyOpenToWorkers(t *testing.T) {
 	}
 }
 
-// TestSecretsTogether: of a configuration in which one file of keys can't be used none is. What was in use stays,
-// with the promise that comes with it.
+// TestSecretsTogether: when one key file of a configuration can't be used, none is. The keys in use stay,
+// with the warnings about them.
 func TestSecretsTogether(t *testing.T) {
 	as := plain(t)
 	v, s := newVault(t, as), newSite(t, as)
@@ -130,7 +130,7 @@ func TestSecretsTogether(t *testing.T) {
 	write := rereadingSecrets(t)
 	g := serve(t, as, c)
 	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // they are sorted
-	// The next configuration has the keys that are a stranger's in this one.
+	// The next configuration has the keys that belong to another user in this one.
 	w, next := newVault(t, as), newSite(t, as)
 	good := func() {
 		w.put(w.Key, string(strangersKey), 0o600)
@@ -192,7 +192,7 @@ func mustRead(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestTokenKeyWithoutKeeper: a key that nobody can be given is refused; at the start, and on a SIGHUP.
+// TestTokenKeyWithoutKeeper: a key that no keeper can get is refused; at the start, and on a SIGHUP.
 func TestTokenKeyWithoutKeeper(t *testing.T) {
 	as := plain(t)
 	v := newVault(t, as)
@@ -235,7 +235,7 @@ func TestTokenKeyForgotten(t *testing.T) {
 }
 
 // TestUnfollowedTokenKey: what the parent could read with the rights of the start alone is not used, so that nothing is genuine
-// here that is so nowhere else; the daemons vouch. One line says so, with a command after which it is used, and read by
+// here that is so nowhere else; the daemons verify them. One line says so, with a command after which it is used, and read by
 // SchedUser as before.
 func TestUnfollowedTokenKey(t *testing.T) {
 	needRoot(t)
@@ -253,7 +253,7 @@ func TestUnfollowedTokenKey(t *testing.T) {
 	g := serve(t, nil, c)
 	hints := map[string]string{}
 	for what, path := range map[string]string{"key": v.Key, "key set": v.JWKS} {
-		r := g.await("there is no "+what+" of "+map[string]string{"key": "HS256", "key set": "RS256"}[what]+" tokens for this gateway: such tokens are vouched for by the daemons", nil)
+		r := g.await("there is no "+what+" of "+map[string]string{"key": "HS256", "key set": "RS256"}[what]+" tokens for this gateway: such tokens are verified by the daemons", nil)
 		if r["level"] != "INFO" || r["file"] != path || !strings.Contains(fmt.Sprint(r["because"]), "permission denied") {
 			t.Errorf("%v", r)
 		}

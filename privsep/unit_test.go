@@ -19,13 +19,13 @@ func await(t *testing.T, what string, happened func() bool) {
 	}
 }
 
-// room returns a directory of this test that other users can reach.
-func room(t *testing.T) string {
+// sharedDir returns a directory of this test that other users can reach.
+func sharedDir(t *testing.T) string {
 	t.Helper()
 	return socketDir(t, t.TempDir(), nil)
 }
 
-// TestUnixSocketOptions: who may connect to a UNIX socket depends on what is served.
+// TestUnixSocketOptions: the users who may connect to a UNIX socket depend on the services.
 func TestUnixSocketOptions(t *testing.T) {
 	group := uint32(44)
 	for name, tt := range map[string]struct {

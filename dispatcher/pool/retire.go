@@ -78,7 +78,7 @@ func (p *Pool) EndIdle(limit time.Duration) {
 	}
 	for _, w := range p.workers {
 		if len(w.held) == 0 {
-			w.Condemn(fmt.Sprintf("it was told to end, has held nothing for %s, and is still there", limit))
+			w.Condemn(fmt.Sprintf("it was asked to end, has held nothing for %s, and is still there", limit))
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (l *Liveness) Since() time.Time { return l.since }
 // Otherwise a process could keep the parent busy.
 func (l *Liveness) Answered(number uint64) error {
 	if l.since.IsZero() || number != l.asked {
-		return fmt.Errorf("it sent Pong %d, which nobody asked for", number)
+		return fmt.Errorf("it sent Pong %d, which was not asked for", number)
 	}
 	l.since = time.Time{}
 	return nil

@@ -32,7 +32,7 @@ func TestReports(t *testing.T) {
 
 // TestUnasked: a message that nobody handles ends a service, and an answer that nobody waits for does.
 func TestUnasked(t *testing.T) {
-	for want, m := range map[string]ipc.Message{"nobody asked for": &ipc.Pong{Number: 1}, "Kept": &ipc.Kept{OK: true}} {
+	for want, m := range map[string]ipc.Message{"was not asked for": &ipc.Pong{Number: 1}, "Kept": &ipc.Kept{OK: true}} {
 		parent, compromised := serving(t)
 		must(t, compromised.Send(m))
 		p := &Process{Process: &process.Process{Channel: parent}, spec: &Spec{Options: Options{Role: ipc.Keeper, StartLimit: time.Hour, Silence: time.Hour}},

@@ -150,11 +150,11 @@ func (f *file) follow() (changed bool, err error) {
 		first := f.astray == nil
 		f.looked = now
 		if f.astray = f.reopen(); f.astray == nil {
-			f.log.Warn("the audit log was moved or removed, and is opened anew by its name", "removed", removed)
+			f.log.Warn("the audit log was moved or removed, and is opened again by its name", "removed", removed)
 			return true, nil
 		}
 		if first {
-			f.log.Error("the audit log was moved or removed, and can't be opened anew", errs.LogAttrs(errs.HintOf(f.astray), "removed", removed, "error", f.astray)...)
+			f.log.Error("the audit log was moved or removed, and can't be opened again", errs.LogAttrs(errs.HintOf(f.astray), "removed", removed, "error", f.astray)...)
 		}
 	}
 	if removed {

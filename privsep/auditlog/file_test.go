@@ -36,7 +36,7 @@ func TestAuditFile(t *testing.T) {
 			succeed(t, os.Chown(p, 65534, 65534))
 		}, "owned by uid 65534"},
 		{"two names", func(t *testing.T, p string) { succeed(t, os.WriteFile(p, nil, 0o600)); succeed(t, os.Link(p, p+"2")) }, "2 names"},
-		{"everybody writes the directory", func(t *testing.T, p string) { succeed(t, os.Chmod(filepath.Dir(p), 0o777)) }, "writable by every user"},
+		{"every user writes the directory", func(t *testing.T, p string) { succeed(t, os.Chmod(filepath.Dir(p), 0o777)) }, "writable by every user"},
 		{"and it is sticky", func(t *testing.T, p string) { succeed(t, os.Chmod(filepath.Dir(p), 0o777|os.ModeSticky)) }, "writable by every user"},
 		{"the server's directory", func(t *testing.T, p string) {
 			if !o.Root {
@@ -47,7 +47,7 @@ func TestAuditFile(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := filepath.Join(room(t), "d")
+			dir := filepath.Join(sharedDir(t), "d")
 			succeed(t, os.Mkdir(dir, 0o700))
 			path := filepath.Join(dir, "log")
 			tt.make(t, path)
@@ -65,7 +65,7 @@ func TestAuditFile(t *testing.T) {
 // TestAuditFollows: no line is written to a file that was removed, and one that was moved away is left for the one that has
 // the name, as soon as that can be used.
 func TestAuditFollows(t *testing.T) {
-	path := filepath.Join(room(t), "log")
+	path := filepath.Join(sharedDir(t), "log")
 	log := new(strings.Builder)
 	file, err := openFile(options(slog.NewTextHandler(log, nil)), "audit log", path, unix.O_WRONLY|unix.O_APPEND)
 	succeed(t, err)
@@ -94,7 +94,7 @@ func TestAuditFollows(t *testing.T) {
 	has(path+".1", "2\n3\n")
 	succeed(t, os.Remove(path+".1"))
 	if err := write("4\n"); err == nil || !strings.Contains(err.Error(), "its file was removed") {
-		t.Errorf("a line for nobody: %v", err)
+		t.Errorf("a line without a receiver: %v", err)
 	}
 	succeed(t, os.Chmod(path, 0o600))
 	file.looked = time.Time{}
@@ -114,8 +114,8 @@ func options(log slog.Handler) Options {
 	return o
 }
 
-// room returns a directory that only this process's user can write.
-func room(t *testing.T) string {
+// sharedDir returns a directory that only this process's user can write.
+func sharedDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	succeed(t, os.Chmod(filepath.Dir(dir), 0o755))
@@ -133,7 +133,7 @@ func succeed(t *testing.T, err error) {
 // TestClaimsFile: the file of Idempotency-Keys is held to the rules of the audit log, and is opened without one.
 func TestClaimsFile(t *testing.T) {
 	o := options(slog.DiscardHandler)
-	o.Claims = filepath.Join(room(t), "keys")
+	o.Claims = filepath.Join(sharedDir(t), "keys")
 	l, err := Open(o)
 	succeed(t, err)
 	if l.file != nil {

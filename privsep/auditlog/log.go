@@ -128,10 +128,10 @@ func (l *Log) Reopen(list []*ipc.Channel) {
 			err = l.give(list)
 		}
 		if err != nil {
-			l.options.Log.Error("the audit log can't be opened anew; the file of before stays in use", errs.LogAttrs(errs.HintOf(err), "error", err)...)
+			l.options.Log.Error("the audit log can't be opened again; the previous file stays in use", errs.LogAttrs(errs.HintOf(err), "error", err)...)
 			return
 		}
-		l.options.Log.Info("the audit log is opened anew")
+		l.options.Log.Info("the audit log is opened again")
 	})
 }
 

@@ -151,7 +151,7 @@ func (s Service) Refuses(c ipc.Connection, unchecked bool) string {
 	case !c.Vouched && c.GID == 0:
 		return "its group is 0, and a worker of that could write what group root may"
 	case !c.Vouched:
-		return "its uid and gid stand for nobody"
+		return "its uid and gid stand for no user"
 	case unchecked:
 		return ""
 	case c.UID == s.SchedUID:

@@ -101,7 +101,7 @@ func (t tokenFile) entry(before entry) (e entry, err error) {
 		if errs.KindOf(err) == errs.Denied {
 			hint = t.unlock(t.path)
 		}
-		t.log.Info("there is no "+t.what+" for this gateway: such tokens are vouched for by the daemons", errs.LogAttrs(hint, "file", t.path, "because", err)...)
+		t.log.Info("there is no "+t.what+" for this gateway: such tokens are verified by the daemons", errs.LogAttrs(hint, "file", t.path, "because", err)...)
 		return e, nil
 	}
 	return e, err

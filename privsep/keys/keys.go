@@ -134,7 +134,7 @@ func (k *Keys) Refused(token bool, why error, before *Keys, strict bool) error {
 		}
 		return o.tokenKey().fallBack(&k.token, before.token, why)
 	case token && k.token.files != nil: // it was written over
-		o.Log.Error("the keeper has no key of HS256 tokens: they are vouched for by the daemons", errs.LogAttrs(newTokenKey(k.token.files[0]), "error", why)...)
+		o.Log.Error("the keeper has no key of HS256 tokens: they are verified by the daemons", errs.LogAttrs(newTokenKey(k.token.files[0]), "error", why)...)
 		return k.token.keep(entry{}, false)
 	case token || k.pair.files == nil:
 		return why
@@ -187,7 +187,7 @@ func (k *Keys) Warn(before *Keys) {
 		o.Log.Warn("the keeper has the workers' uid: a start as root gives it one of its own", "uid", o.Worker.UID)
 	}
 	if k.token.files != nil && (before == nil || before.token.path != k.token.path) {
-		o.Log.Warn("whoever captures a worker can read the key of HS256 tokens by its path: without root workers run as who started the gateway",
+		o.Log.Warn("an attacker who controls a worker can read the key of HS256 tokens by its path: without root, workers run as the user who started the gateway",
 			"file", k.token.path, "uid", o.Worker.UID, "hint", "start as root with -u; or name no jwt_key= that "+o.Worker.Name+" can read, and the daemons vouch")
 	}
 }

@@ -157,7 +157,7 @@ func TestSuccession(t *testing.T) {
 	}
 }
 
-// TestRefused: what the keeper refuses is replaced once by what was used before, and not by what it has refused as well.
+// TestRefused: keys that the keeper refuses are replaced once by the keys before, but not by those that it has refused as well.
 func TestRefused(t *testing.T) {
 	no := errors.New("no key")
 	t.Run("at the start", func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestAdopt: what was passed is what the kernel says it is.
+// TestAdopt: a descriptor that was passed is judged by the kernel's information.
 func TestAdopt(t *testing.T) {
 	file := func(t *testing.T, domain, kind int, address unix.Sockaddr, name string) *os.File {
 		fd, err := unix.Socket(domain, kind|unix.SOCK_CLOEXEC, 0)

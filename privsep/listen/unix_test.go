@@ -34,8 +34,8 @@ func listenOn(path string, o socket.Options) (*Listener, error) {
 	return list[0], nil
 }
 
-// room makes a directory that others can reach.
-func room(t *testing.T) string {
+// sharedDir makes a directory that others can reach.
+func sharedDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	must(t, os.Chmod(filepath.Dir(dir), 0o755))
@@ -46,7 +46,7 @@ func room(t *testing.T) string {
 // TestUnixRefusals: an error in the path is reported as for every address; the
 // rules of the file itself are tested where they are kept, in socket.
 func TestUnixRefusals(t *testing.T) {
-	open := room(t)
+	open := sharedDir(t)
 	if err := os.Chmod(open, 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -55,9 +55,9 @@ func TestUnixRefusals(t *testing.T) {
 		{"abstract by NUL", "\x00name", "not an absolute path"},
 		{"no path", "", "not an absolute path"},
 		{"relative", "run/s", "not an absolute path"},
-		{"a directory", room(t) + "/", "not the name of a file"},
-		{"too long", room(t) + "/" + strings.Repeat("x", 108), "longer than 107"},
-		{"no directory", room(t) + "/no/s", "no such file"},
+		{"a directory", sharedDir(t) + "/", "not the name of a file"},
+		{"too long", sharedDir(t) + "/" + strings.Repeat("x", 108), "longer than 107"},
+		{"no directory", sharedDir(t) + "/no/s", "no such file"},
 		{"others may write the directory", open + "/s", "writable by every user"},
 	}
 	for _, tt := range tests {
@@ -91,7 +91,7 @@ func listing(t *testing.T, dir string) string {
 	return strings.Join(s, " ")
 }
 
-// stale leaves a socket that nobody serves.
+// stale leaves a socket without a server.
 func stale(t *testing.T, path string) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -110,7 +110,7 @@ func TestUnixModes(t *testing.T) {
 			if who.UID == 0 {
 				who = socket.Owner{UID: 31234, GID: 31235}
 			}
-			path := room(t) + "/s"
+			path := sharedDir(t) + "/s"
 			stale(t, path) // one that a dead parent left is replaced
 			l, err := listenOn(path, socket.Options{Mode: mode, Owner: &who})
 			if err != nil {
@@ -136,12 +136,12 @@ func TestUnixModes(t *testing.T) {
 	}
 }
 
-// TestDescriptorsAreRefused: nobody can send one to a listener, be it the parent's own or one that was passed.
+// TestDescriptorsAreRefused: no client can send one to a listener, be it the parent's own or one that was passed.
 func TestDescriptorsAreRefused(t *testing.T) {
 	if !security.KernelSince(6, 16) {
 		t.Skip("this kernel refuses none")
 	}
-	own, passed := room(t)+"/own", room(t)+"/passed"
+	own, passed := sharedDir(t)+"/own", sharedDir(t)+"/passed"
 	l, err := listenOn(own, socket.Options{Mode: 0o600})
 	must(t, err)
 	defer l.Close()

@@ -22,7 +22,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestAbsent: why each part is not there, by what was tried for it.
+// TestAbsent: the reason for each missing part, from the attempt to have it.
 func TestAbsent(t *testing.T) {
 	var mounts, none Spawner
 	mounts.nest = &nests[0]
@@ -52,7 +52,7 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// TestLayers: what the log and the page have of a cage, by the facts that a process gives of itself.
+// TestLayers: what the log and the page state about a sandbox, from the facts that a process reports about itself.
 func TestLayers(t *testing.T) {
 	born := layers{ipcNamespace: found(nil), networkNamespace: found(unix.EPERM), ownRoot: found(unix.EINVAL), noNewPrivs: found(nil)}
 	audit := born
@@ -73,8 +73,8 @@ func TestLayers(t *testing.T) {
 		{"no Landlock", born, 0, security.Sealed{Filter: true},
 			"IPC namespace, no_new_privs, seccomp", "", "network namespace, root of their own (invalid argument), Landlock (" + errNoLandlock.Error() + ")"},
 		{"a filter that logs", audit, 0, security.Sealed{Filter: true, Audit: true, Landlock: 1, Denies: security.DeniesFiles},
-			"IPC namespace, no_new_privs, Landlock 1 (files)", "system call filter (audit_confinement: it logs, and kills nobody)", "network namespace, root of their own (invalid argument)"},
-		{"a filter that logs, and nobody asked for that", born, 0, security.Sealed{Filter: true, Audit: true, Landlock: 1, Denies: security.DeniesFiles},
+			"IPC namespace, no_new_privs, Landlock 1 (files)", "system call filter (audit_confinement: it logs, and kills no process)", "network namespace, root of their own (invalid argument)"},
+		{"a filter that logs, without the option for it", born, 0, security.Sealed{Filter: true, Audit: true, Landlock: 1, Denies: security.DeniesFiles},
 			"IPC namespace, no_new_privs, Landlock 1 (files)", "", "network namespace, root of their own (invalid argument), system call filter (" + errNoFilter.Error() + ")"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // the serving user can execute and not read.
 func TestWorkerCanNotReadItsProgram(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("an ordinary user executes his own file")
+		t.Skip("an ordinary user executes a file of their own")
 	}
 	const worker = 30003
 	for _, mode := range []os.FileMode{0o755, 0o700, 0o711, 0o555, 0o750} {

@@ -91,7 +91,7 @@ func (o *Options) unasked(p part) string {
 	case p == pidNamespace && o.OneClient && !o.Switches.RequireConfinement:
 		return "one client" // whose worker is not worth two processes
 	case p == callFilter && o.Switches.AuditConfinement:
-		return "audit_confinement: it logs, and kills nobody"
+		return "audit_confinement: it logs, and kills no process"
 	}
 	return ""
 }

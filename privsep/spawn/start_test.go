@@ -26,7 +26,7 @@ func TestProgramIsOutOfTheWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Stop()
-	for least := range 100 { // the pipe by which the start hears of a failure is below, in a gap
+	for least := range 100 { // the pipe that reports a failed start is below, in a gap
 		fd, err := unix.FcntlInt(program.Fd(), unix.F_DUPFD_CLOEXEC, least)
 		if err != nil {
 			t.Fatal(err)

@@ -28,7 +28,7 @@ func playProof() int {
 		fmt.Fprintln(os.Stderr, ipc.SaySealed+security.Sealed{}.Line())
 		fmt.Fprintln(os.Stderr, "act: "+name)
 		return 0
-	case part == "dies of another signal":
+	case part == "gets another signal":
 		fmt.Fprintln(os.Stderr, "act: "+name)
 		p, _ := os.FindProcess(os.Getpid())
 		_ = p.Kill()
@@ -40,10 +40,10 @@ func playProof() int {
 	return status
 }
 
-// TestSacrifices: a start in whose cage nobody dies fails, and says of which act.
-func TestSacrifices(t *testing.T) {
-	needCage(t)
-	for _, part := range []string{"lives", "dies of another signal", "does not die"} {
+// TestDeathTests: a start whose sandbox kills no death test fails, and names the act.
+func TestDeathTests(t *testing.T) {
+	needSandbox(t)
+	for _, part := range []string{"lives", "gets another signal", "does not die"} {
 		t.Run(part, func(t *testing.T) {
 			g := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, part}, StartLimit: time.Second})
 			text, hint := g.failure()
@@ -54,7 +54,7 @@ func TestSacrifices(t *testing.T) {
 	}
 }
 
-// TestNoProgramOfOurs: what is in the place of the workers' program and knows nothing of a cage is no reason to serve without one.
+// TestNoProgramOfOurs: another program in the place of the workers' is no reason to serve without a sandbox.
 func TestNoProgramOfOurs(t *testing.T) {
 	text, hint := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, "of another build"}}).failure()
 	if !strings.Contains(text, `the workers' sandbox is not proven: error: unknown command "prove" (exit status 1)`) || !strings.Contains(hint, binary+" is of another build") || strings.Contains(hint, "audit") {
@@ -62,17 +62,17 @@ func TestNoProgramOfOurs(t *testing.T) {
 	}
 }
 
-// TestSacrificesInAudit: nobody has to die, and that is said.
-func TestSacrificesInAudit(t *testing.T) {
-	needCage(t)
+// TestDeathTestsInAudit: no process has to die, and the log says so.
+func TestDeathTestsInAudit(t *testing.T) {
+	needSandbox(t)
 	g := serve(t, plain(t), Config{Switches: ipc.Switches{AuditConfinement: true}})
-	g.await("what the workers' cage should kill for is logged by the kernel, and kills nobody (audit_confinement): that it kills is not proven", nil)
+	g.await("system calls that should end a worker are only logged by the kernel (audit_confinement): that the sandbox kills is not proven", nil)
 	g.mustGet("/pid")
 }
 
 // TestConfinementLine: one line says what is on and what is off.
 func TestConfinementLine(t *testing.T) {
-	needCage(t)
+	needSandbox(t)
 	g := serve(t, plain(t), Config{})
 	r := g.await("confinement of the workers", nil)
 	for _, want := range []string{"no_new_privs", "seccomp"} {

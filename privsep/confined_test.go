@@ -17,8 +17,8 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// TestWorkerIsCaged looks at a worker of root's gateway from outside, in /proc.
-func TestWorkerIsCaged(t *testing.T) {
+// TestWorkerIsConfined looks at a worker of root's gateway from outside, in /proc.
+func TestWorkerIsConfined(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
 	pid, parent := g.workerPID(), g.cmd.Process.Pid
@@ -139,7 +139,7 @@ func TestUnprivilegedStart(t *testing.T) {
 			left = append(left, l)
 		}
 	}
-	if len(left) > 1 || len(left) == 0 && plain(t) != nil { // who has a group beside his own can't drop it
+	if len(left) > 1 || len(left) == 0 && plain(t) != nil { // a user with a supplementary group can't drop it
 		t.Errorf("what is left out was logged %d times: %v", len(left), left)
 	}
 }
@@ -173,7 +173,7 @@ func TestStartsFrom0700(t *testing.T) {
 			if got := status(t, g.workerPID(), "Name"); got != "schedrestd-work" {
 				t.Errorf("the process is called %q", got)
 			}
-			// What runs is what was opened: another file in its place changes nothing.
+			// The file that was opened runs: another one in its place changes nothing.
 			if err := os.Rename(program, program+".old"); err != nil {
 				t.Fatal(err)
 			}
@@ -201,7 +201,7 @@ func TestStartIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	os.Chown(theirs, 65534, 65534)
-	junk := filepath.Join(room(t), "junk")
+	junk := filepath.Join(sharedDir(t), "junk")
 	must(t, os.WriteFile(junk, []byte("\x7fELF"), 0o711))
 	tests := []struct {
 		name       string
@@ -262,7 +262,7 @@ func TestWorkerRefuses(t *testing.T) {
 	}
 }
 
-// TestSignalDuringStart: a worker that hangs before it is ready keeps nobody from ending the start.
+// TestSignalDuringStart: a signal ends the start while a worker hangs before it is ready.
 func TestSignalDuringStart(t *testing.T) {
 	g := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, "mute"}, StartLimit: time.Hour})
 	g.await("starting workers", nil)
