@@ -43,9 +43,9 @@ var rollupPeriod = schema.Object("",
 	schema.F("count", schema.Int32, func(p *model.RollupPeriod) *uint16 { return &p.Count }, "Number of runs", schema.Count),
 	schema.F("last_run", seconds, func(p *model.RollupPeriod) *model.Time { return &p.LastRun }, "Time of the last roll-up", schema.Unit(UnixTime)),
 	schema.Group("duration", "Duration", []schema.Field[model.RollupPeriod]{
-		schema.F("last", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeLast }, "The last time", schema.Unit("µs")),
+		schema.F("last", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeLast }, "Duration of the last roll-up", schema.Unit("µs")),
 		schema.F("max", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeMax }, "Longest duration", schema.Unit("µs")),
-		schema.F("time", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeTotal }, "In all", schema.Unit("µs")),
+		schema.F("time", schema.Int64, func(p *model.RollupPeriod) *uint64 { return &p.TimeTotal }, "Total duration", schema.Unit("µs")),
 	}),
 )
 

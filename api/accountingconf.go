@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// accountingFlags are the words for what else is configured.
+// accountingFlags are the names of the switches in the configuration.
 var accountingFlags = schema.Words("",
 	schema.Bit("AllowNoDefAcct", uint32(1)<<0),
 	schema.Bit("AllResourcesAbsolute", uint32(1)<<1),
@@ -21,8 +21,8 @@ var persistFlags = schema.Words("", schema.Bit("PreserveCaseUser", uint16(1)<<3)
 // slurmdbdConf declares the configuration of the accounting daemon. Its names are
 // those of the file.
 var slurmdbdConf = schema.Object("slurmdbd_conf",
-	schema.F("ArchiveDir", schema.String, func(c *model.AccountingConf) *string { return &c.ArchiveDir }, "Directory of the files that purged records go to"),
-	schema.F("ArchiveScript", schema.String, func(c *model.AccountingConf) *string { return &c.ArchiveScript }, "Program that archives records instead"),
+	schema.F("ArchiveDir", schema.String, func(c *model.AccountingConf) *string { return &c.ArchiveDir }, "Directory for archives of purged records"),
+	schema.F("ArchiveScript", schema.String, func(c *model.AccountingConf) *string { return &c.ArchiveScript }, "Program that archives records instead of the daemon"),
 	schema.F("CommitDelay", schema.Int32, func(c *model.AccountingConf) *uint16 { return &c.CommitDelay }, "Time between commits for a controller", schema.Unit("s")),
 	schema.F("DbdAddr", schema.String, func(c *model.AccountingConf) *string { return &c.Address }, "Address of the daemon"),
 	schema.F("DbdBackupHost", schema.String, func(c *model.AccountingConf) *string { return &c.BackupHost }, "Machine of the backup"),
@@ -30,7 +30,7 @@ var slurmdbdConf = schema.Object("slurmdbd_conf",
 	schema.F("DbdPort", schema.Int32, func(c *model.AccountingConf) *uint16 { return &c.Port }, "Port of the daemon", schema.Bare),
 	schema.Show("DebugLevel", schema.String, func(c *model.AccountingConf) string { return logLevel(c.DebugLevel) }, "How much it logs"),
 	schema.F("DefaultQOS", schema.String, func(c *model.AccountingConf) *string { return &c.DefaultQOS }, "Default quality of service"),
-	schema.F("Flags", accountingFlags.Type, func(c *model.AccountingConf) *uint32 { return &c.Flags }, "What else is configured"),
+	schema.F("Flags", accountingFlags.Type, func(c *model.AccountingConf) *uint32 { return &c.Flags }, "Switches that are set"),
 	schema.F("LogFile", schema.String, func(c *model.AccountingConf) *string { return &c.LogFile }, "File that it logs to"),
 	schema.F("MaxPurgeLimit", schema.Int32, func(c *model.AccountingConf) *uint32 { return &c.MaxPurgeLimit }, "Number of records that one statement purges at most", schema.Count),
 	schema.Show("MaxQueryTimeRange", schema.String, func(c *model.AccountingConf) string { return longTime(c.MaxTimeRange) }, "Longest time that a question may be about, as days-hours:minutes:seconds"),

@@ -37,7 +37,7 @@ var instanceList = schema.Named("instance_list", schema.List(Instance.Type))
 var GetConfig = declare(noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "config", ID: "get_config",
 	Doc: "Show all records of accounting", Answer: Config,
-	About:   "All clusters, trackable resources, accounts, users, qualities of service, workload keys and associations, the deleted ones too. POST config takes it back.",
+	About:   "All clusters, trackable resources, accounts, users, qualities of service, workload keys and associations, including deleted ones. POST config accepts the answer as its body.",
 	Returns: "The records",
 })
 

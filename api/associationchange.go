@@ -9,9 +9,9 @@ var AssociationsBody = changes("openapi_assocs_resp", "associations", "assoc_lis
 var PostAssociations = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "associations/", ID: "post_associations",
 	Doc: "Make or change associations", Request: AssociationsBody, Answer: Empty,
-	About:   "Makes the associations that do not exist and changes those that do: what a record names. An association is named by account, cluster, user and partition; account and cluster must be given. A list of limits replaces the limits that there are; a list that is missing leaves them. All changes are made, or none.",
+	About:   "Makes the associations that do not exist, and changes the fields that the body has for those that do. An association is identified by account, cluster, user and partition; account and cluster are required. A list of limits replaces the existing limits; without the list they stay. Either all changes are made or none.",
 	Takes:   "The associations",
-	Returns: "Nothing but the envelope: the associations are as the request has them. A warning names each that was so before",
+	Returns: "Nothing but the envelope: the associations now match the request. A warning names each that already did",
 })
 
 // AssociationsRemoved declares the answer of DeleteAssociations and DeleteAssociation.
@@ -21,7 +21,7 @@ var AssociationsRemoved = removed("openapi_assocs_removed_resp", "removed_associ
 var DeleteAssociations = declare(associationParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "associations/", ID: "delete_associations",
 	Doc: "Remove associations", Answer: AssociationsRemoved,
-	About:   "Removes the associations that match every parameter that is given, and what is below an account that matches. A request without a parameter that selects associations is refused: it would mean all of them. None that match are answered with 404.",
+	About:   "Removes the associations that match every parameter that is given, and what is below an account that matches. A request without a parameter that selects associations is refused, because it would remove all of them. If none match, the answer is 404.",
 	Returns: "The associations",
 })
 
@@ -29,6 +29,6 @@ var DeleteAssociations = declare(associationParams, Endpoint{
 var DeleteAssociation = declare(associationParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "association/", ID: "delete_association",
 	Doc: "Remove one association", Answer: AssociationsRemoved,
-	About:   "Removes the association that the parameters select. When more than one would be removed, the request is refused and none is.",
+	About:   "Removes the association that the parameters select. A request that selects more than one is refused, and removes none.",
 	Returns: "The association",
 })

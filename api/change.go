@@ -6,8 +6,8 @@ import "schedrestd/api/schema"
 // path returns records in the same form.
 type Changes[T any] struct{ Records []T }
 
-// changes declares the fields of a Changes. Its document is that of the answer,
-// as in Slurm's gateway.
+// changes declares the fields of a Changes. Its schema in the OpenAPI document is
+// that of the answer, as in slurmrestd.
 func changes[T any](schemaName, field, list string, elem func() schema.Type[T], doc string) *schema.ObjectType[Changes[T]] {
 	return schema.Object(schemaName, append([]schema.Field[Changes[T]]{
 		schema.F(field, schema.Named(list, schema.List(elem)), func(c *Changes[T]) *[]T { return &c.Records }, doc, schema.Required(0)),
@@ -19,9 +19,9 @@ func changes[T any](schemaName, field, list string, elem func() schema.Type[T], 
 // documents describe both in one place.
 func unusedEnvelope[O any]() []schema.Field[O] {
 	return []schema.Field[O]{
-		schema.Show("meta", metaType.Type, func(*O) (none Meta) { return none }, "Who answered whom"),
-		schema.Show("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), func(*O) []Error { return nil }, "Errors; empty if there were none"),
-		schema.Show("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), func(*O) []Warning { return nil }, "What was taken differently than meant"),
+		schema.Show("meta", metaType.Type, func(*O) (none Meta) { return none }, "The server and client of this request"),
+		schema.Show("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), func(*O) []Error { return nil }, "Errors; empty on success"),
+		schema.Show("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), func(*O) []Warning { return nil }, "What was interpreted differently than intended"),
 	}
 }
 

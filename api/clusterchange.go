@@ -6,7 +6,7 @@ import (
 	"schedrestd/model"
 )
 
-// ClustersBody declares the clusters that a request makes.
+// ClustersBody declares the body of a request that makes clusters.
 var ClustersBody = changes("openapi_clusters_resp", "clusters", "cluster_rec_list", fresh(Cluster.Type, blankCluster), "The clusters")
 
 func blankCluster() ClusterRow {
@@ -18,7 +18,7 @@ func blankCluster() ClusterRow {
 var PostClusters = declare(clustersParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "clusters/", ID: "post_clusters",
 	Doc: "Make clusters", Request: ClustersBody, Answer: Empty,
-	About:   "Makes the clusters that do not exist. One that exists stays as it is, with a warning: the accounting daemon would reset it. Only administrators may.",
+	About:   "Makes the clusters that do not exist. A cluster that exists is not changed, and a warning names it, because the accounting daemon would reset it. Only administrators may do this.",
 	Takes:   "The clusters",
 	Returns: "Nothing but the envelope: the clusters exist",
 })

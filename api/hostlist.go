@@ -101,7 +101,7 @@ func expandHosts(r *schema.Report, doc *schema.Value, orEmpty bool, into *[]stri
 var PostHostnames = declare(noParams, Endpoint{
 	Method: http.MethodPost, Util: true, Path: "hostnames", ID: "post_hostnames",
 	Doc: "Expand a host list", Request: Hostlist, Answer: Hostnames, Since: V44,
-	About:   "Lists the names that a host list stands for, in its order, at most 65536. No daemon is asked about them.",
+	About:   "Lists the names that a host list stands for, in its order, at most 65536. The names need not exist.",
 	Takes:   "The host list, as \"node1,n[01-03]\"",
 	Returns: "The names",
 })
@@ -110,7 +110,7 @@ var PostHostnames = declare(noParams, Endpoint{
 var PostHostlist = declare(noParams, Endpoint{
 	Method: http.MethodPost, Util: true, Path: "hostlist", ID: "post_hostlist",
 	Doc: "Make a host list of names", Request: Hostnames, Answer: Hostlist, Since: V44,
-	About:   "Writes names as a host list, in their order: neighbours that differ in a number at their end share brackets. A name may be a host list itself. At most 65536 names are taken.",
+	About:   "Writes names as a host list, in their order. Adjacent names that differ only in the number at their end are combined in brackets. A name may itself be a host list. At most 65536 names are accepted.",
 	Takes:   "The names",
 	Returns: "The host list, as \"node1,n[01-03]\"",
 })

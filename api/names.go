@@ -81,10 +81,10 @@ func (spelledType) Parser(schema.View) func(*schema.Report, *schema.Value, *name
 	return schema.Refuse[name]
 }
 
-// Names is which spellings a gateway serves. The zero value serves none.
+// Names is the set of spellings that a gateway serves. The zero value is empty.
 type Names struct{ sched, slurm bool }
 
-// The values that configuration has for Names.
+// The values of Names that can be configured.
 var (
 	NamesSched = Names{sched: true}
 	NamesSlurm = Names{slurm: true}
@@ -99,7 +99,7 @@ func (n Names) Serves(s schema.Spelling) bool {
 	return n.sched
 }
 
-// Spellings lists the ones served, ours first.
+// Spellings lists the served spellings, ours first.
 func (n Names) Spellings() []schema.Spelling {
 	var list []schema.Spelling
 	for _, s := range []schema.Spelling{schema.Sched, schema.Slurm} {

@@ -4,9 +4,9 @@
 // joins its endpoints with functions. Router, parsing, rendering and documents are
 // derived from these tables, so that they always agree.
 //
-// One entity a file: node.go has the node's table, and so on. Fields and types follow
-// what clients of slurmrestd know, version by version, held against its own
-// documents by a test; what is ours beside them is marked Ours.
+// Each file has one entity: node.go has the table of nodes, and so on. Fields and
+// types are those of slurmrestd, version by version; a test compares them with its
+// documents. Our additions are marked Ours.
 package api
 
 import "schedrestd/api/schema"
@@ -22,5 +22,5 @@ const (
 	V45 schema.Version = 45
 )
 
-// Versions is every API version there is, oldest first.
+// Versions lists all API versions, oldest first.
 var Versions = []schema.Version{V40, V41, V42, V43, V44, V45}

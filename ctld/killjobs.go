@@ -13,9 +13,9 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleKillJobs cancels or signals the jobs that a request names, and those
-// that it does not name but selects. Each job is treated as by handleKill. The
-// answer lists the jobs for which that failed, with model.KillVerbose all.
+// handleKillJobs cancels or signals the jobs that a request names or selects by
+// a condition. Each job is treated as by handleKill. The answer lists the jobs
+// for which that failed, or all of them with model.KillVerbose.
 //
 // A condition selects among the jobs that have not ended and that the client may
 // see. A request without job and condition is error 2173.

@@ -75,9 +75,9 @@ func (s *Store) inSnapshot(ctx context.Context, f func(tx *sql.Tx) error) error 
 	return f(tx)
 }
 
-// selection returns the statement that finds the keys of the jobs that meet all
-// conditions, and its arguments. It returns one row: how many jobs were found,
-// how many of them count, and the keys of these in order. Unless duplicates is
+// selection returns a statement that finds the jobs that meet all conditions,
+// and the arguments of the statement. The statement yields one row: the number of jobs
+// found, the number that count, and the keys of those, in order. Unless duplicates is
 // set, only the job that was submitted last counts among jobs with the same
 // number. The search ends after most+1 jobs.
 func selection(from string, list []condition, duplicates bool, most int) (query string, args []any) {

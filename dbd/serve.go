@@ -37,8 +37,8 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	// The socket is open to all users of this machine, because the kernel tells
-	// who connects.
+	// The socket is open to all users of this machine, because the kernel reports
+	// the uid of each client.
 	listeners, err := daemon.Listen(c.Address, c.Port, c.AuthSocket, 0o666, user.UID)
 	if err != nil {
 		return err

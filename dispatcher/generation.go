@@ -79,9 +79,10 @@ func (d *dispatcher) startServices(g *generation) (err error) {
 	return nil
 }
 
-// getKeys gets the keys of the workers from the parent, when the keeper has
-// accepted the secret ones. The parent answers the keeper's reason for a key that
-// can't be used with another set, for another keeper, or with an error.
+// getKeys gets the public keys of the workers from the parent, once the keeper
+// has accepted the secret ones. If the keeper can't use a key, the parent either
+// prepares another set of keys, for which a new keeper is started, or sends an
+// error.
 func (d *dispatcher) getKeys(g *generation) error {
 	for {
 		said := &ipc.Kept{OK: true}

@@ -112,7 +112,7 @@ func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 		}
 		err := list(func(*model.AccountingJob) bool { return true })
 		if part := p.Job; err == nil && !found && !part.Step.Step.Set && (part.ArrayTaskID.Set || part.HetOffset.Set) {
-			// The daemon finds no task that waits, and no component: they are picked from the whole job here.
+			// The daemon can't find a waiting task or a component, so request the whole job and pick them from it.
 			filter.Steps = []model.SelectedStep{{Step: model.StepID{JobID: part.Step.JobID}}}
 			err = list(func(j *model.AccountingJob) bool { return isPart(j, part) })
 		}

@@ -9,8 +9,8 @@ import (
 // with GET.
 type page struct {
 	id    string   // for the log
-	quiet bool     // its requests are logged for debugging alone
-	media []string // what it can be written as, the favourite first; nil: that is not asked
+	quiet bool     // its requests are logged at level debug only
+	media []string // the media types it is available in, preferred one first; nil: any Accept header is ignored
 	do    func(*call) error
 }
 

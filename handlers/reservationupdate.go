@@ -35,7 +35,7 @@ func (h *handler) changeReservations(c *call, at string, list []model.Reservatio
 	if err := checkNames("reservation", at, names); err != nil {
 		return err
 	}
-	existing := map[string]string{} // by the name in small letters
+	existing := map[string]string{} // by lower-case name
 	_, err := h.Controller.Reservations(c.ctx, c.cred, model.Query{}, func(r *model.Reservation) error {
 		existing[strings.ToLower(r.Name)] = r.Name
 		return nil

@@ -37,7 +37,7 @@ type QOS struct {
 	PreemptMode       uint16
 	PreemptExemptTime Opt[uint32] // seconds that a job runs before it can make room
 	Priority          Opt[uint32]
-	UsageFactor       float64 // FloatNotSet as said there; the other two also
+	UsageFactor       float64 // this and the other two may be FloatNotSet
 	UsageThreshold    float64
 	LimitFactor       float64
 }

@@ -1,7 +1,7 @@
 package model
 
-// Not set and unlimited, in a floating-point number that may be: there is no width to
-// take it from, so it is that of 32 bits. "Unlimited" may also be the infinite one.
+// Values of a floating-point number that is not set or unlimited. They are those of
+// 32-bit integers (NO_VAL and INFINITE). "Unlimited" may also be +Inf.
 const (
 	FloatNotSet   float64 = 0xfffffffe
 	FloatInfinite float64 = 0xffffffff
@@ -14,14 +14,14 @@ type Share struct {
 	Name             string // of the account, or of the user when User is set
 	Parent           string // the account above
 	Partition        string
-	SharesNormalized float64     // FloatNotSet as said there; so are all floating-point numbers here
+	SharesNormalized float64     // may be FloatNotSet, like all floating-point numbers here
 	Shares           Opt[uint32] // not set: the parent's
 	TRESRunSeconds   []Opt[uint64]
 	TRESGroupMinutes []Opt[uint64] // limits
 	EffectiveUsage   float64
 	UsageNormalized  float64
 	Usage            uint64    // TRES seconds, weighted
-	TRESUsage        []float64 // TRES seconds; in this and the other two, one for each name of SharesTotals
+	TRESUsage        []float64 // TRES seconds; this and the other two lists have one element for each name of SharesTotals
 	Factor           float64   // the fair share factor
 	Level            float64   // the factor at this level; infinite without usage
 	User             bool      // false: an account

@@ -92,7 +92,7 @@ func peer(name string) (uint32, error) {
 	case err != nil:
 		return 0, errs.New(errs.Invalid, "%v", err).WithHint(hint)
 	case u.UID == become.Overflow:
-		return 0, errs.New(errs.Invalid, "uid %d stands for every user without a uid here", u.UID).WithHint(hint)
+		return 0, errs.New(errs.Invalid, "uid %d is the overflow uid, which stands for every unmapped user", u.UID).WithHint(hint)
 	}
 	return u.UID, nil
 }

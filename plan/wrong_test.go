@@ -54,7 +54,7 @@ func TestWrongValues(t *testing.T) {
 			{value: "unix:0,proxy.example", error: "proxy.example is not an address or network", hint: "or unix:USER"},
 			{value: "192.0.2.7,unix", error: "unix: it names no user", hint: "such as unix:haproxy"},
 			{value: "unix:", error: "unix:: it names no user", hint: "such as unix:haproxy"},
-			{value: "unix:65534", error: "unix:65534: uid 65534 stands for every user without a uid here", hint: "such as unix:haproxy"},
+			{value: "unix:65534", error: "unix:65534: uid 65534 is the overflow uid, which stands for every unmapped user", hint: "such as unix:haproxy"},
 			{value: "unix:4294967295", error: "4294967295 is not a user id", hint: "such as unix:haproxy"},
 			{value: "unix:nosuchuser", error: "nosuchuser", hint: "such as unix:haproxy"},
 			{value: "unixes", error: "unixes is not an address or network", hint: "or unix:USER"},

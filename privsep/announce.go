@@ -20,14 +20,14 @@ func announce(c Config, who identity.Service, listeners []*listen.Listener) {
 	for _, l := range listeners {
 		if l.ExposesTokens() {
 			c.Log.Warn("listener takes plain HTTP from other machines", "listen", l.Name,
-				"hint", "whoever reads a token on its way can use it: listen on 127.0.0.1 behind a proxy with TLS, or on https://")
+				"hint", "anyone who can read the traffic can use the tokens in it; listen on 127.0.0.1 behind a proxy with TLS, or on https://")
 		}
 	}
 	switch {
 	case c.Switches.DisableUserCheck && c.Switches.BecomeUser:
-		c.Log.Warn("the identity check is off (disable_user_check): an attacker who controls a worker acts as its user, be it root or SchedUser; a peer of group 0 is refused all the same")
+		c.Log.Warn("identity check is off", "because", "disable_user_check", "hint", "an attacker who controls a worker acts as its user, even root or SchedUser; peers of group 0 are still refused")
 	case c.Switches.DisableUserCheck:
-		c.Log.Warn("the identity check is off (disable_user_check): an attacker who controls a worker acts as its user", "uid", who.UID)
+		c.Log.Warn("identity check is off", "because", "disable_user_check", "hint", "an attacker who controls a worker acts as its user", "uid", who.UID)
 	}
 }
 

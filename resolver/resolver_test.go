@@ -57,8 +57,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestAnswers: the parent and workers are answered, whatever another worker
-// waits for.
+// TestAnswers: the parent and the other workers get answers while the queries
+// of one worker block.
 func TestAnswers(t *testing.T) {
 	d := newDirectory()
 	slow := make(chan struct{})

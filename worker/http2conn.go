@@ -141,7 +141,7 @@ func isTooLarge(block []byte) bool {
 	return len(block) > 0 && 8 <= block[0] && block[0] <= 14 && bytes.HasPrefix(block[1:], []byte("\x03431"))
 }
 
-// The types of frames that are looked at (RFC 9113, 6), and a flag.
+// The types of frames that are inspected (RFC 9113, section 6), and a flag.
 const (
 	dataFrame    = 0
 	headersFrame = 1
@@ -152,11 +152,11 @@ const (
 	endStream = 1
 )
 
-// frame is one frame of HTTP/2, as far as it is looked at.
+// frame is the inspected part of an HTTP/2 frame.
 type frame struct {
 	kind, flags byte
 	length      int
-	payload     []byte // the first bytes of it
+	payload     []byte // its first bytes, at most framePeek
 }
 
 // code returns the error code at an offset in the payload. It is 0 for a frame
@@ -170,7 +170,7 @@ func (f frame) code(at int) uint32 {
 
 const (
 	frameHeader = 9 // bytes
-	framePeek   = 8 // bytes of a payload that are looked at
+	framePeek   = 8 // bytes of a payload that are inspected
 )
 
 // frameScanner finds the frames in the bytes of one direction, however they are

@@ -10,13 +10,13 @@ import (
 
 // leaving is set while this worker drains: it finishes its requests, and
 // /readyz tells load balancers to send no more. A retired worker does not set
-// it, because other workers go on serving. A process is one worker for its
-// whole life.
+// it, because other workers go on serving. A process never has more than one
+// worker, so this can be a package variable.
 var leaving atomic.Bool
 
-// readiness returns the check behind /readyz, whose error says why new requests
-// should not come here. reachable reports whether a controller is; nil when
-// none is needed.
+// readiness returns the check behind /readyz. Its error says why new requests
+// should go elsewhere. reachable reports whether a controller can be reached;
+// nil means that none is needed.
 func readiness(reachable func(context.Context) bool) func(context.Context) error {
 	return func(ctx context.Context) error {
 		switch {

@@ -11,9 +11,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestDrainHearsOut: a request whose rest arrives during a drain is answered,
-// as the last one of its connection. The drain does not wait for idle
-// connections.
+// TestDrainHearsOut: a request of which a part has arrived when a drain begins
+// is read to its end and answered, as the last one of its connection. The drain
+// does not wait for idle connections.
 func TestDrainHearsOut(t *testing.T) {
 	st := newStage(t, ipc.Setup{}, nil)
 	st.settle = time.Minute
@@ -36,7 +36,7 @@ func TestDrainHearsOut(t *testing.T) {
 
 	go st.finish()
 	if _, err := in.ReadByte(); err != io.EOF {
-		t.Errorf("a connection that rests: %v", err)
+		t.Errorf("idle connection: %v", err)
 	}
 	io.WriteString(late, "Host: x\r\n\r\n")
 	resp, err = http.ReadResponse(bufio.NewReader(late), nil)

@@ -39,7 +39,7 @@ type slowClient struct {
 	course   *connState
 	inflight *inflight // nil: the request needs none
 	begun    time.Time
-	conn     *conn     // nil: the parent did not pass it
+	conn     *conn     // nil: the connection did not come from the parent
 	body     *slowBody // nil: the request has no body
 	status   int       // of the answer; 0: none has begun
 	http2    bool      // a stream has its own limits: its wait for the client is not a Write on the connection
@@ -48,14 +48,15 @@ type slowClient struct {
 	mu      sync.Mutex
 	stall   time.Duration
 	reading time.Time // when the next piece of the body is due; zero: the handler does not wait for it
-	writing time.Time // since when a write has been waiting for the client; zero: none is
+	writing time.Time // when the write that is waiting for the client began; zero: none is waiting
 	judged  time.Time // the value of writing for which dropStalled was scheduled
 	last    time.Time // when the next piece of the body is due while others wait; zero: none is
 	over    bool
-	cut     bool // the client's time is over
+	cut     bool // the client missed its deadline
 }
 
-// newSlowClient returns the pace of r, and has r's body read through it.
+// newSlowClient returns the slow-client deadline of r, and makes reads of r's
+// body observe it.
 func (g *gate) newSlowClient(w http.ResponseWriter, r *http.Request, c *connState) *slowClient {
 	p := &slowClient{ResponseWriter: w, control: http.NewResponseController(w), course: c, http2: r.ProtoMajor == 2, stall: g.server.stall, begun: time.Now(),
 		offend: func() {}}
@@ -116,8 +117,8 @@ func (g *gate) shortenDeadlines(c *connState) {
 	}
 }
 
-// isPressed notes that a connection waits for a slot, and reports whether that
-// has been so for a while.
+// isPressed records that a connection waits for a slot, and reports whether
+// connections have been waiting for at least portionTime.
 func (g *gate) isPressed() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -129,9 +130,9 @@ func (g *gate) isPressed() bool {
 	return now.Sub(g.pressed) >= portionTime
 }
 
-// thin ends one request in list whose identity has more than its share, when
-// its client has had it for a while. Otherwise a user with many requests that
-// are as slow as allowed could hold all slots permanently.
+// thin ends one request in list that is older than portionTime and whose
+// identity has more than its share. Otherwise a user with many requests that are
+// as slow as allowed could hold all slots permanently.
 func thin(list []*slowClient) {
 	for _, p := range list {
 		if p.inflight != nil && time.Since(p.begun) >= portionTime && p.inflight.IsOver() {

@@ -21,7 +21,7 @@ type Tokens struct {
 // publicKeys is a key set that the parent sent.
 type publicKeys struct {
 	set      *auth.KeySet
-	followed bool // a token that it does not verify is forged, not signed with a newer key
+	followed bool // the parent follows the file: a token that the set does not verify is forged, not signed with a newer key
 }
 
 // NewTokens returns Tokens that can't verify anything yet.

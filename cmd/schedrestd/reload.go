@@ -38,7 +38,8 @@ func (r *reloader) Accepted() {
 	r.level.Set(slog.Level(r.last.LogLevel))
 }
 
-// fixed lists the settings that next changes and a running parent can't.
+// fixed lists the settings that differ in next and that a running parent can't
+// change.
 func fixed(started, next *ipc.WholePlan) (list []string) {
 	if next.Service.SchedUID != started.Service.SchedUID {
 		list = append(list, "SchedUser")
@@ -50,8 +51,8 @@ func fixed(started, next *ipc.WholePlan) (list []string) {
 	return list
 }
 
-// subuids returns the ranges of subordinate uids of plan; nil when they could not be
-// read.
+// subuids returns the ranges of subordinate uids in plan, or nil if they could not
+// be read.
 func subuids(plan *ipc.WholePlan) []ipc.Subuids {
 	if !plan.Subuids {
 		return nil

@@ -14,8 +14,8 @@ import (
 // long.
 const samplingInterval = 500 * time.Millisecond
 
-// makeGroup creates a cgroup for the job where the controller has found that
-// permitted. Without one, memory is sampled.
+// makeGroup creates a cgroup for the job if the controller has found that this is
+// permitted. Without a cgroup, it samples the memory.
 func (w *watch) makeGroup() {
 	limit := w.spec.Memory
 	if w.spec.Cgroup.Path != "" {
@@ -41,8 +41,8 @@ func (w *watch) removeGroup() {
 }
 
 // measure ends the job when its processes use more memory than the limit. A sum
-// over the limit may count shared pages twice, so it is confirmed by
-// proportional shares.
+// over the limit may count shared pages twice, so the memory is then measured
+// again as proportional set size (PSS).
 func (w *watch) measure() {
 	list, err := process.Descendants(w.self.PID)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// births are processes to start by one thread that never ends.
+// births returns a channel of functions that start processes. One thread, which
+// never exits, calls them.
 var births = sync.OnceValue(func() chan<- func() {
 	list := make(chan func())
 	go func() {
@@ -21,9 +22,9 @@ var births = sync.OnceValue(func() chan<- func() {
 })
 
 // Start starts cmd on a thread that lives as long as this process. The kernel
-// sends a child its Pdeathsig when the thread that started it ends. Any other
-// thread may end: one on which a goroutine returns that called LockOSThread
-// does.
+// sends a child its Pdeathsig when the thread that started it exits. Any other
+// thread may exit. It does, for example, when a goroutine that has called
+// LockOSThread returns.
 func Start(cmd *exec.Cmd) error {
 	started := make(chan error)
 	births() <- func() { started <- cmd.Start() }

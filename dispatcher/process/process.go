@@ -1,8 +1,8 @@
-// Package process has the processes that the parent starts for the dispatcher:
-// workers and services.
+// Package process handles the processes that the parent starts for the
+// dispatcher: workers and services.
 //
 // The dispatcher has no privileges. It asks the parent for a process of a
-// configured program, and gets the channel to it and its log. The parent chooses
+// configured program, and gets a channel to the process and a pipe with its log. The parent chooses
 // the program and checks the identity, sends signals, and reports the exit. The
 // package copies what processes log, behind a prefix and within a quota.
 package process
@@ -32,11 +32,11 @@ type Process struct {
 	Foreign   bool // it is in a user namespace of its own
 	Channel   *ipc.Channel
 	Started   time.Time
-	EndReason string // why the dispatcher ended it; "" when it ended by itself. Guarded by the owner of the process
+	EndReason string // why the dispatcher killed it; "" if it exited by itself. Guarded by the owner of the process
 
 	Dead          chan struct{} // closed when it has ended; the following are set by then
-	ForbiddenCall bool          // by a system call that its sandbox kills for
-	Crashed       bool          // by a fault of its own, ForbiddenCall included
+	ForbiddenCall bool          // the sandbox killed it for a forbidden system call
+	Crashed       bool          // it crashed by itself, or ForbiddenCall is set
 	status        string        // how it ended
 
 	from   *Starter

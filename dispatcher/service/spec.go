@@ -28,7 +28,7 @@ type Options struct {
 	Log        *slog.Logger
 }
 
-// Spec has what the processes of a service are started from, in each generation.
+// Spec describes how to start the processes of a service, in each generation.
 type Spec struct {
 	Options
 	reported *rate.Bucket // workers that its processes reported

@@ -19,7 +19,7 @@ func UniqueSleep() string {
 	return fmt.Sprintf("3600.%07d%03d", os.Getpid(), sleeps.Add(1))
 }
 
-// Named returns the processes that sleep for that time.
+// Named returns the processes that run sleep(1) with that argument.
 func Named(t *testing.T, sleep string) []process.Stat {
 	t.Helper()
 	all, err := process.All()
@@ -34,7 +34,7 @@ func Named(t *testing.T, sleep string) []process.Stat {
 	return found
 }
 
-// Running returns how many processes sleep for that time.
+// Running returns the number of processes that run sleep(1) with that argument.
 func Running(t *testing.T, sleep string) int { return len(Named(t, sleep)) }
 
 // Schedctl runs schedctl on the lab and returns what it prints.

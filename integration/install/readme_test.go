@@ -64,7 +64,7 @@ func TestClients(t *testing.T) {
 			steps.WriteString(script(name, b))
 		}
 		if name == "docs/BUNDLED.md" {
-			steps.WriteString("export SCHED_JWT\ncd \"$(mktemp -d)\"\n")
+			steps.WriteString("cd \"$(mktemp -d)\"\n")
 		}
 	}
 	out, err := onBareMachine(t, steps.String()+"grep -c '\"/sched/v0.0.43/job/submit\"' openapi.json\n")

@@ -22,15 +22,15 @@ func (c *Client) SubmitSeveral(ctx context.Context, cred model.Credential, descs
 	return &answer.Submitted, nil
 }
 
-// Pauses between two questions about a job that waits for resources.
+// Pauses between polls of a job that waits for resources.
 const (
 	firstPoll = 250 * time.Millisecond
 	slowPoll  = 5 * time.Second
 )
 
 // Allocate asks for resources without a batch script, for one job or the
-// components of a heterogeneous one, and waits until the job has them. When ctx
-// ends before that the job is ended.
+// components of a heterogeneous one, and waits until the job has them. If ctx
+// ends first, the job is cancelled.
 func (c *Client) Allocate(ctx context.Context, cred model.Credential, descs []model.JobDesc) (*model.Submitted, error) {
 	r, kind := request{kind: message.RequestAllocation}, message.ResponseAllocation
 	if len(descs) == 1 {
@@ -49,8 +49,8 @@ func (c *Client) Allocate(ctx context.Context, cred model.Credential, descs []mo
 	return job, c.awaitAllocation(ctx, cred, job.StepID.JobID, len(descs) > 1)
 }
 
-// allocated makes a request that an allocation answers; of a heterogeneous job it
-// is the first component's.
+// allocated sends a request whose answer is an allocation, and returns it. For a
+// heterogeneous job it returns that of the first component.
 func (c *Client) allocated(ctx context.Context, cred model.Credential, r request, kind message.Type) (*model.Allocation, error) {
 	if kind != message.ResponseHetAllocation {
 		var one message.Allocation

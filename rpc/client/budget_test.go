@@ -41,7 +41,7 @@ func (b *Budget) taking(ctx context.Context, r *allowance, n int) chan error {
 	return done
 }
 
-// TestBudgetInOrder: who needs much is passed by those who need less, but not for ever.
+// TestBudgetInOrder: smaller requests pass a large one that waits, but not for ever.
 func TestBudgetInOrder(t *testing.T) {
 	b := NewBudget(800) // 700 for long ones, up to 25 is short
 	first := b.of("a")
@@ -59,10 +59,10 @@ func TestBudgetInOrder(t *testing.T) {
 	}
 	late := b.of("d")
 	if late.set(50) {
-		t.Error("who waits is passed for ever")
+		t.Error("a waiting request is passed more than maxPassed times")
 	}
 	if !late.set(25) {
-		t.Error("a short one has to wait")
+		t.Error("a short answer has to wait")
 	}
 	first.less(600)
 	if err := <-much; err != nil || b.free() != 800-300-25 {
@@ -79,7 +79,7 @@ func TestBudgetKeepsSomeForShortOnes(t *testing.T) {
 		}
 	}
 	if b.of("late").set(26) {
-		t.Error("a long one has what is for short ones")
+		t.Error("a long answer got memory reserved for short ones")
 	}
 	for i := range 4 {
 		if !b.of(fmt.Sprint("short", i)).set(25) {

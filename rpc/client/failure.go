@@ -14,11 +14,11 @@ import (
 type stage uint8
 
 const (
-	unmade     stage = iota // the message could not be made, as when munged failed: no daemon is to blame
+	unmade     stage = iota // the message could not be built (munged failed, for example): no daemon is at fault
 	unreached               // no connection
 	unsent                  // the daemon can't have received the whole request
-	unspoken                // the daemon does not speak this version, and answers so
-	silent                  // sent, then closed without a byte: an old release refuses a version so, or it crashed
+	unspoken                // the daemon answered that it does not support this protocol version
+	silent                  // sent, then closed without an answer: an old release refused the version, or the daemon crashed
 	unanswered              // sent, but the answer is missing or incomplete
 	garbled                 // the answer can't be understood
 	answered                // the daemon answered with an error number
@@ -30,7 +30,7 @@ type failure struct {
 	version codec.Version // unspoken: what the daemon seems to speak; 0: unknown
 	probe   bool          // the probe failed: the request itself was never sent
 	final   bool          // the request must not be sent again, to any daemon
-	wants   int           // there was no memory for an answer of that many bytes; stage means nothing
+	wants   int           // length of an answer for which there was no memory; stage is then meaningless
 	err     error
 }
 
@@ -46,7 +46,7 @@ func late(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// timedOut reports whether err is that of a daemon that was reached and did not
+// timedOut reports whether err means that a daemon was reached and did not
 // answer in time.
 func timedOut(err error) bool {
 	f, ok := errors.AsType[*failure](err)

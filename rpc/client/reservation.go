@@ -10,8 +10,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Reservations gives each reservation to each, as Nodes does. Of q a controller knows
-// Since only.
+// Reservations calls each for every reservation, like Nodes. It uses only Since of
+// q, because controllers support nothing else.
 func (c *Client) Reservations(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Reservation) error) (lastUpdate model.Time, err error) {
 	req := message.ReservationInfoRequest{LastUpdate: q.Since}
 	answer := message.ReservationInfo{Reservations: codec.Stream[model.Reservation]{Each: pass(each)}}

@@ -41,7 +41,7 @@ var dispatcherRows = []row{
 	{sys("socketpair", unix.SYS_SOCKETPAIR), allow, []test{
 		is(0, unix.AF_UNIX).called("AF_UNIX"), is(1, unix.SOCK_SEQPACKET|waitless).called("SOCK_SEQPACKET"), is(2, 0),
 	}, "the channel between a service and a worker"},
-	{sys("shutdown", unix.SYS_SHUTDOWN), allow, nil, "the end of an auditor's channel, which the parent has, too"},
+	{sys("shutdown", unix.SYS_SHUTDOWN), allow, nil, "end an auditor's channel, which the parent also holds"},
 	{sys("ioctl", unix.SYS_IOCTL), allow, []test{is(1, unix.SIOCOUTQ).called("SIOCOUTQ")}, "how much a worker has not read of its channel"},
 	{sys("socket", unix.SYS_SOCKET), allow, []test{
 		is(0, unix.AF_INET, unix.AF_INET6).called("AF_INET|AF_INET6"), is(1, unix.SOCK_STREAM|waitless).called("SOCK_STREAM"), is(2, 0),
@@ -50,19 +50,19 @@ var dispatcherRows = []row{
 	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{
 		is(1, unix.IPPROTO_TCP).called("IPPROTO_TCP"),
 		is(2, unix.TCP_NODELAY, unix.TCP_FASTOPEN_CONNECT, unix.TCP_FASTOPEN_NO_COOKIE).called("NODELAY|FASTOPEN_CONNECT|FASTOPEN_NO_COOKIE"),
-	}, "the same; sockets that connect with their first write"},
+	}, "connections to daemons; sockets that connect with their first write"},
 	{sys("setsockopt", unix.SYS_SETSOCKOPT), allow, []test{
 		is(1, unix.IPPROTO_IP).called("IPPROTO_IP"), is(2, ipLocalPortRange).called("LOCAL_PORT_RANGE"),
 	}, "each worker's part of the local ports"},
 	{sys("getsockname", unix.SYS_GETSOCKNAME), allow, nil, "which process serves a TCP socket of this machine"},
 	{sys("getpeername", unix.SYS_GETPEERNAME), allow, nil, "the same"},
-	{sys("getsockopt", unix.SYS_GETSOCKOPT), allow, []test{is(1, unix.SOL_SOCKET).called("SOL_SOCKET"), is(2, unix.SO_PROTOCOL).called("PROTOCOL")}, "the same: package unix asks for it to read an address"},
+	{sys("getsockopt", unix.SYS_GETSOCKOPT), allow, []test{is(1, unix.SOL_SOCKET).called("SOL_SOCKET"), is(2, unix.SO_PROTOCOL).called("PROTOCOL")}, "which process serves a TCP socket: package unix calls it to decode an address"},
 	{sys("socket", unix.SYS_SOCKET), allow, []test{
 		is(0, unix.AF_NETLINK).called("AF_NETLINK"), is(1, unix.SOCK_RAW|closeOnExec, unix.SOCK_RAW|waitless).called("SOCK_RAW"),
 		is(2, unix.NETLINK_ROUTE, unix.NETLINK_SOCK_DIAG).called("ROUTE|SOCK_DIAG"),
-	}, "the same, and whether an address is on this machine; package net: the zones of IPv6 addresses"},
-	{sys("bind", unix.SYS_BIND), allow, []test{is(2, sizeNetlink).called("the size of a netlink address")}, "package net: the same; too short for a TCP port"},
-	{sys("sendto", unix.SYS_SENDTO), allow, []test{is(3, 0), is(5, sizeNetlink).called("the size of a netlink address")}, "the same; no MSG_FASTOPEN, which connects"},
+	}, "netlink: which process serves a TCP socket, and whether an address is on this machine; package net: zones of IPv6 addresses"},
+	{sys("bind", unix.SYS_BIND), allow, []test{is(2, sizeNetlink).called("the size of a netlink address")}, "package net: netlink; the size is too short for a TCP port"},
+	{sys("sendto", unix.SYS_SENDTO), allow, []test{is(3, 0), is(5, sizeNetlink).called("the size of a netlink address")}, "netlink requests; no MSG_FASTOPEN, which connects"},
 	{sys("recvfrom", unix.SYS_RECVFROM), allow, nil, "the same"},
 	{sys("openat", unix.SYS_OPENAT), allow, []test{
 		is(2, unix.O_PATH|unix.O_CLOEXEC, unix.O_RDONLY|unix.O_CLOEXEC).called("O_PATH|O_RDONLY"),

@@ -22,9 +22,9 @@
 // only the process itself, clone creates only threads, and memory is never
 // executable.
 //
-// It can't be undone, and nothing but the few Options can allow more. It does
-// not guess: when a new version of Go needs another call, SIGSYS kills the
-// tests and a person writes the row. Options.Audit logs instead of killing, for
+// The filter can't be removed, and only Options can make it allow more calls.
+// Rows are written by hand: when a new version of Go needs another call, SIGSYS
+// kills the tests, and a person adds the row. Options.Audit logs instead of killing, for
 // kernels and versions that were not tried yet.
 //
 // The parent does not link this package, because it can't run in that sandbox.
