@@ -379,7 +379,7 @@ func TestHolds(t *testing.T) {
 	}
 	go a.hold(&ipc.Facts{Worker: 1, Connection: ipc.Connection{ID: 9, Addr: "late"}})
 	if facts, err := a.holds(1, 9); err != nil || facts.Addr != "late" {
-		t.Errorf("a connection that is heard of a moment later: %+v, %v", facts, err)
+		t.Errorf("a connection that is announced a moment later: %+v, %v", facts, err)
 	}
 	a.workerExited(&ipc.Exited{Worker: 1})
 	if len(a.held) != 1 || len(a.owner) != 1 {

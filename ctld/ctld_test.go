@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 // me is the user of this process, as a client on the UNIX socket.
 var me = server.Identity{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Kernel: true}
 
-// stranger is another user, without any privileges.
-var stranger = server.Identity{UID: 65534, GID: 65534, Kernel: true}
+// other is another user, without any privileges.
+var other = server.Identity{UID: 65534, GID: 65534, Kernel: true}
 
 const fast = 300 * time.Millisecond
 
@@ -236,7 +236,7 @@ func TestRefusedSubmissions(t *testing.T) {
 		{"array", me, func(d *model.JobDesc) { d.Array = "1-3" }, fault.NotSupported, "array: this controller does not support job arrays"},
 		{"dependency", me, func(d *model.JobDesc) { d.Dependency = "afterok:1" }, fault.NotSupported, "dependency: "},
 		{"two nodes", me, func(d *model.JobDesc) { d.MinNodes = model.Some[uint32](2) }, fault.NotSupported, "minimum_nodes: "},
-		{"somebody else's job", stranger, func(d *model.JobDesc) { d.UserID = model.Some[uint32](0) }, fault.NoUserID, "user_id: you may not submit jobs as user 0"},
+		{"somebody else's job", other, func(d *model.JobDesc) { d.UserID = model.Some[uint32](0) }, fault.NoUserID, "user_id: you may not submit jobs as user 0"},
 		{"unknown user", server.Identity{}, func(d *model.JobDesc) { d.UserID = model.Some[uint32](3999999999) }, 0, ""},
 	}
 	for _, tt := range tests {
@@ -314,8 +314,8 @@ func TestCancel(t *testing.T) {
 		t.Errorf("%d cpus allocated, state %d", n.AllocCPUs, n.State)
 	}
 	for _, id := range []uint32{waits, holds, begins, runs} {
-		if err := c.mayKill(stranger, id); errs.KindOf(err) != errs.NotFound {
-			t.Errorf("a stranger may kill job %d: %v", id, err)
+		if err := c.mayKill(other, id); errs.KindOf(err) != errs.NotFound {
+			t.Errorf("another user may kill job %d: %v", id, err)
 		}
 		if err := c.cancel(id); err != nil {
 			t.Error(err)
@@ -370,8 +370,8 @@ func TestOtherUsersJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	os.Chown(dir, int(stranger.UID), int(stranger.GID))
-	answer, err := c.Submit(stranger, desc(dir, "id -u"))
+	os.Chown(dir, int(other.UID), int(other.GID))
+	answer, err := c.Submit(other, desc(dir, "id -u"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func TestOtherUsersJobs(t *testing.T) {
 	if err != nil || read(t, out) != "65534\n" || fmt.Sprint(st.Sys()) == "" {
 		t.Errorf("%q, %v", read(t, out), err)
 	}
-	if c.mu.Lock(); c.sees(server.Identity{UID: 1}, c.jobs[id].record) || !c.sees(stranger, c.jobs[id].record) || !c.sees(server.Identity{}, c.jobs[id].record) {
+	if c.mu.Lock(); c.sees(server.Identity{UID: 1}, c.jobs[id].record) || !c.sees(other, c.jobs[id].record) || !c.sees(server.Identity{}, c.jobs[id].record) {
 		t.Error("who sees the job")
 	}
 	c.mu.Unlock()

@@ -53,7 +53,7 @@ func TestSquattedAccountingPort(t *testing.T) {
 	l.Record(t.Context(), []model.Job{{}})
 	token := <-heard
 	if strings.Count(token, ".") != 2 {
-		t.Fatalf("the squatter heard no token: %q", token)
+		t.Fatalf("the squatter received no token: %q", token)
 	}
 	if claims, err := (auth.Verifier{Key: key}).Verify(token); err == nil {
 		t.Errorf("the squatter is %s at the controller for %v", claims.User, time.Until(claims.Expires))

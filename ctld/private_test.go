@@ -35,8 +35,8 @@ func TestPrivate(t *testing.T) {
 			if tt.jobs {
 				refused = errs.Denied
 			}
-			if err := c.mayKill(stranger, j.id()); errs.KindOf(err) != refused {
-				t.Errorf("a stranger cancels it: %v", err)
+			if err := c.mayKill(other, j.id()); errs.KindOf(err) != refused {
+				t.Errorf("another user cancels it: %v", err)
 			}
 			for _, uid := range []uint32{54321, me.UID} {
 				if err := c.mayKill(server.Identity{UID: uid}, j.id()); err != nil {
@@ -47,7 +47,7 @@ func TestPrivate(t *testing.T) {
 				message.RequestNodeInfo: tt.nodes, message.RequestNodeInfoSingle: tt.nodes, message.RequestPartitionInfo: tt.parts,
 			} {
 				// A body that is missing is noticed only by a handler that may answer.
-				_, _, err := c.Handlers()[kind](t.Context(), &server.Request{Type: kind, Identity: stranger})
+				_, _, err := c.Handlers()[kind](t.Context(), &server.Request{Type: kind, Identity: other})
 				if denied := errs.KindOf(err) == errs.Denied; denied == seen {
 					t.Errorf("message %d: %v", kind, err)
 				}

@@ -92,7 +92,7 @@ func TestRefusedRequeues(t *testing.T) {
 		{"must not be requeued", me, never, 0, fault.Disabled},
 		{"marked", me, never, model.RequeueHold | model.RequeueSpecialExit, fault.NotSupported},
 		{"unknown", me, 99, 0, fault.InvalidJobID},
-		{"another user's", stranger, waits, 0, fault.InvalidJobID},
+		{"another user's", other, waits, 0, fault.InvalidJobID},
 	} {
 		err := c.requeueJob(tt.who, key("", uint64(tt.id)), tt.flags)
 		if e, _ := errors.AsType[*errs.Error](err); e == nil || e.Number != tt.want {

@@ -80,7 +80,7 @@ func TestVisible(t *testing.T) {
 		{c.uid, nil, []uint32{1, 2, 3, 4, 5}},
 		{c.uid, []uint32{2, 1}, []uint32{1, 2}},
 	} {
-		who := stranger
+		who := other
 		who.UID = tt.uid
 		var got []uint32
 		for _, r := range c.visible(who, list, slices.Clone(tt.ids)) {

@@ -29,7 +29,7 @@ func reserved(c *Controller, uid uint32) (*job, error) {
 	return j, c.reserve(j, time.Now())
 }
 
-func TestNoUserTakesAllTheRoom(t *testing.T) {
+func TestNoUserTakesAllSlots(t *testing.T) {
 	const ann, bea, cem = 54321, 54322, 54323
 	c, _ := controller(t, Config{MaxJobs: 10})
 	fill := func(uid uint32) (n int) {

@@ -56,7 +56,7 @@ var rootCred = model.Credential{Token: "0"}
 // TestTransactions checks that changes are seen by their own connection at once,
 // by others after the commit, and by no client after a failure.
 func TestTransactions(t *testing.T) {
-	path := room(t)
+	path := storeFile(t)
 	d := New(open(t, path), daemon.Privacy{Super: onlyRoot}, quiet)
 	connect := tokens(t, d)
 	c := connect()
@@ -90,7 +90,7 @@ func TestTransactions(t *testing.T) {
 // TestRecordsSurvive checks that a restarted daemon has the committed records
 // with all of their fields, and those of a database of version 2 its jobs.
 func TestRecordsSurvive(t *testing.T) {
-	path := room(t)
+	path := storeFile(t)
 	s := open(t, path)
 	if err := s.Record(ctx, "c1", []model.Job{job(1, 1, model.JobRunning)}); err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestRecordsSurvive(t *testing.T) {
 
 // TestRights checks who may change what.
 func TestRights(t *testing.T) {
-	s := open(t, room(t))
+	s := open(t, storeFile(t))
 	b := s.Catalog().Clone()
 	users := []model.User{{Name: "1000"}, {Name: "1001", AdminLevel: catalog.Operator}, {Name: "1002", AdminLevel: catalog.Administrator}, {Name: "ann"}}
 	for _, err := range []error{
@@ -207,7 +207,7 @@ func TestRights(t *testing.T) {
 
 // TestWhatUsersSee checks what an ordinary user sees of others.
 func TestWhatUsersSee(t *testing.T) {
-	s := open(t, room(t))
+	s := open(t, storeFile(t))
 	b := s.Catalog().Clone()
 	for _, err := range []error{
 		b.AddClusters([]model.Cluster{{Name: "c1"}}), b.AddUsers([]model.User{{Name: "1000"}, {Name: "ann"}}), b.AddAccounts([]model.Account{{Name: "a1"}, {Name: "a2"}}),
@@ -250,7 +250,7 @@ func TestWhatUsersSee(t *testing.T) {
 // TestOneTransactionAtATime checks that a change waits for the transaction of
 // another client, but not for one whose client is silent or gone.
 func TestOneTransactionAtATime(t *testing.T) {
-	d := New(open(t, room(t)), daemon.Privacy{Super: onlyRoot}, quiet)
+	d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyRoot}, quiet)
 	connect := tokens(t, d)
 	begun, proceed, ended := make(chan struct{}), make(chan struct{}), make(chan error)
 	first := func() {
@@ -302,7 +302,7 @@ func TestOneTransactionAtATime(t *testing.T) {
 // TestLostConnection checks that the transaction of a closed connection is
 // rolled back and keeps no other client waiting.
 func TestLostConnection(t *testing.T) {
-	d := New(open(t, room(t)), daemon.Privacy{Super: onlyRoot}, quiet)
+	d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyRoot}, quiet)
 	s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: onlyRoot}
 	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 	if err != nil {
@@ -336,7 +336,7 @@ func TestLostConnection(t *testing.T) {
 // version.
 func TestEveryChangeAtEveryVersion(t *testing.T) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2311, codec.V2411, codec.Newest} {
-		d := New(open(t, room(t)), daemon.Privacy{Super: onlyRoot}, quiet)
+		d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyRoot}, quiet)
 		s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: onlyRoot, Oldest: v, Newest: v}
 		ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 		if err != nil {

@@ -189,7 +189,7 @@ func (c chance) filter() (f model.AccountingJobFilter) {
 // TestFiltersMeanTheSame checks that for random filters the SQL statements find
 // the same jobs as a check of each job.
 func TestFiltersMeanTheSame(t *testing.T) {
-	s := open(t, room(t))
+	s := open(t, storeFile(t))
 	seed := rand.Uint64()
 	c := chance{rand.New(rand.NewPCG(seed, 0))}
 	var all []kept
@@ -228,7 +228,7 @@ func TestFiltersMeanTheSame(t *testing.T) {
 // TestPlans checks that each filter that can match few of many jobs is answered
 // by searching an index.
 func TestPlans(t *testing.T) {
-	s := open(t, room(t))
+	s := open(t, storeFile(t))
 	step := model.SelectedStep{Step: model.StepID{JobID: 1}}
 	task, component := step, step
 	task.ArrayTaskID, component.HetOffset = model.Some[uint32](1), model.Some[uint32](1)
@@ -304,7 +304,7 @@ func explain(t *testing.T, s *Store, query string, args ...any) string {
 // TestCheapest checks that the filter that matches the fewest jobs decides how
 // the table is read.
 func TestCheapest(t *testing.T) {
-	s := open(t, room(t))
+	s := open(t, storeFile(t))
 	var all []model.Job
 	for i := range 3000 {
 		j := job(uint32(i+1), model.Time(i+1), model.JobComplete)
@@ -343,7 +343,7 @@ func TestCheapest(t *testing.T) {
 // TestLongLists checks that a filter may have as many values as fit into a
 // request.
 func TestLongLists(t *testing.T) {
-	s := open(t, room(t))
+	s := open(t, storeFile(t))
 	if err := s.Record(context.Background(), "c1", []model.Job{job(7, 1, model.JobRunning)}); err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +365,7 @@ func TestLongLists(t *testing.T) {
 // TestTooManyJobs checks that a list that would be too long is refused, not
 // truncated.
 func TestTooManyJobs(t *testing.T) {
-	s := open(t, room(t))
+	s := open(t, storeFile(t))
 	s.maxJobs = 100
 	batch := make([]model.Job, s.maxJobs+1)
 	for i := range batch {
@@ -444,7 +444,7 @@ const firstTable = `CREATE TABLE job (
 // TestClustersOfNamelessJobs checks that the search for clusters ends, whatever
 // the names of their jobs.
 func TestClustersOfNamelessJobs(t *testing.T) {
-	s := open(t, room(t))
+	s := open(t, storeFile(t))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	for i, name := range []string{"", "a", "c2", "z"} {

@@ -13,7 +13,7 @@ import (
 // TestPrivate checks that PrivateData= determines whose jobs and calls an
 // ordinary user sees.
 func TestPrivate(t *testing.T) {
-	store := open(t, room(t))
+	store := open(t, storeFile(t))
 	mine, theirs := job(1, 1, model.JobRunning), job(2, 1, model.JobRunning)
 	mine.UserID, theirs.UserID = 1000, 1001
 	if err := store.Record(t.Context(), "c1", []model.Job{mine, theirs}); err != nil {

@@ -45,7 +45,7 @@ func onlyRoot(uid uint32) bool { return uid == 0 }
 // TestSlowQueries checks that queries that would take minutes do not delay
 // other users, and end when their clients close their connections.
 func TestSlowQueries(t *testing.T) {
-	store := open(t, room(t))
+	store := open(t, storeFile(t))
 	store.longest = time.Hour
 	slow := make([]model.Job, 5000)
 	for i := range slow {
@@ -96,7 +96,7 @@ func TestSlowQueries(t *testing.T) {
 
 // TestSlowQueryIsRefused checks that a query has a time limit.
 func TestSlowQueryIsRefused(t *testing.T) {
-	store := open(t, room(t))
+	store := open(t, storeFile(t))
 	store.longest = time.Nanosecond
 	f := &model.AccountingJobFilter{}
 	err := store.Jobs(context.Background(), f, model.Opt[uint32]{}, func(int, func() (string, *model.Job, error)) error { return errors.New("found") })
@@ -108,7 +108,7 @@ func TestSlowQueryIsRefused(t *testing.T) {
 // TestPrivateJobs checks that an ordinary user is shown only their own jobs,
 // whatever they ask for, like by the controller.
 func TestPrivateJobs(t *testing.T) {
-	store := open(t, room(t))
+	store := open(t, storeFile(t))
 	mine, theirs := job(1, 1, model.JobRunning), job(2, 1, model.JobRunning)
 	theirs.UserID, theirs.SubmitLine, theirs.Extra, theirs.Comment = 1001, "run --password=secret", "secret", "secret"
 	if err := store.Record(context.Background(), "c1", []model.Job{mine, theirs}); err != nil {

@@ -29,8 +29,8 @@ func open(t testing.TB, path string) *Store {
 	return s
 }
 
-// room returns a path at which a new database may be created.
-func room(t testing.TB) string {
+// storeFile returns a path at which a new database may be created.
+func storeFile(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "jobs.sqlite")
 }
@@ -85,7 +85,7 @@ func TestRecord(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := open(t, room(t))
+			s := open(t, storeFile(t))
 			for _, batch := range tt.batches {
 				if err := s.Record(context.Background(), "c1", batch); err != nil {
 					t.Fatal(err)
@@ -99,7 +99,7 @@ func TestRecord(t *testing.T) {
 }
 
 func TestRecordKeepsClustersApart(t *testing.T) {
-	s := open(t, room(t))
+	s := open(t, storeFile(t))
 	named := job(1, 100, model.JobRunning)
 	named.Cluster = "other"
 	for _, j := range []model.Job{job(1, 100, model.JobRunning), named} {
@@ -133,7 +133,7 @@ func TestStoreSurvives(t *testing.T) {
 // TestCommitIsDurable checks that acknowledged jobs are on disk, even if the
 // process exits without closing the store.
 func TestCommitIsDurable(t *testing.T) {
-	s := open(t, room(t))
+	s := open(t, storeFile(t))
 	var mode string
 	var synchronous int
 	if err := s.db.QueryRow("SELECT (SELECT journal_mode FROM pragma_journal_mode), (SELECT synchronous FROM pragma_synchronous)").Scan(&mode, &synchronous); err != nil {
@@ -180,7 +180,7 @@ func TestOpenStoreRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			path := tt.path
 			if path == "" {
-				path = room(t)
+				path = storeFile(t)
 				tt.make(t, path)
 			}
 			s, err := OpenStore(context.Background(), path, quiet)
@@ -198,7 +198,7 @@ func TestOpenStoreRefuses(t *testing.T) {
 // TestRecordIntoAClosedStore checks that a database that can't be written
 // returns an error after which schedctld tries again.
 func TestRecordIntoAClosedStore(t *testing.T) {
-	s := open(t, room(t))
+	s := open(t, storeFile(t))
 	s.Close()
 	if err := s.Record(context.Background(), "c1", []model.Job{job(1, 1, 0)}); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("got %v", err)

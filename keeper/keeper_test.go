@@ -356,7 +356,7 @@ func TestHostile(t *testing.T) {
 			}
 			m, err := parent.Receive()
 			if breach, ok := m.Message.(*ipc.Breach); err != nil || !ok || breach.Number != 9 || breach.Reason == "" {
-				t.Errorf("the parent hears %+v, %v", m.Message, err)
+				t.Errorf("the parent receives %+v, %v", m.Message, err)
 			}
 			if len(ask(t, honest, hash13(48))) == 0 {
 				t.Error("another worker is not served")

@@ -171,7 +171,7 @@ func TestVerifyTogether(t *testing.T) {
 		askers.Go(func() {
 			for n := range uint64(300) {
 				if v := askToken(t, c, n, "a.b", mac("a stranger's", "a.b")); v != query.Forged {
-					t.Errorf("a stranger's signature: verdict %d", v)
+					t.Errorf("a signature with another key: verdict %d", v)
 				}
 				if v := askToken(t, c, n, "a.b", mac(oneKey, "a.b")); v != query.Genuine {
 					t.Errorf("a good signature: verdict %d", v)

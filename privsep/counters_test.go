@@ -16,7 +16,7 @@ func TestViolationIsAnAlarm(t *testing.T) {
 	must(t, syscall.Kill(g.cmd.Process.Pid, syscall.SIGUSR1))
 	r := g.await("counters", nil)
 	// More than one when the client asked again: the connection was one that had been used.
-	if workers, _ := r["workers"].(map[string]any); workers["caged"] == 0.0 || workers["died"] != 0.0 {
+	if workers, _ := r["workers"].(map[string]any); workers["forbidden_call"] == 0.0 || workers["died"] != 0.0 {
 		t.Errorf("%v", r["workers"])
 	}
 }

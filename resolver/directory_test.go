@@ -100,10 +100,10 @@ func TestNamesOfOthers(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	if known, _ := d.ask(question{number: 7}); known.text != "u7" {
-		t.Errorf("the parent hears %q", known.text)
+		t.Errorf("the parent receives %q", known.text)
 	}
 	if known, _ := honest.ask(question{number: 8}); known.text != "u8" {
-		t.Errorf("another worker hears %q", known.text)
+		t.Errorf("another worker receives %q", known.text)
 	}
 	close(captured.over) // it is dead: what waits is not asked
 	close(slow)

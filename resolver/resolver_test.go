@@ -100,7 +100,7 @@ func TestAsksTooMuch(t *testing.T) {
 		c := worker(t, parent, 9)
 		send(c)
 		if b, ok := hear(t, parent).(*ipc.Breach); !ok || b.Number != 9 || b.Reason == "" {
-			t.Errorf("%s: the parent hears %+v", name, b)
+			t.Errorf("%s: the parent receives %+v", name, b)
 		}
 		if _, err := c.Receive(); !errors.Is(err, io.EOF) {
 			t.Errorf("%s: the worker is answered: %v", name, err)

@@ -27,7 +27,7 @@ import (
 
 // Service is the work of one service.
 type Service interface {
-	// Hear handles a message from the parent that not every service gets; done
+	// Handle handles a message from the parent that not every service gets; done
 	// is false for any other.
 	Handle(m ipc.Received) (done bool, err error)
 

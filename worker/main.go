@@ -39,7 +39,7 @@ type Build func(ipc.Setup, *Tokens, *Broker) (http.Handler, error)
 func Rename() {
 	name := "schedrestd-work"
 	if _, ok := NamespaceInitArg(os.Args); ok {
-		name = "schedrestd-anch"
+		name = "schedrestd-init"
 	}
 	self.Rename(name)
 }

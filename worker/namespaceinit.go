@@ -96,7 +96,7 @@ func becomeNobody() error {
 		return fmt.Errorf("drop supplementary groups: %w", err)
 	}
 	err = fmt.Errorf("no random number to choose an id")
-	for _, id := range become.Strangers() {
+	for _, id := range become.UnusedIDs() {
 		n := int(id)
 		if err = syscall.Setresgid(n, n, n); err == nil {
 			err = syscall.Setresuid(n, n, n)

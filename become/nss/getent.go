@@ -74,7 +74,7 @@ func run(ctx context.Context, tool, database, key string) (*capped, error) {
 	if os.Geteuid() != 0 {
 		return execute(ctx, tool, target.Argv, target.Env)
 	}
-	for _, id := range become.Strangers() {
+	for _, id := range become.UnusedIDs() {
 		target.UID, target.GID = id, id
 		argv, env := target.Command()
 		out, err := execute(ctx, stage.Program, argv, env)

@@ -407,12 +407,12 @@ func TestSessionKeyringIsLeft(t *testing.T) {
 // pipe of the second stage does not keep the job running.
 func TestHeldPipeDoesNotKeepTheJob(t *testing.T) {
 	w := &watch{started: make(chan error, 1), log: slog.New(slog.DiscardHandler)}
-	if err := w.heard(); err != nil {
+	if err := w.report(); err != nil {
 		t.Error(err)
 	}
 	w.started <- errors.New("why")
-	if err := w.heard(); err == nil {
-		t.Error("what was said is not heard")
+	if err := w.report(); err == nil {
+		t.Error("the report did not arrive")
 	}
 }
 

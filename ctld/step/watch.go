@@ -35,10 +35,10 @@ type watch struct {
 	kill    *time.Timer      // next time to kill what is left; stopped until the job is to end
 	pause   time.Duration
 
-	outcome Outcome
-	ending  bool // the processes were signalled to exit
-	exited  bool // the script's process has ended
-	warned  bool // a process that can't be signalled was logged once
+	outcome  Outcome
+	stopping bool // the processes were signalled to exit
+	exited   bool // the script's process has ended
+	warned   bool // a process that can't be signalled was logged once
 }
 
 func watchMain() int {
@@ -125,7 +125,7 @@ func (w *watch) run() {
 			w.killAll()
 		}
 	}
-	w.conclude(w.heard())
+	w.conclude(w.report())
 }
 
 // reap collects children that have exited, and reports whether any are left.
@@ -153,7 +153,7 @@ func (w *watch) reap() (left bool) {
 		if pid == w.main && !w.exited {
 			w.exited = true
 			w.outcome.Status = uint32(status)
-			if !w.ending {
+			if !w.stopping {
 				w.outcome.State = verdict(status)
 			}
 		}
@@ -202,10 +202,10 @@ func (w *watch) changeLimit() {
 // to the whole tree, and SIGKILL to what is left after grace. The first cause
 // is the one that is reported.
 func (w *watch) end(cause State, grace time.Duration) {
-	if w.ending {
+	if w.stopping {
 		return
 	}
-	w.ending = true
+	w.stopping = true
 	w.outcome.State = cause
 	if grace > 0 {
 		w.tell(syscall.SIGTERM, syscall.SIGCONT) // a stopped process would not notice
@@ -257,11 +257,11 @@ func (w *watch) persist() {
 // lastWords is how long the report of a dead second stage may take to arrive.
 const lastWords = time.Second
 
-// heard returns the report of the second stage, after all processes of the job
+// report returns the report of the second stage, after all processes of the job
 // have exited. It does not wait for the end of the pipe: the stage runs as the
 // user, whose other processes may hold the pipe open, and the job would never
 // end.
-func (w *watch) heard() error {
+func (w *watch) report() error {
 	select {
 	case err := <-w.started:
 		return err

@@ -236,8 +236,8 @@ func TestCost(t *testing.T) {
 	setup := &ipc.Setup{Controllers: []ipc.Address{there: {Network: "tcp", Address: l.Addr().String()}, portless: {Network: "tcp", Address: "a.name:1"}},
 		AuthSocket: "/nowhere"}
 	for _, tt := range []struct {
-		errand ipc.Message
-		cost   float64
+		request ipc.Message
+		cost    float64
 	}{
 		{&ipc.Dial{Index: there}, 1},
 		{&ipc.Dial{Way: ipc.WaySocket}, 1},
@@ -248,16 +248,16 @@ func TestCost(t *testing.T) {
 		const many = 1000
 		d := dialer(setup, parent)
 		d.dials = rate.New(many, math.SmallestNonzeroFloat64, time.Now())
-		_, err := d.Handle(tt.errand)
+		_, err := d.Handle(tt.request)
 		must(t, err)
 		if cost := many - d.dials.Left(time.Now()); cost != tt.cost {
-			t.Errorf("%s %+v costs %v, want %v", ipc.KindOf(tt.errand), tt.errand, cost, tt.cost)
+			t.Errorf("%s %+v costs %v, want %v", ipc.KindOf(tt.request), tt.request, cost, tt.cost)
 		}
 		d.dials.Owe(time.Now(), many)
 		d.refused = rate.New(1, math.SmallestNonzeroFloat64, time.Now())
 		for n, ends := range []bool{false, true} { // told to wait once, ended when it asks on
-			if _, err := d.Handle(tt.errand); (err != nil) != ends {
-				t.Errorf("%s %+v, %d times too often: %v", ipc.KindOf(tt.errand), tt.errand, n+1, err)
+			if _, err := d.Handle(tt.request); (err != nil) != ends {
+				t.Errorf("%s %+v, %d times too often: %v", ipc.KindOf(tt.request), tt.request, n+1, err)
 			}
 		}
 	}

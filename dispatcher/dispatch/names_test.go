@@ -22,8 +22,8 @@ func resolved(t *testing.T, f func(*ipc.Who) *ipc.Known) *Names {
 	return n
 }
 
-// heard is what a question came to.
-type heard struct{ named, sure bool }
+// answer is the answer to a question.
+type answer struct{ named, sure bool }
 
 // TestNamed: uids are asked for once while the answer is kept, and an answer that can't be had is not kept.
 func TestNamed(t *testing.T) {
@@ -35,12 +35,12 @@ func TestNamed(t *testing.T) {
 		})
 		for _, tt := range []struct {
 			uid  uint32
-			want heard
+			want answer
 			kept bool
-		}{{1, heard{true, true}, true}, {2, heard{false, true}, true}, {3, heard{}, false}, {4, heard{}, false}} { // 4 is not answered
-			var got []heard
+		}{{1, answer{true, true}, true}, {2, answer{false, true}, true}, {3, answer{}, false}, {4, answer{}, false}} { // 4 is not answered
+			var got []answer
 			for range 2 {
-				n.sync(func() { n.lookup(tt.uid, func(named, sure bool) { got = append(got, heard{named, sure}) }) })
+				n.sync(func() { n.lookup(tt.uid, func(named, sure bool) { got = append(got, answer{named, sure}) }) })
 			}
 			before := asked
 			synctest.Wait()
@@ -74,13 +74,13 @@ func (n *Names) awaitAll() {
 
 // TestNamedWithoutResolver: questions end when there is no resolver, and when it exits.
 func TestNamedWithoutResolver(t *testing.T) {
-	var got []heard
-	then := func(named, sure bool) { got = append(got, heard{named, sure}) }
+	var got []answer
+	then := func(named, sure bool) { got = append(got, answer{named, sure}) }
 	n := newNamesBy(t, func(ipc.Message, ...int) error { return errors.New("none") })
 	n.sync(func() { n.lookup(1, then) })
 	n = resolved(t, func(*ipc.Who) *ipc.Known { return nil })
 	n.sync(func() { n.lookup(2, then); n.lookup(3, then); n.Fail() })
-	if len(got) != 3 || got[0] != (heard{}) || got[1] != (heard{}) || got[2] != (heard{}) {
+	if len(got) != 3 || got[0] != (answer{}) || got[1] != (answer{}) || got[2] != (answer{}) {
 		t.Errorf("got %v", got)
 	}
 	n.Handle(&ipc.Known{ID: 1, Sure: true, Name: "late"})

@@ -15,7 +15,7 @@ type counters struct {
 	// the client; 403; 429, its source is blocked; 503.
 	nameless, forbidden, paused, unserved uint64
 
-	born, done, died, killed, violated uint64 // workers: started, ended as intended, exited by themselves, killed by the parent, killed by their sandbox
+	started, done, died, killed, violated uint64 // workers: started, ended as intended, exited by themselves, killed by the parent, killed by their sandbox
 
 	dial dial.Counters
 }
@@ -47,8 +47,8 @@ func (s *Slots) logCounters() {
 			slog.Uint64("auth", a.Offences[penalty.Auth]), slog.Uint64("malformed", a.Offences[penalty.Malformed]), slog.Uint64("crash", a.Offences[penalty.Crash]),
 			slog.Uint64("pauses", a.Blocked), slog.Int("debts", a.Debts), slog.Uint64("forgotten", a.Forgotten)),
 		"workers", slog.GroupValue(
-			slog.Uint64("born", c.born), slog.Uint64("done", c.done), slog.Uint64("died", c.died), slog.Uint64("killed", c.killed), slog.Uint64("caged", c.violated)),
-		"errands", slog.GroupValue(
+			slog.Uint64("started", c.started), slog.Uint64("done", c.done), slog.Uint64("died", c.died), slog.Uint64("killed", c.killed), slog.Uint64("forbidden_call", c.violated)),
+		"dials", slog.GroupValue(
 			slog.Uint64("dialled", c.dial.Dialled.Load()), slog.Uint64("undialled", c.dial.Undialled.Load()),
 			slog.Uint64("limited", c.dial.Limited.Load()), slog.Uint64("spares", c.dial.Spares.Load())))
 }

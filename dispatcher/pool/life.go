@@ -101,7 +101,7 @@ func (p *Pool) receive(w *worker) error {
 
 // join puts a worker that was started on the list.
 func (p *Pool) join(w *worker) {
-	p.Slots.counts.born++
+	p.Slots.counts.started++
 	p.workers[w.Number] = w
 	if p.IsLeaving() { // it began while the process started
 		w.Condemn("it is not needed any more")

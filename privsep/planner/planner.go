@@ -77,7 +77,7 @@ func (p *Planner) ids() []uint32 {
 	if !p.setup.Root {
 		return []uint32{uint32(os.Geteuid())}
 	}
-	return append(become.Strangers(), become.Overflow)
+	return append(become.UnusedIDs(), become.Overflow)
 }
 
 // Plan returns the program's Plan. Without a Plan and without an error the program has done or printed

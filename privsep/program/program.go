@@ -79,7 +79,7 @@ func identities(worker security.Identity, root bool) (list []security.Identity, 
 	if !root {
 		return []security.Identity{worker}, nil
 	}
-	for _, id := range become.Strangers() {
+	for _, id := range become.UnusedIDs() {
 		list = append(list, security.Identity{Name: fmt.Sprintf("uid %d", id), UID: id, GID: id})
 	}
 	if len(list) == 0 {

@@ -13,7 +13,7 @@ func (s *Spawner) WatchLoss(over <-chan struct{}, lost func(error)) {
 		if !s.IsLost() { // the parent ended it
 			return
 		}
-		const hint = "find out what kills processes called schedrestd-anch"
+		const hint = "find out what kills processes called schedrestd-init"
 		_, err := s.Next()
 		if err != nil {
 			s.Log.Error("namespace init exited", "error", err, "hint", "the gateway ends: only a new start can make namespaces; "+hint)

@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Strangers returns ids that no user has, for a process that no other may
+// UnusedIDs returns ids that no user has, for a process that no other may
 // signal or trace: the best one first, then one for a user namespace of 65536
 // ids, from a range for temporary ids. It is empty when the kernel has no
 // random numbers.
-func Strangers() []uint32 {
+func UnusedIDs() []uint32 {
 	var b [4]byte
 	if _, err := unix.Getrandom(b[:], 0); err != nil {
 		return nil
