@@ -12,7 +12,6 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
-	"schedrestd/privsep/spawn"
 )
 
 // auditor is the channel of a captured worker to the auditor.
@@ -127,7 +126,7 @@ func TestAuditLiars(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
 			as := plain(t)
-			c := Config{Argv: []string{spawn.WorkerName, tt.part}, Workers: 1, Connections: 4, Audit: ipc.Audit{Path: auditDir(t, as)}}
+			c := Config{Argv: argv{ipc.Worker: {tt.part}}, Workers: 1, Connections: 4, Audit: ipc.Audit{Path: auditDir(t, as)}}
 			g := launch(t, as, c)
 			if tt.knock {
 				r := g.await("serving", nil)
@@ -183,7 +182,7 @@ func TestAuditOrphan(t *testing.T) {
 		t.Run(part, func(t *testing.T) {
 			as := plain(t)
 			path := auditDir(t, as)
-			g := serve(t, as, Config{Argv: []string{spawn.WorkerName, part}, Workers: 1, Audit: ipc.Audit{Path: path, Sync: true}})
+			g := serve(t, as, Config{Argv: argv{ipc.Worker: {part}}, Workers: 1, Audit: ipc.Audit{Path: path, Sync: true}})
 			conn, err := net.Dial("tcp", g.addr)
 			if err != nil {
 				t.Fatal(err)

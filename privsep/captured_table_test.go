@@ -42,7 +42,7 @@ func TestCaptured(t *testing.T) {
 func captured(t *testing.T, as user, c Config) {
 	c.Setup.Controllers = []ipc.Address{{Name: "c", Network: "tcp", Address: taken(t)}}
 	c.Setup.JWT = true
-	c.DispatcherArgv = within(dispatcher.Limits{DialBurst: 200, DialRate: 20}) // what a slow machine asks for is too much, too
+	c.Argv = argv{ipc.Dispatcher: within(dispatcher.Limits{DialBurst: 200, DialRate: 20})} // what a slow machine asks for is too much, too
 	g := serve(t, as, c)
 	g.mustGet("/pid")
 	var descriptorsBefore, memoryBefore int

@@ -17,7 +17,6 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/privsep/identity"
 	"schedrestd/privsep/listen"
-	"schedrestd/privsep/spawn"
 )
 
 // checkEnv has a parent check its confinement instead of serving.
@@ -26,11 +25,7 @@ const checkEnv = "PRIVSEP_TEST_CHECK"
 // inspect runs Check in a process, and returns its output and its exit status.
 func inspect(t *testing.T, as user, c Config) (string, int) {
 	t.Helper()
-	c.Program, c.Setup.Limits = binary, testLimits
-	c.Keeper, c.KeeperArgv, c.Dispatcher, c.Resolver, c.ResolverArgv = binary, []string{"good"}, binary, binary, []string{"good"}
-	if len(c.Argv) == 0 {
-		c.Argv = []string{spawn.WorkerName, "good"}
-	}
+	c.Argv, c.Setup.Limits = argv(c.Argv).or(good), testLimits
 	c.Switches.DisableUserCheck = c.Switches.DisableUserCheck || as != nil || os.Geteuid() != 0
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -112,7 +107,7 @@ func TestCheckUnfit(t *testing.T) {
 // TestCheckSaysWhy: the page has what the kernel says to who may make no user namespace.
 func TestCheckSaysWhy(t *testing.T) {
 	needRoot(t)
-	text, err := json.Marshal(Config{Program: binary, Keeper: binary, KeeperArgv: []string{"good"}, Dispatcher: binary, Resolver: binary, ResolverArgv: []string{"good"}, Argv: []string{spawn.WorkerName, "good"},
+	text, err := json.Marshal(Config{Argv: good,
 		Setup: ipc.Setup{Limits: testLimits}, Switches: ipc.Switches{DisableUserCheck: true}})
 	must(t, err)
 	ids := []syscall.SysProcIDMap{{Size: 1 << 16}}
@@ -147,7 +142,7 @@ func TestCheckSaysWhy(t *testing.T) {
 
 // TestCheckFinds: processes that live are told.
 func TestCheckFinds(t *testing.T) {
-	out, status := inspect(t, plain(t), Config{Argv: []string{spawn.WorkerName, "lives but tells"}})
+	out, status := inspect(t, plain(t), Config{Argv: argv{ipc.Worker: {"lives but tells"}}})
 	if status != 1 || !strings.Contains(out, "These were not killed:") || !strings.Contains(out, "  bpf (exit status 0: ") {
 		t.Errorf("exit status %d:\n%s", status, out)
 	}

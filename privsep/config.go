@@ -18,6 +18,7 @@ import (
 	"schedrestd/privsep/identity"
 	"schedrestd/privsep/keys"
 	"schedrestd/privsep/listen"
+	"schedrestd/privsep/program"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 	"schedrestd/socket"
@@ -33,17 +34,6 @@ type Config struct {
 	Switches ipc.Switches
 	Setup    ipc.Setup // for the workers; see there what is filled in here
 	Log      *slog.Logger
-
-	Program        string   // the worker's; "" is schedrestd-worker beside this program
-	Argv           []string // the worker's; tests play hostile ones with it
-	Keeper         string   // the keeper's program; "" is schedrestd-keeper beside this program
-	KeeperArgv     []string
-	Resolver       string // … the resolver's
-	ResolverArgv   []string
-	Auditor        string // … the auditor's
-	AuditorArgv    []string
-	Dispatcher     string // … the dispatcher's
-	DispatcherArgv []string
 
 	Workers     int           // size of the pool
 	Connections int           // --max-connections
@@ -61,8 +51,9 @@ type Config struct {
 	Activated []*os.File    // listening sockets that the service manager passed; they come before Listen
 	Reload    Reloader      // for SIGHUP
 
-	StartLimit time.Duration // for a worker to say Ready
-	Silence    time.Duration // a worker that answers no Ping for so long is killed
+	Argv       map[ipc.Role][]string // arguments of processes; tests have hostile ones started with it
+	StartLimit time.Duration         // for a worker to say Ready
+	Silence    time.Duration         // a worker that answers no Ping for so long is killed
 
 	kernelTells bool // the kernel reports the peer's identity on at least one listener
 }
@@ -103,9 +94,6 @@ func (c Config) complete() (Config, error) {
 	c.Silence = cmp.Or(c.Silence, 10*time.Second)
 	c.Watch = cmp.Or(c.Watch, 10*time.Second)
 	c.Still = cmp.Or(c.Still, 2*time.Second)
-	if len(c.Argv) == 0 {
-		c.Argv = []string{spawn.WorkerName}
-	}
 	if err := c.Setup.Limits.Check(); err != nil {
 		return c, errs.Wrap(err, errs.Internal, "set the workers up")
 	}
@@ -262,9 +250,10 @@ func (c Config) anyWorker(who identity.Service) security.Identity {
 }
 
 // spawnOptions returns the options of a spawner of processes for who.
-func (c Config) spawnOptions(who identity.Service, program, keeper *os.File) spawn.Options {
+func (c Config) spawnOptions(who identity.Service, programs program.Set) spawn.Options {
+	worker, keeper := programs[ipc.Worker], programs[ipc.Keeper]
 	return spawn.Options{Root: who.Root, Identity: c.anyWorker(who), Switches: c.Switches, Seal: c.seal(), OneClient: c.Setup.Inetd, PIDs: c.mostPIDs(),
-		StartLimit: c.StartLimit, Worker: program, Argv: c.Argv, Keeper: keeper, Log: c.Log}
+		StartLimit: c.StartLimit, Worker: worker.File, Argv: worker.Argv, Keeper: keeper.File, Log: c.Log}
 }
 
 // identityOptions returns the options that determine the workers' identity.

@@ -24,7 +24,6 @@ import (
 	"schedrestd/auth"
 	"schedrestd/demo/thread"
 	"schedrestd/ipc"
-	"schedrestd/privsep/spawn"
 )
 
 // becoming starts a gateway that serves each user as himself, and gives its socket.
@@ -34,15 +33,13 @@ func becoming(t *testing.T, c Config) (*gateway, string) {
 	path := room(t) + "/s"
 	c.Listen = listens("unix:" + path)
 	c.Switches.BecomeUser = true
-	if c.ResolverArgv == nil {
-		c.ResolverArgv = []string{"names everyone"}
-	}
+	c.Argv = argv(c.Argv).or(argv{ipc.Resolver: {"names everyone"}})
 	c.Setup.Local = true
 	return serve(t, nil, c), path
 }
 
 // accountsAlone turns away uids that no user has, as a real gateway does.
-var accountsAlone = Config{ResolverArgv: []string{"good"}}
+var accountsAlone = Config{Argv: argv{ipc.Resolver: {"good"}}}
 
 // ask makes one request on c.
 func ask(c net.Conn, path string) (int, string, error) {
@@ -238,7 +235,7 @@ func TestRestingMakesRoom(t *testing.T) {
 
 // TestRest: a worker that nobody has used for a while ends, and one with a connection stays.
 func TestRest(t *testing.T) {
-	g, socket := becoming(t, Config{DispatcherArgv: within(dispatcher.Limits{Rest: 300 * time.Millisecond})})
+	g, socket := becoming(t, Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Rest: 300 * time.Millisecond})}})
 	kept, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	stays := pidOf(t, body)
 	c, _, body := askAs(t, socket, 31002, 31101, "/pid")
@@ -278,7 +275,7 @@ func TestStrangers(t *testing.T) {
 
 // TestSubordinate: a uid that is no user's gets no worker, however many of them one user has.
 func TestSubordinate(t *testing.T) {
-	for name, c := range map[string]Config{"a worker each": accountsAlone, "a worker for each connection": {ResolverArgv: accountsAlone.ResolverArgv, Switches: ipc.Switches{WorkerPerConnection: true}}} {
+	for name, c := range map[string]Config{"a worker each": accountsAlone, "a worker for each connection": {Argv: accountsAlone.Argv, Switches: ipc.Switches{WorkerPerConnection: true}}} {
 		t.Run(name, func(t *testing.T) {
 			g, socket := becoming(t, c)
 			for range 2 { // the second time it is known
@@ -320,7 +317,7 @@ func TestManyGroups(t *testing.T) {
 func TestStubbornRoom(t *testing.T) {
 	for rooms := range 2 {
 		t.Run(fmt.Sprint(rooms, " others"), func(t *testing.T) {
-			g, socket := becoming(t, Config{Argv: []string{spawn.WorkerName, "one gives no way"}, Identities: 1 + rooms, Silence: time.Hour})
+			g, socket := becoming(t, Config{Argv: argv{ipc.Worker: {"one gives no way"}}, Identities: 1 + rooms, Silence: time.Hour})
 			captured, err := thread.DialAs(31001, 31101, socket)
 			must(t, err)
 			defer captured.Close()

@@ -253,7 +253,7 @@ func TestTicketsRotate(t *testing.T) {
 	s := newSite(t, as)
 	c := s.config(Config{})
 	const age = 400 * time.Millisecond
-	c.DispatcherArgv = within(dispatcher.Limits{Age: age})
+	c.Argv = argv{ipc.Dispatcher: within(dispatcher.Limits{Age: age})}
 	g := serve(t, as, c)
 	var cache tls.ClientSessionCache
 	resumes := func(first bool) bool {
@@ -285,7 +285,8 @@ func (f frozen) Put(key string, s *tls.ClientSessionState) {
 
 // TestNoKeeper: without an https:// listener no keeper is started, and no program is asked for.
 func TestNoKeeper(t *testing.T) {
-	g := serve(t, plain(t), Config{Keeper: "/nonexistent"})
+	replace(t, ipc.Keeper, remove)
+	g := serve(t, plain(t), Config{})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, r := range g.records {
@@ -329,7 +330,7 @@ func TestKeeperWithoutKey(t *testing.T) {
 	as := plain(t)
 	s := newSite(t, as)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
-	g := serve(t, as, s.config(Config{KeeperArgv: []string{"second has no key", mark}}))
+	g := serve(t, as, s.config(Config{Argv: argv{ipc.Keeper: {"second has no key", mark}}}))
 	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL))
 	r := g.await("renewed certificates are not used, those before them stay", nil)
 	if !strings.Contains(r["error"].(string), "not to my taste") {
@@ -358,7 +359,7 @@ func TestHostileKeepers(t *testing.T) {
 	} {
 		t.Run(part, func(t *testing.T) {
 			as := plain(t)
-			c := newSite(t, as).config(Config{KeeperArgv: []string{part}})
+			c := newSite(t, as).config(Config{Argv: argv{ipc.Keeper: {part}}})
 			if part == "mute" {
 				c.StartLimit = 300 * time.Millisecond
 			}
@@ -374,7 +375,7 @@ func TestSilentKeeper(t *testing.T) {
 	as := plain(t)
 	s := newSite(t, as)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
-	g := serve(t, as, s.config(Config{KeeperArgv: []string{"first stops", mark}, Silence: 200 * time.Millisecond}))
+	g := serve(t, as, s.config(Config{Argv: argv{ipc.Keeper: {"first stops", mark}}, Silence: 200 * time.Millisecond}))
 	g.because("keeper exited", "has not read its channel")
 	g.eventually("it is served again", func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
 }

@@ -205,7 +205,7 @@ func threadsOfAWorker(t *testing.T, as user, c Config, bound int) {
 
 // TestStaysRetired: a worker that was told to end, holds nothing and does not go is ended.
 func TestStaysRetired(t *testing.T) {
-	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{Wear: 2}), Argv: []string{spawn.WorkerName, "stays"}, Workers: 1, Silence: time.Second})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Wear: 2}), ipc.Worker: {"stays"}}, Workers: 1, Silence: time.Second})
 	for range 2 {
 		g.mustGet("/")
 	}
@@ -219,7 +219,7 @@ func TestNeverDone(t *testing.T) {
 	if as := plain(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
-	c := Config{DispatcherArgv: within(dispatcher.Limits{Wear: 1, Farewell: 2 * time.Second}), Argv: []string{spawn.WorkerName, "first is never done", mark}, Workers: 1, Silence: time.Second}
+	c := Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Wear: 1, Farewell: 2 * time.Second}), ipc.Worker: {"first is never done", mark}}, Workers: 1, Silence: time.Second}
 	c.Setup.Limits = testLimits
 	c.Setup.Limits.Drain = time.Second
 	g := serve(t, plain(t), c)
@@ -240,7 +240,7 @@ func TestVisitEnds(t *testing.T) {
 		"stopped":       "it has not read its channel",
 	} {
 		t.Run(part, func(t *testing.T) {
-			c := Config{Argv: []string{spawn.WorkerName, part}, Silence: time.Second}
+			c := Config{Argv: argv{ipc.Worker: {part}}, Silence: time.Second}
 			c.Setup.Limits = testLimits
 			c.Setup.Limits.Drain = time.Second
 			pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -268,7 +268,7 @@ func TestVisitEnds(t *testing.T) {
 
 // TestStaysAfterItsConnection: such a one of worker_per_connection is ended, too: there is no end of them else.
 func TestStaysAfterItsConnection(t *testing.T) {
-	c := Config{Argv: []string{spawn.WorkerName, "stays"}, Connections: 2, Silence: time.Second}
+	c := Config{Argv: argv{ipc.Worker: {"stays"}}, Connections: 2, Silence: time.Second}
 	c.Switches.WorkerPerConnection = true
 	g := serve(t, plain(t), c)
 	for range 4 {
@@ -279,7 +279,7 @@ func TestStaysAfterItsConnection(t *testing.T) {
 
 // TestStaysInOthersRoom: a user whose worker does not go takes the room of nobody.
 func TestStaysInOthersRoom(t *testing.T) {
-	g, socket := becoming(t, Config{Argv: []string{spawn.WorkerName, "stays"}, Identities: 2})
+	g, socket := becoming(t, Config{Argv: argv{ipc.Worker: {"stays"}}, Identities: 2})
 	for user := range 5 {
 		if c, status, body := askAs(t, socket, 31001+user, 31101, "/"); status != http.StatusOK {
 			t.Errorf("user %d is answered %d: %s", user, status, body)
@@ -296,7 +296,7 @@ func TestKeepsAll(t *testing.T) {
 	if as := plain(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
-	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "first keeps all", mark}, Workers: 2})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Worker: {"first keeps all", mark}}, Workers: 2})
 	const clients = 90
 	drawn := 0
 	for range clients {
@@ -317,7 +317,7 @@ func TestKeepsAll(t *testing.T) {
 // TestLogWeighed: long lines count by what they take in the log, and who is started again has no more than was left.
 func TestLogWeighed(t *testing.T) {
 	const burst = 1000
-	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{LogBurst: burst, LogRate: 1}), Workers: 1})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{LogBurst: burst, LogRate: 1})}, Workers: 1})
 	began := time.Now()
 	for life := range 2 {
 		pid := int(g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == firstWorker+float64(life) })["pid"].(float64))

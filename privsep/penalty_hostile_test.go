@@ -13,7 +13,6 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
-	"schedrestd/privsep/spawn"
 )
 
 // playIdle plays a compromised worker that has no connection, and reports false
@@ -103,7 +102,7 @@ func TestPenaltyLiars(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
 			as := plain(t)
-			c := Config{Argv: []string{spawn.WorkerName, tt.part}, Workers: 1, Connections: 4, Audit: ipc.Audit{Path: auditDir(t, as)}}
+			c := Config{Argv: argv{ipc.Worker: {tt.part}}, Workers: 1, Connections: 4, Audit: ipc.Audit{Path: auditDir(t, as)}}
 			c.Setup.Admission = sternly
 			g := launch(t, as, c)
 			if tt.knock {
@@ -131,7 +130,7 @@ func TestPenaltyLiars(t *testing.T) {
 // time, and no other user.
 func TestFramed(t *testing.T) {
 	needRoot(t) // to be several users
-	c := Config{Argv: []string{spawn.WorkerName, "offences"}, Workers: 1, Connections: 4}
+	c := Config{Argv: argv{ipc.Worker: {"offences"}}, Workers: 1, Connections: 4}
 	c.Setup.Admission = sternly
 	g := serve(t, plain(t), c)
 	conn, err := net.Dial("tcp", g.addr)
@@ -163,7 +162,7 @@ func TestFramed(t *testing.T) {
 func TestAuditLongWords(t *testing.T) {
 	as := plain(t)
 	path := auditDir(t, as)
-	g := serve(t, as, Config{Argv: []string{spawn.WorkerName, "intent of long words"}, Workers: 1, Audit: ipc.Audit{Path: path}})
+	g := serve(t, as, Config{Argv: argv{ipc.Worker: {"intent of long words"}}, Workers: 1, Audit: ipc.Audit{Path: path}})
 	conn, err := net.Dial("tcp", g.addr)
 	if err != nil {
 		t.Fatal(err)

@@ -205,7 +205,7 @@ func TestReloadOfUsersWorkers(t *testing.T) {
 func TestReloadMakesNoCrowd(t *testing.T) {
 	write := rereading(t)
 	write(ipc.Setup{Cluster: "two", Local: true})
-	g, socket := becoming(t, Config{DispatcherArgv: within(dispatcher.Limits{HandLimit: patience}), Setup: ipc.Setup{Cluster: "one"}, Identities: 1})
+	g, socket := becoming(t, Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: patience})}, Setup: ipc.Setup{Cluster: "one"}, Identities: 1})
 	long := func() net.Conn {
 		t.Helper()
 		c, err := thread.DialAs(31001, 31101, socket)
@@ -267,7 +267,7 @@ func TestHangUpWhileDraining(t *testing.T) {
 func TestWornAfterReload(t *testing.T) {
 	const wear = 5
 	write := rereading(t)
-	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{Wear: wear}), Setup: ipc.Setup{Cluster: "one"}})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Wear: wear})}, Setup: ipc.Setup{Cluster: "one"}})
 	wearOut := func(want string) {
 		t.Helper()
 		old := children(t, g.cmd.Process.Pid)
@@ -307,7 +307,7 @@ func TestWornAfterReload(t *testing.T) {
 
 // TestWornWorkers are replaced by new ones, and nobody notices.
 func TestWornWorkers(t *testing.T) {
-	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{Wear: 10})})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Wear: 10})}})
 	first := children(t, g.cmd.Process.Pid)
 	for range 30 {
 		if _, err := g.get("/pid"); err != nil {

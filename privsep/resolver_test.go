@@ -73,7 +73,7 @@ func TestHostileResolvers(t *testing.T) {
 		"mute":    "the resolver was ended: it was not ready within 500ms",
 	} {
 		t.Run(part, func(t *testing.T) {
-			g := launch(t, plain(t), Config{ResolverArgv: []string{part}, StartLimit: 500 * time.Millisecond})
+			g := launch(t, plain(t), Config{Argv: argv{ipc.Resolver: {part}}, StartLimit: 500 * time.Millisecond})
 			if text, _ := g.failure(); text != want {
 				t.Errorf("%q, want %q", text, want)
 			}
@@ -88,7 +88,7 @@ func TestHostileResolvers(t *testing.T) {
 		"exits":            "the resolver died: exit status 3",
 	} {
 		t.Run(part, func(t *testing.T) {
-			g := serve(t, plain(t), Config{ResolverArgv: []string{part}})
+			g := serve(t, plain(t), Config{Argv: argv{ipc.Resolver: {part}}})
 			g.because("resolver exited", want)
 			g.mustGet("/pid")
 		})

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/privsep/spawn"
+	"schedrestd/ipc"
 )
 
 // fill writes to fd until it takes no more.
@@ -34,7 +34,7 @@ func TestLingeringWorker(t *testing.T) {
 	if as := plain(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
-	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "first lingers", mark}, Workers: 1})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Worker: {"first lingers", mark}}, Workers: 1})
 	c, err := net.Dial("tcp", g.addr)
 	must(t, err)
 	defer c.Close() // it reads nothing

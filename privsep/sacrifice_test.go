@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"schedrestd/ipc"
-	"schedrestd/privsep/spawn"
 	"schedrestd/proof"
 	"schedrestd/security"
 	program "schedrestd/worker"
@@ -45,7 +44,7 @@ func TestSacrifices(t *testing.T) {
 	needCage(t)
 	for _, part := range []string{"lives", "dies of another signal", "does not die"} {
 		t.Run(part, func(t *testing.T) {
-			g := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, part}, StartLimit: time.Second})
+			g := launch(t, plain(t), Config{Argv: argv{ipc.Worker: {part}}, StartLimit: time.Second})
 			text, hint := g.failure()
 			if !strings.Contains(text, "did not kill: kill of the parent (") || !strings.Contains(hint, "--check-confinement") {
 				t.Errorf("error %q, hint %q", text, hint)
@@ -56,7 +55,7 @@ func TestSacrifices(t *testing.T) {
 
 // TestNoProgramOfOurs: what is in the place of the workers' program and knows nothing of a cage is no reason to serve without one.
 func TestNoProgramOfOurs(t *testing.T) {
-	text, hint := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, "of another build"}}).failure()
+	text, hint := launch(t, plain(t), Config{Argv: argv{ipc.Worker: {"of another build"}}}).failure()
 	if !strings.Contains(text, `the workers' sandbox is not proven: error: unknown command "prove" (exit status 1)`) || !strings.Contains(hint, binary+" is of another build") || strings.Contains(hint, "audit") {
 		t.Errorf("error %q, hint %q", text, hint)
 	}

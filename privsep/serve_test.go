@@ -19,7 +19,6 @@ import (
 	"schedrestd/become"
 	"schedrestd/dispatcher/admission"
 	"schedrestd/ipc"
-	"schedrestd/privsep/spawn"
 )
 
 // TestPeerFacts: the handler learns what the kernel says about the other end.
@@ -282,7 +281,7 @@ func TestParentDies(t *testing.T) {
 func TestDrainHasAnEnd(t *testing.T) {
 	limits := testLimits
 	limits.Drain = 50 * time.Millisecond
-	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "never ends"}, Setup: ipc.Setup{Limits: limits}})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Worker: {"never ends"}}, Setup: ipc.Setup{Limits: limits}})
 	g.cmd.Process.Signal(syscall.SIGTERM)
 	g.because("worker was ended", "did not end in time")
 	g.wait()

@@ -26,7 +26,7 @@ func TestProxyIsNoSource(t *testing.T) {
 	if got := g.mustGet("/pid"); got == "" {
 		t.Error("no answer")
 	}
-	g = serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{HandLimit: 300 * time.Millisecond}), Connections: 6, PerSource: 2, Setup: ipc.Setup{Admission: ipc.Admission{Exempt: here}}})
+	g = serve(t, plain(t), Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: 300 * time.Millisecond})}, Connections: 6, PerSource: 2, Setup: ipc.Setup{Admission: ipc.Admission{Exempt: here}}})
 	g.occupy(t, 2)
 	if status, _, err := answer(g.dial(t, request)); status != http.StatusServiceUnavailable {
 		t.Errorf("an exempt address that has more than its share: %d %v", status, err)
@@ -127,7 +127,7 @@ func TestOwnSourceGivesWay(t *testing.T) {
 // TestParkingHasAnEnd: who is parked too long, or finds no room to park, is told so, and all
 // of it leaves no trace in the counts.
 func TestParkingHasAnEnd(t *testing.T) {
-	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{HandLimit: 300 * time.Millisecond}), Connections: 4, PerSource: 1})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: 300 * time.Millisecond})}, Connections: 4, PerSource: 1})
 	held := g.occupy(t, 1)
 	var list []net.Conn
 	for range 5 { // two can be parked, three can't
@@ -149,7 +149,7 @@ func TestParkingHasAnEnd(t *testing.T) {
 // TestUserWhoStopsHisWorker: whatever he does to his own worker, with as many connections as he likes,
 // another user is served.
 func TestUserWhoStopsHisWorker(t *testing.T) {
-	_, socket := becoming(t, Config{DispatcherArgv: within(dispatcher.Limits{HandLimit: time.Hour}), Connections: 4, Silence: time.Hour}) // nothing but the bound helps
+	_, socket := becoming(t, Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour}) // nothing but the bound helps
 	_, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	pid := pidOf(t, body)
 	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
@@ -171,7 +171,7 @@ func TestUserWhoStopsHisWorker(t *testing.T) {
 // TestStoppedWorkersKeepNoSlots: two users who stop their own workers, which hold all slots, keep no third one waiting
 // until these are ended for it; and their connections go on counting against them.
 func TestStoppedWorkersKeepNoSlots(t *testing.T) {
-	_, socket := becoming(t, Config{DispatcherArgv: within(dispatcher.Limits{HandLimit: time.Hour}), Connections: 4, Silence: time.Hour})
+	_, socket := becoming(t, Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour})
 	dial := func(uid uint32) net.Conn {
 		c, err := thread.DialAs(uid, uid, socket)
 		must(t, err)
