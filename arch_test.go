@@ -197,7 +197,7 @@ func TestNames(t *testing.T) {
 // Limits of the code lines that the parent is linked with, of our own. A line counts
 // when it has code, whatever else is on it.
 const (
-	mostLines        = 7995 // of all packages
+	mostLines        = 7802 // of all packages
 	mostPrivsep      = 4312 // of privsep and the packages in its folder
 	mostPrivsepAlone = 1300 // of each of these
 )
@@ -260,7 +260,7 @@ func codeLines(t *testing.T, p goPackage) (n int) {
 func TestParent(t *testing.T) {
 	deps := list(t, "-deps", "./cmd/schedrestd")
 	refused := []string{"net/http", "crypto/tls", "database/sql", "encoding/gob", "net/rpc", "feature",
-		module + "rpc", module + "api", module + "handlers", module + "auth", module + "hmackey", module + "worker", module + "keeper", module + "plan", module + "resolver", module + "auditor", module + "service", module + "conf", module + "feature", module + "ctld", module + "dbd"}
+		module + "rpc", module + "ipc/work", module + "ipc/query", module + "api", module + "handlers", module + "auth", module + "hmackey", module + "worker", module + "keeper", module + "plan", module + "resolver", module + "auditor", module + "service", module + "conf", module + "feature", module + "ctld", module + "dbd"}
 	decoders := []string{"encoding/json", "encoding/xml", "gopkg.in/yaml.v3"}
 	for _, p := range deps {
 		for _, r := range refused {

@@ -8,6 +8,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 )
 
 // A line of the audit log is a JSON object. It has an object with what the
@@ -67,7 +68,7 @@ func (l *auditLine) end() { l.b = append(l.b, '}') }
 type change struct {
 	id     string // in the log
 	facts  ipc.Connection
-	worker ipc.Client
+	worker work.Client
 	said   *query.Intent
 }
 

@@ -23,6 +23,7 @@ import (
 	"schedrestd/demo/site"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 	"schedrestd/keeper"
 	"schedrestd/security"
 	"schedrestd/security/self"
@@ -126,7 +127,7 @@ func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 	if kept := hear[*ipc.Kept](b, parent); !kept.OK {
 		b.Fatal(kept.Reason)
 	}
-	must(b, parent.Send(&ipc.Client{Number: 1}, int(end.Fd())))
+	must(b, parent.Send(&work.Client{Number: 1}, int(end.Fd())))
 	return worker
 }
 

@@ -11,6 +11,7 @@ import (
 	"schedrestd/dispatcher/service"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // generation groups everything that serves one configuration: its public keys,
@@ -151,7 +152,7 @@ func (g *generation) services() (list []*service.Process) {
 }
 
 // greet gives a worker that is ready its channels to the services and its keys, before its first connection.
-func (g *generation) greet(worker *ipc.Client, to *ipc.Channel) error {
+func (g *generation) greet(worker *work.Client, to *ipc.Channel) error {
 	for _, p := range g.services() {
 		if err := p.Introduce(worker, to); err != nil {
 			return err

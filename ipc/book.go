@@ -42,73 +42,31 @@ var _ = Register(
 	// the process attributes are as expected, the sandbox is active and was tested, and the process can serve
 	Of[Ready](3, Worker|Services, Parent, In(Proving), 4, 4, 0, Serving),
 	// the process will not serve, and why
-	Of[Refused](4, Worker|Services, Parent, In(Born, Told, Proving), 2, 2+maxReason, 0, Over),
+	Of[Refused](4, Worker|Services, Parent, In(Born, Told, Proving), 2, 2+MaxReason, 0, Over),
 	// an accepted connection, to serve or to refuse, with what the kernel reports about its peer
-	Of[Connection](5, Parent, Worker, In(Serving), 31, 31+2*maxAddress, 1, Born),
+	Of[Connection](5, Parent, Worker, In(Serving), 31, 31+2*MaxAddress, 1, Born),
 	// standard input and output of an inetd run, as one connection
-	Of[Streams](13, Parent, Worker|Dispatcher, In(Serving), 31, 31+2*maxAddress, 2, Born),
-	// the worker has the connection; nothing of it was read before
-	Of[Taken](10, Worker, Parent, always, 8, 8, 0, Born),
-	// a connection of this worker is closed; its slot is free
-	Of[Done](6, Worker, Parent, always, 8, 8, 0, Born),
-	// the stage of a connection: waiting for a header, being answered, or idle
-	Of[Progress](16, Worker, Parent, always, 9, 9, 0, Born),
-	// another client waits for a slot: close this connection if it is idle
-	Of[Yield](12, Parent, Worker, always, 8, 8, 0, Born),
+	Of[Streams](13, Parent, Worker|Dispatcher, In(Serving), 31, 31+2*MaxAddress, 2, Born),
 	// asks whether the process still reads its channel
 	Of[Ping](7, Parent, Worker|Services, always, 8, 8, 0, Born),
 	// answers the Ping with this number
 	Of[Pong](8, Worker|Services, Parent, always, 8, 8, 0, Born),
-	// no more connections come; exit when the remaining ones have ended by themselves
-	Of[Retire](11, Parent, Worker, In(Serving), 0, 0, 0, Draining),
-	// finish the requests in progress, close idle connections, exit
-	Of[Drain](9, Parent, Worker, always, 0, 0, 0, Draining),
 	// the part of the configuration that a service needs; it has no secrets
 	Of[ServiceSetup](32, Parent, Services, In(Born), 14, 14, 0, Told),
 	// a TLS key, its certificates, the certificate authorities of clients and the key of HS256 tokens, as open files whose owner and mode were checked; an empty file stands for none
 	Of[SecretKeys](59, Parent, Keeper, In(Proving, Serving), 4, 4, 4, Born),
 	// whether the keys are in use, or which one can't be used and why; a worker gets connections after it
-	Of[Kept](34, Keeper|Worker, Parent, In(Serving), 4, 4+maxReason, 0, Born),
-	// the channel to the worker with this number
-	Of[Client](33, Parent, Keeper|Resolver|Auditor, In(Serving), 16, 16, 1, Born),
-	// how a worker violated the protocol on its channel to the service
-	Of[Breach](50, Keeper|Resolver|Auditor, Parent, In(Serving), 6, 6+maxReason, 0, Born),
-	// the worker's channel to a service
-	Of[ServiceFD](35, Parent, Worker, In(Serving), 1, 1, 1, Born),
+	Of[Kept](34, Keeper|Worker, Parent, In(Serving), 4, 4+MaxReason, 0, Born),
 	// certificates, the certificate authorities of clients and the key set of RS256 tokens, as open files, and the keys of TLS session tickets; sent before the first connection
 	Of[Keys](60, Parent, Worker, In(Serving), 6, 6+32*maxTickets, 3, Born),
-	// asks for a connection to a configured daemon, by its index and never by an address
-	Of[Dial](17, Worker, Parent, always, 10, 10, 0, Born),
-	// a TCP socket that is being connected, or the inode of a UNIX socket, to which the worker connects under its own identity
-	Of[Dialed](18, Parent, Worker, always, 16, 16, 1, Born),
-	// the connection failed, with the kernel's error number
-	Of[Undialed](41, Parent, Worker, always, 10, 10, 0, Born),
-	// asks for Spares, because many connections to that daemon are needed; there may be no answer
-	Of[Stock](51, Worker, Parent, always, 2, 2, 0, Born),
-	// TCP sockets that are bound to one daemon and not yet connected: each connects on its first write
-	Of[Spares](52, Parent, Worker, always, 2, 2, SpareCount, Born),
-	// asks for the name of a user or a group, or for the number of a name
-	Of[Who](42, Parent|Worker, Resolver, In(Born, Serving), 15, 15+maxName, 0, Born),
-	// the name or the number, or that it does not exist, or that the user database is unavailable
-	Of[Known](43, Resolver, Parent|Worker, In(Born, Serving), 15, 15+maxName, 0, Born),
-	// the client of a connection got 401 for a credential that it had not tried before, or sent no valid request
-	Of[Offence](44, Worker, Parent, always, 17, 17, 0, Born),
-	// answer every request of that connection with 429 for this many seconds
-	Of[Pause](45, Parent, Worker, always, 10, 10, 0, Born),
 	// the audit log, open for appending; its owner, mode and directory were checked; it replaces the previous one
 	Of[LogFD](53, Parent, Auditor, In(Proving, Serving), 4, 4, 1, Born),
 	// the file of Idempotency-Keys, open for reading and writing; its owner, mode and directory were checked
 	Of[ClaimsFD](61, Parent, Auditor, In(Proving, Serving), 1, 1, 1, Born),
-	// a connection that a worker is about to get, with what the kernel reports about its peer
-	Of[Facts](54, Parent, Auditor, In(Serving), 35, 35+2*maxAddress, 0, Born),
-	// a connection that no worker holds any longer
-	Of[Gone](55, Parent, Auditor, In(Serving), 8, 8, 0, Born),
-	// how a worker ended; outcomes that it has not reported are unknown
-	Of[Exited](56, Parent, Auditor, In(Serving), 6, 6+maxReason, 0, Born),
 	// asks, before lines are written, whether the audit log still has its name
 	Of[Follow](57, Auditor|Dispatcher, Parent, In(Serving), 0, 0, 0, Born),
 	// the audit log can be written, or why not; a LogFD comes first when the file has changed
-	Of[Followed](58, Parent, Auditor|Dispatcher, In(Serving), 2, 2+maxReason, 0, Born),
+	Of[Followed](58, Parent, Auditor|Dispatcher, In(Serving), 2, 2+MaxReason, 0, Born),
 	// how the parent was started
 	Of[ConfigSetup](64, Parent, Config, In(Born), 12, 12+maxPath, 0, Told),
 	// an environment variable of the parent
@@ -136,7 +94,7 @@ var _ = Register(
 	// the channel on which accepted connections come
 	Of[Arrivals](81, Parent, Dispatcher, In(Serving), 0, 0, 1, Born),
 	// an accepted connection, with what the kernel reports about its peer
-	Of[Arrival](82, Acceptor, Dispatcher, In(Born), 37, 37+2*maxAddress+maxRefusal, 1, Born),
+	Of[Arrival](82, Acceptor, Dispatcher, In(Born), 37, 37+2*MaxAddress+maxRefusal, 1, Born),
 	// a generation to build; its configuration follows
 	Of[Build](83, Parent, Dispatcher, In(Serving), 7, 7, 0, Born),
 	// ranges of subordinate uids of that generation, in ascending order
@@ -144,7 +102,7 @@ var _ = Register(
 	// the Setup of that generation's workers, which ends its configuration
 	Of[GenerationSetup](85, Parent, Dispatcher, In(Serving), 131, MaxMessage-1, 0, Born),
 	// whether the keeper of that generation accepts its keys
-	Of[Verdict](86, Dispatcher, Parent, In(Serving), 4, 4+maxReason, 0, Born),
+	Of[Verdict](86, Dispatcher, Parent, In(Serving), 4, 4+MaxReason, 0, Born),
 	// the keys that each worker of that generation gets, as in Keys
 	Of[PublicKeys](87, Parent, Dispatcher, In(Serving), 6, 6+32*maxTickets, 3, Born),
 	// whether that generation is in force

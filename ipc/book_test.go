@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 )
 
 var update = flag.Bool("update", false, "write generated pages anew")
@@ -71,19 +73,19 @@ func TestPermit(t *testing.T) {
 		size, fds int
 		want      string // part of the violation; "" when permitted
 	}{
-		{"in turn", ipc.KindOf(new(ipc.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, ""},
+		{"in turn", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, ""},
 		{"connection", ipc.KindOf(new(ipc.Connection)), ipc.Parent, ipc.Worker, ipc.Serving, 31, 1, ""},
 		{"unknown kind", 200, ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, "not in the protocol table"},
 		{"kind 0", 0, ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, "not in the protocol table"},
-		{"wrong way", ipc.KindOf(new(ipc.Done)), ipc.Parent, ipc.Worker, ipc.Serving, 8, 0, "may not be sent by a parent"},
-		{"too early", ipc.KindOf(new(ipc.Done)), ipc.Worker, ipc.Parent, ipc.Proving, 8, 0, "not permitted while proving"},
+		{"wrong way", ipc.KindOf(new(work.Done)), ipc.Parent, ipc.Worker, ipc.Serving, 8, 0, "may not be sent by a parent"},
+		{"too early", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Proving, 8, 0, "not permitted while proving"},
 		{"twice", ipc.KindOf(new(ipc.Ready)), ipc.Worker, ipc.Parent, ipc.Serving, 0, 0, "not permitted while serving"},
-		{"after the end", ipc.KindOf(new(ipc.Done)), ipc.Worker, ipc.Parent, ipc.Over, 8, 0, "not permitted while over"},
-		{"too short", ipc.KindOf(new(ipc.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 7, 0, "has 7 bytes, not 8"},
-		{"too long", ipc.KindOf(new(ipc.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 9, 0, "has 9 bytes, not 8"},
+		{"after the end", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Over, 8, 0, "not permitted while over"},
+		{"too short", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 7, 0, "has 7 bytes, not 8"},
+		{"too long", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 9, 0, "has 9 bytes, not 8"},
 		{"descriptor missing", ipc.KindOf(new(ipc.Connection)), ipc.Parent, ipc.Worker, ipc.Serving, 31, 0, "came with 0 descriptors, not 1"},
-		{"descriptor too many", ipc.KindOf(new(ipc.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 8, 1, "came with 1 descriptors, not 0"},
-		{"no phase at all", ipc.KindOf(new(ipc.Done)), ipc.Worker, ipc.Parent, ipc.AllPhases, 8, 0, "not permitted"},
+		{"descriptor too many", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 8, 1, "came with 1 descriptors, not 0"},
+		{"no phase at all", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.AllPhases, 8, 0, "not permitted"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -102,8 +104,8 @@ func TestPermit(t *testing.T) {
 func TestSenderIsHeldToTheWords(t *testing.T) {
 	for _, m := range []ipc.Message{
 		&ipc.Setup{Names: ipc.NamesSlurm << 1}, &ipc.Setup{Content: ipc.ContentAccounting << 1}, &ipc.Setup{JSON: ipc.NoTag + 1}, &ipc.Setup{YAML: ipc.NoTag + 1},
-		&ipc.Setup{Seal: ipc.SealClaims << 1}, &ipc.ServiceSetup{Seal: ipc.SealClaims << 1}, &ipc.Connection{}, &ipc.Streams{}, &ipc.Progress{ID: 1}, &ipc.Offence{ID: 1},
-		&ipc.Dial{Way: ipc.WayAccountingMunge + 1}, &ipc.Stock{Way: ipc.WayAccountingMunge + 1}, &query.Noted{Leave: query.Later + 1}, &query.Verified{Verdict: query.Forged + 1},
+		&ipc.Setup{Seal: ipc.SealClaims << 1}, &ipc.ServiceSetup{Seal: ipc.SealClaims << 1}, &ipc.Connection{}, &ipc.Streams{}, &work.Progress{ID: 1}, &work.Offence{ID: 1},
+		&work.Dial{Way: work.WayAccountingMunge + 1}, &work.Stock{Way: work.WayAccountingMunge + 1}, &query.Noted{Leave: query.Later + 1}, &query.Verified{Verdict: query.Forged + 1},
 		&query.Claimed{State: query.ClaimNotDone}, &query.Claimed{}, &query.Settle{State: query.ClaimNotDone + 1}, &query.Settle{State: query.ClaimRunning},
 	} {
 		if frame, err := ipc.Encode(m); err == nil {
@@ -153,7 +155,7 @@ func TestEveryRowIsHeard(t *testing.T) {
 				}
 				for _, one := range types {
 					if p, ok := one.(*ast.StarExpr); ok {
-						if s, ok := p.X.(*ast.SelectorExpr); ok && (fmt.Sprint(s.X) == "ipc" || fmt.Sprint(s.X) == "query") {
+						if s, ok := p.X.(*ast.SelectorExpr); ok && (slices.Contains([]string{"ipc", "query", "work"}, fmt.Sprint(s.X))) {
 							heard[role][s.Sel.Name] = true
 						}
 					}
@@ -184,7 +186,7 @@ const (
 // strings of the program: the parent needs none of them.
 func meanings(t *testing.T) map[string]string {
 	list := map[string]string{}
-	for _, name := range []string{"book.go", "query/query.go"} {
+	for _, name := range []string{"book.go", "work/work.go", "query/query.go"} {
 		files := token.NewFileSet()
 		file, err := parser.ParseFile(files, name, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {

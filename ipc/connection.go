@@ -11,7 +11,7 @@ const (
 )
 
 // String returns the name of n as package net spells it.
-func (n Network) String() string { return word(n, "", "tcp", "unix", "stdio") }
+func (n Network) String() string { return Word(n, "", "tcp", "unix", "stdio") }
 
 // Connection hands one accepted connection to a worker, with its descriptor. Every
 // field comes from the parent or the kernel, none from the client.
@@ -37,7 +37,7 @@ const NoID = 1<<32 - 1
 func (c *Connection) Walk(w *Walker) {
 	w.Fields(&c.ID)
 	Enum(w, &c.Network, "network", TCP, Stdio)
-	w.Text(maxAddress, &c.Listener, &c.Addr)
+	w.Text(MaxAddress, &c.Listener, &c.Addr)
 	w.Fields(&c.UID, &c.GID, &c.PID, &c.Vouched, &c.TLS, &c.Refuse, &c.RetryAfter)
 }
 
@@ -47,17 +47,3 @@ func (c *Connection) Walk(w *Walker) {
 type Streams struct {
 	Connection
 }
-
-// Taken reports that the worker has received the connection ID and will read it. Until
-// then the parent keeps its copy of the descriptor: when a worker exits, connections
-// that wait in its channel go to another worker, unnoticed by their clients.
-type Taken struct{ ID uint64 }
-
-func (t *Taken) Walk(w *Walker) { w.Fields(&t.ID) }
-
-// Done reports that the connection ID is closed. A worker may send it once, and only
-// for a connection that it holds: a compromised worker must not free the slots of
-// others.
-type Done struct{ ID uint64 }
-
-func (d *Done) Walk(w *Walker) { w.Fields(&d.ID) }

@@ -39,6 +39,12 @@ func Shown(m Message, look func(field any, what string, least, most int)) Messag
 	return m
 }
 
+// SetPhase puts the end into a phase.
+func (c *Channel) SetPhase(p Phase) { c.phase = p }
+
+// Fd returns the descriptor of the end.
+func (c *Channel) Fd() uintptr { return c.file.Fd() }
+
 // JudgePacket reads one packet as an end in that phase does, and returns the phase after it.
 func JudgePacket(self, peer Role, phase Phase, frame, oob []byte) (Received, Phase, error) {
 	c := &Channel{self: self, peer: peer, phase: phase}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // seeds are frames of every kind, with nothing in them and with something everywhere, and some that break the book.
@@ -19,7 +20,7 @@ func seeds(f *testing.F) {
 			}
 		}
 	}
-	f.Add(uint8(ipc.Serving), uint8(0), []byte{byte(ipc.KindOf(new(ipc.Dial))), 0, 0, 0, 0, 0, 0, 0, 0, byte(ipc.WayAccountingMunge + 1), 0})
+	f.Add(uint8(ipc.Serving), uint8(0), []byte{byte(ipc.KindOf(new(work.Dial))), 0, 0, 0, 0, 0, 0, 0, 0, byte(work.WayAccountingMunge + 1), 0})
 	f.Add(uint8(ipc.Serving), uint8(1), []byte{})
 	f.Add(uint8(ipc.Told), uint8(0), []byte{byte(ipc.KindOf(new(ipc.Posture))), 0xff, 0xff, 1, 0})
 }

@@ -58,11 +58,11 @@ const (
 
 // String returns the phase's name in logs and docs.
 func (p Phase) String() string {
-	return word(p, "new", "told", "proving", "planned", "serving", "draining", "over")
+	return Word(p, "new", "told", "proving", "planned", "serving", "draining", "over")
 }
 
-// word returns the v-th of words.
-func word[T ~uint8](v T, words ...string) string {
+// Word returns the v-th of words.
+func Word[T ~uint8](v T, words ...string) string {
 	if int(v) < len(words) && words[v] != "" {
 		return words[v]
 	}

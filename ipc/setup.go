@@ -9,7 +9,7 @@ import (
 // MaxMessage, which encode checks.
 const (
 	maxName      = 255
-	maxAddress   = 255
+	MaxAddress   = 255
 	maxAddresses = 32
 	maxParsers   = 16
 	maxStatuses  = 64
@@ -153,7 +153,7 @@ func (s *Setup) Walk(w *Walker) {
 	List(w, &s.Front, maxAddresses, 6, func(a *Address) { a.Walk(w) })
 	w.Fields(&s.MorePorts)
 	List(w, &s.Accounting, maxAddresses, 6, func(a *Address) { a.Walk(w) })
-	w.Text(maxAddress, &s.AuthSocket)
+	w.Text(MaxAddress, &s.AuthSocket)
 	s.Munge.Walk(w)
 	w.Fields(&s.JWT, &s.Local, &s.RequireUserName, &s.StrictBodies, &s.SchedUID)
 	List(w, &s.Privileged, maxNames, 2, func(t *string) { w.Text(maxName, t) })
@@ -172,11 +172,11 @@ func (s *Seal) Walk(w *Walker) { Enum(w, s, "seal", 0, SealRequire|SealAudit|Sea
 func (a *Address) Walk(w *Walker) {
 	w.Text(maxName, &a.Name)
 	w.Text(8, &a.Network)
-	w.Text(maxAddress, &a.Address)
+	w.Text(MaxAddress, &a.Address)
 }
 
 func (m *Munge) Walk(w *Walker) {
-	w.Text(maxAddress, &m.Socket, &m.Accounting)
+	w.Text(MaxAddress, &m.Socket, &m.Accounting)
 	w.Fields(&m.TTL)
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // TestSubordinates: a uid of a range counts as the user that subuid(5) gives it
@@ -36,7 +37,7 @@ func TestSubordinates(t *testing.T) {
 	check := func(want map[uint32]uint32) {
 		t.Helper()
 		for uid, owner := range want {
-			if got := ipc.OwnerOf(s.Ranges, uid); got != owner {
+			if got := query.OwnerOf(s.Ranges, uid); got != owner {
 				t.Errorf("uid %d counts as %d, want %d", uid, got, owner)
 			}
 		}

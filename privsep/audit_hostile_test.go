@@ -12,6 +12,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 )
 
 // auditor is the channel of a captured worker to the auditor.
@@ -28,11 +29,11 @@ func playUnasked(part string, fd int) {
 	case "noted":
 		sendRawTo(fd, ipc.KindOf(new(query.Noted)), 9, 0)
 	case "facts of its own":
-		sendRawTo(fd, ipc.KindOf(new(ipc.Facts)), 31, 0)
+		sendRawTo(fd, ipc.KindOf(new(work.Facts)), 31, 0)
 	case "a log of its own":
 		sendRawTo(fd, ipc.KindOf(new(ipc.LogFD)), 4, 1)
 	case "the end of a sibling":
-		sendRawTo(fd, ipc.KindOf(new(ipc.Exited)), 6, 0)
+		sendRawTo(fd, ipc.KindOf(new(work.Exited)), 6, 0)
 	case "intent cut off":
 		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 35, 0)
 	case "intent with leftovers":
@@ -50,7 +51,7 @@ func playUnasked(part string, fd int) {
 // playAudit plays a compromised worker that was given a connection, and reports
 // false changes.
 func playAudit(part string, c *ipc.Channel, id uint64) {
-	c.Send(&ipc.Taken{ID: id})
+	c.Send(&work.Taken{ID: id})
 	c = auditor
 	lie := &query.Intent{ID: 1, Connection: id, Request: "r", User: "root\"}\n{\"event\":\"outcome\"", UID: 0, Method: "POST", Route: "\x1b[2J\xff", Object: "\u202e"}
 	granted := func() { // waits for leave

@@ -98,7 +98,7 @@ func (m *monitor) facts() []string {
 	add(s.Munge.Socket != "", ipc.FactMunge)
 	add(c.Secrets.TLS.Key != "", ipc.FactTLS)
 	add(c.Secrets.Tokens.Key != "", ipc.FactTokens)
-	add(slices.ContainsFunc(slices.Concat(s.Controllers, s.Accounting, s.Front), tcp), fmt.Sprintf("%s=%d %d %d", ipc.FactDial, ipc.DialBurst, ipc.DialRate, c.files()))
+	add(slices.ContainsFunc(slices.Concat(s.Controllers, s.Accounting, s.Front), tcp), fmt.Sprintf("%s=%d", ipc.FactDial, c.files()))
 	if m.who.Unfit != nil {
 		list = append(list, ipc.FactUnfit+"="+m.who.Unfit.Error())
 	}

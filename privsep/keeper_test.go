@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	keeping "schedrestd/keeper"
 	"schedrestd/privsep/spawn"
 )
@@ -69,7 +70,7 @@ func playKeeper(part string) int {
 	case "pong of nothing":
 		sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 0)
 	case "worker's kind":
-		sendRaw(ipc.KindOf(new(ipc.Done)), 8, 0)
+		sendRaw(ipc.KindOf(new(work.Done)), 8, 0)
 	case "descriptor":
 		sendRaw(ipc.KindOf(new(ipc.Kept)), 4, 1)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"schedrestd/demo/thread"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/printable"
 	"schedrestd/privsep/spawn"
 	locked "schedrestd/privsep/thread"
@@ -67,7 +68,7 @@ func playStubborn(part string) int {
 		case *ipc.Ping:
 			c.Send(&ipc.Pong{Number: said.Number})
 		case *ipc.Connection:
-			c.Send(&ipc.Taken{ID: said.ID})
+			c.Send(&work.Taken{ID: said.ID})
 			f := os.NewFile(uintptr(m.FDs[0]), "client")
 			if part == "stays" {
 				reply(f)
@@ -76,7 +77,7 @@ func playStubborn(part string) int {
 				go reply(f)
 			}
 			if !strings.HasSuffix(part, "is never done") {
-				c.Send(&ipc.Done{ID: said.ID})
+				c.Send(&work.Done{ID: said.ID})
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 )
 
 // playIdle plays a compromised worker that has no connection, and reports false
@@ -20,15 +21,15 @@ import (
 func playIdle(part string, c *ipc.Channel) {
 	switch part {
 	case "offence of nothing":
-		c.Send(&ipc.Offence{ID: 1, What: ipc.WrongCredential})
+		c.Send(&work.Offence{ID: 1, What: work.WrongCredential})
 	case "offence that is none":
-		sendRaw(ipc.KindOf(new(ipc.Offence)), 17, 0)
+		sendRaw(ipc.KindOf(new(work.Offence)), 17, 0)
 	case "offence cut off":
-		sendRaw(ipc.KindOf(new(ipc.Offence)), 16, 0)
+		sendRaw(ipc.KindOf(new(work.Offence)), 16, 0)
 	case "offence with a descriptor":
-		sendRaw(ipc.KindOf(new(ipc.Offence)), 17, 1)
+		sendRaw(ipc.KindOf(new(work.Offence)), 17, 1)
 	case "pause":
-		sendRaw(ipc.KindOf(new(ipc.Pause)), 10, 0)
+		sendRaw(ipc.KindOf(new(work.Pause)), 10, 0)
 	}
 }
 
@@ -37,9 +38,9 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 	if !strings.HasPrefix(part, "offence") && !strings.HasPrefix(part, "intent") {
 		return
 	}
-	offence := &ipc.Offence{ID: id, What: ipc.WrongCredential}
+	offence := &work.Offence{ID: id, What: work.WrongCredential}
 	if part != "offence untaken" {
-		c.Send(&ipc.Taken{ID: id})
+		c.Send(&work.Taken{ID: id})
 	}
 	switch part {
 	case "offence untaken":
@@ -49,7 +50,7 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 		c.Send(offence)
 	case "offence after done":
 		unix.Close(fd)
-		c.Send(&ipc.Done{ID: id})
+		c.Send(&work.Done{ID: id})
 		c.Send(offence)
 	case "offences without end":
 		for c.Send(offence) == nil {

@@ -21,6 +21,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 func ipcRate(rate, burst uint32) ipc.Admission { return ipc.Admission{Rate: rate, Burst: burst} }
@@ -183,7 +184,7 @@ func TestReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := 0
 		w := newConnTracker(func(m ipc.Message) error {
-			if ipc.KindOf(m) == ipc.KindOf(new(ipc.Offence)) {
+			if ipc.KindOf(m) == ipc.KindOf(new(work.Offence)) {
 				told++
 			}
 			return nil
@@ -247,7 +248,7 @@ func TestRejectedCredentials(t *testing.T) {
 	} {
 		var told []uint64
 		w := newConnTracker(func(m ipc.Message) error {
-			if o, ok := m.(*ipc.Offence); ok {
+			if o, ok := m.(*work.Offence); ok {
 				told = append(told, o.Credential)
 			}
 			return nil
@@ -274,7 +275,7 @@ func TestRejectedCredentials(t *testing.T) {
 func TestRejectedCertificates(t *testing.T) {
 	told := 0
 	w := newConnTracker(func(m ipc.Message) error {
-		if ipc.KindOf(m) == ipc.KindOf(new(ipc.Offence)) {
+		if ipc.KindOf(m) == ipc.KindOf(new(work.Offence)) {
 			told++
 		}
 		return nil
@@ -313,7 +314,7 @@ func TestClosedWhileAnswered(t *testing.T) {
 		newOffences(penal, w, new(counters)).malformed(1)
 		w.finish(c)
 		w.end(1)
-		if want := []ipc.Kind{ipc.KindOf(new(ipc.Taken)), ipc.KindOf(new(ipc.Offence)), ipc.KindOf(new(ipc.Done))}; !slices.Equal(told, want) {
+		if want := []ipc.Kind{ipc.KindOf(new(work.Taken)), ipc.KindOf(new(work.Offence)), ipc.KindOf(new(work.Done))}; !slices.Equal(told, want) {
 			t.Errorf("told %v, want %v", told, want)
 		}
 		time.Sleep(time.Second) // the look that begin has asked for

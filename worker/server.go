@@ -18,6 +18,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // server is a worker that serves: the channel to the parent on one side,
@@ -156,23 +157,23 @@ func (s *server) handleMessages() {
 			}
 		case *ipc.Streams:
 			s.takeStreams(m.FDs[0], m.FDs[1], msg)
-		case *ipc.Dialed, *ipc.Undialed:
+		case *work.Dialed, *work.Undialed:
 			s.broker.deliver(m)
-		case *ipc.Spares:
+		case *work.Spares:
 			s.broker.pool.upstream(msg.Stock).put(m.FDs, time.Now())
-		case *ipc.ServiceFD:
+		case *work.ServiceFD:
 			err = s.connect(msg.Service, m.FDs[0])
 		case *ipc.Keys:
 			err = s.channel.Send(s.use(msg, m.FDs))
-		case *ipc.Pause:
+		case *work.Pause:
 			s.tracker.pause(msg.ID, time.Duration(msg.Seconds)*time.Second)
-		case *ipc.Yield:
+		case *work.Yield:
 			s.yield(msg.ID)
-		case *ipc.Retire:
+		case *work.Retire:
 			s.retire()
 		case *ipc.Ping:
 			err = s.channel.Send(&ipc.Pong{Number: msg.Number})
-		case *ipc.Drain:
+		case *work.Drain:
 			go s.finish()
 		default:
 			err = ipc.Unheard(msg)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/semaphore"
 )
 
@@ -129,7 +130,7 @@ func (s *server) turned(top net.Conn, state http.ConnState) {
 			raw.restore()
 		}
 		if c := s.tracker.of(idOf(top)); c != nil {
-			s.tracker.enter(c, ipc.Resting)
+			s.tracker.enter(c, work.Resting)
 		}
 	}
 }

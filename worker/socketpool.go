@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/rpc/client"
 )
 
@@ -19,7 +20,7 @@ import (
 // to come.
 type socketPool struct {
 	mu        sync.Mutex
-	upstreams map[ipc.Stock]*upstreamPool
+	upstreams map[work.Stock]*upstreamPool
 }
 
 // upstreamPool is the sockets for one upstream.
@@ -51,13 +52,13 @@ const (
 )
 
 // upstream returns the sockets for one upstream; there may be none.
-func (s *socketPool) upstream(way ipc.Stock) *upstreamPool {
+func (s *socketPool) upstream(way work.Stock) *upstreamPool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.upstreams[way]
 	if h == nil {
 		if s.upstreams == nil {
-			s.upstreams = map[ipc.Stock]*upstreamPool{}
+			s.upstreams = map[work.Stock]*upstreamPool{}
 		}
 		h = new(upstreamPool)
 		s.upstreams[way] = h
@@ -114,7 +115,7 @@ func (h *upstreamPool) giveUp() {
 
 // pooledConn returns a connection to a over a socket of the pool; nil when there is
 // none.
-func (e *Broker) pooledConn(ctx context.Context, way ipc.Stock, a client.Address) (net.Conn, error) {
+func (e *Broker) pooledConn(ctx context.Context, way work.Stock, a client.Address) (net.Conn, error) {
 	h := e.pool.upstream(way)
 	fd, ok, more := h.take(time.Now())
 	if more {

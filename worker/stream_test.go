@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // TestStalledStream: an HTTP/2 client that reads no answer does not hold a
@@ -56,9 +57,9 @@ func TestBrokenStream(t *testing.T) {
 // waits for its place, which is an offence.
 func TestClosedWindow(t *testing.T) {
 	st := newStage(t, ipc.Setup{Limits: raw, Requests: 1, Admission: penal}, nil)
-	told := make(chan ipc.Wrong, 10)
+	told := make(chan work.Wrong, 10)
 	st.tracker.tell = func(m ipc.Message) error {
-		if o, ok := m.(*ipc.Offence); ok {
+		if o, ok := m.(*work.Offence); ok {
 			told <- o.What
 		}
 		return nil
@@ -75,7 +76,7 @@ func TestClosedWindow(t *testing.T) {
 	awaitFrame(t, secured, resetFrame)
 	select {
 	case what := <-told:
-		if what != ipc.WrongRequest {
+		if what != work.WrongRequest {
 			t.Errorf("the parent receives %v", what)
 		}
 	case <-time.After(time.Minute):

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/rate"
 )
 
@@ -62,9 +63,9 @@ func New(o Options, channel *ipc.Channel) *Dialer {
 // message that does not request a connection. An error is a protocol violation.
 func (d *Dialer) Handle(m ipc.Message) (done bool, err error) {
 	switch m := m.(type) {
-	case *ipc.Dial:
+	case *work.Dial:
 		return true, d.dial(m)
-	case *ipc.Stock:
+	case *work.Stock:
 		return true, d.offerSpares(m)
 	}
 	return false, nil
@@ -80,7 +81,7 @@ func (d *Dialer) wait() error {
 }
 
 // dial opens a connection and hands it over.
-func (d *Dialer) dial(m *ipc.Dial) error {
+func (d *Dialer) dial(m *work.Dial) error {
 	to, err := d.address(m.Way, m.Index)
 	if err != nil {
 		return err
@@ -89,7 +90,7 @@ func (d *Dialer) dial(m *ipc.Dial) error {
 		if err := d.wait(); err != nil {
 			return err
 		}
-		return d.say(&ipc.Undialed{ID: m.ID, Errno: uint16(unix.EAGAIN)}) // "ask again in a moment"
+		return d.say(&work.Undialed{ID: m.ID, Errno: uint16(unix.EAGAIN)}) // "ask again in a moment"
 	}
 	c, err := d.open(to)
 	if err != nil {
@@ -98,11 +99,11 @@ func (d *Dialer) dial(m *ipc.Dial) error {
 			d.dials.Owe(time.Now(), portless)
 		}
 		d.o.Counts.Undialled.Add(1)
-		return d.say(&ipc.Undialed{ID: m.ID, Errno: uint16(errno)})
+		return d.say(&work.Undialed{ID: m.ID, Errno: uint16(errno)})
 	}
 	defer c.close()
 	d.o.Counts.Dialled.Add(1)
-	return d.say(&ipc.Dialed{ID: m.ID, Owner: c.owner, Server: c.server}, c.fd)
+	return d.say(&work.Dialed{ID: m.ID, Owner: c.owner, Server: c.server}, c.fd)
 }
 
 // open opens a connection to a.
@@ -123,7 +124,7 @@ const mostUnread = 8 << 10
 
 // offerSpares hands over sockets for later connections, if possible. A worker that
 // gets none requests each connection.
-func (d *Dialer) offerSpares(m *ipc.Stock) error {
+func (d *Dialer) offerSpares(m *work.Stock) error {
 	to, err := d.address(m.Way, m.Index)
 	if err != nil {
 		return err
@@ -141,7 +142,7 @@ func (d *Dialer) offerSpares(m *ipc.Stock) error {
 	}
 	defer closeFDs(fds)
 	d.o.Counts.Spares.Add(uint64(len(fds)))
-	return d.say(&ipc.Spares{Stock: *m}, fds...)
+	return d.say(&work.Spares{Stock: *m}, fds...)
 }
 
 // spares returns TCP sockets each of which connects to address with its first write. It fails with errLocal,
@@ -165,15 +166,15 @@ func closeFDs(fds []int) {
 }
 
 // address returns the configured address of an upstream.
-func (d *Dialer) address(way ipc.Way, index uint8) (ipc.Address, error) {
+func (d *Dialer) address(way work.Way, index uint8) (ipc.Address, error) {
 	s := d.o.Setup
-	list := map[ipc.Way][]ipc.Address{
-		ipc.WayController:      s.Controllers,
-		ipc.WayAccounting:      s.Accounting,
-		ipc.WayFront:           s.Front,
-		ipc.WaySocket:          unixAddress(s.AuthSocket),
-		ipc.WayMunge:           unixAddress(s.Munge.Socket),
-		ipc.WayAccountingMunge: unixAddress(s.Munge.Accounting),
+	list := map[work.Way][]ipc.Address{
+		work.WayController:      s.Controllers,
+		work.WayAccounting:      s.Accounting,
+		work.WayFront:           s.Front,
+		work.WaySocket:          unixAddress(s.AuthSocket),
+		work.WayMunge:           unixAddress(s.Munge.Socket),
+		work.WayAccountingMunge: unixAddress(s.Munge.Accounting),
 	}[way]
 	if int(index) >= len(list) {
 		return ipc.Address{}, fmt.Errorf("it asked for way %d number %d, which the configuration has not", way, index)

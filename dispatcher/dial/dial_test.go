@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/rate"
 	"schedrestd/security"
 )
@@ -119,12 +120,12 @@ func TestAddresses(t *testing.T) {
 	setup := &ipc.Setup{Controllers: []ipc.Address{{Network: "tcp", Address: "c"}}, Munge: ipc.Munge{Socket: "m"}}
 	d := dialer(setup, nil)
 	for _, tt := range []struct {
-		way   ipc.Way
+		way   work.Way
 		index uint8
 		want  string // "": it is refused
 	}{
-		{ipc.WayController, 0, "c"}, {ipc.WayController, 1, ""}, {ipc.WayController, 255, ""}, {ipc.WayAccounting, 0, ""},
-		{ipc.WaySocket, 0, ""}, {ipc.WayMunge, 0, "m"}, {ipc.WayMunge, 1, ""}, {ipc.WayAccountingMunge, 0, ""},
+		{work.WayController, 0, "c"}, {work.WayController, 1, ""}, {work.WayController, 255, ""}, {work.WayAccounting, 0, ""},
+		{work.WaySocket, 0, ""}, {work.WayMunge, 0, "m"}, {work.WayMunge, 1, ""}, {work.WayAccountingMunge, 0, ""},
 	} {
 		a, err := d.address(tt.way, tt.index)
 		if a.Address != tt.want || (err == nil) != (tt.want != "") {
@@ -184,20 +185,20 @@ func TestSpares(t *testing.T) {
 		Accounting: []ipc.Address{{Network: "tcp", Address: "127.0.0.1:1"}, {Network: "tcp", Address: "192.0.2.1:1"}},
 		Munge:      ipc.Munge{Socket: "/nowhere"}}
 	d := dialer(setup, parent)
-	for _, none := range []*ipc.Stock{{Way: ipc.WayMunge}, {Way: ipc.WayController, Index: 1}, {Way: ipc.WayAccounting}, {Way: ipc.WayAccounting, Index: 1}} {
+	for _, none := range []*work.Stock{{Way: work.WayMunge}, {Way: work.WayController, Index: 1}, {Way: work.WayAccounting}, {Way: work.WayAccounting, Index: 1}} {
 		if done, err := d.Handle(none); !done || err != nil || d.o.Counts.Spares.Load() != 0 {
 			t.Errorf("%v: %t, %v, %d spares", none, done, err, d.o.Counts.Spares.Load())
 		}
 	}
-	if _, err := d.Handle(&ipc.Stock{Index: 2}); err == nil {
+	if _, err := d.Handle(&work.Stock{Index: 2}); err == nil {
 		t.Error("spares for what is not in the configuration")
 	}
-	_, err = d.Handle(&ipc.Stock{})
+	_, err = d.Handle(&work.Stock{})
 	must(t, err)
 	r, err := worker.Receive()
 	must(t, err)
 	defer closeFDs(r.FDs)
-	if m, ok := r.Message.(*ipc.Spares); !ok || m.Way != ipc.WayController || m.Index != 0 || len(r.FDs) != ipc.SpareCount {
+	if m, ok := r.Message.(*work.Spares); !ok || m.Way != work.WayController || m.Index != 0 || len(r.FDs) != ipc.SpareCount {
 		t.Fatalf("%#v with %d descriptors", r.Message, len(r.FDs))
 	}
 	must(t, l.(*net.TCPListener).SetDeadline(time.Now().Add(20*time.Millisecond)))
@@ -216,7 +217,7 @@ func TestSpares(t *testing.T) {
 	}
 
 	for n := range 1000 { // nobody reads
-		if _, err := d.Handle(&ipc.Stock{}); err != nil {
+		if _, err := d.Handle(&work.Stock{}); err != nil {
 			t.Fatal(err)
 		}
 		if n == 999 && d.o.Counts.Spares.Load() > 50*ipc.SpareCount {
@@ -239,11 +240,11 @@ func TestCost(t *testing.T) {
 		errand ipc.Message
 		cost   float64
 	}{
-		{&ipc.Dial{Index: there}, 1},
-		{&ipc.Dial{Way: ipc.WaySocket}, 1},
-		{&ipc.Dial{Index: portless}, 101},
-		{&ipc.Stock{Index: there}, ipc.SpareCount},
-		{&ipc.Stock{Index: portless}, ipc.SpareCount + 100},
+		{&work.Dial{Index: there}, 1},
+		{&work.Dial{Way: work.WaySocket}, 1},
+		{&work.Dial{Index: portless}, 101},
+		{&work.Stock{Index: there}, ipc.SpareCount},
+		{&work.Stock{Index: portless}, ipc.SpareCount + 100},
 	} {
 		const many = 1000
 		d := dialer(setup, parent)

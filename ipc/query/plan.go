@@ -1,6 +1,10 @@
 package query
 
-import "schedrestd/ipc"
+import (
+	"slices"
+
+	"schedrestd/ipc"
+)
 
 // SendPlan sends p with all its parts.
 func SendPlan(c *ipc.Channel, p *ipc.WholePlan) error {
@@ -19,4 +23,22 @@ func SendPlan(c *ipc.Channel, p *ipc.WholePlan) error {
 		err = c.Send(&ipc.PlanSetup{Setup: p.Setup})
 	}
 	return err
+}
+
+// OwnerOf returns the user that the subordinate uid belongs to, or uid if it is none.
+// The ranges are in ascending order.
+func OwnerOf(ranges []ipc.Subuids, uid uint32) uint32 {
+	i, found := slices.BinarySearchFunc(ranges, uid, func(r ipc.Subuids, uid uint32) int {
+		switch {
+		case r.Last < uid:
+			return -1
+		case r.First > uid:
+			return 1
+		}
+		return 0
+	})
+	if found {
+		return ranges[i].Owner
+	}
+	return uid
 }

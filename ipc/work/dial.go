@@ -1,4 +1,6 @@
-package ipc
+package work
+
+import "schedrestd/ipc"
 
 // Way is a kind of upstream that the parent connects to for a worker. A daemon is
 // chosen by its index in a list of Setup; an address never comes from a worker.
@@ -29,9 +31,9 @@ type Dial struct {
 	Index uint8
 }
 
-func (d *Dial) Walk(w *Walker) {
+func (d *Dial) Walk(w *ipc.Walker) {
 	w.Fields(&d.ID)
-	Enum(w, &d.Way, "way", WayController, WayAccountingMunge)
+	ipc.Enum(w, &d.Way, "way", WayController, WayAccountingMunge)
 	w.Fields(&d.Index)
 }
 
@@ -45,7 +47,7 @@ type Dialed struct {
 	Server uint32 // uid of the serving process where the worker can't see it: for a TCP address of this machine, and for a UNIX socket when the worker is in a user namespace; otherwise NoID
 }
 
-func (d *Dialed) Walk(w *Walker) { w.Fields(&d.ID, &d.Owner, &d.Server) }
+func (d *Dialed) Walk(w *ipc.Walker) { w.Fields(&d.ID, &d.Owner, &d.Server) }
 
 // Undialed reports that the Dial with the same ID failed.
 type Undialed struct {
@@ -53,10 +55,7 @@ type Undialed struct {
 	Errno uint16 // the kernel's error number; EAGAIN: too many requests, try again in a moment
 }
 
-func (u *Undialed) Walk(w *Walker) { w.Fields(&u.ID, &u.Errno) }
-
-// SpareCount is the number of sockets in one Spares.
-const SpareCount = 32
+func (u *Undialed) Walk(w *ipc.Walker) { w.Fields(&u.ID, &u.Errno) }
 
 // Stock asks for Spares of a daemon, which is named as in Dial.
 type Stock struct {
@@ -64,8 +63,8 @@ type Stock struct {
 	Index uint8
 }
 
-func (s *Stock) Walk(w *Walker) {
-	Enum(w, &s.Way, "way", WayController, WayAccountingMunge)
+func (s *Stock) Walk(w *ipc.Walker) {
+	ipc.Enum(w, &s.Way, "way", WayController, WayAccountingMunge)
 	w.Fields(&s.Index)
 }
 
@@ -75,31 +74,3 @@ func (s *Stock) Walk(w *Walker) {
 // daemon notices a connection only when it is used, and the parent still chooses the
 // address.
 type Spares struct{ Stock }
-
-// Who asks for the name of a user or a group, or for the number of a name. A worker
-// can neither read the user database nor start a program that does.
-type Who struct {
-	ID     uint64 // chosen by the worker and repeated in the answer
-	Group  bool
-	Number uint32 // the number to find the name of, when Name is ""
-	Name   string // the name to find the number of
-}
-
-func (q *Who) Walk(w *Walker) {
-	w.Fields(&q.ID, &q.Group, &q.Number)
-	w.Text(maxName, &q.Name)
-}
-
-// Known answers the Who with the same ID.
-type Known struct {
-	ID     uint64
-	Sure   bool   // false: the user database is unavailable
-	Name   string // for a number; "" when it is not assigned
-	Number uint32 // for a name; NoID when it does not exist
-}
-
-func (k *Known) Walk(w *Walker) {
-	w.Fields(&k.ID, &k.Sure)
-	w.Text(maxName, &k.Name)
-	w.Fields(&k.Number)
-}
