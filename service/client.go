@@ -12,8 +12,8 @@ import (
 // Client is one worker, as a service sees it.
 type Client struct {
 	work.Client // what the parent knows of the worker
-	channel    *ipc.Channel
-	parent     *ipc.Channel
+	channel     *ipc.Channel
+	parent      *ipc.Channel
 }
 
 // NewClient returns the client at the other end of channel, without a parent to
