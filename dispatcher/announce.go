@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // announceRules logs, once, the rules in force that can't be seen from outside.
 // Administrators find here what they have misspelled or what another file
 // overrides.
-func (d *dispatcher) announceRules(a ipc.Admission) {
+func (d *dispatcher) announceRules(a work.Admission) {
 	c := d.config
 	d.log.Info("rules in force", "audit_log", describeAudit(c.Audit), "idempotency_file", cmp.Or(c.Audit.Claims, "none"), "penalties", costs(a),
 		"exempt", prefixes(a.Exempt), "trusted_proxies", trusted(a),
@@ -45,7 +46,7 @@ func describeAudit(a ipc.Audit) string {
 	return s + because(a.Sync, ", sync")
 }
 
-func costs(a ipc.Admission) string {
+func costs(a work.Admission) string {
 	if a.Threshold == 0 {
 		return "off"
 	}
@@ -53,7 +54,7 @@ func costs(a ipc.Admission) string {
 }
 
 // trusted returns the proxies that may speak for other clients.
-func trusted(a ipc.Admission) string {
+func trusted(a work.Admission) string {
 	var words []string
 	for _, uid := range a.Peers {
 		words = append(words, fmt.Sprintf("unix:%d", uid))

@@ -140,7 +140,7 @@ func (d *dispatcher) Handle(m ipc.Received) (done bool, err error) {
 	case *ipc.SubuidRanges:
 		d.announcing.ranges = append(d.announcing.ranges, msg.Ranges...)
 	case *ipc.GenerationSetup:
-		d.announcing.setup = msg.Setup
+		d.announcing.setup, d.announcing.invalid = work.Unpack(msg.Setup)
 		if !msg.Setup.Inetd {
 			d.serve(d.announcing)
 			go d.replace(d.announcing)
@@ -393,6 +393,9 @@ func (d *dispatcher) serveOne(a announced, client *inetd.Client) {
 }
 
 func (d *dispatcher) visit(a announced, client *inetd.Client) error {
+	if a.invalid != nil {
+		return a.invalid
+	}
 	c := d.config
 	d.level.Set(slog.Level(a.setup.LogLevel))
 	d.names = dispatch.NewNames(pool.NewLoop())

@@ -103,7 +103,8 @@ func TestPermit(t *testing.T) {
 // TestSenderIsHeldToTheWords: what no reader takes is not sent either.
 func TestSenderIsHeldToTheWords(t *testing.T) {
 	for _, m := range []ipc.Message{
-		&ipc.Setup{Names: ipc.NamesSlurm << 1}, &ipc.Setup{Content: ipc.ContentAccounting << 1}, &ipc.Setup{JSON: ipc.NoTag + 1}, &ipc.Setup{YAML: ipc.NoTag + 1},
+		(&work.Setup{Names: work.NamesSlurm << 1}).Opaque(), (&work.Setup{Content: work.ContentAccounting << 1}).Opaque(), (&work.Setup{JSON: work.NoTag + 1}).Opaque(), (&work.Setup{YAML: work.NoTag + 1}).Opaque(),
+		&ipc.Setup{Reach: ipc.ReachMunge << 1},
 		&ipc.Setup{Seal: ipc.SealClaims << 1}, &ipc.ServiceSetup{Seal: ipc.SealClaims << 1}, &ipc.Connection{}, &ipc.Streams{}, &work.Progress{ID: 1}, &work.Offence{ID: 1},
 		&work.Dial{Way: work.WayAccountingMunge + 1}, &work.Stock{Way: work.WayAccountingMunge + 1}, &query.Noted{Leave: query.Later + 1}, &query.Verified{Verdict: query.Forged + 1},
 		&query.Claimed{State: query.ClaimNotDone}, &query.Claimed{}, &query.Settle{State: query.ClaimNotDone + 1}, &query.Settle{State: query.ClaimRunning},

@@ -257,7 +257,7 @@ func (c *Channel) judge(frame, oob []byte, flag int) (r Received, err error) {
 		return r, err
 	}
 	m := row.New()
-	if err := decode(frame[1:], m); err != nil {
+	if err := Unmarshal(frame[1:], m); err != nil {
 		return r, violation(c.peer, kind, "%w", err)
 	}
 	if row.Then != Born {

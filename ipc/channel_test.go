@@ -34,21 +34,22 @@ func pair(t *testing.T, phase ipc.Phase) (parent, worker *ipc.Channel) {
 	return parent, worker
 }
 
-func fullSetup() *ipc.Setup {
-	return &ipc.Setup{
-		Files: 436, Cluster: "tiny",
-		Controllers: []ipc.Address{{"a", "tcp", "192.0.2.1:6817"}, {"b", "unix", "/run/b"}},
-		Front:       []ipc.Address{{"f", "tcp", "192.0.2.9:6817"}}, MorePorts: 3,
-		Accounting: []ipc.Address{{"dbd", "tcp", "[2001:db8::1]:6819"}},
-		AuthSocket: "/run/sched/ctld.sock", Munge: ipc.Munge{"/run/munge.socket", "/run/other", time.Minute},
-		JWT: true, Local: true, RequireUserName: true, StrictBodies: true,
-		SchedUID: 990, Privileged: []string{"root", "toor"}, UserClaim: "preferred_username", Names: ipc.NamesSched | ipc.NamesSlurm,
-		Parsers: []ipc.Parser{{40, 1}, {43, 0}}, Content: ipc.ContentController | ipc.ContentAccounting, Statuses: []string{"200", "default"},
-		JSON: ipc.Pretty, YAML: ipc.NoTag, Requests: 62, Inetd: true, Seal: ipc.SealAudit | ipc.SealUnix, Audit: true,
-		LogLevel: -4,
-		Limits: ipc.Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: 30 * time.Second,
+func fullSetup() work.Setup {
+	return work.Setup{
+		Setup: ipc.Setup{Files: 436, JWT: true, Local: true, Reach: ipc.ReachTCP | ipc.ReachUnix | ipc.ReachMunge, SchedUID: 990, Privileged: []string{"root", "toor"},
+			Requests: 62, Sockets: true, Seal: ipc.SealAudit | ipc.SealUnix, Audit: true, LogLevel: -4},
+		Cluster:     "tiny",
+		Controllers: []work.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:6817"}, {Name: "b", Network: "unix", Address: "/run/b"}},
+		Front:       []work.Address{{Name: "f", Network: "tcp", Address: "192.0.2.9:6817"}}, MorePorts: 3,
+		Accounting: []work.Address{{Name: "dbd", Network: "tcp", Address: "[2001:db8::1]:6819"}},
+		AuthSocket: "/run/sched/ctld.sock", Munge: work.Munge{Socket: "/run/munge.socket", Accounting: "/run/other", TTL: time.Minute},
+		RequireUserName: true, StrictBodies: true,
+		UserClaim: "preferred_username", Names: work.NamesSched | work.NamesSlurm,
+		Parsers: []work.Parser{{Version: 40, Flags: 1}, {Version: 43}}, Content: work.ContentController | work.ContentAccounting, Statuses: []string{"200", "default"},
+		JSON: work.Pretty, YAML: work.NoTag,
+		Limits: work.Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: 30 * time.Second,
 			Call: 1500 * time.Millisecond, Connect: 2500 * time.Millisecond, Drain: time.Second, Header: 32 << 10, Body: 50 << 20, Answers: 256 << 20},
-		Admission: ipc.Admission{Auth: time.Second, Malformed: 2 * time.Second, Crash: time.Minute, Threshold: 30 * time.Second,
+		Admission: work.Admission{Auth: time.Second, Malformed: 2 * time.Second, Crash: time.Minute, Threshold: 30 * time.Second,
 			Exempt: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32")}, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Peers: []uint32{990, 13},
 			Rate: 50, Burst: 100},
 	}
@@ -57,6 +58,11 @@ func fullSetup() *ipc.Setup {
 // TestConversation walks a worker's whole life over a real channel, both ends.
 func TestConversation(t *testing.T) {
 	parent, worker := pair(t, ipc.Born)
+	whole := fullSetup()
+	setup, err := whole.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +75,7 @@ func TestConversation(t *testing.T) {
 		fds  []int
 		then ipc.Phase
 	}{
-		{parent, fullSetup(), nil, ipc.Told},
+		{parent, &setup, nil, ipc.Told},
 		{parent, &ipc.Posture{Facts: []ipc.Fact{{"uid", "65534"}, {"groups", ""}}}, nil, ipc.Proving},
 		{worker, &ipc.Ready{}, nil, ipc.Serving},
 		{parent, conn, []int{int(w.Fd())}, ipc.Serving},
@@ -113,6 +119,11 @@ func TestConversation(t *testing.T) {
 		if parent.Phase() != s.then || worker.Phase() != s.then {
 			t.Errorf("after %s: parent %s, worker %s, want %s", ipc.KindOf(s.m), parent.Phase(), worker.Phase(), s.then)
 		}
+	}
+	whole.Setup = setup
+	again, err := work.Unpack(setup)
+	if diff := cmp.Diff(whole, again, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); err != nil || diff != "" {
+		t.Errorf("%v (-packed +unpacked):\n%s", err, diff)
 	}
 	worker.Close()
 	if _, err := parent.Receive(); err != io.EOF {
@@ -193,7 +204,7 @@ func TestOtherBuild(t *testing.T) {
 
 // TestNoNetwork: what is no network does not come out as all of them.
 func TestNoNetwork(t *testing.T) {
-	if _, err := ipc.Encode(&ipc.Setup{Admission: ipc.Admission{Exempt: make([]netip.Prefix, 1)}}); err == nil {
+	if _, err := (work.Setup{Admission: work.Admission{Exempt: make([]netip.Prefix, 1)}}).Pack(); err == nil {
 		t.Error("it went out")
 	}
 }
@@ -215,7 +226,7 @@ func TestSendKeepsToTheBook(t *testing.T) {
 			t.Errorf("%s went out while born", ipc.KindOf(m))
 		}
 	}
-	if err := parent.Send(&ipc.Setup{Cluster: strings.Repeat("x", 300)}); err == nil {
+	if err := parent.Send(&ipc.Setup{Privileged: []string{strings.Repeat("x", 300)}}); err == nil {
 		t.Error("a text beyond its limit went out")
 	}
 }

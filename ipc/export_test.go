@@ -13,7 +13,7 @@ const (
 var (
 	Permit      = permit
 	Encode      = encode
-	Decode      = decode
+	Decode      = Unmarshal
 	ParseRights = parseRights
 )
 

@@ -96,6 +96,26 @@ func FuzzParentFromConfig(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Config) }
 // FuzzConfigFromParent is schedrestd-config reading the parent.
 func FuzzConfigFromParent(f *testing.F) { fuzzSide(f, ipc.Config, ipc.Parent) }
 
+// FuzzSettings is a worker reading what the parent has passed on undecoded.
+func FuzzSettings(f *testing.F) {
+	for _, m := range []ipc.Message{new(work.Setup).Opaque(), filled(new(work.Setup).Opaque())} {
+		b, err := ipc.Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m := new(work.Setup).Opaque()
+		if ipc.Unmarshal(b, m) != nil {
+			return
+		}
+		if again, err := ipc.Marshal(m); err != nil || !bytes.Equal(again, b) {
+			t.Fatalf("read %x, written back %x, %v", b, again, err)
+		}
+	})
+}
+
 // FuzzRights reads control messages as the kernel never sends them.
 func FuzzRights(f *testing.F) {
 	f.Add([]byte{})

@@ -11,7 +11,7 @@ import (
 	"schedrestd/endpoint"
 	"schedrestd/errs"
 	"schedrestd/feature"
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // sound refuses invalid options before a configuration is read.
@@ -59,7 +59,7 @@ func (o *options) pages() (feature.Content, error) {
 // authentication decides how clients can authenticate. A requested method must
 // be available; by default unavailable methods are omitted, and the log says
 // why.
-func (o *options) authentication(c *conf.Cluster, s *ipc.Setup, m mode, log *slog.Logger) error {
+func (o *options) authentication(c *conf.Cluster, s *work.Setup, m mode, log *slog.Logger) error {
 	wanted, err := o.ways()
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (o *options) authentication(c *conf.Cluster, s *ipc.Setup, m mode, log *slo
 	}
 	if s.Local {
 		s.AuthSocket = c.AuthSocket
-		s.Munge = ipc.Munge{Socket: c.Munge.Socket, TTL: c.Munge.TTL}
+		s.Munge = work.Munge{Socket: c.Munge.Socket, TTL: c.Munge.TTL}
 		if c.Accounting != nil && s.Munge.Socket != "" {
 			s.Munge.Accounting = c.Accounting.Munge
 		}
@@ -154,7 +154,7 @@ func file(c *conf.Cluster) string {
 
 // lettingIn refuses a start in which no client could authenticate, or with
 // methods that exclude each other.
-func (o *options) lettingIn(c *conf.Cluster, s *ipc.Setup, m mode) error {
+func (o *options) lettingIn(c *conf.Cluster, s *work.Setup, m mode) error {
 	if o.switches.BecomeUser {
 		if err := o.becoming(); err != nil {
 			return err
@@ -194,19 +194,19 @@ func hasUnix(listen []string) bool {
 
 // served decides which content is served. Requested content must be available;
 // by default unavailable content is omitted.
-func (o *options) served(c *conf.Cluster, log *slog.Logger) (ipc.Content, error) {
+func (o *options) served(c *conf.Cluster, log *slog.Logger) (work.Content, error) {
 	wanted, err := o.pages()
 	if err != nil {
 		return 0, err
 	}
-	var content ipc.Content
+	var content work.Content
 	if wanted.Has(feature.Controller) {
-		content |= ipc.ContentController
+		content |= work.ContentController
 	}
 	switch {
 	case !wanted.Has(feature.Accounting):
 	case c.Accounting != nil:
-		content |= ipc.ContentAccounting
+		content |= work.ContentAccounting
 	case o.content.from != "":
 		return 0, errs.New(errs.Invalid, "openapi/scheddb can't be loaded: %s", noAccounting).
 			WithHint("set AccountingStorageType=accounting_storage/scheddbd in %s, or list only openapi/schedctld", c.Path)

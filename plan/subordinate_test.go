@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 )
 
@@ -28,7 +27,7 @@ func TestSubordinates(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to own the files")
 	}
-	o, s := optionsHere(), new(ipc.WholePlan)
+	o, s := optionsHere(), new(query.WholePlan)
 	read := func(log *slog.Logger) {
 		if ranges, known := o.subordinates(subuid, passwd, log); known {
 			s.Ranges = ranges

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 var update = flag.Bool("update", false, "write generated pages anew")
@@ -40,8 +41,7 @@ func TestCaptured(t *testing.T) {
 }
 
 func captured(t *testing.T, as user, c Config) {
-	c.Setup.Controllers = []ipc.Address{{Name: "c", Network: "tcp", Address: taken(t)}}
-	c.Setup.JWT = true
+	c.Setup = packed(work.Setup{Setup: ipc.Setup{JWT: true}, Controllers: []work.Address{{Name: "c", Network: "tcp", Address: taken(t)}}})
 	c.Argv = argv{ipc.Dispatcher: within(dispatcher.Limits{DialBurst: 200, DialRate: 20})} // what a slow machine asks for is too much, too
 	g := serve(t, as, c)
 	g.mustGet("/pid")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 
 	"schedrestd/ipc"
 	"schedrestd/privsep/listen"
@@ -91,14 +90,13 @@ func (m *monitor) facts() []string {
 			list = append(list, fact)
 		}
 	}
-	tcp := func(a ipc.Address) bool { return a.Network == "tcp" }
 	add(m.who.Root, ipc.FactRoot)
 	add(c.Switches.BecomeUser, ipc.FactBecome)
 	add(s.Local && c.kernelTells, ipc.FactLocal)
-	add(s.Munge.Socket != "", ipc.FactMunge)
+	add(s.Sockets && s.Reach&ipc.ReachMunge != 0, ipc.FactMunge)
 	add(c.Secrets.TLS.Key != "", ipc.FactTLS)
 	add(c.Secrets.Tokens.Key != "", ipc.FactTokens)
-	add(slices.ContainsFunc(slices.Concat(s.Controllers, s.Accounting, s.Front), tcp), fmt.Sprintf("%s=%d", ipc.FactDial, c.files()))
+	add(s.Reach&ipc.ReachTCP != 0, fmt.Sprintf("%s=%d", ipc.FactDial, c.files()))
 	if m.who.Unfit != nil {
 		list = append(list, ipc.FactUnfit+"="+m.who.Unfit.Error())
 	}

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -94,9 +93,6 @@ func (c Config) complete() (Config, error) {
 	c.Silence = cmp.Or(c.Silence, 10*time.Second)
 	c.Watch = cmp.Or(c.Watch, 10*time.Second)
 	c.Still = cmp.Or(c.Still, 2*time.Second)
-	if err := c.Setup.Limits.Check(); err != nil {
-		return c, errs.Wrap(err, errs.Internal, "set the workers up")
-	}
 	return c, c.checkFiles()
 }
 
@@ -108,9 +104,7 @@ func (c Config) setup(who identity.Service) ipc.Setup {
 	s.Requests = uint32(c.Connections) // of all workers together; each receives its share
 	s.SchedUID, s.Privileged = who.SchedUID, who.Names
 	s.Audit, s.Claims = c.Audit.Path != "", c.Audit.Claims != ""
-	if !s.Local || !c.kernelTells {
-		s = withoutSockets(s)
-	}
+	s.Sockets = s.Local && c.kernelTells
 	c.Setup = s
 	s.Seal = c.seal()
 	return s
@@ -165,18 +159,9 @@ func (c Config) seal() (s ipc.Seal) {
 	if c.Switches.AuditConfinement {
 		s |= ipc.SealAudit
 	}
-	unix := func(a ipc.Address) bool { return a.Network == "unix" }
-	if c.Setup.Local && c.kernelTells && (c.Setup.AuthSocket != "" || c.Setup.Munge.Socket != "" || slices.ContainsFunc(c.Setup.Accounting, unix)) {
+	if c.Setup.Local && c.kernelTells && c.Setup.Reach&(ipc.ReachUnix|ipc.ReachMunge) != 0 {
 		s |= ipc.SealUnix
 	}
-	return s
-}
-
-// withoutSockets returns s without the UNIX sockets that authenticate a client
-// by its user. They are unused where all clients use tokens, as over TCP.
-func withoutSockets(s ipc.Setup) ipc.Setup {
-	s.AuthSocket, s.Munge = "", ipc.Munge{}
-	s.Accounting = slices.DeleteFunc(slices.Clone(s.Accounting), func(a ipc.Address) bool { return a.Network == "unix" })
 	return s
 }
 

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // What a captured worker tries beyond the others that may connect UNIX sockets by itself, for the sake of its uid.
@@ -102,7 +103,7 @@ func TestCapturedConnects(t *testing.T) {
 		}
 	}
 	c := Config{Service: identityOf("nobody", "nogroup", ""), Listen: listens("127.0.0.1:0", "unix:"+filepath.Join(home, "socket")),
-		Setup: ipc.Setup{Local: true, JWT: true, Munge: ipc.Munge{Socket: "/nowhere/munge"}}}
+		Setup: packed(work.Setup{Setup: ipc.Setup{Local: true, JWT: true}, Munge: work.Munge{Socket: "/nowhere/munge"}})}
 	g := serve(t, nil, c)
 	sealed := fmt.Sprint(g.await("worker is ready", nil)["sealed"])
 	if !strings.Contains(sealed, "TCP") {

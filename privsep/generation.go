@@ -105,9 +105,6 @@ func (m *monitor) reread(c *Config) error {
 	c.Setup = setup
 	c.Setup = c.setup(m.who)
 	c.Secrets = paths
-	if err := setup.Limits.Check(); err != nil {
-		return errs.Wrap(err, errs.Internal, "set the workers up")
-	}
 	if c.Switches.BecomeUser {
 		return c.identityOptions().CheckBecoming(m.who.Root)
 	}

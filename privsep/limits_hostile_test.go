@@ -221,8 +221,9 @@ func TestNeverDone(t *testing.T) {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
 	c := Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Wear: 1, Farewell: 2 * time.Second}), ipc.Worker: {"first is never done", mark}}, Workers: 1, Silence: time.Second}
-	c.Setup.Limits = testLimits
-	c.Setup.Limits.Drain = time.Second
+	limits := testLimits
+	limits.Drain = time.Second
+	c.Setup = packed(work.Setup{Limits: limits})
 	g := serve(t, plain(t), c)
 	g.mustGet("/")
 	if r := g.await("a retired worker has to finish", nil); r["worker"] != firstWorker || r["after"].(float64) < float64(2*time.Second) {
@@ -242,8 +243,9 @@ func TestVisitEnds(t *testing.T) {
 	} {
 		t.Run(part, func(t *testing.T) {
 			c := Config{Argv: argv{ipc.Worker: {part}}, Silence: time.Second}
-			c.Setup.Limits = testLimits
-			c.Setup.Limits.Drain = time.Second
+			limits := testLimits
+			limits.Drain = time.Second
+			c.Setup = packed(work.Setup{Limits: limits})
 			pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 			must(t, err)
 			client, ours := os.NewFile(uintptr(pair[0]), "client"), os.NewFile(uintptr(pair[1]), "ours")

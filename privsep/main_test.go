@@ -29,6 +29,7 @@ import (
 	"schedrestd/dispatcher"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/privsep/spawn"
 	"schedrestd/proof"
 	"schedrestd/security"
@@ -271,8 +272,20 @@ func needCage(t *testing.T) {
 	}
 }
 
-var testLimits = ipc.Limits{ReadHeader: patience, ReadBody: patience, Idle: patience, Stall: patience, Call: patience, Connect: patience,
+var testLimits = work.Limits{ReadHeader: patience, ReadBody: patience, Idle: patience, Stall: patience, Call: patience, Connect: patience,
 	Drain: patience, Header: 32 << 10, Body: 1 << 20, Answers: 1 << 20}
+
+// packed returns s as the parent gets it, with testLimits unless it has others.
+func packed(s work.Setup) ipc.Setup {
+	if s.Limits == (work.Limits{}) {
+		s.Limits = testLimits
+	}
+	p, err := s.Pack()
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
 
 // inetdEnv has a parent serve the one client at its standard input.
 const inetdEnv = "PRIVSEP_TEST_INETD"
@@ -288,8 +301,8 @@ func launch(t *testing.T, as user, c Config) *gateway {
 func launchAt(t *testing.T, as user, c Config, client *os.File) *gateway {
 	t.Helper()
 	c.Argv = argv(c.Argv).or(good)
-	if c.Setup.Limits == (ipc.Limits{}) {
-		c.Setup.Limits = testLimits
+	if c.Setup.Settings == nil {
+		c.Setup.Settings = packed(work.Setup{}).Settings
 	}
 	if c.Listen == nil {
 		c.Listen = listens("127.0.0.1:0")

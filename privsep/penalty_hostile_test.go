@@ -77,7 +77,7 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 	}
 }
 
-var sternly = ipc.Admission{Auth: time.Second, Malformed: time.Second, Crash: time.Second, Threshold: 5 * time.Second}
+var sternly = work.Admission{Auth: time.Second, Malformed: time.Second, Crash: time.Second, Threshold: 5 * time.Second}
 
 // TestPenaltyLiars: who says what he may not about clients and changes is killed, and nobody has to wait on his word.
 func TestPenaltyLiars(t *testing.T) {
@@ -104,7 +104,7 @@ func TestPenaltyLiars(t *testing.T) {
 		t.Run(tt.part, func(t *testing.T) {
 			as := plain(t)
 			c := Config{Argv: argv{ipc.Worker: {tt.part}}, Workers: 1, Connections: 4, Audit: ipc.Audit{Path: auditDir(t, as)}}
-			c.Setup.Admission = sternly
+			c.Setup = packed(work.Setup{Admission: sternly})
 			g := launch(t, as, c)
 			if tt.knock {
 				r := g.await("serving", nil)
@@ -132,7 +132,7 @@ func TestPenaltyLiars(t *testing.T) {
 func TestFramed(t *testing.T) {
 	needRoot(t) // to be several users
 	c := Config{Argv: argv{ipc.Worker: {"offences"}}, Workers: 1, Connections: 4}
-	c.Setup.Admission = sternly
+	c.Setup = packed(work.Setup{Admission: sternly})
 	g := serve(t, plain(t), c)
 	conn, err := net.Dial("tcp", g.addr)
 	if err != nil {

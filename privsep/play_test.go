@@ -43,7 +43,7 @@ func playWorker(part string) int {
 		}
 		return program.Main(goodHandler)
 	case "unbuilt":
-		return program.Main(func(ipc.Setup, *program.Tokens, *program.Broker) (http.Handler, error) {
+		return program.Main(func(work.Setup, *program.Tokens, *program.Broker) (http.Handler, error) {
 			return nil, fmt.Errorf("no\x1bhandlers")
 		})
 	case "intruder":
@@ -87,7 +87,7 @@ const refusedCluster = "refused"
 // hereMsg is what a worker logs with the token that it answers for its pid (pidOf).
 const hereMsg = "a worker is here"
 
-func goodHandler(s ipc.Setup, tokens *program.Tokens, errands *program.Broker) (http.Handler, error) {
+func goodHandler(s work.Setup, tokens *program.Tokens, errands *program.Broker) (http.Handler, error) {
 	if s.Cluster == refusedCluster {
 		return nil, fmt.Errorf("not for this cluster")
 	}

@@ -19,6 +19,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/dispatcher/admission"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // TestPeerFacts: the handler learns what the kernel says about the other end.
@@ -27,7 +28,7 @@ func TestPeerFacts(t *testing.T) {
 	as := plain(t)
 	path := socketDir(t, dir, as) + "/s"
 	g := serve(t, as, Config{Listen: listens("127.0.0.1:0", "[::1]:0", "unix:"+path),
-		Setup: ipc.Setup{JWT: true, Cluster: "tiny"}})
+		Setup: packed(work.Setup{Setup: ipc.Setup{JWT: true}, Cluster: "tiny"})})
 	peer := func(network, addr string) (p auth.Peer) {
 		body, err := get(client(network, addr, false), "/peer")
 		if err != nil {
@@ -48,7 +49,7 @@ func TestPeerFacts(t *testing.T) {
 	if diff := cmp.Diff(want, u); diff != "" {
 		t.Errorf("UNIX (-want +got):\n%s", diff)
 	}
-	var s ipc.Setup
+	var s work.Setup
 	if err := json.Unmarshal([]byte(g.mustGet("/setup")), &s); err != nil || s.Cluster != "tiny" || s.Files != 3*DefaultConnections+64+4*ipc.SpareCount || s.Limits != testLimits {
 		t.Errorf("setup: %+v %v", s, err)
 	}
@@ -281,7 +282,7 @@ func TestParentDies(t *testing.T) {
 func TestDrainHasAnEnd(t *testing.T) {
 	limits := testLimits
 	limits.Drain = 50 * time.Millisecond
-	g := serve(t, plain(t), Config{Argv: argv{ipc.Worker: {"never ends"}}, Setup: ipc.Setup{Limits: limits}})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Worker: {"never ends"}}, Setup: packed(work.Setup{Limits: limits})})
 	g.cmd.Process.Signal(syscall.SIGTERM)
 	g.because("worker was ended", "did not end in time")
 	g.wait()
@@ -291,7 +292,7 @@ func TestDrainHasAnEnd(t *testing.T) {
 func TestLimitsAreComplete(t *testing.T) {
 	limits := testLimits
 	limits.Idle = 0
-	if text, _ := launch(t, plain(t), Config{Setup: ipc.Setup{Limits: limits}}).failure(); !strings.Contains(text, "Idle is not set") {
+	if text, _ := launch(t, plain(t), Config{Setup: packed(work.Setup{Limits: limits})}).failure(); !strings.Contains(text, "Idle is not set") {
 		t.Errorf("error %q", text)
 	}
 }

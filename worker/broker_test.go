@@ -90,7 +90,7 @@ func TestDialTCP(t *testing.T) {
 		}
 		return ipc.Received{Message: &work.Dialed{ID: d.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connecting(t, l.Addr().String())}}
 	})
-	list := []ipc.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:1"}, {Name: "b", Network: "tcp", Address: l.Addr().String()}}
+	list := []work.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:1"}, {Name: "b", Network: "tcp", Address: l.Addr().String()}}
 	dial := e.dialer(work.WayAccounting, list, "")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -120,7 +120,7 @@ func TestDialFails(t *testing.T) {
 	nobody := l.Addr().String()
 	l.Close()
 	a := client.Address{Network: "tcp", Address: nobody}
-	list := []ipc.Address{{Network: "tcp", Address: nobody}}
+	list := []work.Address{{Network: "tcp", Address: nobody}}
 	e := answering(func(m ipc.Message) ipc.Received {
 		return ipc.Received{Message: &work.Undialed{ID: m.(*work.Dial).ID, Errno: uint16(unix.ENETUNREACH)}}
 	})

@@ -24,13 +24,13 @@ import (
 type dialer struct {
 	*Broker
 	way    work.Way
-	list   []ipc.Address
+	list   []work.Address
 	socket string // another way to reach the first daemon; "" when there is none
 }
 
 // dialer returns a function that dials the daemons of a list. It is nil without
 // a broker, or when the process may dial by itself.
-func (e *Broker) dialer(way work.Way, list []ipc.Address, socket string) func(context.Context, client.Address) (net.Conn, error) {
+func (e *Broker) dialer(way work.Way, list []work.Address, socket string) func(context.Context, client.Address) (net.Conn, error) {
 	if e == nil || !security.Sandboxed {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (d dialer) dial(ctx context.Context, a client.Address) (net.Conn, error) {
 		nc, _, err := d.open(ctx, work.WaySocket, 0, a)
 		return nc, err
 	}
-	i := slices.IndexFunc(d.list, func(b ipc.Address) bool { return b.Network == a.Network && b.Address == a.Address })
+	i := slices.IndexFunc(d.list, func(b work.Address) bool { return b.Network == a.Network && b.Address == a.Address })
 	if i < 0 {
 		return nil, fmt.Errorf("dial %s: not a daemon of the configuration", a.Address)
 	}

@@ -26,7 +26,7 @@ func misbehave(t *testing.T, patience time.Duration, config *tls.Config, act fun
 	t.Helper()
 	limits := raw
 	limits.ReadHeader = patience
-	st := newStage(t, ipc.Setup{Limits: limits, Admission: penal}, nil)
+	st := newStage(t, work.Setup{Limits: limits, Admission: penal}, nil)
 	all, closed := make(chan work.Wrong, 1000), make(chan struct{})
 	st.tracker.tell = func(m ipc.Message) error {
 		if o, ok := m.(*work.Offence); ok {
@@ -202,7 +202,7 @@ func TestWrongs(t *testing.T) {
 // malformed. It refuses nothing that the lexer accepts, so its limit is lowered
 // here.
 func TestWrongToNetHTTP(t *testing.T) {
-	st := newStage(t, ipc.Setup{Admission: penal}, nil)
+	st := newStage(t, work.Setup{Admission: penal}, nil)
 	st.http.MaxHeaderBytes = 1 // and 4096 of its own
 	told, closed := make(chan work.Wrong, 10), make(chan bool)
 	st.tracker.tell = func(m ipc.Message) error {
@@ -263,7 +263,7 @@ func TestFloods(t *testing.T) {
 // TestPausedFrames: a client that has committed an offence on this connection
 // loses it when its source is blocked.
 func TestPausedFrames(t *testing.T) {
-	st := newStage(t, ipc.Setup{Admission: penal}, nil)
+	st := newStage(t, work.Setup{Admission: penal}, nil)
 	st.tracker.tell = func(ipc.Message) error { return nil }
 	st.tracker.track(1)
 	client, c := st.pair()

@@ -27,7 +27,7 @@ import (
 // a header.
 type offences struct {
 	tracker   *connTracker
-	admission ipc.Admission
+	admission work.Admission
 	counts    *counters
 	outOfDate func(context.Context, auth.Rejection) bool // reports whether a token is merely out of date; may be nil
 	userClaim string
@@ -53,7 +53,7 @@ const (
 	mostRejected  = 16_384 // credentials; 20 bytes each
 )
 
-func newOffences(a ipc.Admission, w *connTracker, counts *counters) *offences {
+func newOffences(a work.Admission, w *connTracker, counts *counters) *offences {
 	rules := penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{penalty.Auth: a.Auth}}
 	return &offences{tracker: w, admission: a, counts: counts, forwarded: penalty.New[netip.Addr](rules, mostForwarded),
 		rejected: penalty.NewMemory(mostRejected),

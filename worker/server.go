@@ -52,7 +52,7 @@ type server struct {
 	endShake context.CancelFunc
 }
 
-func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tokens *Tokens, broker *Broker) *server {
+func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, tokens *Tokens, broker *Broker) *server {
 	l := setup.Limits
 	s := &server{
 		channel: channel,
@@ -86,7 +86,7 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tok
 }
 
 // serving returns an http.Server of this worker.
-func (s *server) serving(l *ipc.Limits, all http.Handler) *http.Server {
+func (s *server) serving(l *work.Limits, all http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           all,
 		ReadHeaderTimeout: l.ReadHeader,

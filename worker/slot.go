@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 	"schedrestd/semaphore"
 )
@@ -26,7 +25,7 @@ type gate struct {
 	last    time.Time                // when that was last known
 }
 
-func newGate(s *server, setup *ipc.Setup, handlers http.Handler) *gate {
+func newGate(s *server, setup *work.Setup, handlers http.Handler) *gate {
 	g := &gate{server: s, handlers: handlers, places: places(setup.Requests, setup.Limits.Call),
 		rates: newRates(setup.Admission), inside: map[*slowClient]struct{}{}}
 	s.tracker.shorten = g.shortenDeadlines

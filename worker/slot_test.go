@@ -16,7 +16,7 @@ import (
 // gated returns a server that answers that many requests concurrently, and lets
 // others wait that long.
 func gated(requests uint32, patience time.Duration, h http.HandlerFunc) http.Handler {
-	setup := ipc.Setup{Requests: requests, Limits: raw}
+	setup := work.Setup{Setup: ipc.Setup{Requests: requests}, Limits: raw}
 	setup.Limits.Call = patience
 	return newServer(nil, &setup, h, NewTokens(), nil).http.Handler
 }

@@ -24,7 +24,7 @@ func TestStalledStream(t *testing.T) {
 	limits := raw
 	limits.Stall = 100 * time.Millisecond
 	ended := make(chan error, 1)
-	st := newStage(t, ipc.Setup{Limits: limits}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	st := newStage(t, work.Setup{Limits: limits}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		var err error
 		for piece := make([]byte, 64<<10); err == nil; {
 			_, err = w.Write(piece)
@@ -42,7 +42,7 @@ func TestStalledStream(t *testing.T) {
 
 // TestBrokenStream: an HTTP/2 answer that is aborted has no END_STREAM.
 func TestBrokenStream(t *testing.T) {
-	st := newStage(t, ipc.Setup{Limits: raw}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	st := newStage(t, work.Setup{Limits: raw}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Write(make([]byte, 100<<10))
 		panic(http.ErrAbortHandler)
 	}))
@@ -56,7 +56,7 @@ func TestBrokenStream(t *testing.T) {
 // TestClosedWindow: a stream without a window is reset when another request
 // waits for its place, which is an offence.
 func TestClosedWindow(t *testing.T) {
-	st := newStage(t, ipc.Setup{Limits: raw, Requests: 1, Admission: penal}, nil)
+	st := newStage(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: raw, Admission: penal}, nil)
 	told := make(chan work.Wrong, 10)
 	st.tracker.tell = func(m ipc.Message) error {
 		if o, ok := m.(*work.Offence); ok {

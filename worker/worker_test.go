@@ -17,6 +17,7 @@ import (
 	"schedrestd/auth"
 	"schedrestd/fdpass/unixconn"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/security/self"
 )
 
@@ -152,7 +153,7 @@ func TestStartedByHand(t *testing.T) {
 		t.Skip("descriptor 3 of the tests is a socket")
 	}
 	built := false
-	if status := Main(func(ipc.Setup, *Tokens, *Broker) (http.Handler, error) { built = true; return nil, nil }); status != 2 || built {
+	if status := Main(func(work.Setup, *Tokens, *Broker) (http.Handler, error) { built = true; return nil, nil }); status != 2 || built {
 		t.Errorf("status %d, built %v", status, built)
 	}
 }

@@ -25,11 +25,11 @@ import (
 
 // Options describes what one worker may connect to.
 type Options struct {
-	Setup   *ipc.Setup // has the daemons
-	Ports   uint32     // of this machine, for its connections (see Ports); 0: all
-	Foreign bool       // it is in a user namespace, where the kernel does not identify the processes that serve UNIX sockets
-	Burst   int        // connections that it may request at once
-	Rate    int        // … and per second
+	Setup   *work.Setup // has the daemons
+	Ports   uint32      // of this machine, for its connections (see Ports); 0: all
+	Foreign bool        // it is in a user namespace, where the kernel does not identify the processes that serve UNIX sockets
+	Burst   int         // connections that it may request at once
+	Rate    int         // … and per second
 	Counts  *Counters
 }
 
@@ -107,7 +107,7 @@ func (d *Dialer) dial(m *work.Dial) error {
 }
 
 // open opens a connection to a.
-func (d *Dialer) open(a ipc.Address) (c conn, err error) {
+func (d *Dialer) open(a work.Address) (c conn, err error) {
 	if a.Network == "unix" {
 		c, err = openInode(a.Address)
 		if !d.o.Foreign {
@@ -166,9 +166,9 @@ func closeFDs(fds []int) {
 }
 
 // address returns the configured address of an upstream.
-func (d *Dialer) address(way work.Way, index uint8) (ipc.Address, error) {
+func (d *Dialer) address(way work.Way, index uint8) (work.Address, error) {
 	s := d.o.Setup
-	list := map[work.Way][]ipc.Address{
+	list := map[work.Way][]work.Address{
 		work.WayController:      s.Controllers,
 		work.WayAccounting:      s.Accounting,
 		work.WayFront:           s.Front,
@@ -177,16 +177,16 @@ func (d *Dialer) address(way work.Way, index uint8) (ipc.Address, error) {
 		work.WayAccountingMunge: unixAddress(s.Munge.Accounting),
 	}[way]
 	if int(index) >= len(list) {
-		return ipc.Address{}, fmt.Errorf("it asked for way %d number %d, which the configuration has not", way, index)
+		return work.Address{}, fmt.Errorf("it asked for way %d number %d, which the configuration has not", way, index)
 	}
 	return list[index], nil
 }
 
-func unixAddress(path string) []ipc.Address {
+func unixAddress(path string) []work.Address {
 	if path == "" {
 		return nil
 	}
-	return []ipc.Address{{Network: "unix", Address: path}}
+	return []work.Address{{Network: "unix", Address: path}}
 }
 
 // say sends an answer without waiting. A worker that does not read its channel
@@ -201,11 +201,11 @@ func (d *Dialer) say(m ipc.Message, fds ...int) error {
 
 // Spread gives a worker one of the ports at which each controller of s listens. Controllers listen at
 // several ports so that not all clients use the same.
-func Spread(s *ipc.Setup, worker uint32) {
+func Spread(s *work.Setup, worker uint32) {
 	s.Controllers, s.Front = spread(s.Controllers, s.MorePorts, worker), spread(s.Front, s.MorePorts, worker)
 }
 
-func spread(list []ipc.Address, more uint16, worker uint32) []ipc.Address {
+func spread(list []work.Address, more uint16, worker uint32) []work.Address {
 	list = slices.Clone(list)
 	for i, a := range list {
 		at, err := netip.ParseAddrPort(a.Address)

@@ -49,18 +49,18 @@ func channelTo(t *testing.T) (parent, worker *ipc.Channel) {
 }
 
 // dialer returns a Dialer for the daemons of setup.
-func dialer(setup *ipc.Setup, channel *ipc.Channel) *Dialer {
+func dialer(setup *work.Setup, channel *ipc.Channel) *Dialer {
 	return New(Options{Setup: setup, Counts: new(Counters), Burst: 4000, Rate: 5000}, channel)
 }
 
 // TestOpen: a TCP address becomes a socket that connects, a UNIX address the inode of a socket and no
 // connection to it.
 func TestOpen(t *testing.T) {
-	d := dialer(&ipc.Setup{}, nil)
+	d := dialer(&work.Setup{}, nil)
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer tcp.Close()
-	c, err := d.open(ipc.Address{Network: "tcp", Address: tcp.Addr().String()})
+	c, err := d.open(work.Address{Network: "tcp", Address: tcp.Addr().String()})
 	must(t, err)
 	defer c.close()
 	accepted, err := tcp.Accept()
@@ -82,7 +82,7 @@ func TestOpen(t *testing.T) {
 	}
 	for foreign, server := range map[bool]uint32{false: ipc.NoID, true: owner} {
 		d.o.Foreign = foreign
-		u, err := d.open(ipc.Address{Network: "unix", Address: path})
+		u, err := d.open(work.Address{Network: "unix", Address: path})
 		must(t, err)
 		defer u.close()
 		if flags, err := unix.FcntlInt(uintptr(u.fd), unix.F_GETFL, 0); err != nil || flags&unix.O_PATH == 0 || u.owner != uint32(os.Getuid()) || u.server != server {
@@ -105,7 +105,7 @@ func TestOpen(t *testing.T) {
 		{"unix", dir + "/none", unix.ENOENT},
 		{"tcp", "a.name:80", unix.EADDRNOTAVAIL},
 	} {
-		c, err := d.open(ipc.Address{Network: tt.network, Address: tt.address})
+		c, err := d.open(work.Address{Network: tt.network, Address: tt.address})
 		if err == nil {
 			c.close()
 		}
@@ -117,7 +117,7 @@ func TestOpen(t *testing.T) {
 
 // TestAddresses: only what the configuration has can be asked for.
 func TestAddresses(t *testing.T) {
-	setup := &ipc.Setup{Controllers: []ipc.Address{{Network: "tcp", Address: "c"}}, Munge: ipc.Munge{Socket: "m"}}
+	setup := &work.Setup{Controllers: []work.Address{{Network: "tcp", Address: "c"}}, Munge: work.Munge{Socket: "m"}}
 	d := dialer(setup, nil)
 	for _, tt := range []struct {
 		way   work.Way
@@ -181,9 +181,9 @@ func TestSpares(t *testing.T) {
 	enter(t, here)
 	defer l.Close()
 	parent, worker := channelTo(t)
-	setup := &ipc.Setup{Controllers: []ipc.Address{{Network: "tcp", Address: l.Addr().String()}, {Network: "tcp", Address: "a.name:1"}},
-		Accounting: []ipc.Address{{Network: "tcp", Address: "127.0.0.1:1"}, {Network: "tcp", Address: "192.0.2.1:1"}},
-		Munge:      ipc.Munge{Socket: "/nowhere"}}
+	setup := &work.Setup{Controllers: []work.Address{{Network: "tcp", Address: l.Addr().String()}, {Network: "tcp", Address: "a.name:1"}},
+		Accounting: []work.Address{{Network: "tcp", Address: "127.0.0.1:1"}, {Network: "tcp", Address: "192.0.2.1:1"}},
+		Munge:      work.Munge{Socket: "/nowhere"}}
 	d := dialer(setup, parent)
 	for _, none := range []*work.Stock{{Way: work.WayMunge}, {Way: work.WayController, Index: 1}, {Way: work.WayAccounting}, {Way: work.WayAccounting, Index: 1}} {
 		if done, err := d.Handle(none); !done || err != nil || d.o.Counts.Spares.Load() != 0 {
@@ -234,7 +234,7 @@ func TestCost(t *testing.T) {
 	must(t, err)
 	defer l.Close()
 	const there, portless = 0, 1
-	setup := &ipc.Setup{Controllers: []ipc.Address{there: {Network: "tcp", Address: l.Addr().String()}, portless: {Network: "tcp", Address: "a.name:1"}},
+	setup := &work.Setup{Controllers: []work.Address{there: {Network: "tcp", Address: l.Addr().String()}, portless: {Network: "tcp", Address: "a.name:1"}},
 		AuthSocket: "/nowhere"}
 	for _, tt := range []struct {
 		errand ipc.Message

@@ -28,7 +28,7 @@ type Options struct {
 	Starter    *process.Starter
 	Worker     ipc.Start
 	Quota      *relay.Quota                 // for what the worker logs
-	Setup      ipc.Setup                    // of the worker
+	Setup      work.Setup                   // of the worker
 	Dial       dial.Options                 // … without what depends on the worker
 	Services   func() error                 // starts the worker's services, while the worker starts
 	Hello      func(*process.Process) error // gives the ready worker its channels and keys; the worker answers Kept

@@ -23,7 +23,7 @@ type Generation struct {
 // Config configures the workers of a generation, and sets the time limits of
 // their steps.
 type Config struct {
-	Setup       ipc.Setup
+	Setup       work.Setup
 	Workers     int // of a pool
 	Connections int
 	Threads     int           // of all workers of a pool

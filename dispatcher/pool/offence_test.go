@@ -18,7 +18,7 @@ import (
 // TestLyingOffences: a worker's word counts for the connections that it holds, and not without end.
 func TestLyingOffences(t *testing.T) {
 	o := Options{Connections: 4, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
-	o.Admission = ipc.Admission{Auth: time.Second, Threshold: time.Second}
+	o.Admission = work.Admission{Auth: time.Second, Threshold: time.Second}
 	s := running(t, o)
 	channel, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 
 	"schedrestd/dispatcher/admission"
 	"schedrestd/fdpass"
-	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 	"schedrestd/penalty"
 	"schedrestd/rate"
@@ -34,7 +33,7 @@ type Slots struct {
 
 // Options configures a Set.
 type Options struct {
-	Admission   ipc.Admission
+	Admission   work.Admission
 	Connections int
 	PerSource   int           // connections of one source; 0: no limit
 	Waiting     int           // connections that may wait for a slot

@@ -4,11 +4,23 @@ import (
 	"slices"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
+// WholePlan is a Plan with all its parts, as schedrestd-config makes it.
+type WholePlan struct {
+	ipc.Plan
+	Listen []ipc.Listen
+	Ranges []ipc.Subuids
+	Setup  work.Setup
+}
+
 // SendPlan sends p with all its parts.
-func SendPlan(c *ipc.Channel, p *ipc.WholePlan) error {
-	err := c.Send(&p.Plan)
+func SendPlan(c *ipc.Channel, p *WholePlan) error {
+	setup, err := p.Setup.Pack()
+	if err == nil {
+		err = c.Send(&p.Plan)
+	}
 	for _, l := range p.Listen {
 		if err == nil {
 			err = c.Send(&ipc.PlanListen{Listen: l})
@@ -20,7 +32,7 @@ func SendPlan(c *ipc.Channel, p *ipc.WholePlan) error {
 		rest = rest[n:]
 	}
 	if err == nil {
-		err = c.Send(&ipc.PlanSetup{Setup: p.Setup})
+		err = c.Send(&ipc.PlanSetup{Setup: setup})
 	}
 	return err
 }

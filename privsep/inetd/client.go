@@ -4,7 +4,6 @@ package inetd
 
 import (
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -104,21 +103,6 @@ func IsTerminal(f *os.File) bool { return isTerminal(int(f.Fd())) }
 func isTerminal(fd int) bool {
 	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	return err == nil
-}
-
-// unhurried replaces the limits of time at a pipe or a terminal, where a slow client
-// occupies nothing that others need.
-const unhurried = 24 * time.Hour
-
-// Limit returns s for one client.
-func (c *Client) Limit(s ipc.Setup) ipc.Setup {
-	s.Inetd = true
-	s.Admission = ipc.Admission{} // the next process would remember nothing of it
-	if c.Network == ipc.Stdio {
-		l := &s.Limits
-		l.ReadHeader, l.ReadBody, l.Idle, l.Stall = unhurried, unhurried, unhurried, unhurried
-	}
-	return s
 }
 
 // Streams returns the message and the descriptors with which the dispatcher gets

@@ -48,7 +48,7 @@ func playConfig(args []string) int {
 	}
 	judge := func() { ask(&ipc.Judge{}) }
 	var said []string
-	plan := ipc.WholePlan{Plan: ipc.Plan{Mode: ipc.ModeServe}}
+	plan := query.WholePlan{Plan: ipc.Plan{Mode: ipc.ModeServe}}
 	switch args[0] {
 	case "honest":
 		m := open()

@@ -1,9 +1,11 @@
-package ipc
+package work
 
 import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"schedrestd/ipc"
 )
 
 // Admission has the rules for penalties and rates. The parent applies them to
@@ -22,11 +24,11 @@ type Admission struct {
 // MaxPrefixes is the largest length of each of Exempt, Proxies and Peers.
 const MaxPrefixes = 32
 
-func (a *Admission) Walk(w *Walker) {
+func (a *Admission) Walk(w *ipc.Walker) {
 	w.Fields(&a.Auth, &a.Malformed, &a.Crash, &a.Threshold)
-	List(w, &a.Exempt, MaxPrefixes, 2, func(p *netip.Prefix) { w.Fields(p) })
-	List(w, &a.Proxies, MaxPrefixes, 2, func(p *netip.Prefix) { w.Fields(p) })
-	List(w, &a.Peers, MaxPrefixes, 4, func(uid *uint32) { w.Fields(uid) })
+	ipc.List(w, &a.Exempt, MaxPrefixes, 2, func(p *netip.Prefix) { w.Fields(p) })
+	ipc.List(w, &a.Proxies, MaxPrefixes, 2, func(p *netip.Prefix) { w.Fields(p) })
+	ipc.List(w, &a.Peers, MaxPrefixes, 4, func(uid *uint32) { w.Fields(uid) })
 	w.Fields(&a.Rate, &a.Burst)
 }
 
