@@ -64,7 +64,7 @@ var only = map[string][]string{
 	"privsep/keys":         {"become", "errs", "guard", "ipc", "privsep/spawn", "security"},
 	"privsep/listen":       {"become", "errs", "ipc", "notify", "privsep/netns", "fdpass", "sockdiag", "socket"},
 	"privsep/netns":        {"become", "errs", "guard", "privsep/thread"},
-	"privsep/planner":      {"become", "errs", "exitstatus", "guard", "ipc", "privsep/spawn", "privsep/thread", "security"},
+	"privsep/planner":      {"become", "errs", "exitstatus", "guard", "ipc", "privsep/spawn", "security"},
 	"privsep/program":      {"become", "errs", "ipc", "privsep/spawn", "security"},
 	"privsep/spawn":        {"become", "errs", "exitstatus", "guard", "ipc", "printable", "privsep/thread", "security"},
 	"privsep/thread":       {},
@@ -197,8 +197,8 @@ func TestNames(t *testing.T) {
 // Limits of the code lines that the parent is linked with, of our own. A line counts
 // when it has code, whatever else is on it.
 const (
-	mostLines        = 7597 // of all packages
-	mostPrivsep      = 4279 // of privsep and the packages in its folder
+	mostLines        = 7549 // of all packages
+	mostPrivsep      = 4231 // of privsep and the packages in its folder
 	mostPrivsepAlone = 1300 // of each of these
 )
 

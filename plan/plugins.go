@@ -156,7 +156,7 @@ func file(c *conf.Cluster) string {
 // methods that exclude each other.
 func (o *options) lettingIn(c *conf.Cluster, s *work.Setup, m mode) error {
 	if o.switches.BecomeUser {
-		if err := o.becoming(); err != nil {
+		if err := o.becoming(m); err != nil {
 			return err
 		}
 	}
@@ -176,7 +176,7 @@ func (o *options) lettingIn(c *conf.Cluster, s *work.Setup, m mode) error {
 // becoming refuses become_user where it is impossible. The kernel does not
 // confirm the user that a token names, so a worker that becomes one user and
 // serves another would evade both checks.
-func (o *options) becoming() error {
+func (o *options) becoming(m mode) error {
 	if !o.start.Root {
 		return errs.New(errs.Denied, "become_user: only root can run workers as the connecting users").
 			WithHint("start as root, or remove become_user from SCHEDRESTD_SECURITY")
@@ -184,6 +184,16 @@ func (o *options) becoming() error {
 	if wanted, err := o.ways(); err != nil || wanted != feature.Local {
 		return errs.New(errs.Invalid, "become_user can't be combined with rest_auth/jwt").
 			WithHint("start with -a rest_auth/local, and listen only on UNIX sockets")
+	}
+	if m == listening && (o.user != "" || o.group != "") {
+		return errs.New(errs.Invalid, "become_user runs workers as the connecting users, not as -u or -g").
+			WithHint("leave out -u and -g, or remove become_user from SCHEDRESTD_SECURITY")
+	}
+	for _, l := range o.listen {
+		if !strings.HasPrefix(l, "unix:") {
+			return errs.New(errs.Invalid, "become_user can't listen on %s: the kernel does not report the user of a TCP connection", l).
+				WithHint("listen on unix:/path/to/socket alone")
+		}
 	}
 	return nil
 }

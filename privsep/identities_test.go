@@ -444,12 +444,12 @@ func TestBecomeUserIsRefused(t *testing.T) {
 		config     Config
 		want, hint string
 	}{
-		{"no root", &syscall.Credential{Uid: 31234, Gid: 31235}, Config{Setup: local}, "needs root", "start as root"},
-		{"-u", nil, Config{Setup: local, Service: identityOf("nobody", "", "")}, "not as -u", "leave out"},
-		{"-g", nil, Config{Setup: local, Service: identityOf("", "nogroup", "")}, "not as -u or -g", "leave out"},
-		{"tokens", nil, Config{Setup: ipc.Setup{Local: true, JWT: true}}, "rest_auth/jwt", "-a rest_auth/local"},
-		{"no local", nil, Config{}, "needs rest_auth/local", "-a rest_auth/local"},
-		{"TCP", nil, Config{Setup: local, Listen: listens(socket, "127.0.0.1:0")}, "can't listen on 127.0.0.1:0", "unix:"},
+		{"no root", &syscall.Credential{Uid: 31234, Gid: 31235}, Config{Setup: local}, "needs root", ""},
+		{"-u", nil, Config{Setup: local, Service: identityOf("nobody", "", "")}, "neither -u", ""},
+		{"-g", nil, Config{Setup: local, Service: identityOf("", "nogroup", "")}, "neither -u nor -g", ""},
+		{"tokens", nil, Config{Setup: ipc.Setup{Local: true, JWT: true}}, "rest_auth/local alone", ""},
+		{"no local", nil, Config{}, "rest_auth/local alone", ""},
+		{"TCP", nil, Config{Setup: local, Listen: listens(socket, "127.0.0.1:0")}, "UNIX sockets", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

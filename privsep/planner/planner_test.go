@@ -210,6 +210,6 @@ func TestPlannerIsHostile(t *testing.T) {
 
 // Close ends the thread. The parent keeps its planner until it exits.
 func (p *Planner) Close() {
-	p.thread.Stop()
+	p.spawner.Stop()
 	p.program.Close()
 }

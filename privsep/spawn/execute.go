@@ -43,9 +43,12 @@ func (s *Spawner) execute(b Birth, channel, log int) (*Process, error) {
 	}
 	attr := &syscall.ProcAttr{
 		Dir:   "/",
-		Env:   append(Environ(b.Threads), s.nest.environ()...),
+		Env:   append(environ(b.Threads), s.nest.environ()...),
 		Files: []uintptr{s.null.Fd(), s.null.Fd(), uintptr(log), uintptr(channel)},
 		Sys:   sys,
+	}
+	if b.Out != nil {
+		attr.Files[1] = b.Out.Fd()
 	}
 	path, argv := s.space.Path(b.Program), b.Argv
 	switch {
@@ -56,6 +59,10 @@ func (s *Spawner) execute(b Birth, channel, log int) (*Process, error) {
 			attr.Files = append(attr.Files, b.Program.Fd())
 		}
 		target := stage.Target{UID: b.Who.UID, GID: b.Who.GID, DeathSignal: sys.Pdeathsig, Path: path, Argv: argv, Env: attr.Env}
+		if b.Quiet {
+			target.Report = uint32(len(attr.Files))
+			attr.Files = append(attr.Files, s.null.Fd())
+		}
 		path = cmp.Or(s.space.Path(s.stage), stage.Program) // there may be no /proc yet
 		argv, attr.Env = target.Command()
 	case path == "":
@@ -87,8 +94,8 @@ func (s *Spawner) execute(b Birth, channel, log int) (*Process, error) {
 	return newProcess(b.Role.String(), pid, pidfd), nil
 }
 
-// Environ returns a process's whole environment: no variable of the starter's reaches it.
-func Environ(threads int) []string {
+// environ returns a process's whole environment: no variable of the starter's reaches it.
+func environ(threads int) []string {
 	return []string{
 		fmt.Sprintf("GOMAXPROCS=%d", threads),
 		"GODEBUG=containermaxprocs=0,updatemaxprocs=0", // otherwise the runtime keeps cgroup files open
