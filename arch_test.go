@@ -197,8 +197,8 @@ func TestNames(t *testing.T) {
 // Limits of the code lines that the parent is linked with, of our own. A line counts
 // when it has code, whatever else is on it.
 const (
-	mostLines        = 7549 // of all packages
-	mostPrivsep      = 4231 // of privsep and the packages in its folder
+	mostLines        = 7532 // of all packages
+	mostPrivsep      = 4220 // of privsep and the packages in its folder
 	mostPrivsepAlone = 1300 // of each of these
 )
 

@@ -34,6 +34,17 @@ func (d *dispatcher) announceRules(a work.Admission) {
 	}
 }
 
+// announceUncheckedIdentity warns when workers may run as root or SchedUser.
+func (d *dispatcher) announceUncheckedIdentity() {
+	c := d.config
+	switch {
+	case c.Switches.DisableUserCheck && c.Switches.BecomeUser:
+		d.log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user, be it root or SchedUser; a peer of group 0 is refused all the same")
+	case c.Switches.DisableUserCheck:
+		d.log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user", "uid", c.UID)
+	}
+}
+
 // describeAudit returns the text that the log shows for the audit log.
 func describeAudit(a ipc.Audit) string {
 	if a.Path == "" {

@@ -207,6 +207,7 @@ func (d *dispatcher) serve(a announced) {
 	d.acceptor = dispatch.NewAcceptor(d.dispatchOptions(a), d.Slots)
 	d.owners = a.ranges
 	d.announceRules(a.setup.Admission)
+	d.announceUncheckedIdentity()
 	d.Do(func() { d.Watch(c.Silence / 4) })
 }
 

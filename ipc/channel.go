@@ -176,15 +176,6 @@ func put(fd int, frame, oob []byte) (err error) {
 	}
 }
 
-// Unread returns how many bytes of memory the kernel uses for messages that this
-// end has sent and the peer has not read.
-func (c *Channel) Unread() (n int, err error) {
-	if bad := c.raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }); bad != nil {
-		return 0, bad
-	}
-	return n, err
-}
-
 // Received is a message with the descriptors that came with it, as many as its row
 // demands. The caller closes them.
 type Received struct {

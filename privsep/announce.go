@@ -23,12 +23,6 @@ func announce(c Config, who identity.Service, listeners []*listen.Listener) {
 				"hint", "whoever reads a token on its way can use it: listen on 127.0.0.1 behind a proxy with TLS, or on https://")
 		}
 	}
-	switch {
-	case c.Switches.DisableUserCheck && c.Switches.BecomeUser:
-		c.Log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user, be it root or SchedUser; a peer of group 0 is refused all the same")
-	case c.Switches.DisableUserCheck:
-		c.Log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user", "uid", who.UID)
-	}
 }
 
 // where returns the log attributes of the listeners. Those in another network

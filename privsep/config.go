@@ -70,14 +70,9 @@ func (c Config) complete() (Config, error) {
 			WithHint("name an address, as 127.0.0.1:6820, :6820 or unix:/run/schedrestd/socket")
 	}
 	c.Connections = cmp.Or(c.Connections, DefaultConnections)
-	if c.Connections < 1 || c.Connections > ipc.MaxConnections {
-		return c, errs.New(errs.Invalid, "%d connections at one time: not from 1 to %d", c.Connections, ipc.MaxConnections)
-	}
-	if c.Threads < 0 {
-		return c, errs.New(errs.Invalid, "%d threads: less than 1", c.Threads)
-	}
-	if c.PerSource < 0 || c.Identities < 0 || c.Identities > ipc.MaxConnections {
-		return c, errs.New(errs.Invalid, "%d connections of a source, %d identities: not from 0 to %d", c.PerSource, c.Identities, ipc.MaxConnections)
+	if c.Connections > ipc.MaxConnections || c.Identities > ipc.MaxConnections || min(c.Connections, c.Threads, c.PerSource, c.Identities) < 0 {
+		return c, errs.New(errs.Invalid, "%d connections, %d of a source, %d identities, %d threads: not from 0 to %d",
+			c.Connections, c.PerSource, c.Identities, c.Threads, ipc.MaxConnections)
 	}
 	if c.Switches.BecomeUser && c.PerSource == 0 && !c.Setup.Inetd {
 		// Users can stop their own worker, and with it each of their

@@ -129,7 +129,8 @@ func (d *Dialer) offerSpares(m *work.Stock) error {
 	if err != nil {
 		return err
 	}
-	unread, err := d.channel.Unread()
+	var unread int
+	err = d.channel.Pass(func(fd int) (err error) { unread, err = unix.IoctlGetInt(fd, unix.SIOCOUTQ); return err })
 	if err != nil || unread > mostUnread || to.Network != "tcp" || !d.dials.Take(time.Now(), ipc.SpareCount) {
 		return d.wait()
 	}
