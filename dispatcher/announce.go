@@ -39,9 +39,9 @@ func (d *dispatcher) announceUncheckedIdentity() {
 	c := d.config
 	switch {
 	case c.Switches.DisableUserCheck && c.Switches.BecomeUser:
-		d.log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user, be it root or SchedUser; a peer of group 0 is refused all the same")
+		d.log.Warn("the identity check is off (disable_user_check): an attacker who captures a worker acts as its user, be it root or SchedUser; a peer of group 0 is refused all the same")
 	case c.Switches.DisableUserCheck:
-		d.log.Warn("the identity check is off (disable_user_check): whoever captures a worker acts as its user", "uid", c.UID)
+		d.log.Warn("the identity check is off (disable_user_check): an attacker who captures a worker acts as its user", "uid", c.UID)
 	}
 }
 

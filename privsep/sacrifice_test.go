@@ -56,7 +56,7 @@ func TestSacrifices(t *testing.T) {
 // TestNoProgramOfOurs: what is in the place of the workers' program and knows nothing of a cage is no reason to serve without one.
 func TestNoProgramOfOurs(t *testing.T) {
 	text, hint := launch(t, plain(t), Config{Argv: argv{ipc.Worker: {"of another build"}}}).failure()
-	if !strings.Contains(text, `the workers' sandbox is not proven: error: unknown command "prove" (exit status 1)`) || !strings.Contains(hint, binary+" is of another build") || strings.Contains(hint, "audit") {
+	if !strings.Contains(text, `the workers' sandbox is not proven: error: unknown command "prove" (exit status 1)`) || !strings.Contains(hint, "schedrestd-worker is of another build") || strings.Contains(hint, "audit") {
 		t.Errorf("error %q, hint %q", text, hint)
 	}
 }
