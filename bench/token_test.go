@@ -98,7 +98,7 @@ func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 	must(b, err)
 	var attributes security.Attributes
 	must(b, json.Unmarshal(text, &attributes))
-	expect := &ipc.Posture{}
+	expect := &ipc.Attributes{}
 	for name, value := range attributes {
 		expect.Facts = append(expect.Facts, ipc.Fact{Name: name, Value: value})
 	}

@@ -38,7 +38,7 @@ var _ = Register(
 	// the part of the configuration that the worker needs; it has no secrets
 	Of[Setup](1, Parent, Worker, In(Born), 34, MaxMessage-1, 0, Told),
 	// the process attributes that the kernel must report
-	Of[Posture](2, Parent, Worker|Services, In(Told), 2, 8<<10, 0, Proving),
+	Of[Attributes](2, Parent, Worker|Services, In(Told), 2, 8<<10, 0, Proving),
 	// the process attributes are as expected, the sandbox is active and was tested, and the process can serve
 	Of[Ready](3, Worker|Services, Parent, In(Proving), 4, 4, 0, Serving),
 	// the process will not serve, and why

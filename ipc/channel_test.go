@@ -76,7 +76,7 @@ func TestConversation(t *testing.T) {
 		then ipc.Phase
 	}{
 		{parent, &setup, nil, ipc.Told},
-		{parent, &ipc.Posture{Facts: []ipc.Fact{{"uid", "65534"}, {"groups", ""}}}, nil, ipc.Proving},
+		{parent, &ipc.Attributes{Facts: []ipc.Fact{{"uid", "65534"}, {"groups", ""}}}, nil, ipc.Proving},
 		{worker, &ipc.Ready{}, nil, ipc.Serving},
 		{parent, conn, []int{int(w.Fd())}, ipc.Serving},
 		{worker, &work.Taken{ID: 1}, nil, ipc.Serving},

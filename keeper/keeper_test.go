@@ -163,7 +163,7 @@ func alone(t *testing.T) (*keeper, *ipc.Channel) {
 		}
 	}
 	pass(parent, own, new(ipc.ServiceSetup))
-	pass(parent, own, new(ipc.Posture))
+	pass(parent, own, new(ipc.Attributes))
 	pass(own, parent, new(ipc.Ready))
 	return newKeeper(own), parent
 }

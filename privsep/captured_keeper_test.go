@@ -118,7 +118,7 @@ var sayings = []said{
 	{name: "a word that is not in the protocol table", frame: word(99, 0), ends: true},
 	{name: "a kind that is 0", frame: word(0, 0), ends: true},
 	{name: "the parent's word, ServiceSetup", frame: word(ipc.KindOf(new(ipc.ServiceSetup)), 8), ends: true},
-	{name: "the parent's word, Posture", frame: word(ipc.KindOf(new(ipc.Posture)), 2), ends: true},
+	{name: "the parent's word, Attributes", frame: word(ipc.KindOf(new(ipc.Attributes)), 2), ends: true},
 	{name: "keys of its own", frame: word(ipc.KindOf(new(ipc.SecretKeys)), 4), ends: true},
 	{name: "a second channel (Client)", frame: word(ipc.KindOf(new(work.Client)), 4), ends: true},
 	{name: "the parent's word, Ping", frame: word(ipc.KindOf(new(ipc.Ping)), 8), ends: true},

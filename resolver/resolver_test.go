@@ -21,7 +21,7 @@ func serve(t *testing.T, d *directory) *ipc.Channel {
 	t.Cleanup(func() { parent.Close() })
 	own, err := ipc.Open(fd, ipc.Resolver, ipc.Parent)
 	must(t, err)
-	for _, m := range []ipc.Message{new(ipc.ServiceSetup), new(ipc.Posture)} {
+	for _, m := range []ipc.Message{new(ipc.ServiceSetup), new(ipc.Attributes)} {
 		must(t, parent.Send(m))
 		_, err := own.Receive()
 		must(t, err)

@@ -43,7 +43,7 @@ func channelTo(t *testing.T) (parent, worker *ipc.Channel) {
 		must(t, err)
 	}
 	pass(parent, worker, &ipc.Setup{})
-	pass(parent, worker, &ipc.Posture{})
+	pass(parent, worker, &ipc.Attributes{})
 	pass(worker, parent, &ipc.Ready{})
 	return parent, worker
 }

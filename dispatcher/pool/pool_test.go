@@ -123,7 +123,7 @@ func channelTo(t *testing.T) (parent, child *ipc.Channel) {
 	for _, step := range []struct {
 		from, to *ipc.Channel
 		m        ipc.Message
-	}{{parent, child, &ipc.Setup{}}, {parent, child, &ipc.Posture{}}, {child, parent, &ipc.Ready{}}} {
+	}{{parent, child, &ipc.Setup{}}, {parent, child, &ipc.Attributes{}}, {child, parent, &ipc.Ready{}}} {
 		must(t, step.from.Send(step.m))
 		_, err := step.to.Receive()
 		must(t, err)

@@ -57,7 +57,7 @@ func serving(t *testing.T) (parent, keeper *ipc.Channel) {
 	for _, step := range []struct {
 		from, to *ipc.Channel
 		m        ipc.Message
-	}{{parent, keeper, &ipc.ServiceSetup{}}, {parent, keeper, &ipc.Posture{}}, {keeper, parent, &ipc.Ready{}}} {
+	}{{parent, keeper, &ipc.ServiceSetup{}}, {parent, keeper, &ipc.Attributes{}}, {keeper, parent, &ipc.Ready{}}} {
 		must(t, step.from.Send(step.m))
 		_, err := step.to.Receive()
 		must(t, err)

@@ -13,7 +13,7 @@ func HearBirth[S ipc.Message](c *ipc.Channel) (setup S, expect map[string]string
 		switch m := m.Message.(type) {
 		case S:
 			setup = m
-		case *ipc.Posture:
+		case *ipc.Attributes:
 			expect = map[string]string{}
 			for _, f := range m.Facts {
 				expect[f.Name] = f.Value

@@ -111,7 +111,7 @@ func OutOfTheWay(program *os.File, files []uintptr) (fd int, err error) {
 }
 
 // expect returns the attributes that a process must have.
-func (s *Spawner) expect(b Birth, tasks uint64) (p ipc.Posture) {
+func (s *Spawner) expect(b Birth, tasks uint64) (p ipc.Attributes) {
 	cage := security.Expectation{Identity: b.Who, Writes: b.Role == ipc.Auditor || b.Role == ipc.Dispatcher, Inherited: s.inherited, Files: b.Files, Tasks: tasks}
 	if s.nest != nil {
 		cage.Inherited = s.ofUserNamespace()
