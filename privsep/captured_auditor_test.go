@@ -74,7 +74,7 @@ var auditorSayings = []said{
 	{name: "a second channel (Client)", frame: word(ipc.KindOf(new(work.Client)), 16), ends: true},
 	{name: "leave (Noted)", frame: word(ipc.KindOf(new(query.Noted)), 9), ends: true},
 	{name: "Breach of another worker", frame: word(ipc.KindOf(new(work.Breach)), 6), ends: true},
-	{name: "Who, as to the resolver", frame: word(ipc.KindOf(new(work.Who)), 15), ends: true},
+	{name: "Lookup, as to the resolver", frame: word(ipc.KindOf(new(work.Lookup)), 15), ends: true},
 	{name: "Intent cut short", frame: word(ipc.KindOf(new(query.Intent)), 35), ends: true},
 	{name: "Intent with more behind it", frame: word(ipc.KindOf(new(query.Intent)), 37), ends: true},
 	{name: "Intent of more than the longest texts", frame: word(ipc.KindOf(new(query.Intent)), 1694), ends: true},

@@ -241,7 +241,7 @@ func hear(fd int) string {
 			return "gets no signature"
 		case raw[0] == byte(ipc.KindOf(new(query.Signed))):
 			return "gets a signature"
-		case raw[0] == byte(ipc.KindOf(new(work.Known))):
+		case raw[0] == byte(ipc.KindOf(new(work.LookupResult))):
 			if raw[9] == 0 {
 				return "is answered: unknown"
 			}

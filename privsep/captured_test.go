@@ -138,25 +138,25 @@ var attacks = []attack{
 	frame("an oversized word", ipc.KindOf(new(work.Done)), 60_000, 0),
 	frame("a descriptor with a word that has none", ipc.KindOf(new(work.Done)), 8, 1),
 	frame("100 descriptors", ipc.KindOf(new(work.Done)), 8, 100),
-	{"a way that is not in the configuration", func() string { return say(&work.Dial{Way: work.WayController, Index: 200}) }},
-	{"a way to a socket that is not in the configuration", func() string { return say(&work.Dial{Way: work.WayMunge}) }},
-	frame("spares for a daemon that is not in the configuration", ipc.KindOf(new(work.Stock)), 2, 0, 1, 200),
-	frame("spares for it, as the parent would bring them", ipc.KindOf(new(work.Spares)), 2, 0),
+	{"a way that is not in the configuration", func() string { return say(&work.Dial{Upstream: work.UpstreamController, Index: 200}) }},
+	{"a way to a socket that is not in the configuration", func() string { return say(&work.Dial{Upstream: work.UpstreamMunge}) }},
+	frame("spares for a daemon that is not in the configuration", ipc.KindOf(new(work.DialBatch)), 2, 0, 1, 200),
+	frame("spares for it, as the parent would bring them", ipc.KindOf(new(work.DialedBatch)), 2, 0),
 	frame("a way of no kind", ipc.KindOf(new(work.Dial)), 10, 0, 8, 99),
-	frame("a name, of the parent", ipc.KindOf(new(work.Who)), 15, 0),
-	frame("a name, as the resolver finds it", ipc.KindOf(new(work.Known)), 15, 0),
+	frame("a name, of the parent", ipc.KindOf(new(work.Lookup)), 15, 0),
+	frame("a name, as the resolver finds it", ipc.KindOf(new(work.LookupResult)), 15, 0),
 	frame("a change, to the parent", ipc.KindOf(new(query.Intent)), 34, 0),
 	frame("its outcome, to the parent", ipc.KindOf(new(query.Outcome)), 18, 0),
 	frame("the auditor's question, Follow", ipc.KindOf(new(ipc.Follow)), 0, 0),
 	{"400 ways at once", func() string {
 		for i := range uint64(400) {
-			send(&work.Dial{ID: 1<<32 + i, Way: work.WayController})
+			send(&work.Dial{ID: 1<<32 + i, Upstream: work.UpstreamController})
 		}
 		return "goes on"
 	}},
 	{"ways without end", func() string {
 		for i := uint64(0); ; i++ {
-			send(&work.Dial{ID: 1<<32 + i, Way: work.WayController})
+			send(&work.Dial{ID: 1<<32 + i, Upstream: work.UpstreamController})
 		}
 	}},
 	{"20 000 lines of log", func() string {
@@ -248,7 +248,7 @@ func send(m ipc.Message) {
 		put(uint64(m.Stage), 1)
 	case *work.Dial:
 		put(m.ID, 8)
-		put(uint64(m.Way), 1)
+		put(uint64(m.Upstream), 1)
 		put(uint64(m.Index), 1)
 	}
 	sendFrame(raw, 0)

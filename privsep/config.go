@@ -164,7 +164,7 @@ func (c Config) seal() (s ipc.Seal) {
 // for one call to a controller, and needs one more descriptor while it is
 // handed over. The rest covers sixteen sessions with accounting daemons, which
 // wait without a descriptor. docs/TRUST.md explains the total.
-func (c Config) files() uint64 { return 3*uint64(c.Connections) + 64 + 4*ipc.SpareCount }
+func (c Config) files() uint64 { return 3*uint64(c.Connections) + 64 + 4*ipc.DialBatchSize }
 
 // mostWaiting bounds the connections that are accepted and wait, as
 // net.core.somaxconn bounds those in the kernel's queue. They are accepted

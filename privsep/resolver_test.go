@@ -122,7 +122,7 @@ func TestResolverDies(t *testing.T) {
 type everyone struct{ parent *ipc.Channel }
 
 func (e everyone) Handle(m ipc.Received) (done bool, err error) {
-	q, ok := m.Message.(*work.Who)
+	q, ok := m.Message.(*work.Lookup)
 	if ok {
 		err = e.parent.Send(nameOf(q))
 	}
@@ -131,7 +131,7 @@ func (e everyone) Handle(m ipc.Received) (done bool, err error) {
 
 func (everyone) Serve(c *serving.Client) {
 	c.Each(func(m ipc.Message) (done bool, err error) {
-		q, ok := m.(*work.Who)
+		q, ok := m.(*work.Lookup)
 		if ok {
 			c.Answer(nameOf(q))
 		}
@@ -143,8 +143,8 @@ func (everyone) Counters() []any { return nil }
 
 func (everyone) Close() {}
 
-func nameOf(q *work.Who) *work.Known {
-	return &work.Known{ID: q.ID, Sure: true, Name: fmt.Sprint("user", q.Number)}
+func nameOf(q *work.Lookup) *work.LookupResult {
+	return &work.LookupResult{ID: q.ID, Sure: true, Name: fmt.Sprint("user", q.Number)}
 }
 
 // TestVisitNames: an inetd run has a resolver.

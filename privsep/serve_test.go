@@ -50,7 +50,7 @@ func TestPeerFacts(t *testing.T) {
 		t.Errorf("UNIX (-want +got):\n%s", diff)
 	}
 	var s work.Setup
-	if err := json.Unmarshal([]byte(g.mustGet("/setup")), &s); err != nil || s.Cluster != "tiny" || s.Files != 3*DefaultConnections+64+4*ipc.SpareCount || s.Limits != testLimits {
+	if err := json.Unmarshal([]byte(g.mustGet("/setup")), &s); err != nil || s.Cluster != "tiny" || s.Files != 3*DefaultConnections+64+4*ipc.DialBatchSize || s.Limits != testLimits {
 		t.Errorf("setup: %+v %v", s, err)
 	}
 }

@@ -73,11 +73,11 @@ func TestAnswers(t *testing.T) {
 	parent := serve(t, d)
 	captured, honest := worker(t, parent, 1), worker(t, parent, 2)
 	for i := range uint32(mostAsked) {
-		must(t, captured.Send(&work.Who{ID: uint64(i), Number: 1000 + i}))
+		must(t, captured.Send(&work.Lookup{ID: uint64(i), Number: 1000 + i}))
 	}
 	for _, c := range []*ipc.Channel{parent, honest} {
-		must(t, c.Send(&work.Who{ID: 5, Number: 7}))
-		if k, ok := hear(t, c).(*work.Known); !ok || k.ID != 5 || !k.Sure || k.Name != "alice" {
+		must(t, c.Send(&work.Lookup{ID: 5, Number: 7}))
+		if k, ok := hear(t, c).(*work.LookupResult); !ok || k.ID != 5 || !k.Sure || k.Name != "alice" {
 			t.Errorf("answered %+v", k)
 		}
 	}
@@ -94,7 +94,7 @@ func TestAsksTooMuch(t *testing.T) {
 	for name, send := range map[string]func(*ipc.Channel){
 		"too many questions": func(c *ipc.Channel) {
 			for i := range uint32(mostAsked + 1) {
-				_ = c.Send(&work.Who{ID: uint64(i), Number: i})
+				_ = c.Send(&work.Lookup{ID: uint64(i), Number: i})
 			}
 		},
 	} {
@@ -117,7 +117,7 @@ func TestPing(t *testing.T) {
 	d.user = func(uint32) (string, error) { <-slow; return "", nil }
 	parent := serve(t, d)
 	for i := range uint32(100) {
-		must(t, parent.Send(&work.Who{ID: uint64(i), Number: i}))
+		must(t, parent.Send(&work.Lookup{ID: uint64(i), Number: i}))
 	}
 	must(t, parent.Send(&ipc.Ping{Number: 3}))
 	done := time.AfterFunc(time.Minute, func() { parent.Close() })

@@ -33,7 +33,7 @@ func answering(f func(ipc.Message) ipc.Received) *Broker {
 }
 
 // resolving returns a Broker with a resolver that answers with f.
-func resolving(t *testing.T, f func(*work.Who) *work.Known) *Broker {
+func resolving(t *testing.T, f func(*work.Lookup) *work.LookupResult) *Broker {
 	t.Helper()
 	e := NewBroker(nil)
 	resolver, fd, err := ipc.Pair(ipc.Resolver, ipc.Worker)
@@ -46,7 +46,7 @@ func resolving(t *testing.T, f func(*work.Who) *work.Known) *Broker {
 			if err != nil {
 				return
 			}
-			if a := f(m.Message.(*work.Who)); a != nil {
+			if a := f(m.Message.(*work.Lookup)); a != nil {
 				_ = resolver.Send(a)
 			}
 		}
@@ -82,7 +82,7 @@ func TestDialTCP(t *testing.T) {
 	tries := 0
 	e := answering(func(m ipc.Message) ipc.Received {
 		d := m.(*work.Dial)
-		if d.Way != work.WayAccounting || d.Index != 1 {
+		if d.Upstream != work.UpstreamAccounting || d.Index != 1 {
 			t.Errorf("asked for %+v", d)
 		}
 		if tries++; tries == 1 {
@@ -91,7 +91,7 @@ func TestDialTCP(t *testing.T) {
 		return ipc.Received{Message: &work.Dialed{ID: d.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connecting(t, l.Addr().String())}}
 	})
 	list := []work.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:1"}, {Name: "b", Network: "tcp", Address: l.Addr().String()}}
-	dial := e.dialer(work.WayAccounting, list, "")
+	dial := e.dialer(work.UpstreamAccounting, list, "")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	nc, err := dial(ctx, client.Address{Network: "tcp", Address: l.Addr().String()})
@@ -124,7 +124,7 @@ func TestDialFails(t *testing.T) {
 	e := answering(func(m ipc.Message) ipc.Received {
 		return ipc.Received{Message: &work.Undialed{ID: m.(*work.Dial).ID, Errno: uint16(unix.ENETUNREACH)}}
 	})
-	_, err = e.dialer(work.WayController, list, "")(context.Background(), a)
+	_, err = e.dialer(work.UpstreamController, list, "")(context.Background(), a)
 	if !errors.Is(err, unix.ENETUNREACH) || !strings.Contains(err.Error(), "dial tcp "+nobody) {
 		t.Errorf("unreachable: %v", err)
 	}
@@ -138,7 +138,7 @@ func TestDialFails(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
-	if _, err := e.dialer(work.WayController, list, "")(ctx, a); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := e.dialer(work.UpstreamController, list, "")(ctx, a); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("without an answer: %v", err)
 	}
 	e.deliver(held)
@@ -160,7 +160,7 @@ func TestDialUnix(t *testing.T) {
 		must(t, err)
 		return ipc.Received{Message: &work.Dialed{ID: d.ID, Owner: 7}, FDs: []int{fd}}
 	})
-	nc, owner, err := e.open(context.Background(), work.WayMunge, 0, client.Address{Network: "unix", Address: path})
+	nc, owner, err := e.open(context.Background(), work.UpstreamMunge, 0, client.Address{Network: "unix", Address: path})
 	must(t, err)
 	defer nc.Close()
 	if owner != 7 || nc.RemoteAddr().String() != path || nc.RemoteAddr().Network() != "unix" {
@@ -177,14 +177,14 @@ func TestDialUnix(t *testing.T) {
 
 // TestBrokerNames: an id has a name, or none, or can't be looked up.
 func TestBrokerNames(t *testing.T) {
-	e := resolving(t, func(q *work.Who) *work.Known {
+	e := resolving(t, func(q *work.Lookup) *work.LookupResult {
 		switch {
 		case q.Number == 1 && !q.Group:
-			return &work.Known{ID: q.ID, Sure: true, Name: "alice"}
+			return &work.LookupResult{ID: q.ID, Sure: true, Name: "alice"}
 		case q.Number == 2:
-			return &work.Known{ID: q.ID, Sure: true}
+			return &work.LookupResult{ID: q.ID, Sure: true}
 		}
-		return &work.Known{ID: q.ID}
+		return &work.LookupResult{ID: q.ID}
 	})
 	u := newUsers(e)
 	if got := u.User(1); got != "alice" {
@@ -204,18 +204,18 @@ func TestBrokerNames(t *testing.T) {
 // TestBrokerNumbers: a name has a number, or none, or can't be looked up now. A
 // name that the resolver would not accept is not sent.
 func TestBrokerNumbers(t *testing.T) {
-	u := newUsers(resolving(t, func(q *work.Who) *work.Known {
+	u := newUsers(resolving(t, func(q *work.Lookup) *work.LookupResult {
 		switch {
 		case q.Name == "alice" && !q.Group:
-			return &work.Known{ID: q.ID, Sure: true, Number: 20001}
+			return &work.LookupResult{ID: q.ID, Sure: true, Number: 20001}
 		case q.Name == "lab" && q.Group:
-			return &work.Known{ID: q.ID, Sure: true, Number: 7}
+			return &work.LookupResult{ID: q.ID, Sure: true, Number: 7}
 		case q.Name == "slow":
-			return &work.Known{ID: q.ID}
+			return &work.LookupResult{ID: q.ID}
 		case q.Name == "" || len(q.Name) > 255:
 			t.Errorf("the resolver was asked for %q", q.Name)
 		}
-		return &work.Known{ID: q.ID, Sure: true, Number: ipc.NoID}
+		return &work.LookupResult{ID: q.ID, Sure: true, Number: ipc.NoID}
 	}))
 	ctx := context.Background()
 	if id, err := u.UserID(ctx, "alice"); id != 20001 || err != nil {
@@ -244,11 +244,11 @@ func TestBrokerNumbers(t *testing.T) {
 // and again while it is unknown.
 func TestOwnName(t *testing.T) {
 	var asked atomic.Int32
-	name := resolving(t, func(q *work.Who) *work.Known {
+	name := resolving(t, func(q *work.Lookup) *work.LookupResult {
 		if asked.Add(1) == 1 {
-			return &work.Known{ID: q.ID}
+			return &work.LookupResult{ID: q.ID}
 		}
-		return &work.Known{ID: q.ID, Sure: true, Name: "alice"}
+		return &work.LookupResult{ID: q.ID, Sure: true, Name: "alice"}
 	}).ownName(7)
 	for i, want := range []string{"", "alice", "alice"} {
 		if got := name(); got != want {

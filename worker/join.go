@@ -37,8 +37,8 @@ func Join(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error
 		Stall:          setup.Limits.Stall,
 		Answers:        client.NewBudget(int(setup.Limits.Answers)),
 		Trusted:        func(uid uint32) bool { return uid == 0 || uid == setup.SchedUID },
-		Munge:          broker.munged(setup.Munge, work.WayMunge, setup.Munge.Socket),
-		Dial:           broker.dialer(work.WayController, setup.Controllers, setup.AuthSocket),
+		Munge:          broker.munged(setup.Munge, work.UpstreamMunge, setup.Munge.Socket),
+		Dial:           broker.dialer(work.UpstreamController, setup.Controllers, setup.AuthSocket),
 		MungeUID:       setup.SchedUID,
 		Log:            slog.Default(),
 	}
@@ -73,9 +73,9 @@ func Join(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error
 	}
 	if len(setup.Accounting) > 0 {
 		if socket := setup.Munge.Accounting; socket != "" {
-			daemons.Munge = broker.munged(setup.Munge, work.WayAccountingMunge, socket)
+			daemons.Munge = broker.munged(setup.Munge, work.UpstreamAccountingMunge, socket)
 		}
-		daemons.Dial = broker.dialer(work.WayAccounting, setup.Accounting, "")
+		daemons.Dial = broker.dialer(work.UpstreamAccounting, setup.Accounting, "")
 		cfg.Accounting = client.NewAccounting(daemons)
 	}
 	return handlers.New(cfg), nil
@@ -83,7 +83,7 @@ func Join(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error
 
 // munged returns the MUNGE client, or nil when MUNGE is not configured. Its
 // server must run as root or as the owner of the directory of the socket.
-func (e *Broker) munged(m work.Munge, way work.Way, socket string) *munge.Client {
+func (e *Broker) munged(m work.Munge, way work.Upstream, socket string) *munge.Client {
 	if m.Socket == "" || e == nil {
 		return nil
 	}
@@ -141,7 +141,7 @@ func controller(setup work.Setup, daemons client.Config, broker *Broker) reachab
 	}
 	daemons.Controllers = withSocket(setup, addresses(setup.Front))
 	if broker != nil {
-		daemons.Dial = broker.dialer(work.WayFront, setup.Front, setup.AuthSocket)
+		daemons.Dial = broker.dialer(work.UpstreamFront, setup.Front, setup.AuthSocket)
 	}
 	return fronted{client.New(daemons), each}
 }

@@ -101,10 +101,10 @@ func TestControllers(t *testing.T) {
 	if diff := cmp.Diff(append([]client.Address{{Name: "b", Network: "unix", Address: "/s"}}, all...), controllers(setup)); diff != "" {
 		t.Errorf("with a socket of the primary's: (-want +got):\n%s", diff)
 	}
-	if got := NewBroker(nil).munged(work.Munge{}, work.WayMunge, ""); got != nil {
+	if got := NewBroker(nil).munged(work.Munge{}, work.UpstreamMunge, ""); got != nil {
 		t.Errorf("no daemon verifies tokens, and %+v is asked", got)
 	}
-	got := NewBroker(nil).munged(work.Munge{Socket: "/m", Accounting: "/other", TTL: time.Minute}, work.WayAccountingMunge, "/other")
+	got := NewBroker(nil).munged(work.Munge{Socket: "/m", Accounting: "/other", TTL: time.Minute}, work.UpstreamAccountingMunge, "/other")
 	if got == nil || got.Socket != "/other" || got.TTL != time.Minute {
 		t.Errorf("munged: %+v", got)
 	}

@@ -159,8 +159,8 @@ func (s *server) handleMessages() {
 			s.takeStreams(m.FDs[0], m.FDs[1], msg)
 		case *work.Dialed, *work.Undialed:
 			s.broker.deliver(m)
-		case *work.Spares:
-			s.broker.pool.upstream(msg.Stock).put(m.FDs, time.Now())
+		case *work.DialedBatch:
+			s.broker.pool.upstream(msg.DialBatch).put(m.FDs, time.Now())
 		case *work.ServiceFD:
 			err = s.connect(msg.Service, m.FDs[0])
 		case *ipc.Keys:

@@ -56,7 +56,7 @@ func (r *remoteService) listen(l *link) {
 			l.asked.answer(answer.ID, answer)
 		case *query.Verified:
 			l.asked.answer(answer.ID, answer)
-		case *work.Known:
+		case *work.LookupResult:
 			l.asked.answer(answer.ID, answer)
 		case *query.Noted:
 			if !l.asked.answer(answer.ID, answer) {

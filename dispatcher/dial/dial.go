@@ -65,7 +65,7 @@ func (d *Dialer) Handle(m ipc.Message) (done bool, err error) {
 	switch m := m.(type) {
 	case *work.Dial:
 		return true, d.dial(m)
-	case *work.Stock:
+	case *work.DialBatch:
 		return true, d.offerSpares(m)
 	}
 	return false, nil
@@ -75,14 +75,14 @@ func (d *Dialer) Handle(m ipc.Message) (done bool, err error) {
 func (d *Dialer) wait() error {
 	d.o.Counts.Limited.Add(1)
 	if !d.refused.Take(time.Now(), 1) {
-		return errors.New("it sent Dial or Stock too often")
+		return errors.New("it sent Dial or DialBatch too often")
 	}
 	return nil
 }
 
 // dial opens a connection and hands it over.
 func (d *Dialer) dial(m *work.Dial) error {
-	to, err := d.address(m.Way, m.Index)
+	to, err := d.address(m.Upstream, m.Index)
 	if err != nil {
 		return err
 	}
@@ -124,14 +124,14 @@ const mostUnread = 8 << 10
 
 // offerSpares hands over sockets for later connections, if possible. A worker that
 // gets none requests each connection.
-func (d *Dialer) offerSpares(m *work.Stock) error {
-	to, err := d.address(m.Way, m.Index)
+func (d *Dialer) offerSpares(m *work.DialBatch) error {
+	to, err := d.address(m.Upstream, m.Index)
 	if err != nil {
 		return err
 	}
 	var unread int
 	err = d.channel.Pass(func(fd int) (err error) { unread, err = unix.IoctlGetInt(fd, unix.SIOCOUTQ); return err })
-	if err != nil || unread > mostUnread || to.Network != "tcp" || !d.dials.Take(time.Now(), ipc.SpareCount) {
+	if err != nil || unread > mostUnread || to.Network != "tcp" || !d.dials.Take(time.Now(), ipc.DialBatchSize) {
 		return d.wait()
 	}
 	fds, err := d.spares(to.Address)
@@ -143,13 +143,13 @@ func (d *Dialer) offerSpares(m *work.Stock) error {
 	}
 	defer closeFDs(fds)
 	d.o.Counts.Spares.Add(uint64(len(fds)))
-	return d.say(&work.Spares{Stock: *m}, fds...)
+	return d.say(&work.DialedBatch{DialBatch: *m}, fds...)
 }
 
 // spares returns TCP sockets each of which connects to address with its first write. It fails with errLocal,
 // or where the kernel or its administrator does not permit such sockets.
 func (d *Dialer) spares(address string) (fds []int, err error) {
-	for range ipc.SpareCount {
+	for range ipc.DialBatchSize {
 		c, err := connect(address, d.o.Ports, true)
 		if err != nil {
 			closeFDs(fds)
@@ -167,15 +167,15 @@ func closeFDs(fds []int) {
 }
 
 // address returns the configured address of an upstream.
-func (d *Dialer) address(way work.Way, index uint8) (work.Address, error) {
+func (d *Dialer) address(way work.Upstream, index uint8) (work.Address, error) {
 	s := d.o.Setup
-	list := map[work.Way][]work.Address{
-		work.WayController:      s.Controllers,
-		work.WayAccounting:      s.Accounting,
-		work.WayFront:           s.Front,
-		work.WaySocket:          unixAddress(s.AuthSocket),
-		work.WayMunge:           unixAddress(s.Munge.Socket),
-		work.WayAccountingMunge: unixAddress(s.Munge.Accounting),
+	list := map[work.Upstream][]work.Address{
+		work.UpstreamController:      s.Controllers,
+		work.UpstreamAccounting:      s.Accounting,
+		work.UpstreamFront:           s.Front,
+		work.UpstreamSocket:          unixAddress(s.AuthSocket),
+		work.UpstreamMunge:           unixAddress(s.Munge.Socket),
+		work.UpstreamAccountingMunge: unixAddress(s.Munge.Accounting),
 	}[way]
 	if int(index) >= len(list) {
 		return work.Address{}, fmt.Errorf("it asked for way %d number %d, which the configuration has not", way, index)

@@ -120,12 +120,12 @@ func TestAddresses(t *testing.T) {
 	setup := &work.Setup{Controllers: []work.Address{{Network: "tcp", Address: "c"}}, Munge: work.Munge{Socket: "m"}}
 	d := dialer(setup, nil)
 	for _, tt := range []struct {
-		way   work.Way
+		way   work.Upstream
 		index uint8
 		want  string // "": it is refused
 	}{
-		{work.WayController, 0, "c"}, {work.WayController, 1, ""}, {work.WayController, 255, ""}, {work.WayAccounting, 0, ""},
-		{work.WaySocket, 0, ""}, {work.WayMunge, 0, "m"}, {work.WayMunge, 1, ""}, {work.WayAccountingMunge, 0, ""},
+		{work.UpstreamController, 0, "c"}, {work.UpstreamController, 1, ""}, {work.UpstreamController, 255, ""}, {work.UpstreamAccounting, 0, ""},
+		{work.UpstreamSocket, 0, ""}, {work.UpstreamMunge, 0, "m"}, {work.UpstreamMunge, 1, ""}, {work.UpstreamAccountingMunge, 0, ""},
 	} {
 		a, err := d.address(tt.way, tt.index)
 		if a.Address != tt.want || (err == nil) != (tt.want != "") {
@@ -185,20 +185,20 @@ func TestSpares(t *testing.T) {
 		Accounting: []work.Address{{Network: "tcp", Address: "127.0.0.1:1"}, {Network: "tcp", Address: "192.0.2.1:1"}},
 		Munge:      work.Munge{Socket: "/nowhere"}}
 	d := dialer(setup, parent)
-	for _, none := range []*work.Stock{{Way: work.WayMunge}, {Way: work.WayController, Index: 1}, {Way: work.WayAccounting}, {Way: work.WayAccounting, Index: 1}} {
+	for _, none := range []*work.DialBatch{{Upstream: work.UpstreamMunge}, {Upstream: work.UpstreamController, Index: 1}, {Upstream: work.UpstreamAccounting}, {Upstream: work.UpstreamAccounting, Index: 1}} {
 		if done, err := d.Handle(none); !done || err != nil || d.o.Counts.Spares.Load() != 0 {
 			t.Errorf("%v: %t, %v, %d spares", none, done, err, d.o.Counts.Spares.Load())
 		}
 	}
-	if _, err := d.Handle(&work.Stock{Index: 2}); err == nil {
+	if _, err := d.Handle(&work.DialBatch{Index: 2}); err == nil {
 		t.Error("spares for what is not in the configuration")
 	}
-	_, err = d.Handle(&work.Stock{})
+	_, err = d.Handle(&work.DialBatch{})
 	must(t, err)
 	r, err := worker.Receive()
 	must(t, err)
 	defer closeFDs(r.FDs)
-	if m, ok := r.Message.(*work.Spares); !ok || m.Way != work.WayController || m.Index != 0 || len(r.FDs) != ipc.SpareCount {
+	if m, ok := r.Message.(*work.DialedBatch); !ok || m.Upstream != work.UpstreamController || m.Index != 0 || len(r.FDs) != ipc.DialBatchSize {
 		t.Fatalf("%#v with %d descriptors", r.Message, len(r.FDs))
 	}
 	must(t, l.(*net.TCPListener).SetDeadline(time.Now().Add(20*time.Millisecond)))
@@ -217,10 +217,10 @@ func TestSpares(t *testing.T) {
 	}
 
 	for n := range 1000 { // nobody reads
-		if _, err := d.Handle(&work.Stock{}); err != nil {
+		if _, err := d.Handle(&work.DialBatch{}); err != nil {
 			t.Fatal(err)
 		}
-		if n == 999 && d.o.Counts.Spares.Load() > 50*ipc.SpareCount {
+		if n == 999 && d.o.Counts.Spares.Load() > 50*ipc.DialBatchSize {
 			t.Errorf("%d descriptors wait for who does not read", d.o.Counts.Spares.Load())
 		}
 	}
@@ -241,10 +241,10 @@ func TestCost(t *testing.T) {
 		cost   float64
 	}{
 		{&work.Dial{Index: there}, 1},
-		{&work.Dial{Way: work.WaySocket}, 1},
+		{&work.Dial{Upstream: work.UpstreamSocket}, 1},
 		{&work.Dial{Index: portless}, 101},
-		{&work.Stock{Index: there}, ipc.SpareCount},
-		{&work.Stock{Index: portless}, ipc.SpareCount + 100},
+		{&work.DialBatch{Index: there}, ipc.DialBatchSize},
+		{&work.DialBatch{Index: portless}, ipc.DialBatchSize + 100},
 	} {
 		const many = 1000
 		d := dialer(setup, parent)

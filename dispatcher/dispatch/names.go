@@ -66,7 +66,7 @@ func (n *Names) lookup(uid uint32, then func(named, sure bool)) {
 	i := &inquiry{uid: uid, then: []func(bool, bool){then}}
 	i.late = n.After(nameLimit, func() { n.answer(id, false, false) })
 	n.asked[id], n.by[uid] = i, i
-	if n.Send(&work.Who{ID: id, Number: uid}) != nil {
+	if n.Send(&work.Lookup{ID: id, Number: uid}) != nil {
 		n.answer(id, false, false)
 	}
 }
@@ -75,7 +75,7 @@ func (n *Names) lookup(uid uint32, then func(named, sure bool)) {
 // late is ignored.
 func (n *Names) Handle(m ipc.Message) (done bool, err error) {
 	switch m := m.(type) {
-	case *work.Known:
+	case *work.LookupResult:
 		n.Do(func() { n.answer(m.ID, m.Name != "", m.Sure) })
 		return true, nil
 	}

@@ -2,18 +2,18 @@ package work
 
 import "schedrestd/ipc"
 
-// Way is a kind of upstream that the parent connects to for a worker. A daemon is
+// Upstream is a kind of daemon that the dispatcher connects to for a worker. A daemon is
 // chosen by its index in a list of Setup; an address never comes from a worker.
-type Way uint8
+type Upstream uint8
 
 // The kinds of upstream.
 const (
-	WayController      Way = iota // Setup.Controllers[Index]
-	WayAccounting                 // Setup.Accounting[Index]
-	WayFront                      // Setup.Front[Index]
-	WaySocket                     // Setup.AuthSocket
-	WayMunge                      // Setup.Munge.Socket
-	WayAccountingMunge            // Setup.Munge.Accounting
+	UpstreamController      Upstream = iota // Setup.Controllers[Index]
+	UpstreamAccounting                      // Setup.Accounting[Index]
+	UpstreamFront                           // Setup.Front[Index]
+	UpstreamSocket                          // Setup.AuthSocket
+	UpstreamMunge                           // Setup.Munge.Socket
+	UpstreamAccountingMunge                 // Setup.Munge.Accounting
 )
 
 // The connections to daemons that a worker may ask for: at once, and per second. It
@@ -26,14 +26,14 @@ const (
 // Dial asks for a connection to a daemon, because a worker has no access to the
 // network and to files.
 type Dial struct {
-	ID    uint64 // chosen by the worker and repeated in the answer
-	Way   Way
-	Index uint8
+	ID       uint64 // chosen by the worker and repeated in the answer
+	Upstream Upstream
+	Index    uint8
 }
 
 func (d *Dial) Walk(w *ipc.Walker) {
 	w.Fields(&d.ID)
-	ipc.Enum(w, &d.Way, "way", WayController, WayAccountingMunge)
+	ipc.Enum(w, &d.Upstream, "upstream", UpstreamController, UpstreamAccountingMunge)
 	w.Fields(&d.Index)
 }
 
@@ -57,20 +57,20 @@ type Undialed struct {
 
 func (u *Undialed) Walk(w *ipc.Walker) { w.Fields(&u.ID, &u.Errno) }
 
-// Stock asks for Spares of a daemon, which is named as in Dial.
-type Stock struct {
-	Way   Way
-	Index uint8
+// DialBatch asks for several connections to a daemon, which is named as in Dial.
+type DialBatch struct {
+	Upstream Upstream
+	Index    uint8
 }
 
-func (s *Stock) Walk(w *ipc.Walker) {
-	ipc.Enum(w, &s.Way, "way", WayController, WayAccountingMunge)
+func (s *DialBatch) Walk(w *ipc.Walker) {
+	ipc.Enum(w, &s.Upstream, "upstream", UpstreamController, UpstreamAccountingMunge)
 	w.Fields(&s.Index)
 }
 
-// Spares answers a Stock. The parent has called connect(2) on each socket with
+// DialedBatch answers a DialBatch. The dispatcher has called connect(2) on each socket with
 // TCP_FASTOPEN_CONNECT (and without a fast-open cookie), so that the kernel connects
 // on the first write. A busy worker thus sends one request for many connections, the
-// daemon notices a connection only when it is used, and the parent still chooses the
+// daemon notices a connection only when it is used, and the dispatcher still chooses the
 // address.
-type Spares struct{ Stock }
+type DialedBatch struct{ DialBatch }

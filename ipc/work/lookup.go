@@ -2,29 +2,29 @@ package work
 
 import "schedrestd/ipc"
 
-// Who asks for the name of a user or a group, or for the number of a name. A worker
+// Lookup asks for the name of a user or a group, or for the number of a name. A worker
 // can neither read the user database nor start a program that does.
-type Who struct {
+type Lookup struct {
 	ID     uint64 // chosen by the worker and repeated in the answer
 	Group  bool
 	Number uint32 // the number to find the name of, when Name is ""
 	Name   string // the name to find the number of
 }
 
-func (q *Who) Walk(w *ipc.Walker) {
+func (q *Lookup) Walk(w *ipc.Walker) {
 	w.Fields(&q.ID, &q.Group, &q.Number)
 	w.Text(maxName, &q.Name)
 }
 
-// Known answers the Who with the same ID.
-type Known struct {
+// LookupResult answers the Lookup with the same ID.
+type LookupResult struct {
 	ID     uint64
 	Sure   bool   // false: the user database is unavailable
 	Name   string // for a number; "" when it is not assigned
 	Number uint32 // for a name; NoID when it does not exist
 }
 
-func (k *Known) Walk(w *ipc.Walker) {
+func (k *LookupResult) Walk(w *ipc.Walker) {
 	w.Fields(&k.ID, &k.Sure)
 	w.Text(maxName, &k.Name)
 	w.Fields(&k.Number)

@@ -38,14 +38,14 @@ var _ = ipc.Register(
 	ipc.Of[Dialed](18, ipc.Parent, ipc.Worker, always, 16, 16, 1, ipc.Born),
 	// the connection failed, with the kernel's error number
 	ipc.Of[Undialed](41, ipc.Parent, ipc.Worker, always, 10, 10, 0, ipc.Born),
-	// asks for Spares, because many connections to that daemon are needed; there may be no answer
-	ipc.Of[Stock](51, ipc.Worker, ipc.Parent, always, 2, 2, 0, ipc.Born),
+	// asks for DialedBatch, because many connections to that daemon are needed; there may be no answer
+	ipc.Of[DialBatch](51, ipc.Worker, ipc.Parent, always, 2, 2, 0, ipc.Born),
 	// TCP sockets that are bound to one daemon and not yet connected: each connects on its first write
-	ipc.Of[Spares](52, ipc.Parent, ipc.Worker, always, 2, 2, ipc.SpareCount, ipc.Born),
+	ipc.Of[DialedBatch](52, ipc.Parent, ipc.Worker, always, 2, 2, ipc.DialBatchSize, ipc.Born),
 	// asks for the name of a user or a group, or for the number of a name
-	ipc.Of[Who](42, ipc.Parent|ipc.Worker, ipc.Resolver, ipc.In(ipc.Born, ipc.Serving), 15, 15+maxName, 0, ipc.Born),
+	ipc.Of[Lookup](42, ipc.Parent|ipc.Worker, ipc.Resolver, ipc.In(ipc.Born, ipc.Serving), 15, 15+maxName, 0, ipc.Born),
 	// the name or the number, or that it does not exist, or that the user database is unavailable
-	ipc.Of[Known](43, ipc.Resolver, ipc.Parent|ipc.Worker, ipc.In(ipc.Born, ipc.Serving), 15, 15+maxName, 0, ipc.Born),
+	ipc.Of[LookupResult](43, ipc.Resolver, ipc.Parent|ipc.Worker, ipc.In(ipc.Born, ipc.Serving), 15, 15+maxName, 0, ipc.Born),
 	// the client of a connection got 401 for a credential that it had not tried before, or sent no valid request
 	ipc.Of[Offence](44, ipc.Worker, ipc.Parent, always, 17, 17, 0, ipc.Born),
 	// answer every request of that connection with 429 for this many seconds
