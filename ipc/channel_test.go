@@ -219,7 +219,7 @@ func descriptors(t *testing.T) int {
 	return len(list)
 }
 
-func TestSendKeepsToTheBook(t *testing.T) {
+func TestSendKeepsToTheTable(t *testing.T) {
 	parent, _ := pair(t, ipc.Born)
 	for _, m := range []ipc.Message{&work.Drain{}, &work.Done{}, &ipc.Ready{}, &ipc.Ping{}} {
 		if err := parent.Send(m); err == nil {

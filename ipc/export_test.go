@@ -2,12 +2,12 @@ package ipc
 
 import "strings"
 
-// For tests of the whole book, which package query is a part of.
+// For tests of the whole protocol table, which package query is a part of.
 
 const (
 	AllPhases = phases
 	MaxRights = maxRights
-	Version   = bookVersion
+	Version   = tableVersion
 )
 
 var (
@@ -17,8 +17,8 @@ var (
 	ParseRights = parseRights
 )
 
-// Book returns all rows by number of their kind.
-func Book() (rows []*Row) {
+// Table returns all rows by number of their kind.
+func Table() (rows []*Row) {
 	for _, r := range byKind {
 		if r != nil {
 			rows = append(rows, r)

@@ -11,9 +11,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// seeds are frames of every kind, with nothing in them and with something everywhere, and some that break the book.
+// seeds are frames of every kind, with nothing in them and with something everywhere, and some that break the protocol.
 func seeds(f *testing.F) {
-	for _, r := range ipc.Book() {
+	for _, r := range ipc.Table() {
 		for _, frame := range [][]byte{frameOf(f, least(r)), frameOf(f, full(r))} {
 			for p := range ipc.AllPhases {
 				f.Add(uint8(p), uint8(r.FDs), frame)
@@ -26,7 +26,7 @@ func seeds(f *testing.F) {
 }
 
 // fuzzSide feeds packets to one end. Whatever is accepted must have been permitted by
-// the book, and must encode back to the very same bytes: no second spelling, no
+// the protocol table, and must encode back to the very same bytes: no second spelling, no
 // leftover, no allocation that the bytes don't account for.
 func fuzzSide(f *testing.F, self, peer ipc.Role) {
 	seeds(f)

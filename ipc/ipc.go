@@ -12,7 +12,7 @@
 // are a *Violation: the caller kills the peer and never answers it.
 //
 // Start with Pair and Open, then Channel.Send and Channel.Receive. The protocol
-// table is in book.go; docs/MESSAGES.md has a generated copy.
+// table is in table.go; docs/MESSAGES.md has a generated copy.
 package ipc
 
 // MaxMessage is the longest frame in bytes, kind included. It bounds what one
@@ -28,12 +28,12 @@ const (
 	AnchorHolds = "holds"
 )
 
-// bookVersion identifies the protocol table and all walks: it is the checksum of
-// testdata/book.txt, which describes them. Tests keep both up to date. It begins
+// tableVersion identifies the protocol table and all walks: it is the checksum of
+// testdata/table.txt, which describes them. Tests keep both up to date. It begins
 // the first message that a process receives and is checked before anything that
 // may differ between builds, so that a process of another build can say why it
 // exits. Versions are equal or not; there is no order.
-const bookVersion = 0x745ce94b
+const tableVersion = 0x745ce94b
 
 // WorkerFD is the descriptor of a worker's channel to the parent.
 const WorkerFD = 3

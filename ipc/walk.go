@@ -152,7 +152,7 @@ func (w *Walker) flag(v *bool) {
 
 // Version walks the version of the sender's protocol table.
 func (w *Walker) Version() {
-	if v := w.number(bookVersion, 4); v != bookVersion {
+	if v := w.number(tableVersion, 4); v != tableVersion {
 		w.fail("has another protocol version: install all programs from the same build")
 	}
 }

@@ -73,12 +73,12 @@ func frameOf(t testing.TB, m ipc.Message) []byte {
 }
 
 const (
-	spelled = "testdata/book.txt"
+	spelled = "testdata/table.txt"
 	source  = "ipc.go"
 )
 
-// TestBookVersion fails when the book or a walk is not what bookVersion stands for.
-func TestBookVersion(t *testing.T) {
+// TestTableVersion fails when the protocol table or a walk is not what tableVersion stands for.
+func TestTableVersion(t *testing.T) {
 	var b strings.Builder
 	describe := func(m ipc.Message) {
 		ipc.Shown(m, func(field any, what string, least, most int) {
@@ -94,7 +94,7 @@ func TestBookVersion(t *testing.T) {
 			b.WriteByte('\n')
 		})
 	}
-	for _, r := range ipc.Book() {
+	for _, r := range ipc.Table() {
 		fmt.Fprintf(&b, "%d %s: %s to %s while %s; %s bytes, %d descriptors; then %s\n", r.Kind, r.Name, r.From.Names(), r.To.Names(), r.Phases, r.Size(), r.FDs, r.Then)
 		describe(r.New())
 	}
@@ -106,7 +106,7 @@ func TestBookVersion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		code = regexp.MustCompile(`(?m)^const bookVersion = .*$`).ReplaceAll(code, fmt.Appendf(nil, "const bookVersion = %#08x", sum))
+		code = regexp.MustCompile(`(?m)^const tableVersion = .*$`).ReplaceAll(code, fmt.Appendf(nil, "const tableVersion = %#08x", sum))
 		if err := errors.Join(os.WriteFile(source, code, 0o644), os.WriteFile(spelled, []byte(b.String()), 0o644)); err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestBookVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(want), b.String()); d != "" || sum != ipc.Version {
-		t.Errorf("the book or a walk changed: run go test ./ipc -update, which gives it version %#08x (-%s +code):\n%s", sum, spelled, d)
+		t.Errorf("the protocol table or a walk changed: run go test ./ipc -update, which gives it version %#08x (-%s +code):\n%s", sum, spelled, d)
 	}
 }
 

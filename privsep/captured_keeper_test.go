@@ -30,7 +30,7 @@ type said struct {
 	fds   int
 	times int  // 0: once
 	mute  bool // it reads no answer
-	ends  bool // it breaks the book, and waits for the end that the parent makes
+	ends  bool // it breaks the protocol table, and waits for the end that the parent makes
 	close bool // it closes its half
 }
 
@@ -125,7 +125,7 @@ var sayings = []said{
 	{name: "the keeper's own word, Signed", frame: word(ipc.KindOf(new(query.Signed)), 10), ends: true},
 	{name: "the keeper's own word, Verified", frame: word(ipc.KindOf(new(query.Verified)), 9), ends: true},
 	{name: "the keeper's own word, Kept", frame: word(ipc.KindOf(new(ipc.Kept)), 7), ends: true},
-	{name: "a breach of the book by another worker (Breach)", frame: word(ipc.KindOf(new(work.Breach)), 6), ends: true},
+	{name: "a breach of the protocol by another worker (Breach)", frame: word(ipc.KindOf(new(work.Breach)), 6), ends: true},
 	{name: "its own word to the parent, Done", frame: word(ipc.KindOf(new(work.Done)), 8), ends: true},
 	{name: "Ready, as to the parent", frame: word(ipc.KindOf(new(ipc.Ready)), 2), ends: true},
 	{name: "Sign cut short", frame: word(ipc.KindOf(new(query.Sign)), 11), ends: true},

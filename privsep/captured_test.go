@@ -24,7 +24,7 @@ type attack struct {
 }
 
 // attacks is the list, by what it is for. Those of the first kinds end at the system call filter, those of the last at
-// the parent, which holds each word against the book.
+// the parent, which holds each word against the protocol table.
 var attacks = []attack{
 	// Files.
 	call("read /etc/shadow", unix.SYS_OPENAT, at, text("/etc/shadow"), unix.O_RDONLY),
@@ -234,7 +234,7 @@ func frame(name string, kind ipc.Kind, size, fds int, values ...int) attack {
 
 func say(m ipc.Message) string { send(m); return wait() }
 
-// send sends below package ipc, which would hold the worker to the book.
+// send sends below package ipc, which would hold the worker to the protocol table.
 func send(m ipc.Message) {
 	raw := []byte{byte(ipc.KindOf(m))}
 	put := func(n uint64, bytes int) {

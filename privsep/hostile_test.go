@@ -20,7 +20,7 @@ import (
 	"schedrestd/printable"
 )
 
-// TestHostileWorkers: each breaks the book in its way, is killed, and the parent says
+// TestHostileWorkers: each breaks the protocol in its way, is killed, and the parent says
 // why and lives on.
 func TestHostileWorkers(t *testing.T) {
 	tests := []struct {

@@ -347,7 +347,7 @@ func (g *gateway) eventually(what string, happened func() bool) {
 	await(g.t, what, happened)
 }
 
-// TestHostileKeepers: each breaks the book in its way, and the start fails and says why.
+// TestHostileKeepers: each breaks the protocol in its way, and the start fails and says why.
 func TestHostileKeepers(t *testing.T) {
 	for part, want := range map[string]string{
 		"refuses":         `the keeper refuses to serve: no\x1bkeeper`,

@@ -61,7 +61,7 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 			offence.Credential++
 			c.Send(offence)
 		}
-	case "intent of long words": // as long as the book lets through, of what JSON and terminals take for something else
+	case "intent of long words": // as long as the protocol table lets through, of what JSON and terminals take for something else
 		word := func(n int) string { return strings.Repeat("\n\"\\\x1b\xff\u2028", n)[:n] }
 		long := &query.Intent{ID: 1 << 63, Connection: id, Request: word(1 << 10), Forwarded: word(1 << 10), User: word(1 << 10), UID: 0, ActAs: word(1 << 10), Method: word(1 << 10), Route: word(1 << 10), Object: word(1 << 10), Fields: word(1 << 10)}
 		c = auditor
@@ -159,7 +159,7 @@ func TestFramed(t *testing.T) {
 	}
 }
 
-// TestAuditLongWords: the longest words that the book lets through are in two lines of JSON, and in the worker's object alone.
+// TestAuditLongWords: the longest words that the protocol table lets through are in two lines of JSON, and in the worker's object alone.
 func TestAuditLongWords(t *testing.T) {
 	as := plain(t)
 	path := auditDir(t, as)

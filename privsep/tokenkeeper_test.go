@@ -332,7 +332,7 @@ func TestTokenKeyStaysInTheKeeper(t *testing.T) {
 	}
 }
 
-// TestHostileKeepersOfTokens: each breaks the book in its way, and the start fails and says why.
+// TestHostileKeepersOfTokens: each breaks the protocol in its way, and the start fails and says why.
 func TestHostileKeepersOfTokens(t *testing.T) {
 	for part, want := range map[string]string{
 		"refuses":         `the keeper refuses to serve: no\x1bkeeper`,
