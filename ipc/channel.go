@@ -131,7 +131,7 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 			return true
 		}
 		sent = put(int(fd), frame, oob)
-		if sent == nil && r.Then != Born {
+		if sent == nil && r.Then != Initial {
 			c.phase = r.Then
 		}
 		return sent != unix.EAGAIN
@@ -237,7 +237,7 @@ func (c *Channel) judge(frame, oob []byte, flag int) (r Received, err error) {
 	kind := Kind(frame[0])
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.peer == Parent && c.phase == Born {
+	if c.peer == Parent && c.phase == Initial {
 		first := Walker{buf: frame[1:], reading: true}
 		if first.Version(); first.err != nil {
 			return r, violation(c.peer, kind, "%w", first.err)
@@ -251,7 +251,7 @@ func (c *Channel) judge(frame, oob []byte, flag int) (r Received, err error) {
 	if err := Unmarshal(frame[1:], m); err != nil {
 		return r, violation(c.peer, kind, "%w", err)
 	}
-	if row.Then != Born {
+	if row.Then != Initial {
 		c.phase = row.Then
 	}
 	return Received{Message: m, FDs: fds}, nil

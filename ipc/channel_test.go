@@ -57,7 +57,7 @@ func fullSetup() work.Setup {
 
 // TestConversation walks a worker's whole life over a real channel, both ends.
 func TestConversation(t *testing.T) {
-	parent, worker := pair(t, ipc.Born)
+	parent, worker := pair(t, ipc.Initial)
 	whole := fullSetup()
 	setup, err := whole.Pack()
 	if err != nil {
@@ -185,7 +185,7 @@ func TestOtherBuild(t *testing.T) {
 		{byte(ipc.KindOf(new(ipc.Setup))), 13, 0, 0, 0}, // too short for this one
 		{250, 13, 0, 0, 0},
 	} {
-		parent, worker := pair(t, ipc.Born)
+		parent, worker := pair(t, ipc.Initial)
 		if err := unix.Sendmsg(int(parent.Fd()), frame, nil, nil, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func descriptors(t *testing.T) int {
 }
 
 func TestSendKeepsToTheTable(t *testing.T) {
-	parent, _ := pair(t, ipc.Born)
+	parent, _ := pair(t, ipc.Initial)
 	for _, m := range []ipc.Message{&work.Drain{}, &work.Done{}, &ipc.Ready{}, &ipc.Ping{}} {
 		if err := parent.Send(m); err == nil {
 			t.Errorf("%s went out while born", ipc.KindOf(m))

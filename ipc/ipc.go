@@ -19,13 +19,13 @@ package ipc
 // message of a hostile peer can make the reader hold.
 const MaxMessage = 16 << 10
 
-// AnchorMode is the last argument of a worker's program that runs as the first
+// NamespaceInitMode is the last argument of a worker's program that runs as the first
 // process (init) of a PID namespace and waits until descriptor 3 is closed. The
 // argument before it is the Seal of its sandbox. Once confined, it writes
-// AnchorHolds to that descriptor; any other text says why confinement failed.
+// NamespaceInitReady to that descriptor; any other text says why confinement failed.
 const (
-	AnchorMode  = "anchor"
-	AnchorHolds = "holds"
+	NamespaceInitMode  = "namespace-init"
+	NamespaceInitReady = "ready"
 )
 
 // tableVersion identifies the protocol table and all walks: it is the checksum of
@@ -33,7 +33,7 @@ const (
 // the first message that a process receives and is checked before anything that
 // may differ between builds, so that a process of another build can say why it
 // exits. Versions are equal or not; there is no order.
-const tableVersion = 0x745ce94b
+const tableVersion = 0x4f7d6e56
 
 // WorkerFD is the descriptor of a worker's channel to the parent.
 const WorkerFD = 3

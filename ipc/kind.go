@@ -46,7 +46,7 @@ type Phase uint8
 
 // The phases, in order.
 const (
-	Born     Phase = iota // no message was sent
+	Initial  Phase = iota // no message was sent
 	Told                  // the process has its Setup or ServiceSetup
 	Proving               // it compares its process attributes with the expected ones
 	Planned               // schedrestd-config sends the parts of its Plan

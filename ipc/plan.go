@@ -43,7 +43,7 @@ type Plan struct {
 	Service  Service
 	Switches Switches
 
-	Netns, Outlet string // network namespaces: of listeners, of connections to daemons
+	Netns, ControllerNetns string // network namespaces: of listeners, of connections to daemons
 
 	Connections, PerSource, Identities, Threads uint32 // 0 is the default
 
@@ -61,7 +61,7 @@ func (p *Plan) Walk(w *Walker) {
 	Enum(w, &p.Mode, "mode", ModeServe, ModeCheck)
 	w.Text(maxPath, &p.Path)
 	w.Fields(&p.LogLevel, &p.Service, &p.Switches)
-	w.Text(maxPath, &p.Netns, &p.Outlet)
+	w.Text(maxPath, &p.Netns, &p.ControllerNetns)
 	w.Fields(&p.Connections, &p.PerSource, &p.Identities, &p.Threads, &p.SocketMode, &p.HasSocketGroup, &p.SocketGID, &p.Audit, &p.Secrets, &p.Subuids)
 }
 

@@ -121,7 +121,7 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 func TestEveryRowIsHeard(t *testing.T) {
 	heard := map[ipc.Role]map[string]bool{}
 	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*", "../dispatcher", "../dispatcher/*"}, ipc.Dispatcher: {"../service", "../dispatcher", "../dispatcher/*"}, ipc.Worker: {"../worker"}, ipc.Keeper: {"../keeper"}, ipc.Config: {"../plan"}, ipc.Resolver: {"../service", "../resolver"}, ipc.Auditor: {"../service", "../auditor"}} {
-		heard[role] = map[string]bool{"Attributes": true} // HearBirth does
+		heard[role] = map[string]bool{"Attributes": true} // ReceiveSetup does
 		var files []string
 		for _, dir := range dirs {
 			found, err := filepath.Glob(dir + "/*.go")
@@ -151,7 +151,7 @@ func TestEveryRowIsHeard(t *testing.T) {
 					}
 				case *ast.CaseClause:
 					types = n.List
-				case *ast.IndexExpr: // HearBirth[*ipc.Setup]
+				case *ast.IndexExpr: // ReceiveSetup[*ipc.Setup]
 					types = []ast.Expr{n.Index}
 				}
 				for _, one := range types {
@@ -217,7 +217,7 @@ func markdown(t *testing.T) string {
 	b.WriteString("|---|---|---|---|---|---|---|---|\n")
 	for _, r := range ipc.Table() {
 		then := ""
-		if r.Then != ipc.Born {
+		if r.Then != ipc.Initial {
 			then = r.Then.String()
 		}
 		fmt.Fprintf(&b, "| %d | %s | %s → %s | %s | %s | %d | %s | %s |\n",

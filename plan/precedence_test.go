@@ -67,7 +67,7 @@ func TestPrecedence(t *testing.T) {
 		"SCHEDRESTD_SECURITY":              {value: "worker_per_connection", want: true, other: "disable_user_check", got: config(func(c *query.WholePlan) any { return c.Switches == (ipc.Switches{WorkerPerConnection: true}) })},
 		"SCHEDRESTD_ANSWER_MEMORY":         {value: "64M", want: uint32(64 << 20), other: "1", got: setup(func(s work.Setup) any { return s.Limits.Answers })},
 		"SCHEDRESTD_NETNS":                 {value: "mgmt", want: "mgmt", other: "/proc/7/ns/net", got: config(func(c *query.WholePlan) any { return c.Netns })},
-		"SCHEDRESTD_CONTROLLER_NETNS":      {value: "mgmt", want: "mgmt", other: "/proc/7/ns/net", got: config(func(c *query.WholePlan) any { return c.Outlet })},
+		"SCHEDRESTD_CONTROLLER_NETNS":      {value: "mgmt", want: "mgmt", other: "/proc/7/ns/net", got: config(func(c *query.WholePlan) any { return c.ControllerNetns })},
 		"SCHEDRESTD_AUDIT_LOG":             {value: "/a", want: "/a", other: "stderr", got: config(func(c *query.WholePlan) any { return c.Audit.Path })},
 		"SCHEDRESTD_AUDIT_FAIL":            {value: "open", want: true, other: "closed", got: config(func(c *query.WholePlan) any { return c.Audit.FailOpen })},
 		"SCHEDRESTD_AUDIT_SYNC":            {value: "yes", want: true, other: "no", got: config(func(c *query.WholePlan) any { return c.Audit.Sync })},

@@ -46,7 +46,7 @@ var attacks = []attack{
 	// Other processes.
 	call("signal the parent", unix.SYS_KILL, uintptr(os.Getppid()), 15),
 	call("kill all that it may", unix.SYS_KILL, none, 9),
-	call("signal its siblings, the keeper and the anchor: pid 1", unix.SYS_KILL, 1, 9),
+	call("signal its siblings, the keeper and the namespace init: pid 1", unix.SYS_KILL, 1, 9),
 	call("signal a thread of another process", unix.SYS_TGKILL, 4_000_000, 4_000_000, 9), // not 1: that can be the worker itself
 	call("get hold of a process (pidfd_open)", unix.SYS_PIDFD_OPEN, 1, 0),
 	call("take a descriptor from a process", unix.SYS_PIDFD_GETFD, 3, 0, 0),

@@ -39,7 +39,7 @@ func Check(c Config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	c.Outlet, c.Workers = "", 1 // no daemon is connected
+	c.ControllerNetns, c.Workers = "", 1 // no daemon is connected
 	m := newMonitor(c, who)
 	defer m.close()
 	if err := m.openPrograms(); err != nil {

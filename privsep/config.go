@@ -26,13 +26,13 @@ import (
 // Config configures Run. The zero value of a field below the first group means
 // the default.
 type Config struct {
-	Listen   []ipc.Listen
-	Netns    string      // network namespace of TCP listeners, by name or path; "" is the starter's
-	Outlet   string      // … of connections to controllers and accounting daemons
-	Service  ipc.Service // identity to serve with; the zero value keeps the starter's identity, which root may not
-	Switches ipc.Switches
-	Setup    ipc.Setup // for the workers; see there what is filled in here
-	Log      *slog.Logger
+	Listen          []ipc.Listen
+	Netns           string      // network namespace of TCP listeners, by name or path; "" is the starter's
+	ControllerNetns string      // … of connections to controllers and accounting daemons
+	Service         ipc.Service // identity to serve with; the zero value keeps the starter's identity, which root may not
+	Switches        ipc.Switches
+	Setup           ipc.Setup // for the workers; see there what is filled in here
+	Log             *slog.Logger
 
 	Workers     int           // size of the pool
 	Connections int           // --max-connections
@@ -266,5 +266,5 @@ func (c Config) dispatch(who identity.Service) *ipc.Dispatch {
 	worker := c.anyWorker(who)
 	return &ipc.Dispatch{Switches: c.Switches, Name: worker.Name, UID: worker.UID, GID: worker.GID,
 		Connections: uint32(c.Connections), PerSource: uint32(c.PerSource), Identities: uint32(c.Identities), Workers: uint32(c.Workers), Threads: uint32(c.Threads),
-		LogLevel: c.Setup.LogLevel, Waiting: uint32(c.waiting()), StartLimit: c.StartLimit, Silence: c.Silence, Audit: c.Audit, Netns: c.Netns, ControllerNetns: c.Outlet}
+		LogLevel: c.Setup.LogLevel, Waiting: uint32(c.waiting()), StartLimit: c.StartLimit, Silence: c.Silence, Audit: c.Audit, Netns: c.Netns, ControllerNetns: c.ControllerNetns}
 }

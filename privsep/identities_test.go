@@ -133,7 +133,7 @@ func children(t *testing.T, pid int) (list []int) {
 		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(pid) && f[0] != "Z" {
 			n, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			line, _ := os.ReadFile(filepath.Dir(path) + "/cmdline")
-			if !strings.HasSuffix(string(line), ipc.AnchorMode+"\x00") && !strings.Contains(string(line), "getent\x00") && !strings.HasPrefix(string(line), programs.Name(ipc.Resolver)) && !strings.HasPrefix(string(line), programs.Name(ipc.Dispatcher)) {
+			if !strings.HasSuffix(string(line), ipc.NamespaceInitMode+"\x00") && !strings.Contains(string(line), "getent\x00") && !strings.HasPrefix(string(line), programs.Name(ipc.Resolver)) && !strings.HasPrefix(string(line), programs.Name(ipc.Dispatcher)) {
 				list = append(list, n)
 			}
 		}

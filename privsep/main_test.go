@@ -45,7 +45,7 @@ var binary string
 
 func TestMain(m *testing.M) {
 	switch {
-	case os.Args[0] == spawn.WorkerName && os.Args[len(os.Args)-1] == ipc.AnchorMode:
+	case os.Args[0] == spawn.WorkerName && os.Args[len(os.Args)-1] == ipc.NamespaceInitMode:
 		how, _ := program.NamespaceInitArg(os.Args)
 		os.Exit(program.NamespaceInit(how))
 	case os.Args[0] == spawn.WorkerName && proof.Asked(os.Args):

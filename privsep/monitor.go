@@ -157,7 +157,7 @@ func (m *monitor) stop(s os.Signal) {
 func (m *monitor) startDispatcher() error {
 	c := m.config
 	p, setup := m.programs[ipc.Dispatcher], c.serviceSetup()
-	started, err := p.Start(m.outside, p.As, spawn.Birth{Role: ipc.Dispatcher, Threads: 1, Files: c.files() + uint64(c.waiting()), Log: os.Stderr}, &setup)
+	started, err := p.Start(m.outside, p.As, spawn.Spec{Role: ipc.Dispatcher, Threads: 1, Files: c.files() + uint64(c.waiting()), Log: os.Stderr}, &setup)
 	if err != nil {
 		return err
 	}

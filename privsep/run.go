@@ -148,7 +148,7 @@ func (m *monitor) begin() (err error) {
 	if m.plain, err = spawn.New(plain); err != nil {
 		return err
 	}
-	space, err := netns.Open("SCHEDRESTD_CONTROLLER_NETNS", c.Outlet)
+	space, err := netns.Open("SCHEDRESTD_CONTROLLER_NETNS", c.ControllerNetns)
 	if err != nil {
 		return err
 	}

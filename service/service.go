@@ -84,7 +84,7 @@ func begin(role ipc.Role, parent *ipc.Channel, confine func(ipc.Seal) (security.
 	if err := self.Settle(); err != nil {
 		return err
 	}
-	setup, expect, err := query.HearBirth[*ipc.ServiceSetup](parent)
+	setup, expect, err := query.ReceiveSetup[*ipc.ServiceSetup](parent)
 	if err != nil {
 		return err
 	}

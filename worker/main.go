@@ -86,7 +86,7 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := self.Settle(); err != nil {
 		return nil, err
 	}
-	packed, expect, err := query.HearBirth[*ipc.Setup](channel)
+	packed, expect, err := query.ReceiveSetup[*ipc.Setup](channel)
 	if err != nil {
 		return nil, err
 	}

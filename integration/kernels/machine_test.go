@@ -97,7 +97,7 @@ var packages = []struct {
 // emulated processor half a day.
 const ofTheKernel = "^Test(" +
 	"NamespacesAlone|WorkerIsCaged|KeeperIsCaged|ParentPosture|UnprivilegedStart|RootWorkerByWish|StartsFrom0700|ConfinementLine|Check.*|Sacrifices.*|" +
-	"Captured|CapturedConnects|CapturedAsksTheKeeper|Anchor.*|ParentGone|ParentDies|Orphan|EachUserHisProcess|ProcessLimit|" +
+	"Captured|CapturedConnects|CapturedAsksTheKeeper|NamespaceInit.*|KeeperAfterNamespaceInit|ParentGone|ParentDies|Orphan|EachUserHisProcess|ProcessLimit|" +
 	"NoThreadLeft|ThreadsOfAWorker|OpenWay|Spares|ErrandAddresses|PortsOf|PeerFacts|HTTPS|KeyStaysInTheKeeper|" +
 	"WorkerCanNotReadItsProgram|ProgramIsOutOfTheWay|UnixModes|Adopt|Notify)$"
 

@@ -118,7 +118,7 @@ func (p *Planner) Replan() (*ipc.WholePlan, error) {
 
 // run runs the program once, as root with that uid and gid.
 func (p *Planner) run(id uint32) (plan *ipc.WholePlan, status int, err error) {
-	child, err := p.spawner.Launch(spawn.Birth{Role: ipc.Config, Program: p.program, Argv: p.argv, Threads: runtime.NumCPU(),
+	child, err := p.spawner.Launch(spawn.Spec{Role: ipc.Config, Program: p.program, Argv: p.argv, Threads: runtime.NumCPU(),
 		Who: security.Identity{UID: id, GID: id}, Out: p.out, Log: p.errOut, Quiet: true})
 	if err != nil {
 		return nil, 1, err

@@ -84,7 +84,7 @@ func identities(worker security.Identity, root bool) (list []security.Identity, 
 
 // Start starts a process with the first identity of as that exists in this user
 // namespace. setup is its first message.
-func (p *Program) Start(from *spawn.Spawner, as []security.Identity, b spawn.Birth, setup ipc.Message) (started *spawn.Started, err error) {
+func (p *Program) Start(from *spawn.Spawner, as []security.Identity, b spawn.Spec, setup ipc.Message) (started *spawn.Started, err error) {
 	if p.missing != nil {
 		return nil, p.missing
 	}

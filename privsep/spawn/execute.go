@@ -20,7 +20,7 @@ import (
 
 // start starts a process with descriptor channel as its 3 and log as its 2. Started
 // without root there is one identity only, the starter's, and it is inherited.
-func (s *Spawner) start(b Birth, channel, log int) (p *Process, err error) {
+func (s *Spawner) start(b Spec, channel, log int) (p *Process, err error) {
 	if !s.Do(func() { p, err = s.execute(b, channel, log) }) { // a signal ended the start that this belongs to
 		return nil, errs.New(errs.Unavailable, "no process starts while the gateway stops")
 	}
@@ -28,7 +28,7 @@ func (s *Spawner) start(b Birth, channel, log int) (p *Process, err error) {
 }
 
 // execute implements start on the thread that processes inherit from.
-func (s *Spawner) execute(b Birth, channel, log int) (*Process, error) {
+func (s *Spawner) execute(b Spec, channel, log int) (*Process, error) {
 	pidfd := -1
 	sys := &syscall.SysProcAttr{
 		Unshareflags: s.flags,
@@ -111,7 +111,7 @@ func OutOfTheWay(program *os.File, files []uintptr) (fd int, err error) {
 }
 
 // expect returns the attributes that a process must have.
-func (s *Spawner) expect(b Birth, tasks uint64) (p ipc.Attributes) {
+func (s *Spawner) expect(b Spec, tasks uint64) (p ipc.Attributes) {
 	cage := security.Expectation{Identity: b.Who, Writes: b.Role == ipc.Auditor || b.Role == ipc.Dispatcher, Inherited: s.inherited, Files: b.Files, Tasks: tasks}
 	if s.nest != nil {
 		cage.Inherited = s.ofUserNamespace()

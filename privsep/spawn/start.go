@@ -11,8 +11,8 @@ import (
 	"schedrestd/security"
 )
 
-// Birth is what a process is started with.
-type Birth struct {
+// Spec is what a process is started with.
+type Spec struct {
 	Role    ipc.Role
 	Program *os.File
 	Argv    []string
@@ -45,7 +45,7 @@ func (s *Started) Close() {
 // process the result of setup, which contains its limit of tasks, and the
 // attributes that it must have. If the PID namespace has ended, the process is
 // started in the next one.
-func (s *Spawner) Start(b Birth, setup func(tasks uint64) ipc.Message) (*Started, error) {
+func (s *Spawner) Start(b Spec, setup func(tasks uint64) ipc.Message) (*Started, error) {
 	s = s.InUse()
 	p, err := s.Launch(b)
 	if errors.Is(err, unix.ENOMEM) && s.isEnding() { // no process starts in a namespace that is ending
@@ -75,7 +75,7 @@ func (s *Spawner) Start(b Birth, setup func(tasks uint64) ipc.Message) (*Started
 }
 
 // Launch starts a process with a channel, and sends it nothing.
-func (s *Spawner) Launch(b Birth) (*Started, error) {
+func (s *Spawner) Launch(b Spec) (*Started, error) {
 	channel, theirs, err := ipc.Pair(ipc.Parent, b.Role)
 	if err != nil {
 		return nil, err

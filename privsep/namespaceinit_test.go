@@ -17,15 +17,15 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// anchors returns the namespace inits that a parent has started, in order of
+// namespaceInits returns the namespace inits that a parent has started, in order of
 // their start.
-func anchors(t *testing.T, parent int) (list []int) {
+func namespaceInits(t *testing.T, parent int) (list []int) {
 	t.Helper()
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range lines {
 		line, _ := os.ReadFile(path)
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if bytes.HasSuffix(line, []byte(ipc.AnchorMode+"\x00")) && status(t, pid, "PPid") == strconv.Itoa(parent) {
+		if bytes.HasSuffix(line, []byte(ipc.NamespaceInitMode+"\x00")) && status(t, pid, "PPid") == strconv.Itoa(parent) {
 			list = append(list, pid)
 		}
 	}
@@ -33,10 +33,10 @@ func anchors(t *testing.T, parent int) (list []int) {
 	return list
 }
 
-// anchorOf returns the init of the PID namespace that a worker is in.
-func anchorOf(t *testing.T, g *gateway, worker int) int {
+// namespaceInitOf returns the init of the PID namespace that a worker is in.
+func namespaceInitOf(t *testing.T, g *gateway, worker int) int {
 	t.Helper()
-	for _, pid := range anchors(t, g.cmd.Process.Pid) {
+	for _, pid := range namespaceInits(t, g.cmd.Process.Pid) {
 		if namespace(t, pid, "pid") == namespace(t, worker, "pid") {
 			return pid
 		}
@@ -45,11 +45,11 @@ func anchorOf(t *testing.T, g *gateway, worker int) int {
 	return 0
 }
 
-// TestAnchorIsNobody: the first process has no privileges, and can't be signalled by workers.
-func TestAnchorIsNobody(t *testing.T) {
+// TestNamespaceInitHasNoPrivileges: the first process has no privileges, and can't be signalled by workers.
+func TestNamespaceInitHasNoPrivileges(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
-	pid := anchorOf(t, g, g.workerPID())
+	pid := namespaceInitOf(t, g, g.workerPID())
 	for name, want := range map[string]string{"CapPrm": "0000000000000000", "NoNewPrivs": "1", "Groups": ""} {
 		if got := status(t, pid, name); got != want {
 			t.Errorf("its %s is %q", name, got)
@@ -63,9 +63,9 @@ func TestAnchorIsNobody(t *testing.T) {
 	}
 }
 
-// TestAnchorGone: with the first process all workers are gone, and others serve in the next namespace, as confined as those
+// TestNamespaceInitGone: with the first process all workers are gone, and others serve in the next namespace, as confined as those
 // before, for the same parent. When no namespace is left, each worker gets namespaces of its own, and can't lose them with another.
-func TestAnchorGone(t *testing.T) {
+func TestNamespaceInitGone(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
 	seen := map[string]bool{}
@@ -81,7 +81,7 @@ func TestAnchorGone(t *testing.T) {
 				t.Errorf("after %d losses the worker is in the machine's %s namespace", i, name)
 			}
 		}
-		must(t, syscall.Kill(anchorOf(t, g, worker), syscall.SIGKILL))
+		must(t, syscall.Kill(namespaceInitOf(t, g, worker), syscall.SIGKILL))
 		g.awaitMany("namespace init exited", i+1)
 		g.awaitMany("workers and services are replaced", i+1)
 		await(t, "its worker is gone, too", func() bool { return syscall.Kill(worker, 0) != nil })
@@ -104,13 +104,13 @@ func TestAnchorGone(t *testing.T) {
 	}
 }
 
-// TestAnchorAsksForGeneration: the loss of the first process alone, without a service in its namespace, has the next
+// TestNamespaceInitAsksForGeneration: the loss of the first process alone, without a service in its namespace, has the next
 // generation built, once. The resolver, which is in no PID namespace, shows it.
-func TestAnchorAsksForGeneration(t *testing.T) {
+func TestNamespaceInitAsksForGeneration(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
 	for n := range 2 {
-		must(t, syscall.Kill(anchorOf(t, g, g.workerPID()), syscall.SIGKILL))
+		must(t, syscall.Kill(namespaceInitOf(t, g, g.workerPID()), syscall.SIGKILL))
 		g.awaitMany("namespace init exited", n+1)
 		g.awaitMany("workers and services are replaced", n+1)
 		if got := g.count("resolver is ready"); got != n+2 {
@@ -127,8 +127,8 @@ func TestAnchorAsksForGeneration(t *testing.T) {
 func TestPreparedGone(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
-	inUse := anchorOf(t, g, g.workerPID())
-	list := anchors(t, g.cmd.Process.Pid)
+	inUse := namespaceInitOf(t, g, g.workerPID())
+	list := namespaceInits(t, g.cmd.Process.Pid)
 	if len(list) != spawn.SpareNamespaces+1 || list[0] != inUse {
 		t.Fatalf("the first processes are %v, and %d is in use", list, inUse)
 	}
@@ -137,19 +137,19 @@ func TestPreparedGone(t *testing.T) {
 	must(t, syscall.Kill(inUse, syscall.SIGKILL))
 	g.await("namespace init exited", nil)
 	g.await("workers and services are replaced", nil)
-	if got := anchorOf(t, g, g.workerPID()); got != list[2] {
+	if got := namespaceInitOf(t, g, g.workerPID()); got != list[2] {
 		t.Errorf("the first process is now %d of %v", got, list)
 	}
 }
 
-// TestKeeperAfterAnchor: the keeper is started in the next namespace, too, beside the workers, and signs handshakes.
-func TestKeeperAfterAnchor(t *testing.T) {
+// TestKeeperAfterNamespaceInit: the keeper is started in the next namespace, too, beside the workers, and signs handshakes.
+func TestKeeperAfterNamespaceInit(t *testing.T) {
 	needRoot(t)
 	s := newSite(t, nil)
 	g := serve(t, nil, s.config(Config{Service: identityOf("nobody", "nogroup", "")}))
 	for n := 1; n <= spawn.SpareNamespaces+1; n++ {
 		keeper := g.keeperPID(n)
-		must(t, syscall.Kill(anchorOf(t, g, keeper), syscall.SIGKILL))
+		must(t, syscall.Kill(namespaceInitOf(t, g, keeper), syscall.SIGKILL))
 		next := g.keeperPID(n + 1)
 		var token string
 		g.eventually("it is served again", func() (ok bool) {
@@ -185,7 +185,7 @@ func TestQueuedOverLoss(t *testing.T) {
 		}()
 	}
 	await(t, "the parent has accepted them", func() bool { return heldSockets(t, g.dispatcherPID()) == cap(answered) })
-	must(t, syscall.Kill(anchorOf(t, g, worker), syscall.SIGKILL))
+	must(t, syscall.Kill(namespaceInitOf(t, g, worker), syscall.SIGKILL))
 	for range cap(answered) {
 		if err := <-answered; err != nil {
 			t.Error(err)
@@ -219,10 +219,10 @@ func TestParentGone(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
 	worker := g.workerPID()
-	anchor := anchorOf(t, g, worker)
+	first := namespaceInitOf(t, g, worker)
 	must(t, syscall.Kill(worker, syscall.SIGSTOP)) // it can't notice by itself
 	must(t, g.cmd.Process.Kill())
-	for _, pid := range []int{worker, anchor} {
+	for _, pid := range []int{worker, first} {
 		await(t, fmt.Sprintf("process %d is gone with the parent", pid), func() bool { return syscall.Kill(pid, 0) != nil })
 	}
 }
