@@ -29,10 +29,10 @@ const (
 	end   = "<!-- end of attacks -->\n"
 )
 
-// TestCaptured: each attack, by a captured worker in its cage, comes to what the page says, of workers of root's gateway
+// TestCaptured: each attack, by a captured worker in its sandbox, comes to what the page says, of workers of root's gateway
 // and of one without root alike. The gateway serves others after each, and has grown by nothing at the end.
 func TestCaptured(t *testing.T) {
-	needCage(t)
+	needSandbox(t)
 	t.Run("without root", func(t *testing.T) { captured(t, plain(t), Config{}) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)

@@ -14,7 +14,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// A captured worker is a real one, in its whole cage, whose handler does what an attacker would: one attack a request.
+// A captured worker is a real one, in its whole sandbox, whose handler does what an attacker would: one attack a request.
 // Who dies of it does not answer.
 
 // attack is one thing that a captured worker tries.
@@ -268,7 +268,7 @@ func sendFrame(raw []byte, fds int) {
 	}
 }
 
-// sendRights sends by what is left in the cage when there are no descriptors, and else by what is not.
+// sendRights sends by what is left in the sandbox when there are no descriptors, and else by what is not.
 func sendRights(fd int, raw, oob []byte) error {
 	if len(oob) == 0 {
 		_, err := unix.Write(fd, raw)

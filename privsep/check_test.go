@@ -55,7 +55,7 @@ func uid(as user) int {
 
 // TestCheck: it tells of each part, has each act kill, and gives what remains to a worker of these means.
 func TestCheck(t *testing.T) {
-	needCage(t)
+	needSandbox(t)
 	out, status := inspect(t, plain(t), Config{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, Munge: work.Munge{Socket: "/run/munge/s"}})})
 	for _, want := range []string{"no_new_privs ", "system call filter ", "\nA worker was started", "  open /\n", "MUNGE credentials", "processes of the user who started", "PID namespace",
 		fmt.Sprintf("processes of uid %d outside the sandbox, which can stop, limit and kill it", uid(plain(t))), "memory and CPU time"} {
@@ -154,7 +154,7 @@ func TestCheckFinds(t *testing.T) {
 
 // TestCheckRequires: where all is required the check comes to what the start would, in its words.
 func TestCheckRequires(t *testing.T) {
-	needCage(t)
+	needSandbox(t)
 	const ends = "part of the confinement can't be had by this start, and all of it is required (require_confinement): "
 	some := Config{Switches: ipc.Switches{RequireConfinement: true, DisableUnshareSysV: true}}
 	if os.Geteuid() == 0 {
@@ -187,7 +187,7 @@ func TestCheckRequires(t *testing.T) {
 
 // TestCheckKeeper: where there is a key, a keeper is started and judged too.
 func TestCheckKeeper(t *testing.T) {
-	needCage(t)
+	needSandbox(t)
 	dir := t.TempDir()
 	c := Config{Setup: ipc.Setup{JWT: true}}
 	c.Tokens.Key = filepath.Join(dir, "jwt.key")

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// TestCagedWorkerIsAnAlarm: a worker that is killed by SIGSYS is distinguished from
+// TestSandboxViolationIsCounted: a worker that is killed by SIGSYS is distinguished from
 // one that crashed, and counted separately.
-func TestCagedWorkerIsAnAlarm(t *testing.T) {
-	needCage(t)
+func TestSandboxViolationIsCounted(t *testing.T) {
+	needSandbox(t)
 	g := serve(t, plain(t), Config{})
 	if what := g.attack("make a directory"); what != "is killed by SIGSYS" {
 		t.Errorf("it %s", what)

@@ -263,9 +263,9 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// needCage skips what a build that confines nobody can't show: it would do for real what the cage forbids. That is the one for
-// the race detector, which takes cgo, with which the cage can't be closed.
-func needCage(t *testing.T) {
+// needSandbox skips what a build that confines nobody can't show: it would do for real what the sandbox forbids. That is the one for
+// the race detector, which takes cgo, with which the sandbox can't be closed.
+func needSandbox(t *testing.T) {
 	t.Helper()
 	if !security.Sandboxed {
 		t.Skip("this test binary confines nobody (-tags nosandbox)")

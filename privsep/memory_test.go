@@ -105,8 +105,8 @@ func TestKeyStaysInTheKeeper(t *testing.T) {
 	}
 }
 
-// TestKeeperIsCaged looks at the keeper of root's gateway from outside: it is confined as a worker is, and its uid is nobody's.
-func TestKeeperIsCaged(t *testing.T) {
+// TestKeeperIsConfined looks at the keeper of root's gateway from outside: it is confined as a worker is, and its uid is nobody's.
+func TestKeeperIsConfined(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, newSite(t, nil).config(Config{Service: identityOf("65534", "65534", "")}))
 	r := g.await("keeper is ready", nil)

@@ -28,7 +28,7 @@ func sleepy(fd int) error {
 	return unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3600})
 }
 
-// TestLingeringWorker: a worker outside of its cage that has the parent close last what lingers holds up nobody.
+// TestLingeringWorker: a worker outside of its sandbox that has the parent close last what lingers holds up nobody.
 func TestLingeringWorker(t *testing.T) {
 	mark := filepath.Join(room(t), "mark")
 	if as := plain(t); as != nil {

@@ -112,11 +112,11 @@ func OutOfTheWay(program *os.File, files []uintptr) (fd int, err error) {
 
 // expect returns the attributes that a process must have.
 func (s *Spawner) expect(b Spec, tasks uint64) (p ipc.Attributes) {
-	cage := security.Expectation{Identity: b.Who, Writes: b.Role == ipc.Auditor || b.Role == ipc.Dispatcher, Inherited: s.inherited, Files: b.Files, Tasks: tasks}
+	expected := security.Expectation{Identity: b.Who, Writes: b.Role == ipc.Auditor || b.Role == ipc.Dispatcher, Inherited: s.inherited, Files: b.Files, Tasks: tasks}
 	if s.nest != nil {
-		cage.Inherited = s.ofUserNamespace()
+		expected.Inherited = s.ofUserNamespace()
 	}
-	want := security.Expect(cage)
+	want := security.Expect(expected)
 	if s.nest != nil {
 		want["groups"] = munged(b.Who)
 	}

@@ -26,7 +26,7 @@ func (s *Spawner) enter(p part, held security.Capabilities) layer {
 	case !byThread && s.denied[p] == nil:
 		return layer{}
 	case !security.Sandboxed:
-		return found(errUncaged)
+		return found(errUnconfined)
 	case !byThread, !held.Has(unix.CAP_SYS_ADMIN):
 		return found(s.absent(p))
 	case p == ownRoot:

@@ -37,7 +37,7 @@ func (s *Spawner) ProveDeath() (sealed security.Sealed, err error) {
 		s.Log.Warn("the workers are confined by next to nothing: this build is for measuring what that costs")
 		return sealed, nil
 	case s.Switches.AuditConfinement:
-		s.Log.Warn("what the workers' cage should kill for is logged by the kernel, and kills nobody (audit_confinement): that it kills is not proven")
+		s.Log.Warn("what the workers' sandbox should kill for is logged by the kernel, and kills nobody (audit_confinement): that it kills is not proven")
 		what = ipc.ProveClosed
 	}
 	return s.Prove(what)

@@ -17,8 +17,8 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// TestWorkerIsCaged looks at a worker of root's gateway from outside, in /proc.
-func TestWorkerIsCaged(t *testing.T) {
+// TestWorkerIsConfined looks at a worker of root's gateway from outside, in /proc.
+func TestWorkerIsConfined(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
 	pid, parent := g.workerPID(), g.cmd.Process.Pid

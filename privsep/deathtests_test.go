@@ -39,9 +39,9 @@ func playProof() int {
 	return status
 }
 
-// TestSacrifices: a start in whose cage nobody dies fails, and says of which act.
-func TestSacrifices(t *testing.T) {
-	needCage(t)
+// TestDeathTests: a start in whose sandbox nobody dies fails, and says of which act.
+func TestDeathTests(t *testing.T) {
+	needSandbox(t)
 	for _, part := range []string{"lives", "dies of another signal", "does not die"} {
 		t.Run(part, func(t *testing.T) {
 			g := launch(t, plain(t), Config{Argv: argv{ipc.Worker: {part}}, StartLimit: time.Second})
@@ -53,7 +53,7 @@ func TestSacrifices(t *testing.T) {
 	}
 }
 
-// TestNoProgramOfOurs: what is in the place of the workers' program and knows nothing of a cage is no reason to serve without one.
+// TestNoProgramOfOurs: what is in the place of the workers' program and knows nothing of a sandbox is no reason to serve without one.
 func TestNoProgramOfOurs(t *testing.T) {
 	text, hint := launch(t, plain(t), Config{Argv: argv{ipc.Worker: {"of another build"}}}).failure()
 	if !strings.Contains(text, `the workers' sandbox is not proven: error: unknown command "prove" (exit status 1)`) || !strings.Contains(hint, "schedrestd-worker is of another build") || strings.Contains(hint, "audit") {
@@ -61,17 +61,17 @@ func TestNoProgramOfOurs(t *testing.T) {
 	}
 }
 
-// TestSacrificesInAudit: nobody has to die, and that is said.
-func TestSacrificesInAudit(t *testing.T) {
-	needCage(t)
+// TestDeathTestsInAudit: nobody has to die, and that is said.
+func TestDeathTestsInAudit(t *testing.T) {
+	needSandbox(t)
 	g := serve(t, plain(t), Config{Switches: ipc.Switches{AuditConfinement: true}})
-	g.await("what the workers' cage should kill for is logged by the kernel, and kills nobody (audit_confinement): that it kills is not proven", nil)
+	g.await("what the workers' sandbox should kill for is logged by the kernel, and kills nobody (audit_confinement): that it kills is not proven", nil)
 	g.mustGet("/pid")
 }
 
 // TestConfinementLine: one line says what is on and what is off.
 func TestConfinementLine(t *testing.T) {
-	needCage(t)
+	needSandbox(t)
 	g := serve(t, plain(t), Config{})
 	r := g.await("confinement of the workers", nil)
 	for _, want := range []string{"no_new_privs", "seccomp"} {
