@@ -127,7 +127,7 @@ func (c *change) start(now time.Time, event string) *auditLine {
 		if c.facts.PID > 0 {
 			l.number("peer_pid", uint64(c.facts.PID))
 		}
-		l.flag("peer_vouched", c.facts.Vouched)
+		l.flag("peer_vouched", c.facts.Verified)
 	}
 	l.number("connection", c.facts.ID)
 	l.number("worker", uint64(c.worker.Number))

@@ -68,7 +68,7 @@ func TestConversation(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	conn := &ipc.Connection{ID: 1, Network: ipc.Unix, Listener: "unix:/run/s", UID: 1000, GID: 100, PID: 42, Vouched: true}
+	conn := &ipc.Connection{ID: 1, Network: ipc.Unix, Listener: "unix:/run/s", UID: 1000, GID: 100, PID: 42, Verified: true}
 	steps := []struct {
 		from *ipc.Channel
 		m    ipc.Message

@@ -22,7 +22,7 @@ type Connection struct {
 	Addr     string // of the peer, host:port; "" for a UNIX socket
 	UID, GID uint32 // SO_PEERCRED; NoID for TCP
 	PID      int32  // of the peer when it connected; 0 for TCP
-	Vouched  bool   // UID and GID may stand for a user (become.Ucred.Vouch)
+	Verified bool   // UID and GID may stand for a user (become.Ucred.Verify)
 	TLS      bool   // the listener is an https:// one
 
 	// Refuse is an HTTP status for a connection that is not served. The worker answers
@@ -38,12 +38,12 @@ func (c *Connection) Walk(w *Walker) {
 	w.Fields(&c.ID)
 	Enum(w, &c.Network, "network", TCP, Stdio)
 	w.Text(MaxAddress, &c.Listener, &c.Addr)
-	w.Fields(&c.UID, &c.GID, &c.PID, &c.Vouched, &c.TLS, &c.Refuse, &c.RetryAfter)
+	w.Fields(&c.UID, &c.GID, &c.PID, &c.Verified, &c.TLS, &c.Refuse, &c.RetryAfter)
 }
 
 // Streams hands over standard input and output of an inetd run, in this order, when
 // they are pipes, files or terminals. Together they are one connection. UID and GID
-// are those of the owner of standard input; Vouched is set when nobody else may open it.
+// are those of the owner of standard input; Verified is set when nobody else may open it.
 type Streams struct {
 	Connection
 }

@@ -91,7 +91,7 @@ func TestEachUserHisProcess(t *testing.T) {
 	}
 	_, _, body = askAs(t, socket, 31001, 31101, "/peer")
 	var p auth.Peer
-	if err := json.Unmarshal([]byte(body), &p); err != nil || p.UID != 31001 || p.GID != 31101 || !p.Vouched {
+	if err := json.Unmarshal([]byte(body), &p); err != nil || p.UID != 31001 || p.GID != 31101 || !p.Verified {
 		t.Errorf("peer: %+v, %v", p, err)
 	}
 	if _, _, body = askAs(t, socket, 31001, 31101, "/pid"); pidOf(t, body) != one {

@@ -45,7 +45,7 @@ func TestPeerFacts(t *testing.T) {
 	}
 	u := peer("unix", path)
 	want := auth.Peer{Network: "unix", UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), PID: int32(os.Getpid()), Listener: "unix:" + path}
-	want.Vouched = (become.Ucred{UID: want.UID, GID: want.GID}).Vouch() == nil // group 0 stands for nobody
+	want.Verified = (become.Ucred{UID: want.UID, GID: want.GID}).Verify() == nil // group 0 stands for nobody
 	if diff := cmp.Diff(want, u); diff != "" {
 		t.Errorf("UNIX (-want +got):\n%s", diff)
 	}

@@ -133,9 +133,9 @@ func (s Service) Refuses(c ipc.Connection, unchecked bool) string {
 		return "the kernel does not say who it is"
 	case c.UID == 0 && !unchecked:
 		return "it is root's, who gets no worker"
-	case !c.Vouched && c.GID == 0:
+	case !c.Verified && c.GID == 0:
 		return "its group is 0, and a worker of that could write what group root may"
-	case !c.Vouched:
+	case !c.Verified:
 		return "its uid and gid stand for nobody"
 	case unchecked:
 		return ""

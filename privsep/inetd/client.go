@@ -60,7 +60,7 @@ func (c *Client) meetSocket(same bool) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		c.UID, c.GID, c.PID, c.Vouched = u.UID, u.GID, u.PID, u.Vouch() == nil
+		c.UID, c.GID, c.PID, c.Verified = u.UID, u.GID, u.PID, u.Verify() == nil
 		own, err := unix.Getsockname(c.in)
 		name, ok := own.(*unix.SockaddrUnix)
 		c.Nameless = err != nil || !ok || name.Name == "" || name.Name == "@" // package unix shows one without a name as "@"
@@ -94,7 +94,7 @@ func (c *Client) meetFile(st unix.Stat_t) {
 		}
 	}
 	u := become.Ucred{UID: c.UID, GID: c.GID}
-	c.Vouched = st.Mode&strangers == 0 && u.Vouch() == nil
+	c.Verified = st.Mode&strangers == 0 && u.Verify() == nil
 }
 
 // IsTerminal reports whether f is a terminal.
