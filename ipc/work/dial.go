@@ -33,7 +33,7 @@ type Dial struct {
 
 func (d *Dial) Walk(w *ipc.Walker) {
 	w.Fields(&d.ID)
-	ipc.Enum(w, &d.Upstream, "upstream", UpstreamController, UpstreamAccountingMunge)
+	ipc.Enum(w, &d.Upstream, "kind of upstream", UpstreamController, UpstreamAccountingMunge)
 	w.Fields(&d.Index)
 }
 
@@ -64,7 +64,7 @@ type DialBatch struct {
 }
 
 func (s *DialBatch) Walk(w *ipc.Walker) {
-	ipc.Enum(w, &s.Upstream, "upstream", UpstreamController, UpstreamAccountingMunge)
+	ipc.Enum(w, &s.Upstream, "kind of upstream", UpstreamController, UpstreamAccountingMunge)
 	w.Fields(&s.Index)
 }
 
