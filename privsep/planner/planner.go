@@ -74,7 +74,8 @@ func newPlanner(path string, args, environ []string, out, errOut *os.File, setup
 	if p.program, err = spawn.OpenProgram("configuration reader", path, configName, security.Identity{UID: id, GID: id}, p.setup.Root); err != nil {
 		return nil, err
 	}
-	p.spawner, err = spawn.New(spawn.Options{Root: p.setup.Root, Plain: true})
+	// Whether more may be unshared is not known before the program has read the switches.
+	p.spawner, err = spawn.New(spawn.Options{Root: p.setup.Root, Plain: true, Switches: ipc.Switches{DisableUnshareFiles: true, DisableUnshareSysV: true}})
 	return p, err
 }
 
