@@ -22,6 +22,7 @@ import (
 
 	"schedrestd/auditor/claims"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/security"
 	"schedrestd/security/seal"
 	"schedrestd/security/self"
@@ -73,11 +74,11 @@ func (a *auditor) Handle(m ipc.Received) (done bool, err error) {
 		return true, a.open(m.FDs[0], msg)
 	case *ipc.ClaimsFD:
 		return true, a.keep(m.FDs[0], msg)
-	case *ipc.Facts:
+	case *work.Facts:
 		a.hold(msg)
-	case *ipc.Gone:
+	case *work.Gone:
 		a.drop(msg.ID)
-	case *ipc.Exited:
+	case *work.Exited:
 		a.workerExited(msg)
 	case *ipc.Followed:
 		select {
@@ -143,7 +144,7 @@ func (a *auditor) follow() error {
 }
 
 // hold notes that a worker gets a connection.
-func (a *auditor) hold(m *ipc.Facts) {
+func (a *auditor) hold(m *work.Facts) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.held[m.Worker] == nil {
@@ -221,7 +222,7 @@ func (a *auditor) Serve(c *service.Client) {
 }
 
 // workerExited notes that a worker has exited. Its earlier messages are handled first.
-func (a *auditor) workerExited(m *ipc.Exited) {
+func (a *auditor) workerExited(m *work.Exited) {
 	a.mu.Lock()
 	w := a.clients[m.Worker]
 	delete(a.clients, m.Worker)

@@ -18,6 +18,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 	"schedrestd/rate"
 	"schedrestd/service"
 )
@@ -29,7 +30,7 @@ func FuzzAuditLine(f *testing.F) {
 		f.Add(s, s)
 	}
 	f.Fuzz(func(t *testing.T, user, object string) {
-		c := &change{id: "r-1", worker: ipc.Client{Number: 1, PID: 2}, facts: ipc.Connection{UID: ipc.NoID, Addr: object, Listener: user},
+		c := &change{id: "r-1", worker: work.Client{Number: 1, PID: 2}, facts: ipc.Connection{UID: ipc.NoID, Addr: object, Listener: user},
 			said: &query.Intent{User: user, Forwarded: user, UID: ipc.NoID, Object: object}}
 		for _, line := range [][]byte{c.intent(time.Now()), c.outcome(time.Now(), endReported, "", &query.Outcome{Code: user, Result: object})} {
 			if n := strings.Count(string(line), "\n"); n != 1 || line[len(line)-1] != '\n' {
@@ -335,7 +336,7 @@ func TestChangesNeverEnded(t *testing.T) {
 // someone returns a worker that may have that many requests.
 func someone(t *testing.T, requests uint32) *service.Client {
 	t.Helper()
-	return service.NewClient(ipc.Client{Number: 1, Requests: requests}, pair(t, ipc.Auditor, ipc.Worker))
+	return service.NewClient(work.Client{Number: 1, Requests: requests}, pair(t, ipc.Auditor, ipc.Worker))
 }
 
 // pair returns one end of a channel; the other one is not read.
@@ -360,9 +361,9 @@ func logged(t *testing.T) *bytes.Buffer {
 // until they end.
 func TestHolds(t *testing.T) {
 	a := newAuditor(nil)
-	a.hold(&ipc.Facts{Worker: 1, Connection: ipc.Connection{ID: 1, Addr: "a"}})
-	a.hold(&ipc.Facts{Worker: 2, Connection: ipc.Connection{ID: 3}})
-	a.hold(&ipc.Facts{Worker: 1, Connection: ipc.Connection{ID: 4}})
+	a.hold(&work.Facts{Worker: 1, Connection: ipc.Connection{ID: 1, Addr: "a"}})
+	a.hold(&work.Facts{Worker: 2, Connection: ipc.Connection{ID: 3}})
+	a.hold(&work.Facts{Worker: 1, Connection: ipc.Connection{ID: 4}})
 	a.drop(4)
 	for id, want := range map[uint64]string{0: "never existed", 1: "a", 3: "does not hold", 4: "gone", 2: "gone"} {
 		facts, err := a.holds(1, id)
@@ -377,11 +378,11 @@ func TestHolds(t *testing.T) {
 			t.Errorf("connection %d: %q, want %q", id, got, want)
 		}
 	}
-	go a.hold(&ipc.Facts{Worker: 1, Connection: ipc.Connection{ID: 9, Addr: "late"}})
+	go a.hold(&work.Facts{Worker: 1, Connection: ipc.Connection{ID: 9, Addr: "late"}})
 	if facts, err := a.holds(1, 9); err != nil || facts.Addr != "late" {
 		t.Errorf("a connection that is announced a moment later: %+v, %v", facts, err)
 	}
-	a.workerExited(&ipc.Exited{Worker: 1})
+	a.workerExited(&work.Exited{Worker: 1})
 	if len(a.held) != 1 || len(a.owner) != 1 {
 		t.Errorf("%v, %v are left", a.held, a.owner)
 	}

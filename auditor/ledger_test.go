@@ -14,6 +14,7 @@ import (
 	"schedrestd/auditor/claims"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 	"schedrestd/rate"
 	"schedrestd/service"
 )
@@ -90,7 +91,7 @@ func enter(t *testing.T, l *ledger, uid uint32, perWorker bool) peer {
 	there, err := ipc.Open(fd, ipc.Worker, ipc.Auditor)
 	must(t, err)
 	t.Cleanup(func() { here.Close(); there.Close() })
-	return peer{newClaimer(l, service.NewClient(ipc.Client{Number: uid, UID: uid, Requests: 4}, here), perWorker), there}
+	return peer{newClaimer(l, service.NewClient(work.Client{Number: uid, UID: uid, Requests: 4}, here), perWorker), there}
 }
 
 // says handles a message of the worker and returns the answer.

@@ -8,6 +8,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 )
 
 // A line of the audit log is a JSON object. It has an object with what the
@@ -67,7 +68,7 @@ func (l *auditLine) end() { l.b = append(l.b, '}') }
 type change struct {
 	id     string // in the log
 	facts  ipc.Connection
-	worker ipc.Client
+	worker work.Client
 	said   *query.Intent
 }
 
@@ -126,7 +127,7 @@ func (c *change) start(now time.Time, event string) *auditLine {
 		if c.facts.PID > 0 {
 			l.number("peer_pid", uint64(c.facts.PID))
 		}
-		l.flag("peer_vouched", c.facts.Vouched)
+		l.flag("peer_vouched", c.facts.Verified)
 	}
 	l.number("connection", c.facts.ID)
 	l.number("worker", uint64(c.worker.Number))

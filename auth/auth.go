@@ -61,7 +61,7 @@ type Peer struct {
 	Network  string // "unix", "tcp", or "stdio" of an inetd run
 	UID, GID uint32 // SO_PEERCRED on "unix"; on "stdio" the owner of standard input
 	PID      int32
-	Vouched  bool   // UID and GID belong to a user: become.Ucred.Vouch checked them where they were read
+	Verified bool   // UID and GID belong to a user: become.Ucred.Verify checked them where they were read
 	Addr     string // remote address on "tcp"
 	Listener string // address it was accepted on
 

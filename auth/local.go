@@ -12,9 +12,9 @@ func local(r *http.Request, name string, opt Options) (Credential, error) {
 	switch {
 	case !ok || peer.Network != "unix" && peer.Network != "stdio":
 		return Credential{}, refuse("no token, and the connection is not local")
-	case !peer.Vouched && peer.Network == "stdio":
+	case !peer.Verified && peer.Network == "stdio":
 		return Credential{}, refuse("standard input of uid %d and gid %d: other users can open it, or the ids belong to no user", peer.UID, peer.GID)
-	case !peer.Vouched:
+	case !peer.Verified:
 		return Credential{}, refuse("the peer's uid %d and gid %d belong to no user", peer.UID, peer.GID)
 	case peer.UID != opt.UID:
 		return Credential{}, refuse("the peer's uid is %d, expected %d", peer.UID, opt.UID)

@@ -16,8 +16,8 @@ import (
 
 var (
 	both = Options{JWT: true, Local: true, UID: 1000, User: func() string { return "carol" }, Now: clock}
-	tcp  = Peer{Network: "tcp", Addr: "192.0.2.1:1", UID: 1000, GID: 1000, Vouched: true}
-	unix = Peer{Network: "unix", UID: 1000, GID: 1000, PID: 7, Vouched: true}
+	tcp  = Peer{Network: "tcp", Addr: "192.0.2.1:1", UID: 1000, GID: 1000, Verified: true}
+	unix = Peer{Network: "unix", UID: 1000, GID: 1000, PID: 7, Verified: true}
 )
 
 // request parses the header as the server does, including repeated fields.
@@ -119,13 +119,13 @@ func TestFromRequest(t *testing.T) {
 		{"a token in its last second", both, &tcp, "X-SCHED-USER-TOKEN: " + last, expiring, ""},
 		{"garbage on a local connection", both, &unix, "X-SCHED-USER-TOKEN: x", nil, "not three segments"},
 
-		{"another user", both, &Peer{Network: "unix", UID: 1001, GID: 1000, Vouched: true}, "", nil, "the peer's uid is 1001"},
-		{"root", both, &Peer{Network: "unix", UID: 0, GID: 1000, Vouched: true}, "", nil, "the peer's uid is 0"},
+		{"another user", both, &Peer{Network: "unix", UID: 1001, GID: 1000, Verified: true}, "", nil, "the peer's uid is 1001"},
+		{"root", both, &Peer{Network: "unix", UID: 0, GID: 1000, Verified: true}, "", nil, "the peer's uid is 0"},
 		{"not checked", both, &Peer{Network: "unix", UID: 1000, GID: 1000}, "", nil, "belong to no user"},
-		{"a pipe of ours", both, &Peer{Network: "stdio", UID: 1000, GID: 1000, Vouched: true}, "", self, ""},
-		{"a pipe of another", both, &Peer{Network: "stdio", UID: 1001, GID: 1000, Vouched: true}, "", nil, "the peer's uid is 1001"},
+		{"a pipe of ours", both, &Peer{Network: "stdio", UID: 1000, GID: 1000, Verified: true}, "", self, ""},
+		{"a pipe of another", both, &Peer{Network: "stdio", UID: 1001, GID: 1000, Verified: true}, "", nil, "the peer's uid is 1001"},
 		{"a file that others may open", both, &Peer{Network: "stdio", UID: 1000, GID: 1000}, "", nil, "other users can open it"},
-		{"a token in a pipe", both, &Peer{Network: "stdio", UID: 1000, GID: 1000, Vouched: true}, T, token, ""},
+		{"a token in a pipe", both, &Peer{Network: "stdio", UID: 1000, GID: 1000, Verified: true}, T, token, ""},
 		{"local with another name", both, &unix, N + "root", nil, "not the peer's own name"},
 		{"local with a name where the own is not known", nameless, &unix, N + "carol", nil, "not the peer's own name"},
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestVouch(t *testing.T) {
+func TestVerify(t *testing.T) {
 	tests := []struct {
 		name string
 		u    Ucred
@@ -19,7 +19,7 @@ func TestVouch(t *testing.T) {
 		{"no credentials", Ucred{UID: NoID, GID: NoID}, false},
 	}
 	for _, tt := range tests {
-		if err := tt.u.Vouch(); (err == nil) != tt.ok {
+		if err := tt.u.Verify(); (err == nil) != tt.ok {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}

@@ -28,10 +28,10 @@ func PeerFD(fd int) (Ucred, error) {
 	return Ucred{UID: c.Uid, GID: c.Gid, PID: c.Pid}, nil
 }
 
-// Vouch returns nil when the credentials can belong to a user of the cluster,
+// Verify returns nil when the credentials can belong to a user of the cluster,
 // or why they can't. The overflow ids are shared by all unknown users of other
 // user namespaces, and a job in group 0 could write what group root may.
-func (u Ucred) Vouch() error {
+func (u Ucred) Verify() error {
 	switch {
 	case u.UID == Overflow || u.GID == Overflow:
 		return errs.New(errs.Denied, "uid %d, gid %d: the peer's ids are unknown in this user namespace", u.UID, u.GID)

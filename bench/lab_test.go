@@ -17,6 +17,7 @@ import (
 	"schedrestd/ctld/process"
 	"schedrestd/demo/site"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // lab is one site for all benchmarks.
@@ -96,17 +97,15 @@ func (l *lab) plain(b *testing.B, listen string) site.Part {
 	b.Helper()
 	self, err := os.Executable()
 	must(b, err)
-	text, err := json.Marshal(single{Listen: listen, Setup: ipc.Setup{
+	text, err := json.Marshal(single{Listen: listen, Setup: work.Setup{Setup: ipc.Setup{JWT: true, Requests: 124},
 		Cluster:     "demo",
-		Controllers: []ipc.Address{{Name: l.Node, Network: "tcp", Address: fmt.Sprintf("127.0.0.1:%d", l.Controller)}},
-		Accounting:  []ipc.Address{{Name: l.Node, Network: "tcp", Address: fmt.Sprintf("127.0.0.1:%d", l.Accounting)}},
+		Controllers: []work.Address{{Name: l.Node, Network: "tcp", Address: fmt.Sprintf("127.0.0.1:%d", l.Controller)}},
+		Accounting:  []work.Address{{Name: l.Node, Network: "tcp", Address: fmt.Sprintf("127.0.0.1:%d", l.Accounting)}},
 		AuthSocket:  l.Socket(),
-		JWT:         true,
-		Names:       ipc.NamesSched,
-		Parsers:     []ipc.Parser{{Version: 43}},
-		Content:     ipc.ContentController | ipc.ContentAccounting,
-		Requests:    124,
-		Limits: ipc.Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: time.Minute,
+		Names:       work.NamesSched,
+		Parsers:     []work.Parser{{Version: 43}},
+		Content:     work.ContentController | work.ContentAccounting,
+		Limits: work.Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: time.Minute,
 			Call: 10 * time.Second, Connect: 2 * time.Second, Drain: time.Minute, Header: 32 << 10, Body: 50 << 20, Answers: 256 << 20},
 	}})
 	must(b, err)

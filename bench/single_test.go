@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"os"
 
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/worker"
 )
 
@@ -17,7 +17,7 @@ const singleEnv = "SCHEDRESTD_BENCH_SINGLE"
 // single is the configuration of the single process.
 type single struct {
 	Listen string
-	Setup  ipc.Setup
+	Setup  work.Setup
 }
 
 // serveSingle serves the same as a worker, with the same time limits, from one

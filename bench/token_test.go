@@ -23,6 +23,7 @@ import (
 	"schedrestd/demo/site"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 	"schedrestd/keeper"
 	"schedrestd/security"
 	"schedrestd/security/self"
@@ -97,7 +98,7 @@ func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 	must(b, err)
 	var attributes security.Attributes
 	must(b, json.Unmarshal(text, &attributes))
-	expect := &ipc.Posture{}
+	expect := &ipc.Attributes{}
 	for name, value := range attributes {
 		expect.Facts = append(expect.Facts, ipc.Fact{Name: name, Value: value})
 	}
@@ -126,7 +127,7 @@ func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 	if kept := hear[*ipc.Kept](b, parent); !kept.OK {
 		b.Fatal(kept.Reason)
 	}
-	must(b, parent.Send(&ipc.Client{Number: 1}, int(end.Fd())))
+	must(b, parent.Send(&work.Client{Number: 1}, int(end.Fd())))
 	return worker
 }
 

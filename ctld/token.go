@@ -90,7 +90,7 @@ func (c *Controller) tokenUser(client server.Identity, name string) (string, err
 // believable refuses a token that no daemon would accept: rpc/server's
 // Authority rejects users that it would reject on a UNIX socket.
 func believable(u nss.User) error {
-	if u.UID == 0 || (become.Ucred{UID: u.UID, GID: u.GID}).Vouch() == nil {
+	if u.UID == 0 || (become.Ucred{UID: u.UID, GID: u.GID}).Verify() == nil {
 		return nil
 	}
 	return refuse(errs.Invalid, fault.BadUser, "tokens for %s are not accepted: uid %d or gid %d is reserved", u.Name, u.UID, u.GID)

@@ -12,7 +12,7 @@ import (
 
 	"schedrestd/become/nss"
 	"schedrestd/errs"
-	"schedrestd/sockdiag"
+	"schedrestd/sockdiag/portowner"
 	"schedrestd/socket"
 	"schedrestd/socket/listener"
 )
@@ -99,12 +99,12 @@ func explainBind(err error, address string) error {
 // holder returns the uid of the process that listens on at or, if at is the
 // unspecified address, on one of the local addresses.
 func holder(at netip.AddrPort) (uid uint32, err error) {
-	uid, err = sockdiag.Listener(netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
+	uid, err = portowner.Listener(netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
 	if err == nil || !at.Addr().IsUnspecified() {
 		return uid, err
 	}
 	for _, ip := range []netip.Addr{netip.IPv4Unspecified(), netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
-		if uid, err = sockdiag.Listener(netip.AddrPortFrom(ip, at.Port())); err == nil {
+		if uid, err = portowner.Listener(netip.AddrPortFrom(ip, at.Port())); err == nil {
 			break
 		}
 	}

@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // announceRules logs, once, the rules in force that can't be seen from outside.
 // Administrators find here what they have misspelled or what another file
 // overrides.
-func (d *dispatcher) announceRules(a ipc.Admission) {
+func (d *dispatcher) announceRules(a work.Admission) {
 	c := d.config
 	d.log.Info("rules in force", "audit_log", describeAudit(c.Audit), "idempotency_file", cmp.Or(c.Audit.Claims, "none"), "penalties", costs(a),
 		"exempt", prefixes(a.Exempt), "trusted_proxies", trusted(a),
@@ -33,6 +34,17 @@ func (d *dispatcher) announceRules(a ipc.Admission) {
 	}
 }
 
+// announceUncheckedIdentity warns when workers may run as root or SchedUser.
+func (d *dispatcher) announceUncheckedIdentity() {
+	c := d.config
+	switch {
+	case c.Switches.DisableUserCheck && c.Switches.BecomeUser:
+		d.log.Warn("identity check is off", "because", "disable_user_check", "hint", "an attacker who controls a worker acts as its user, even root or SchedUser; peers of group 0 are still refused")
+	case c.Switches.DisableUserCheck:
+		d.log.Warn("identity check is off", "because", "disable_user_check", "hint", "an attacker who controls a worker acts as its user", "uid", c.UID)
+	}
+}
+
 // describeAudit returns the text that the log shows for the audit log.
 func describeAudit(a ipc.Audit) string {
 	if a.Path == "" {
@@ -45,7 +57,7 @@ func describeAudit(a ipc.Audit) string {
 	return s + because(a.Sync, ", sync")
 }
 
-func costs(a ipc.Admission) string {
+func costs(a work.Admission) string {
 	if a.Threshold == 0 {
 		return "off"
 	}
@@ -53,7 +65,7 @@ func costs(a ipc.Admission) string {
 }
 
 // trusted returns the proxies that may speak for other clients.
-func trusted(a ipc.Admission) string {
+func trusted(a work.Admission) string {
 	var words []string
 	for _, uid := range a.Peers {
 		words = append(words, fmt.Sprintf("unix:%d", uid))

@@ -41,6 +41,8 @@ import (
 	"schedrestd/dispatcher/service"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 	"schedrestd/loglevel"
 	"schedrestd/privsep/thread"
 	"schedrestd/security"
@@ -74,7 +76,7 @@ type Limits struct {
 // Defaults are the limits of the gateway. A worker logs at most one line for each
 // request that it can answer.
 var Defaults = Limits{Wear: 200_000, Age: 12 * time.Hour, Rest: time.Minute, Farewell: time.Hour, HandLimit: 10 * time.Second,
-	LogBurst: 20_000, LogRate: 10_000, DialBurst: ipc.DialBurst, DialRate: ipc.DialRate}
+	LogBurst: 20_000, LogRate: 10_000, DialBurst: work.DialBurst, DialRate: work.DialRate}
 
 // Run does the same as Main, with that log and those limits.
 func Run(log *slog.Logger, level *slog.LevelVar, limits Limits) int {
@@ -138,7 +140,7 @@ func (d *dispatcher) Handle(m ipc.Received) (done bool, err error) {
 	case *ipc.SubuidRanges:
 		d.announcing.ranges = append(d.announcing.ranges, msg.Ranges...)
 	case *ipc.GenerationSetup:
-		d.announcing.setup = msg.Setup
+		d.announcing.setup, d.announcing.invalid = work.Unpack(msg.Setup)
 		if !msg.Setup.Inetd {
 			d.serve(d.announcing)
 			go d.replace(d.announcing)
@@ -205,6 +207,7 @@ func (d *dispatcher) serve(a announced) {
 	d.acceptor = dispatch.NewAcceptor(d.dispatchOptions(a), d.Slots)
 	d.owners = a.ranges
 	d.announceRules(a.setup.Admission)
+	d.announceUncheckedIdentity()
 	d.Do(func() { d.Watch(c.Silence / 4) })
 }
 
@@ -217,7 +220,7 @@ func (d *dispatcher) dispatchOptions(a announced) dispatch.Options {
 }
 
 // ownerOf returns the user that a subordinate uid belongs to, or uid.
-func (d *dispatcher) ownerOf(uid uint32) uint32 { return ipc.OwnerOf(d.owners, uid) }
+func (d *dispatcher) ownerOf(uid uint32) uint32 { return query.OwnerOf(d.owners, uid) }
 
 // accept submits the connections that come on fd.
 func (d *dispatcher) accept(fd int) error {
@@ -391,6 +394,9 @@ func (d *dispatcher) serveOne(a announced, client *inetd.Client) {
 }
 
 func (d *dispatcher) visit(a announced, client *inetd.Client) error {
+	if a.invalid != nil {
+		return a.invalid
+	}
 	c := d.config
 	d.level.Set(slog.Level(a.setup.LogLevel))
 	d.names = dispatch.NewNames(pool.NewLoop())

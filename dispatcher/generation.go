@@ -11,6 +11,7 @@ import (
 	"schedrestd/dispatcher/service"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // generation groups everything that serves one configuration: its public keys,
@@ -30,8 +31,9 @@ type generation struct {
 // announced is the configuration of a generation, as the parent sends it.
 type announced struct {
 	ipc.Build
-	ranges []ipc.Subuids
-	setup  ipc.Setup
+	ranges  []ipc.Subuids
+	setup   work.Setup
+	invalid error // why no worker can serve with the setup
 }
 
 // newGeneration returns a generation that has no services yet.
@@ -43,7 +45,7 @@ func (d *dispatcher) newGeneration(a announced) *generation {
 }
 
 // poolConfig returns the configuration of workers with that setup.
-func (d *dispatcher) poolConfig(setup ipc.Setup) pool.Config {
+func (d *dispatcher) poolConfig(setup work.Setup) pool.Config {
 	c, l := d.config, d.limits
 	return pool.Config{Setup: setup, Workers: int(c.Workers), Connections: int(c.Connections), Threads: int(c.Threads), Wear: l.Wear,
 		StartLimit: c.StartLimit, HandLimit: l.HandLimit, Silence: c.Silence, Farewell: l.Farewell,
@@ -53,7 +55,10 @@ func (d *dispatcher) poolConfig(setup ipc.Setup) pool.Config {
 // build starts the services of a generation, and gets its keys.
 func (d *dispatcher) build(a announced) (g *generation, err error) {
 	g = d.newGeneration(a)
-	if err = d.startServices(g); err == nil {
+	if err = a.invalid; err == nil {
+		err = d.startServices(g)
+	}
+	if err == nil {
 		err = d.getKeys(g)
 	}
 	if err != nil {
@@ -152,7 +157,7 @@ func (g *generation) services() (list []*service.Process) {
 }
 
 // greet gives a worker that is ready its channels to the services and its keys, before its first connection.
-func (g *generation) greet(worker *ipc.Client, to *ipc.Channel) error {
+func (g *generation) greet(worker *work.Client, to *ipc.Channel) error {
 	for _, p := range g.services() {
 		if err := p.Introduce(worker, to); err != nil {
 			return err

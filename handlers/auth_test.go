@@ -85,7 +85,7 @@ func TestCredentialReachesTheDaemon(t *testing.T) {
 func TestLocalUser(t *testing.T) {
 	cfg := config(demo())
 	cfg.Auth = auth.Options{Local: true, UID: 20001, User: func() string { return "alice" }}
-	peer := auth.Peer{Network: "unix", UID: 20001, GID: 20002, Vouched: true, Listener: "unix:/run/schedrestd.sock"}
+	peer := auth.Peer{Network: "unix", UID: 20001, GID: 20002, Verified: true, Listener: "unix:/run/schedrestd.sock"}
 	r := newRequest(http.MethodGet, "/sched/v0.0.42/ping", "")
 	w := serve(t, cfg, r.WithContext(auth.WithPeer(r.Context(), peer)))
 	want := map[string]any{"source": "unix:/run/schedrestd.sock", "user": "alice", "group": "bob"}

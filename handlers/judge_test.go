@@ -415,7 +415,7 @@ func TestLocalAsksNobody(t *testing.T) {
 	f := demo()
 	cfg := config(f)
 	cfg.Auth = auth.Options{Local: true, JWT: true, UID: 20001, User: func() string { return "alice" }, Now: cfg.Auth.Now}
-	peer := auth.Peer{Network: "unix", UID: 20001, GID: 20002, Vouched: true}
+	peer := auth.Peer{Network: "unix", UID: 20001, GID: 20002, Verified: true}
 	local := func(r *http.Request) *http.Request { return r.WithContext(auth.WithPeer(r.Context(), peer)) }
 	if w := serve(t, cfg, local(newRequest("GET", "/sched/v0.0.42/nodes", ""))); w.Code != 200 || verified(f) != 0 {
 		t.Errorf("status %d, %v", w.Code, f.calls)

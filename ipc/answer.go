@@ -14,8 +14,8 @@ type Ready struct {
 
 func (r *Ready) Walk(w *Walker) { w.Fields(&r.Filter, &r.Audit, &r.Landlock, &r.Denies) }
 
-// maxReason bounds the length of a reason that a worker gives, in bytes.
-const maxReason = 1024
+// MaxReason bounds the length of a reason that a worker gives, in bytes.
+const MaxReason = 1024
 
 // Refused reports that the process will not serve, and why. The process wrote the
 // text, so the parent shortens and escapes it before it reaches a log.
@@ -23,7 +23,7 @@ type Refused struct{ Reason string }
 
 // Refuse returns a Refused with reason, shortened to what fits.
 func Refuse(reason string) *Refused {
-	return &Refused{Reason: strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")}
+	return &Refused{Reason: strings.ToValidUTF8(reason[:min(len(reason), MaxReason)], "")}
 }
 
-func (r *Refused) Walk(w *Walker) { w.Text(maxReason, &r.Reason) }
+func (r *Refused) Walk(w *Walker) { w.Text(MaxReason, &r.Reason) }

@@ -18,32 +18,6 @@ type ClaimsFD struct {
 
 func (c *ClaimsFD) Walk(w *Walker) { w.Fields(&c.PerWorker) }
 
-// Facts tells the auditor about a connection that is handed to the worker Worker.
-// It is sent before the Connection.
-type Facts struct {
-	Worker uint32
-	Connection
-}
-
-func (f *Facts) Walk(w *Walker) { w.Fields(&f.Worker, &f.Connection) }
-
-// Gone tells the auditor that no worker holds the connection ID any longer. Every
-// number up to ID has been used for a connection.
-type Gone struct{ ID uint64 }
-
-func (g *Gone) Walk(w *Walker) { w.Fields(&g.ID) }
-
-// Exited tells the auditor that a worker has exited, and so holds no connections.
-type Exited struct {
-	Worker uint32
-	Status string // how it ended
-}
-
-func (e *Exited) Walk(w *Walker) {
-	w.Fields(&e.Worker)
-	w.Text(maxReason, &e.Status)
-}
-
 // Follow asks the parent whether the file of the LogFD still has its name.
 type Follow struct{}
 
@@ -54,4 +28,4 @@ type Followed struct {
 	Reason string // why the log can't be written; "" when it can
 }
 
-func (f *Followed) Walk(w *Walker) { w.Text(maxReason, &f.Reason) }
+func (f *Followed) Walk(w *Walker) { w.Text(MaxReason, &f.Reason) }

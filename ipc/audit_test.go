@@ -8,7 +8,7 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// TestCutFits: whatever a client names its things, what is said of them fits the book to the last byte.
+// TestCutFits: whatever a client names its things, what is said of them fits the protocol table to the last byte.
 func TestCutFits(t *testing.T) {
 	long := strings.Repeat("é", 70_000)
 	for _, m := range []ipc.Message{
@@ -20,7 +20,7 @@ func TestCutFits(t *testing.T) {
 			t.Fatalf("%s: %v", ipc.RowOf(m).Name, err)
 		}
 		if row := ipc.RowOf(m); len(frame)-1 != row.Max {
-			t.Errorf("the longest %s has %d bytes, the book says %d", row.Name, len(frame)-1, row.Max)
+			t.Errorf("the longest %s has %d bytes, the protocol table says %d", row.Name, len(frame)-1, row.Max)
 		}
 	}
 }

@@ -131,7 +131,7 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 			return true
 		}
 		sent = put(int(fd), frame, oob)
-		if sent == nil && r.Then != Born {
+		if sent == nil && r.Then != Initial {
 			c.phase = r.Then
 		}
 		return sent != unix.EAGAIN
@@ -174,15 +174,6 @@ func put(fd int, frame, oob []byte) (err error) {
 			return err
 		}
 	}
-}
-
-// Unread returns how many bytes of memory the kernel uses for messages that this
-// end has sent and the peer has not read.
-func (c *Channel) Unread() (n int, err error) {
-	if bad := c.raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }); bad != nil {
-		return 0, bad
-	}
-	return n, err
 }
 
 // Received is a message with the descriptors that came with it, as many as its row
@@ -246,7 +237,7 @@ func (c *Channel) judge(frame, oob []byte, flag int) (r Received, err error) {
 	kind := Kind(frame[0])
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.peer == Parent && c.phase == Born {
+	if c.peer == Parent && c.phase == Initial {
 		first := Walker{buf: frame[1:], reading: true}
 		if first.Version(); first.err != nil {
 			return r, violation(c.peer, kind, "%w", first.err)
@@ -257,10 +248,10 @@ func (c *Channel) judge(frame, oob []byte, flag int) (r Received, err error) {
 		return r, err
 	}
 	m := row.New()
-	if err := decode(frame[1:], m); err != nil {
+	if err := Unmarshal(frame[1:], m); err != nil {
 		return r, violation(c.peer, kind, "%w", err)
 	}
-	if row.Then != Born {
+	if row.Then != Initial {
 		c.phase = row.Then
 	}
 	return Received{Message: m, FDs: fds}, nil

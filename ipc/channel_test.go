@@ -1,4 +1,4 @@
-package ipc
+package ipc_test
 
 import (
 	"errors"
@@ -12,39 +12,44 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // pair is a channel with both ends in this process, in the given phase.
-func pair(t *testing.T, phase Phase) (parent, worker *Channel) {
+func pair(t *testing.T, phase ipc.Phase) (parent, worker *ipc.Channel) {
 	t.Helper()
-	parent, fd, err := Pair(Parent, Worker)
+	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
 	if err != nil {
 		t.Fatal(err)
 	}
-	worker, err = Open(fd, Worker, Parent)
+	worker, err = ipc.Open(fd, ipc.Worker, ipc.Parent)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { parent.Close(); worker.Close() })
-	parent.phase, worker.phase = phase, phase
+	parent.SetPhase(phase)
+	worker.SetPhase(phase)
 	return parent, worker
 }
 
-func fullSetup() *Setup {
-	return &Setup{
-		Files: 436, Cluster: "tiny",
-		Controllers: []Address{{"a", "tcp", "192.0.2.1:6817"}, {"b", "unix", "/run/b"}},
-		Front:       []Address{{"f", "tcp", "192.0.2.9:6817"}}, MorePorts: 3,
-		Accounting: []Address{{"dbd", "tcp", "[2001:db8::1]:6819"}},
-		AuthSocket: "/run/sched/ctld.sock", Munge: Munge{"/run/munge.socket", "/run/other", time.Minute},
-		JWT: true, Local: true, RequireUserName: true, StrictBodies: true,
-		SchedUID: 990, Privileged: []string{"root", "toor"}, UserClaim: "preferred_username", Names: NamesSched | NamesSlurm,
-		Parsers: []Parser{{40, 1}, {43, 0}}, Content: ContentController | ContentAccounting, Statuses: []string{"200", "default"},
-		JSON: Pretty, YAML: NoTag, Requests: 62, Inetd: true, Seal: SealAudit | SealUnix, Audit: true,
-		LogLevel: -4,
-		Limits: Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: 30 * time.Second,
+func fullSetup() work.Setup {
+	return work.Setup{
+		Setup: ipc.Setup{Files: 436, JWT: true, Local: true, Reach: ipc.ReachTCP | ipc.ReachUnix | ipc.ReachMunge, SchedUID: 990, Privileged: []string{"root", "toor"},
+			Requests: 62, Sockets: true, Seal: ipc.SealAudit | ipc.SealUnix, Audit: true, LogLevel: -4},
+		Cluster:     "tiny",
+		Controllers: []work.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:6817"}, {Name: "b", Network: "unix", Address: "/run/b"}},
+		Front:       []work.Address{{Name: "f", Network: "tcp", Address: "192.0.2.9:6817"}}, MorePorts: 3,
+		Accounting: []work.Address{{Name: "dbd", Network: "tcp", Address: "[2001:db8::1]:6819"}},
+		AuthSocket: "/run/sched/ctld.sock", Munge: work.Munge{Socket: "/run/munge.socket", Accounting: "/run/other", TTL: time.Minute},
+		RequireUserName: true, StrictBodies: true,
+		UserClaim: "preferred_username", Names: work.NamesSched | work.NamesSlurm,
+		Parsers: []work.Parser{{Version: 40, Flags: 1}, {Version: 43}}, Content: work.ContentController | work.ContentAccounting, Statuses: []string{"200", "default"},
+		JSON: work.Pretty, YAML: work.NoTag,
+		Limits: work.Limits{ReadHeader: 10 * time.Second, ReadBody: 20 * time.Second, Idle: time.Minute, Stall: 30 * time.Second,
 			Call: 1500 * time.Millisecond, Connect: 2500 * time.Millisecond, Drain: time.Second, Header: 32 << 10, Body: 50 << 20, Answers: 256 << 20},
-		Admission: Admission{Auth: time.Second, Malformed: 2 * time.Second, Crash: time.Minute, Threshold: 30 * time.Second,
+		Admission: work.Admission{Auth: time.Second, Malformed: 2 * time.Second, Crash: time.Minute, Threshold: 30 * time.Second,
 			Exempt: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32")}, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Peers: []uint32{990, 13},
 			Rate: 50, Burst: 100},
 	}
@@ -52,28 +57,33 @@ func fullSetup() *Setup {
 
 // TestConversation walks a worker's whole life over a real channel, both ends.
 func TestConversation(t *testing.T) {
-	parent, worker := pair(t, Born)
+	parent, worker := pair(t, ipc.Initial)
+	whole := fullSetup()
+	setup, err := whole.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	conn := &Connection{ID: 1, Network: Unix, Listener: "unix:/run/s", UID: 1000, GID: 100, PID: 42, Vouched: true}
+	conn := &ipc.Connection{ID: 1, Network: ipc.Unix, Listener: "unix:/run/s", UID: 1000, GID: 100, PID: 42, Verified: true}
 	steps := []struct {
-		from *Channel
-		m    Message
+		from *ipc.Channel
+		m    ipc.Message
 		fds  []int
-		then Phase
+		then ipc.Phase
 	}{
-		{parent, fullSetup(), nil, Told},
-		{parent, &Posture{Facts: []Fact{{"uid", "65534"}, {"groups", ""}}}, nil, Proving},
-		{worker, &Ready{}, nil, Serving},
-		{parent, conn, []int{int(w.Fd())}, Serving},
-		{worker, &Taken{ID: 1}, nil, Serving},
-		{parent, &Ping{Number: 3}, nil, Serving},
-		{worker, &Pong{Number: 3}, nil, Serving},
-		{parent, &Drain{}, nil, Draining},
-		{worker, &Done{ID: 1}, nil, Draining},
+		{parent, &setup, nil, ipc.Told},
+		{parent, &ipc.Attributes{Facts: []ipc.Fact{{"uid", "65534"}, {"groups", ""}}}, nil, ipc.Proving},
+		{worker, &ipc.Ready{}, nil, ipc.Serving},
+		{parent, conn, []int{int(w.Fd())}, ipc.Serving},
+		{worker, &work.Taken{ID: 1}, nil, ipc.Serving},
+		{parent, &ipc.Ping{Number: 3}, nil, ipc.Serving},
+		{worker, &ipc.Pong{Number: 3}, nil, ipc.Serving},
+		{parent, &work.Drain{}, nil, ipc.Draining},
+		{worker, &work.Done{ID: 1}, nil, ipc.Draining},
 	}
 	for _, s := range steps {
 		to := worker
@@ -81,17 +91,17 @@ func TestConversation(t *testing.T) {
 			to = parent
 		}
 		if err := s.from.Send(s.m, s.fds...); err != nil {
-			t.Fatalf("send %s: %v", KindOf(s.m), err)
+			t.Fatalf("send %s: %v", ipc.KindOf(s.m), err)
 		}
 		got, err := to.Receive()
 		if err != nil {
-			t.Fatalf("receive %s: %v", KindOf(s.m), err)
+			t.Fatalf("receive %s: %v", ipc.KindOf(s.m), err)
 		}
 		if diff := cmp.Diff(s.m, got.Message, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
-			t.Errorf("%s (-sent +received):\n%s", KindOf(s.m), diff)
+			t.Errorf("%s (-sent +received):\n%s", ipc.KindOf(s.m), diff)
 		}
 		if len(got.FDs) != len(s.fds) {
-			t.Fatalf("%s: %d descriptors arrived", KindOf(s.m), len(got.FDs))
+			t.Fatalf("%s: %d descriptors arrived", ipc.KindOf(s.m), len(got.FDs))
 		}
 		for _, fd := range got.FDs { // it must be the pipe
 			w.Close()
@@ -107,8 +117,13 @@ func TestConversation(t *testing.T) {
 			}
 		}
 		if parent.Phase() != s.then || worker.Phase() != s.then {
-			t.Errorf("after %s: parent %s, worker %s, want %s", KindOf(s.m), parent.Phase(), worker.Phase(), s.then)
+			t.Errorf("after %s: parent %s, worker %s, want %s", ipc.KindOf(s.m), parent.Phase(), worker.Phase(), s.then)
 		}
+	}
+	whole.Setup = setup
+	again, err := work.Unpack(setup)
+	if diff := cmp.Diff(whole, again, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); err != nil || diff != "" {
+		t.Errorf("%v (-packed +unpacked):\n%s", err, diff)
 	}
 	worker.Close()
 	if _, err := parent.Receive(); err != io.EOF {
@@ -118,7 +133,7 @@ func TestConversation(t *testing.T) {
 
 // TestReceiveIsStrict sends packets as a hostile worker would, below Send.
 func TestReceiveIsStrict(t *testing.T) {
-	done := append([]byte{byte(KindOf(new(Done)))}, make([]byte, 8)...)
+	done := append([]byte{byte(ipc.KindOf(new(work.Done)))}, make([]byte, 8)...)
 	tests := []struct {
 		name  string
 		frame []byte
@@ -126,19 +141,19 @@ func TestReceiveIsStrict(t *testing.T) {
 		want  string
 	}{
 		{"unknown kind", []byte{250, 1, 2}, 0, "not in the protocol table"},
-		{"unknown way", append(append([]byte{byte(KindOf(new(Dial)))}, make([]byte, 8)...), byte(WayAccountingMunge+1), 0), 0, "has a way that is"},
-		{"parent's words", []byte{byte(KindOf(new(Drain)))}, 0, "may not be sent by a worker"},
+		{"unknown upstream", append(append([]byte{byte(ipc.KindOf(new(work.Dial)))}, make([]byte, 8)...), byte(work.UpstreamAccountingMunge+1), 0), 0, "has a kind of upstream that is"},
+		{"parent's words", []byte{byte(ipc.KindOf(new(work.Drain)))}, 0, "may not be sent by a worker"},
 		{"leftover", append(done, 0), 0, "9 bytes"},
 		{"descriptor where none belongs", done, 1, "came with 1 descriptors"},
-		{"as many descriptors as the buffer takes", done, maxRights, fmt.Sprintf("came with %d descriptors", maxRights)},
-		{"more descriptors than the buffer takes", done, maxRights + 9, "cut off"},
-		{"longer than a message may be", make([]byte, MaxMessage+1), 0, "longer than"},
-		{"far longer", make([]byte, 4*MaxMessage), 0, "longer than"},
+		{"as many descriptors as the buffer takes", done, ipc.MaxRights, fmt.Sprintf("came with %d descriptors", ipc.MaxRights)},
+		{"more descriptors than the buffer takes", done, ipc.MaxRights + 9, "cut off"},
+		{"longer than a message may be", make([]byte, ipc.MaxMessage+1), 0, "longer than"},
+		{"far longer", make([]byte, 4*ipc.MaxMessage), 0, "longer than"},
 		{"descriptor with a zero byte", []byte{0}, 1, "not in the protocol table"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			parent, worker := pair(t, Serving)
+			parent, worker := pair(t, ipc.Serving)
 			before := descriptors(t)
 			var oob []byte
 			if tt.fds > 0 {
@@ -148,11 +163,11 @@ func TestReceiveIsStrict(t *testing.T) {
 				}
 				oob = unix.UnixRights(fds...)
 			}
-			if err := unix.Sendmsg(int(worker.file.Fd()), tt.frame, oob, nil, 0); err != nil {
+			if err := unix.Sendmsg(int(worker.Fd()), tt.frame, oob, nil, 0); err != nil {
 				t.Fatal(err)
 			}
 			_, err := parent.Receive()
-			var v *Violation
+			var v *ipc.Violation
 			if !errors.As(err, &v) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want a violation with %q", err, tt.want)
 			}
@@ -166,22 +181,22 @@ func TestReceiveIsStrict(t *testing.T) {
 // TestOtherBuild: whatever the first message of another build is like, who hears it knows what is wrong, and can say so.
 func TestOtherBuild(t *testing.T) {
 	for _, frame := range [][]byte{
-		append([]byte{byte(KindOf(new(Setup))), 13, 0, 0, 0}, make([]byte, 300)...),
-		{byte(KindOf(new(Setup))), 13, 0, 0, 0}, // too short for this one
+		append([]byte{byte(ipc.KindOf(new(ipc.Setup))), 13, 0, 0, 0}, make([]byte, 300)...),
+		{byte(ipc.KindOf(new(ipc.Setup))), 13, 0, 0, 0}, // too short for this one
 		{250, 13, 0, 0, 0},
 	} {
-		parent, worker := pair(t, Born)
-		if err := unix.Sendmsg(int(parent.file.Fd()), frame, nil, nil, 0); err != nil {
+		parent, worker := pair(t, ipc.Initial)
+		if err := unix.Sendmsg(int(parent.Fd()), frame, nil, nil, 0); err != nil {
 			t.Fatal(err)
 		}
 		_, err := worker.Receive()
 		if err == nil || !strings.Contains(err.Error(), "from the same build") {
-			t.Fatalf("%s of %d bytes: %v", Kind(frame[0]), len(frame), err)
+			t.Fatalf("%s of %d bytes: %v", ipc.Kind(frame[0]), len(frame), err)
 		}
-		if err := worker.Send(Refuse(err.Error())); err != nil {
+		if err := worker.Send(ipc.Refuse(err.Error())); err != nil {
 			t.Fatal(err)
 		}
-		if m, err := parent.Receive(); err != nil || KindOf(m.Message) != KindOf(new(Refused)) {
+		if m, err := parent.Receive(); err != nil || ipc.KindOf(m.Message) != ipc.KindOf(new(ipc.Refused)) {
 			t.Errorf("the parent heard %v, %v", m.Message, err)
 		}
 	}
@@ -189,7 +204,7 @@ func TestOtherBuild(t *testing.T) {
 
 // TestNoNetwork: what is no network does not come out as all of them.
 func TestNoNetwork(t *testing.T) {
-	if _, err := encode(&Setup{Admission: Admission{Exempt: make([]netip.Prefix, 1)}}); err == nil {
+	if _, err := (work.Setup{Admission: work.Admission{Exempt: make([]netip.Prefix, 1)}}).Pack(); err == nil {
 		t.Error("it went out")
 	}
 }
@@ -204,14 +219,14 @@ func descriptors(t *testing.T) int {
 	return len(list)
 }
 
-func TestSendKeepsToTheBook(t *testing.T) {
-	parent, _ := pair(t, Born)
-	for _, m := range []Message{&Drain{}, &Done{}, &Ready{}, &Ping{}} {
+func TestSendKeepsToTheTable(t *testing.T) {
+	parent, _ := pair(t, ipc.Initial)
+	for _, m := range []ipc.Message{&work.Drain{}, &work.Done{}, &ipc.Ready{}, &ipc.Ping{}} {
 		if err := parent.Send(m); err == nil {
-			t.Errorf("%s went out while born", KindOf(m))
+			t.Errorf("%s went out while born", ipc.KindOf(m))
 		}
 	}
-	if err := parent.Send(&Setup{Cluster: strings.Repeat("x", 300)}); err == nil {
+	if err := parent.Send(&ipc.Setup{Privileged: []string{strings.Repeat("x", 300)}}); err == nil {
 		t.Error("a text beyond its limit went out")
 	}
 }
@@ -219,10 +234,10 @@ func TestSendKeepsToTheBook(t *testing.T) {
 // TestFullChannel: a peer that does not read gets no more than fits, and the sender
 // is told instead of held.
 func TestFullChannel(t *testing.T) {
-	parent, worker := pair(t, Serving)
+	parent, worker := pair(t, ipc.Serving)
 	sent := 0
 	for ; sent < 100_000; sent++ {
-		if err := parent.TrySend(&Ping{}); err == ErrFull {
+		if err := parent.TrySend(&ipc.Ping{}); err == ipc.ErrFull {
 			break
 		} else if err != nil {
 			t.Fatal(err)
@@ -231,10 +246,10 @@ func TestFullChannel(t *testing.T) {
 	if sent == 100_000 {
 		t.Fatal("the channel never filled")
 	}
-	if err := parent.TrySend(&Drain{}); err != ErrFull {
+	if err := parent.TrySend(&work.Drain{}); err != ipc.ErrFull {
 		t.Errorf("Drain into a full channel: %v, want ErrFull", err)
 	}
-	if parent.Phase() != Serving {
+	if parent.Phase() != ipc.Serving {
 		t.Errorf("a message that was not sent led to %s", parent.Phase())
 	}
 	for range sent {
@@ -242,7 +257,7 @@ func TestFullChannel(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := parent.TrySend(&Drain{}); err != nil {
+	if err := parent.TrySend(&work.Drain{}); err != nil {
 		t.Errorf("after it was emptied: %v", err)
 	}
 }
@@ -250,17 +265,17 @@ func TestFullChannel(t *testing.T) {
 // TestTrySendBesideSend: a Send that waits for room does not make a TrySend wait, which may be the Ping that finds out
 // that the peer was stopped.
 func TestTrySendBesideSend(t *testing.T) {
-	parent, _ := pair(t, Serving)
-	for parent.TrySend(&Ping{}) == nil {
+	parent, _ := pair(t, ipc.Serving)
+	for parent.TrySend(&ipc.Ping{}) == nil {
 	}
 	sent := make(chan error, 1)
-	go func() { sent <- parent.Send(&Ping{}) }()
+	go func() { sent <- parent.Send(&ipc.Ping{}) }()
 	for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		tried := make(chan error, 1)
-		go func() { tried <- parent.TrySend(&Ping{}) }()
+		go func() { tried <- parent.TrySend(&ipc.Ping{}) }()
 		select {
 		case err := <-tried:
-			if err != ErrFull {
+			if err != ipc.ErrFull {
 				t.Fatalf("%v, want ErrFull", err)
 			}
 		case <-time.After(10 * time.Second):
@@ -280,7 +295,7 @@ func TestOpenRefusesOtherDescriptors(t *testing.T) {
 	}
 	defer r.Close()
 	defer w.Close()
-	if _, err := Open(int(r.Fd()), Worker, Parent); err == nil {
+	if _, err := ipc.Open(int(r.Fd()), ipc.Worker, ipc.Parent); err == nil {
 		t.Error("a pipe was taken for a channel")
 	}
 }

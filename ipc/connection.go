@@ -11,7 +11,7 @@ const (
 )
 
 // String returns the name of n as package net spells it.
-func (n Network) String() string { return word(n, "", "tcp", "unix", "stdio") }
+func (n Network) String() string { return Word(n, "", "tcp", "unix", "stdio") }
 
 // Connection hands one accepted connection to a worker, with its descriptor. Every
 // field comes from the parent or the kernel, none from the client.
@@ -22,7 +22,7 @@ type Connection struct {
 	Addr     string // of the peer, host:port; "" for a UNIX socket
 	UID, GID uint32 // SO_PEERCRED; NoID for TCP
 	PID      int32  // of the peer when it connected; 0 for TCP
-	Vouched  bool   // UID and GID may stand for a user (become.Ucred.Vouch)
+	Verified bool   // UID and GID may stand for a user (become.Ucred.Verify)
 	TLS      bool   // the listener is an https:// one
 
 	// Refuse is an HTTP status for a connection that is not served. The worker answers
@@ -37,27 +37,13 @@ const NoID = 1<<32 - 1
 func (c *Connection) Walk(w *Walker) {
 	w.Fields(&c.ID)
 	Enum(w, &c.Network, "network", TCP, Stdio)
-	w.Text(maxAddress, &c.Listener, &c.Addr)
-	w.Fields(&c.UID, &c.GID, &c.PID, &c.Vouched, &c.TLS, &c.Refuse, &c.RetryAfter)
+	w.Text(MaxAddress, &c.Listener, &c.Addr)
+	w.Fields(&c.UID, &c.GID, &c.PID, &c.Verified, &c.TLS, &c.Refuse, &c.RetryAfter)
 }
 
 // Streams hands over standard input and output of an inetd run, in this order, when
 // they are pipes, files or terminals. Together they are one connection. UID and GID
-// are those of the owner of standard input; Vouched is set when nobody else may open it.
+// are those of the owner of standard input; Verified is set when nobody else may open it.
 type Streams struct {
 	Connection
 }
-
-// Taken reports that the worker has received the connection ID and will read it. Until
-// then the parent keeps its copy of the descriptor: when a worker exits, connections
-// that wait in its channel go to another worker, unnoticed by their clients.
-type Taken struct{ ID uint64 }
-
-func (t *Taken) Walk(w *Walker) { w.Fields(&t.ID) }
-
-// Done reports that the connection ID is closed. A worker may send it once, and only
-// for a connection that it holds: a compromised worker must not free the slots of
-// others.
-type Done struct{ ID uint64 }
-
-func (d *Done) Walk(w *Walker) { w.Fields(&d.ID) }

@@ -2,23 +2,23 @@ package ipc
 
 import "strings"
 
-// For tests of the whole book, which package query is a part of.
+// For tests of the whole protocol table, which package query is a part of.
 
 const (
 	AllPhases = phases
 	MaxRights = maxRights
-	Version   = bookVersion
+	Version   = tableVersion
 )
 
 var (
 	Permit      = permit
 	Encode      = encode
-	Decode      = decode
+	Decode      = Unmarshal
 	ParseRights = parseRights
 )
 
-// Book returns all rows by number of their kind.
-func Book() (rows []*Row) {
+// Table returns all rows by number of their kind.
+func Table() (rows []*Row) {
 	for _, r := range byKind {
 		if r != nil {
 			rows = append(rows, r)
@@ -38,6 +38,12 @@ func Shown(m Message, look func(field any, what string, least, most int)) Messag
 	m.Walk(&Walker{look: look})
 	return m
 }
+
+// SetPhase puts the end into a phase.
+func (c *Channel) SetPhase(p Phase) { c.phase = p }
+
+// Fd returns the descriptor of the end.
+func (c *Channel) Fd() uintptr { return c.file.Fd() }
 
 // JudgePacket reads one packet as an end in that phase does, and returns the phase after it.
 func JudgePacket(self, peer Role, phase Phase, frame, oob []byte) (Received, Phase, error) {

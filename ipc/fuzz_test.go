@@ -8,24 +8,25 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
-// seeds are frames of every kind, with nothing in them and with something everywhere, and some that break the book.
+// seeds are frames of every kind, with nothing in them and with something everywhere, and some that break the protocol.
 func seeds(f *testing.F) {
-	for _, r := range ipc.Book() {
+	for _, r := range ipc.Table() {
 		for _, frame := range [][]byte{frameOf(f, least(r)), frameOf(f, full(r))} {
 			for p := range ipc.AllPhases {
 				f.Add(uint8(p), uint8(r.FDs), frame)
 			}
 		}
 	}
-	f.Add(uint8(ipc.Serving), uint8(0), []byte{byte(ipc.KindOf(new(ipc.Dial))), 0, 0, 0, 0, 0, 0, 0, 0, byte(ipc.WayAccountingMunge + 1), 0})
+	f.Add(uint8(ipc.Serving), uint8(0), []byte{byte(ipc.KindOf(new(work.Dial))), 0, 0, 0, 0, 0, 0, 0, 0, byte(work.UpstreamAccountingMunge + 1), 0})
 	f.Add(uint8(ipc.Serving), uint8(1), []byte{})
-	f.Add(uint8(ipc.Told), uint8(0), []byte{byte(ipc.KindOf(new(ipc.Posture))), 0xff, 0xff, 1, 0})
+	f.Add(uint8(ipc.Told), uint8(0), []byte{byte(ipc.KindOf(new(ipc.Attributes))), 0xff, 0xff, 1, 0})
 }
 
 // fuzzSide feeds packets to one end. Whatever is accepted must have been permitted by
-// the book, and must encode back to the very same bytes: no second spelling, no
+// the protocol table, and must encode back to the very same bytes: no second spelling, no
 // leftover, no allocation that the bytes don't account for.
 func fuzzSide(f *testing.F, self, peer ipc.Role) {
 	seeds(f)
@@ -94,6 +95,26 @@ func FuzzParentFromConfig(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Config) }
 
 // FuzzConfigFromParent is schedrestd-config reading the parent.
 func FuzzConfigFromParent(f *testing.F) { fuzzSide(f, ipc.Config, ipc.Parent) }
+
+// FuzzSettings is a worker reading what the parent has passed on undecoded.
+func FuzzSettings(f *testing.F) {
+	for _, m := range []ipc.Message{new(work.Setup).Opaque(), filled(new(work.Setup).Opaque())} {
+		b, err := ipc.Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m := new(work.Setup).Opaque()
+		if ipc.Unmarshal(b, m) != nil {
+			return
+		}
+		if again, err := ipc.Marshal(m); err != nil || !bytes.Equal(again, b) {
+			t.Fatalf("read %x, written back %x, %v", b, again, err)
+		}
+	})
+}
 
 // FuzzRights reads control messages as the kernel never sends them.
 func FuzzRights(f *testing.F) {

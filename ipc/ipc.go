@@ -12,28 +12,28 @@
 // are a *Violation: the caller kills the peer and never answers it.
 //
 // Start with Pair and Open, then Channel.Send and Channel.Receive. The protocol
-// table is in book.go; docs/MESSAGES.md has a generated copy.
+// table is in table.go; docs/MESSAGES.md has a generated copy.
 package ipc
 
 // MaxMessage is the longest frame in bytes, kind included. It bounds what one
 // message of a hostile peer can make the reader hold.
 const MaxMessage = 16 << 10
 
-// AnchorMode is the last argument of a worker's program that runs as the first
+// NamespaceInitMode is the last argument of a worker's program that runs as the first
 // process (init) of a PID namespace and waits until descriptor 3 is closed. The
 // argument before it is the Seal of its sandbox. Once confined, it writes
-// AnchorHolds to that descriptor; any other text says why confinement failed.
+// NamespaceInitReady to that descriptor; any other text says why confinement failed.
 const (
-	AnchorMode  = "anchor"
-	AnchorHolds = "holds"
+	NamespaceInitMode  = "namespace-init"
+	NamespaceInitReady = "ready"
 )
 
-// bookVersion identifies the protocol table and all walks: it is the checksum of
-// testdata/book.txt, which describes them. Tests keep both up to date. It begins
+// tableVersion identifies the protocol table and all walks: it is the checksum of
+// testdata/table.txt, which describes them. Tests keep both up to date. It begins
 // the first message that a process receives and is checked before anything that
 // may differ between builds, so that a process of another build can say why it
 // exits. Versions are equal or not; there is no order.
-const bookVersion = 0xff59fab0
+const tableVersion = 0x8a7801bf
 
 // WorkerFD is the descriptor of a worker's channel to the parent.
 const WorkerFD = 3

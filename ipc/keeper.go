@@ -26,7 +26,7 @@ type Kept struct {
 
 func (k *Kept) Walk(w *Walker) {
 	w.Fields(&k.OK, &k.Token)
-	w.Text(maxReason, &k.Reason)
+	w.Text(MaxReason, &k.Reason)
 }
 
 // Keys gives a worker the public keys of its generation as three open files, in this

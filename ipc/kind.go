@@ -46,7 +46,7 @@ type Phase uint8
 
 // The phases, in order.
 const (
-	Born     Phase = iota // no message was sent
+	Initial  Phase = iota // no message was sent
 	Told                  // the process has its Setup or ServiceSetup
 	Proving               // it compares its process attributes with the expected ones
 	Planned               // schedrestd-config sends the parts of its Plan
@@ -58,11 +58,11 @@ const (
 
 // String returns the phase's name in logs and docs.
 func (p Phase) String() string {
-	return word(p, "new", "told", "proving", "planned", "serving", "draining", "over")
+	return Word(p, "new", "told", "proving", "planned", "serving", "draining", "over")
 }
 
-// word returns the v-th of words.
-func word[T ~uint8](v T, words ...string) string {
+// Word returns the v-th of words.
+func Word[T ~uint8](v T, words ...string) string {
 	if int(v) < len(words) && words[v] != "" {
 		return words[v]
 	}

@@ -10,8 +10,3 @@ func (p *Ping) Walk(w *Walker) { w.Fields(&p.Number) }
 type Pong struct{ Number uint64 }
 
 func (p *Pong) Walk(w *Walker) { w.Fields(&p.Number) }
-
-// Drain tells the worker to finish what it is answering and then to exit.
-type Drain struct{}
-
-func (*Drain) Walk(*Walker) {}

@@ -1,9 +1,6 @@
 package ipc
 
-import (
-	"net/netip"
-	"slices"
-)
+import "net/netip"
 
 // Bounds of the parts of a Plan. A Plan that reaches all of them exceeds MaxMessage,
 // which encode checks.
@@ -46,7 +43,7 @@ type Plan struct {
 	Service  Service
 	Switches Switches
 
-	Netns, Outlet string // network namespaces: of listeners, of connections to daemons
+	Netns, ControllerNetns string // network namespaces: of listeners, of connections to daemons
 
 	Connections, PerSource, Identities, Threads uint32 // 0 is the default
 
@@ -64,7 +61,7 @@ func (p *Plan) Walk(w *Walker) {
 	Enum(w, &p.Mode, "mode", ModeServe, ModeCheck)
 	w.Text(maxPath, &p.Path)
 	w.Fields(&p.LogLevel, &p.Service, &p.Switches)
-	w.Text(maxPath, &p.Netns, &p.Outlet)
+	w.Text(maxPath, &p.Netns, &p.ControllerNetns)
 	w.Fields(&p.Connections, &p.PerSource, &p.Identities, &p.Threads, &p.SocketMode, &p.HasSocketGroup, &p.SocketGID, &p.Audit, &p.Secrets, &p.Subuids)
 }
 
@@ -230,22 +227,4 @@ func (p *WholePlan) Add(m Message) (complete bool, err error) {
 		return true, nil
 	}
 	return false, nil
-}
-
-// OwnerOf returns the user that the subordinate uid belongs to, or uid if it is none.
-// The ranges are in ascending order.
-func OwnerOf(ranges []Subuids, uid uint32) uint32 {
-	i, found := slices.BinarySearchFunc(ranges, uid, func(r Subuids, uid uint32) int {
-		switch {
-		case r.Last < uid:
-			return -1
-		case r.First > uid:
-			return 1
-		}
-		return 0
-	})
-	if found {
-		return ranges[i].Owner
-	}
-	return uid
 }

@@ -32,7 +32,7 @@ const (
 	FactBecome  = "become"  // become_user
 	FactLocal   = "local"   // peers that the kernel identifies are served
 	FactMunge   = "munge"   // workers connect to munged
-	FactDial    = "dial"    // connections to daemons over TCP: burst, per second, concurrent
+	FactDial    = "dial"    // connections to daemons over TCP: how many concurrently
 	FactTLS     = "tls"     // there is a TLS key
 	FactTokens  = "tokens"  // there is a token key
 	FactTasks   = "tasks"   // the process limit of a worker's user

@@ -6,9 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// DialBatchSize is the number of sockets in one DialedBatch (package work), the most that a
+// message has.
+const DialBatchSize = 32
+
 // maxRights is the number of descriptors that the control buffer has room for: more
 // than any row of the protocol table, so that surplus ones are seen and closed.
-const maxRights = SpareCount + 1
+const maxRights = DialBatchSize + 1
 
 // rightsSpace is the size of the control buffer.
 var rightsSpace = unix.CmsgSpace(maxRights * 4)

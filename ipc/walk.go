@@ -152,7 +152,7 @@ func (w *Walker) flag(v *bool) {
 
 // Version walks the version of the sender's protocol table.
 func (w *Walker) Version() {
-	if v := w.number(bookVersion, 4); v != bookVersion {
+	if v := w.number(tableVersion, 4); v != tableVersion {
 		w.fail("has another protocol version: install all programs from the same build")
 	}
 }
@@ -234,8 +234,14 @@ func encode(m Message) ([]byte, error) {
 	return w.buf, w.err
 }
 
-// decode reads the fields of m from b and rejects leftover bytes.
-func decode(b []byte, m Message) error {
+// Marshal returns the fields of m, to be a field of another message.
+func Marshal(m Message) ([]byte, error) {
+	frame, err := encode(m)
+	return frame[1:], err
+}
+
+// Unmarshal reads the fields of m from b and rejects leftover bytes.
+func Unmarshal(b []byte, m Message) error {
 	w := &Walker{buf: b, reading: true}
 	m.Walk(w)
 	if w.err == nil && len(w.buf) > 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // least is the shortest message of a row: no text, no list, and the least word of each that it must have.
@@ -26,10 +27,13 @@ func least(r *ipc.Row) ipc.Message {
 	})
 }
 
-// full is a message of a row with something in each field, and in no two the same.
-func full(r *ipc.Row) ipc.Message {
+// full returns a message of a row with something in each field.
+func full(r *ipc.Row) ipc.Message { return filled(r.New()) }
+
+// filled puts something into each field of m, a different value into each.
+func filled(m ipc.Message) ipc.Message {
 	n := 0
-	return ipc.Shown(r.New(), func(field any, what string, _, most int) {
+	return ipc.Shown(m, func(field any, what string, _, most int) {
 		n++
 		switch v := reflect.ValueOf(field).Elem(); {
 		case v.Type() == reflect.TypeFor[netip.AddrPort]():
@@ -69,16 +73,14 @@ func frameOf(t testing.TB, m ipc.Message) []byte {
 }
 
 const (
-	spelled = "testdata/book.txt"
+	spelled = "testdata/table.txt"
 	source  = "ipc.go"
 )
 
-// TestBookVersion fails when the book or a walk is not what bookVersion stands for.
-func TestBookVersion(t *testing.T) {
+// TestTableVersion fails when the protocol table or a walk is not what tableVersion stands for.
+func TestTableVersion(t *testing.T) {
 	var b strings.Builder
-	for _, r := range ipc.Book() {
-		fmt.Fprintf(&b, "%d %s: %s to %s while %s; %s bytes, %d descriptors; then %s\n", r.Kind, r.Name, r.From.Names(), r.To.Names(), r.Phases, r.Size(), r.FDs, r.Then)
-		m := r.New()
+	describe := func(m ipc.Message) {
 		ipc.Shown(m, func(field any, what string, least, most int) {
 			if what == "list" {
 				v := reflect.ValueOf(field).Elem()
@@ -92,13 +94,19 @@ func TestBookVersion(t *testing.T) {
 			b.WriteByte('\n')
 		})
 	}
+	for _, r := range ipc.Table() {
+		fmt.Fprintf(&b, "%d %s: %s to %s while %s; %s bytes, %d descriptors; then %s\n", r.Kind, r.Name, r.From.Names(), r.To.Names(), r.Phases, r.Size(), r.FDs, r.Then)
+		describe(r.New())
+	}
+	b.WriteString("Settings of Setup\n")
+	describe(new(work.Setup).Opaque())
 	sum := crc32.ChecksumIEEE([]byte(b.String()))
 	if *update {
 		code, err := os.ReadFile(source)
 		if err != nil {
 			t.Fatal(err)
 		}
-		code = regexp.MustCompile(`(?m)^const bookVersion = .*$`).ReplaceAll(code, fmt.Appendf(nil, "const bookVersion = %#08x", sum))
+		code = regexp.MustCompile(`(?m)^const tableVersion = .*$`).ReplaceAll(code, fmt.Appendf(nil, "const tableVersion = %#08x", sum))
 		if err := errors.Join(os.WriteFile(source, code, 0o644), os.WriteFile(spelled, []byte(b.String()), 0o644)); err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +117,7 @@ func TestBookVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(want), b.String()); d != "" || sum != ipc.Version {
-		t.Errorf("the book or a walk changed: run go test ./ipc -update, which gives it version %#08x (-%s +code):\n%s", sum, spelled, d)
+		t.Errorf("the protocol table or a walk changed: run go test ./ipc -update, which gives it version %#08x (-%s +code):\n%s", sum, spelled, d)
 	}
 }
 

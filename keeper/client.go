@@ -9,6 +9,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 	"schedrestd/rate"
 )
 
@@ -84,7 +85,7 @@ func (c *client) slow(cost float64) {
 func (c *client) report(why string) {
 	c.keeper.counts.breaches.Add(1)
 	slog.Error("worker broke the protocol and is no longer served", "client", c.number, "because", why)
-	if err := c.keeper.channel.Send(&ipc.Breach{Number: c.number, Reason: ipc.Refuse(why).Reason}); err != nil {
+	if err := c.keeper.channel.Send(&work.Breach{Number: c.number, Reason: ipc.Refuse(why).Reason}); err != nil {
 		slog.Warn("report not sent to the parent", "client", c.number, "error", err)
 	}
 }

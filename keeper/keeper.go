@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // keeper is the running process: the channel to the parent and the keys.
@@ -39,7 +40,7 @@ func (k *keeper) run() int {
 			err = k.channel.Send(&ipc.Pong{Number: msg.Number})
 		case *ipc.SecretKeys:
 			err = k.channel.Send(k.keep(msg, m.FDs))
-		case *ipc.Client:
+		case *work.Client:
 			err = k.admit(m.FDs[0], msg.Number)
 		default:
 			err = ipc.Unheard(msg)

@@ -17,6 +17,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 )
 
 // hash13 returns the message of a TLS 1.3 server with a transcript hash of n
@@ -162,7 +163,7 @@ func alone(t *testing.T) (*keeper, *ipc.Channel) {
 		}
 	}
 	pass(parent, own, new(ipc.ServiceSetup))
-	pass(parent, own, new(ipc.Posture))
+	pass(parent, own, new(ipc.Attributes))
 	pass(own, parent, new(ipc.Ready))
 	return newKeeper(own), parent
 }
@@ -315,7 +316,7 @@ func TestHostile(t *testing.T) {
 		{"unknown kind", []byte{99}, 0},
 		{"the parent's kind", append([]byte{byte(ipc.KindOf(new(ipc.SecretKeys)))}, make([]byte, 4)...), 4},
 		{"the keeper's kind", append([]byte{byte(ipc.KindOf(new(query.Signed)))}, make([]byte, 10)...), 0},
-		{"a promise", append([]byte{byte(ipc.KindOf(new(ipc.Dial)))}, make([]byte, 9)...), 0},
+		{"a promise", append([]byte{byte(ipc.KindOf(new(work.Dial)))}, make([]byte, 9)...), 0},
 		{"cut short", append([]byte{byte(ipc.KindOf(new(query.Sign)))}, make([]byte, 11)...), 0},
 		{"left over", append([]byte{byte(ipc.KindOf(new(query.Sign)))}, make([]byte, 13)...), 0},
 		{"too long", append([]byte{byte(ipc.KindOf(new(query.Sign)))}, make([]byte, 5000)...), 0},
@@ -355,8 +356,8 @@ func TestHostile(t *testing.T) {
 				t.Errorf("read %d bytes, %v; want the end", n, err)
 			}
 			m, err := parent.Receive()
-			if breach, ok := m.Message.(*ipc.Breach); err != nil || !ok || breach.Number != 9 || breach.Reason == "" {
-				t.Errorf("the parent receives %+v, %v", m.Message, err)
+			if breach, ok := m.Message.(*work.Breach); err != nil || !ok || breach.Number != 9 || breach.Reason == "" {
+				t.Errorf("the parent hears %+v, %v", m.Message, err)
 			}
 			if len(ask(t, honest, hash13(48))) == 0 {
 				t.Error("another worker is not served")

@@ -59,7 +59,7 @@ func begin(channel *ipc.Channel) error {
 	if err := self.Settle(); err != nil {
 		return err
 	}
-	setup, expect, err := query.HearBirth[*ipc.ServiceSetup](channel)
+	setup, expect, err := query.ReceiveSetup[*ipc.ServiceSetup](channel)
 	if err != nil {
 		return err
 	}

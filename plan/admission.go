@@ -10,15 +10,15 @@ import (
 	"schedrestd/become"
 	"schedrestd/become/nss"
 	"schedrestd/errs"
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // usualAdmission returns the default penalties. A source is blocked after
 // thirty offences at once, or after more than one per second for a longer time:
 // for a second, and for ten seconds at most if it goes on. It is also blocked
 // after three workers crashed while answering it.
-func usualAdmission() ipc.Admission {
-	return ipc.Admission{Auth: time.Second, Malformed: time.Second, Crash: 15 * time.Second, Threshold: 30 * time.Second}
+func usualAdmission() work.Admission {
+	return work.Admission{Auth: time.Second, Malformed: time.Second, Crash: 15 * time.Second, Threshold: 30 * time.Second}
 }
 
 // mostPenalty limits a penalty's time; a pause can be ten times as long.
@@ -123,8 +123,8 @@ func networks(name, value string, words []string, n int, or string) (list []neti
 		}
 		list = append(list, p)
 	}
-	if n == 0 || len(list) > ipc.MaxPrefixes {
-		return nil, bad("%d networks; must be 1 to %d", n, ipc.MaxPrefixes)
+	if n == 0 || len(list) > work.MaxPrefixes {
+		return nil, bad("%d networks; must be 1 to %d", n, work.MaxPrefixes)
 	}
 	return list, nil
 }

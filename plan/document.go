@@ -9,7 +9,7 @@ import (
 	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/feature"
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // null means no configuration.
@@ -53,7 +53,7 @@ func (o *options) tables(c *conf.Cluster) ([]string, error) {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
-	names := ipc.NamesSched | ipc.NamesSlurm
+	names := work.NamesSched | work.NamesSlurm
 	if c != nil || o.names != "" {
 		var err error
 		if names, err = o.spelling(c); err != nil {
@@ -85,10 +85,10 @@ func (o *options) tables(c *conf.Cluster) ([]string, error) {
 		"parsers=" + strings.Join(parsers, ","),
 		"content=" + strings.Join(contents, ","),
 		"auth=" + strings.Join(auths, ","),
-		"names=" + map[ipc.Names]string{ipc.NamesSched: "sched", ipc.NamesSlurm: "slurm"}[names],
-		"json=" + map[ipc.Layout]string{ipc.Compact: "compact", ipc.Pretty: "pretty"}[o.json],
+		"names=" + map[work.Names]string{work.NamesSched: "sched", work.NamesSlurm: "slurm"}[names],
+		"json=" + map[work.Layout]string{work.Compact: "compact", work.Pretty: "pretty"}[o.json],
 	}
-	if names == ipc.NamesSched|ipc.NamesSlurm {
+	if names == work.NamesSched|work.NamesSlurm {
 		args[4] = "names=both"
 	}
 	if len(o.statuses) > 0 {

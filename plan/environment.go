@@ -9,6 +9,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/feature"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // variable is an environment variable, in our spelling, and what it sets in
@@ -25,10 +26,10 @@ var variables = []variable{
 	{"SCHED_CONF", func(*options, string) error { return nil }}, // used by conf.Find
 	{"SCHED_DEBUG_FLAGS", func(o *options, v string) error { o.debugFlags = listed(v); return nil }},
 	{"SCHED_JWT", func(o *options, v string) error { o.jwt = v; return nil }},
-	{"SCHED_JSON", setLayout(func(o *options) *ipc.Layout { return &o.json }, "SCHED_JSON", "compact", "pretty")},
-	{"SCHEDRESTD_JSON", setLayout(func(o *options) *ipc.Layout { return &o.json }, "SCHEDRESTD_JSON", "compact", "pretty")},
-	{"SCHED_YAML", setLayout(func(o *options) *ipc.Layout { return &o.yaml }, "SCHED_YAML", "compact", "pretty", "no_tag")},
-	{"SCHEDRESTD_YAML", setLayout(func(o *options) *ipc.Layout { return &o.yaml }, "SCHEDRESTD_YAML", "compact", "pretty", "no_tag")},
+	{"SCHED_JSON", setLayout(func(o *options) *work.Layout { return &o.json }, "SCHED_JSON", "compact", "pretty")},
+	{"SCHEDRESTD_JSON", setLayout(func(o *options) *work.Layout { return &o.json }, "SCHEDRESTD_JSON", "compact", "pretty")},
+	{"SCHED_YAML", setLayout(func(o *options) *work.Layout { return &o.yaml }, "SCHED_YAML", "compact", "pretty", "no_tag")},
+	{"SCHEDRESTD_YAML", setLayout(func(o *options) *work.Layout { return &o.yaml }, "SCHEDRESTD_YAML", "compact", "pretty", "no_tag")},
 	{"SCHEDRESTD_ANSWER_MEMORY", setAnswers},
 	{"SCHEDRESTD_AUDIT_FAIL", setAuditWord(func(o *options) *bool { return &o.audit.FailOpen }, "SCHEDRESTD_AUDIT_FAIL", "open", "closed")},
 	{"SCHEDRESTD_AUDIT_LOG", setAudit},
@@ -94,12 +95,12 @@ func setAsked(of func(*options) *asked, name string) func(*options, string) erro
 // setLayout returns a function that sets the layout of bodies. As in Slurm it
 // accepts several words. compact and pretty exclude each other, and no_tag
 // implies pretty.
-func setLayout(of func(*options) *ipc.Layout, name string, allowed ...string) func(*options, string) error {
-	layouts := map[string]ipc.Layout{"compact": ipc.Compact, "pretty": ipc.Pretty, "no_tag": ipc.NoTag}
+func setLayout(of func(*options) *work.Layout, name string, allowed ...string) func(*options, string) error {
+	layouts := map[string]work.Layout{"compact": work.Compact, "pretty": work.Pretty, "no_tag": work.NoTag}
 	return func(o *options, v string) error {
 		words := listed(v)
 		bad := len(words) == 0 || slices.Contains(words, "compact") && slices.Contains(words, "pretty")
-		layout := ipc.Compact
+		layout := work.Compact
 		for _, word := range words {
 			layout = max(layout, layouts[word])
 			bad = bad || !slices.Contains(allowed, word)

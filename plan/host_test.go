@@ -9,13 +9,14 @@ import (
 	"schedrestd/conf"
 	"schedrestd/guard"
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // machine is a host that opens files itself, as the parent does, and keeps the
 // Plan.
 type machine struct {
 	files  []string
-	plan   *ipc.WholePlan
+	plan   *query.WholePlan
 	failed error
 }
 
@@ -41,7 +42,7 @@ func (m *machine) Judge(owners, groups []uint32) error {
 	return guard.Judge(m.files, guard.Configuration, guard.Trust{Private: become.PrivateGroup, Owners: append([]uint32{}, owners...), Groups: groups})
 }
 
-func (m *machine) Send(plan *ipc.WholePlan) error {
+func (m *machine) Send(plan *query.WholePlan) error {
 	m.plan = plan
 	return nil
 }

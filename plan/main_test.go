@@ -13,6 +13,7 @@ import (
 
 	"schedrestd/conf"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 var discard = slog.New(slog.DiscardHandler)
@@ -224,15 +225,15 @@ func TestSetup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := ipc.Setup{
+	want := work.Setup{Setup: ipc.Setup{JWT: true, Local: true},
 		Cluster: "tiny",
-		Controllers: []ipc.Address{
+		Controllers: []work.Address{
 			{Name: "one", Network: "tcp", Address: "127.0.0.1:7001"},
 			{Name: "two", Network: "tcp", Address: "127.0.0.2:7001"},
 		},
-		Accounting: []ipc.Address{{Name: "127.0.0.3", Network: "tcp", Address: "127.0.0.3:6819"}},
-		AuthSocket: "/run/sched/ctld.sock", JWT: true, Local: true, Names: ipc.NamesSched,
-		Parsers: []ipc.Parser{{Version: 40}, {Version: 41}, {Version: 42}, {Version: 43}, {Version: 44}, {Version: 45}}, Content: ipc.ContentController | ipc.ContentAccounting,
+		Accounting: []work.Address{{Name: "127.0.0.3", Network: "tcp", Address: "127.0.0.3:6819"}},
+		AuthSocket: "/run/sched/ctld.sock", Names: work.NamesSched,
+		Parsers: []work.Parser{{Version: 40}, {Version: 41}, {Version: 42}, {Version: 43}, {Version: 44}, {Version: 45}}, Content: work.ContentController | work.ContentAccounting,
 		Statuses: []string{"200", "default"},
 		Limits:   o.limits(cluster),
 	}

@@ -10,6 +10,7 @@ import (
 	"schedrestd/conf"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // options holds what the command line and the environment set.
@@ -43,10 +44,10 @@ type options struct {
 	audit      ipc.Audit // SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_AUDIT_FAIL, SCHEDRESTD_AUDIT_SYNC, SCHEDRESTD_IDEMPOTENCY_FILE
 	auditWord  string    // … the second and third as written
 	debugFlags []string  // SCHED_DEBUG_FLAGS; nil: the configuration's
-	json, yaml ipc.Layout
+	json, yaml work.Layout
 	statuses   []string // SCHEDRESTD_RESPONSE_STATUS_CODES
 	abort      bool     // ABORT_ON_FATAL
-	admission  ipc.Admission
+	admission  work.Admission
 
 	netns, controllerNetns string // SCHEDRESTD_NETNS, SCHEDRESTD_CONTROLLER_NETNS
 }
@@ -55,7 +56,7 @@ type options struct {
 func (o *options) reader() conf.Reader { return conf.Reader{Files: o.host} }
 
 func (o *options) flags(f *pflag.FlagSet) {
-	o.yaml = ipc.NoTag // the default, which users of YAML expect
+	o.yaml = work.NoTag // the default, which users of YAML expect
 	o.admission = usualAdmission()
 	f.SortFlags = false
 	f.StringVarP(&o.conf, "config", "f", "", "read the cluster's configuration from `FILE`")
@@ -221,19 +222,19 @@ func (o *options) mode() (fs.FileMode, error) {
 
 // spelling returns which names are served: SCHEDRESTD_NAMES, otherwise both for
 // a site whose configuration uses Slurm's keys.
-func (o *options) spelling(c *conf.Cluster) (ipc.Names, error) {
+func (o *options) spelling(c *conf.Cluster) (work.Names, error) {
 	switch o.names {
 	case "sched":
-		return ipc.NamesSched, nil
+		return work.NamesSched, nil
 	case "slurm":
-		return ipc.NamesSlurm, nil
+		return work.NamesSlurm, nil
 	case "both":
-		return ipc.NamesSched | ipc.NamesSlurm, nil
+		return work.NamesSched | work.NamesSlurm, nil
 	case "":
 		if c.SlurmKeys {
-			return ipc.NamesSched | ipc.NamesSlurm, nil
+			return work.NamesSched | work.NamesSlurm, nil
 		}
-		return ipc.NamesSched, nil
+		return work.NamesSched, nil
 	}
 	return 0, errs.New(errs.Invalid, "environment: SCHEDRESTD_NAMES=%s is not a set of names", o.names).WithHint("allowed values: sched, slurm, both")
 }

@@ -13,6 +13,8 @@ import (
 
 	"schedrestd/conf"
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 	"schedrestd/loglevel"
 )
 
@@ -41,22 +43,22 @@ func TestOptions(t *testing.T) {
 		env  string // NAME=value, separated by spaces
 		args string
 		conf string // added to the sample
-		got  func(*ipc.WholePlan) any
+		got  func(*query.WholePlan) any
 		want any
 	}{
-		{name: "user", args: "-u nobody", got: func(c *ipc.WholePlan) any { return c.Service.UID }, want: uint32(65534)},
-		{name: "user, long, last one", args: "-u root --user=nobody", got: func(c *ipc.WholePlan) any { return c.Service.Name }, want: "nobody"},
-		{name: "group", args: "-u nobody -g 7", got: func(c *ipc.WholePlan) any { return []any{c.Service.GID, c.Service.Given} }, want: []any{uint32(7), "-u nobody -g 7"}},
-		{name: "neither", got: func(c *ipc.WholePlan) any { return c.Service.HasUser || c.Service.HasGroup }, want: false},
-		{name: "threads", args: "-t 5", got: func(c *ipc.WholePlan) any { return int(c.Threads) }, want: 5},
-		{name: "per source", args: "--max-per-source 5", got: func(c *ipc.WholePlan) any { return int(c.PerSource) }, want: 5},
-		{name: "identities", args: "--max-identities 5", got: func(c *ipc.WholePlan) any { return int(c.Identities) }, want: 5},
-		{name: "body", args: "--max-body 3M", got: func(c *ipc.WholePlan) any { return c.Setup.Limits.Body }, want: uint32(3 << 20)},
-		{name: "body, default", got: func(c *ipc.WholePlan) any { return c.Setup.Limits.Body }, want: uint32(50 << 20)},
-		{name: "socket", args: "--socket-mode 0660 --socket-group 9", got: func(c *ipc.WholePlan) any {
+		{name: "user", args: "-u nobody", got: func(c *query.WholePlan) any { return c.Service.UID }, want: uint32(65534)},
+		{name: "user, long, last one", args: "-u root --user=nobody", got: func(c *query.WholePlan) any { return c.Service.Name }, want: "nobody"},
+		{name: "group", args: "-u nobody -g 7", got: func(c *query.WholePlan) any { return []any{c.Service.GID, c.Service.Given} }, want: []any{uint32(7), "-u nobody -g 7"}},
+		{name: "neither", got: func(c *query.WholePlan) any { return c.Service.HasUser || c.Service.HasGroup }, want: false},
+		{name: "threads", args: "-t 5", got: func(c *query.WholePlan) any { return int(c.Threads) }, want: 5},
+		{name: "per source", args: "--max-per-source 5", got: func(c *query.WholePlan) any { return int(c.PerSource) }, want: 5},
+		{name: "identities", args: "--max-identities 5", got: func(c *query.WholePlan) any { return int(c.Identities) }, want: 5},
+		{name: "body", args: "--max-body 3M", got: func(c *query.WholePlan) any { return c.Setup.Limits.Body }, want: uint32(3 << 20)},
+		{name: "body, default", got: func(c *query.WholePlan) any { return c.Setup.Limits.Body }, want: uint32(50 << 20)},
+		{name: "socket", args: "--socket-mode 0660 --socket-group 9", got: func(c *query.WholePlan) any {
 			return []any{fs.FileMode(c.SocketMode).String(), c.HasSocketGroup, c.SocketGID}
 		}, want: []any{"-rw-rw----", true, uint32(9)}},
-		{name: "SchedUser", conf: "SchedUser=nobody", got: func(c *ipc.WholePlan) any {
+		{name: "SchedUser", conf: "SchedUser=nobody", got: func(c *query.WholePlan) any {
 			return []any{c.Service.SchedUser, c.Service.SchedUID, c.Service.Privileged}
 		}, want: []any{"nobody", uint32(65534), []string{"nobody", "root"}}},
 
@@ -64,13 +66,13 @@ func TestOptions(t *testing.T) {
 		{name: "listen, variable", got: listenOf, want: []string{":1"}},
 		{name: "listen, several", env: "SCHEDRESTD_LISTEN=:3,,unix:/s", got: listenOf, want: []string{":3", "unix:/s"}},
 		{name: "listen, Slurm's", env: "SCHEDRESTD_LISTEN= SLURMRESTD_LISTEN=:4", got: listenOf, want: []string{":4"}},
-		{name: "connections", env: "SCHEDRESTD_MAX_CONNECTIONS=8", got: func(c *ipc.WholePlan) any { return int(c.Connections) }, want: 8},
-		{name: "connections, flag first", env: "SCHEDRESTD_MAX_CONNECTIONS=8", args: "--max-connections 9", got: func(c *ipc.WholePlan) any { return int(c.Connections) }, want: 9},
+		{name: "connections", env: "SCHEDRESTD_MAX_CONNECTIONS=8", got: func(c *query.WholePlan) any { return int(c.Connections) }, want: 8},
+		{name: "connections, flag first", env: "SCHEDRESTD_MAX_CONNECTIONS=8", args: "--max-connections 9", got: func(c *query.WholePlan) any { return int(c.Connections) }, want: 9},
 
-		{name: "parsers", args: "-d latest+fast,data_parser/v0.0.40", got: parsersOf, want: []ipc.Parser{{Version: 40}, {Version: 45, Flags: 1}}},
-		{name: "parsers, joined", args: "-d v0.0.41 -d v0.0.42", got: parsersOf, want: []ipc.Parser{{Version: 41}, {Version: 42}}},
-		{name: "parsers, variable", env: "SLURMRESTD_DATA_PARSER_PLUGINS=v0.0.41", got: parsersOf, want: []ipc.Parser{{Version: 41}}},
-		{name: "parsers, flag first", env: "SCHEDRESTD_DATA_PARSER_PLUGINS=v9", args: "-d v0.0.42", got: parsersOf, want: []ipc.Parser{{Version: 42}}},
+		{name: "parsers", args: "-d latest+fast,data_parser/v0.0.40", got: parsersOf, want: []work.Parser{{Version: 40}, {Version: 45, Flags: 1}}},
+		{name: "parsers, joined", args: "-d v0.0.41 -d v0.0.42", got: parsersOf, want: []work.Parser{{Version: 41}, {Version: 42}}},
+		{name: "parsers, variable", env: "SLURMRESTD_DATA_PARSER_PLUGINS=v0.0.41", got: parsersOf, want: []work.Parser{{Version: 41}}},
+		{name: "parsers, flag first", env: "SCHEDRESTD_DATA_PARSER_PLUGINS=v9", args: "-d v0.0.42", got: parsersOf, want: []work.Parser{{Version: 42}}},
 		{name: "auth", args: "-a rest_auth/jwt", got: waysOf, want: "jwt"},
 		{name: "auth, joined", args: "-a jwt -a local", got: waysOf, want: "jwt local"},
 		{name: "auth, local alone", args: "-a local unix:/s", got: waysOf, want: "local"},
@@ -79,23 +81,23 @@ func TestOptions(t *testing.T) {
 		{name: "auth, flag first", env: "SCHEDRESTD_AUTH_TYPES=jwt", args: "-a local unix:/s", got: waysOf, want: "local"},
 		{name: "auth, without the word", env: "SCHED_JWT=", args: "unix:/s", got: waysOf, want: "local"},
 		{name: "auth, somebody's token is not looked at", env: "SCHED_JWT=a.b.c", args: "-a local unix:/s", got: waysOf, want: "local"},
-		{name: "content", args: "-s openapi/scheddb", got: contentOf, want: ipc.ContentAccounting},
-		{name: "content, Slurm's name", args: "-s slurmctld", got: contentOf, want: ipc.ContentController},
-		{name: "content, variable", env: "SLURMRESTD_OPENAPI_PLUGINS=schedctld", got: contentOf, want: ipc.ContentController},
-		{name: "content, default", got: contentOf, want: ipc.ContentController | ipc.ContentAccounting},
-		{name: "content, no accounting", conf: "AccountingStorageType=accounting_storage/none", got: contentOf, want: ipc.ContentController},
+		{name: "content", args: "-s openapi/scheddb", got: contentOf, want: work.ContentAccounting},
+		{name: "content, Slurm's name", args: "-s slurmctld", got: contentOf, want: work.ContentController},
+		{name: "content, variable", env: "SLURMRESTD_OPENAPI_PLUGINS=schedctld", got: contentOf, want: work.ContentController},
+		{name: "content, default", got: contentOf, want: work.ContentController | work.ContentAccounting},
+		{name: "content, no accounting", conf: "AccountingStorageType=accounting_storage/none", got: contentOf, want: work.ContentController},
 
-		{name: "JSON", env: "SCHED_JSON=pretty", got: func(c *ipc.WholePlan) any { return c.Setup.JSON }, want: ipc.Pretty},
-		{name: "JSON, the nearer name first", env: "SCHED_JSON=pretty SCHEDRESTD_JSON=compact", got: func(c *ipc.WholePlan) any { return c.Setup.JSON }, want: ipc.Compact},
-		{name: "YAML, nothing said", env: "SLURM_JSON=pretty", got: func(c *ipc.WholePlan) any { return c.Setup.YAML }, want: ipc.NoTag},
-		{name: "YAML, on one line", env: "SLURM_YAML=compact", got: func(c *ipc.WholePlan) any { return c.Setup.YAML }, want: ipc.Compact},
-		{name: "YAML", env: "SLURM_YAML=pretty", got: func(c *ipc.WholePlan) any { return c.Setup.YAML }, want: ipc.Pretty},
-		{name: "YAML, without tags", env: "SCHEDRESTD_YAML=pretty,no_tag", got: func(c *ipc.WholePlan) any { return c.Setup.YAML }, want: ipc.NoTag},
-		{name: "statuses", env: "SCHEDRESTD_RESPONSE_STATUS_CODES=200,404,default,404", got: func(c *ipc.WholePlan) any { return c.Setup.Statuses }, want: []string{"200", "404", "default"}},
-		{name: "answers, default", got: func(c *ipc.WholePlan) any { return c.Setup.Limits.Answers }, want: uint32(256 << 20)},
-		{name: "names", env: "SCHEDRESTD_NAMES=slurm", got: func(c *ipc.WholePlan) any { return c.Setup.Names }, want: ipc.NamesSlurm},
-		{name: "names, of a file of Slurm's", conf: "SlurmctldTimeout=30\nSlurmUser=root", got: func(c *ipc.WholePlan) any { return c.Setup.Names }, want: ipc.NamesSched | ipc.NamesSlurm},
-		{name: "switches", env: "SCHEDRESTD_SECURITY=worker_per_connection", got: func(c *ipc.WholePlan) any { return c.Switches == (ipc.Switches{WorkerPerConnection: true}) }, want: true},
+		{name: "JSON", env: "SCHED_JSON=pretty", got: func(c *query.WholePlan) any { return c.Setup.JSON }, want: work.Pretty},
+		{name: "JSON, the nearer name first", env: "SCHED_JSON=pretty SCHEDRESTD_JSON=compact", got: func(c *query.WholePlan) any { return c.Setup.JSON }, want: work.Compact},
+		{name: "YAML, nothing said", env: "SLURM_JSON=pretty", got: func(c *query.WholePlan) any { return c.Setup.YAML }, want: work.NoTag},
+		{name: "YAML, on one line", env: "SLURM_YAML=compact", got: func(c *query.WholePlan) any { return c.Setup.YAML }, want: work.Compact},
+		{name: "YAML", env: "SLURM_YAML=pretty", got: func(c *query.WholePlan) any { return c.Setup.YAML }, want: work.Pretty},
+		{name: "YAML, without tags", env: "SCHEDRESTD_YAML=pretty,no_tag", got: func(c *query.WholePlan) any { return c.Setup.YAML }, want: work.NoTag},
+		{name: "statuses", env: "SCHEDRESTD_RESPONSE_STATUS_CODES=200,404,default,404", got: func(c *query.WholePlan) any { return c.Setup.Statuses }, want: []string{"200", "404", "default"}},
+		{name: "answers, default", got: func(c *query.WholePlan) any { return c.Setup.Limits.Answers }, want: uint32(256 << 20)},
+		{name: "names", env: "SCHEDRESTD_NAMES=slurm", got: func(c *query.WholePlan) any { return c.Setup.Names }, want: work.NamesSlurm},
+		{name: "names, of a file of Slurm's", conf: "SlurmctldTimeout=30\nSlurmUser=root", got: func(c *query.WholePlan) any { return c.Setup.Names }, want: work.NamesSched | work.NamesSlurm},
+		{name: "switches", env: "SCHEDRESTD_SECURITY=worker_per_connection", got: func(c *query.WholePlan) any { return c.Switches == (ipc.Switches{WorkerPerConnection: true}) }, want: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -120,7 +122,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func listenOf(c *ipc.WholePlan) any {
+func listenOf(c *query.WholePlan) any {
 	var list []string
 	for _, l := range c.Listen {
 		list = append(list, l.Text)
@@ -128,10 +130,10 @@ func listenOf(c *ipc.WholePlan) any {
 	return list
 }
 
-func parsersOf(c *ipc.WholePlan) any { return c.Setup.Parsers }
-func contentOf(c *ipc.WholePlan) any { return c.Setup.Content }
+func parsersOf(c *query.WholePlan) any { return c.Setup.Parsers }
+func contentOf(c *query.WholePlan) any { return c.Setup.Content }
 
-func waysOf(c *ipc.WholePlan) any {
+func waysOf(c *query.WholePlan) any {
 	var list []string
 	if c.Setup.JWT {
 		list = append(list, "jwt")

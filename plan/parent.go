@@ -25,7 +25,7 @@ type host interface {
 	// owners and groups can change.
 	Judge(owners, groups []uint32) error
 	// Send sends a Plan. Nothing can be opened after it.
-	Send(*ipc.WholePlan) error
+	Send(*query.WholePlan) error
 	// Fail sends the reason why there is no Plan.
 	Fail(error) error
 }
@@ -116,7 +116,7 @@ func (p *parent) Judge(owners, groups []uint32) error {
 }
 
 // Send implements host.
-func (p *parent) Send(plan *ipc.WholePlan) error {
+func (p *parent) Send(plan *query.WholePlan) error {
 	return errs.Wrap(query.SendPlan(p.channel, plan), errs.Invalid, "send the plan to schedrestd")
 }
 

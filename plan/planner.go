@@ -9,7 +9,7 @@ import (
 
 	"schedrestd/conf"
 	"schedrestd/errs"
-	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 	"schedrestd/loglevel"
 )
 
@@ -34,7 +34,7 @@ func newPlanner(o options, path string, errOut io.Writer) *planner {
 }
 
 // plan reads the configuration and makes a Plan of it.
-func (p *planner) plan() (*ipc.WholePlan, error) {
+func (p *planner) plan() (*query.WholePlan, error) {
 	p.level.Set(p.o.level(p.usual, nil))
 	if !p.o.start.Again {
 		if p.o.verbose > mostVee {
@@ -65,7 +65,7 @@ func (p *planner) plan() (*ipc.WholePlan, error) {
 
 // read makes a Plan of the current files. idle lists the debug flags that do
 // nothing here.
-func (p *planner) read() (plan *ipc.WholePlan, idle []string, err error) {
+func (p *planner) read() (plan *query.WholePlan, idle []string, err error) {
 	cluster, err := p.configuration()
 	if err != nil {
 		return nil, nil, err

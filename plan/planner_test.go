@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // TestAgain: a reload makes a Plan of the current files and the same command
@@ -38,7 +38,7 @@ func TestAgain(t *testing.T) {
 	if m.plan == nil || m.plan.Setup.Cluster != "other" || m.plan.Secrets.TLS.ClientCA != "/ca" || slog.Level(m.plan.LogLevel) != slog.LevelDebug || m.plan.Path != path {
 		t.Fatalf("%+v, %v", m.plan, m.failed)
 	}
-	if p := m.plan.Setup.Parsers; len(p) != 1 || p[0] != (ipc.Parser{Version: 42}) {
+	if p := m.plan.Setup.Parsers; len(p) != 1 || p[0] != (work.Parser{Version: 42}) {
 		t.Errorf("what the command line said is forgotten: %v", p)
 	}
 	if strings.Contains(log, "level=WARN") {

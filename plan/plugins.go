@@ -11,7 +11,7 @@ import (
 	"schedrestd/endpoint"
 	"schedrestd/errs"
 	"schedrestd/feature"
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // sound refuses invalid options before a configuration is read.
@@ -59,7 +59,7 @@ func (o *options) pages() (feature.Content, error) {
 // authentication decides how clients can authenticate. A requested method must
 // be available; by default unavailable methods are omitted, and the log says
 // why.
-func (o *options) authentication(c *conf.Cluster, s *ipc.Setup, m mode, log *slog.Logger) error {
+func (o *options) authentication(c *conf.Cluster, s *work.Setup, m mode, log *slog.Logger) error {
 	wanted, err := o.ways()
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (o *options) authentication(c *conf.Cluster, s *ipc.Setup, m mode, log *slo
 	}
 	if s.Local {
 		s.AuthSocket = c.AuthSocket
-		s.Munge = ipc.Munge{Socket: c.Munge.Socket, TTL: c.Munge.TTL}
+		s.Munge = work.Munge{Socket: c.Munge.Socket, TTL: c.Munge.TTL}
 		if c.Accounting != nil && s.Munge.Socket != "" {
 			s.Munge.Accounting = c.Accounting.Munge
 		}
@@ -154,9 +154,9 @@ func file(c *conf.Cluster) string {
 
 // lettingIn refuses a start in which no client could authenticate, or with
 // methods that exclude each other.
-func (o *options) lettingIn(c *conf.Cluster, s *ipc.Setup, m mode) error {
+func (o *options) lettingIn(c *conf.Cluster, s *work.Setup, m mode) error {
 	if o.switches.BecomeUser {
-		if err := o.becoming(); err != nil {
+		if err := o.becoming(m); err != nil {
 			return err
 		}
 	}
@@ -176,7 +176,7 @@ func (o *options) lettingIn(c *conf.Cluster, s *ipc.Setup, m mode) error {
 // becoming refuses become_user where it is impossible. The kernel does not
 // confirm the user that a token names, so a worker that becomes one user and
 // serves another would evade both checks.
-func (o *options) becoming() error {
+func (o *options) becoming(m mode) error {
 	if !o.start.Root {
 		return errs.New(errs.Denied, "become_user: only root can run workers as the connecting users").
 			WithHint("start as root, or remove become_user from SCHEDRESTD_SECURITY")
@@ -184,6 +184,16 @@ func (o *options) becoming() error {
 	if wanted, err := o.ways(); err != nil || wanted != feature.Local {
 		return errs.New(errs.Invalid, "become_user can't be combined with rest_auth/jwt").
 			WithHint("start with -a rest_auth/local, and listen only on UNIX sockets")
+	}
+	if m == listening && (o.user != "" || o.group != "") {
+		return errs.New(errs.Invalid, "become_user runs workers as the connecting users, not as -u or -g").
+			WithHint("leave out -u and -g, or remove become_user from SCHEDRESTD_SECURITY")
+	}
+	for _, l := range o.listen {
+		if !strings.HasPrefix(l, "unix:") {
+			return errs.New(errs.Invalid, "become_user can't listen on %s: the kernel does not report the user of a TCP connection", l).
+				WithHint("listen on unix:/path/to/socket alone")
+		}
 	}
 	return nil
 }
@@ -194,19 +204,19 @@ func hasUnix(listen []string) bool {
 
 // served decides which content is served. Requested content must be available;
 // by default unavailable content is omitted.
-func (o *options) served(c *conf.Cluster, log *slog.Logger) (ipc.Content, error) {
+func (o *options) served(c *conf.Cluster, log *slog.Logger) (work.Content, error) {
 	wanted, err := o.pages()
 	if err != nil {
 		return 0, err
 	}
-	var content ipc.Content
+	var content work.Content
 	if wanted.Has(feature.Controller) {
-		content |= ipc.ContentController
+		content |= work.ContentController
 	}
 	switch {
 	case !wanted.Has(feature.Accounting):
 	case c.Accounting != nil:
-		content |= ipc.ContentAccounting
+		content |= work.ContentAccounting
 	case o.content.from != "":
 		return 0, errs.New(errs.Invalid, "openapi/scheddb can't be loaded: %s", noAccounting).
 			WithHint("set AccountingStorageType=accounting_storage/scheddbd in %s, or list only openapi/schedctld", c.Path)

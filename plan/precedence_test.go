@@ -12,6 +12,8 @@ import (
 
 	"schedrestd/conf"
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 )
 
 // ranked is a variable with the effect of a value, and the settings above and
@@ -23,23 +25,23 @@ type ranked struct {
 	args  string // the flag, with another value; "" when there is none
 	above any    // what that flag does
 	line  string // of the configuration, with another value
-	got   func(o options, c *ipc.WholePlan, cluster *conf.Cluster) any
+	got   func(o options, c *query.WholePlan, cluster *conf.Cluster) any
 }
 
 // TestPrecedence: every variable has two equivalent spellings that must agree,
 // takes precedence over the configuration, and comes after its flag.
 func TestPrecedence(t *testing.T) {
-	level := func(o options, _ *ipc.WholePlan, c *conf.Cluster) any { return o.level(slog.LevelInfo, c) }
-	setup := func(of func(ipc.Setup) any) func(options, *ipc.WholePlan, *conf.Cluster) any {
-		return func(_ options, c *ipc.WholePlan, _ *conf.Cluster) any { return of(c.Setup) }
+	level := func(o options, _ *query.WholePlan, c *conf.Cluster) any { return o.level(slog.LevelInfo, c) }
+	setup := func(of func(work.Setup) any) func(options, *query.WholePlan, *conf.Cluster) any {
+		return func(_ options, c *query.WholePlan, _ *conf.Cluster) any { return of(c.Setup) }
 	}
-	config := func(of func(*ipc.WholePlan) any) func(options, *ipc.WholePlan, *conf.Cluster) any {
-		return func(_ options, c *ipc.WholePlan, _ *conf.Cluster) any { return of(c) }
+	config := func(of func(*query.WholePlan) any) func(options, *query.WholePlan, *conf.Cluster) any {
+		return func(_ options, c *query.WholePlan, _ *conf.Cluster) any { return of(c) }
 	}
 	tests := map[string]ranked{
-		"ABORT_ON_FATAL": {value: "1", want: true, got: func(o options, _ *ipc.WholePlan, _ *conf.Cluster) any { return o.abort }},
+		"ABORT_ON_FATAL": {value: "1", want: true, got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.abort }},
 		"SCHED_CONF": {value: "/one", want: "/one", other: "/two", args: "-f /three", above: "/three",
-			got: func(o options, _ *ipc.WholePlan, _ *conf.Cluster) any {
+			got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any {
 				path, err := conf.Find(o.conf)
 				if err != nil {
 					return err
@@ -48,35 +50,35 @@ func TestPrecedence(t *testing.T) {
 			}},
 		"SCHED_DEBUG_FLAGS": {value: "Backfill", want: slog.LevelInfo, other: "Data", args: "-v", above: slog.Level(-2), line: "DebugFlags=Network", got: level},
 		"SCHEDRESTD_DEBUG":  {value: "quiet", want: slog.Level(127), other: "3", args: "-vv", above: slog.LevelDebug, line: "DebugFlags=Network", got: level},
-		"SCHED_JWT":         {value: "daemon", want: true, other: "a.b.c", got: setup(func(s ipc.Setup) any { return s.JWT })},
-		"SCHED_JSON":        {value: "pretty", want: ipc.Pretty, other: "compact", got: setup(func(s ipc.Setup) any { return s.JSON })},
-		"SCHEDRESTD_JSON":   {value: "pretty", want: ipc.Pretty, other: "compact", got: setup(func(s ipc.Setup) any { return s.JSON })},
-		"SCHED_YAML":        {value: "compact", want: ipc.Compact, other: "pretty", got: setup(func(s ipc.Setup) any { return s.YAML })},
-		"SCHEDRESTD_YAML":   {value: "pretty", want: ipc.Pretty, other: "no_tag", got: setup(func(s ipc.Setup) any { return s.YAML })},
+		"SCHED_JWT":         {value: "daemon", want: true, other: "a.b.c", got: setup(func(s work.Setup) any { return s.JWT })},
+		"SCHED_JSON":        {value: "pretty", want: work.Pretty, other: "compact", got: setup(func(s work.Setup) any { return s.JSON })},
+		"SCHEDRESTD_JSON":   {value: "pretty", want: work.Pretty, other: "compact", got: setup(func(s work.Setup) any { return s.JSON })},
+		"SCHED_YAML":        {value: "compact", want: work.Compact, other: "pretty", got: setup(func(s work.Setup) any { return s.YAML })},
+		"SCHEDRESTD_YAML":   {value: "pretty", want: work.Pretty, other: "no_tag", got: setup(func(s work.Setup) any { return s.YAML })},
 		"SCHEDRESTD_AUTH_TYPES": {value: "rest_auth/jwt", want: "jwt", other: "local", args: "-a local unix:/s", above: "local",
 			got: config(waysOf)},
-		"SCHEDRESTD_DATA_PARSER_PLUGINS": {value: "v0.0.41", want: []ipc.Parser{{Version: 41}}, other: "latest", args: "-d data_parser/v0.0.40",
-			above: []ipc.Parser{{Version: 40}}, got: config(parsersOf)},
-		"SCHEDRESTD_OPENAPI_PLUGINS": {value: "schedctld", want: ipc.ContentController, other: "scheddb", args: "-s openapi/scheddb",
-			above: ipc.ContentAccounting, got: config(contentOf)},
+		"SCHEDRESTD_DATA_PARSER_PLUGINS": {value: "v0.0.41", want: []work.Parser{{Version: 41}}, other: "latest", args: "-d data_parser/v0.0.40",
+			above: []work.Parser{{Version: 40}}, got: config(parsersOf)},
+		"SCHEDRESTD_OPENAPI_PLUGINS": {value: "schedctld", want: work.ContentController, other: "scheddb", args: "-s openapi/scheddb",
+			above: work.ContentAccounting, got: config(contentOf)},
 		"SCHEDRESTD_LISTEN":                {value: ":7,unix:/s", want: []string{":7", "unix:/s"}, other: ":8", args: ":9", above: []string{":9"}, got: config(listenOf)},
-		"SCHEDRESTD_MAX_CONNECTIONS":       {value: "7", want: 7, other: "8", args: "--max-connections 9", above: 9, got: config(func(c *ipc.WholePlan) any { return int(c.Connections) })},
-		"SCHEDRESTD_RESPONSE_STATUS_CODES": {value: "200,404", want: []string{"200", "404"}, other: "200", got: setup(func(s ipc.Setup) any { return s.Statuses })},
-		"SCHEDRESTD_SECURITY":              {value: "worker_per_connection", want: true, other: "disable_user_check", got: config(func(c *ipc.WholePlan) any { return c.Switches == (ipc.Switches{WorkerPerConnection: true}) })},
-		"SCHEDRESTD_ANSWER_MEMORY":         {value: "64M", want: uint32(64 << 20), other: "1", got: setup(func(s ipc.Setup) any { return s.Limits.Answers })},
-		"SCHEDRESTD_NETNS":                 {value: "mgmt", want: "mgmt", other: "/proc/7/ns/net", got: config(func(c *ipc.WholePlan) any { return c.Netns })},
-		"SCHEDRESTD_CONTROLLER_NETNS":      {value: "mgmt", want: "mgmt", other: "/proc/7/ns/net", got: config(func(c *ipc.WholePlan) any { return c.Outlet })},
-		"SCHEDRESTD_AUDIT_LOG":             {value: "/a", want: "/a", other: "stderr", got: config(func(c *ipc.WholePlan) any { return c.Audit.Path })},
-		"SCHEDRESTD_AUDIT_FAIL":            {value: "open", want: true, other: "closed", got: config(func(c *ipc.WholePlan) any { return c.Audit.FailOpen })},
-		"SCHEDRESTD_AUDIT_SYNC":            {value: "yes", want: true, other: "no", got: config(func(c *ipc.WholePlan) any { return c.Audit.Sync })},
-		"SCHEDRESTD_IDEMPOTENCY_FILE":      {value: "/a", want: "/a", other: "/b", got: config(func(c *ipc.WholePlan) any { return c.Audit.Claims })},
-		"SCHEDRESTD_EXEMPT":                {value: "10.0.0.0/8", want: []string{"10.0.0.0/8"}, other: "::1", got: setup(func(s ipc.Setup) any { return prefixes(s.Admission.Exempt) })},
-		"SCHEDRESTD_TRUSTED_PROXIES":       {value: "192.0.2.7", want: []string{"192.0.2.7/32"}, other: "unix:0", got: setup(func(s ipc.Setup) any { return prefixes(s.Admission.Proxies) })},
-		"SCHEDRESTD_PENALTIES": {value: "crash:1m", want: []time.Duration{time.Second, time.Minute, 30 * time.Second}, other: "off", got: setup(func(s ipc.Setup) any {
+		"SCHEDRESTD_MAX_CONNECTIONS":       {value: "7", want: 7, other: "8", args: "--max-connections 9", above: 9, got: config(func(c *query.WholePlan) any { return int(c.Connections) })},
+		"SCHEDRESTD_RESPONSE_STATUS_CODES": {value: "200,404", want: []string{"200", "404"}, other: "200", got: setup(func(s work.Setup) any { return s.Statuses })},
+		"SCHEDRESTD_SECURITY":              {value: "worker_per_connection", want: true, other: "disable_user_check", got: config(func(c *query.WholePlan) any { return c.Switches == (ipc.Switches{WorkerPerConnection: true}) })},
+		"SCHEDRESTD_ANSWER_MEMORY":         {value: "64M", want: uint32(64 << 20), other: "1", got: setup(func(s work.Setup) any { return s.Limits.Answers })},
+		"SCHEDRESTD_NETNS":                 {value: "mgmt", want: "mgmt", other: "/proc/7/ns/net", got: config(func(c *query.WholePlan) any { return c.Netns })},
+		"SCHEDRESTD_CONTROLLER_NETNS":      {value: "mgmt", want: "mgmt", other: "/proc/7/ns/net", got: config(func(c *query.WholePlan) any { return c.ControllerNetns })},
+		"SCHEDRESTD_AUDIT_LOG":             {value: "/a", want: "/a", other: "stderr", got: config(func(c *query.WholePlan) any { return c.Audit.Path })},
+		"SCHEDRESTD_AUDIT_FAIL":            {value: "open", want: true, other: "closed", got: config(func(c *query.WholePlan) any { return c.Audit.FailOpen })},
+		"SCHEDRESTD_AUDIT_SYNC":            {value: "yes", want: true, other: "no", got: config(func(c *query.WholePlan) any { return c.Audit.Sync })},
+		"SCHEDRESTD_IDEMPOTENCY_FILE":      {value: "/a", want: "/a", other: "/b", got: config(func(c *query.WholePlan) any { return c.Audit.Claims })},
+		"SCHEDRESTD_EXEMPT":                {value: "10.0.0.0/8", want: []string{"10.0.0.0/8"}, other: "::1", got: setup(func(s work.Setup) any { return prefixes(s.Admission.Exempt) })},
+		"SCHEDRESTD_TRUSTED_PROXIES":       {value: "192.0.2.7", want: []string{"192.0.2.7/32"}, other: "unix:0", got: setup(func(s work.Setup) any { return prefixes(s.Admission.Proxies) })},
+		"SCHEDRESTD_PENALTIES": {value: "crash:1m", want: []time.Duration{time.Second, time.Minute, 30 * time.Second}, other: "off", got: setup(func(s work.Setup) any {
 			return []time.Duration{s.Admission.Auth, s.Admission.Crash, s.Admission.Threshold}
 		})},
-		"SCHEDRESTD_RATE":  {value: "50", want: [2]uint32{50, 100}, other: "50:60", got: setup(func(s ipc.Setup) any { return [2]uint32{s.Admission.Rate, s.Admission.Burst} })},
-		"SCHEDRESTD_NAMES": {value: "sched", want: ipc.NamesSched, other: "slurm", line: "SlurmctldTimeout=30", got: setup(func(s ipc.Setup) any { return s.Names })},
+		"SCHEDRESTD_RATE":  {value: "50", want: [2]uint32{50, 100}, other: "50:60", got: setup(func(s work.Setup) any { return [2]uint32{s.Admission.Rate, s.Admission.Burst} })},
+		"SCHEDRESTD_NAMES": {value: "sched", want: work.NamesSched, other: "slurm", line: "SlurmctldTimeout=30", got: setup(func(s work.Setup) any { return s.Names })},
 	}
 	for _, v := range variables {
 		test, ok := tests[v.name]

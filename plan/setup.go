@@ -17,6 +17,8 @@ import (
 	"schedrestd/errs"
 	"schedrestd/feature"
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 )
 
 // judge refuses, for a start as root, a configuration that users other than
@@ -70,7 +72,7 @@ func knownUser(c *conf.Cluster) string {
 }
 
 // plan returns all that the parent needs to serve this cluster.
-func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logger) (*ipc.WholePlan, error) {
+func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logger) (*query.WholePlan, error) {
 	mode, err := o.mode()
 	if err != nil {
 		return nil, err
@@ -96,20 +98,20 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	plan := &ipc.WholePlan{Listen: listen, Setup: setup, Plan: ipc.Plan{
-		Mode:        m.plan(),
-		LogLevel:    int8(level),
-		Service:     service,
-		Switches:    o.switches.Switches,
-		Netns:       o.netns,
-		Outlet:      o.controllerNetns,
-		Connections: uint32(o.connections),
-		PerSource:   uint32(o.perSource),
-		Identities:  uint32(o.identities),
-		Threads:     uint32(o.threads),
-		SocketMode:  uint16(mode),
-		SocketGID:   gid,
-		Audit:       o.audit,
+	plan := &query.WholePlan{Listen: listen, Setup: setup, Plan: ipc.Plan{
+		Mode:            m.plan(),
+		LogLevel:        int8(level),
+		Service:         service,
+		Switches:        o.switches.Switches,
+		Netns:           o.netns,
+		ControllerNetns: o.controllerNetns,
+		Connections:     uint32(o.connections),
+		PerSource:       uint32(o.perSource),
+		Identities:      uint32(o.identities),
+		Threads:         uint32(o.threads),
+		SocketMode:      uint16(mode),
+		SocketGID:       gid,
+		Audit:           o.audit,
 		Secrets: ipc.Secrets{
 			TLS:    ipc.TLS{Certificate: tls.Certificate, Key: tls.Key, ClientCA: tls.ClientCA, TLS12: tls.TLS12},
 			Tokens: ipc.Tokens{Key: c.JWTKey, JWKS: c.JWKS},
@@ -124,8 +126,8 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 
 // setup returns the part of the configuration that workers get. It contains no
 // secret, nor the path of one.
-func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (ipc.Setup, error) {
-	s := ipc.Setup{
+func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, error) {
+	s := work.Setup{
 		Cluster:         c.ClusterName,
 		RequireUserName: o.switches.RequireUserName,
 		StrictBodies:    o.switches.StrictBodies,
@@ -144,7 +146,7 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (ipc.Setup, e
 		return s, err
 	}
 	for _, p := range versions {
-		s.Parsers = append(s.Parsers, ipc.Parser{Version: p.Version, Flags: uint8(p.Flags)})
+		s.Parsers = append(s.Parsers, work.Parser{Version: p.Version, Flags: uint8(p.Flags)})
 	}
 	if s.Names, err = o.spelling(c); err != nil {
 		return s, err
@@ -163,7 +165,7 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (ipc.Setup, e
 
 // daemons adds the addresses of the site's daemons, each kind in the order in
 // which to try them.
-func daemons(c *conf.Cluster, s *ipc.Setup, log *slog.Logger) (err error) {
+func daemons(c *conf.Cluster, s *work.Setup, log *slog.Logger) (err error) {
 	s.Controllers, err = addresses(spelled(c, "SchedctldHost"), shown(c), c.ControllerPort, log)
 	if err == nil && c.Front != "" {
 		var lost error
@@ -172,7 +174,7 @@ func daemons(c *conf.Cluster, s *ipc.Setup, log *slog.Logger) (err error) {
 		}
 	}
 	s.MorePorts = uint16(c.MorePorts)
-	if err != nil || s.Content&ipc.ContentAccounting == 0 {
+	if err != nil || s.Content&work.ContentAccounting == 0 {
 		return err
 	}
 	accounting := []conf.Host{{Name: c.Accounting.Host, Address: c.Accounting.Host}}
@@ -183,7 +185,7 @@ func daemons(c *conf.Cluster, s *ipc.Setup, log *slog.Logger) (err error) {
 		return err
 	}
 	if c.Accounting.Socket != "" { // the only way without a token
-		s.Accounting = append(s.Accounting, ipc.Address{Name: c.Accounting.Host, Network: "unix", Address: c.Accounting.Socket})
+		s.Accounting = append(s.Accounting, work.Address{Name: c.Accounting.Host, Network: "unix", Address: c.Accounting.Socket})
 	}
 	return nil
 }
@@ -211,8 +213,8 @@ func shown(c *conf.Cluster) []conf.Host {
 
 // limits returns what one client may use. It is the one place where that is
 // decided.
-func (o *options) limits(c *conf.Cluster) ipc.Limits {
-	return ipc.Limits{
+func (o *options) limits(c *conf.Cluster) work.Limits {
+	return work.Limits{
 		ReadHeader: 10 * time.Second,
 		ReadBody:   20 * time.Second,
 		Idle:       60 * time.Second,
@@ -231,7 +233,7 @@ func (o *options) limits(c *conf.Cluster) ipc.Limits {
 // whose name can't be resolved is omitted as long as another one is left: a
 // backup that is being replaced must not keep the gateway from asking the
 // primary.
-func addresses(key string, hosts []conf.Host, port int, log *slog.Logger) (list []ipc.Address, err error) {
+func addresses(key string, hosts []conf.Host, port int, log *slog.Logger) (list []work.Address, err error) {
 	var lost []error
 	for _, h := range hosts {
 		found, err := nss.Host(h.Address)
@@ -239,7 +241,7 @@ func addresses(key string, hosts []conf.Host, port int, log *slog.Logger) (list 
 			lost = append(lost, errs.Wrap(err, errs.KindOf(err), "%s=%s", key, h.Address))
 		}
 		for _, a := range found {
-			list = append(list, ipc.Address{Name: h.Name, Network: "tcp", Address: join(a, port)})
+			list = append(list, work.Address{Name: h.Name, Network: "tcp", Address: join(a, port)})
 		}
 	}
 	if len(list) == 0 && len(lost) > 0 {

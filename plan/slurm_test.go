@@ -16,7 +16,7 @@ import (
 	"schedrestd/become/nss"
 	"schedrestd/conf"
 	"schedrestd/errs"
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // slurmSample is a site's slurm.conf, with addresses instead of names.
@@ -34,7 +34,7 @@ NodeName=n[1-9]
 `
 
 // slurmSetup returns the Setup that a slurm.conf results in, and the log.
-func slurmSetup(t *testing.T, text string) (ipc.Setup, string, error) {
+func slurmSetup(t *testing.T, text string) (work.Setup, string, error) {
 	t.Helper()
 	path := site(t, text)
 	t.Setenv("SLURM_JWT", "daemon")
@@ -58,16 +58,16 @@ func TestSlurmConf(t *testing.T) {
 	if err != nil || log != "" {
 		t.Fatal(err, log)
 	}
-	controllers := []ipc.Address{{Name: "one", Network: "tcp", Address: "127.0.0.1:7001"}, {Name: "two", Network: "tcp", Address: "127.0.0.2:7001"},
+	controllers := []work.Address{{Name: "one", Network: "tcp", Address: "127.0.0.1:7001"}, {Name: "two", Network: "tcp", Address: "127.0.0.2:7001"},
 		{Name: "three", Network: "tcp", Address: "[::1]:7001"}}
-	accounting := []ipc.Address{{Name: "127.0.0.3", Network: "tcp", Address: "127.0.0.3:6819"}, {Name: "127.0.0.4", Network: "tcp", Address: "127.0.0.4:6819"}}
+	accounting := []work.Address{{Name: "127.0.0.3", Network: "tcp", Address: "127.0.0.3:6819"}, {Name: "127.0.0.4", Network: "tcp", Address: "127.0.0.4:6819"}}
 	if diff := cmp.Diff(controllers, s.Controllers) + cmp.Diff(accounting, s.Accounting); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if s.Munge != (ipc.Munge{Socket: "/run/m", Accounting: "/run/global", TTL: time.Minute}) || s.AuthSocket != "" {
+	if s.Munge != (work.Munge{Socket: "/run/m", Accounting: "/run/global", TTL: time.Minute}) || s.AuthSocket != "" {
 		t.Errorf("munged %+v, a controller's socket %q", s.Munge, s.AuthSocket)
 	}
-	if !s.JWT || !s.Local || s.Names != ipc.NamesSched|ipc.NamesSlurm || s.Limits.Connect != 7*time.Second || s.Limits.Call != 70*time.Second {
+	if !s.JWT || !s.Local || s.Names != work.NamesSched|work.NamesSlurm || s.Limits.Connect != 7*time.Second || s.Limits.Call != 70*time.Second {
 		t.Errorf("jwt %t, local %t, names %d, limits %+v", s.JWT, s.Local, s.Names, s.Limits)
 	}
 }
@@ -78,11 +78,11 @@ func TestTokenVerifiers(t *testing.T) {
 	tests := []struct {
 		name, text string
 		local      bool
-		munge      ipc.Munge
+		munge      work.Munge
 		log        string
 	}{
-		{name: "munge by default", local: true, munge: ipc.Munge{Socket: "/run/munge/munge.socket.2"}},
-		{name: "munge", text: "AuthType=auth/munge\nAuthInfo=/run/m", local: true, munge: ipc.Munge{Socket: "/run/m"}},
+		{name: "munge by default", local: true, munge: work.Munge{Socket: "/run/munge/munge.socket.2"}},
+		{name: "munge", text: "AuthType=auth/munge\nAuthInfo=/run/m", local: true, munge: work.Munge{Socket: "/run/m"}},
 		{name: "Slurm's keys", text: "AuthType=auth/slurm\nAuthInfo=use_client_ids", log: "rest_auth/local is not loaded: AuthType=auth/slurm is not supported"},
 		{name: "the kernel", text: "AuthType=auth/cred\nAuthInfo=socket=/run/ctl", local: true},
 		{name: "the kernel, nowhere", text: "AuthType=auth/cred", log: "rest_auth/local is not loaded: it needs AuthType=auth/munge, or AuthType=auth/cred with AuthInfo=socket=PATH"},
@@ -154,7 +154,7 @@ func TestNoSuchUser(t *testing.T) {
 // by one.
 func TestFront(t *testing.T) {
 	s, log, err := slurmSetup(t, slurmSample+"SlurmctldAddr=127.0.0.9\n")
-	want := []ipc.Address{{Name: "127.0.0.9", Network: "tcp", Address: "127.0.0.9:7001"}}
+	want := []work.Address{{Name: "127.0.0.9", Network: "tcp", Address: "127.0.0.9:7001"}}
 	if diff := cmp.Diff(want, s.Front); err != nil || log != "" || diff != "" || len(s.Controllers) != 3 || s.MorePorts != 3 {
 		t.Errorf("%v, logged %s, %d controllers, %d more ports (-want +got):\n%s", err, log, len(s.Controllers), s.MorePorts, diff)
 	}
@@ -207,7 +207,7 @@ func TestLocalhost(t *testing.T) {
 	own, _, _ = strings.Cut(own, ".")
 	for keys, want := range map[string]string{"ClusterName=c\nSlurmctldHost=LocalHost(127.0.0.1)\n": own, "ClusterName=c\nSchedctldHost=localhost(127.0.0.1)\nAuthType=auth/munge\n": "localhost"} {
 		s, _, err := slurmSetup(t, keys+"AuthAltTypes=auth/jwt\n")
-		if err != nil || len(s.Controllers) != 1 || s.Controllers[0] != (ipc.Address{Name: want, Network: "tcp", Address: "127.0.0.1:6817"}) {
+		if err != nil || len(s.Controllers) != 1 || s.Controllers[0] != (work.Address{Name: want, Network: "tcp", Address: "127.0.0.1:6817"}) {
 			t.Errorf("%s: %v, %v", keys, s.Controllers, err)
 		}
 	}

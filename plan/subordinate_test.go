@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
 // TestSubordinates: a uid of a range counts as the user that subuid(5) gives it
@@ -27,7 +27,7 @@ func TestSubordinates(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to own the files")
 	}
-	o, s := optionsHere(), new(ipc.WholePlan)
+	o, s := optionsHere(), new(query.WholePlan)
 	read := func(log *slog.Logger) {
 		if ranges, known := o.subordinates(subuid, passwd, log); known {
 			s.Ranges = ranges
@@ -36,7 +36,7 @@ func TestSubordinates(t *testing.T) {
 	check := func(want map[uint32]uint32) {
 		t.Helper()
 		for uid, owner := range want {
-			if got := ipc.OwnerOf(s.Ranges, uid); got != owner {
+			if got := query.OwnerOf(s.Ranges, uid); got != owner {
 				t.Errorf("uid %d counts as %d, want %d", uid, got, owner)
 			}
 		}

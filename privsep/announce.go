@@ -23,12 +23,6 @@ func announce(c Config, who identity.Service, listeners []*listen.Listener) {
 				"hint", "anyone who can read the traffic can use the tokens in it; listen on 127.0.0.1 behind a proxy with TLS, or on https://")
 		}
 	}
-	switch {
-	case c.Switches.DisableUserCheck && c.Switches.BecomeUser:
-		c.Log.Warn("identity check is off", "because", "disable_user_check", "hint", "an attacker who controls a worker acts as its user, even root or SchedUser; peers of group 0 are still refused")
-	case c.Switches.DisableUserCheck:
-		c.Log.Warn("identity check is off", "because", "disable_user_check", "hint", "an attacker who controls a worker acts as its user", "uid", who.UID)
-	}
 }
 
 // where returns the log attributes of the listeners. Those in another network

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // TestRulesInForce: the log has the rules that no other output shows, also those with their default.
@@ -20,9 +21,9 @@ func TestRulesInForce(t *testing.T) {
 		want map[string]any
 	}{
 		{Config{}, map[string]any{"audit_log": "none", "penalties": "off", "exempt": "none", "trusted_proxies": "none", "rate": "none", "netns": "own", "controller_netns": "own", "idempotency_file": "none"}},
-		{Config{Audit: ipc.Audit{Path: path, FailOpen: true, Sync: true, Claims: path + ".keys"}, Setup: ipc.Setup{Admission: ipc.Admission{
+		{Config{Audit: ipc.Audit{Path: path, FailOpen: true, Sync: true, Claims: path + ".keys"}, Setup: packed(work.Setup{Admission: work.Admission{
 			Auth: time.Second, Malformed: 2 * time.Second, Threshold: time.Minute, Exempt: []netip.Prefix{net("10.0.0.0/8"), net("::1/128")},
-			Proxies: []netip.Prefix{net("192.0.2.7/32")}, Peers: []uint32{13}, Rate: 50, Burst: 200}}},
+			Proxies: []netip.Prefix{net("192.0.2.7/32")}, Peers: []uint32{13}, Rate: 50, Burst: 200}})},
 			map[string]any{"audit_log": path + ", open, sync", "penalties": "auth:1s,malformed:2s,crash:0s,threshold:1m0s", "exempt": "10.0.0.0/8,::1/128",
 				"trusted_proxies": "192.0.2.7/32,unix:13", "rate": "50:200", "netns": "own", "controller_netns": "own", "idempotency_file": path + ".keys"}},
 	} {
@@ -52,7 +53,7 @@ func TestPlainHTTPBeyondLoopback(t *testing.T) {
 // TestRulesThatRuleNothing: what switches off more than it seems to is said at the start.
 func TestRulesThatRuleNothing(t *testing.T) {
 	everybody := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("0.0.0.0/0")}
-	g := serve(t, plain(t), Config{Connections: 6, PerSource: 6, Setup: ipc.Setup{Admission: ipc.Admission{Threshold: time.Second, Proxies: everybody, Exempt: everybody}}})
+	g := serve(t, plain(t), Config{Connections: 6, PerSource: 6, Setup: packed(work.Setup{Admission: work.Admission{Threshold: time.Second, Proxies: everybody, Exempt: everybody}})})
 	g.await("every address is a trusted proxy: no client has penalties, and X-Forwarded-For of every client counts", nil)
 	g.await("every address is exempt: no client has penalties", nil)
 	g.await("--max-per-source bounds nothing: one source may have all connections", nil)

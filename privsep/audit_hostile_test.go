@@ -12,7 +12,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
-	"schedrestd/privsep/spawn"
+	"schedrestd/ipc/work"
 )
 
 // auditor is the channel of a captured worker to the auditor.
@@ -29,11 +29,11 @@ func playUnasked(part string, fd int) {
 	case "noted":
 		sendRawTo(fd, ipc.KindOf(new(query.Noted)), 9, 0)
 	case "facts of its own":
-		sendRawTo(fd, ipc.KindOf(new(ipc.Facts)), 31, 0)
+		sendRawTo(fd, ipc.KindOf(new(work.Facts)), 31, 0)
 	case "a log of its own":
 		sendRawTo(fd, ipc.KindOf(new(ipc.LogFD)), 4, 1)
 	case "the end of a sibling":
-		sendRawTo(fd, ipc.KindOf(new(ipc.Exited)), 6, 0)
+		sendRawTo(fd, ipc.KindOf(new(work.Exited)), 6, 0)
 	case "intent cut off":
 		sendRawTo(fd, ipc.KindOf(new(query.Intent)), 35, 0)
 	case "intent with leftovers":
@@ -51,7 +51,7 @@ func playUnasked(part string, fd int) {
 // playAudit plays a compromised worker that was given a connection, and reports
 // false changes.
 func playAudit(part string, c *ipc.Channel, id uint64) {
-	c.Send(&ipc.Taken{ID: id})
+	c.Send(&work.Taken{ID: id})
 	c = auditor
 	lie := &query.Intent{ID: 1, Connection: id, Request: "r", User: "root\"}\n{\"event\":\"outcome\"", UID: 0, Method: "POST", Route: "\x1b[2J\xff", Object: "\u202e"}
 	granted := func() { // waits for leave
@@ -127,7 +127,7 @@ func TestAuditLiars(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
 			as := plain(t)
-			c := Config{Argv: []string{spawn.WorkerName, tt.part}, Workers: 1, Connections: 4, Audit: ipc.Audit{Path: auditDir(t, as)}}
+			c := Config{Argv: argv{ipc.Worker: {tt.part}}, Workers: 1, Connections: 4, Audit: ipc.Audit{Path: auditDir(t, as)}}
 			g := launch(t, as, c)
 			if tt.knock {
 				r := g.await("serving", nil)
@@ -183,7 +183,7 @@ func TestAuditOrphan(t *testing.T) {
 		t.Run(part, func(t *testing.T) {
 			as := plain(t)
 			path := auditDir(t, as)
-			g := serve(t, as, Config{Argv: []string{spawn.WorkerName, part}, Workers: 1, Audit: ipc.Audit{Path: path, Sync: true}})
+			g := serve(t, as, Config{Argv: argv{ipc.Worker: {part}}, Workers: 1, Audit: ipc.Audit{Path: path, Sync: true}})
 			conn, err := net.Dial("tcp", g.addr)
 			if err != nil {
 				t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 )
 
 // Messages of a captured worker to the auditor, over its channel.
@@ -64,16 +65,16 @@ var auditorSayings = []said{
 
 	// Messages that are not in the protocol, or not for a worker to send.
 	{name: "a kind that is not in the protocol", frame: word(99, 0), ends: true},
-	{name: "facts of its own (Facts)", frame: word(ipc.KindOf(new(ipc.Facts)), 31), ends: true},
-	{name: "the end of another's connection (Gone)", frame: word(ipc.KindOf(new(ipc.Gone)), 8), ends: true},
-	{name: "the end of another worker (Exited)", frame: word(ipc.KindOf(new(ipc.Exited)), 6), ends: true},
+	{name: "facts of its own (Facts)", frame: word(ipc.KindOf(new(work.Facts)), 31), ends: true},
+	{name: "the end of another's connection (Gone)", frame: word(ipc.KindOf(new(work.Gone)), 8), ends: true},
+	{name: "the end of another worker (Exited)", frame: word(ipc.KindOf(new(work.Exited)), 6), ends: true},
 	{name: "a file of its own (LogFD)", frame: word(ipc.KindOf(new(ipc.LogFD)), 4), ends: true},
 	{name: "a file of its own, with a descriptor", frame: word(ipc.KindOf(new(ipc.LogFD)), 4), fds: 1, ends: true},
 	{name: "that the file can be written (Followed)", frame: word(ipc.KindOf(new(ipc.Followed)), 2), ends: true},
-	{name: "a second channel (Client)", frame: word(ipc.KindOf(new(ipc.Client)), 16), ends: true},
+	{name: "a second channel (Client)", frame: word(ipc.KindOf(new(work.Client)), 16), ends: true},
 	{name: "leave (Noted)", frame: word(ipc.KindOf(new(query.Noted)), 9), ends: true},
-	{name: "Breach of another worker", frame: word(ipc.KindOf(new(ipc.Breach)), 6), ends: true},
-	{name: "Who, as to the resolver", frame: word(ipc.KindOf(new(ipc.Who)), 15), ends: true},
+	{name: "Breach of another worker", frame: word(ipc.KindOf(new(work.Breach)), 6), ends: true},
+	{name: "Lookup, as to the resolver", frame: word(ipc.KindOf(new(work.Lookup)), 15), ends: true},
 	{name: "Intent cut short", frame: word(ipc.KindOf(new(query.Intent)), 35), ends: true},
 	{name: "Intent with more behind it", frame: word(ipc.KindOf(new(query.Intent)), 37), ends: true},
 	{name: "Intent of more than the longest texts", frame: word(ipc.KindOf(new(query.Intent)), 1694), ends: true},

@@ -18,6 +18,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 )
 
 // Messages of a captured worker to the keeper, over its channel.
@@ -29,7 +30,7 @@ type said struct {
 	fds   int
 	times int  // 0: once
 	mute  bool // it reads no answer
-	ends  bool // it breaks the book, and waits for the end that the parent makes
+	ends  bool // it breaks the protocol table, and waits for the end that the parent makes
 	close bool // it closes its half
 }
 
@@ -117,15 +118,15 @@ var sayings = []said{
 	{name: "a word that is not in the protocol table", frame: word(99, 0), ends: true},
 	{name: "a kind that is 0", frame: word(0, 0), ends: true},
 	{name: "the parent's word, ServiceSetup", frame: word(ipc.KindOf(new(ipc.ServiceSetup)), 8), ends: true},
-	{name: "the parent's word, Posture", frame: word(ipc.KindOf(new(ipc.Posture)), 2), ends: true},
+	{name: "the parent's word, Attributes", frame: word(ipc.KindOf(new(ipc.Attributes)), 2), ends: true},
 	{name: "keys of its own", frame: word(ipc.KindOf(new(ipc.SecretKeys)), 4), ends: true},
-	{name: "a second channel (Client)", frame: word(ipc.KindOf(new(ipc.Client)), 4), ends: true},
+	{name: "a second channel (Client)", frame: word(ipc.KindOf(new(work.Client)), 4), ends: true},
 	{name: "the parent's word, Ping", frame: word(ipc.KindOf(new(ipc.Ping)), 8), ends: true},
 	{name: "the keeper's own word, Signed", frame: word(ipc.KindOf(new(query.Signed)), 10), ends: true},
 	{name: "the keeper's own word, Verified", frame: word(ipc.KindOf(new(query.Verified)), 9), ends: true},
 	{name: "the keeper's own word, Kept", frame: word(ipc.KindOf(new(ipc.Kept)), 7), ends: true},
-	{name: "a breach of the book by another worker (Breach)", frame: word(ipc.KindOf(new(ipc.Breach)), 6), ends: true},
-	{name: "its own word to the parent, Done", frame: word(ipc.KindOf(new(ipc.Done)), 8), ends: true},
+	{name: "a breach of the protocol by another worker (Breach)", frame: word(ipc.KindOf(new(work.Breach)), 6), ends: true},
+	{name: "its own word to the parent, Done", frame: word(ipc.KindOf(new(work.Done)), 8), ends: true},
 	{name: "Ready, as to the parent", frame: word(ipc.KindOf(new(ipc.Ready)), 2), ends: true},
 	{name: "Sign cut short", frame: word(ipc.KindOf(new(query.Sign)), 11), ends: true},
 	{name: "Sign with more behind it", frame: word(ipc.KindOf(new(query.Sign)), 13), ends: true},
@@ -240,7 +241,7 @@ func receive(fd int) string {
 			return "gets no signature"
 		case raw[0] == byte(ipc.KindOf(new(query.Signed))):
 			return "gets a signature"
-		case raw[0] == byte(ipc.KindOf(new(ipc.Known))):
+		case raw[0] == byte(ipc.KindOf(new(work.LookupResult))):
 			if raw[9] == 0 {
 				return "is answered: unknown"
 			}

@@ -11,6 +11,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 	program "schedrestd/worker"
 )
 
@@ -19,7 +20,7 @@ import (
 // asks returns a question about a user.
 func asks(number uint32, name string) func() []byte {
 	return func() []byte {
-		raw := append([]byte{byte(ipc.KindOf(new(ipc.Who)))}, make([]byte, 9)...)
+		raw := append([]byte{byte(ipc.KindOf(new(work.Lookup)))}, make([]byte, 9)...)
 		raw = little.LittleEndian.AppendUint32(raw, number)
 		raw = little.LittleEndian.AppendUint16(raw, uint16(len(name)))
 		return append(raw, name...)
@@ -51,18 +52,18 @@ var resolverSayings = []said{
 	{name: "a kind that is not in the protocol", frame: word(99, 0), ends: true},
 	{name: "kind 0", frame: word(0, 0), ends: true},
 	{name: "ServiceSetup, as the parent", frame: word(ipc.KindOf(new(ipc.ServiceSetup)), 14), ends: true},
-	{name: "a second channel (Client)", frame: word(ipc.KindOf(new(ipc.Client)), 4), ends: true},
+	{name: "a second channel (Client)", frame: word(ipc.KindOf(new(work.Client)), 4), ends: true},
 	{name: "Ping, as the parent", frame: word(ipc.KindOf(new(ipc.Ping)), 8), ends: true},
-	{name: "Known, as the resolver", frame: word(ipc.KindOf(new(ipc.Known)), 15), ends: true},
-	{name: "Breach of another worker", frame: word(ipc.KindOf(new(ipc.Breach)), 6), ends: true},
+	{name: "LookupResult, as the resolver", frame: word(ipc.KindOf(new(work.LookupResult)), 15), ends: true},
+	{name: "Breach of another worker", frame: word(ipc.KindOf(new(work.Breach)), 6), ends: true},
 	{name: "Sign, as to the keeper", frame: word(ipc.KindOf(new(query.Sign)), 16), ends: true},
-	{name: "Done, as to the parent", frame: word(ipc.KindOf(new(ipc.Done)), 8), ends: true},
-	{name: "Who cut short", frame: word(ipc.KindOf(new(ipc.Who)), 14), ends: true},
-	{name: "Who with more behind it", frame: word(ipc.KindOf(new(ipc.Who)), 16), ends: true},
+	{name: "Done, as to the parent", frame: word(ipc.KindOf(new(work.Done)), 8), ends: true},
+	{name: "Lookup cut short", frame: word(ipc.KindOf(new(work.Lookup)), 14), ends: true},
+	{name: "Lookup with more behind it", frame: word(ipc.KindOf(new(work.Lookup)), 16), ends: true},
 	{name: "a name of 256 bytes", frame: asks(0, strings.Repeat("x", 256)), ends: true},
 	{name: "a name of bytes that are not there", frame: func() []byte { return asks(0, "alice")()[:18] }, ends: true},
-	{name: "Who with a descriptor", frame: asks(0, ""), fds: 1, ends: true},
-	{name: "an oversized message", frame: word(ipc.KindOf(new(ipc.Who)), 60_000), ends: true},
+	{name: "Lookup with a descriptor", frame: asks(0, ""), fds: 1, ends: true},
+	{name: "an oversized message", frame: word(ipc.KindOf(new(work.Lookup)), 60_000), ends: true},
 	{name: "half of its channel closed", close: true},
 	{name: "an empty packet", frame: func() []byte { return nil }},
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 var update = flag.Bool("update", false, "write the generated pages")
@@ -28,8 +29,8 @@ const (
 	end   = "<!-- end of attacks -->\n"
 )
 
-// TestCaptured: each attack by a captured, confined worker has the effect that the page states, for a gateway of root
-// and for one without root. The gateway serves others after each, and has not grown at the end.
+// TestCaptured: each attack, by a captured worker in its sandbox, comes to what the page says, of workers of root's gateway
+// and of one without root alike. The gateway serves others after each, and has grown by nothing at the end.
 func TestCaptured(t *testing.T) {
 	needSandbox(t)
 	t.Run("without root", func(t *testing.T) { captured(t, plain(t), Config{}) })
@@ -40,9 +41,8 @@ func TestCaptured(t *testing.T) {
 }
 
 func captured(t *testing.T, as user, c Config) {
-	c.Setup.Controllers = []ipc.Address{{Name: "c", Network: "tcp", Address: taken(t)}}
-	c.Setup.JWT = true
-	c.DispatcherArgv = within(dispatcher.Limits{DialBurst: 200, DialRate: 20}) // what a slow machine asks for is too much, too
+	c.Setup = packed(work.Setup{Setup: ipc.Setup{JWT: true}, Controllers: []work.Address{{Name: "c", Network: "tcp", Address: taken(t)}}})
+	c.Argv = argv{ipc.Dispatcher: within(dispatcher.Limits{DialBurst: 200, DialRate: 20})} // what a slow machine asks for is too much, too
 	g := serve(t, as, c)
 	g.mustGet("/pid")
 	var descriptorsBefore, memoryBefore int

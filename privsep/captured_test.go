@@ -11,10 +11,11 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 )
 
-// A captured worker is a real one, fully confined, whose handler does what an attacker would: one attack per request.
-// A worker that is killed for it does not answer.
+// A captured worker is a real one, in its whole sandbox, whose handler does what an attacker would: one attack a request.
+// Who dies of it does not answer.
 
 // attack is one thing that a captured worker tries.
 type attack struct {
@@ -23,7 +24,7 @@ type attack struct {
 }
 
 // attacks is the list, by what it is for. Those of the first kinds end at the system call filter, those of the last at
-// the parent, which holds each word against the book.
+// the parent, which holds each word against the protocol table.
 var attacks = []attack{
 	// Files.
 	call("read /etc/shadow", unix.SYS_OPENAT, at, text("/etc/shadow"), unix.O_RDONLY),
@@ -45,7 +46,7 @@ var attacks = []attack{
 	// Other processes.
 	call("signal the parent", unix.SYS_KILL, uintptr(os.Getppid()), 15),
 	call("kill all that it may", unix.SYS_KILL, none, 9),
-	call("signal its siblings, the keeper and the first process of the namespace: pid 1", unix.SYS_KILL, 1, 9),
+	call("signal its siblings, the keeper and the namespace init: pid 1", unix.SYS_KILL, 1, 9),
 	call("signal a thread of another process", unix.SYS_TGKILL, 4_000_000, 4_000_000, 9), // not 1: that can be the worker itself
 	call("get hold of a process (pidfd_open)", unix.SYS_PIDFD_OPEN, 1, 0),
 	call("take a descriptor from a process", unix.SYS_PIDFD_GETFD, 3, 0, 0),
@@ -114,48 +115,48 @@ var attacks = []attack{
 	// The parent, by its own channel.
 	frame("a word that is not in the protocol table", 99, 0, 0),
 	frame("an empty frame's kind, 0", 0, 0, 0),
-	frame("the parent's own word, Drain", ipc.KindOf(new(ipc.Drain)), 0, 0),
+	frame("the parent's own word, Drain", ipc.KindOf(new(work.Drain)), 0, 0),
 	frame("Setup, to the parent", ipc.KindOf(new(ipc.Setup)), 200, 0),
 	frame("a connection, to the parent", ipc.KindOf(new(ipc.Connection)), 27, 0),
 	frame("secret keys, to the parent", ipc.KindOf(new(ipc.SecretKeys)), 4, 0),
 	frame("public keys, to the parent", ipc.KindOf(new(ipc.Keys)), 6, 0),
-	frame("a client of the keeper's, to the parent", ipc.KindOf(new(ipc.Client)), 4, 0),
-	frame("a channel to the keeper, to the parent", ipc.KindOf(new(ipc.ServiceFD)), 1, 0),
+	frame("a client of the keeper's, to the parent", ipc.KindOf(new(work.Client)), 4, 0),
+	frame("a channel to the keeper, to the parent", ipc.KindOf(new(work.ServiceFD)), 1, 0),
 	frame("Kept for the second time", ipc.KindOf(new(ipc.Kept)), 4, 0, 0, 1),
-	frame("the keeper's word, Breach, of a sibling", ipc.KindOf(new(ipc.Breach)), 6, 0, 0, 2),
+	frame("the keeper's word, Breach, of a sibling", ipc.KindOf(new(work.Breach)), 6, 0, 0, 2),
 	frame("a request to sign, to the parent", ipc.KindOf(new(query.Sign)), 16, 0),
 	frame("a request to verify, to the parent", ipc.KindOf(new(query.Verify)), 42, 0),
 	frame("Ready for the second time", ipc.KindOf(new(ipc.Ready)), 2, 0),
 	frame("Refused, after Ready", ipc.KindOf(new(ipc.Refused)), 2, 0),
-	frame("Done of a connection that it does not hold", ipc.KindOf(new(ipc.Done)), 8, 0),
-	frame("Taken of a connection that it was not given", ipc.KindOf(new(ipc.Taken)), 8, 0),
-	{"Progress of a connection that it does not hold", func() string { return say(&ipc.Progress{ID: 1 << 40, Stage: ipc.Resting}) }},
-	frame("Progress that is none", ipc.KindOf(new(ipc.Progress)), 9, 0),
+	frame("Done of a connection that it does not hold", ipc.KindOf(new(work.Done)), 8, 0),
+	frame("Taken of a connection that it was not given", ipc.KindOf(new(work.Taken)), 8, 0),
+	{"Progress of a connection that it does not hold", func() string { return say(&work.Progress{ID: 1 << 40, Stage: work.Resting}) }},
+	frame("Progress that is none", ipc.KindOf(new(work.Progress)), 9, 0),
 	frame("Pong without Ping", ipc.KindOf(new(ipc.Pong)), 8, 0),
-	frame("a truncated word", ipc.KindOf(new(ipc.Done)), 3, 0),
-	frame("a word with more behind it", ipc.KindOf(new(ipc.Done)), 9, 0),
-	frame("an oversized word", ipc.KindOf(new(ipc.Done)), 60_000, 0),
-	frame("a descriptor with a word that has none", ipc.KindOf(new(ipc.Done)), 8, 1),
-	frame("100 descriptors", ipc.KindOf(new(ipc.Done)), 8, 100),
-	{"a way that is not in the configuration", func() string { return say(&ipc.Dial{Way: ipc.WayController, Index: 200}) }},
-	{"a way to a socket that is not in the configuration", func() string { return say(&ipc.Dial{Way: ipc.WayMunge}) }},
-	frame("spares for a daemon that is not in the configuration", ipc.KindOf(new(ipc.Stock)), 2, 0, 1, 200),
-	frame("spares for it, as the parent would bring them", ipc.KindOf(new(ipc.Spares)), 2, 0),
-	frame("a way of no kind", ipc.KindOf(new(ipc.Dial)), 10, 0, 8, 99),
-	frame("a name, of the parent", ipc.KindOf(new(ipc.Who)), 15, 0),
-	frame("a name, as the resolver finds it", ipc.KindOf(new(ipc.Known)), 15, 0),
+	frame("a truncated word", ipc.KindOf(new(work.Done)), 3, 0),
+	frame("a word with more behind it", ipc.KindOf(new(work.Done)), 9, 0),
+	frame("an oversized word", ipc.KindOf(new(work.Done)), 60_000, 0),
+	frame("a descriptor with a word that has none", ipc.KindOf(new(work.Done)), 8, 1),
+	frame("100 descriptors", ipc.KindOf(new(work.Done)), 8, 100),
+	{"a way that is not in the configuration", func() string { return say(&work.Dial{Upstream: work.UpstreamController, Index: 200}) }},
+	{"a way to a socket that is not in the configuration", func() string { return say(&work.Dial{Upstream: work.UpstreamMunge}) }},
+	frame("spares for a daemon that is not in the configuration", ipc.KindOf(new(work.DialBatch)), 2, 0, 1, 200),
+	frame("spares for it, as the parent would bring them", ipc.KindOf(new(work.DialedBatch)), 2, 0),
+	frame("a way of no kind", ipc.KindOf(new(work.Dial)), 10, 0, 8, 99),
+	frame("a name, of the parent", ipc.KindOf(new(work.Lookup)), 15, 0),
+	frame("a name, as the resolver finds it", ipc.KindOf(new(work.LookupResult)), 15, 0),
 	frame("a change, to the parent", ipc.KindOf(new(query.Intent)), 34, 0),
 	frame("its outcome, to the parent", ipc.KindOf(new(query.Outcome)), 18, 0),
 	frame("the auditor's question, Follow", ipc.KindOf(new(ipc.Follow)), 0, 0),
 	{"400 ways at once", func() string {
 		for i := range uint64(400) {
-			send(&ipc.Dial{ID: 1<<32 + i, Way: ipc.WayController})
+			send(&work.Dial{ID: 1<<32 + i, Upstream: work.UpstreamController})
 		}
 		return "goes on"
 	}},
 	{"ways without end", func() string {
 		for i := uint64(0); ; i++ {
-			send(&ipc.Dial{ID: 1<<32 + i, Way: ipc.WayController})
+			send(&work.Dial{ID: 1<<32 + i, Upstream: work.UpstreamController})
 		}
 	}},
 	{"20 000 lines of log", func() string {
@@ -233,7 +234,7 @@ func frame(name string, kind ipc.Kind, size, fds int, values ...int) attack {
 
 func say(m ipc.Message) string { send(m); return wait() }
 
-// send sends below package ipc, which would hold the worker to the book.
+// send sends below package ipc, which would hold the worker to the protocol table.
 func send(m ipc.Message) {
 	raw := []byte{byte(ipc.KindOf(m))}
 	put := func(n uint64, bytes int) {
@@ -242,12 +243,12 @@ func send(m ipc.Message) {
 		}
 	}
 	switch m := m.(type) {
-	case *ipc.Progress:
+	case *work.Progress:
 		put(m.ID, 8)
 		put(uint64(m.Stage), 1)
-	case *ipc.Dial:
+	case *work.Dial:
 		put(m.ID, 8)
-		put(uint64(m.Way), 1)
+		put(uint64(m.Upstream), 1)
 		put(uint64(m.Index), 1)
 	}
 	sendFrame(raw, 0)
@@ -267,7 +268,7 @@ func sendFrame(raw []byte, fds int) {
 	}
 }
 
-// sendRights sends with the system call that the filter allows when there are no descriptors, and with the other one otherwise.
+// sendRights sends by what is left in the sandbox when there are no descriptors, and else by what is not.
 func sendRights(fd int, raw, oob []byte) error {
 	if len(oob) == 0 {
 		_, err := unix.Write(fd, raw)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 
 	"schedrestd/ipc"
 	"schedrestd/privsep/listen"
@@ -40,7 +39,7 @@ func Check(c Config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	c.Outlet, c.Workers = "", 1 // no daemon is connected
+	c.ControllerNetns, c.Workers = "", 1 // no daemon is connected
 	m := newMonitor(c, who)
 	defer m.close()
 	if err := m.openPrograms(); err != nil {
@@ -91,14 +90,13 @@ func (m *monitor) facts() []string {
 			list = append(list, fact)
 		}
 	}
-	tcp := func(a ipc.Address) bool { return a.Network == "tcp" }
 	add(m.who.Root, ipc.FactRoot)
 	add(c.Switches.BecomeUser, ipc.FactBecome)
 	add(s.Local && c.kernelTells, ipc.FactLocal)
-	add(s.Munge.Socket != "", ipc.FactMunge)
+	add(s.Sockets && s.Reach&ipc.ReachMunge != 0, ipc.FactMunge)
 	add(c.Secrets.TLS.Key != "", ipc.FactTLS)
 	add(c.Secrets.Tokens.Key != "", ipc.FactTokens)
-	add(slices.ContainsFunc(slices.Concat(s.Controllers, s.Accounting, s.Front), tcp), fmt.Sprintf("%s=%d %d %d", ipc.FactDial, ipc.DialBurst, ipc.DialRate, c.files()))
+	add(s.Reach&ipc.ReachTCP != 0, fmt.Sprintf("%s=%d", ipc.FactDial, c.files()))
 	if m.who.Unfit != nil {
 		list = append(list, ipc.FactUnfit+"="+m.who.Unfit.Error())
 	}

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/privsep/identity"
 	"schedrestd/privsep/listen"
-	"schedrestd/privsep/spawn"
 )
 
 // checkEnv has a parent check its confinement instead of serving.
@@ -26,10 +26,9 @@ const checkEnv = "PRIVSEP_TEST_CHECK"
 // inspect runs Check in a process, and returns its output and its exit status.
 func inspect(t *testing.T, as user, c Config) (string, int) {
 	t.Helper()
-	c.Program, c.Setup.Limits = binary, testLimits
-	c.Keeper, c.KeeperArgv, c.Dispatcher, c.Resolver, c.ResolverArgv = binary, []string{"good"}, binary, binary, []string{"good"}
-	if len(c.Argv) == 0 {
-		c.Argv = []string{spawn.WorkerName, "good"}
+	c.Argv = argv(c.Argv).or(good)
+	if c.Setup.Settings == nil {
+		c.Setup.Settings = packed(work.Setup{}).Settings
 	}
 	c.Switches.DisableUserCheck = c.Switches.DisableUserCheck || as != nil || os.Geteuid() != 0
 	text, err := json.Marshal(c)
@@ -57,7 +56,7 @@ func uid(as user) int {
 // TestCheck: it tells of each part, has each act kill, and gives what remains to a worker of these means.
 func TestCheck(t *testing.T) {
 	needSandbox(t)
-	out, status := inspect(t, plain(t), Config{Setup: ipc.Setup{Local: true, Munge: ipc.Munge{Socket: "/run/munge/s"}}})
+	out, status := inspect(t, plain(t), Config{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, Munge: work.Munge{Socket: "/run/munge/s"}})})
 	for _, want := range []string{"no_new_privs ", "system call filter ", "\nA worker was started", "  open /\n", "MUNGE credentials", "processes of the user who started", "PID namespace",
 		fmt.Sprintf("processes of uid %d outside the sandbox, which can stop, limit and kill it", uid(plain(t))), "memory and CPU time"} {
 		if !strings.Contains(out, want) {
@@ -112,8 +111,8 @@ func TestCheckUnfit(t *testing.T) {
 // TestCheckSaysWhy: the page has the kernel's error for a user who may make no user namespace.
 func TestCheckSaysWhy(t *testing.T) {
 	needRoot(t)
-	text, err := json.Marshal(Config{Program: binary, Keeper: binary, KeeperArgv: []string{"good"}, Dispatcher: binary, Resolver: binary, ResolverArgv: []string{"good"}, Argv: []string{spawn.WorkerName, "good"},
-		Setup: ipc.Setup{Limits: testLimits}, Switches: ipc.Switches{DisableUserCheck: true}})
+	text, err := json.Marshal(Config{Argv: good,
+		Setup: packed(work.Setup{Limits: testLimits}), Switches: ipc.Switches{DisableUserCheck: true}})
 	must(t, err)
 	ids := []syscall.SysProcIDMap{{Size: 1 << 16}}
 	for name, tt := range map[string]struct {
@@ -147,7 +146,7 @@ func TestCheckSaysWhy(t *testing.T) {
 
 // TestCheckFinds: the output names processes that survive.
 func TestCheckFinds(t *testing.T) {
-	out, status := inspect(t, plain(t), Config{Argv: []string{spawn.WorkerName, "lives but tells"}})
+	out, status := inspect(t, plain(t), Config{Argv: argv{ipc.Worker: {"lives but tells"}}})
 	if status != 1 || !strings.Contains(out, "These were not killed:") || !strings.Contains(out, "  bpf (exit status 0: ") {
 		t.Errorf("exit status %d:\n%s", status, out)
 	}
@@ -221,17 +220,18 @@ func TestConnectsWhereNeeded(t *testing.T) {
 		over ipc.Network
 		want bool
 	}{
-		{"over TCP come tokens alone", Config{Setup: ipc.Setup{Local: true, JWT: true, AuthSocket: "/s"}}, ipc.TCP, false},
-		{"… and nothing for munged to verify", Config{Setup: ipc.Setup{Local: true, JWT: true, Munge: ipc.Munge{Socket: "/s"}}}, ipc.TCP, false},
-		{"the controller's socket", Config{Setup: ipc.Setup{Local: true, AuthSocket: "/s"}}, ipc.Unix, true},
-		{"munged", Config{Setup: ipc.Setup{Local: true, Munge: ipc.Munge{Socket: "/s"}}}, ipc.Unix, true},
-		{"an accounting daemon's socket", Config{Setup: ipc.Setup{Local: true, Accounting: []ipc.Address{{Network: "unix", Address: "/s"}}}}, ipc.Unix, true},
-		{"tokens alone over a UNIX socket", Config{Setup: ipc.Setup{JWT: true, AuthSocket: "/s"}}, ipc.Unix, false},
-		{"no socket to connect to", Config{Setup: ipc.Setup{Local: true}}, ipc.Unix, false},
+		{"over TCP come tokens alone", Config{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true, JWT: true}, AuthSocket: "/s"})}, ipc.TCP, false},
+		{"… and nothing for munged to verify", Config{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true, JWT: true}, Munge: work.Munge{Socket: "/s"}})}, ipc.TCP, false},
+		{"the controller's socket", Config{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, AuthSocket: "/s"})}, ipc.Unix, true},
+		{"munged", Config{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, Munge: work.Munge{Socket: "/s"}})}, ipc.Unix, true},
+		{"an accounting daemon's socket", Config{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, Accounting: []work.Address{{Network: "unix", Address: "/s"}}})}, ipc.Unix, true},
+		{"tokens alone over a UNIX socket", Config{Setup: packed(work.Setup{Setup: ipc.Setup{JWT: true}, AuthSocket: "/s"})}, ipc.Unix, false},
+		{"no socket to connect to", Config{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}})}, ipc.Unix, false},
 	} {
 		m := newMonitor(tt.c, identity.Service{})
 		must(t, m.serveOn([]*listen.Listener{{Network: ipc.TCP}, {Network: tt.over}}))
-		got := m.config.Setup
+		got, err := work.Unpack(m.config.Setup)
+		must(t, err)
 		if (got.Seal&ipc.SealUnix != 0) != tt.want || (got.AuthSocket+got.Munge.Socket != "" || len(got.Accounting) > 0) != tt.want {
 			t.Errorf("%s: %+v", tt.name, got)
 		}

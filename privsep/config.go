@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +17,7 @@ import (
 	"schedrestd/privsep/identity"
 	"schedrestd/privsep/keys"
 	"schedrestd/privsep/listen"
+	"schedrestd/privsep/program"
 	"schedrestd/privsep/spawn"
 	"schedrestd/security"
 	"schedrestd/socket"
@@ -26,24 +26,13 @@ import (
 // Config configures Run. The zero value of a field below the first group means
 // the default.
 type Config struct {
-	Listen   []ipc.Listen
-	Netns    string      // network namespace of TCP listeners, by name or path; "" is the starter's
-	Outlet   string      // … of connections to controllers and accounting daemons
-	Service  ipc.Service // identity to serve with; the zero value keeps the starter's identity, which root may not
-	Switches ipc.Switches
-	Setup    ipc.Setup // for the workers; see there what is filled in here
-	Log      *slog.Logger
-
-	Program        string   // the worker's; "" is schedrestd-worker beside this program
-	Argv           []string // the worker's; tests play hostile ones with it
-	Keeper         string   // the keeper's program; "" is schedrestd-keeper beside this program
-	KeeperArgv     []string
-	Resolver       string // … the resolver's
-	ResolverArgv   []string
-	Auditor        string // … the auditor's
-	AuditorArgv    []string
-	Dispatcher     string // … the dispatcher's
-	DispatcherArgv []string
+	Listen          []ipc.Listen
+	Netns           string      // network namespace of TCP listeners, by name or path; "" is the starter's
+	ControllerNetns string      // … of connections to controllers and accounting daemons
+	Service         ipc.Service // identity to serve with; the zero value keeps the starter's identity, which root may not
+	Switches        ipc.Switches
+	Setup           ipc.Setup // for the workers; see there what is filled in here
+	Log             *slog.Logger
 
 	Workers     int           // size of the pool
 	Connections int           // --max-connections
@@ -61,8 +50,9 @@ type Config struct {
 	Activated []*os.File    // listening sockets that the service manager passed; they come before Listen
 	Reload    Reloader      // for SIGHUP
 
-	StartLimit time.Duration // for a worker to say Ready
-	Silence    time.Duration // a worker that answers no Ping for so long is killed
+	Argv       map[ipc.Role][]string // arguments of processes; tests have hostile ones started with it
+	StartLimit time.Duration         // for a worker to say Ready
+	Silence    time.Duration         // a worker that answers no Ping for so long is killed
 
 	kernelTells bool // the kernel reports the peer's identity on at least one listener
 }
@@ -80,14 +70,9 @@ func (c Config) complete() (Config, error) {
 			WithHint("name an address, as 127.0.0.1:6820, :6820 or unix:/run/schedrestd/socket")
 	}
 	c.Connections = cmp.Or(c.Connections, DefaultConnections)
-	if c.Connections < 1 || c.Connections > ipc.MaxConnections {
-		return c, errs.New(errs.Invalid, "%d connections at one time: not from 1 to %d", c.Connections, ipc.MaxConnections)
-	}
-	if c.Threads < 0 {
-		return c, errs.New(errs.Invalid, "%d threads: less than 1", c.Threads)
-	}
-	if c.PerSource < 0 || c.Identities < 0 || c.Identities > ipc.MaxConnections {
-		return c, errs.New(errs.Invalid, "%d connections of a source, %d identities: not from 0 to %d", c.PerSource, c.Identities, ipc.MaxConnections)
+	if c.Connections > ipc.MaxConnections || c.Identities > ipc.MaxConnections || min(c.Connections, c.Threads, c.PerSource, c.Identities) < 0 {
+		return c, errs.New(errs.Invalid, "%d connections, %d of a source, %d identities, %d threads: not from 0 to %d",
+			c.Connections, c.PerSource, c.Identities, c.Threads, ipc.MaxConnections)
 	}
 	if c.Switches.BecomeUser && c.PerSource == 0 && !c.Setup.Inetd {
 		// Users can stop their own worker, and with it each of their
@@ -103,12 +88,6 @@ func (c Config) complete() (Config, error) {
 	c.Silence = cmp.Or(c.Silence, 10*time.Second)
 	c.Watch = cmp.Or(c.Watch, 10*time.Second)
 	c.Still = cmp.Or(c.Still, 2*time.Second)
-	if len(c.Argv) == 0 {
-		c.Argv = []string{spawn.WorkerName}
-	}
-	if err := c.Setup.Limits.Check(); err != nil {
-		return c, errs.Wrap(err, errs.Internal, "set the workers up")
-	}
 	return c, c.checkFiles()
 }
 
@@ -120,9 +99,7 @@ func (c Config) setup(who identity.Service) ipc.Setup {
 	s.Requests = uint32(c.Connections) // of all workers together; each receives its share
 	s.SchedUID, s.Privileged = who.SchedUID, who.Names
 	s.Audit, s.Claims = c.Audit.Path != "", c.Audit.Claims != ""
-	if !s.Local || !c.kernelTells {
-		s = withoutSockets(s)
-	}
+	s.Sockets = s.Local && c.kernelTells
 	c.Setup = s
 	s.Seal = c.seal()
 	return s
@@ -177,18 +154,9 @@ func (c Config) seal() (s ipc.Seal) {
 	if c.Switches.AuditConfinement {
 		s |= ipc.SealAudit
 	}
-	unix := func(a ipc.Address) bool { return a.Network == "unix" }
-	if c.Setup.Local && c.kernelTells && (c.Setup.AuthSocket != "" || c.Setup.Munge.Socket != "" || slices.ContainsFunc(c.Setup.Accounting, unix)) {
+	if c.Setup.Local && c.kernelTells && c.Setup.Reach&(ipc.ReachUnix|ipc.ReachMunge) != 0 {
 		s |= ipc.SealUnix
 	}
-	return s
-}
-
-// withoutSockets returns s without the UNIX sockets that authenticate a client
-// by its user. They are unused where all clients use tokens, as over TCP.
-func withoutSockets(s ipc.Setup) ipc.Setup {
-	s.AuthSocket, s.Munge = "", ipc.Munge{}
-	s.Accounting = slices.DeleteFunc(slices.Clone(s.Accounting), func(a ipc.Address) bool { return a.Network == "unix" })
 	return s
 }
 
@@ -196,7 +164,7 @@ func withoutSockets(s ipc.Setup) ipc.Setup {
 // for one call to a controller, and needs one more descriptor while it is
 // handed over. The rest covers sixteen sessions with accounting daemons, which
 // wait without a descriptor. docs/TRUST.md explains the total.
-func (c Config) files() uint64 { return 3*uint64(c.Connections) + 64 + 4*ipc.SpareCount }
+func (c Config) files() uint64 { return 3*uint64(c.Connections) + 64 + 4*ipc.DialBatchSize }
 
 // mostWaiting bounds the connections that are accepted and wait, as
 // net.core.somaxconn bounds those in the kernel's queue. They are accepted
@@ -262,9 +230,10 @@ func (c Config) anyWorker(who identity.Service) security.Identity {
 }
 
 // spawnOptions returns the options of a spawner of processes for who.
-func (c Config) spawnOptions(who identity.Service, program, keeper *os.File) spawn.Options {
+func (c Config) spawnOptions(who identity.Service, programs program.Set) spawn.Options {
+	worker, keeper := programs[ipc.Worker], programs[ipc.Keeper]
 	return spawn.Options{Root: who.Root, Identity: c.anyWorker(who), Switches: c.Switches, Seal: c.seal(), OneClient: c.Setup.Inetd, PIDs: c.mostPIDs(),
-		StartLimit: c.StartLimit, Worker: program, Argv: c.Argv, Keeper: keeper, Log: c.Log}
+		StartLimit: c.StartLimit, Worker: worker.File, Argv: worker.Argv, Keeper: keeper.File, Log: c.Log}
 }
 
 // identityOptions returns the options that determine the workers' identity.
@@ -297,5 +266,5 @@ func (c Config) dispatch(who identity.Service) *ipc.Dispatch {
 	worker := c.anyWorker(who)
 	return &ipc.Dispatch{Switches: c.Switches, Name: worker.Name, UID: worker.UID, GID: worker.GID,
 		Connections: uint32(c.Connections), PerSource: uint32(c.PerSource), Identities: uint32(c.Identities), Workers: uint32(c.Workers), Threads: uint32(c.Threads),
-		LogLevel: c.Setup.LogLevel, Waiting: uint32(c.waiting()), StartLimit: c.StartLimit, Silence: c.Silence, Audit: c.Audit, Netns: c.Netns, ControllerNetns: c.Outlet}
+		LogLevel: c.Setup.LogLevel, Waiting: uint32(c.waiting()), StartLimit: c.StartLimit, Silence: c.Silence, Audit: c.Audit, Netns: c.Netns, ControllerNetns: c.ControllerNetns}
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // Attacks of a captured worker that may connect to UNIX sockets itself, for the sake of its uid, beyond those of other workers.
@@ -102,7 +103,7 @@ func TestCapturedConnects(t *testing.T) {
 		}
 	}
 	c := Config{Service: identityOf("nobody", "nogroup", ""), Listen: listens("127.0.0.1:0", "unix:"+filepath.Join(home, "socket")),
-		Setup: ipc.Setup{Local: true, JWT: true, Munge: ipc.Munge{Socket: "/nowhere/munge"}}}
+		Setup: packed(work.Setup{Setup: ipc.Setup{Local: true, JWT: true}, Munge: work.Munge{Socket: "/nowhere/munge"}})}
 	g := serve(t, nil, c)
 	sealed := fmt.Sprint(g.await("worker is ready", nil)["sealed"])
 	if !strings.Contains(sealed, "TCP") {

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestViolationIsAnAlarm: a worker that is killed by SIGSYS is distinguished from
+// TestSandboxViolationIsCounted: a worker that is killed by SIGSYS is distinguished from
 // one that crashed, and counted separately.
-func TestViolationIsAnAlarm(t *testing.T) {
+func TestSandboxViolationIsCounted(t *testing.T) {
 	needSandbox(t)
 	g := serve(t, plain(t), Config{})
 	if what := g.attack("make a directory"); what != "is killed by SIGSYS" {

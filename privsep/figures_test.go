@@ -3,7 +3,7 @@ package privsep
 import (
 	"fmt"
 	"os"
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"strings"
 	"testing"
 
@@ -16,7 +16,7 @@ func TestFigures(t *testing.T) {
 	for _, tt := range []struct{ page, figure string }{
 		{"TRUST.md", fmt.Sprintf("as its descriptors, %d unless told otherwise", Config{Connections: DefaultConnections}.files())},
 		{"PRIVSEP.md", fmt.Sprintf("their ports from %s of this machine's range", parts[dial.PortShares])},
-		{"PRIVSEP.md", fmt.Sprintf("Each worker gets %d at once and %d a second", ipc.DialBurst, ipc.DialRate)},
+		{"PRIVSEP.md", fmt.Sprintf("Each worker gets %d at once and %d a second", work.DialBurst, work.DialRate)},
 	} {
 		text, err := os.ReadFile("../docs/" + tt.page)
 		must(t, err)

@@ -23,7 +23,7 @@ type Reloader interface {
 // and workers from it.
 type generation struct {
 	id     uint32
-	why    wish
+	why    cause
 	config Config
 	keys   *keys.Keys
 	strict bool // certificates that have replaced those in use must be usable
@@ -32,15 +32,15 @@ type generation struct {
 	orphan bool           // the dispatcher that built it has exited
 }
 
-// wish is the reason to build a generation. A greater one includes the smaller
+// cause is the reason to build a generation. A greater one includes the smaller
 // ones.
-type wish int
+type cause int
 
 const (
-	nothing    wish = iota
-	wishYoung       // age, wear, or the loss of a service
-	wishKeys        // a file of a key has changed
-	wishReload      // SIGHUP
+	nothing         cause = iota
+	becauseOfAge          // age, wear, or the loss of a service
+	becauseOfKeys         // a file of a key has changed
+	becauseOfReload       // SIGHUP
 )
 
 // reload asks for a generation of the configuration as it is now.
@@ -48,24 +48,24 @@ func (m *monitor) reload() {
 	if m.dispatcher != nil {
 		m.audit.Reopen(m.dispatcher.logs()) // whether or not the reload succeeds
 	}
-	m.want(wishReload)
+	m.want(becauseOfReload)
 }
 
 // look asks for a generation when a key file has changed since it was last tried,
 // and is not being written.
 func (m *monitor) look() {
 	if m.current != nil && keys.Stamp(m.config.Secrets) != m.tried && m.current.keys.IsAtRest(m.config.Still) {
-		m.want(wishKeys)
+		m.want(becauseOfKeys)
 	}
 }
 
 // want asks for a generation. One is built at a time.
-func (m *monitor) want(w wish) {
-	m.wanted = max(m.wanted, w)
+func (m *monitor) want(why cause) {
+	m.wanted = max(m.wanted, why)
 	if m.wanted == nothing || m.opening || m.next != nil || m.stopping != nil || m.dispatcher == nil || m.dispatcher.Channel.Phase() != ipc.Serving {
 		return
 	}
-	g := &generation{why: m.wanted, config: m.config, strict: m.wanted == wishReload || m.current == nil, begun: time.Now()}
+	g := &generation{why: m.wanted, config: m.config, strict: m.wanted == becauseOfReload || m.current == nil, begun: time.Now()}
 	m.wanted, m.opening, m.lastOpened = nothing, true, g.begun
 	m.last++
 	g.id = m.last
@@ -78,7 +78,7 @@ func (m *monitor) want(w wish) {
 
 // open reads the configuration again, if that is wanted, and opens the keys of g.
 func (m *monitor) open(g, before *generation) error {
-	if g.why == wishReload && before != nil {
+	if g.why == becauseOfReload && before != nil {
 		notify.Reloading()
 		if err := m.reread(&g.config); err != nil {
 			return err
@@ -105,9 +105,6 @@ func (m *monitor) reread(c *Config) error {
 	c.Setup = setup
 	c.Setup = c.setup(m.who)
 	c.Secrets = paths
-	if err := setup.Limits.Check(); err != nil {
-		return errs.Wrap(err, errs.Internal, "set the workers up")
-	}
 	if c.Switches.BecomeUser {
 		return c.identityOptions().CheckBecoming(m.who.Root)
 	}
@@ -205,7 +202,7 @@ func (m *monitor) decided(o *ipc.Outcome) error {
 			notify.Ready()
 		}
 	case m.ready != nil:
-	case g.why == wishReload:
+	case g.why == becauseOfReload:
 		m.config.Reload.Accepted()
 		m.config.Log.Info("configuration is reread", "took", took)
 		notify.Ready()
@@ -230,7 +227,7 @@ func (m *monitor) rejected(g *generation, err error) {
 		err = errs.Wrap(err, errs.Denied, "key set %s", m.config.Tokens.JWKS)
 	}
 	attrs := errs.LogAttrs(errs.HintOf(err), "error", err)
-	if g.why == wishReload {
+	if g.why == becauseOfReload {
 		log.Error("nothing is changed: the configuration that was reread can't be used", attrs...)
 		notify.Ready()
 	} else {

@@ -86,7 +86,7 @@ func TestCompromisedDispatcher(t *testing.T) {
 	for name, tt := range violations {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := launch(t, plain(t), Config{DispatcherArgv: []string{"compromised", name}})
+			g := launch(t, plain(t), Config{Argv: argv{ipc.Dispatcher: {"compromised", name}}})
 			if name == "an outcome twice" { // it serves by then
 				g.because("dispatcher exited", tt.want)
 				return

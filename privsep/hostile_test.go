@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"schedrestd/dispatcher"
+	"schedrestd/ipc"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,11 +18,10 @@ import (
 
 	"schedrestd/dispatcher/pool"
 	"schedrestd/printable"
-	"schedrestd/privsep/spawn"
 )
 
-// TestHostileWorkers: each breaks the protocol in its own way and is killed. The log has the
-// reason, and the gateway lives on.
+// TestHostileWorkers: each breaks the protocol in its way, is killed, and the parent says
+// why and lives on.
 func TestHostileWorkers(t *testing.T) {
 	tests := []struct {
 		part, want string
@@ -56,7 +56,7 @@ func TestHostileWorkers(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
-			g := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, tt.part}, Workers: 1})
+			g := launch(t, plain(t), Config{Argv: argv{ipc.Worker: {tt.part}}, Workers: 1})
 			if tt.knock {
 				r := g.await("serving", nil)
 				c, err := net.Dial("tcp", r["listen"].([]any)[0].(string))
@@ -78,7 +78,7 @@ func TestHostileWorkers(t *testing.T) {
 
 // TestStoppedWorker: it keeps its connections and answers no request, until the dispatcher ends it.
 func TestStoppedWorker(t *testing.T) {
-	g := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, "stopped"}, Workers: 1, Silence: 400 * time.Millisecond})
+	g := launch(t, plain(t), Config{Argv: argv{ipc.Worker: {"stopped"}}, Workers: 1, Silence: 400 * time.Millisecond})
 	g.because("worker was ended", "has not read its channel")
 }
 
@@ -91,7 +91,7 @@ func TestQueuedConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "first stops", mark}, Workers: 1, Silence: time.Second})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Worker: {"first stops", mark}}, Workers: 1, Silence: time.Second})
 	done := make(chan error)
 	for range 20 {
 		go func() {
@@ -109,7 +109,7 @@ func TestQueuedConnections(t *testing.T) {
 
 // TestTwiceIsEnough: a connection that has ended two workers is not given to a third.
 func TestTwiceIsEnough(t *testing.T) {
-	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "dies before"}, Workers: 1})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Worker: {"dies before"}}, Workers: 1})
 	c, err := net.Dial("tcp", g.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestTwiceIsEnough(t *testing.T) {
 
 // TestOrphan: a process that a worker leaves behind can't make it look alive.
 func TestOrphan(t *testing.T) {
-	g := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, "orphan"}, Workers: 1})
+	g := launch(t, plain(t), Config{Argv: argv{ipc.Worker: {"orphan"}}, Workers: 1})
 	g.await("worker died", nil)
 	g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == firstWorker+1 })
 }
@@ -134,7 +134,7 @@ func TestOrphan(t *testing.T) {
 // TestDeadlyRequest: a connection that kills each worker does not make the parent start
 // them as fast as it can.
 func TestDeadlyRequest(t *testing.T) {
-	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "exits on it"}, Workers: 1})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Worker: {"exits on it"}}, Workers: 1})
 	for n := range 4 {
 		c, err := net.Dial("tcp", g.addr)
 		if err != nil {
@@ -168,9 +168,9 @@ func TestDeadlyRequest(t *testing.T) {
 // TestWorkerOutput: what a worker logs reaches the log escaped, labelled, capped and
 // limited in number.
 func TestWorkerOutput(t *testing.T) {
-	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{LogBurst: 50, LogRate: 20})})
-	g.mustGet("/log?text=" + url.QueryEscape("some text"))
-	r := g.await("worker: some text", nil)
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{LogBurst: 50, LogRate: 20})}})
+	g.mustGet("/log?text=" + url.QueryEscape("it says"))
+	r := g.await("worker: it says", nil)
 	if r["level"] != "WARN" || r["n"] != "1" || r["worker"] == nil || r["worker_uid"] == nil || r["worker_pid"] == nil {
 		t.Errorf("label: %v", r)
 	}
@@ -202,7 +202,7 @@ func TestWorkerOutput(t *testing.T) {
 // TestBackOff: while the next worker is being started, connections are accepted, and closed when
 // their time is over; later ones are served again.
 func TestBackOff(t *testing.T) {
-	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{HandLimit: 20 * time.Millisecond}), Argv: []string{spawn.WorkerName, "exits on it"}, Workers: 1, Connections: 50})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: 20 * time.Millisecond}), ipc.Worker: {"exits on it"}}, Workers: 1, Connections: 50})
 	for range 5 { // the pause grows to 800 ms
 		c, err := net.Dial("tcp", g.addr)
 		if err != nil {

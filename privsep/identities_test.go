@@ -24,7 +24,6 @@ import (
 	"schedrestd/auth"
 	"schedrestd/demo/thread"
 	"schedrestd/ipc"
-	"schedrestd/privsep/spawn"
 )
 
 // becoming starts a gateway that serves each user with their own identity, and returns its socket.
@@ -34,15 +33,13 @@ func becoming(t *testing.T, c Config) (*gateway, string) {
 	path := sharedDir(t) + "/s"
 	c.Listen = listens("unix:" + path)
 	c.Switches.BecomeUser = true
-	if c.ResolverArgv == nil {
-		c.ResolverArgv = []string{"names everyone"}
-	}
+	c.Argv = argv(c.Argv).or(argv{ipc.Resolver: {"names everyone"}})
 	c.Setup.Local = true
 	return serve(t, nil, c), path
 }
 
 // accountsAlone turns away uids that no user has, as a real gateway does.
-var accountsAlone = Config{ResolverArgv: []string{"good"}}
+var accountsAlone = Config{Argv: argv{ipc.Resolver: {"good"}}}
 
 // ask makes one request on c.
 func ask(c net.Conn, path string) (int, string, error) {
@@ -94,7 +91,7 @@ func TestEachUserHisProcess(t *testing.T) {
 	}
 	_, _, body = askAs(t, socket, 31001, 31101, "/peer")
 	var p auth.Peer
-	if err := json.Unmarshal([]byte(body), &p); err != nil || p.UID != 31001 || p.GID != 31101 || !p.Vouched {
+	if err := json.Unmarshal([]byte(body), &p); err != nil || p.UID != 31001 || p.GID != 31101 || !p.Verified {
 		t.Errorf("peer: %+v, %v", p, err)
 	}
 	if _, _, body = askAs(t, socket, 31001, 31101, "/pid"); pidOf(t, body) != one {
@@ -136,7 +133,7 @@ func children(t *testing.T, pid int) (list []int) {
 		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(pid) && f[0] != "Z" {
 			n, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			line, _ := os.ReadFile(filepath.Dir(path) + "/cmdline")
-			if !strings.HasSuffix(string(line), ipc.AnchorMode+"\x00") && !strings.Contains(string(line), "getent\x00") && !strings.HasPrefix(string(line), programs.Name(ipc.Resolver)) && !strings.HasPrefix(string(line), programs.Name(ipc.Dispatcher)) {
+			if !strings.HasSuffix(string(line), ipc.NamespaceInitMode+"\x00") && !strings.Contains(string(line), "getent\x00") && !strings.HasPrefix(string(line), programs.Name(ipc.Resolver)) && !strings.HasPrefix(string(line), programs.Name(ipc.Dispatcher)) {
 				list = append(list, n)
 			}
 		}
@@ -238,7 +235,7 @@ func TestIdleYields(t *testing.T) {
 
 // TestRest: a worker that was not used for a while ends, and one with a connection stays.
 func TestRest(t *testing.T) {
-	g, socket := becoming(t, Config{DispatcherArgv: within(dispatcher.Limits{Rest: 300 * time.Millisecond})})
+	g, socket := becoming(t, Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Rest: 300 * time.Millisecond})}})
 	kept, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	stays := pidOf(t, body)
 	c, _, body := askAs(t, socket, 31002, 31101, "/pid")
@@ -278,7 +275,7 @@ func TestStrangers(t *testing.T) {
 
 // TestSubordinate: a uid that is no user's gets no worker, however many of them one user has.
 func TestSubordinate(t *testing.T) {
-	for name, c := range map[string]Config{"a worker each": accountsAlone, "a worker for each connection": {ResolverArgv: accountsAlone.ResolverArgv, Switches: ipc.Switches{WorkerPerConnection: true}}} {
+	for name, c := range map[string]Config{"a worker each": accountsAlone, "a worker for each connection": {Argv: accountsAlone.Argv, Switches: ipc.Switches{WorkerPerConnection: true}}} {
 		t.Run(name, func(t *testing.T) {
 			g, socket := becoming(t, c)
 			for range 2 { // the second time it is known
@@ -320,7 +317,7 @@ func TestManyGroups(t *testing.T) {
 func TestStubbornWorker(t *testing.T) {
 	for rooms := range 2 {
 		t.Run(fmt.Sprint(rooms, " others"), func(t *testing.T) {
-			g, socket := becoming(t, Config{Argv: []string{spawn.WorkerName, "one gives no way"}, Identities: 1 + rooms, Silence: time.Hour})
+			g, socket := becoming(t, Config{Argv: argv{ipc.Worker: {"one gives no way"}}, Identities: 1 + rooms, Silence: time.Hour})
 			captured, err := thread.DialAs(31001, 31101, socket)
 			must(t, err)
 			defer captured.Close()
@@ -447,12 +444,12 @@ func TestBecomeUserIsRefused(t *testing.T) {
 		config     Config
 		want, hint string
 	}{
-		{"no root", &syscall.Credential{Uid: 31234, Gid: 31235}, Config{Setup: local}, "needs root", "start as root"},
-		{"-u", nil, Config{Setup: local, Service: identityOf("nobody", "", "")}, "not as -u", "leave out"},
-		{"-g", nil, Config{Setup: local, Service: identityOf("", "nogroup", "")}, "not as -u or -g", "leave out"},
-		{"tokens", nil, Config{Setup: ipc.Setup{Local: true, JWT: true}}, "rest_auth/jwt", "-a rest_auth/local"},
-		{"no local", nil, Config{}, "needs rest_auth/local", "-a rest_auth/local"},
-		{"TCP", nil, Config{Setup: local, Listen: listens(socket, "127.0.0.1:0")}, "can't listen on 127.0.0.1:0", "unix:"},
+		{"no root", &syscall.Credential{Uid: 31234, Gid: 31235}, Config{Setup: local}, "needs root", ""},
+		{"-u", nil, Config{Setup: local, Service: identityOf("nobody", "", "")}, "neither -u", ""},
+		{"-g", nil, Config{Setup: local, Service: identityOf("", "nogroup", "")}, "neither -u nor -g", ""},
+		{"tokens", nil, Config{Setup: ipc.Setup{Local: true, JWT: true}}, "rest_auth/local alone", ""},
+		{"no local", nil, Config{}, "rest_auth/local alone", ""},
+		{"TCP", nil, Config{Setup: local, Listen: listens(socket, "127.0.0.1:0")}, "UNIX sockets", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

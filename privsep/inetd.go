@@ -30,7 +30,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		return err
 	}
 	defer client.Leave()
-	c.Setup = client.Limit(c.Setup)
+	c.Setup.Inetd, c.Setup.Unhurried = true, client.Network == ipc.Stdio
 	c.Connections, c.Workers, c.Threads = 1, 1, 1
 	if c, err = c.complete(); err != nil {
 		return err

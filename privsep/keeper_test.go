@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	keeping "schedrestd/keeper"
 	"schedrestd/privsep/spawn"
 )
@@ -69,7 +70,7 @@ func playKeeper(part string) int {
 	case "pong of nothing":
 		sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 0)
 	case "worker's kind":
-		sendRaw(ipc.KindOf(new(ipc.Done)), 8, 0)
+		sendRaw(ipc.KindOf(new(work.Done)), 8, 0)
 	case "descriptor":
 		sendRaw(ipc.KindOf(new(ipc.Kept)), 4, 1)
 	}
@@ -253,7 +254,7 @@ func TestTicketsRotate(t *testing.T) {
 	s := newSite(t, as)
 	c := s.config(Config{})
 	const age = 400 * time.Millisecond
-	c.DispatcherArgv = within(dispatcher.Limits{Age: age})
+	c.Argv = argv{ipc.Dispatcher: within(dispatcher.Limits{Age: age})}
 	g := serve(t, as, c)
 	var cache tls.ClientSessionCache
 	resumes := func(first bool) bool {
@@ -285,7 +286,8 @@ func (f frozen) Put(key string, s *tls.ClientSessionState) {
 
 // TestNoKeeper: without an https:// listener no keeper is started, and no program is asked for.
 func TestNoKeeper(t *testing.T) {
-	g := serve(t, plain(t), Config{Keeper: "/nonexistent"})
+	replace(t, ipc.Keeper, remove)
+	g := serve(t, plain(t), Config{})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, r := range g.records {
@@ -329,7 +331,7 @@ func TestKeeperWithoutKey(t *testing.T) {
 	as := plain(t)
 	s := newSite(t, as)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
-	g := serve(t, as, s.config(Config{KeeperArgv: []string{"second has no key", mark}}))
+	g := serve(t, as, s.config(Config{Argv: argv{ipc.Keeper: {"second has no key", mark}}}))
 	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL))
 	r := g.await("renewed certificates are not used, those before them stay", nil)
 	if !strings.Contains(r["error"].(string), "not to my taste") {
@@ -345,7 +347,7 @@ func (g *gateway) eventually(what string, happened func() bool) {
 	await(g.t, what, happened)
 }
 
-// TestHostileKeepers: each breaks the book in its way, and the start fails and says why.
+// TestHostileKeepers: each breaks the protocol in its way, and the start fails and says why.
 func TestHostileKeepers(t *testing.T) {
 	for part, want := range map[string]string{
 		"refuses":         `the keeper refuses to serve: no\x1bkeeper`,
@@ -358,7 +360,7 @@ func TestHostileKeepers(t *testing.T) {
 	} {
 		t.Run(part, func(t *testing.T) {
 			as := plain(t)
-			c := newSite(t, as).config(Config{KeeperArgv: []string{part}})
+			c := newSite(t, as).config(Config{Argv: argv{ipc.Keeper: {part}}})
 			if part == "mute" {
 				c.StartLimit = 300 * time.Millisecond
 			}
@@ -374,7 +376,7 @@ func TestSilentKeeper(t *testing.T) {
 	as := plain(t)
 	s := newSite(t, as)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
-	g := serve(t, as, s.config(Config{KeeperArgv: []string{"first stops", mark}, Silence: 200 * time.Millisecond}))
+	g := serve(t, as, s.config(Config{Argv: argv{ipc.Keeper: {"first stops", mark}}, Silence: 200 * time.Millisecond}))
 	g.because("keeper exited", "has not read its channel")
 	g.eventually("it is served again", func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
 }

@@ -20,6 +20,7 @@ import (
 
 	"schedrestd/demo/thread"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/printable"
 	"schedrestd/privsep/spawn"
 	locked "schedrestd/privsep/thread"
@@ -67,7 +68,7 @@ func playStubborn(part string) int {
 		case *ipc.Ping:
 			c.Send(&ipc.Pong{Number: said.Number})
 		case *ipc.Connection:
-			c.Send(&ipc.Taken{ID: said.ID})
+			c.Send(&work.Taken{ID: said.ID})
 			f := os.NewFile(uintptr(m.FDs[0]), "client")
 			if part == "stays" {
 				reply(f)
@@ -76,7 +77,7 @@ func playStubborn(part string) int {
 				go reply(f)
 			}
 			if !strings.HasSuffix(part, "is never done") {
-				c.Send(&ipc.Done{ID: said.ID})
+				c.Send(&work.Done{ID: said.ID})
 			}
 		}
 	}
@@ -204,7 +205,7 @@ func threadsOfAWorker(t *testing.T, as user, c Config, bound int) {
 
 // TestStaysRetired: a worker that was asked to end, has no connection and stays is ended.
 func TestStaysRetired(t *testing.T) {
-	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{Wear: 2}), Argv: []string{spawn.WorkerName, "stays"}, Workers: 1, Silence: time.Second})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Wear: 2}), ipc.Worker: {"stays"}}, Workers: 1, Silence: time.Second})
 	for range 2 {
 		g.mustGet("/")
 	}
@@ -218,9 +219,10 @@ func TestNeverDone(t *testing.T) {
 	if as := plain(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
-	c := Config{DispatcherArgv: within(dispatcher.Limits{Wear: 1, Farewell: 2 * time.Second}), Argv: []string{spawn.WorkerName, "first is never done", mark}, Workers: 1, Silence: time.Second}
-	c.Setup.Limits = testLimits
-	c.Setup.Limits.Drain = time.Second
+	c := Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Wear: 1, Farewell: 2 * time.Second}), ipc.Worker: {"first is never done", mark}}, Workers: 1, Silence: time.Second}
+	limits := testLimits
+	limits.Drain = time.Second
+	c.Setup = packed(work.Setup{Limits: limits})
 	g := serve(t, plain(t), c)
 	g.mustGet("/")
 	if r := g.await("a retired worker has to finish", nil); r["worker"] != firstWorker || r["after"].(float64) < float64(2*time.Second) {
@@ -239,9 +241,10 @@ func TestVisitEnds(t *testing.T) {
 		"stopped":       "it has not read its channel",
 	} {
 		t.Run(part, func(t *testing.T) {
-			c := Config{Argv: []string{spawn.WorkerName, part}, Silence: time.Second}
-			c.Setup.Limits = testLimits
-			c.Setup.Limits.Drain = time.Second
+			c := Config{Argv: argv{ipc.Worker: {part}}, Silence: time.Second}
+			limits := testLimits
+			limits.Drain = time.Second
+			c.Setup = packed(work.Setup{Limits: limits})
 			pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 			must(t, err)
 			client, ours := os.NewFile(uintptr(pair[0]), "client"), os.NewFile(uintptr(pair[1]), "ours")
@@ -267,7 +270,7 @@ func TestVisitEnds(t *testing.T) {
 
 // TestStaysAfterItsConnection: such a one of worker_per_connection is ended, too: there is no end of them else.
 func TestStaysAfterItsConnection(t *testing.T) {
-	c := Config{Argv: []string{spawn.WorkerName, "stays"}, Connections: 2, Silence: time.Second}
+	c := Config{Argv: argv{ipc.Worker: {"stays"}}, Connections: 2, Silence: time.Second}
 	c.Switches.WorkerPerConnection = true
 	g := serve(t, plain(t), c)
 	for range 4 {
@@ -278,7 +281,7 @@ func TestStaysAfterItsConnection(t *testing.T) {
 
 // TestStaysForOthers: a user whose worker does not exit takes no other user's worker away.
 func TestStaysForOthers(t *testing.T) {
-	g, socket := becoming(t, Config{Argv: []string{spawn.WorkerName, "stays"}, Identities: 2})
+	g, socket := becoming(t, Config{Argv: argv{ipc.Worker: {"stays"}}, Identities: 2})
 	for user := range 5 {
 		if c, status, body := askAs(t, socket, 31001+user, 31101, "/"); status != http.StatusOK {
 			t.Errorf("user %d is answered %d: %s", user, status, body)
@@ -295,7 +298,7 @@ func TestKeepsAll(t *testing.T) {
 	if as := plain(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
-	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "first keeps all", mark}, Workers: 2})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Worker: {"first keeps all", mark}}, Workers: 2})
 	const clients = 90
 	drawn := 0
 	for range clients {
@@ -316,7 +319,7 @@ func TestKeepsAll(t *testing.T) {
 // TestLogWeighed: long lines count by their bytes, and a worker that is started again has only the rest.
 func TestLogWeighed(t *testing.T) {
 	const burst = 1000
-	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{LogBurst: burst, LogRate: 1}), Workers: 1})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{LogBurst: burst, LogRate: 1})}, Workers: 1})
 	began := time.Now()
 	for life := range 2 {
 		pid := int(g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == firstWorker+float64(life) })["pid"].(float64))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -28,6 +29,7 @@ import (
 	"schedrestd/dispatcher"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/privsep/spawn"
 	"schedrestd/proof"
 	"schedrestd/security"
@@ -43,7 +45,7 @@ var binary string
 
 func TestMain(m *testing.M) {
 	switch {
-	case os.Args[0] == spawn.WorkerName && os.Args[len(os.Args)-1] == ipc.AnchorMode:
+	case os.Args[0] == spawn.WorkerName && os.Args[len(os.Args)-1] == ipc.NamespaceInitMode:
 		how, _ := program.NamespaceInitArg(os.Args)
 		os.Exit(program.NamespaceInit(how))
 	case os.Args[0] == spawn.WorkerName && proof.Asked(os.Args):
@@ -66,8 +68,7 @@ func TestMain(m *testing.M) {
 		err = os.Chmod(dir, 0o755)
 	}
 	if err == nil {
-		binary = filepath.Join(dir, "privsep.test")
-		err = copyFile("/proc/self/exe", binary, 0o755)
+		binary, err = install(dir, 0o755)
 	}
 	if err != nil {
 		panic(err)
@@ -92,6 +93,19 @@ func playDispatcher(args []string) int {
 	return dispatcher.Run(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})), level, limits)
 }
 
+// argv has what each process is started with; it selects the part that it plays.
+type argv map[ipc.Role][]string
+
+// good is the parts of a gateway as it should be.
+var good = argv{ipc.Worker: {"good"}, ipc.Keeper: {"good"}, ipc.Resolver: {"good"}}
+
+// or returns a with the parts of others for the processes that have none.
+func (a argv) or(others argv) argv {
+	all := maps.Clone(others)
+	maps.Copy(all, a)
+	return all
+}
+
 // within returns arguments for a dispatcher with these limits; 0 is the default.
 func within(l dispatcher.Limits) []string {
 	all := map[string]any{}
@@ -111,6 +125,36 @@ func within(l dispatcher.Limits) []string {
 // firstWorker is the number of the first worker, where there is no other service
 // than the resolver.
 const firstWorker = 2.0
+
+// install puts the test binary into dir, also under the names of the programs that a
+// parent starts from there. It returns its path.
+func install(dir string, mode os.FileMode) (string, error) {
+	path := filepath.Join(dir, "privsep.test")
+	err := copyFile("/proc/self/exe", path, mode)
+	for _, role := range []ipc.Role{ipc.Worker, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Dispatcher} {
+		if err == nil {
+			err = os.Link(path, filepath.Join(dir, programs.Name(role)))
+		}
+	}
+	return path, err
+}
+
+// replace makes parents start from a directory in which change has put another file in
+// place of the program of role, until the test ends.
+func replace(t *testing.T, role ipc.Role, change func(path string)) {
+	t.Helper()
+	dir, before := sharedDir(t), binary
+	path, err := install(dir, 0o755)
+	must(t, err)
+	program := filepath.Join(dir, programs.Name(role))
+	must(t, os.Remove(program))
+	change(program)
+	binary = path
+	t.Cleanup(func() { binary = before })
+}
+
+// remove leaves the program out.
+func remove(string) {}
 
 func copyFile(from, to string, mode os.FileMode) error {
 	raw, err := os.ReadFile(from)
@@ -219,8 +263,8 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// needSandbox skips what a build without the sandbox can't show: it would really do what the sandbox forbids. That is the build for
-// the race detector, which needs cgo, with which the sandbox can't be closed.
+// needSandbox skips what a build that confines nobody can't show: it would do for real what the sandbox forbids. That is the one for
+// the race detector, which takes cgo, with which the sandbox can't be closed.
 func needSandbox(t *testing.T) {
 	t.Helper()
 	if !security.Sandboxed {
@@ -228,8 +272,20 @@ func needSandbox(t *testing.T) {
 	}
 }
 
-var testLimits = ipc.Limits{ReadHeader: patience, ReadBody: patience, Idle: patience, Stall: patience, Call: patience, Connect: patience,
+var testLimits = work.Limits{ReadHeader: patience, ReadBody: patience, Idle: patience, Stall: patience, Call: patience, Connect: patience,
 	Drain: patience, Header: 32 << 10, Body: 1 << 20, Answers: 1 << 20}
+
+// packed returns s as the parent gets it, with testLimits unless it has others.
+func packed(s work.Setup) ipc.Setup {
+	if s.Limits == (work.Limits{}) {
+		s.Limits = testLimits
+	}
+	p, err := s.Pack()
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
 
 // inetdEnv has a parent serve the one client at its standard input.
 const inetdEnv = "PRIVSEP_TEST_INETD"
@@ -244,32 +300,9 @@ func launch(t *testing.T, as user, c Config) *gateway {
 // unless it is nil.
 func launchAt(t *testing.T, as user, c Config, client *os.File) *gateway {
 	t.Helper()
-	if c.Program == "" {
-		c.Program = binary
-	}
-	if c.Argv == nil {
-		c.Argv = []string{spawn.WorkerName, "good"}
-	}
-	if c.Keeper == "" {
-		c.Keeper = binary
-	}
-	if c.KeeperArgv == nil {
-		c.KeeperArgv = []string{"good"}
-	}
-	if c.Resolver == "" {
-		c.Resolver = binary
-	}
-	if c.Auditor == "" {
-		c.Auditor = binary
-	}
-	if c.Dispatcher == "" {
-		c.Dispatcher = binary
-	}
-	if c.ResolverArgv == nil {
-		c.ResolverArgv = []string{"good"}
-	}
-	if c.Setup.Limits == (ipc.Limits{}) {
-		c.Setup.Limits = testLimits
+	c.Argv = argv(c.Argv).or(good)
+	if c.Setup.Settings == nil {
+		c.Setup.Settings = packed(work.Setup{}).Settings
 	}
 	if c.Listen == nil {
 		c.Listen = listens("127.0.0.1:0")

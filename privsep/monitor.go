@@ -55,7 +55,7 @@ type monitor struct {
 	next        *generation            // being built
 	last        uint32                 // number of the last one
 	opening     bool                   // one is being opened
-	wanted      wish
+	wanted      cause
 	lastOpened  time.Time // when a generation was opened
 	following   int       // questions about the audit log that are open
 	tried       string    // stamp of the key files when they were last looked at; "": not since the last generation
@@ -101,7 +101,7 @@ func (m *monitor) call(f func()) {
 // loop starts the dispatcher and handles events until the run has ended. It returns
 // why it failed.
 func (m *monitor) loop(signals <-chan os.Signal) error {
-	m.wanted = wishReload
+	m.wanted = becauseOfReload
 	if err := m.startDispatcher(); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (m *monitor) stop(s os.Signal) {
 func (m *monitor) startDispatcher() error {
 	c := m.config
 	p, setup := m.programs[ipc.Dispatcher], c.serviceSetup()
-	started, err := p.Start(m.outside, p.As, spawn.Birth{Role: ipc.Dispatcher, Threads: 1, Files: c.files() + uint64(c.waiting()), Log: os.Stderr}, &setup)
+	started, err := p.Start(m.outside, p.As, spawn.Spec{Role: ipc.Dispatcher, Threads: 1, Files: c.files() + uint64(c.waiting()), Log: os.Stderr}, &setup)
 	if err != nil {
 		return err
 	}
@@ -302,7 +302,7 @@ func (m *monitor) brief(d *dispatcherProcess, sealed security.Sealed) error {
 	d.late.Stop()
 	c.Log.Info("dispatcher is ready", "pid", d.PID, "sealed", sealed.String(), "took", time.Since(d.started).Round(10*time.Microsecond))
 	m.send(c.dispatch(m.who))
-	m.want(wishYoung)
+	m.want(becauseOfAge)
 	return nil
 }
 
@@ -385,7 +385,7 @@ func pause(failures int) time.Duration {
 // renew builds the next generation, unless the one with that ID is replaced already.
 func (m *monitor) renew(id uint32) {
 	if m.current != nil && m.current.id == id && m.next == nil && !m.opening {
-		m.want(wishYoung)
+		m.want(becauseOfAge)
 	}
 }
 

@@ -25,7 +25,7 @@ func namespaceInits(t *testing.T, parent int) (list []int) {
 	for _, path := range lines {
 		line, _ := os.ReadFile(path)
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if bytes.HasSuffix(line, []byte(ipc.AnchorMode+"\x00")) && status(t, pid, "PPid") == strconv.Itoa(parent) {
+		if bytes.HasSuffix(line, []byte(ipc.NamespaceInitMode+"\x00")) && status(t, pid, "PPid") == strconv.Itoa(parent) {
 			list = append(list, pid)
 		}
 	}
@@ -45,8 +45,8 @@ func namespaceInitOf(t *testing.T, g *gateway, worker int) int {
 	return 0
 }
 
-// TestNamespaceInitIsConfined: the first process has no privileges, and can't be signalled by workers.
-func TestNamespaceInitIsConfined(t *testing.T) {
+// TestNamespaceInitHasNoPrivileges: the first process has no privileges, and can't be signalled by workers.
+func TestNamespaceInitHasNoPrivileges(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
 	pid := namespaceInitOf(t, g, g.workerPID())
@@ -104,9 +104,9 @@ func TestNamespaceInitGone(t *testing.T) {
 	}
 }
 
-// TestNamespaceInitRenews: the loss of the first process alone, without a service in its namespace, has the next
+// TestNamespaceInitAsksForGeneration: the loss of the first process alone, without a service in its namespace, has the next
 // generation built, once. The resolver, which is in no PID namespace, shows it.
-func TestNamespaceInitRenews(t *testing.T) {
+func TestNamespaceInitAsksForGeneration(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
 	for n := range 2 {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestParentAttributes: each of the three starts has the privileges that docs/PRIVSEP.md names, on every thread, and can get no others
+// TestParentPrivileges: each of the three starts has the privileges that docs/PRIVSEP.md names, on every thread, and can get no others
 // by executing something.
-func TestParentAttributes(t *testing.T) {
+func TestParentPrivileges(t *testing.T) {
 	const kept, passed = "00000000000000e0", "00000000000000c0" // SETUID, SETGID, KILL; the first two to the stage that starts others
 	root := map[string]string{"Uid": "0 0 0 0", "Gid": "0 0 0 0", "CapInh": passed, "CapPrm": kept, "CapEff": kept, "CapBnd": none16, "CapAmb": none16, "NoNewPrivs": "1"}
 	t.Run("without root", func(t *testing.T) {

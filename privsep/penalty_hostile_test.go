@@ -13,7 +13,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
-	"schedrestd/privsep/spawn"
+	"schedrestd/ipc/work"
 )
 
 // playIdle plays a compromised worker that has no connection, and reports false
@@ -21,15 +21,15 @@ import (
 func playIdle(part string, c *ipc.Channel) {
 	switch part {
 	case "offence of nothing":
-		c.Send(&ipc.Offence{ID: 1, What: ipc.WrongCredential})
+		c.Send(&work.Offence{ID: 1, What: work.WrongCredential})
 	case "offence that is none":
-		sendRaw(ipc.KindOf(new(ipc.Offence)), 17, 0)
+		sendRaw(ipc.KindOf(new(work.Offence)), 17, 0)
 	case "offence cut off":
-		sendRaw(ipc.KindOf(new(ipc.Offence)), 16, 0)
+		sendRaw(ipc.KindOf(new(work.Offence)), 16, 0)
 	case "offence with a descriptor":
-		sendRaw(ipc.KindOf(new(ipc.Offence)), 17, 1)
+		sendRaw(ipc.KindOf(new(work.Offence)), 17, 1)
 	case "pause":
-		sendRaw(ipc.KindOf(new(ipc.Pause)), 10, 0)
+		sendRaw(ipc.KindOf(new(work.Pause)), 10, 0)
 	}
 }
 
@@ -38,9 +38,9 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 	if !strings.HasPrefix(part, "offence") && !strings.HasPrefix(part, "intent") {
 		return
 	}
-	offence := &ipc.Offence{ID: id, What: ipc.WrongCredential}
+	offence := &work.Offence{ID: id, What: work.WrongCredential}
 	if part != "offence untaken" {
-		c.Send(&ipc.Taken{ID: id})
+		c.Send(&work.Taken{ID: id})
 	}
 	switch part {
 	case "offence untaken":
@@ -50,7 +50,7 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 		c.Send(offence)
 	case "offence after done":
 		unix.Close(fd)
-		c.Send(&ipc.Done{ID: id})
+		c.Send(&work.Done{ID: id})
 		c.Send(offence)
 	case "offences without end":
 		for c.Send(offence) == nil {
@@ -61,7 +61,7 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 			offence.Credential++
 			c.Send(offence)
 		}
-	case "intent of long words": // as long as the book lets through, of what JSON and terminals take for something else
+	case "intent of long words": // as long as the protocol table lets through, of what JSON and terminals take for something else
 		word := func(n int) string { return strings.Repeat("\n\"\\\x1b\xff\u2028", n)[:n] }
 		long := &query.Intent{ID: 1 << 63, Connection: id, Request: word(1 << 10), Forwarded: word(1 << 10), User: word(1 << 10), UID: 0, ActAs: word(1 << 10), Method: word(1 << 10), Route: word(1 << 10), Object: word(1 << 10), Fields: word(1 << 10)}
 		c = auditor
@@ -77,7 +77,7 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 	}
 }
 
-var sternly = ipc.Admission{Auth: time.Second, Malformed: time.Second, Crash: time.Second, Threshold: 5 * time.Second}
+var sternly = work.Admission{Auth: time.Second, Malformed: time.Second, Crash: time.Second, Threshold: 5 * time.Second}
 
 // TestPenaltyLiars: a worker that sends a forbidden message about clients and changes is killed, and its message delays no client.
 func TestPenaltyLiars(t *testing.T) {
@@ -103,8 +103,8 @@ func TestPenaltyLiars(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
 			as := plain(t)
-			c := Config{Argv: []string{spawn.WorkerName, tt.part}, Workers: 1, Connections: 4, Audit: ipc.Audit{Path: auditDir(t, as)}}
-			c.Setup.Admission = sternly
+			c := Config{Argv: argv{ipc.Worker: {tt.part}}, Workers: 1, Connections: 4, Audit: ipc.Audit{Path: auditDir(t, as)}}
+			c.Setup = packed(work.Setup{Admission: sternly})
 			g := launch(t, as, c)
 			if tt.knock {
 				r := g.await("serving", nil)
@@ -131,8 +131,8 @@ func TestPenaltyLiars(t *testing.T) {
 // costs, and no other user.
 func TestFramed(t *testing.T) {
 	needRoot(t) // to be several users
-	c := Config{Argv: []string{spawn.WorkerName, "offences"}, Workers: 1, Connections: 4}
-	c.Setup.Admission = sternly
+	c := Config{Argv: argv{ipc.Worker: {"offences"}}, Workers: 1, Connections: 4}
+	c.Setup = packed(work.Setup{Admission: sternly})
 	g := serve(t, plain(t), c)
 	conn, err := net.Dial("tcp", g.addr)
 	if err != nil {
@@ -159,11 +159,11 @@ func TestFramed(t *testing.T) {
 	}
 }
 
-// TestAuditLongWords: the longest words that the book lets through are in two lines of JSON, and in the worker's object alone.
+// TestAuditLongWords: the longest words that the protocol table lets through are in two lines of JSON, and in the worker's object alone.
 func TestAuditLongWords(t *testing.T) {
 	as := plain(t)
 	path := auditDir(t, as)
-	g := serve(t, as, Config{Argv: []string{spawn.WorkerName, "intent of long words"}, Workers: 1, Audit: ipc.Audit{Path: path}})
+	g := serve(t, as, Config{Argv: argv{ipc.Worker: {"intent of long words"}}, Workers: 1, Audit: ipc.Audit{Path: path}})
 	conn, err := net.Dial("tcp", g.addr)
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"schedrestd/auth"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 	"schedrestd/privsep/spawn"
 	program "schedrestd/worker"
 )
@@ -42,7 +43,7 @@ func playWorker(part string) int {
 		}
 		return program.Main(goodHandler)
 	case "unbuilt":
-		return program.Main(func(ipc.Setup, *program.Tokens, *program.Broker) (http.Handler, error) {
+		return program.Main(func(work.Setup, *program.Tokens, *program.Broker) (http.Handler, error) {
 			return nil, fmt.Errorf("no\x1bhandlers")
 		})
 	case "intruder":
@@ -86,7 +87,7 @@ const refusedCluster = "refused"
 // hereMsg is what a worker logs with the token that it answers for its pid (pidOf).
 const hereMsg = "a worker is here"
 
-func goodHandler(s ipc.Setup, tokens *program.Tokens, broker *program.Broker) (http.Handler, error) {
+func goodHandler(s work.Setup, tokens *program.Tokens, broker *program.Broker) (http.Handler, error) {
 	if s.Cluster == refusedCluster {
 		return nil, fmt.Errorf("not for this cluster")
 	}
@@ -145,7 +146,7 @@ func playHostile(part string) int {
 		}
 	}
 	if part == "early" {
-		sendRaw(ipc.KindOf(new(ipc.Done)), 8, 0)
+		sendRaw(ipc.KindOf(new(work.Done)), 8, 0)
 	}
 	if err := c.Send(new(ipc.Ready)); err != nil {
 		return 9
@@ -159,13 +160,13 @@ func playHostile(part string) int {
 	case "unknown kind":
 		sendRaw(99, 0, 0)
 	case "dial of nothing": // way 0, number 0x01: there is none
-		sendRaw(ipc.KindOf(new(ipc.Dial)), 10, 0)
+		sendRaw(ipc.KindOf(new(work.Dial)), 10, 0)
 	case "parent's kind":
-		sendRaw(ipc.KindOf(new(ipc.Drain)), 0, 0)
+		sendRaw(ipc.KindOf(new(work.Drain)), 0, 0)
 	case "ready twice":
 		sendRaw(ipc.KindOf(new(ipc.Ready)), 0, 0)
 	case "done of nothing":
-		sendRaw(ipc.KindOf(new(ipc.Done)), 8, 0)
+		sendRaw(ipc.KindOf(new(work.Done)), 8, 0)
 	case "verify":
 		sendRaw(ipc.KindOf(new(query.Verify)), 42, 0)
 	case "verified":
@@ -175,23 +176,23 @@ func playHostile(part string) int {
 	case "secret keys":
 		sendRaw(ipc.KindOf(new(ipc.SecretKeys)), 4, 4)
 	case "leftover":
-		sendRaw(ipc.KindOf(new(ipc.Done)), 9, 0)
+		sendRaw(ipc.KindOf(new(work.Done)), 9, 0)
 	case "oversized":
-		sendRaw(ipc.KindOf(new(ipc.Done)), 60_000, 0)
+		sendRaw(ipc.KindOf(new(work.Done)), 60_000, 0)
 	case "descriptor":
-		sendRaw(ipc.KindOf(new(ipc.Done)), 8, 1)
+		sendRaw(ipc.KindOf(new(work.Done)), 8, 1)
 	case "descriptors":
-		sendRaw(ipc.KindOf(new(ipc.Done)), 8, 100)
+		sendRaw(ipc.KindOf(new(work.Done)), 8, 100)
 	case "pong of nothing":
 		for range 1000 {
 			sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 0)
 		}
 	case "progress of nothing":
-		if err := c.Send(&ipc.Progress{ID: 1, Stage: ipc.Resting}); err != nil {
+		if err := c.Send(&work.Progress{ID: 1, Stage: work.Resting}); err != nil {
 			return 9
 		}
 	case "no stage":
-		sendRaw(ipc.KindOf(new(ipc.Progress)), 9, 0)
+		sendRaw(ipc.KindOf(new(work.Progress)), 9, 0)
 	case "stopped":
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	case "orphan": // leaves a process behind that holds the channel and the pipe
@@ -210,7 +211,7 @@ func playHostile(part string) int {
 		if err != nil {
 			return 0
 		}
-		if s, ok := m.Message.(*ipc.ServiceFD); ok && s.Service == ipc.Auditor {
+		if s, ok := m.Message.(*work.ServiceFD); ok && s.Service == ipc.Auditor {
 			if auditor, err = ipc.Open(m.FDs[0], ipc.Worker, ipc.Auditor); err != nil {
 				return 9
 			}
@@ -224,54 +225,54 @@ func playHostile(part string) int {
 		case "intent of another", "intent twice", "intents without end", "outcome before leave", "outcome twice", "intent and death", "intent and lies":
 			playAudit(part, c, conn.ID)
 		case "done untaken":
-			c.Send(&ipc.Done{ID: conn.ID})
+			c.Send(&work.Done{ID: conn.ID})
 		case "taken twice":
-			c.Send(&ipc.Taken{ID: conn.ID})
-			c.Send(&ipc.Taken{ID: conn.ID})
+			c.Send(&work.Taken{ID: conn.ID})
+			c.Send(&work.Taken{ID: conn.ID})
 		case "done twice":
 			unix.Close(m.FDs[0])
-			c.Send(&ipc.Taken{ID: conn.ID})
+			c.Send(&work.Taken{ID: conn.ID})
 			for range 2 {
-				c.Send(&ipc.Done{ID: conn.ID})
+				c.Send(&work.Done{ID: conn.ID})
 			}
 		case "progress untaken":
-			c.Send(&ipc.Progress{ID: conn.ID, Stage: ipc.Resting})
+			c.Send(&work.Progress{ID: conn.ID, Stage: work.Resting})
 		case "progress of another":
-			c.Send(&ipc.Taken{ID: conn.ID})
-			c.Send(&ipc.Progress{ID: conn.ID + 1, Stage: ipc.Resting})
+			c.Send(&work.Taken{ID: conn.ID})
+			c.Send(&work.Progress{ID: conn.ID + 1, Stage: work.Resting})
 		case "progress twice":
-			c.Send(&ipc.Taken{ID: conn.ID})
+			c.Send(&work.Taken{ID: conn.ID})
 			for range 2 {
-				c.Send(&ipc.Progress{ID: conn.ID, Stage: ipc.Resting})
+				c.Send(&work.Progress{ID: conn.ID, Stage: work.Resting})
 			}
 		case "progress after done":
 			unix.Close(m.FDs[0])
-			c.Send(&ipc.Taken{ID: conn.ID})
-			c.Send(&ipc.Done{ID: conn.ID})
-			c.Send(&ipc.Progress{ID: conn.ID, Stage: ipc.Resting})
+			c.Send(&work.Taken{ID: conn.ID})
+			c.Send(&work.Done{ID: conn.ID})
+			c.Send(&work.Progress{ID: conn.ID, Stage: work.Resting})
 		case "progress without end":
-			c.Send(&ipc.Taken{ID: conn.ID})
+			c.Send(&work.Taken{ID: conn.ID})
 			for {
-				for _, stage := range []ipc.Stage{ipc.Resting, ipc.Waiting} {
-					if c.Send(&ipc.Progress{ID: conn.ID, Stage: stage}) != nil {
+				for _, stage := range []work.Stage{work.Resting, work.Waiting} {
+					if c.Send(&work.Progress{ID: conn.ID, Stage: stage}) != nil {
 						return 0
 					}
 				}
 			}
 		case "gives no way": // says that it could, and does not
-			c.Send(&ipc.Taken{ID: conn.ID})
-			c.Send(&ipc.Progress{ID: conn.ID, Stage: ipc.Resting})
+			c.Send(&work.Taken{ID: conn.ID})
+			c.Send(&work.Progress{ID: conn.ID, Stage: work.Resting})
 		case "done of another":
-			c.Send(&ipc.Done{ID: conn.ID + 1})
+			c.Send(&work.Done{ID: conn.ID + 1})
 		case "lingers": // and lets the parent close last
 			if fill(m.FDs[0]) != nil || sleepy(m.FDs[0]) != nil {
 				return 9
 			}
 			unix.Close(m.FDs[0])
-			c.Send(&ipc.Taken{ID: conn.ID})
+			c.Send(&work.Taken{ID: conn.ID})
 			return 3
 		case "exits on it":
-			c.Send(&ipc.Taken{ID: conn.ID})
+			c.Send(&work.Taken{ID: conn.ID})
 			return 3
 		case "dies before":
 			return 3

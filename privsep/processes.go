@@ -72,7 +72,7 @@ func (m *monitor) handOver(d *dispatcherProcess, number uint32, started *spawn.S
 // startOne starts a process of g, and gives a service the files that only it gets.
 func (m *monitor) startOne(g *generation, r *ipc.Start) (started *spawn.Started, err error) {
 	c := g.config
-	b := spawn.Birth{Role: r.Role, Threads: int(r.Threads), Files: c.files()}
+	b := spawn.Spec{Role: r.Role, Threads: int(r.Threads), Files: c.files()}
 	p, setup := m.programs[r.Role], c.serviceSetup()
 	switch r.Role {
 	case ipc.Worker:

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/privsep/spawn"
+	"schedrestd/ipc"
 )
 
 // dial connects to g and says text.
@@ -218,7 +218,7 @@ func TestSlowClients(t *testing.T) {
 func TestCapturedWorkerGivesNoWay(t *testing.T) {
 	as := plain(t)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
-	g := serve(t, as, Config{Argv: []string{spawn.WorkerName, "first gives no way", mark}, Workers: 2, Threads: 2, Connections: 2,
+	g := serve(t, as, Config{Argv: argv{ipc.Worker: {"first gives no way", mark}}, Workers: 2, Threads: 2, Connections: 2,
 		Silence: time.Hour}) // it answers no Ping either, and would end by that
 	list := []net.Conn{g.dial(t, request), g.dial(t, request)} // one for each worker
 	answered := make(chan net.Conn, len(list))

@@ -16,6 +16,7 @@ import (
 
 	"schedrestd/demo/thread"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // rereading makes a file that the parents of this test reread, and gives what writes it.
@@ -32,8 +33,8 @@ func rereadingSecrets(t *testing.T) func(ipc.Setup, ipc.Secrets) {
 	t.Setenv(reloadEnv, path)
 	return func(s ipc.Setup, secrets ipc.Secrets) {
 		t.Helper()
-		if s.Limits == (ipc.Limits{}) {
-			s.Limits = testLimits
+		if s.Settings == nil {
+			s.Settings = packed(work.Setup{}).Settings
 		}
 		text, err := json.Marshal(reread{s, secrets})
 		if err == nil {
@@ -49,7 +50,7 @@ func rereadingSecrets(t *testing.T) func(ipc.Setup, ipc.Secrets) {
 func cluster(t *testing.T, c net.Conn) string {
 	t.Helper()
 	status, body, err := ask(c, "/setup")
-	var s ipc.Setup
+	var s work.Setup
 	if err == nil {
 		err = json.Unmarshal([]byte(body), &s)
 	}
@@ -64,8 +65,8 @@ func cluster(t *testing.T, c net.Conn) string {
 // that this was the last time.
 func TestReload(t *testing.T) {
 	write := rereading(t)
-	write(ipc.Setup{Cluster: "two"})
-	g := serve(t, plain(t), Config{Setup: ipc.Setup{Cluster: "one"}})
+	write(packed(work.Setup{Cluster: "two"}))
+	g := serve(t, plain(t), Config{Setup: packed(work.Setup{Cluster: "one"})})
 	resting := g.dial(t, "")
 	if got := cluster(t, resting); got != "one" {
 		t.Fatalf("cluster %q", got)
@@ -97,8 +98,8 @@ func TestReload(t *testing.T) {
 // TestReloadUnderLoad: no request is lost, however often one reloads.
 func TestReloadUnderLoad(t *testing.T) {
 	write := rereading(t)
-	write(ipc.Setup{Cluster: "two"})
-	g := serve(t, plain(t), Config{Setup: ipc.Setup{Cluster: "one"}})
+	write(packed(work.Setup{Cluster: "two"}))
+	g := serve(t, plain(t), Config{Setup: packed(work.Setup{Cluster: "one"})})
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	for i := range 8 {
@@ -128,14 +129,14 @@ func TestReloadUnderLoad(t *testing.T) {
 // TestBadReload: a configuration that can't be read, or that workers refuse, changes nothing.
 func TestBadReload(t *testing.T) {
 	write := rereading(t)
-	g := serve(t, plain(t), Config{Setup: ipc.Setup{Cluster: "one"}})
+	g := serve(t, plain(t), Config{Setup: packed(work.Setup{Cluster: "one"})})
 	kept := g.dial(t, "")
 	cluster(t, kept)
 	pids := children(t, g.cmd.Process.Pid)
 	for n, bad := range []func(){
 		func() {}, // no file
-		func() { write(ipc.Setup{Limits: ipc.Limits{Idle: time.Second}}) },
-		func() { write(ipc.Setup{Cluster: refusedCluster}) },
+		func() { write(packed(work.Setup{Limits: work.Limits{Idle: time.Second}})) },
+		func() { write(packed(work.Setup{Cluster: refusedCluster})) },
 	} {
 		bad()
 		g.cmd.Process.Signal(syscall.SIGHUP)
@@ -152,7 +153,7 @@ func TestBadReload(t *testing.T) {
 	if g.count("accepted") > 0 {
 		t.Error("one that can't be used is said to be accepted")
 	}
-	write(ipc.Setup{Cluster: "two"})
+	write(packed(work.Setup{Cluster: "two"}))
 	g.cmd.Process.Signal(syscall.SIGHUP)
 	g.await("configuration is reread", nil)
 	if n := g.count("accepted"); n != 1 {
@@ -167,8 +168,8 @@ func TestBadReload(t *testing.T) {
 // served by the new configuration.
 func TestReloadOfUsersWorkers(t *testing.T) {
 	write := rereading(t)
-	write(ipc.Setup{Cluster: "two", Local: true})
-	g, socket := becoming(t, Config{Setup: ipc.Setup{Cluster: "one"}})
+	write(packed(work.Setup{Setup: ipc.Setup{Local: true}, Cluster: "two"}))
+	g, socket := becoming(t, Config{Setup: packed(work.Setup{Cluster: "one"})})
 	kept, err := thread.DialAs(31001, 31101, socket)
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +191,7 @@ func TestReloadOfUsersWorkers(t *testing.T) {
 	if got := cluster(t, kept); got != "one" {
 		t.Errorf("the one that was there: cluster %q", got)
 	}
-	for n, bad := range []ipc.Setup{{Cluster: refusedCluster, Local: true}, {Local: true, JWT: true}} {
+	for n, bad := range []ipc.Setup{packed(work.Setup{Setup: ipc.Setup{Local: true}, Cluster: refusedCluster}), {Local: true, JWT: true}} {
 		write(bad)
 		g.cmd.Process.Signal(syscall.SIGHUP)
 		g.awaitMany("nothing is changed: the configuration that was reread can't be used", n+1)
@@ -204,8 +205,8 @@ func TestReloadOfUsersWorkers(t *testing.T) {
 // is reread keeps no other user out; but there is a bound on how many do so.
 func TestReloadMakesNoCrowd(t *testing.T) {
 	write := rereading(t)
-	write(ipc.Setup{Cluster: "two", Local: true})
-	g, socket := becoming(t, Config{DispatcherArgv: within(dispatcher.Limits{HandLimit: patience}), Setup: ipc.Setup{Cluster: "one"}, Identities: 1})
+	write(packed(work.Setup{Setup: ipc.Setup{Local: true}, Cluster: "two"}))
+	g, socket := becoming(t, Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: patience})}, Setup: packed(work.Setup{Cluster: "one"}), Identities: 1})
 	long := func() net.Conn {
 		t.Helper()
 		c, err := thread.DialAs(31001, 31101, socket)
@@ -267,7 +268,7 @@ func TestHangUpWhileDraining(t *testing.T) {
 func TestAgedAfterReload(t *testing.T) {
 	const wear = 5
 	write := rereading(t)
-	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{Wear: wear}), Setup: ipc.Setup{Cluster: "one"}})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Wear: wear})}, Setup: packed(work.Setup{Cluster: "one"})})
 	wearOut := func(want string) {
 		t.Helper()
 		old := children(t, g.cmd.Process.Pid)
@@ -295,11 +296,11 @@ func TestAgedAfterReload(t *testing.T) {
 			t.Errorf("the replacements serve cluster %q, want %q", got, want)
 		}
 	}
-	write(ipc.Setup{Cluster: refusedCluster})
+	write(packed(work.Setup{Cluster: refusedCluster}))
 	g.cmd.Process.Signal(syscall.SIGHUP)
 	g.await("nothing is changed: the configuration that was reread can't be used", nil)
 	wearOut("one")
-	write(ipc.Setup{Cluster: "two"})
+	write(packed(work.Setup{Cluster: "two"}))
 	g.cmd.Process.Signal(syscall.SIGHUP)
 	g.await("configuration is reread", nil)
 	wearOut("two")
@@ -307,7 +308,7 @@ func TestAgedAfterReload(t *testing.T) {
 
 // TestAgedWorkers: they are replaced, and no client notices.
 func TestAgedWorkers(t *testing.T) {
-	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{Wear: 10})})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Wear: 10})}})
 	first := children(t, g.cmd.Process.Pid)
 	for range 30 {
 		if _, err := g.get("/pid"); err != nil {

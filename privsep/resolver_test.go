@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	resolving "schedrestd/resolver"
 	"schedrestd/security"
 	serving "schedrestd/service"
@@ -48,14 +49,14 @@ func playResolver(part string) int {
 	case "pong of nothing":
 		sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 0)
 	case "worker's kind":
-		sendRaw(ipc.KindOf(new(ipc.Done)), 8, 0)
+		sendRaw(ipc.KindOf(new(work.Done)), 8, 0)
 	case "keeper's kind":
 		sendRaw(ipc.KindOf(new(ipc.Kept)), 7, 0)
 	case "descriptor":
 		sendRaw(ipc.KindOf(new(ipc.Pong)), 8, 1)
 	case "reports everyone":
 		for range 101 {
-			c.Send(&ipc.Breach{Number: 1 << 20, Reason: "x"})
+			c.Send(&work.Breach{Number: 1 << 20, Reason: "x"})
 		}
 	case "exits":
 		return 3
@@ -73,7 +74,7 @@ func TestHostileResolvers(t *testing.T) {
 		"mute":    "the resolver was ended: it was not ready within 500ms",
 	} {
 		t.Run(part, func(t *testing.T) {
-			g := launch(t, plain(t), Config{ResolverArgv: []string{part}, StartLimit: 500 * time.Millisecond})
+			g := launch(t, plain(t), Config{Argv: argv{ipc.Resolver: {part}}, StartLimit: 500 * time.Millisecond})
 			if text, _ := g.failure(); text != want {
 				t.Errorf("%q, want %q", text, want)
 			}
@@ -88,7 +89,7 @@ func TestHostileResolvers(t *testing.T) {
 		"exits":            "the resolver died: exit status 3",
 	} {
 		t.Run(part, func(t *testing.T) {
-			g := serve(t, plain(t), Config{ResolverArgv: []string{part}})
+			g := serve(t, plain(t), Config{Argv: argv{ipc.Resolver: {part}}})
 			g.because("resolver exited", want)
 			g.mustGet("/pid")
 		})
@@ -121,7 +122,7 @@ func TestResolverDies(t *testing.T) {
 type everyone struct{ parent *ipc.Channel }
 
 func (e everyone) Handle(m ipc.Received) (done bool, err error) {
-	q, ok := m.Message.(*ipc.Who)
+	q, ok := m.Message.(*work.Lookup)
 	if ok {
 		err = e.parent.Send(nameOf(q))
 	}
@@ -130,7 +131,7 @@ func (e everyone) Handle(m ipc.Received) (done bool, err error) {
 
 func (everyone) Serve(c *serving.Client) {
 	c.Each(func(m ipc.Message) (done bool, err error) {
-		q, ok := m.(*ipc.Who)
+		q, ok := m.(*work.Lookup)
 		if ok {
 			c.Answer(nameOf(q))
 		}
@@ -142,8 +143,8 @@ func (everyone) Counters() []any { return nil }
 
 func (everyone) Close() {}
 
-func nameOf(q *ipc.Who) *ipc.Known {
-	return &ipc.Known{ID: q.ID, Sure: true, Name: fmt.Sprint("user", q.Number)}
+func nameOf(q *work.Lookup) *work.LookupResult {
+	return &work.LookupResult{ID: q.ID, Sure: true, Name: fmt.Sprint("user", q.Number)}
 }
 
 // TestVisitNames: an inetd run has a resolver.

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/privsep/spawn"
+	"schedrestd/ipc"
 )
 
 // fill writes to fd until it takes no more.
@@ -28,13 +28,13 @@ func sleepy(fd int) error {
 	return unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3600})
 }
 
-// TestLingeringWorker: an unconfined worker that makes the parent the last one to close a lingering descriptor delays no client.
+// TestLingeringWorker: a worker outside of its sandbox that has the parent close last what lingers holds up nobody.
 func TestLingeringWorker(t *testing.T) {
 	mark := filepath.Join(sharedDir(t), "mark")
 	if as := plain(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
-	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "first lingers", mark}, Workers: 1})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Worker: {"first lingers", mark}}, Workers: 1})
 	c, err := net.Dial("tcp", g.addr)
 	must(t, err)
 	defer c.Close() // it reads nothing

@@ -129,14 +129,7 @@ func (m *monitor) serveOn(listeners []*listen.Listener) error {
 
 // openPrograms opens the programs of all processes.
 func (m *monitor) openPrograms() (err error) {
-	c := m.config
-	m.programs, err = program.Open(m.who.Identity, m.who.Root, []program.Source{
-		{Role: ipc.Worker, Path: c.Program, Argv: c.Argv},
-		{Role: ipc.Dispatcher, Path: c.Dispatcher, Argv: c.DispatcherArgv},
-		{Role: ipc.Keeper, Path: c.Keeper, Argv: c.KeeperArgv},
-		{Role: ipc.Resolver, Path: c.Resolver, Argv: c.ResolverArgv},
-		{Role: ipc.Auditor, Path: c.Auditor, Argv: c.AuditorArgv},
-	})
+	m.programs, err = program.Open(m.who.Identity, m.who.Root, m.config.Argv)
 	return err
 }
 
@@ -146,16 +139,16 @@ func (m *monitor) openPrograms() (err error) {
 // than it requires.
 func (m *monitor) begin() (err error) {
 	c := m.config
-	if m.spawner, err = spawn.New(c.spawnOptions(m.who, m.programs[ipc.Worker].File, m.programs[ipc.Keeper].File)); err != nil {
+	if m.spawner, err = spawn.New(c.spawnOptions(m.who, m.programs)); err != nil {
 		return err
 	}
 	m.spawner.Prepare(spawn.SpareNamespaces)
-	plain := c.spawnOptions(m.who, nil, nil)
+	plain := c.spawnOptions(m.who, m.programs)
 	plain.Plain = true
 	if m.plain, err = spawn.New(plain); err != nil {
 		return err
 	}
-	space, err := netns.Open("SCHEDRESTD_CONTROLLER_NETNS", c.Outlet)
+	space, err := netns.Open("SCHEDRESTD_CONTROLLER_NETNS", c.ControllerNetns)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/dispatcher/admission"
 	"schedrestd/ipc"
-	"schedrestd/privsep/spawn"
+	"schedrestd/ipc/work"
 )
 
 // TestPeerFacts: the handler learns the kernel's facts about the peer.
@@ -28,7 +28,7 @@ func TestPeerFacts(t *testing.T) {
 	as := plain(t)
 	path := socketDir(t, dir, as) + "/s"
 	g := serve(t, as, Config{Listen: listens("127.0.0.1:0", "[::1]:0", "unix:"+path),
-		Setup: ipc.Setup{JWT: true, Cluster: "tiny"}})
+		Setup: packed(work.Setup{Setup: ipc.Setup{JWT: true}, Cluster: "tiny"})})
 	peer := func(network, addr string) (p auth.Peer) {
 		body, err := get(client(network, addr, false), "/peer")
 		if err != nil {
@@ -45,12 +45,12 @@ func TestPeerFacts(t *testing.T) {
 	}
 	u := peer("unix", path)
 	want := auth.Peer{Network: "unix", UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), PID: int32(os.Getpid()), Listener: "unix:" + path}
-	want.Vouched = (become.Ucred{UID: want.UID, GID: want.GID}).Vouch() == nil // group 0 stands for no user
+	want.Verified = (become.Ucred{UID: want.UID, GID: want.GID}).Verify() == nil // group 0 stands for no user
 	if diff := cmp.Diff(want, u); diff != "" {
 		t.Errorf("UNIX (-want +got):\n%s", diff)
 	}
-	var s ipc.Setup
-	if err := json.Unmarshal([]byte(g.mustGet("/setup")), &s); err != nil || s.Cluster != "tiny" || s.Files != 3*DefaultConnections+64+4*ipc.SpareCount || s.Limits != testLimits {
+	var s work.Setup
+	if err := json.Unmarshal([]byte(g.mustGet("/setup")), &s); err != nil || s.Cluster != "tiny" || s.Files != 3*DefaultConnections+64+4*ipc.DialBatchSize || s.Limits != testLimits {
 		t.Errorf("setup: %+v %v", s, err)
 	}
 }
@@ -282,7 +282,7 @@ func TestParentDies(t *testing.T) {
 func TestDrainHasAnEnd(t *testing.T) {
 	limits := testLimits
 	limits.Drain = 50 * time.Millisecond
-	g := serve(t, plain(t), Config{Argv: []string{spawn.WorkerName, "never ends"}, Setup: ipc.Setup{Limits: limits}})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Worker: {"never ends"}}, Setup: packed(work.Setup{Limits: limits})})
 	g.cmd.Process.Signal(syscall.SIGTERM)
 	g.because("worker was ended", "did not end in time")
 	g.wait()
@@ -292,7 +292,7 @@ func TestDrainHasAnEnd(t *testing.T) {
 func TestLimitsAreComplete(t *testing.T) {
 	limits := testLimits
 	limits.Idle = 0
-	if text, _ := launch(t, plain(t), Config{Setup: ipc.Setup{Limits: limits}}).failure(); !strings.Contains(text, "Idle is not set") {
+	if text, _ := launch(t, plain(t), Config{Setup: packed(work.Setup{Limits: limits})}).failure(); !strings.Contains(text, "Idle is not set") {
 		t.Errorf("error %q", text)
 	}
 }

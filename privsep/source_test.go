@@ -15,18 +15,19 @@ import (
 
 	"schedrestd/demo/thread"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // TestProxyIsNoSource: connections through a trusted proxy do not share the limit of one source. One that is only
 // exempt from penalties is.
 func TestProxyIsNoSource(t *testing.T) {
 	here := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	g := serve(t, plain(t), Config{Connections: 6, PerSource: 2, Setup: ipc.Setup{Admission: ipc.Admission{Proxies: here}}})
+	g := serve(t, plain(t), Config{Connections: 6, PerSource: 2, Setup: packed(work.Setup{Admission: work.Admission{Proxies: here}})})
 	g.occupy(t, 4)
 	if got := g.mustGet("/pid"); got == "" {
 		t.Error("no answer")
 	}
-	g = serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{HandLimit: 300 * time.Millisecond}), Connections: 6, PerSource: 2, Setup: ipc.Setup{Admission: ipc.Admission{Exempt: here}}})
+	g = serve(t, plain(t), Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: 300 * time.Millisecond})}, Connections: 6, PerSource: 2, Setup: packed(work.Setup{Admission: work.Admission{Exempt: here}})})
 	g.occupy(t, 2)
 	if status, _, err := answer(g.dial(t, request)); status != http.StatusServiceUnavailable {
 		t.Errorf("an exempt address that has more than its share: %d %v", status, err)
@@ -127,7 +128,7 @@ func TestOwnSourceYields(t *testing.T) {
 // TestParkingHasAnEnd: a connection that waits too long, or can't wait, gets an answer, and the
 // counts are unchanged afterwards.
 func TestParkingHasAnEnd(t *testing.T) {
-	g := serve(t, plain(t), Config{DispatcherArgv: within(dispatcher.Limits{HandLimit: 300 * time.Millisecond}), Connections: 4, PerSource: 1})
+	g := serve(t, plain(t), Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: 300 * time.Millisecond})}, Connections: 4, PerSource: 1})
 	held := g.occupy(t, 1)
 	var list []net.Conn
 	for range 5 { // two can be parked, three can't
@@ -149,7 +150,7 @@ func TestParkingHasAnEnd(t *testing.T) {
 // TestUserWhoStopsTheirWorker: whatever users do to their own worker, with any number of connections,
 // another user is served.
 func TestUserWhoStopsTheirWorker(t *testing.T) {
-	_, socket := becoming(t, Config{DispatcherArgv: within(dispatcher.Limits{HandLimit: time.Hour}), Connections: 4, Silence: time.Hour}) // nothing but the bound helps
+	_, socket := becoming(t, Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour}) // nothing but the bound helps
 	_, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	pid := pidOf(t, body)
 	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
@@ -171,7 +172,7 @@ func TestUserWhoStopsTheirWorker(t *testing.T) {
 // TestStoppedWorkersKeepNoSlots: two users who stop their own workers, which hold all slots, keep no third one waiting
 // until these are ended for it; and their connections go on counting against them.
 func TestStoppedWorkersKeepNoSlots(t *testing.T) {
-	_, socket := becoming(t, Config{DispatcherArgv: within(dispatcher.Limits{HandLimit: time.Hour}), Connections: 4, Silence: time.Hour})
+	_, socket := becoming(t, Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour})
 	dial := func(uid uint32) net.Conn {
 		c, err := thread.DialAs(uid, uid, socket)
 		must(t, err)

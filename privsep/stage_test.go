@@ -3,8 +3,6 @@ package privsep
 import (
 	numbers "encoding/binary"
 	"net/http"
-	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -12,6 +10,7 @@ import (
 
 	"schedrestd/demo/sysctl"
 	"schedrestd/demo/thread"
+	"schedrestd/ipc"
 )
 
 // gate holds up executions of one file, in the kernel, at the point where a user who stops the
@@ -59,10 +58,12 @@ func (g *gate) held() (release func()) {
 // stopped by the user. No other user waits for that.
 func TestStuckStartHoldsUpNobodyElse(t *testing.T) {
 	needRoot(t)
-	path := filepath.Join(filepath.Dir(binary), t.Name())
-	must(t, copyFile(binary, path, 0o711))
-	defer os.Remove(path)
-	_, socket := becoming(t, Config{Program: path})
+	var path string
+	replace(t, ipc.Worker, func(worker string) {
+		path = worker
+		must(t, copyFile(binary, path, 0o711))
+	})
+	_, socket := becoming(t, Config{})
 	_, _, body := askAs(t, socket, 31002, 31101, "/pid")
 	other := pidOf(t, body)
 

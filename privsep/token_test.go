@@ -27,6 +27,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // verdict returns the worker's verdict about the token in r, by its keys or
@@ -185,7 +186,7 @@ func TestTokenKeys(t *testing.T) {
 					c.TLS, c.Listen = s.TLS, listens("127.0.0.1:0", "https://127.0.0.2:0")
 				}
 				write := rereadingSecrets(t)
-				write(ipc.Setup{JWT: true, Cluster: "next"}, c.Secrets)
+				write(packed(work.Setup{Setup: ipc.Setup{JWT: true}, Cluster: "next"}), c.Secrets)
 				g := serve(t, as, c)
 				g.verifies(v)
 				g.cmd.Process.Signal(syscall.SIGHUP)

@@ -196,9 +196,10 @@ func mustRead(t *testing.T, path string) string {
 func TestTokenKeyWithoutKeeper(t *testing.T) {
 	as := plain(t)
 	v := newVault(t, as)
-	c := v.config(Config{Keeper: "/nonexistent"})
+	replace(t, ipc.Keeper, remove)
+	c := v.config(Config{})
 	text, hint := launch(t, as, c).failure()
-	if !strings.Contains(text, "keeper /nonexistent: no such file") || !strings.Contains(hint, "belongs beside schedrestd") {
+	if !strings.Contains(text, "schedrestd-keeper: no such file") || !strings.Contains(hint, "belongs beside schedrestd") {
 		t.Errorf("error %q, hint %q", text, hint)
 	}
 	write := rereadingSecrets(t)
@@ -207,7 +208,7 @@ func TestTokenKeyWithoutKeeper(t *testing.T) {
 	g := serve(t, as, c)
 	g.cmd.Process.Signal(syscall.SIGHUP)
 	r := g.await("nothing is changed: the configuration that was reread can't be used", nil)
-	if !strings.Contains(r["error"].(string), "keeper /nonexistent: no such file") {
+	if !strings.Contains(r["error"].(string), "schedrestd-keeper: no such file") {
 		t.Errorf("%v", r)
 	}
 	g.want("no key", hs256(v.key), "unknown")
@@ -331,7 +332,7 @@ func TestTokenKeyStaysInTheKeeper(t *testing.T) {
 	}
 }
 
-// TestHostileKeepersOfTokens: each breaks the book in its way, and the start fails and says why.
+// TestHostileKeepersOfTokens: each breaks the protocol in its way, and the start fails and says why.
 func TestHostileKeepersOfTokens(t *testing.T) {
 	for part, want := range map[string]string{
 		"refuses":         `the keeper refuses to serve: no\x1bkeeper`,
@@ -340,7 +341,7 @@ func TestHostileKeepersOfTokens(t *testing.T) {
 	} {
 		t.Run(part, func(t *testing.T) {
 			as := plain(t)
-			c := newVault(t, as).config(Config{KeeperArgv: []string{part}})
+			c := newVault(t, as).config(Config{Argv: argv{ipc.Keeper: {part}}})
 			if part == "silent" {
 				c.StartLimit = 2 * time.Second
 			}

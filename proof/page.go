@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/security"
 	"schedrestd/security/seal"
 )
@@ -160,10 +161,9 @@ func (p *page) escapes() []string {
 			list = append(list, fmt.Sprintf(format, args...))
 		}
 	}
-	dial := strings.Fields(p.facts[ipc.FactDial] + " - - -")
 	add(p.has(ipc.FactDial),
-		"connections to the configured daemons, and to no others: %s at once, then %s per second; its %s descriptors limit how many are open, more than slurmctld has threads",
-		dial[0], dial[1], dial[2])
+		"connections to the configured daemons, and to no others: %d at once, then %d per second; its %s descriptors limit how many are open, more than slurmctld has threads",
+		work.DialBurst, work.DialRate, p.facts[ipc.FactDial])
 	add(p.has(ipc.FactLocal), "everything that its user may ask of the daemons")
 	add(p.has(ipc.FactTLS), "signatures for TLS handshakes: while captured it can impersonate the gateway to clients whose traffic it can intercept")
 	add(p.has(ipc.FactTokens), "checks of token signatures; it cannot sign a token")

@@ -58,7 +58,7 @@ func TestEscapesOfThePage(t *testing.T) {
 	list, _, _ = strings.Cut(list, "\n\n**")
 	_, list, _ = strings.Cut(list, "\n\n")
 	facts := append(parts(ipc.PartMissing, "", "network namespace", ownRoot, pidNamespace, "system call filter", landlock, "Landlock for TCP"),
-		ipc.FactLocal, ipc.FactDial+"=1 2 3", ipc.FactUID+"=900", ipc.FactTasks+"=4096", ipc.FactUnfit+"=would serve as root")
+		ipc.FactLocal, ipc.FactDial+"=3", ipc.FactUID+"=900", ipc.FactTasks+"=4096", ipc.FactUnfit+"=would serve as root")
 	said := strings.Join(append(newPage(io.Discard, ipc.SealUnix, facts).escapes(), newPage(io.Discard, ipc.SealUnix, append(facts, ipc.FactRoot)).escapes()...), "\n")
 	rows := []struct{ page, check string }{
 		{"- a flaw of the kernel", "bugs in the kernel"},

@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/security"
 	"schedrestd/security/seal"
 	"schedrestd/security/self"
@@ -52,7 +53,7 @@ func (r *resolver) Counters() []any {
 // Handle answers questions of the parent as their answers become known.
 func (r *resolver) Handle(m ipc.Received) (done bool, err error) {
 	switch q := m.Message.(type) {
-	case *ipc.Who:
+	case *work.Lookup:
 		r.asked.Add(1)
 		go func() { _ = r.parent.Send(known(q, r.names.ask)) }()
 		return true, nil
@@ -70,7 +71,7 @@ func (r *resolver) Serve(c *service.Client) {
 	var open atomic.Int32
 	c.Each(func(m ipc.Message) (done bool, err error) {
 		switch q := m.(type) {
-		case *ipc.Who:
+		case *work.Lookup:
 			r.asked.Add(1)
 			if open.Add(1) > mostAsked {
 				return true, fmt.Errorf("asked for more than %d names concurrently", mostAsked)
@@ -87,9 +88,9 @@ func (r *resolver) Serve(c *service.Client) {
 }
 
 // known returns the answer to q.
-func known(q *ipc.Who, ask func(question) (answer, error)) *ipc.Known {
+func known(q *work.Lookup, ask func(question) (answer, error)) *work.LookupResult {
 	a, err := ask(question{q.Group, q.Number, q.Name})
-	return &ipc.Known{ID: q.ID, Sure: err == nil, Name: a.text, Number: a.number}
+	return &work.LookupResult{ID: q.ID, Sure: err == nil, Name: a.text, Number: a.number}
 }
 
 // confine takes from the process what getent does not need.

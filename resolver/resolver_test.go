@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/service"
 )
 
@@ -20,7 +21,7 @@ func serve(t *testing.T, d *directory) *ipc.Channel {
 	t.Cleanup(func() { parent.Close() })
 	own, err := ipc.Open(fd, ipc.Resolver, ipc.Parent)
 	must(t, err)
-	for _, m := range []ipc.Message{new(ipc.ServiceSetup), new(ipc.Posture)} {
+	for _, m := range []ipc.Message{new(ipc.ServiceSetup), new(ipc.Attributes)} {
 		must(t, parent.Send(m))
 		_, err := own.Receive()
 		must(t, err)
@@ -38,7 +39,7 @@ func worker(t *testing.T, parent *ipc.Channel, number uint32) *ipc.Channel {
 	c, fd, err := ipc.Pair(ipc.Worker, ipc.Resolver)
 	must(t, err)
 	t.Cleanup(func() { c.Close() })
-	must(t, parent.Send(&ipc.Client{Number: number}, fd))
+	must(t, parent.Send(&work.Client{Number: number}, fd))
 	must(t, unix.Close(fd))
 	return c
 }
@@ -72,11 +73,11 @@ func TestAnswers(t *testing.T) {
 	parent := serve(t, d)
 	captured, honest := worker(t, parent, 1), worker(t, parent, 2)
 	for i := range uint32(mostAsked) {
-		must(t, captured.Send(&ipc.Who{ID: uint64(i), Number: 1000 + i}))
+		must(t, captured.Send(&work.Lookup{ID: uint64(i), Number: 1000 + i}))
 	}
 	for _, c := range []*ipc.Channel{parent, honest} {
-		must(t, c.Send(&ipc.Who{ID: 5, Number: 7}))
-		if k, ok := hear(t, c).(*ipc.Known); !ok || k.ID != 5 || !k.Sure || k.Name != "alice" {
+		must(t, c.Send(&work.Lookup{ID: 5, Number: 7}))
+		if k, ok := hear(t, c).(*work.LookupResult); !ok || k.ID != 5 || !k.Sure || k.Name != "alice" {
 			t.Errorf("answered %+v", k)
 		}
 	}
@@ -93,13 +94,13 @@ func TestAsksTooMuch(t *testing.T) {
 	for name, send := range map[string]func(*ipc.Channel){
 		"too many questions": func(c *ipc.Channel) {
 			for i := range uint32(mostAsked + 1) {
-				_ = c.Send(&ipc.Who{ID: uint64(i), Number: i})
+				_ = c.Send(&work.Lookup{ID: uint64(i), Number: i})
 			}
 		},
 	} {
 		c := worker(t, parent, 9)
 		send(c)
-		if b, ok := hear(t, parent).(*ipc.Breach); !ok || b.Number != 9 || b.Reason == "" {
+		if b, ok := hear(t, parent).(*work.Breach); !ok || b.Number != 9 || b.Reason == "" {
 			t.Errorf("%s: the parent receives %+v", name, b)
 		}
 		if _, err := c.Receive(); !errors.Is(err, io.EOF) {
@@ -116,7 +117,7 @@ func TestPing(t *testing.T) {
 	d.user = func(uint32) (string, error) { <-slow; return "", nil }
 	parent := serve(t, d)
 	for i := range uint32(100) {
-		must(t, parent.Send(&ipc.Who{ID: uint64(i), Number: i}))
+		must(t, parent.Send(&work.Lookup{ID: uint64(i), Number: i}))
 	}
 	must(t, parent.Send(&ipc.Ping{Number: 3}))
 	done := time.AfterFunc(time.Minute, func() { parent.Close() })

@@ -6,23 +6,24 @@ import (
 	"log/slog"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // Client is one worker, as a service sees it.
 type Client struct {
-	ipc.Client // what the parent knows of the worker
-	channel    *ipc.Channel
-	parent     *ipc.Channel
+	work.Client // what the parent knows of the worker
+	channel     *ipc.Channel
+	parent      *ipc.Channel
 }
 
 // NewClient returns the client at the other end of channel, without a parent to
 // report it to.
-func NewClient(about ipc.Client, channel *ipc.Channel) *Client {
+func NewClient(about work.Client, channel *ipc.Channel) *Client {
 	return &Client{Client: about, channel: channel}
 }
 
 // admit serves the worker at the other end of fd with s from now on.
-func admit(role ipc.Role, fd int, about *ipc.Client, parent *ipc.Channel, s Service) error {
+func admit(role ipc.Role, fd int, about *work.Client, parent *ipc.Channel, s Service) error {
 	channel, err := ipc.Open(fd, role, ipc.Worker)
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ func (c *Client) Answer(m ipc.Message) {
 // report asks the parent to kill the worker.
 func (c *Client) report(why error) {
 	slog.Error("worker broke the protocol and is no longer served", "client", c.Number, "because", why)
-	if err := c.parent.Send(&ipc.Breach{Number: c.Number, Reason: ipc.Refuse(why.Error()).Reason}); err != nil {
+	if err := c.parent.Send(&work.Breach{Number: c.Number, Reason: ipc.Refuse(why.Error()).Reason}); err != nil {
 		slog.Warn("report not sent to the parent", "client", c.Number, "error", err)
 	}
 }

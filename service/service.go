@@ -21,6 +21,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 	"schedrestd/security"
 	"schedrestd/security/self"
 )
@@ -83,7 +84,7 @@ func begin(role ipc.Role, parent *ipc.Channel, confine func(ipc.Seal) (security.
 	if err := self.Settle(); err != nil {
 		return err
 	}
-	setup, expect, err := query.HearBirth[*ipc.ServiceSetup](parent)
+	setup, expect, err := query.ReceiveSetup[*ipc.ServiceSetup](parent)
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func Run(role ipc.Role, parent *ipc.Channel, s Service) error {
 		case nil:
 		case *ipc.Ping:
 			err = parent.Send(&ipc.Pong{Number: msg.Number})
-		case *ipc.Client:
+		case *work.Client:
 			err = admit(role, m.FDs[0], msg, parent, s)
 		default:
 			var done bool

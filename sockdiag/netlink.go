@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ask sends one request to the kernel and returns the body of its reply. The
+// Ask sends one request to the kernel and returns the body of its reply. The
 // kernel replies while it takes the request, so that this never waits.
-func ask(protocol int, kind uint16, body []byte) ([]byte, error) {
+func Ask(protocol int, kind uint16, body []byte) ([]byte, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/handlers"
 	"schedrestd/http1"
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // badRequests answers what clients send when it never becomes a request. The
@@ -27,7 +27,7 @@ type badRequests struct {
 	typed      bool          // a person may write the requests
 }
 
-func newBadRequests(setup *ipc.Setup) *badRequests {
+func newBadRequests(setup *work.Setup) *badRequests {
 	l := setup.Limits
 	return &badRequests{refusing: handlers.Refusing(answers(*setup)), maxHead: int(l.Header), maxBody: int64(l.Body),
 		readHeader: l.ReadHeader, typed: setup.Inetd}

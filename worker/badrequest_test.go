@@ -19,11 +19,12 @@ import (
 
 	"schedrestd/http1"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // raw has the limits of these tests: input arrives at once, and timeouts come
 // soon.
-var raw = ipc.Limits{ReadHeader: 300 * time.Millisecond, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
+var raw = work.Limits{ReadHeader: 300 * time.Millisecond, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
 	Call: time.Minute, Connect: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1 << 20, Answers: 1 << 20}
 
 // stage is a plain HTTP server whose handler counts and answers with an
@@ -34,7 +35,7 @@ type stage struct {
 	served *sync.Map // paths
 }
 
-func newStage(t *testing.T, setup ipc.Setup, h http.Handler) *stage {
+func newStage(t *testing.T, setup work.Setup, h http.Handler) *stage {
 	t.Helper()
 	st := &stage{t: t, served: new(sync.Map)}
 	if h == nil {
@@ -49,10 +50,10 @@ func newStage(t *testing.T, setup ipc.Setup, h http.Handler) *stage {
 			io.WriteString(w, `{"meta":{"x":1},"errors":[{"code":"handler"}],"warnings":[]}`)
 		})
 	}
-	if setup.Limits == (ipc.Limits{}) {
+	if setup.Limits == (work.Limits{}) {
 		setup.Limits = raw
 	}
-	setup.Names, setup.Cluster = ipc.NamesSched, "tiny"
+	setup.Names, setup.Cluster = work.NamesSched, "tiny"
 	st.server = newServer(nil, &setup, h, NewTokens(), nil)
 	go st.http.Serve(st.queue)
 	go st.http2.Serve(st.queue2)
@@ -219,7 +220,7 @@ func TestAbuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			st := newStage(t, ipc.Setup{}, nil)
+			st := newStage(t, work.Setup{}, nil)
 			c := st.connect()
 			_, err := io.WriteString(c, tt.send)
 			must(t, err)
@@ -244,7 +245,7 @@ func TestReasons(t *testing.T) {
 		get + host + "X: y\r\nA : b\r\n\r\n": "header line 3 has whitespace before the colon",
 		get + "Host: [::1\r\n\r\n":           "the Host field is not a host with an optional port",
 	} {
-		c := newStage(t, ipc.Setup{}, nil).connect()
+		c := newStage(t, work.Setup{}, nil).connect()
 		_, err := io.WriteString(c, text)
 		must(t, err)
 		var body struct {
@@ -260,7 +261,7 @@ func TestReasons(t *testing.T) {
 // TestBrokenBodies: a handler gets the reason why the rest of a body can't be
 // read as soon as it is known, while the client is still connected.
 func TestBrokenBodies(t *testing.T) {
-	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 		_, err := io.Copy(io.Discard, r.Body)
 		e, ok := errors.AsType[*http1.Error](err)
@@ -344,7 +345,7 @@ func TestLateHeader(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			c := newStage(t, ipc.Setup{Limits: idle}, nil).connect()
+			c := newStage(t, work.Setup{Limits: idle}, nil).connect()
 			_, err := io.WriteString(c, tt.send)
 			must(t, err)
 			var got []int
@@ -363,7 +364,7 @@ func TestLateHeader(t *testing.T) {
 // request is being answered. A request that has begun gets an answer.
 func TestGiveWay(t *testing.T) {
 	entered, leave := make(chan bool), make(chan bool)
-	st := newStage(t, ipc.Setup{Limits: ipc.Limits{ReadHeader: time.Minute, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
+	st := newStage(t, work.Setup{Limits: work.Limits{ReadHeader: time.Minute, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
 		Call: time.Minute, Connect: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1, Answers: 1}}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		entered <- true
 		<-leave
@@ -446,7 +447,7 @@ func (u *untimely) NetConn() net.Conn { return u.Conn }
 // was closed for another is not served: the parent counts the connection as
 // closed.
 func TestGivesWayToTheEnd(t *testing.T) {
-	st := newStage(t, ipc.Setup{}, nil)
+	st := newStage(t, work.Setup{}, nil)
 	for name, tt := range map[string]struct {
 		pieces []string
 		want   int
@@ -478,7 +479,7 @@ func TestGivesWayToTheEnd(t *testing.T) {
 // TestRefusedWithMoreToSend: a client that is still sending can read its
 // refusal.
 func TestRefusedWithMoreToSend(t *testing.T) {
-	st := newStage(t, ipc.Setup{}, nil)
+	st := newStage(t, work.Setup{}, nil)
 	c := st.connect()
 	go func() {
 		io.WriteString(c, "nonsense\r\n")

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // A Broker sends requests to processes that can do what the worker's sandbox
@@ -78,9 +79,9 @@ func closeAll(fds []int) {
 
 func answeredID(m ipc.Message) uint64 {
 	switch m := m.(type) {
-	case *ipc.Dialed:
+	case *work.Dialed:
 		return m.ID
-	case *ipc.Undialed:
+	case *work.Undialed:
 		return m.ID
 	}
 	return 0
@@ -98,7 +99,7 @@ func (e *Broker) Name(group bool, number uint32) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), nameLimit)
 	defer cancel()
-	known, err := e.ask(ctx, ipc.Who{Group: group, Number: number})
+	known, err := e.ask(ctx, work.Lookup{Group: group, Number: number})
 	if err != nil {
 		return "", err
 	}
@@ -113,7 +114,7 @@ func (e *Broker) number(ctx context.Context, group bool, name string) (uint32, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, nameLimit)
 	defer cancel()
-	known, err := e.ask(ctx, ipc.Who{Group: group, Name: name})
+	known, err := e.ask(ctx, work.Lookup{Group: group, Name: name})
 	if err != nil {
 		return 0, err
 	}
@@ -122,7 +123,7 @@ func (e *Broker) number(ctx context.Context, group bool, name string) (uint32, e
 
 // ask sends the resolver a question about a user or group, and waits for the
 // answer.
-func (e *Broker) ask(ctx context.Context, q ipc.Who) (*ipc.Known, error) {
+func (e *Broker) ask(ctx context.Context, q work.Lookup) (*work.LookupResult, error) {
 	select {
 	case e.asking <- struct{}{}:
 		defer func() { <-e.asking }()
@@ -136,7 +137,7 @@ func (e *Broker) ask(ctx context.Context, q ipc.Who) (*ipc.Known, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, ok := m.(*ipc.Known)
+	known, ok := m.(*work.LookupResult)
 	if !ok || !known.Sure {
 		return nil, errUnnamed
 	}

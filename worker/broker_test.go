@@ -16,6 +16,7 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/rpc/client"
 )
 
@@ -32,7 +33,7 @@ func answering(f func(ipc.Message) ipc.Received) *Broker {
 }
 
 // resolving returns a Broker with a resolver that answers with f.
-func resolving(t *testing.T, f func(*ipc.Who) *ipc.Known) *Broker {
+func resolving(t *testing.T, f func(*work.Lookup) *work.LookupResult) *Broker {
 	t.Helper()
 	e := NewBroker(nil)
 	resolver, fd, err := ipc.Pair(ipc.Resolver, ipc.Worker)
@@ -45,7 +46,7 @@ func resolving(t *testing.T, f func(*ipc.Who) *ipc.Known) *Broker {
 			if err != nil {
 				return
 			}
-			if a := f(m.Message.(*ipc.Who)); a != nil {
+			if a := f(m.Message.(*work.Lookup)); a != nil {
 				_ = resolver.Send(a)
 			}
 		}
@@ -80,17 +81,17 @@ func TestDialTCP(t *testing.T) {
 	}()
 	tries := 0
 	e := answering(func(m ipc.Message) ipc.Received {
-		d := m.(*ipc.Dial)
-		if d.Way != ipc.WayAccounting || d.Index != 1 {
+		d := m.(*work.Dial)
+		if d.Upstream != work.UpstreamAccounting || d.Index != 1 {
 			t.Errorf("asked for %+v", d)
 		}
 		if tries++; tries == 1 {
-			return ipc.Received{Message: &ipc.Undialed{ID: d.ID, Errno: uint16(unix.EAGAIN)}}
+			return ipc.Received{Message: &work.Undialed{ID: d.ID, Errno: uint16(unix.EAGAIN)}}
 		}
-		return ipc.Received{Message: &ipc.Dialed{ID: d.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connecting(t, l.Addr().String())}}
+		return ipc.Received{Message: &work.Dialed{ID: d.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connecting(t, l.Addr().String())}}
 	})
-	list := []ipc.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:1"}, {Name: "b", Network: "tcp", Address: l.Addr().String()}}
-	dial := e.dialer(ipc.WayAccounting, list, "")
+	list := []work.Address{{Name: "a", Network: "tcp", Address: "192.0.2.1:1"}, {Name: "b", Network: "tcp", Address: l.Addr().String()}}
+	dial := e.dialer(work.UpstreamAccounting, list, "")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	nc, err := dial(ctx, client.Address{Network: "tcp", Address: l.Addr().String()})
@@ -119,11 +120,11 @@ func TestDialFails(t *testing.T) {
 	nobody := l.Addr().String()
 	l.Close()
 	a := client.Address{Network: "tcp", Address: nobody}
-	list := []ipc.Address{{Network: "tcp", Address: nobody}}
+	list := []work.Address{{Network: "tcp", Address: nobody}}
 	e := answering(func(m ipc.Message) ipc.Received {
-		return ipc.Received{Message: &ipc.Undialed{ID: m.(*ipc.Dial).ID, Errno: uint16(unix.ENETUNREACH)}}
+		return ipc.Received{Message: &work.Undialed{ID: m.(*work.Dial).ID, Errno: uint16(unix.ENETUNREACH)}}
 	})
-	_, err = e.dialer(ipc.WayController, list, "")(context.Background(), a)
+	_, err = e.dialer(work.UpstreamController, list, "")(context.Background(), a)
 	if !errors.Is(err, unix.ENETUNREACH) || !strings.Contains(err.Error(), "dial tcp "+nobody) {
 		t.Errorf("unreachable: %v", err)
 	}
@@ -132,12 +133,12 @@ func TestDialFails(t *testing.T) {
 	e = NewBroker(func(m ipc.Message, _ ...int) error {
 		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 		must(t, err)
-		held = ipc.Received{Message: &ipc.Dialed{ID: m.(*ipc.Dial).ID}, FDs: []int{fd}}
+		held = ipc.Received{Message: &work.Dialed{ID: m.(*work.Dial).ID}, FDs: []int{fd}}
 		return nil
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
-	if _, err := e.dialer(ipc.WayController, list, "")(ctx, a); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := e.dialer(work.UpstreamController, list, "")(ctx, a); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("without an answer: %v", err)
 	}
 	e.deliver(held)
@@ -154,12 +155,12 @@ func TestDialUnix(t *testing.T) {
 	must(t, err)
 	defer l.Close()
 	e := answering(func(m ipc.Message) ipc.Received {
-		d := m.(*ipc.Dial)
+		d := m.(*work.Dial)
 		fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 		must(t, err)
-		return ipc.Received{Message: &ipc.Dialed{ID: d.ID, Owner: 7}, FDs: []int{fd}}
+		return ipc.Received{Message: &work.Dialed{ID: d.ID, Owner: 7}, FDs: []int{fd}}
 	})
-	nc, owner, err := e.open(context.Background(), ipc.WayMunge, 0, client.Address{Network: "unix", Address: path})
+	nc, owner, err := e.open(context.Background(), work.UpstreamMunge, 0, client.Address{Network: "unix", Address: path})
 	must(t, err)
 	defer nc.Close()
 	if owner != 7 || nc.RemoteAddr().String() != path || nc.RemoteAddr().Network() != "unix" {
@@ -176,14 +177,14 @@ func TestDialUnix(t *testing.T) {
 
 // TestBrokerNames: an id has a name, or none, or can't be looked up.
 func TestBrokerNames(t *testing.T) {
-	e := resolving(t, func(q *ipc.Who) *ipc.Known {
+	e := resolving(t, func(q *work.Lookup) *work.LookupResult {
 		switch {
 		case q.Number == 1 && !q.Group:
-			return &ipc.Known{ID: q.ID, Sure: true, Name: "alice"}
+			return &work.LookupResult{ID: q.ID, Sure: true, Name: "alice"}
 		case q.Number == 2:
-			return &ipc.Known{ID: q.ID, Sure: true}
+			return &work.LookupResult{ID: q.ID, Sure: true}
 		}
-		return &ipc.Known{ID: q.ID}
+		return &work.LookupResult{ID: q.ID}
 	})
 	u := newUsers(e)
 	if got := u.User(1); got != "alice" {
@@ -203,18 +204,18 @@ func TestBrokerNames(t *testing.T) {
 // TestBrokerNumbers: a name has a number, or none, or can't be looked up now. A
 // name that the resolver would not accept is not sent.
 func TestBrokerNumbers(t *testing.T) {
-	u := newUsers(resolving(t, func(q *ipc.Who) *ipc.Known {
+	u := newUsers(resolving(t, func(q *work.Lookup) *work.LookupResult {
 		switch {
 		case q.Name == "alice" && !q.Group:
-			return &ipc.Known{ID: q.ID, Sure: true, Number: 20001}
+			return &work.LookupResult{ID: q.ID, Sure: true, Number: 20001}
 		case q.Name == "lab" && q.Group:
-			return &ipc.Known{ID: q.ID, Sure: true, Number: 7}
+			return &work.LookupResult{ID: q.ID, Sure: true, Number: 7}
 		case q.Name == "slow":
-			return &ipc.Known{ID: q.ID}
+			return &work.LookupResult{ID: q.ID}
 		case q.Name == "" || len(q.Name) > 255:
 			t.Errorf("the resolver was asked for %q", q.Name)
 		}
-		return &ipc.Known{ID: q.ID, Sure: true, Number: ipc.NoID}
+		return &work.LookupResult{ID: q.ID, Sure: true, Number: ipc.NoID}
 	}))
 	ctx := context.Background()
 	if id, err := u.UserID(ctx, "alice"); id != 20001 || err != nil {
@@ -243,11 +244,11 @@ func TestBrokerNumbers(t *testing.T) {
 // and again while it is unknown.
 func TestOwnName(t *testing.T) {
 	var asked atomic.Int32
-	name := resolving(t, func(q *ipc.Who) *ipc.Known {
+	name := resolving(t, func(q *work.Lookup) *work.LookupResult {
 		if asked.Add(1) == 1 {
-			return &ipc.Known{ID: q.ID}
+			return &work.LookupResult{ID: q.ID}
 		}
-		return &ipc.Known{ID: q.ID, Sure: true, Name: "alice"}
+		return &work.LookupResult{ID: q.ID, Sure: true, Name: "alice"}
 	}).ownName(7)
 	for i, want := range []string{"", "alice", "alice"} {
 		if got := name(); got != want {

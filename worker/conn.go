@@ -49,7 +49,7 @@ func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn
 		}
 	}
 	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener,
-		UID: m.UID, GID: m.GID, PID: m.PID, Vouched: m.Vouched}
+		UID: m.UID, GID: m.GID, PID: m.PID, Verified: m.Verified}
 	return &conn{Conn: c, id: m.ID, peer: p, stall: stall, short: min(stall, portionTime), done: done}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // TestCrowdedWithABody: a request that gets no place in time is answered before
@@ -15,7 +16,7 @@ func TestCrowdedWithABody(t *testing.T) {
 	limits := raw
 	limits.Call = 50 * time.Millisecond
 	entered, leave := make(chan bool), make(chan bool)
-	st := newStage(t, ipc.Setup{Limits: limits, Requests: 1}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	st := newStage(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: limits}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		entered <- true
 		<-leave
 	}))

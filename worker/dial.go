@@ -14,6 +14,7 @@ import (
 
 	"schedrestd/fdpass"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/rpc/client"
 	"schedrestd/security"
 )
@@ -22,14 +23,14 @@ import (
 // AuthSocket.
 type dialer struct {
 	*Broker
-	way    ipc.Way
-	list   []ipc.Address
+	way    work.Upstream
+	list   []work.Address
 	socket string // another way to reach the first daemon; "" when there is none
 }
 
 // dialer returns a function that dials the daemons of a list. It is nil without
 // a broker, or when the process may dial by itself.
-func (e *Broker) dialer(way ipc.Way, list []ipc.Address, socket string) func(context.Context, client.Address) (net.Conn, error) {
+func (e *Broker) dialer(way work.Upstream, list []work.Address, socket string) func(context.Context, client.Address) (net.Conn, error) {
 	if e == nil || !security.Sandboxed {
 		return nil
 	}
@@ -39,10 +40,10 @@ func (e *Broker) dialer(way ipc.Way, list []ipc.Address, socket string) func(con
 // dial connects to a, which is one of the list.
 func (d dialer) dial(ctx context.Context, a client.Address) (net.Conn, error) {
 	if a.Network == "unix" && a.Address == d.socket {
-		nc, _, err := d.open(ctx, ipc.WaySocket, 0, a)
+		nc, _, err := d.open(ctx, work.UpstreamSocket, 0, a)
 		return nc, err
 	}
-	i := slices.IndexFunc(d.list, func(b ipc.Address) bool { return b.Network == a.Network && b.Address == a.Address })
+	i := slices.IndexFunc(d.list, func(b work.Address) bool { return b.Network == a.Network && b.Address == a.Address })
 	if i < 0 {
 		return nil, fmt.Errorf("dial %s: not a daemon of the configuration", a.Address)
 	}
@@ -56,26 +57,26 @@ const crowded = 50 * time.Millisecond
 
 // open asks the parent to dial an upstream and completes the connection. owner
 // is the owner of the directory of a UNIX socket.
-func (e *Broker) open(ctx context.Context, way ipc.Way, index uint8, a client.Address) (nc net.Conn, owner uint32, err error) {
+func (e *Broker) open(ctx context.Context, way work.Upstream, index uint8, a client.Address) (nc net.Conn, owner uint32, err error) {
 	if a.Network == "tcp" {
-		nc, err := e.pooledConn(ctx, ipc.Stock{Way: way, Index: index}, a)
+		nc, err := e.pooledConn(ctx, work.DialBatch{Upstream: way, Index: index}, a)
 		if nc != nil || err != nil {
 			return nc, ipc.NoID, err
 		}
 	}
 	for {
-		r, err := e.do(ctx, func(id uint64) ipc.Message { return &ipc.Dial{ID: id, Way: way, Index: index} })
+		r, err := e.do(ctx, func(id uint64) ipc.Message { return &work.Dial{ID: id, Upstream: way, Index: index} })
 		if err != nil {
 			return nil, 0, undialed(a, err)
 		}
 		switch m := r.Message.(type) {
-		case *ipc.Dialed:
+		case *work.Dialed:
 			if a.Network == "tcp" && m.Server != ipc.NoID {
-				e.pool.upstream(ipc.Stock{Way: way, Index: index}).giveUp() // the parent checks each connection on this machine
+				e.pool.upstream(work.DialBatch{Upstream: way, Index: index}).giveUp() // the parent checks each connection on this machine
 			}
 			nc, err := complete(ctx, r.FDs[0], m.Server, a)
 			return nc, m.Owner, err
-		case *ipc.Undialed:
+		case *work.Undialed:
 			if unix.Errno(m.Errno) != unix.EAGAIN {
 				return nil, 0, undialed(a, os.NewSyscallError("connect", unix.Errno(m.Errno)))
 			}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // conversations are valid and invalid inputs of clients.
@@ -56,7 +56,7 @@ func TestInetdConversations(t *testing.T) {
 func converse(t *testing.T, text string, inetd bool) {
 	t.Helper()
 	called := make(chan string, 1000)
-	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		called <- r.Method
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("X-Request-Id", "handler")

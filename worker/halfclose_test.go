@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // transport is one kind of connection: the client's end, and how the client
@@ -88,7 +89,7 @@ func TestHalfClose(t *testing.T) {
 		} {
 			t.Run(tr.name+"/"+tt.name, func(t *testing.T) {
 				t.Parallel()
-				st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					w.Header().Set("X-Request-Id", "handler")
 					if _, err := io.Copy(io.Discard, r.Body); err != nil {
 						w.WriteHeader(http.StatusBadRequest)
@@ -117,7 +118,7 @@ func TestHalfClose(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/gone/half-closed before: %t", tr.name, halfClosed), func(t *testing.T) {
 				t.Parallel()
 				entered, cancelled := make(chan bool), make(chan bool)
-				st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				st := newStage(t, work.Setup{}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 					entered <- true
 					<-r.Context().Done()
 					close(cancelled)
@@ -144,7 +145,7 @@ func TestHalfClose(t *testing.T) {
 // nothing; a client that disconnects gives up its place in the queue.
 func TestHalfCloseInLine(t *testing.T) {
 	entered, leave := make(chan string), make(chan bool)
-	st := newStage(t, ipc.Setup{Requests: 1, Limits: raw}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	st := newStage(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: raw}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Request-Id", "handler")
 		entered <- r.URL.Path
 		<-leave

@@ -9,7 +9,7 @@ import (
 	"net"
 	"time"
 
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // shake performs the handshake of an https:// connection and queues the
@@ -73,15 +73,15 @@ func isGarbled(err error) bool {
 // any. A connection that breaks or takes too long is no offence: a health check
 // of a load balancer does that. Nor is an alert from the client, which usually
 // does not trust our certificate.
-func blames(err error) (what ipc.Wrong, wrong bool) {
+func blames(err error) (what work.Wrong, wrong bool) {
 	if isGarbled(err) {
-		return ipc.WrongRequest, true
+		return work.WrongRequest, true
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok { // the client's certificate has expired or is not trusted
-		return ipc.WrongCredential, true
+		return work.WrongCredential, true
 	}
 	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return 0, false
 	}
-	return ipc.WrongRequest, true
+	return work.WrongRequest, true
 }

@@ -16,19 +16,20 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 )
 
 // misbehave runs act as the client of a connection, with TLS unless config is
 // nil, and returns the offences that are reported until the connection is
 // closed. patience limits a handshake and a header.
-func misbehave(t *testing.T, patience time.Duration, config *tls.Config, act func(net.Conn)) (told []ipc.Wrong) {
+func misbehave(t *testing.T, patience time.Duration, config *tls.Config, act func(net.Conn)) (told []work.Wrong) {
 	t.Helper()
 	limits := raw
 	limits.ReadHeader = patience
-	st := newStage(t, ipc.Setup{Limits: limits, Admission: penal}, nil)
-	all, closed := make(chan ipc.Wrong, 1000), make(chan struct{})
+	st := newStage(t, work.Setup{Limits: limits, Admission: penal}, nil)
+	all, closed := make(chan work.Wrong, 1000), make(chan struct{})
 	st.tracker.tell = func(m ipc.Message) error {
-		if o, ok := m.(*ipc.Offence); ok {
+		if o, ok := m.(*work.Offence); ok {
 			all <- o.What
 		}
 		return nil
@@ -120,12 +121,12 @@ func TestWrongs(t *testing.T) {
 	}
 	const done = "\x00\x00\x00\x00\x01" // an empty DATA frame that ends a stream, or SETTINGS' acknowledgement
 
-	request, credential := []ipc.Wrong{ipc.WrongRequest}, []ipc.Wrong{ipc.WrongCredential}
+	request, credential := []work.Wrong{work.WrongRequest}, []work.Wrong{work.WrongCredential}
 	for _, tt := range []struct {
 		name   string
 		config *tls.Config
 		act    func(net.Conn)
-		want   []ipc.Wrong
+		want   []work.Wrong
 	}{
 		{"comes and goes", nil, func(net.Conn) {}, nil},
 		{"a request", nil, sends("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", ""), nil},
@@ -201,11 +202,11 @@ func TestWrongs(t *testing.T) {
 // malformed. It refuses nothing that the lexer accepts, so its limit is lowered
 // here.
 func TestWrongToNetHTTP(t *testing.T) {
-	st := newStage(t, ipc.Setup{Admission: penal}, nil)
+	st := newStage(t, work.Setup{Admission: penal}, nil)
 	st.http.MaxHeaderBytes = 1 // and 4096 of its own
-	told, closed := make(chan ipc.Wrong, 10), make(chan bool)
+	told, closed := make(chan work.Wrong, 10), make(chan bool)
 	st.tracker.tell = func(m ipc.Message) error {
-		if o, ok := m.(*ipc.Offence); ok {
+		if o, ok := m.(*work.Offence); ok {
 			told <- o.What
 		}
 		return nil
@@ -217,7 +218,7 @@ func TestWrongToNetHTTP(t *testing.T) {
 	go st.queue.put(st.own.wrap(c, c.peer))
 	sends("GET / HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("x", 6<<10)+"\r\n\r\n", "")(client)
 	<-closed
-	if what := <-told; what != ipc.WrongRequest {
+	if what := <-told; what != work.WrongRequest {
 		t.Errorf("the parent receives %v", what)
 	}
 }
@@ -262,7 +263,7 @@ func TestFloods(t *testing.T) {
 // TestPausedFrames: a client that has committed an offence on this connection
 // loses it when its source is blocked.
 func TestPausedFrames(t *testing.T) {
-	st := newStage(t, ipc.Setup{Admission: penal}, nil)
+	st := newStage(t, work.Setup{Admission: penal}, nil)
 	st.tracker.tell = func(ipc.Message) error { return nil }
 	st.tracker.track(1)
 	client, c := st.pair()

@@ -15,7 +15,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/feature"
 	"schedrestd/handlers"
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/model"
 	"schedrestd/release"
 	"schedrestd/rpc/client"
@@ -27,7 +27,7 @@ import (
 // the site's daemons. It is the one place where those parts meet. Without
 // a broker the process dials by itself and looks up no names: that is for
 // benchmarks, which have no parent and no sandbox.
-func Join(setup ipc.Setup, tokens *Tokens, broker *Broker) (http.Handler, error) {
+func Join(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error) {
 	daemons := client.Config{
 		Controllers:    controllers(setup),
 		Accounting:     addresses(setup.Accounting),
@@ -37,8 +37,8 @@ func Join(setup ipc.Setup, tokens *Tokens, broker *Broker) (http.Handler, error)
 		Stall:          setup.Limits.Stall,
 		Answers:        client.NewBudget(int(setup.Limits.Answers)),
 		Trusted:        func(uid uint32) bool { return uid == 0 || uid == setup.SchedUID },
-		Munge:          broker.munged(setup.Munge, ipc.WayMunge, setup.Munge.Socket),
-		Dial:           broker.dialer(ipc.WayController, setup.Controllers, setup.AuthSocket),
+		Munge:          broker.munged(setup.Munge, work.UpstreamMunge, setup.Munge.Socket),
+		Dial:           broker.dialer(work.UpstreamController, setup.Controllers, setup.AuthSocket),
 		MungeUID:       setup.SchedUID,
 		Log:            slog.Default(),
 	}
@@ -73,9 +73,9 @@ func Join(setup ipc.Setup, tokens *Tokens, broker *Broker) (http.Handler, error)
 	}
 	if len(setup.Accounting) > 0 {
 		if socket := setup.Munge.Accounting; socket != "" {
-			daemons.Munge = broker.munged(setup.Munge, ipc.WayAccountingMunge, socket)
+			daemons.Munge = broker.munged(setup.Munge, work.UpstreamAccountingMunge, socket)
 		}
-		daemons.Dial = broker.dialer(ipc.WayAccounting, setup.Accounting, "")
+		daemons.Dial = broker.dialer(work.UpstreamAccounting, setup.Accounting, "")
 		cfg.Accounting = client.NewAccounting(daemons)
 	}
 	return handlers.New(cfg), nil
@@ -83,7 +83,7 @@ func Join(setup ipc.Setup, tokens *Tokens, broker *Broker) (http.Handler, error)
 
 // munged returns the MUNGE client, or nil when MUNGE is not configured. Its
 // server must run as root or as the owner of the directory of the socket.
-func (e *Broker) munged(m ipc.Munge, way ipc.Way, socket string) *munge.Client {
+func (e *Broker) munged(m work.Munge, way work.Upstream, socket string) *munge.Client {
 	if m.Socket == "" || e == nil {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (e *Broker) munged(m ipc.Munge, way ipc.Way, socket string) *munge.Client {
 
 // answers returns the settings of what answers look like. They include no
 // daemon.
-func answers(setup ipc.Setup) handlers.Config {
+func answers(setup work.Setup) handlers.Config {
 	cfg := handlers.Config{
 		Names:     spellings(setup.Names),
 		Parsers:   parsers(setup.Parsers),
@@ -134,14 +134,14 @@ type unasked struct{ handlers.Accounting }
 // controllers in order, or only the shared address where the configuration has
 // one, as Slurm's commands do. A ping always asks each controller at its own
 // address.
-func controller(setup ipc.Setup, daemons client.Config, broker *Broker) reachableController {
+func controller(setup work.Setup, daemons client.Config, broker *Broker) reachableController {
 	each := client.New(daemons)
 	if len(setup.Front) == 0 {
 		return each
 	}
 	daemons.Controllers = withSocket(setup, addresses(setup.Front))
 	if broker != nil {
-		daemons.Dial = broker.dialer(ipc.WayFront, setup.Front, setup.AuthSocket)
+		daemons.Dial = broker.dialer(work.UpstreamFront, setup.Front, setup.AuthSocket)
 	}
 	return fronted{client.New(daemons), each}
 }
@@ -165,20 +165,20 @@ func (f fronted) Ping(ctx context.Context, cred model.Credential) ([]model.Ping,
 
 // controllers returns the addresses of the controllers in the order of the
 // configuration: the primary, then each backup.
-func controllers(setup ipc.Setup) []client.Address {
+func controllers(setup work.Setup) []client.Address {
 	return withSocket(setup, addresses(setup.Controllers))
 }
 
 // withSocket puts the UNIX socket of the primary controller first: there the
 // kernel identifies both sides. Without a token it is the only way.
-func withSocket(setup ipc.Setup, list []client.Address) []client.Address {
+func withSocket(setup work.Setup, list []client.Address) []client.Address {
 	if setup.AuthSocket == "" || len(list) == 0 {
 		return list
 	}
 	return slices.Insert(list, 0, client.Address{Name: list[0].Name, Network: "unix", Address: setup.AuthSocket})
 }
 
-func addresses(list []ipc.Address) []client.Address {
+func addresses(list []work.Address) []client.Address {
 	var out []client.Address
 	for _, a := range list {
 		out = append(out, client.Address{Name: a.Name, Network: a.Network, Address: a.Address})
@@ -188,7 +188,7 @@ func addresses(list []ipc.Address) []client.Address {
 
 // parsers converts the API versions to serve. ipc and package feature have the
 // same flags.
-func parsers(list []ipc.Parser) []feature.Parser {
+func parsers(list []work.Parser) []feature.Parser {
 	var out []feature.Parser
 	for _, p := range list {
 		out = append(out, feature.Parser{Version: p.Version, Flags: feature.Flags(p.Flags)})
@@ -196,11 +196,11 @@ func parsers(list []ipc.Parser) []feature.Parser {
 	return out
 }
 
-func spellings(n ipc.Names) api.Names {
+func spellings(n work.Names) api.Names {
 	switch n {
-	case ipc.NamesSlurm:
+	case work.NamesSlurm:
 		return api.NamesSlurm
-	case ipc.NamesSched | ipc.NamesSlurm:
+	case work.NamesSched | work.NamesSlurm:
 		return api.NamesBoth
 	}
 	return api.NamesSched

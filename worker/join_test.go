@@ -14,7 +14,7 @@ import (
 	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/feature"
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/model"
 	"schedrestd/rpc/client"
 )
@@ -26,21 +26,21 @@ import (
 func TestSameWords(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		wire ipc.Layout
+		wire work.Layout
 		here schema.Layout
 	}{
-		{"compact", ipc.Compact, schema.Compact},
-		{"pretty", ipc.Pretty, schema.Pretty},
-		{"no_tag", ipc.NoTag, schema.NoTag},
+		{"compact", work.Compact, schema.Compact},
+		{"pretty", work.Pretty, schema.Pretty},
+		{"no_tag", work.NoTag, schema.NoTag},
 	} {
-		if schema.Layout(tt.wire) != tt.here || ipc.Layout(tt.here) != tt.wire {
+		if schema.Layout(tt.wire) != tt.here || work.Layout(tt.here) != tt.wire {
 			t.Errorf("%s: %d and %d", tt.name, tt.wire, tt.here)
 		}
 	}
 
-	contents := map[string]ipc.Content{"openapi/schedctld": ipc.ContentController, "openapi/scheddb": ipc.ContentAccounting}
+	contents := map[string]work.Content{"openapi/schedctld": work.ContentController, "openapi/scheddb": work.ContentAccounting}
 	for _, e := range feature.Contents {
-		if wire := contents[e.Name]; feature.Content(wire) != e.Content || ipc.Content(e.Content) != wire {
+		if wire := contents[e.Name]; feature.Content(wire) != e.Content || work.Content(e.Content) != wire {
 			t.Errorf("%s: %d and %d", e.Name, wire, e.Content)
 		}
 		delete(contents, e.Name)
@@ -49,17 +49,17 @@ func TestSameWords(t *testing.T) {
 		t.Errorf("%s is only in package ipc", name)
 	}
 
-	names := map[ipc.Names]api.Names{
-		ipc.NamesSched:                  api.NamesSched,
-		ipc.NamesSlurm:                  api.NamesSlurm,
-		ipc.NamesSched | ipc.NamesSlurm: api.NamesBoth,
+	names := map[work.Names]api.Names{
+		work.NamesSched:                   api.NamesSched,
+		work.NamesSlurm:                   api.NamesSlurm,
+		work.NamesSched | work.NamesSlurm: api.NamesBoth,
 	}
 	for wire, here := range names {
 		if got := spellings(wire); got != here {
 			t.Errorf("names %d: %v, want %v", wire, got, here)
 		}
 		for _, s := range []schema.Spelling{schema.Sched, schema.Slurm} {
-			bit := map[schema.Spelling]ipc.Names{schema.Sched: ipc.NamesSched, schema.Slurm: ipc.NamesSlurm}[s]
+			bit := map[schema.Spelling]work.Names{schema.Sched: work.NamesSched, schema.Slurm: work.NamesSlurm}[s]
 			if here.Serves(s) != (wire&bit != 0) {
 				t.Errorf("names %d serve %v: %t", wire, s, here.Serves(s))
 			}
@@ -77,9 +77,9 @@ func TestSameFlags(t *testing.T) {
 		}
 		all |= e.Flag
 		want := []feature.Parser{{Version: 42, Flags: e.Flag}, {Version: 43, Flags: all}}
-		var wire []ipc.Parser
+		var wire []work.Parser
 		for _, p := range want {
-			wire = append(wire, ipc.Parser{Version: p.Version, Flags: uint8(p.Flags)}) // as the command does
+			wire = append(wire, work.Parser{Version: p.Version, Flags: uint8(p.Flags)}) // as the command does
 		}
 		if diff := cmp.Diff(want, parsers(wire)); diff != "" {
 			t.Errorf("%s: (-want +got):\n%s", e.Name, diff)
@@ -90,7 +90,7 @@ func TestSameFlags(t *testing.T) {
 // TestControllers: controllers are tried in the configuration's order, and
 // munged is the configured one.
 func TestControllers(t *testing.T) {
-	setup := ipc.Setup{Controllers: []ipc.Address{{Name: "b", Network: "tcp", Address: "192.0.2.2:1"}, {Name: "b", Network: "tcp", Address: "192.0.2.3:1"},
+	setup := work.Setup{Controllers: []work.Address{{Name: "b", Network: "tcp", Address: "192.0.2.2:1"}, {Name: "b", Network: "tcp", Address: "192.0.2.3:1"},
 		{Name: "a", Network: "tcp", Address: "192.0.2.1:1"}}}
 	all := []client.Address{{Name: "b", Network: "tcp", Address: "192.0.2.2:1"}, {Name: "b", Network: "tcp", Address: "192.0.2.3:1"},
 		{Name: "a", Network: "tcp", Address: "192.0.2.1:1"}}
@@ -101,10 +101,10 @@ func TestControllers(t *testing.T) {
 	if diff := cmp.Diff(append([]client.Address{{Name: "b", Network: "unix", Address: "/s"}}, all...), controllers(setup)); diff != "" {
 		t.Errorf("with a socket of the primary's: (-want +got):\n%s", diff)
 	}
-	if got := NewBroker(nil).munged(ipc.Munge{}, ipc.WayMunge, ""); got != nil {
+	if got := NewBroker(nil).munged(work.Munge{}, work.UpstreamMunge, ""); got != nil {
 		t.Errorf("no daemon verifies tokens, and %+v is asked", got)
 	}
-	got := NewBroker(nil).munged(ipc.Munge{Socket: "/m", Accounting: "/other", TTL: time.Minute}, ipc.WayAccountingMunge, "/other")
+	got := NewBroker(nil).munged(work.Munge{Socket: "/m", Accounting: "/other", TTL: time.Minute}, work.UpstreamAccountingMunge, "/other")
 	if got == nil || got.Socket != "/other" || got.TTL != time.Minute {
 		t.Errorf("munged: %+v", got)
 	}
@@ -124,7 +124,7 @@ func TestFront(t *testing.T) {
 			return nil, errors.New("no process listens")
 		},
 	}
-	setup := ipc.Setup{Front: []ipc.Address{{Name: "f", Network: "tcp", Address: "192.0.2.9:1"}}}
+	setup := work.Setup{Front: []work.Address{{Name: "f", Network: "tcp", Address: "192.0.2.9:1"}}}
 	c := controller(setup, daemons, nil)
 	cred := model.Credential{Token: "t"}
 	if err := c.Verify(t.Context(), cred); err == nil || len(dialled) == 0 || slices.ContainsFunc(dialled, func(a string) bool { return a != "192.0.2.9:1" }) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
@@ -46,7 +47,7 @@ func manyJobs(b testing.TB) []byte {
 }
 
 // listingController returns a controller that always sends the same answer.
-func listingController(b testing.TB, answer []byte) ipc.Address {
+func listingController(b testing.TB, answer []byte) work.Address {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(b, err)
 	pong, err := message.Encode(codec.V2605, 0, message.ResponseRC, nil, &message.RC{})
@@ -73,7 +74,7 @@ func listingController(b testing.TB, answer []byte) ipc.Address {
 		}
 	})
 	b.Cleanup(func() { ln.Close(); wait.Wait() })
-	return ipc.Address{Name: "ctl", Network: "tcp", Address: ln.Addr().String()}
+	return work.Address{Name: "ctl", Network: "tcp", Address: ln.Addr().String()}
 }
 
 // A recorder reads everything, and records when the first byte arrived.
@@ -101,9 +102,9 @@ func BenchmarkList(b *testing.B) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	defer slog.SetDefault(log)
 	answer := manyJobs(b)
-	setup := ipc.Setup{
-		Controllers: []ipc.Address{listingController(b, answer)}, JWT: true, Names: ipc.NamesSched, Parsers: []ipc.Parser{{Version: 43}},
-		Content: ipc.ContentController, Limits: ipc.Limits{Call: time.Minute, Connect: time.Minute, Stall: time.Minute, Body: 1 << 20, Answers: 256 << 20},
+	setup := work.Setup{Setup: ipc.Setup{JWT: true},
+		Controllers: []work.Address{listingController(b, answer)}, Names: work.NamesSched, Parsers: []work.Parser{{Version: 43}},
+		Content: work.ContentController, Limits: work.Limits{Call: time.Minute, Connect: time.Minute, Stall: time.Minute, Body: 1 << 20, Answers: 256 << 20},
 	}
 	h, err := Join(setup, NewTokens(), nil)
 	must(b, err)

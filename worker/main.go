@@ -23,6 +23,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 	"schedrestd/security"
 	"schedrestd/security/seal"
 	"schedrestd/security/self"
@@ -32,7 +33,7 @@ import (
 // to verify tokens and a Broker for what the sandbox forbids. It runs in the
 // sandbox, so it can open only what the serving user may open. It logs to
 // slog.Default.
-type Build func(ipc.Setup, *Tokens, *Broker) (http.Handler, error)
+type Build func(work.Setup, *Tokens, *Broker) (http.Handler, error)
 
 // Rename gives the process a name that says what it does. Call it from an init
 // function.
@@ -85,12 +86,13 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := self.Settle(); err != nil {
 		return nil, err
 	}
-	setup, expect, err := query.HearBirth[*ipc.Setup](channel)
+	packed, expect, err := query.ReceiveSetup[*ipc.Setup](channel)
 	if err != nil {
 		return nil, err
 	}
-	slog.SetDefault(slog.New(newLog(log, slog.Level(setup.LogLevel))))
-	if err := setup.Limits.Check(); err != nil {
+	slog.SetDefault(slog.New(newLog(log, slog.Level(packed.LogLevel))))
+	setup, err := work.Unpack(*packed)
+	if err != nil {
 		return nil, err
 	}
 	if err := self.LimitTasks(uint64(setup.Tasks)); err != nil {
@@ -103,7 +105,7 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 		return nil, err
 	}
 	tokens, broker := NewTokens(), NewBroker(channel.Send)
-	handler, err := build(*setup, tokens, broker)
+	handler, err := build(setup, tokens, broker)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +116,7 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := channel.Send((*ipc.Ready)(&sealed)); err != nil {
 		return nil, err
 	}
-	return newServer(channel, setup, handler, tokens, broker), nil
+	return newServer(channel, &setup, handler, tokens, broker), nil
 }
 
 // The sandbox knows the channel by its number; this fails to compile when the

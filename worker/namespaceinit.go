@@ -23,7 +23,7 @@ import (
 // namespace may have. ok is false unless the program was started as a namespace
 // init.
 func NamespaceInitArg(args []string) (how string, ok bool) {
-	if len(args) < 3 || args[len(args)-1] != ipc.AnchorMode {
+	if len(args) < 3 || args[len(args)-1] != ipc.NamespaceInitMode {
 		return "", false
 	}
 	return args[len(args)-2], true
@@ -42,7 +42,7 @@ const initFiles = 16
 func NamespaceInit(how string) int {
 	signal.Ignore() // SIGCHLD too: the kernel then reaps orphans
 	line := os.NewFile(ipc.WorkerFD, "line to the parent")
-	said := ipc.AnchorHolds
+	said := ipc.NamespaceInitReady
 	err := hold(how)
 	if err != nil {
 		said = err.Error()

@@ -15,6 +15,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/handlers"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/penalty"
 	"schedrestd/rate"
 )
@@ -26,7 +27,7 @@ import (
 // a header.
 type offences struct {
 	tracker   *connTracker
-	admission ipc.Admission
+	admission work.Admission
 	counts    *counters
 	outOfDate func(context.Context, auth.Rejection) bool // reports whether a token is merely out of date; may be nil
 	userClaim string
@@ -52,7 +53,7 @@ const (
 	mostRejected  = 16_384 // credentials; 20 bytes each
 )
 
-func newOffences(a ipc.Admission, w *connTracker, counts *counters) *offences {
+func newOffences(a work.Admission, w *connTracker, counts *counters) *offences {
 	rules := penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{penalty.Auth: a.Auth}}
 	return &offences{tracker: w, admission: a, counts: counts, forwarded: penalty.New[netip.Addr](rules, mostForwarded),
 		rejected: penalty.NewMemory(mostRejected),
@@ -61,7 +62,7 @@ func newOffences(a ipc.Admission, w *connTracker, counts *counters) *offences {
 
 // malformed reports that the client of connection id sent something that is not
 // a request.
-func (o *offences) malformed(id uint64) { o.report(&ipc.Offence{ID: id, What: ipc.WrongRequest}) }
+func (o *offences) malformed(id uint64) { o.report(&work.Offence{ID: id, What: work.WrongRequest}) }
 
 // stalled reports that the client of connection id read nothing of an answer
 // while others waited for its place.
@@ -76,7 +77,7 @@ func (o *offences) handshake(id uint64, err error) {
 	if !wrong {
 		return
 	}
-	m := &ipc.Offence{ID: id, What: what}
+	m := &work.Offence{ID: id, What: what}
 	if refused, ok := errors.AsType[*tls.CertificateVerificationError](err); ok && len(refused.UnverifiedCertificates) > 0 {
 		m.Credential = auth.CertificateHash(refused.UnverifiedCertificates[0].Raw)
 		if !o.isNew(m.Credential) {
@@ -87,7 +88,7 @@ func (o *offences) handshake(id uint64, err error) {
 }
 
 // report sends an offence to the parent.
-func (o *offences) report(m *ipc.Offence) {
+func (o *offences) report(m *work.Offence) {
 	if o == nil || o.admission.Threshold == 0 || m.ID == 0 {
 		return
 	}
@@ -142,7 +143,7 @@ func (o *offences) unauthenticated(r *http.Request, c *connState) {
 		return
 	}
 	if c != nil && !o.speaks(r) {
-		o.report(&ipc.Offence{ID: c.id, What: ipc.WrongCredential, Credential: rejected.Hash})
+		o.report(&work.Offence{ID: c.id, What: work.WrongCredential, Credential: rejected.Hash})
 	}
 }
 
@@ -186,7 +187,7 @@ func (o *offences) behind(r *http.Request) netip.Addr {
 	if !addr.IsValid() || o.admission.Exempts(addr) {
 		return netip.Addr{}
 	}
-	return ipc.OneClient(addr)
+	return penalty.OneClient(addr)
 }
 
 // named returns r with the address that a trusted proxy names beside the
@@ -248,7 +249,7 @@ func late(err error, wait time.Duration) error { return &handlers.Later{Err: err
 
 // report sends an offence of a connection, unless the connection was already
 // reported as closed.
-func (w *connTracker) report(m *ipc.Offence) {
+func (w *connTracker) report(m *work.Offence) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
 	if w.of(m.ID) != nil {

@@ -21,11 +21,12 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
-func ipcRate(rate, burst uint32) ipc.Admission { return ipc.Admission{Rate: rate, Burst: burst} }
+func ipcRate(rate, burst uint32) work.Admission { return work.Admission{Rate: rate, Burst: burst} }
 
-var penal = ipc.Admission{Auth: time.Second, Malformed: time.Second, Threshold: 3 * time.Second,
+var penal = work.Admission{Auth: time.Second, Malformed: time.Second, Threshold: 3 * time.Second,
 	Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8:f::/48")},
 	Exempt:  []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, Peers: []uint32{13}}
 
@@ -86,7 +87,7 @@ func TestBehind(t *testing.T) {
 // TestForwardedPenalties: a client behind a proxy that sends invalid
 // credentials is blocked, and others behind it are not.
 func TestForwardedPenalties(t *testing.T) {
-	setup := ipc.Setup{Requests: 4, Limits: raw, Admission: penal}
+	setup := work.Setup{Setup: ipc.Setup{Requests: 4}, Limits: raw, Admission: penal}
 	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), NewTokens(), nil)
 	ask := func(forwarded string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
@@ -110,7 +111,7 @@ func TestForwardedPenalties(t *testing.T) {
 // TestPausedConnectionEnds: a blocked client gets 429 and its connection is
 // closed; a client behind a proxy ends no connection of the proxy.
 func TestPausedConnectionEnds(t *testing.T) {
-	setup := ipc.Setup{Requests: 4, Limits: raw, Admission: penal}
+	setup := work.Setup{Setup: ipc.Setup{Requests: 4}, Limits: raw, Admission: penal}
 	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), NewTokens(), nil)
 	s.tracker.tell = func(ipc.Message) error { return nil }
 	ask := func(id uint64, addr, path string, forwarded ...string) (int, string) {
@@ -144,7 +145,7 @@ func TestPausedConnectionEnds(t *testing.T) {
 // client is blocked.
 func TestPausedInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		setup := ipc.Setup{Requests: 1, Limits: raw, Admission: penal}
+		setup := work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: raw, Admission: penal}
 		leave, served := make(chan bool), 0
 		s := newServer(nil, &setup, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			served++
@@ -183,7 +184,7 @@ func TestReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := 0
 		w := newConnTracker(func(m ipc.Message) error {
-			if ipc.KindOf(m) == ipc.KindOf(new(ipc.Offence)) {
+			if ipc.KindOf(m) == ipc.KindOf(new(work.Offence)) {
 				told++
 			}
 			return nil
@@ -210,7 +211,7 @@ func TestReports(t *testing.T) {
 			o.malformed(1)
 		}
 		want("after a second", reportRate)
-		newOffences(ipc.Admission{}, w, new(counters)).malformed(1)
+		newOffences(work.Admission{}, w, new(counters)).malformed(1)
 		want("without penalties", 0)
 
 		w.pause(1, time.Minute)
@@ -247,7 +248,7 @@ func TestRejectedCredentials(t *testing.T) {
 	} {
 		var told []uint64
 		w := newConnTracker(func(m ipc.Message) error {
-			if o, ok := m.(*ipc.Offence); ok {
+			if o, ok := m.(*work.Offence); ok {
 				told = append(told, o.Credential)
 			}
 			return nil
@@ -274,7 +275,7 @@ func TestRejectedCredentials(t *testing.T) {
 func TestRejectedCertificates(t *testing.T) {
 	told := 0
 	w := newConnTracker(func(m ipc.Message) error {
-		if ipc.KindOf(m) == ipc.KindOf(new(ipc.Offence)) {
+		if ipc.KindOf(m) == ipc.KindOf(new(work.Offence)) {
 			told++
 		}
 		return nil
@@ -313,7 +314,7 @@ func TestClosedWhileAnswered(t *testing.T) {
 		newOffences(penal, w, new(counters)).malformed(1)
 		w.finish(c)
 		w.end(1)
-		if want := []ipc.Kind{ipc.KindOf(new(ipc.Taken)), ipc.KindOf(new(ipc.Offence)), ipc.KindOf(new(ipc.Done))}; !slices.Equal(told, want) {
+		if want := []ipc.Kind{ipc.KindOf(new(work.Taken)), ipc.KindOf(new(work.Offence)), ipc.KindOf(new(work.Done))}; !slices.Equal(told, want) {
 			t.Errorf("told %v, want %v", told, want)
 		}
 		time.Sleep(time.Second) // the look that begin has asked for

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/rate"
 )
 
@@ -21,7 +21,7 @@ type rates struct {
 const mostIdentities = 10_000
 
 // newRates returns nil when there is no rate limit.
-func newRates(a ipc.Admission) *rates {
+func newRates(a work.Admission) *rates {
 	if a.Rate == 0 {
 		return nil
 	}

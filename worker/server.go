@@ -18,6 +18,7 @@ import (
 
 	"schedrestd/auth"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // server is a worker that serves: the channel to the parent on one side,
@@ -51,7 +52,7 @@ type server struct {
 	endShake context.CancelFunc
 }
 
-func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tokens *Tokens, broker *Broker) *server {
+func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, tokens *Tokens, broker *Broker) *server {
 	l := setup.Limits
 	s := &server{
 		channel: channel,
@@ -85,7 +86,7 @@ func newServer(channel *ipc.Channel, setup *ipc.Setup, handler http.Handler, tok
 }
 
 // serving returns an http.Server of this worker.
-func (s *server) serving(l *ipc.Limits, all http.Handler) *http.Server {
+func (s *server) serving(l *work.Limits, all http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           all,
 		ReadHeaderTimeout: l.ReadHeader,
@@ -156,23 +157,23 @@ func (s *server) handleMessages() {
 			}
 		case *ipc.Streams:
 			s.takeStreams(m.FDs[0], m.FDs[1], msg)
-		case *ipc.Dialed, *ipc.Undialed:
+		case *work.Dialed, *work.Undialed:
 			s.broker.deliver(m)
-		case *ipc.Spares:
-			s.broker.pool.upstream(msg.Stock).put(m.FDs, time.Now())
-		case *ipc.ServiceFD:
+		case *work.DialedBatch:
+			s.broker.pool.upstream(msg.DialBatch).put(m.FDs, time.Now())
+		case *work.ServiceFD:
 			err = s.connect(msg.Service, m.FDs[0])
 		case *ipc.Keys:
 			err = s.channel.Send(s.use(msg, m.FDs))
-		case *ipc.Pause:
+		case *work.Pause:
 			s.tracker.pause(msg.ID, time.Duration(msg.Seconds)*time.Second)
-		case *ipc.Yield:
+		case *work.Yield:
 			s.yield(msg.ID)
-		case *ipc.Retire:
+		case *work.Retire:
 			s.retire()
 		case *ipc.Ping:
 			err = s.channel.Send(&ipc.Pong{Number: msg.Number})
-		case *ipc.Drain:
+		case *work.Drain:
 			go s.finish()
 		default:
 			err = ipc.Unheard(msg)

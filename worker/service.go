@@ -10,6 +10,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 )
 
 // remoteService is the worker's channel to one service. When a service exits,
@@ -55,7 +56,7 @@ func (r *remoteService) listen(l *link) {
 			l.asked.answer(answer.ID, answer)
 		case *query.Verified:
 			l.asked.answer(answer.ID, answer)
-		case *ipc.Known:
+		case *work.LookupResult:
 			l.asked.answer(answer.ID, answer)
 		case *query.Noted:
 			if !l.asked.answer(answer.ID, answer) {

@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // TestDrainHearsOut: a request of which a part has arrived when a drain begins
 // is read to its end and answered, as the last one of its connection. The drain
 // does not wait for idle connections.
 func TestDrainHearsOut(t *testing.T) {
-	st := newStage(t, ipc.Setup{}, nil)
+	st := newStage(t, work.Setup{}, nil)
 	st.settle = time.Minute
 	connect := func() net.Conn {
 		client, c := st.pair()

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/semaphore"
 )
 
@@ -25,7 +25,7 @@ type gate struct {
 	last    time.Time                // when that was last known
 }
 
-func newGate(s *server, setup *ipc.Setup, handlers http.Handler) *gate {
+func newGate(s *server, setup *work.Setup, handlers http.Handler) *gate {
 	g := &gate{server: s, handlers: handlers, places: places(setup.Requests, setup.Limits.Call),
 		rates: newRates(setup.Admission), inside: map[*slowClient]struct{}{}}
 	s.tracker.shorten = g.shortenDeadlines
@@ -129,7 +129,7 @@ func (s *server) turned(top net.Conn, state http.ConnState) {
 			raw.restore()
 		}
 		if c := s.tracker.of(idOf(top)); c != nil {
-			s.tracker.enter(c, ipc.Resting)
+			s.tracker.enter(c, work.Resting)
 		}
 	}
 }

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // gated returns a server that answers that many requests concurrently, and lets
 // others wait that long.
 func gated(requests uint32, patience time.Duration, h http.HandlerFunc) http.Handler {
-	setup := ipc.Setup{Requests: requests, Limits: raw}
+	setup := work.Setup{Setup: ipc.Setup{Requests: requests}, Limits: raw}
 	setup.Limits.Call = patience
 	return newServer(nil, &setup, h, NewTokens(), nil).http.Handler
 }
@@ -108,10 +109,10 @@ func TestTrackerReportsWhatLasts(t *testing.T) {
 	w.track(1)
 	c := w.of(1)
 	at := time.Now()
-	expect := func(after time.Duration, want ...ipc.Stage) {
+	expect := func(after time.Duration, want ...work.Stage) {
 		t.Helper()
 		at = at.Add(after)
-		var got []ipc.Stage
+		var got []work.Stage
 		for _, m := range w.news(at) {
 			got = append(got, m.Stage)
 		}
@@ -119,7 +120,7 @@ func TestTrackerReportsWhatLasts(t *testing.T) {
 			t.Errorf("told %v, want %v", got, want)
 		}
 	}
-	stage := func(s ipc.Stage) {
+	stage := func(s work.Stage) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.setStage(c, s)
@@ -128,20 +129,20 @@ func TestTrackerReportsWhatLasts(t *testing.T) {
 	w.mu.Lock()
 	w.armed = true // no look of its own
 	w.mu.Unlock()
-	stage(ipc.Waiting)
+	stage(work.Waiting)
 	expect(lasting) // it may only be slow
-	expect(silence, ipc.Waiting)
+	expect(silence, work.Waiting)
 	for range 10 { // busy
-		stage(ipc.Answering)
+		stage(work.Answering)
 		expect(lasting / 4)
-		stage(ipc.Resting)
+		stage(work.Resting)
 		expect(lasting / 4)
 	}
-	expect(lasting, ipc.Resting)
+	expect(lasting, work.Resting)
 	expect(lasting)
-	stage(ipc.Answering)
-	expect(lasting, ipc.Answering)
-	stage(ipc.Resting)
+	stage(work.Answering)
+	expect(lasting, work.Answering)
+	stage(work.Resting)
 	w.end(1)
 	w.end(1)
 	expect(time.Hour)
@@ -149,11 +150,11 @@ func TestTrackerReportsWhatLasts(t *testing.T) {
 	defer mu.Unlock()
 	done := 0
 	for _, m := range told {
-		if _, ok := m.(*ipc.Done); ok {
+		if _, ok := m.(*work.Done); ok {
 			done++
 		}
 	}
-	if _, ok := told[0].(*ipc.Taken); !ok || done != 1 {
+	if _, ok := told[0].(*work.Taken); !ok || done != 1 {
 		t.Errorf("told %v", told)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // reading returns a handler that reads the body for as long as the client
@@ -32,7 +33,7 @@ func reading(ended chan<- error) http.HandlerFunc {
 	}
 }
 
-func shortStall() ipc.Limits {
+func shortStall() work.Limits {
 	limits := raw
 	limits.Stall = 50 * time.Millisecond
 	return limits
@@ -42,7 +43,7 @@ func shortStall() ipc.Limits {
 // another client wants it.
 func TestSlowBodyFreesSlot(t *testing.T) {
 	ended := make(chan error, 2)
-	st := newStage(t, ipc.Setup{Requests: 1, Limits: shortStall()}, reading(ended))
+	st := newStage(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: shortStall()}, reading(ended))
 	slow := st.connect()
 	fmt.Fprint(slow, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
 	<-ended
@@ -68,7 +69,7 @@ func TestSlowBodyFreesSlot(t *testing.T) {
 // arrive is answered 408.
 func TestSlowBodyYields(t *testing.T) {
 	ended := make(chan error, 2)
-	st := newStage(t, ipc.Setup{Limits: shortStall()}, reading(ended))
+	st := newStage(t, work.Setup{Limits: shortStall()}, reading(ended))
 	st.tracker.tell = func(ipc.Message) error { return nil }
 	st.tracker.track(0) // the number of a connection that no parent handed over
 	slow := st.connect()
@@ -87,7 +88,7 @@ func TestSlowBodyYields(t *testing.T) {
 // or answered ends with its next answer. Otherwise a client that sends requests
 // continuously would keep it.
 func TestYoungYields(t *testing.T) {
-	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	st := newStage(t, work.Setup{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	st.tracker.tell = func(ipc.Message) error { return nil }
 	st.tracker.track(0)
 	c := st.tracker.of(0)
@@ -106,7 +107,7 @@ func TestYoungYields(t *testing.T) {
 // ends, and does not wait for a body that never arrives. Otherwise refused
 // clients could keep all others out.
 func TestUnreadBodyEnds(t *testing.T) {
-	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")
 	}))
 	for _, request := range []string{
@@ -142,7 +143,7 @@ func wantAnswerAndEnd(t *testing.T, c net.Conn) *http.Response {
 // TestBodyThatGetsOn: a client that goes on sending a body gets more time, in
 // proportion.
 func TestBodyThatGetsOn(t *testing.T) {
-	setup := ipc.Setup{Limits: raw}
+	setup := work.Setup{Limits: raw}
 	g := newGate(newServer(nil, &setup, nil, NewTokens(), nil), &setup, nil)
 	r := httptest.NewRequest("POST", "/", io.LimitReader(zeros{}, 10*portion))
 	p := g.newSlowClient(httptest.NewRecorder(), r, nil)
@@ -243,7 +244,7 @@ func TestWholeHeaderStays(t *testing.T) {
 		most: false, most + "\r": false, most + "\r\n": true, most + "\n": true, "\r\n\r\n" + most: false, "GET / HTTP/1.0\n\n": true,
 	} {
 		for _, size := range []int{1, 2, 7, len(text)} {
-			st := newStage(t, ipc.Setup{}, nil)
+			st := newStage(t, work.Setup{}, nil)
 			_, c := st.pair()
 			h := st.own.wrap(c, c.peer)
 			for piece := range slices.Chunk([]byte(text), size) {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/rpc/client"
 )
 
@@ -19,7 +20,7 @@ import (
 // to come.
 type socketPool struct {
 	mu        sync.Mutex
-	upstreams map[ipc.Stock]*upstreamPool
+	upstreams map[work.DialBatch]*upstreamPool
 }
 
 // upstreamPool is the sockets for one upstream.
@@ -42,7 +43,7 @@ const (
 	// busy is how many connections per second make a pool worthwhile.
 	busy = 32
 	// low is how few sockets are left when more are requested.
-	low = ipc.SpareCount / 2
+	low = ipc.DialBatchSize / 2
 	// fresh is how long a socket may wait: it occupies a local port, and its
 	// route dates from when it was made.
 	fresh = 2 * time.Second
@@ -51,13 +52,13 @@ const (
 )
 
 // upstream returns the sockets for one upstream; there may be none.
-func (s *socketPool) upstream(way ipc.Stock) *upstreamPool {
+func (s *socketPool) upstream(way work.DialBatch) *upstreamPool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.upstreams[way]
 	if h == nil {
 		if s.upstreams == nil {
-			s.upstreams = map[ipc.Stock]*upstreamPool{}
+			s.upstreams = map[work.DialBatch]*upstreamPool{}
 		}
 		h = new(upstreamPool)
 		s.upstreams[way] = h
@@ -114,7 +115,7 @@ func (h *upstreamPool) giveUp() {
 
 // pooledConn returns a connection to a over a socket of the pool; nil when there is
 // none.
-func (e *Broker) pooledConn(ctx context.Context, way ipc.Stock, a client.Address) (net.Conn, error) {
+func (e *Broker) pooledConn(ctx context.Context, way work.DialBatch, a client.Address) (net.Conn, error) {
 	h := e.pool.upstream(way)
 	fd, ok, more := h.take(time.Now())
 	if more {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/rpc/client"
 )
 
@@ -35,16 +36,16 @@ func withPool(t *testing.T, address string, make func() int) (e *Broker, dials, 
 	dials, orders = new(atomic.Int32), new(atomic.Int32)
 	e = NewBroker(func(m ipc.Message, _ ...int) error {
 		switch m := m.(type) {
-		case *ipc.Stock:
+		case *work.DialBatch:
 			orders.Add(1)
 			var fds []int
-			for range ipc.SpareCount {
+			for range ipc.DialBatchSize {
 				fds = append(fds, make())
 			}
 			e.pool.upstream(*m).put(fds, time.Now())
-		case *ipc.Dial:
+		case *work.Dial:
 			dials.Add(1)
-			go e.deliver(ipc.Received{Message: &ipc.Dialed{ID: m.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connecting(t, address)}})
+			go e.deliver(ipc.Received{Message: &work.Dialed{ID: m.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connecting(t, address)}})
 		}
 		return nil
 	})
@@ -71,7 +72,7 @@ func echo(t *testing.T) string {
 // said sends hello over a new connection and expects it back.
 func said(t *testing.T, e *Broker, address string) {
 	t.Helper()
-	nc, _, err := e.open(context.Background(), ipc.WayController, 0, client.Address{Network: "tcp", Address: address})
+	nc, _, err := e.open(context.Background(), work.UpstreamController, 0, client.Address{Network: "tcp", Address: address})
 	must(t, err)
 	defer nc.Close()
 	_, err = nc.Write([]byte("hello"))
@@ -93,7 +94,7 @@ func TestPool(t *testing.T) {
 	if d, o := dials.Load(), orders.Load(); d != busy-1 || o != 0 {
 		t.Fatalf("%d connections were asked for, and %d times a stock, before it was busy", d, o)
 	}
-	h := e.pool.upstream(ipc.Stock{})
+	h := e.pool.upstream(work.DialBatch{})
 	h.mu.Lock()
 	h.began = time.Now().Add(time.Hour) // however slow this machine is, all of it is one second
 	h.mu.Unlock()
@@ -101,7 +102,7 @@ func TestPool(t *testing.T) {
 	for range more {
 		said(t, e, address)
 	}
-	if d, o := dials.Load(), orders.Load(); d > busy || o < more/ipc.SpareCount || o > more/ipc.SpareCount+2 {
+	if d, o := dials.Load(), orders.Load(); d > busy || o < more/ipc.DialBatchSize || o > more/ipc.DialBatchSize+2 {
 		t.Errorf("%d connections were asked for, and %d times a stock", d, o)
 	}
 	h.clear(time.Now())
@@ -159,8 +160,8 @@ func TestPoolRefused(t *testing.T) {
 	nobody := l.Addr().String()
 	l.Close()
 	e := NewBroker(func(ipc.Message, ...int) error { t.Error("the parent was asked"); return nil })
-	e.pool.upstream(ipc.Stock{}).put([]int{deferred(t, nobody)}, time.Now())
-	_, _, err = e.open(context.Background(), ipc.WayController, 0, client.Address{Network: "tcp", Address: nobody})
+	e.pool.upstream(work.DialBatch{}).put([]int{deferred(t, nobody)}, time.Now())
+	_, _, err = e.open(context.Background(), work.UpstreamController, 0, client.Address{Network: "tcp", Address: nobody})
 	if op := (*net.OpError)(nil); !errors.Is(err, unix.ECONNREFUSED) || !errors.As(err, &op) || op.Op != "dial" {
 		t.Errorf("%v", err)
 	}

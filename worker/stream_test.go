@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // TestStalledStream: an HTTP/2 client that reads no answer does not hold a
@@ -23,7 +24,7 @@ func TestStalledStream(t *testing.T) {
 	limits := raw
 	limits.Stall = 100 * time.Millisecond
 	ended := make(chan error, 1)
-	st := newStage(t, ipc.Setup{Limits: limits}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	st := newStage(t, work.Setup{Limits: limits}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		var err error
 		for piece := make([]byte, 64<<10); err == nil; {
 			_, err = w.Write(piece)
@@ -41,7 +42,7 @@ func TestStalledStream(t *testing.T) {
 
 // TestBrokenStream: an HTTP/2 answer that is aborted has no END_STREAM.
 func TestBrokenStream(t *testing.T) {
-	st := newStage(t, ipc.Setup{Limits: raw}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	st := newStage(t, work.Setup{Limits: raw}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Write(make([]byte, 100<<10))
 		panic(http.ErrAbortHandler)
 	}))
@@ -55,10 +56,10 @@ func TestBrokenStream(t *testing.T) {
 // TestClosedWindow: a stream without a window is reset when another request
 // waits for its place, which is an offence.
 func TestClosedWindow(t *testing.T) {
-	st := newStage(t, ipc.Setup{Limits: raw, Requests: 1, Admission: penal}, nil)
-	told := make(chan ipc.Wrong, 10)
+	st := newStage(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: raw, Admission: penal}, nil)
+	told := make(chan work.Wrong, 10)
 	st.tracker.tell = func(m ipc.Message) error {
-		if o, ok := m.(*ipc.Offence); ok {
+		if o, ok := m.(*work.Offence); ok {
 			told <- o.What
 		}
 		return nil
@@ -75,7 +76,7 @@ func TestClosedWindow(t *testing.T) {
 	awaitFrame(t, secured, resetFrame)
 	select {
 	case what := <-told:
-		if what != ipc.WrongRequest {
+		if what != work.WrongRequest {
 			t.Errorf("the parent receives %v", what)
 		}
 	case <-time.After(time.Minute):

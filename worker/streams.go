@@ -19,7 +19,7 @@ import (
 func (s *server) takeStreams(in, out int, m *ipc.Streams) {
 	s.held.Add(1)
 	s.tracker.track(m.ID)
-	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener, UID: m.UID, GID: m.GID, PID: m.PID, Vouched: m.Vouched}
+	p := auth.Peer{Network: m.Network.String(), Addr: m.Addr, Listener: m.Listener, UID: m.UID, GID: m.GID, PID: m.PID, Verified: m.Verified}
 	client := newStreams(in, out)
 	s.present(&conn{Conn: client, only: m.ID, peer: p, stall: s.stall, done: func() {
 		s.tracker.end(m.ID)

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/auth"
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // visitor starts an inetd run, and returns a file for its input and one for its
@@ -63,7 +63,7 @@ func TestInetdBodies(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
 			var got []string
-			st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				body, err := io.ReadAll(r.Body)
 				mu.Lock()
 				defer mu.Unlock()
@@ -91,7 +91,7 @@ func TestInetdBodies(t *testing.T) {
 // TestInetdAnswers: an answer has the form that its request and handler need,
 // and an aborted one is visibly incomplete.
 func TestInetdAnswers(t *testing.T) {
-	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/known":
 			w.Header().Set("Content-Length", "5")
@@ -140,7 +140,7 @@ func TestInetdAnswers(t *testing.T) {
 // being answered.
 func TestEndOfInputWaits(t *testing.T) {
 	entered, leave := make(chan bool), make(chan bool)
-	st := newStage(t, ipc.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		entered <- true
 		<-leave
 		select {
@@ -164,7 +164,7 @@ func TestEndOfInputWaits(t *testing.T) {
 // TestInetdDrains: without a request a drain ends at once, even with more input
 // to come.
 func TestInetdDrains(t *testing.T) {
-	st := newStage(t, ipc.Setup{}, nil)
+	st := newStage(t, work.Setup{}, nil)
 	_, out := visitor(t, st)
 	go st.finish()
 	if got, err := io.ReadAll(out); err != nil || len(got) > 0 {

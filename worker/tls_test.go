@@ -24,6 +24,7 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 )
 
 // signing is a keeper played by the test: it signs everything with its key.
@@ -283,7 +284,7 @@ func TestBadFiles(t *testing.T) {
 // handshake does not delay a drain.
 func TestDrainEndsHandshakes(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	st := newStage(t, ipc.Setup{}, nil)
+	st := newStage(t, work.Setup{}, nil)
 	_, text := selfSigned(t, key)
 	give(t, &st.secure, ipc.Keys{}, text, nil)
 	for _, when := range []string{"before", "after"} {

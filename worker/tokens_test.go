@@ -21,6 +21,7 @@ import (
 	"schedrestd/auth"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 )
 
 var oneRSA, otherRSA = sync.OnceValue(makeRSA), sync.OnceValue(makeRSA)
@@ -100,7 +101,7 @@ func TestKeys(t *testing.T) {
 		{"none", ipc.Keys{Followed: true}, [3]string{}, false, auth.Unknown, auth.Unknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			st := newStage(t, ipc.Setup{}, nil)
+			st := newStage(t, work.Setup{}, nil)
 			var fds []int
 			for _, text := range tt.files {
 				fd, err := unix.Dup(int(memory(t, []byte(text)).Fd()))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // connTracker tracks the state of each connection, tells the parent about states that
@@ -27,11 +28,11 @@ type connTracker struct {
 // connState is the state of one connection.
 type connState struct {
 	id     uint64
-	stage  ipc.Stage
+	stage  work.Stage
 	since  time.Time
-	said   ipc.Stage // the stage that was reported to the parent
-	listed bool      // it is in changed
-	asked  bool      // to close: it ends with its next answer
+	said   work.Stage // the stage that was reported to the parent
+	listed bool       // it is in changed
+	asked  bool       // to close: it ends with its next answer
 
 	pausedUntil time.Time // until when its client is blocked
 
@@ -52,7 +53,7 @@ const (
 // closed.
 func (c *connState) isLasting(now time.Time) bool {
 	limit := lasting
-	if h, ok := c.top.(*http1Conn); c.stage == ipc.Waiting && !(ok && h.begins.Load()) {
+	if h, ok := c.top.(*http1Conn); c.stage == work.Waiting && !(ok && h.begins.Load()) {
 		limit = silence
 	}
 	return now.Sub(c.since) >= limit
@@ -67,11 +68,11 @@ func (w *connTracker) track(id uint64) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
 	w.mu.Lock()
-	c := &connState{id: id, said: ipc.Answering}
+	c := &connState{id: id, said: work.Answering}
 	w.list[id] = c
-	w.setStage(c, ipc.Waiting)
+	w.setStage(c, work.Waiting)
 	w.mu.Unlock()
-	_ = w.tell(&ipc.Taken{ID: id}) // a failure means that the parent is gone
+	_ = w.tell(&work.Taken{ID: id}) // a failure means that the parent is gone
 }
 
 // end notes that connection id is closed. With HTTP/2 its requests may still be
@@ -97,7 +98,7 @@ func (w *connTracker) begin(c *connState) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c.requests++
-	w.setStage(c, ipc.Answering)
+	w.setStage(c, work.Answering)
 }
 
 // finish notes that one request of c was answered.
@@ -120,7 +121,7 @@ func (w *connTracker) free(id uint64) {
 	delete(w.list, id)
 	w.mu.Unlock()
 	if ok {
-		_ = w.tell(&ipc.Done{ID: id})
+		_ = w.tell(&work.Done{ID: id})
 	}
 }
 
@@ -132,14 +133,14 @@ func (w *connTracker) of(id uint64) *connState {
 }
 
 // enter notes that c enters stage.
-func (w *connTracker) enter(c *connState, stage ipc.Stage) {
+func (w *connTracker) enter(c *connState, stage work.Stage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.setStage(c, stage)
 }
 
 // setStage makes stage the stage of c. w.mu is held.
-func (w *connTracker) setStage(c *connState, stage ipc.Stage) {
+func (w *connTracker) setStage(c *connState, stage work.Stage) {
 	c.stage, c.since = stage, time.Now()
 	if c.listed {
 		return
@@ -162,7 +163,7 @@ func (w *connTracker) look() {
 	}
 }
 
-func (w *connTracker) news(now time.Time) (list []*ipc.Progress) {
+func (w *connTracker) news(now time.Time) (list []*work.Progress) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	left := w.changed[:0]
@@ -175,7 +176,7 @@ func (w *connTracker) news(now time.Time) (list []*ipc.Progress) {
 			c.listed = false
 			if c.stage != c.said {
 				c.said = c.stage
-				list = append(list, &ipc.Progress{ID: c.id, Stage: c.stage})
+				list = append(list, &work.Progress{ID: c.id, Stage: c.stage})
 			}
 		}
 	}
@@ -199,7 +200,7 @@ func (w *connTracker) yield(id uint64) {
 		w.mu.Unlock()
 		return
 	}
-	answering, young, top, below := c.stage == ipc.Answering, !c.isLasting(time.Now()), c.top, c.below
+	answering, young, top, below := c.stage == work.Answering, !c.isLasting(time.Now()), c.top, c.below
 	// A connection that has just been accepted, or just been answered, is
 	// chosen because no other is left. It ends with its next answer. Otherwise
 	// a client that sends a request every few milliseconds could keep its
@@ -221,10 +222,10 @@ func (w *connTracker) yield(id uint64) {
 // can't close now. w.saying is held.
 func (w *connTracker) stay(c *connState) {
 	w.mu.Lock()
-	told := w.list[c.id] != c || c.said == ipc.Answering
-	c.asked, c.said = true, ipc.Answering
+	told := w.list[c.id] != c || c.said == work.Answering
+	c.asked, c.said = true, work.Answering
 	delete(w.parting, c.id)
-	if c.stage != ipc.Answering {
+	if c.stage != work.Answering {
 		w.setStage(c, c.stage) // reported again if it lasts
 	}
 	w.mu.Unlock()
@@ -232,7 +233,7 @@ func (w *connTracker) stay(c *connState) {
 		go w.shorten(c)
 	}
 	if !told {
-		_ = w.tell(&ipc.Progress{ID: c.id, Stage: ipc.Answering})
+		_ = w.tell(&work.Progress{ID: c.id, Stage: work.Answering})
 	}
 }
 
@@ -301,6 +302,6 @@ func (w *connTracker) made(id uint64, below, top net.Conn) {
 		return
 	}
 	if c.below, c.top = below, top; top != nil {
-		w.setStage(c, ipc.Waiting) // the time begins again after a handshake
+		w.setStage(c, work.Waiting) // the time begins again after a handshake
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"schedrestd/auth"
 	"schedrestd/fdpass/unixconn"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/security/self"
 )
 
@@ -84,8 +85,8 @@ func TestPeer(t *testing.T) {
 	}{
 		{"TCP", ipc.Connection{Network: ipc.TCP, Listener: ":80", Addr: "192.0.2.1:9", UID: ipc.NoID, GID: ipc.NoID},
 			auth.Peer{Network: "tcp", Listener: ":80", Addr: "192.0.2.1:9", UID: ipc.NoID, GID: ipc.NoID}},
-		{"UNIX", ipc.Connection{Network: ipc.Unix, Listener: "unix:/s", UID: 1000, GID: 100, PID: 7, Vouched: true},
-			auth.Peer{Network: "unix", Listener: "unix:/s", UID: 1000, GID: 100, PID: 7, Vouched: true}},
+		{"UNIX", ipc.Connection{Network: ipc.Unix, Listener: "unix:/s", UID: 1000, GID: 100, PID: 7, Verified: true},
+			auth.Peer{Network: "unix", Listener: "unix:/s", UID: 1000, GID: 100, PID: 7, Verified: true}},
 		{"not checked", ipc.Connection{Network: ipc.Unix, UID: 1000, GID: 0, PID: 7},
 			auth.Peer{Network: "unix", UID: 1000, GID: 0, PID: 7}},
 	}
@@ -152,7 +153,7 @@ func TestStartedByHand(t *testing.T) {
 		t.Skip("descriptor 3 of the tests is a socket")
 	}
 	built := false
-	if status := Main(func(ipc.Setup, *Tokens, *Broker) (http.Handler, error) { built = true; return nil, nil }); status != 2 || built {
+	if status := Main(func(work.Setup, *Tokens, *Broker) (http.Handler, error) { built = true; return nil, nil }); status != 2 || built {
 		t.Errorf("status %d, built %v", status, built)
 	}
 }

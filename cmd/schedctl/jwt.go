@@ -28,7 +28,7 @@ func whyRefused(token bool, uid, gid int) string {
 	switch {
 	case token:
 		return "see the controller's log; if its key has changed, get a new token: " + newToken
-	case uid != 0 && (become.Ucred{UID: uint32(uid), GID: uint32(gid)}).Vouch() != nil:
+	case uid != 0 && (become.Ucred{UID: uint32(uid), GID: uint32(gid)}).Verify() != nil:
 		return fmt.Sprintf("you are uid %d, gid %d: %s", uid, gid, notUsers)
 	}
 	return "see the controller's log"

@@ -88,21 +88,21 @@ func run(errOut *os.File) (status int, err error) {
 // config converts a plan for package privsep.
 func config(plan *ipc.WholePlan, log *slog.Logger) privsep.Config {
 	return privsep.Config{
-		Listen:      plan.Listen,
-		Netns:       plan.Netns,
-		Outlet:      plan.Outlet,
-		Service:     plan.Service,
-		Switches:    plan.Switches,
-		Setup:       plan.Setup,
-		Log:         log,
-		Connections: int(plan.Connections),
-		PerSource:   int(plan.PerSource),
-		Identities:  int(plan.Identities),
-		Threads:     int(plan.Threads),
-		SocketMode:  fs.FileMode(plan.SocketMode) & fs.ModePerm,
-		Audit:       plan.Audit,
-		Secrets:     plan.Secrets,
-		Subuids:     subuids(plan),
+		Listen:          plan.Listen,
+		Netns:           plan.Netns,
+		ControllerNetns: plan.ControllerNetns,
+		Service:         plan.Service,
+		Switches:        plan.Switches,
+		Setup:           plan.Setup,
+		Log:             log,
+		Connections:     int(plan.Connections),
+		PerSource:       int(plan.PerSource),
+		Identities:      int(plan.Identities),
+		Threads:         int(plan.Threads),
+		SocketMode:      fs.FileMode(plan.SocketMode) & fs.ModePerm,
+		Audit:           plan.Audit,
+		Secrets:         plan.Secrets,
+		Subuids:         subuids(plan),
 	}
 }
 

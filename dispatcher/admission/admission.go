@@ -26,7 +26,7 @@ import (
 	"container/list"
 	"time"
 
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/penalty"
 )
 
@@ -56,7 +56,7 @@ type Conn struct {
 	arrival uint64
 	expires time.Time // ends its wait for its own source; zero: it has no such end
 
-	stage ipc.Stage  // as its worker reports it; zero until a worker has it
+	stage work.Stage // as its worker reports it; zero until a worker has it
 	queue *list.List // resting or busy; nil until a worker has it
 	place *list.Element
 	round int       // of the last time it was asked to yield
@@ -123,18 +123,18 @@ func (s *State) Arrived(now time.Time, c *Conn) {
 
 // Taken reports that a worker serves c.
 func (s *State) Taken(c *Conn) {
-	c.stage = ipc.Answering // until its worker reports something else
+	c.stage = work.Answering // until its worker reports something else
 	s.move(c, &s.busy)
 }
 
 // Progress reports the state of c. It returns false when that has not changed.
-func (s *State) Progress(c *Conn, stage ipc.Stage) (changed bool) {
+func (s *State) Progress(c *Conn, stage work.Stage) (changed bool) {
 	if c.stage == stage {
 		return false
 	}
 	c.stage = stage
 	s.forget(c)
-	if stage == ipc.Answering {
+	if stage == work.Answering {
 		s.move(c, &s.busy)
 		return true
 	}

@@ -4,7 +4,7 @@ import (
 	"container/list"
 	"time"
 
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/penalty"
 )
 
@@ -57,7 +57,7 @@ func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential ui
 func (s *State) Crash(now time.Time, conns []*Conn) {
 	known := map[Source]bool{}
 	for _, c := range conns {
-		if c.stage == ipc.Answering && !known[c.Source] {
+		if c.stage == work.Answering && !known[c.Source] {
 			known[c.Source] = true
 			s.offences[penalty.Crash]++
 			if !c.Exempt {

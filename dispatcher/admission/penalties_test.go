@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/penalty"
 )
 
@@ -51,7 +51,7 @@ func TestBlockedBySource(t *testing.T) {
 // connections rested or were not read yet.
 func TestCrashCost(t *testing.T) {
 	s := punishing()
-	in := func(uid uint32, stage ipc.Stage) *Conn {
+	in := func(uid uint32, stage work.Stage) *Conn {
 		c := &Conn{Source: User(uid)}
 		s.Arrived(noon, c)
 		if stage != 0 {
@@ -60,11 +60,11 @@ func TestCrashCost(t *testing.T) {
 		}
 		return c
 	}
-	held := []*Conn{in(1, ipc.Answering), in(1, ipc.Answering), in(2, ipc.Resting), in(3, ipc.Waiting), in(4, 0)}
+	held := []*Conn{in(1, work.Answering), in(1, work.Answering), in(2, work.Resting), in(3, work.Waiting), in(4, 0)}
 	for range 40 {
-		held = append(held, in(5, ipc.Resting)) // a portal
+		held = append(held, in(5, work.Resting)) // a portal
 	}
-	held = append(held, in(5, ipc.Resting))
+	held = append(held, in(5, work.Resting))
 	for i, want := range []time.Duration{0, 0, 15 * time.Second} {
 		s.Crash(noon, held)
 		for _, c := range held {
@@ -91,7 +91,7 @@ func TestPauseReachesAll(t *testing.T) {
 		}
 		list = append(list, c)
 	}
-	s.Progress(list[1], ipc.Resting)
+	s.Progress(list[1], work.Resting)
 	var paused []int
 	reports := 0
 	for range 40 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/penalty"
 )
 
@@ -75,7 +75,7 @@ func (r *run) step() {
 		case n == 14:
 			r.Offence(r.now, c, penalty.Kind(r.r.IntN(int(penalty.Kinds))), r.r.Uint64N(9))
 		default:
-			r.Progress(c, ipc.Stage(1+r.r.IntN(3)))
+			r.Progress(c, work.Stage(1+r.r.IntN(3)))
 		}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"container/list"
 	"time"
 
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // reclaim decides which connections are closed for those that wait. Connections
@@ -108,7 +108,7 @@ const (
 func (s *State) AskToYield(now time.Time, conns []*Conn, busy bool) (coming, stubborn bool) {
 	coming = len(conns) > 0
 	for _, c := range conns {
-		rests := c.queue != nil && c.stage != ipc.Answering
+		rests := c.queue != nil && c.stage != work.Answering
 		coming = coming && (rests || busy)
 		if !c.since.IsZero() {
 			coming = coming && now.Sub(c.since) < yields

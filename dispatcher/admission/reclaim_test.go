@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // five is five slots of which so many are taken by each source in turn, from 1 on, by
@@ -35,7 +35,7 @@ func (f *five) comes(uid uint32) *Conn {
 	return c
 }
 
-func (f *five) rests(c *Conn) { f.Progress(c, ipc.Resting) }
+func (f *five) rests(c *Conn) { f.Progress(c, work.Resting) }
 
 // next fails the test unless exactly these connections were asked since the last call.
 func (f *five) next(t *testing.T, want ...int) {
@@ -71,7 +71,7 @@ func TestOldestIsAsked(t *testing.T) {
 	f.Tick(noon) // none is left that rests: those that are busy, oldest first
 	f.next(t, 0)
 	f.rests(f.list[2])
-	if f.Progress(f.list[2], ipc.Resting) {
+	if f.Progress(f.list[2], work.Resting) {
 		t.Error("what was known was taken for news")
 	}
 }
@@ -91,7 +91,7 @@ func TestAskedBefore(t *testing.T) {
 	f.rests(f.list[4])
 	f.next(t)
 	f.forget(f.list[1])
-	f.Progress(f.list[4], ipc.Waiting)
+	f.Progress(f.list[4], work.Waiting)
 	f.next(t, 2)
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"schedrestd/ipc"
+	"schedrestd/penalty"
 )
 
 // Source is the party that a connection counts for. One client must not be able to
@@ -18,7 +19,7 @@ type Source struct {
 
 // Address returns the source of a connection from addr. All loopback addresses are one
 // source, because a client chooses its address from 127.0.0.0/8.
-func Address(addr netip.Addr) Source { return Source{addr: ipc.OneClient(addr)} }
+func Address(addr netip.Addr) Source { return Source{addr: penalty.OneClient(addr)} }
 
 // User returns the source of a connection from a process of uid on this machine.
 // ipc.NoID stands for all uids that no user has.

@@ -8,6 +8,7 @@ import (
 	"schedrestd/dispatcher/process"
 	"schedrestd/dispatcher/service"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/rate"
 )
 
@@ -106,15 +107,15 @@ func (f *Feed) Tell(m ipc.Message) {
 
 // Given reports to the auditor that a worker is about to get c.
 func (f *Feed) Given(worker uint32, c *ipc.Connection) {
-	f.Tell(&ipc.Facts{Worker: worker, Connection: *c})
+	f.Tell(&work.Facts{Worker: worker, Connection: *c})
 }
 
 // Gone reports to the auditor that no worker has that connection any longer.
-func (f *Feed) Gone(id uint64) { f.Tell(&ipc.Gone{ID: id}) }
+func (f *Feed) Gone(id uint64) { f.Tell(&work.Gone{ID: id}) }
 
 // Exited reports to the auditor how a worker ended.
 func (f *Feed) Exited(worker uint32, status string) {
-	f.Tell(&ipc.Exited{Worker: worker, Status: ipc.Refuse(status).Reason})
+	f.Tell(&work.Exited{Worker: worker, Status: ipc.Refuse(status).Reason})
 }
 
 // Stop makes the auditor write everything it has, and returns when it has

@@ -6,12 +6,13 @@ import (
 	"net/netip"
 
 	"schedrestd/sockdiag"
+	"schedrestd/sockdiag/portowner"
 )
 
 // Check logs a warning when the kernel does not report the owners of sockets.
 // In that case no daemon on this machine can be reached over TCP.
 func Check(log *slog.Logger) {
-	_, err := sockdiag.Listener(netip.AddrPortFrom(netip.IPv6Loopback(), 1))
+	_, err := portowner.Listener(netip.AddrPortFrom(netip.IPv6Loopback(), 1))
 	if err != nil && !errors.Is(err, sockdiag.ErrUnknown) {
 		log.Warn("daemons can't be asked over TCP: the kernel does not report the owner of a port of this machine", "error", err,
 			"hint", "allow AF_NETLINK, in RestrictAddressFamilies= of the unit")

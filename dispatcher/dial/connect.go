@@ -13,6 +13,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/ipc"
 	"schedrestd/sockdiag"
+	"schedrestd/sockdiag/portowner"
 )
 
 // conn is a descriptor for a worker: a TCP socket, perhaps still being connected, or the inode of a UNIX
@@ -44,7 +45,7 @@ func connect(address string, ports uint32, deferred bool) (conn, error) {
 	if err != nil {
 		return conn{}, err
 	}
-	local, err := sockdiag.Local(to.Addr())
+	local, err := portowner.Local(to.Addr())
 	if err != nil {
 		return conn{}, err
 	}
@@ -95,7 +96,7 @@ func server(fd int) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	uid, err := sockdiag.Server(local, remote)
+	uid, err := portowner.Server(local, remote)
 	if errors.Is(err, sockdiag.ErrUnknown) {
 		return become.Overflow, nil
 	}

@@ -19,16 +19,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/rate"
 )
 
 // Options describes what one worker may connect to.
 type Options struct {
-	Setup   *ipc.Setup // has the daemons
-	Ports   uint32     // of this machine, for its connections (see Ports); 0: all
-	Foreign bool       // it is in a user namespace, where the kernel does not identify the processes that serve UNIX sockets
-	Burst   int        // connections that it may request at once
-	Rate    int        // … and per second
+	Setup   *work.Setup // has the daemons
+	Ports   uint32      // of this machine, for its connections (see Ports); 0: all
+	Foreign bool        // it is in a user namespace, where the kernel does not identify the processes that serve UNIX sockets
+	Burst   int         // connections that it may request at once
+	Rate    int         // … and per second
 	Counts  *Counters
 }
 
@@ -62,9 +63,9 @@ func New(o Options, channel *ipc.Channel) *Dialer {
 // message that does not request a connection. An error is a protocol violation.
 func (d *Dialer) Handle(m ipc.Message) (done bool, err error) {
 	switch m := m.(type) {
-	case *ipc.Dial:
+	case *work.Dial:
 		return true, d.dial(m)
-	case *ipc.Stock:
+	case *work.DialBatch:
 		return true, d.offerSpares(m)
 	}
 	return false, nil
@@ -74,14 +75,14 @@ func (d *Dialer) Handle(m ipc.Message) (done bool, err error) {
 func (d *Dialer) wait() error {
 	d.o.Counts.Limited.Add(1)
 	if !d.refused.Take(time.Now(), 1) {
-		return errors.New("it sent Dial or Stock too often")
+		return errors.New("it sent Dial or DialBatch too often")
 	}
 	return nil
 }
 
 // dial opens a connection and hands it over.
-func (d *Dialer) dial(m *ipc.Dial) error {
-	to, err := d.address(m.Way, m.Index)
+func (d *Dialer) dial(m *work.Dial) error {
+	to, err := d.address(m.Upstream, m.Index)
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (d *Dialer) dial(m *ipc.Dial) error {
 		if err := d.wait(); err != nil {
 			return err
 		}
-		return d.say(&ipc.Undialed{ID: m.ID, Errno: uint16(unix.EAGAIN)}) // "ask again in a moment"
+		return d.say(&work.Undialed{ID: m.ID, Errno: uint16(unix.EAGAIN)}) // "ask again in a moment"
 	}
 	c, err := d.open(to)
 	if err != nil {
@@ -98,15 +99,15 @@ func (d *Dialer) dial(m *ipc.Dial) error {
 			d.dials.Owe(time.Now(), portless)
 		}
 		d.o.Counts.Undialled.Add(1)
-		return d.say(&ipc.Undialed{ID: m.ID, Errno: uint16(errno)})
+		return d.say(&work.Undialed{ID: m.ID, Errno: uint16(errno)})
 	}
 	defer c.close()
 	d.o.Counts.Dialled.Add(1)
-	return d.say(&ipc.Dialed{ID: m.ID, Owner: c.owner, Server: c.server}, c.fd)
+	return d.say(&work.Dialed{ID: m.ID, Owner: c.owner, Server: c.server}, c.fd)
 }
 
 // open opens a connection to a.
-func (d *Dialer) open(a ipc.Address) (c conn, err error) {
+func (d *Dialer) open(a work.Address) (c conn, err error) {
 	if a.Network == "unix" {
 		c, err = openInode(a.Address)
 		if !d.o.Foreign {
@@ -123,13 +124,14 @@ const mostUnread = 8 << 10
 
 // offerSpares hands over sockets for later connections, if possible. A worker that
 // gets none requests each connection.
-func (d *Dialer) offerSpares(m *ipc.Stock) error {
-	to, err := d.address(m.Way, m.Index)
+func (d *Dialer) offerSpares(m *work.DialBatch) error {
+	to, err := d.address(m.Upstream, m.Index)
 	if err != nil {
 		return err
 	}
-	unread, err := d.channel.Unread()
-	if err != nil || unread > mostUnread || to.Network != "tcp" || !d.dials.Take(time.Now(), ipc.SpareCount) {
+	var unread int
+	err = d.channel.Pass(func(fd int) (err error) { unread, err = unix.IoctlGetInt(fd, unix.SIOCOUTQ); return err })
+	if err != nil || unread > mostUnread || to.Network != "tcp" || !d.dials.Take(time.Now(), ipc.DialBatchSize) {
 		return d.wait()
 	}
 	fds, err := d.spares(to.Address)
@@ -141,13 +143,13 @@ func (d *Dialer) offerSpares(m *ipc.Stock) error {
 	}
 	defer closeFDs(fds)
 	d.o.Counts.Spares.Add(uint64(len(fds)))
-	return d.say(&ipc.Spares{Stock: *m}, fds...)
+	return d.say(&work.DialedBatch{DialBatch: *m}, fds...)
 }
 
 // spares returns TCP sockets each of which connects to address with its first write. It fails with errLocal,
 // or where the kernel or its administrator does not permit such sockets.
 func (d *Dialer) spares(address string) (fds []int, err error) {
-	for range ipc.SpareCount {
+	for range ipc.DialBatchSize {
 		c, err := connect(address, d.o.Ports, true)
 		if err != nil {
 			closeFDs(fds)
@@ -165,27 +167,27 @@ func closeFDs(fds []int) {
 }
 
 // address returns the configured address of an upstream.
-func (d *Dialer) address(way ipc.Way, index uint8) (ipc.Address, error) {
+func (d *Dialer) address(way work.Upstream, index uint8) (work.Address, error) {
 	s := d.o.Setup
-	list := map[ipc.Way][]ipc.Address{
-		ipc.WayController:      s.Controllers,
-		ipc.WayAccounting:      s.Accounting,
-		ipc.WayFront:           s.Front,
-		ipc.WaySocket:          unixAddress(s.AuthSocket),
-		ipc.WayMunge:           unixAddress(s.Munge.Socket),
-		ipc.WayAccountingMunge: unixAddress(s.Munge.Accounting),
+	list := map[work.Upstream][]work.Address{
+		work.UpstreamController:      s.Controllers,
+		work.UpstreamAccounting:      s.Accounting,
+		work.UpstreamFront:           s.Front,
+		work.UpstreamSocket:          unixAddress(s.AuthSocket),
+		work.UpstreamMunge:           unixAddress(s.Munge.Socket),
+		work.UpstreamAccountingMunge: unixAddress(s.Munge.Accounting),
 	}[way]
 	if int(index) >= len(list) {
-		return ipc.Address{}, fmt.Errorf("it asked for way %d number %d, which the configuration has not", way, index)
+		return work.Address{}, fmt.Errorf("it asked for way %d number %d, which the configuration has not", way, index)
 	}
 	return list[index], nil
 }
 
-func unixAddress(path string) []ipc.Address {
+func unixAddress(path string) []work.Address {
 	if path == "" {
 		return nil
 	}
-	return []ipc.Address{{Network: "unix", Address: path}}
+	return []work.Address{{Network: "unix", Address: path}}
 }
 
 // say sends an answer without waiting. A worker that does not read its channel
@@ -200,11 +202,11 @@ func (d *Dialer) say(m ipc.Message, fds ...int) error {
 
 // Spread gives a worker one of the ports at which each controller of s listens. Controllers listen at
 // several ports so that not all clients use the same.
-func Spread(s *ipc.Setup, worker uint32) {
+func Spread(s *work.Setup, worker uint32) {
 	s.Controllers, s.Front = spread(s.Controllers, s.MorePorts, worker), spread(s.Front, s.MorePorts, worker)
 }
 
-func spread(list []ipc.Address, more uint16, worker uint32) []ipc.Address {
+func spread(list []work.Address, more uint16, worker uint32) []work.Address {
 	list = slices.Clone(list)
 	for i, a := range list {
 		at, err := netip.ParseAddrPort(a.Address)

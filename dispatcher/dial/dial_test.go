@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/rate"
 	"schedrestd/security"
 )
@@ -42,24 +43,24 @@ func channelTo(t *testing.T) (parent, worker *ipc.Channel) {
 		must(t, err)
 	}
 	pass(parent, worker, &ipc.Setup{})
-	pass(parent, worker, &ipc.Posture{})
+	pass(parent, worker, &ipc.Attributes{})
 	pass(worker, parent, &ipc.Ready{})
 	return parent, worker
 }
 
 // dialer returns a Dialer for the daemons of setup.
-func dialer(setup *ipc.Setup, channel *ipc.Channel) *Dialer {
+func dialer(setup *work.Setup, channel *ipc.Channel) *Dialer {
 	return New(Options{Setup: setup, Counts: new(Counters), Burst: 4000, Rate: 5000}, channel)
 }
 
 // TestOpen: a TCP address becomes a socket that connects, a UNIX address the inode of a socket and no
 // connection to it.
 func TestOpen(t *testing.T) {
-	d := dialer(&ipc.Setup{}, nil)
+	d := dialer(&work.Setup{}, nil)
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer tcp.Close()
-	c, err := d.open(ipc.Address{Network: "tcp", Address: tcp.Addr().String()})
+	c, err := d.open(work.Address{Network: "tcp", Address: tcp.Addr().String()})
 	must(t, err)
 	defer c.close()
 	accepted, err := tcp.Accept()
@@ -81,7 +82,7 @@ func TestOpen(t *testing.T) {
 	}
 	for foreign, server := range map[bool]uint32{false: ipc.NoID, true: owner} {
 		d.o.Foreign = foreign
-		u, err := d.open(ipc.Address{Network: "unix", Address: path})
+		u, err := d.open(work.Address{Network: "unix", Address: path})
 		must(t, err)
 		defer u.close()
 		if flags, err := unix.FcntlInt(uintptr(u.fd), unix.F_GETFL, 0); err != nil || flags&unix.O_PATH == 0 || u.owner != uint32(os.Getuid()) || u.server != server {
@@ -104,7 +105,7 @@ func TestOpen(t *testing.T) {
 		{"unix", dir + "/none", unix.ENOENT},
 		{"tcp", "a.name:80", unix.EADDRNOTAVAIL},
 	} {
-		c, err := d.open(ipc.Address{Network: tt.network, Address: tt.address})
+		c, err := d.open(work.Address{Network: tt.network, Address: tt.address})
 		if err == nil {
 			c.close()
 		}
@@ -116,15 +117,15 @@ func TestOpen(t *testing.T) {
 
 // TestAddresses: only what the configuration has can be asked for.
 func TestAddresses(t *testing.T) {
-	setup := &ipc.Setup{Controllers: []ipc.Address{{Network: "tcp", Address: "c"}}, Munge: ipc.Munge{Socket: "m"}}
+	setup := &work.Setup{Controllers: []work.Address{{Network: "tcp", Address: "c"}}, Munge: work.Munge{Socket: "m"}}
 	d := dialer(setup, nil)
 	for _, tt := range []struct {
-		way   ipc.Way
+		way   work.Upstream
 		index uint8
 		want  string // "": it is refused
 	}{
-		{ipc.WayController, 0, "c"}, {ipc.WayController, 1, ""}, {ipc.WayController, 255, ""}, {ipc.WayAccounting, 0, ""},
-		{ipc.WaySocket, 0, ""}, {ipc.WayMunge, 0, "m"}, {ipc.WayMunge, 1, ""}, {ipc.WayAccountingMunge, 0, ""},
+		{work.UpstreamController, 0, "c"}, {work.UpstreamController, 1, ""}, {work.UpstreamController, 255, ""}, {work.UpstreamAccounting, 0, ""},
+		{work.UpstreamSocket, 0, ""}, {work.UpstreamMunge, 0, "m"}, {work.UpstreamMunge, 1, ""}, {work.UpstreamAccountingMunge, 0, ""},
 	} {
 		a, err := d.address(tt.way, tt.index)
 		if a.Address != tt.want || (err == nil) != (tt.want != "") {
@@ -180,24 +181,24 @@ func TestSpares(t *testing.T) {
 	enter(t, here)
 	defer l.Close()
 	parent, worker := channelTo(t)
-	setup := &ipc.Setup{Controllers: []ipc.Address{{Network: "tcp", Address: l.Addr().String()}, {Network: "tcp", Address: "a.name:1"}},
-		Accounting: []ipc.Address{{Network: "tcp", Address: "127.0.0.1:1"}, {Network: "tcp", Address: "192.0.2.1:1"}},
-		Munge:      ipc.Munge{Socket: "/nowhere"}}
+	setup := &work.Setup{Controllers: []work.Address{{Network: "tcp", Address: l.Addr().String()}, {Network: "tcp", Address: "a.name:1"}},
+		Accounting: []work.Address{{Network: "tcp", Address: "127.0.0.1:1"}, {Network: "tcp", Address: "192.0.2.1:1"}},
+		Munge:      work.Munge{Socket: "/nowhere"}}
 	d := dialer(setup, parent)
-	for _, none := range []*ipc.Stock{{Way: ipc.WayMunge}, {Way: ipc.WayController, Index: 1}, {Way: ipc.WayAccounting}, {Way: ipc.WayAccounting, Index: 1}} {
+	for _, none := range []*work.DialBatch{{Upstream: work.UpstreamMunge}, {Upstream: work.UpstreamController, Index: 1}, {Upstream: work.UpstreamAccounting}, {Upstream: work.UpstreamAccounting, Index: 1}} {
 		if done, err := d.Handle(none); !done || err != nil || d.o.Counts.Spares.Load() != 0 {
 			t.Errorf("%v: %t, %v, %d spares", none, done, err, d.o.Counts.Spares.Load())
 		}
 	}
-	if _, err := d.Handle(&ipc.Stock{Index: 2}); err == nil {
+	if _, err := d.Handle(&work.DialBatch{Index: 2}); err == nil {
 		t.Error("spares for what is not in the configuration")
 	}
-	_, err = d.Handle(&ipc.Stock{})
+	_, err = d.Handle(&work.DialBatch{})
 	must(t, err)
 	r, err := worker.Receive()
 	must(t, err)
 	defer closeFDs(r.FDs)
-	if m, ok := r.Message.(*ipc.Spares); !ok || m.Way != ipc.WayController || m.Index != 0 || len(r.FDs) != ipc.SpareCount {
+	if m, ok := r.Message.(*work.DialedBatch); !ok || m.Upstream != work.UpstreamController || m.Index != 0 || len(r.FDs) != ipc.DialBatchSize {
 		t.Fatalf("%#v with %d descriptors", r.Message, len(r.FDs))
 	}
 	must(t, l.(*net.TCPListener).SetDeadline(time.Now().Add(20*time.Millisecond)))
@@ -216,10 +217,10 @@ func TestSpares(t *testing.T) {
 	}
 
 	for n := range 1000 { // nobody reads
-		if _, err := d.Handle(&ipc.Stock{}); err != nil {
+		if _, err := d.Handle(&work.DialBatch{}); err != nil {
 			t.Fatal(err)
 		}
-		if n == 999 && d.o.Counts.Spares.Load() > 50*ipc.SpareCount {
+		if n == 999 && d.o.Counts.Spares.Load() > 50*ipc.DialBatchSize {
 			t.Errorf("%d descriptors wait for who does not read", d.o.Counts.Spares.Load())
 		}
 	}
@@ -233,17 +234,17 @@ func TestCost(t *testing.T) {
 	must(t, err)
 	defer l.Close()
 	const there, portless = 0, 1
-	setup := &ipc.Setup{Controllers: []ipc.Address{there: {Network: "tcp", Address: l.Addr().String()}, portless: {Network: "tcp", Address: "a.name:1"}},
+	setup := &work.Setup{Controllers: []work.Address{there: {Network: "tcp", Address: l.Addr().String()}, portless: {Network: "tcp", Address: "a.name:1"}},
 		AuthSocket: "/nowhere"}
 	for _, tt := range []struct {
 		request ipc.Message
 		cost    float64
 	}{
-		{&ipc.Dial{Index: there}, 1},
-		{&ipc.Dial{Way: ipc.WaySocket}, 1},
-		{&ipc.Dial{Index: portless}, 101},
-		{&ipc.Stock{Index: there}, ipc.SpareCount},
-		{&ipc.Stock{Index: portless}, ipc.SpareCount + 100},
+		{&work.Dial{Index: there}, 1},
+		{&work.Dial{Upstream: work.UpstreamSocket}, 1},
+		{&work.Dial{Index: portless}, 101},
+		{&work.DialBatch{Index: there}, ipc.DialBatchSize},
+		{&work.DialBatch{Index: portless}, ipc.DialBatchSize + 100},
 	} {
 		const many = 1000
 		d := dialer(setup, parent)

@@ -8,6 +8,7 @@ import (
 
 	"schedrestd/dispatcher/pool"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // Acceptor receives accepted connections from the parent and submits them to the
@@ -17,7 +18,7 @@ import (
 type Acceptor struct {
 	slots  *pool.Slots
 	owners *owners
-	rules  ipc.Admission
+	rules  work.Admission
 	log    *slog.Logger
 }
 

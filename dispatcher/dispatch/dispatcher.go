@@ -12,13 +12,14 @@ import (
 
 	"schedrestd/dispatcher/pool"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/security"
 )
 
 // Options is what dispatchers and acceptors need.
 type Options struct {
 	Switches   ipc.Switches
-	Admission  ipc.Admission
+	Admission  work.Admission
 	Worker     security.Identity // of workers that serve all users, or users that are not looked up
 	Nobody     security.Identity // of workers that serve no user
 	Identities int               // become_user: most identities that have a worker concurrently

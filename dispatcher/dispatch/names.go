@@ -5,6 +5,7 @@ import (
 
 	"schedrestd/dispatcher/pool"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // Names records whether uids have users, as the resolver reports. The parent
@@ -65,7 +66,7 @@ func (n *Names) lookup(uid uint32, then func(named, sure bool)) {
 	i := &inquiry{uid: uid, then: []func(bool, bool){then}}
 	i.late = n.After(nameLimit, func() { n.answer(id, false, false) })
 	n.asked[id], n.by[uid] = i, i
-	if n.Send(&ipc.Who{ID: id, Number: uid}) != nil {
+	if n.Send(&work.Lookup{ID: id, Number: uid}) != nil {
 		n.answer(id, false, false)
 	}
 }
@@ -74,7 +75,7 @@ func (n *Names) lookup(uid uint32, then func(named, sure bool)) {
 // late is ignored.
 func (n *Names) Handle(m ipc.Message) (done bool, err error) {
 	switch m := m.(type) {
-	case *ipc.Known:
+	case *work.LookupResult:
 		n.Do(func() { n.answer(m.ID, m.Name != "", m.Sure) })
 		return true, nil
 	}

@@ -8,13 +8,14 @@ import (
 
 	"schedrestd/dispatcher/pool"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // resolved returns what a parent knows of uids whose resolver answers by f; with nil it doesn't answer.
-func resolved(t *testing.T, f func(*ipc.Who) *ipc.Known) *Names {
+func resolved(t *testing.T, f func(*work.Lookup) *work.LookupResult) *Names {
 	var n *Names
 	n = newNamesBy(t, func(m ipc.Message, _ ...int) error {
-		if a := f(m.(*ipc.Who)); a != nil {
+		if a := f(m.(*work.Lookup)); a != nil {
 			go n.Handle(a)
 		}
 		return nil
@@ -29,9 +30,9 @@ type answer struct{ named, sure bool }
 func TestNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
-		n := resolved(t, func(q *ipc.Who) *ipc.Known {
+		n := resolved(t, func(q *work.Lookup) *work.LookupResult {
 			asked++
-			return map[uint32]*ipc.Known{1: {ID: q.ID, Sure: true, Name: "alice"}, 2: {ID: q.ID, Sure: true}, 3: {ID: q.ID}}[q.Number]
+			return map[uint32]*work.LookupResult{1: {ID: q.ID, Sure: true, Name: "alice"}, 2: {ID: q.ID, Sure: true}, 3: {ID: q.ID}}[q.Number]
 		})
 		for _, tt := range []struct {
 			uid  uint32
@@ -78,12 +79,12 @@ func TestNamedWithoutResolver(t *testing.T) {
 	then := func(named, sure bool) { got = append(got, answer{named, sure}) }
 	n := newNamesBy(t, func(ipc.Message, ...int) error { return errors.New("none") })
 	n.sync(func() { n.lookup(1, then) })
-	n = resolved(t, func(*ipc.Who) *ipc.Known { return nil })
+	n = resolved(t, func(*work.Lookup) *work.LookupResult { return nil })
 	n.sync(func() { n.lookup(2, then); n.lookup(3, then); n.Fail() })
 	if len(got) != 3 || got[0] != (answer{}) || got[1] != (answer{}) || got[2] != (answer{}) {
 		t.Errorf("got %v", got)
 	}
-	n.Handle(&ipc.Known{ID: 1, Sure: true, Name: "late"})
+	n.Handle(&work.LookupResult{ID: 1, Sure: true, Name: "late"})
 	n.sync(func() {
 		if _, ok := n.kept(2); ok {
 			t.Error("an answer that nobody waits for is believed")

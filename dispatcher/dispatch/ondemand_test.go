@@ -108,7 +108,7 @@ func TestLostWorkersAreLimited(t *testing.T) {
 			for uid := range uint32(users) {
 				fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 				must(t, err)
-				one := &pool.Connection{Connection: ipc.Connection{UID: 31000 + uid, GID: 31000, Vouched: true}, FD: fds[1]}
+				one := &pool.Connection{Connection: ipc.Connection{UID: 31000 + uid, GID: 31000, Verified: true}, FD: fds[1]}
 				set.Do(func() { set.Slots.Arrive(one) })
 				client := os.NewFile(uintptr(fds[0]), "client")
 				if b, err := io.ReadAll(client); err != nil || len(b) > 0 {

@@ -6,16 +6,17 @@ import (
 
 	"schedrestd/dispatcher/admission"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // TestSourceOf: one machine is one source, however many addresses of its network it has, and so is one user,
 // whatever uids that user has.
 func TestSourceOf(t *testing.T) {
-	names := resolved(t, func(q *ipc.Who) *ipc.Known {
+	names := resolved(t, func(q *work.Lookup) *work.LookupResult {
 		if q.Number >= 1000 && q.Number < 2000 {
-			return &ipc.Known{ID: q.ID, Sure: true, Name: "a user"}
+			return &work.LookupResult{ID: q.ID, Sure: true, Name: "a user"}
 		}
-		return &ipc.Known{ID: q.ID, Sure: true}
+		return &work.LookupResult{ID: q.ID, Sure: true}
 	})
 	o := newOwners(Options{Names: names, OwnerOf: func(uid uint32) uint32 {
 		if uid >= 100_000 {
@@ -65,7 +66,7 @@ func TestSourceOf(t *testing.T) {
 
 // TestUnprovedUids: while it is not known whether uids have names, few of them count by themselves.
 func TestUnprovedUids(t *testing.T) {
-	names := resolved(t, func(q *ipc.Who) *ipc.Known { return &ipc.Known{ID: q.ID} })
+	names := resolved(t, func(q *work.Lookup) *work.LookupResult { return &work.LookupResult{ID: q.ID} })
 	o := newOwners(Options{Names: names})
 	list := map[admission.Source]bool{}
 	for uid := range uint32(10_000) {

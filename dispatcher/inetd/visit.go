@@ -18,6 +18,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/exitstatus"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/printable"
 )
 
@@ -27,7 +28,7 @@ type Options struct {
 	Starter    *process.Starter
 	Worker     ipc.Start
 	Quota      *relay.Quota                 // for what the worker logs
-	Setup      ipc.Setup                    // of the worker
+	Setup      work.Setup                   // of the worker
 	Dial       dial.Options                 // … without what depends on the worker
 	Services   func() error                 // starts the worker's services, while the worker starts
 	Hello      func(*process.Process) error // gives the ready worker its channels and keys; the worker answers Kept
@@ -146,14 +147,14 @@ func (v *visit) handle(m ipc.Message) error {
 		return v.hand()
 	case *ipc.Refused:
 		return errs.New(errs.Denied, "the worker refuses to serve: %s", printable.Text(m.Reason))
-	case *ipc.Taken:
+	case *work.Taken:
 		v.closeRelay()
-	case *ipc.Done:
+	case *work.Done:
 		v.served = true
-		v.Tell(&ipc.Gone{ID: v.Client.ID})
+		v.Tell(&work.Gone{ID: v.Client.ID})
 	case *ipc.Pong:
 		return v.alive.Answered(m.Number)
-	case *ipc.Progress: // no other client waits
+	case *work.Progress: // no other client waits
 	default:
 		done, err := v.dialer.Handle(m)
 		if !done {
@@ -166,7 +167,7 @@ func (v *visit) handle(m ipc.Message) error {
 
 // hand gives the worker the client.
 func (v *visit) hand() error {
-	v.Tell(&ipc.Facts{Worker: v.worker.Number, Connection: v.Client.Connection})
+	v.Tell(&work.Facts{Worker: v.worker.Number, Connection: v.Client.Connection})
 	v.handed = true
 	if v.Client.Network != ipc.Stdio {
 		err := v.worker.Channel.TrySend(&v.Client.Connection, v.Client.In)
@@ -222,7 +223,7 @@ func (v *visit) finish(why string) {
 		return
 	}
 	v.told = why
-	if v.worker.Channel.TrySend(new(ipc.Drain)) != nil { // it is not ready yet, or does not read
+	if v.worker.Channel.TrySend(new(work.Drain)) != nil { // it is not ready yet, or does not read
 		v.worker.Condemn(why)
 	}
 	v.late.Reset(v.Setup.Limits.Drain + process.LastWords)
@@ -236,7 +237,7 @@ func (v *visit) end(why error) error {
 		patience = 0
 	}
 	status := v.worker.Reap(patience)
-	v.Tell(&ipc.Exited{Worker: v.worker.Number, Status: ipc.Refuse(status).Reason})
+	v.Tell(&work.Exited{Worker: v.worker.Number, Status: ipc.Refuse(status).Reason})
 	v.closeRelay()
 	if v.copied != nil {
 		if err := <-v.copied; err != nil {

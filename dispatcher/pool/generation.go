@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // Generation holds everything that the workers of one generation are started
@@ -12,7 +13,7 @@ import (
 type Generation struct {
 	Config
 	ID        uint32
-	Greet     func(worker *ipc.Client, to *ipc.Channel) error // gives a ready worker what it needs for connections; it may block
+	Greet     func(worker *work.Client, to *ipc.Channel) error // gives a ready worker what it needs for connections; it may block
 	Audit     Auditor
 	End       func() // called when nothing uses it any more
 	Replacing bool   // a service has exited, and the next generation is being built
@@ -22,7 +23,7 @@ type Generation struct {
 // Config configures the workers of a generation, and sets the time limits of
 // their steps.
 type Config struct {
-	Setup       ipc.Setup
+	Setup       work.Setup
 	Workers     int // of a pool
 	Connections int
 	Threads     int           // of all workers of a pool

@@ -11,6 +11,7 @@ import (
 	"schedrestd/dispatcher/process"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/printable"
 	"schedrestd/security"
 )
@@ -131,13 +132,13 @@ func (p *Pool) handle(w *worker, m ipc.Message) error {
 		return nil
 	case *ipc.Refused:
 		return errs.New(errs.Denied, "a worker refuses to serve: %s", printable.Text(m.Reason))
-	case *ipc.Taken:
+	case *work.Taken:
 		return p.taken(w, m.ID)
-	case *ipc.Done:
+	case *work.Done:
 		return p.release(w, m.ID)
-	case *ipc.Progress:
+	case *work.Progress:
 		return p.progress(w, m)
-	case *ipc.Offence:
+	case *work.Offence:
 		return p.offence(w, m)
 	case *ipc.Pong:
 		return w.liveness.Answered(m.Number)

@@ -11,13 +11,14 @@ import (
 	"schedrestd/dispatcher/admission"
 	"schedrestd/dispatcher/process"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/rate"
 )
 
 // TestLyingOffences: a worker's word counts for the connections that it holds, and not without end.
 func TestLyingOffences(t *testing.T) {
 	o := Options{Connections: 4, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
-	o.Admission = ipc.Admission{Auth: time.Second, Threshold: time.Second}
+	o.Admission = work.Admission{Auth: time.Second, Threshold: time.Second}
 	s := running(t, o)
 	channel, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
 	if err != nil {
@@ -32,13 +33,13 @@ func TestLyingOffences(t *testing.T) {
 		c.Source, c.holder, c.Ref = admission.User(uint32(7+i)), channel, c
 	}
 	for _, id := range []uint64{2, 3} {
-		if p.offence(w, &ipc.Offence{ID: id, What: ipc.WrongCredential}) == nil {
+		if p.offence(w, &work.Offence{ID: id, What: work.WrongCredential}) == nil {
 			t.Errorf("it may report connection %d, which it does not hold", id)
 		}
 	}
 	var refused error
 	for i := range 100 * offenceBurst {
-		if refused = p.offence(w, &ipc.Offence{ID: 1, What: ipc.WrongCredential, Credential: uint64(i)}); refused != nil {
+		if refused = p.offence(w, &work.Offence{ID: 1, What: work.WrongCredential, Credential: uint64(i)}); refused != nil {
 			break
 		}
 	}

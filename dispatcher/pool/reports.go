@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"schedrestd/fdpass"
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/penalty"
 )
 
@@ -48,7 +48,7 @@ func (p *Pool) release(w *worker, id uint64) error {
 // Otherwise a compromised worker could have connections of other workers
 // closed. A worker reports only changes, at a limited rate, because the parent
 // has to read them.
-func (p *Pool) progress(w *worker, m *ipc.Progress) error {
+func (p *Pool) progress(w *worker, m *work.Progress) error {
 	c, err := w.holds(m.ID, "Progress")
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (p *Pool) progress(w *worker, m *ipc.Progress) error {
 // offence records what a worker reports about the client of a connection, which
 // the worker must hold. It reports at most one offence for each request, and an
 // honest worker sends at most a hundred a second.
-func (p *Pool) offence(w *worker, m *ipc.Offence) error {
+func (p *Pool) offence(w *worker, m *work.Offence) error {
 	c, err := w.holds(m.ID, "Offence")
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (p *Pool) offence(w *worker, m *ipc.Offence) error {
 	if !w.offences.Take(time.Now(), 1) {
 		return errTooOften("Offence")
 	}
-	if m.What == ipc.WrongRequest {
+	if m.What == work.WrongRequest {
 		p.Slots.Offence(time.Now(), &c.Conn, penalty.Malformed, 0)
 	} else {
 		p.Slots.Offence(time.Now(), &c.Conn, penalty.Auth, m.Credential)

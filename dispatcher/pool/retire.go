@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"schedrestd/dispatcher/process"
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
 // Workers and their pool end in three ways: they are killed for a reason,
@@ -40,7 +40,7 @@ func (p *Pool) Drain() {
 	p.draining, p.told = true, time.Now()
 	p.dropWaiting(Stopping)
 	for _, w := range p.workers {
-		if err := w.Channel.TrySend(new(ipc.Drain)); err != nil && !errors.Is(err, os.ErrClosed) {
+		if err := w.Channel.TrySend(new(work.Drain)); err != nil && !errors.Is(err, os.ErrClosed) {
 			w.Condemn("it did not receive the request to drain")
 		}
 	}
@@ -62,7 +62,7 @@ func (p *Pool) Retire() []*Connection {
 		}
 		// A worker that does not read its channel receives this later, or is
 		// killed for not answering Ping.
-		go w.Channel.Send(new(ipc.Retire))
+		go w.Channel.Send(new(work.Retire))
 	}
 	waiting := p.waiting.All()
 	p.checkOver()

@@ -7,7 +7,7 @@ import (
 
 	"schedrestd/dispatcher/admission"
 	"schedrestd/fdpass"
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/penalty"
 	"schedrestd/rate"
 )
@@ -33,7 +33,7 @@ type Slots struct {
 
 // Options configures a Set.
 type Options struct {
-	Admission   ipc.Admission
+	Admission   work.Admission
 	Connections int
 	PerSource   int           // connections of one source; 0: no limit
 	Waiting     int           // connections that may wait for a slot
@@ -87,9 +87,9 @@ func (s *Slots) carryOut(d admission.Decision, c *Connection) {
 			s.turnAway(c, Unavailable, comeBack, d.Why.String())
 		}
 	case admission.Yield:
-		_ = c.holder.TrySend(&ipc.Yield{ID: c.ID})
+		_ = c.holder.TrySend(&work.Yield{ID: c.ID})
 	case admission.Pause:
-		_ = c.holder.TrySend(&ipc.Pause{ID: c.ID, Seconds: seconds(d.Wait)})
+		_ = c.holder.TrySend(&work.Pause{ID: c.ID, Seconds: seconds(d.Wait)})
 	case admission.Report:
 		if total, ok := s.blocked.add(); ok {
 			s.log.Warn("source blocked", "source", c.Source.String(), "listener", c.Listener,

@@ -7,7 +7,7 @@ import (
 	"schedrestd/dispatcher/admission"
 	"schedrestd/dispatcher/dial"
 	"schedrestd/dispatcher/process"
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/rate"
 	"schedrestd/security"
 )
@@ -71,6 +71,6 @@ func (w *worker) suspects() (list []*admission.Conn) {
 }
 
 // Describe returns the description of a worker that services receive.
-func Describe(p *process.Process, requests int) *ipc.Client {
-	return &ipc.Client{Number: p.Number, PID: uint32(p.PID), UID: p.Who.UID, Requests: uint32(requests)}
+func Describe(p *process.Process, requests int) *work.Client {
+	return &work.Client{Number: p.Number, PID: uint32(p.PID), UID: p.Who.UID, Requests: uint32(requests)}
 }

@@ -12,6 +12,7 @@ import (
 	"schedrestd/dispatcher/process"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/printable"
 	"schedrestd/security"
 )
@@ -129,7 +130,7 @@ func (p *Process) handle(m ipc.Message) error {
 		p.ready <- nil
 	case *ipc.Refused:
 		return errs.New(errs.Denied, "the %s refuses to serve: %s", p.spec.Role, printable.Text(m.Reason))
-	case *ipc.Breach:
+	case *work.Breach:
 		if !p.spec.reported.Take(time.Now(), 1) { // a captured one could end all workers
 			return errors.New("it reported too many workers")
 		}
@@ -156,7 +157,7 @@ func (p *Process) Stop() {
 }
 
 // Introduce makes a channel between the service and a worker that is ready. The parent keeps no end.
-func (p *Process) Introduce(worker *ipc.Client, to *ipc.Channel) error {
+func (p *Process) Introduce(worker *work.Client, to *ipc.Channel) error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return errs.Wrap(err, errs.Internal, "make a channel between the %s and a worker", p.spec.Role)
@@ -166,5 +167,5 @@ func (p *Process) Introduce(worker *ipc.Client, to *ipc.Channel) error {
 	if p.Channel.Send(worker, fds[0]) != nil {
 		return nil // it is exiting, and so the worker is replaced
 	}
-	return ipc.UnlessGone(to.Send(&ipc.ServiceFD{Service: p.spec.Role}, fds[1]))
+	return ipc.UnlessGone(to.Send(&work.ServiceFD{Service: p.spec.Role}, fds[1]))
 }

@@ -7,6 +7,7 @@ import (
 
 	"schedrestd/dispatcher/process"
 	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 	"schedrestd/rate"
 )
 
@@ -18,7 +19,7 @@ func TestReports(t *testing.T) {
 	for life := range 2 {
 		parent, compromised := serving(t)
 		go func() {
-			for compromised.Send(&ipc.Breach{Number: 1, Reason: "so"}) == nil {
+			for compromised.Send(&work.Breach{Number: 1, Reason: "so"}) == nil {
 			}
 		}()
 		p := &Process{Process: &process.Process{Channel: parent}, spec: spec, hooks: hooks, Over: make(chan struct{})}
@@ -56,7 +57,7 @@ func serving(t *testing.T) (parent, keeper *ipc.Channel) {
 	for _, step := range []struct {
 		from, to *ipc.Channel
 		m        ipc.Message
-	}{{parent, keeper, &ipc.ServiceSetup{}}, {parent, keeper, &ipc.Posture{}}, {keeper, parent, &ipc.Ready{}}} {
+	}{{parent, keeper, &ipc.ServiceSetup{}}, {parent, keeper, &ipc.Attributes{}}, {keeper, parent, &ipc.Ready{}}} {
 		must(t, step.from.Send(step.m))
 		_, err := step.to.Receive()
 		must(t, err)

@@ -96,8 +96,8 @@ var packages = []struct {
 // ofTheKernel are the tests of privsep that ask the kernel for what kernels differ in. The others are about who waits for whom, and take an
 // emulated processor half a day.
 const ofTheKernel = "^Test(" +
-	"NamespacesAlone|WorkerIsCaged|KeeperIsCaged|ParentPosture|UnprivilegedStart|RootWorkerByWish|StartsFrom0700|ConfinementLine|Check.*|Sacrifices.*|" +
-	"Captured|CapturedConnects|CapturedAsksTheKeeper|Anchor.*|ParentGone|ParentDies|Orphan|EachUserHisProcess|ProcessLimit|" +
+	"NamespacesAlone|WorkerIsConfined|KeeperIsConfined|ParentPrivileges|UnprivilegedStart|RootWorkerByWish|StartsFrom0700|ConfinementLine|Check.*|DeathTests.*|" +
+	"Captured|CapturedConnects|CapturedAsksTheKeeper|NamespaceInit.*|ParentGone|ParentDies|Orphan|EachUserHisProcess|ProcessLimit|" +
 	"NoThreadLeft|ThreadsOfAWorker|OpenWay|Spares|ErrandAddresses|PortsOf|PeerFacts|HTTPS|KeyStaysInTheKeeper|" +
 	"WorkerCanNotReadItsProgram|ProgramIsOutOfTheWay|UnixModes|Adopt|Notify)$"
 

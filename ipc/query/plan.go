@@ -1,10 +1,26 @@
 package query
 
-import "schedrestd/ipc"
+import (
+	"slices"
+
+	"schedrestd/ipc"
+	"schedrestd/ipc/work"
+)
+
+// WholePlan is a Plan with all its parts, as schedrestd-config makes it.
+type WholePlan struct {
+	ipc.Plan
+	Listen []ipc.Listen
+	Ranges []ipc.Subuids
+	Setup  work.Setup
+}
 
 // SendPlan sends p with all its parts.
-func SendPlan(c *ipc.Channel, p *ipc.WholePlan) error {
-	err := c.Send(&p.Plan)
+func SendPlan(c *ipc.Channel, p *WholePlan) error {
+	setup, err := p.Setup.Pack()
+	if err == nil {
+		err = c.Send(&p.Plan)
+	}
 	for _, l := range p.Listen {
 		if err == nil {
 			err = c.Send(&ipc.PlanListen{Listen: l})
@@ -16,7 +32,25 @@ func SendPlan(c *ipc.Channel, p *ipc.WholePlan) error {
 		rest = rest[n:]
 	}
 	if err == nil {
-		err = c.Send(&ipc.PlanSetup{Setup: p.Setup})
+		err = c.Send(&ipc.PlanSetup{Setup: setup})
 	}
 	return err
+}
+
+// OwnerOf returns the user that the subordinate uid belongs to, or uid if it is none.
+// The ranges are in ascending order.
+func OwnerOf(ranges []ipc.Subuids, uid uint32) uint32 {
+	i, found := slices.BinarySearchFunc(ranges, uid, func(r ipc.Subuids, uid uint32) int {
+		switch {
+		case r.Last < uid:
+			return -1
+		case r.First > uid:
+			return 1
+		}
+		return 0
+	})
+	if found {
+		return ranges[i].Owner
+	}
+	return uid
 }

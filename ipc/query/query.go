@@ -9,25 +9,25 @@ import "schedrestd/ipc"
 // is its description in docs/MESSAGES.md.
 var Rows = ipc.Register(
 	// asks for a signature of a handshake message, never of a digest
-	ipc.Of[Sign](19, ipc.Worker, ipc.Keeper, ipc.In(ipc.Born), 12, 12+maxHandshake, 0, ipc.Born),
+	ipc.Of[Sign](19, ipc.Worker, ipc.Keeper, ipc.In(ipc.Initial), 12, 12+maxHandshake, 0, ipc.Initial),
 	// the signature; empty when the keeper refuses
-	ipc.Of[Signed](20, ipc.Keeper, ipc.Worker, ipc.In(ipc.Born), 10, 10+maxSignature, 0, ipc.Born),
+	ipc.Of[Signed](20, ipc.Keeper, ipc.Worker, ipc.In(ipc.Initial), 10, 10+maxSignature, 0, ipc.Initial),
 	// asks whether the HS256 signature of a token is valid
-	ipc.Of[Verify](21, ipc.Worker, ipc.Keeper, ipc.In(ipc.Born), 42, 42+maxSigned, 0, ipc.Born),
+	ipc.Of[Verify](21, ipc.Worker, ipc.Keeper, ipc.In(ipc.Initial), 42, 42+maxSigned, 0, ipc.Initial),
 	// yes, no, or that there is no key to decide with
-	ipc.Of[Verified](22, ipc.Keeper, ipc.Worker, ipc.In(ipc.Born), 9, 9, 0, ipc.Born),
+	ipc.Of[Verified](22, ipc.Keeper, ipc.Worker, ipc.In(ipc.Initial), 9, 9, 0, ipc.Initial),
 	// asks for permission to make a change for a connection of this worker
-	ipc.Of[Intent](47, ipc.Worker, ipc.Auditor, ipc.In(ipc.Born), 36, 36+3*maxName+maxSource+maxMethod+maxRoute+maxObject+maxFields, 0, ipc.Born),
+	ipc.Of[Intent](47, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 36, 36+3*maxName+maxSource+maxMethod+maxRoute+maxObject+maxFields, 0, ipc.Initial),
 	// the intent is in the audit log and the change may be made, or it must not be made, or not yet
-	ipc.Of[Noted](48, ipc.Auditor, ipc.Worker, ipc.In(ipc.Born), 9, 9, 0, ipc.Born),
+	ipc.Of[Noted](48, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 9, 9, 0, ipc.Initial),
 	// the result of a permitted change, sent once
-	ipc.Of[Outcome](49, ipc.Worker, ipc.Auditor, ipc.In(ipc.Born), 18, 18+maxCode+maxObject, 0, ipc.Born),
+	ipc.Of[Outcome](49, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 18, 18+maxCode+maxObject, 0, ipc.Initial),
 	// claims an Idempotency-Key for a request; key, user and request are hashes
-	ipc.Of[Claim](23, ipc.Worker, ipc.Auditor, ipc.In(ipc.Born), 104, 104, 0, ipc.Born),
+	ipc.Of[Claim](23, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 104, 104, 0, ipc.Initial),
 	// the key belongs to the worker, or is in use, or the result of the first request with it
-	ipc.Of[Claimed](24, ipc.Auditor, ipc.Worker, ipc.In(ipc.Born), 11, 11+MaxKept, 0, ipc.Born),
+	ipc.Of[Claimed](24, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 11, 11+MaxKept, 0, ipc.Initial),
 	// how the request ended for which a key was claimed, sent once
-	ipc.Of[Settle](25, ipc.Worker, ipc.Auditor, ipc.In(ipc.Born), 19, 19+MaxKept, 0, ipc.Born),
+	ipc.Of[Settle](25, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 19, 19+MaxKept, 0, ipc.Initial),
 	// the Settle was handled; it is on the disk if that is possible
-	ipc.Of[Settled](26, ipc.Auditor, ipc.Worker, ipc.In(ipc.Born), 8, 8, 0, ipc.Born),
+	ipc.Of[Settled](26, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 8, 8, 0, ipc.Initial),
 )

@@ -48,11 +48,6 @@ func Open(o Options) (*Log, error) {
 		if l.kept, err = openFile(o, "idempotency file", o.Claims, unix.O_RDWR); err != nil {
 			return nil, err
 		}
-	}
-	if o.Claims != "" {
-		if l.kept, err = openFile(o, "idempotency file", o.Claims, unix.O_RDWR); err != nil {
-			return nil, err
-		}
 		if l.file != nil && l.kept.path == l.file.path { // it would be overwritten
 			return nil, errs.New(errs.Invalid, "idempotency file %s: the audit log has this name", o.Claims).WithHint("use another path")
 		}

@@ -92,26 +92,11 @@ func (s *Service) Protect(from ipc.Service) {
 }
 
 // CheckBecoming rejects options that are incompatible with become_user.
+// schedrestd-config has rejected them with the details.
 func (o Options) CheckBecoming(root bool) error {
-	refuse := func(why, hint string) error {
-		return errs.New(errs.Invalid, "SCHEDRESTD_SECURITY=become_user %s", why).WithHint("%s", hint)
-	}
-	if !root {
-		return refuse("needs root, to start a worker as each user", "start as root, or without become_user")
-	}
-	if o.Service.Given != "" {
-		return refuse("serves each user as himself, not as -u or -g", "leave out -u and -g, or become_user")
-	}
-	if o.JWT {
-		return refuse("can't be served with rest_auth/jwt: a token is not what the kernel vouches for", "-a rest_auth/local, and no SCHED_JWT in the environment")
-	}
-	if !o.Local {
-		return refuse("needs rest_auth/local", "-a rest_auth/local")
-	}
-	for _, l := range o.Listen {
-		if l.Network != ipc.Unix {
-			return refuse("can't listen on "+l.Text+": the kernel does not say who is at the other end", "listen on unix:/path/to/socket alone")
-		}
+	elsewhere := slices.ContainsFunc(o.Listen, func(l ipc.Listen) bool { return l.Network != ipc.Unix })
+	if !root || o.Service.Given != "" || o.JWT || !o.Local || elsewhere {
+		return errs.New(errs.Invalid, "become_user needs root, rest_auth/local alone, UNIX sockets, and neither -u nor -g")
 	}
 	return nil
 }
@@ -148,9 +133,9 @@ func (s Service) Refuses(c ipc.Connection, unchecked bool) string {
 		return "the kernel does not say who it is"
 	case c.UID == 0 && !unchecked:
 		return "it is root's, who gets no worker"
-	case !c.Vouched && c.GID == 0:
+	case !c.Verified && c.GID == 0:
 		return "its group is 0, and a worker of that could write what group root may"
-	case !c.Vouched:
+	case !c.Verified:
 		return "its uid and gid stand for no user"
 	case unchecked:
 		return ""

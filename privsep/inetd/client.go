@@ -4,7 +4,6 @@ package inetd
 
 import (
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -61,7 +60,7 @@ func (c *Client) meetSocket(same bool) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		c.UID, c.GID, c.PID, c.Vouched = u.UID, u.GID, u.PID, u.Vouch() == nil
+		c.UID, c.GID, c.PID, c.Verified = u.UID, u.GID, u.PID, u.Verify() == nil
 		own, err := unix.Getsockname(c.in)
 		name, ok := own.(*unix.SockaddrUnix)
 		c.Nameless = err != nil || !ok || name.Name == "" || name.Name == "@" // package unix shows one without a name as "@"
@@ -95,7 +94,7 @@ func (c *Client) meetFile(st unix.Stat_t) {
 		}
 	}
 	u := become.Ucred{UID: c.UID, GID: c.GID}
-	c.Vouched = st.Mode&strangers == 0 && u.Vouch() == nil
+	c.Verified = st.Mode&strangers == 0 && u.Verify() == nil
 }
 
 // IsTerminal reports whether f is a terminal.
@@ -104,21 +103,6 @@ func IsTerminal(f *os.File) bool { return isTerminal(int(f.Fd())) }
 func isTerminal(fd int) bool {
 	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	return err == nil
-}
-
-// unhurried replaces the limits of time at a pipe or a terminal, where a slow client
-// occupies nothing that others need.
-const unhurried = 24 * time.Hour
-
-// Limit returns s for one client.
-func (c *Client) Limit(s ipc.Setup) ipc.Setup {
-	s.Inetd = true
-	s.Admission = ipc.Admission{} // the next process would remember nothing of it
-	if c.Network == ipc.Stdio {
-		l := &s.Limits
-		l.ReadHeader, l.ReadBody, l.Idle, l.Stall = unhurried, unhurried, unhurried, unhurried
-	}
-	return s
 }
 
 // Streams returns the message and the descriptors with which the dispatcher gets

@@ -38,7 +38,7 @@ func (c *Client) ServeAs(o identity.Options) (who identity.Service, refused, err
 		return who, nil, nil
 	}
 	refused = security.CheckIdentity(who.Identity, identity.ProtectedAccounts(o.Service)...)
-	if refused == nil && !c.Vouched {
+	if refused == nil && !c.Verified {
 		refused = errs.New(errs.Denied, "the peer's uid %d and gid %d stand for no user", c.UID, c.GID)
 	}
 	if refused != nil {

@@ -54,7 +54,7 @@ func (l *Listener) Facts(fd int, peer unix.Sockaddr) (ipc.Connection, error) {
 	}
 	u, err := become.PeerFD(fd)
 	if err == nil {
-		c.UID, c.GID, c.PID, c.Vouched = u.UID, u.GID, u.PID, u.Vouch() == nil
+		c.UID, c.GID, c.PID, c.Verified = u.UID, u.GID, u.PID, u.Verify() == nil
 	}
 	return c, err
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +19,6 @@ import (
 	"schedrestd/exitstatus"
 	"schedrestd/ipc"
 	"schedrestd/privsep/spawn"
-	"schedrestd/privsep/thread"
 	"schedrestd/security"
 )
 
@@ -34,7 +32,7 @@ type Planner struct {
 	out     *os.File // its standard output
 	errOut  *os.File // its standard error
 	setup   ipc.ConfigSetup
-	thread  *thread.Thread // has no_new_privs; the program dies with it
+	spawner *spawn.Spawner // starts it without namespaces; the program dies with it
 }
 
 // replanLimit is the time for a Plan at a reload, for which names may have to be resolved.
@@ -54,8 +52,17 @@ func newPlanner(path string, args, environ []string, out, errOut *os.File, setup
 	if err := security.CloseInherited(); err != nil {
 		return nil, err
 	}
+	if err := spawn.CheckCapabilities(); err != nil {
+		return nil, err
+	}
 	setup.Root = os.Geteuid() == 0
 	setup.Directory, _ = os.Getwd()
+	var err error
+	if errOut == nil {
+		if errOut, err = os.OpenFile(os.DevNull, os.O_WRONLY, 0); err != nil {
+			return nil, err
+		}
+	}
 	p := &Planner{argv: append([]string{configName}, args...), out: out, errOut: errOut, setup: setup}
 	for _, v := range environ {
 		if strings.HasPrefix(v, "SCHED") || strings.HasPrefix(v, "SLURM") {
@@ -64,11 +71,11 @@ func newPlanner(path string, args, environ []string, out, errOut *os.File, setup
 	}
 	p.setup.Variables = uint16(min(len(p.env), 1<<16-1))
 	id := p.ids()[0]
-	var err error
 	if p.program, err = spawn.OpenProgram("configuration reader", path, configName, security.Identity{UID: id, GID: id}, p.setup.Root); err != nil {
 		return nil, err
 	}
-	p.thread, err = thread.Start(security.NoNewPrivsThread)
+	// Whether more may be unshared is not known before the program has read the switches.
+	p.spawner, err = spawn.New(spawn.Options{Root: p.setup.Root, Plain: true, Switches: ipc.Switches{DisableUnshareFiles: true, DisableUnshareSysV: true}})
 	return p, err
 }
 
@@ -93,9 +100,6 @@ func (p *Planner) Plan() (plan *ipc.WholePlan, status int, err error) {
 	case err != nil || plan != nil:
 		return plan, 0, err
 	case status == stage.ExitIdentity:
-		if err := spawn.CheckCapabilities(); err != nil {
-			return nil, 1, err
-		}
 		return nil, 1, errs.New(errs.Unavailable, "there is no id to run %s with", configName).
 			WithHint("cat /proc/self/uid_map  # map more ids than root's, or start as the serving user")
 	case status == stage.ExitTarget:
@@ -115,76 +119,30 @@ func (p *Planner) Replan() (*ipc.WholePlan, error) {
 
 // run runs the program once, as root with that uid and gid.
 func (p *Planner) run(id uint32) (plan *ipc.WholePlan, status int, err error) {
-	channel, fd, err := ipc.Pair(ipc.Parent, ipc.Config)
+	child, err := p.spawner.Launch(spawn.Spec{Role: ipc.Config, Program: p.program, Argv: p.argv, Threads: runtime.NumCPU(),
+		Who: security.Identity{UID: id, GID: id}, Out: p.out, Log: p.errOut, Quiet: true})
 	if err != nil {
 		return nil, 1, err
 	}
-	defer channel.Close()
-	theirs := os.NewFile(uintptr(fd), "channel")
-	var child *os.Process
-	p.thread.Do(func() { child, err = p.start(id, theirs) })
-	theirs.Close() // a copy kept here would hide the program's end
-	if err != nil {
-		return nil, 1, errs.Wrap(err, errs.Internal, "start %s", p.program.Name())
-	}
+	defer child.Close()
 	if p.setup.Again {
-		late := time.AfterFunc(replanLimit, func() { _ = child.Kill() })
+		late := time.AfterFunc(replanLimit, child.Kill)
 		defer late.Stop()
 	}
-	plan, err = p.converse(channel)
+	plan, err = p.converse(child.Channel)
 	failed := err != nil && !errors.Is(err, io.EOF)
 	if failed {
-		_ = child.Kill()
+		child.Kill()
 	}
-	end, waited := child.Wait()
-	switch {
+	<-child.Dead
+	switch ws := child.Ended; {
 	case failed:
 		return nil, 1, err
-	case waited != nil:
-		return nil, 1, errs.Wrap(waited, errs.Internal, "wait for %s", configName)
-	}
-	switch ws := end.Sys().(syscall.WaitStatus); {
 	case ws.Signaled() && ws.Signal() != unix.SIGPIPE:
-		return plan, 1, errs.New(errs.Internal, "%s was %s", configName, exitstatus.Describe(unix.WaitStatus(ws)))
+		return plan, 1, errs.New(errs.Internal, "%s was %s", configName, exitstatus.Describe(ws))
 	case ws.Signaled():
 		return plan, 1, nil // the reader of its output is gone
 	default:
 		return plan, ws.ExitStatus(), nil
 	}
-}
-
-// start starts the program on this thread.
-func (p *Planner) start(id uint32, channel *os.File) (*os.Process, error) {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return nil, err
-	}
-	defer null.Close()
-	files := []*os.File{null, null, null, channel}
-	for i, f := range []*os.File{p.out, p.errOut} {
-		if f != nil {
-			files[1+i] = f
-		}
-	}
-	path, argv, env := "", p.argv, spawn.Environ(runtime.NumCPU())
-	if p.setup.Root {
-		report := len(files)
-		files = append(files, null, p.program)
-		target := stage.Target{UID: id, GID: id, DeathSignal: syscall.SIGKILL, Path: stage.File(report + 1), Argv: argv, Env: env, Report: uint32(report)}
-		path = stage.Program
-		argv, env = target.Command()
-	} else {
-		var used []uintptr
-		for _, f := range files {
-			used = append(used, f.Fd())
-		}
-		program, err := spawn.OutOfTheWay(p.program, used)
-		if err != nil {
-			return nil, err
-		}
-		defer unix.Close(program)
-		path = stage.File(program)
-	}
-	return os.StartProcess(path, argv, &os.ProcAttr{Dir: "/", Env: env, Files: files,
-		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}})
 }

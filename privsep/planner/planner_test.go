@@ -48,7 +48,7 @@ func playConfig(args []string) int {
 	}
 	judge := func() { ask(&ipc.Judge{}) }
 	var said []string
-	plan := ipc.WholePlan{Plan: ipc.Plan{Mode: ipc.ModeServe}}
+	plan := query.WholePlan{Plan: ipc.Plan{Mode: ipc.ModeServe}}
 	switch args[0] {
 	case "honest":
 		m := open()
@@ -210,6 +210,6 @@ func TestPlannerIsHostile(t *testing.T) {
 
 // Close ends the thread. The parent keeps its planner until it exits.
 func (p *Planner) Close() {
-	p.thread.Stop()
+	p.spawner.Stop()
 	p.program.Close()
 }

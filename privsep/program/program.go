@@ -21,33 +21,29 @@ type Program struct {
 	File    *os.File
 	As      []security.Identity // of a process, the best first
 	missing error               // why there is no file
-	argv    []string
+	Argv    []string
 }
 
 // Set has the programs of all roles.
 type Set map[ipc.Role]*Program
 
-// Source says where the program of a role is.
-type Source struct {
-	Role ipc.Role
-	Path string   // "" is the one beside this program
-	Argv []string // after the name; of a worker the whole
-}
+// roles have a program each.
+var roles = []ipc.Role{ipc.Worker, ipc.Dispatcher, ipc.Keeper, ipc.Resolver, ipc.Auditor}
 
 // Name returns the file name of a role's program.
 func Name(role ipc.Role) string { return "schedrestd-" + role.String() }
 
-// Open opens the programs. From here on they are executed by their descriptors. A
+// Open opens the programs beside this one; argv has their arguments. From here on they are executed by their descriptors. A
 // service's program that can't be opened is an error when it is started. worker
 // is the identity of workers, and root whether this process can change identities.
-func Open(worker security.Identity, root bool, list []Source) (Set, error) {
+func Open(worker security.Identity, root bool, argv map[ipc.Role][]string) (Set, error) {
 	s := Set{}
-	for _, from := range list {
-		p := &Program{argv: from.Argv}
-		s[from.Role] = p
+	for _, role := range roles {
+		p := &Program{Argv: append([]string{Name(role)}, argv[role]...)}
+		s[role] = p
 		var err error
-		if from.Role == ipc.Worker {
-			if p.File, err = spawn.OpenWorker(from.Path, worker, root); err != nil {
+		if role == ipc.Worker {
+			if p.File, err = spawn.OpenWorker("", worker, root); err != nil {
 				return s, err
 			}
 			continue
@@ -55,9 +51,7 @@ func Open(worker security.Identity, root bool, list []Source) (Set, error) {
 		if p.As, err = identities(worker, root); err != nil {
 			return s, err
 		}
-		name := Name(from.Role)
-		p.argv = append([]string{name}, from.Argv...)
-		if p.File, err = spawn.OpenProgram(from.Role.String(), from.Path, name, p.As[0], root, p.As[0].UID, worker.UID); err != nil {
+		if p.File, err = spawn.OpenProgram(role.String(), "", Name(role), p.As[0], root, p.As[0].UID, worker.UID); err != nil {
 			p.missing = errs.New(errs.Invalid, "%v", err).WithHint("%s", errs.HintOf(err))
 		}
 	}
@@ -90,11 +84,11 @@ func identities(worker security.Identity, root bool) (list []security.Identity, 
 
 // Start starts a process with the first identity of as that exists in this user
 // namespace. setup is its first message.
-func (p *Program) Start(from *spawn.Spawner, as []security.Identity, b spawn.Birth, setup ipc.Message) (started *spawn.Started, err error) {
+func (p *Program) Start(from *spawn.Spawner, as []security.Identity, b spawn.Spec, setup ipc.Message) (started *spawn.Started, err error) {
 	if p.missing != nil {
 		return nil, p.missing
 	}
-	b.Program, b.Argv = p.File, p.argv
+	b.Program, b.Argv = p.File, p.Argv
 	for _, b.Who = range as {
 		started, err = from.Start(b, func(tasks uint64) ipc.Message {
 			switch s := setup.(type) {

@@ -20,7 +20,7 @@ import (
 
 // start starts a process with descriptor channel as its 3 and log as its 2. Started
 // without root there is one identity only, the starter's, and it is inherited.
-func (s *Spawner) start(b Birth, channel, log int) (p *Process, err error) {
+func (s *Spawner) start(b Spec, channel, log int) (p *Process, err error) {
 	if !s.Do(func() { p, err = s.execute(b, channel, log) }) { // a signal ended the start that this belongs to
 		return nil, errs.New(errs.Unavailable, "no process starts while the gateway stops")
 	}
@@ -28,7 +28,7 @@ func (s *Spawner) start(b Birth, channel, log int) (p *Process, err error) {
 }
 
 // execute implements start on the thread that processes inherit from.
-func (s *Spawner) execute(b Birth, channel, log int) (*Process, error) {
+func (s *Spawner) execute(b Spec, channel, log int) (*Process, error) {
 	pidfd := -1
 	sys := &syscall.SysProcAttr{
 		Unshareflags: s.flags,
@@ -43,9 +43,12 @@ func (s *Spawner) execute(b Birth, channel, log int) (*Process, error) {
 	}
 	attr := &syscall.ProcAttr{
 		Dir:   "/",
-		Env:   append(Environ(b.Threads), s.nest.environ()...),
+		Env:   append(environ(b.Threads), s.nest.environ()...),
 		Files: []uintptr{s.null.Fd(), s.null.Fd(), uintptr(log), uintptr(channel)},
 		Sys:   sys,
+	}
+	if b.Out != nil {
+		attr.Files[1] = b.Out.Fd()
 	}
 	path, argv := s.space.Path(b.Program), b.Argv
 	switch {
@@ -56,6 +59,10 @@ func (s *Spawner) execute(b Birth, channel, log int) (*Process, error) {
 			attr.Files = append(attr.Files, b.Program.Fd())
 		}
 		target := stage.Target{UID: b.Who.UID, GID: b.Who.GID, DeathSignal: sys.Pdeathsig, Path: path, Argv: argv, Env: attr.Env}
+		if b.Quiet {
+			target.Report = uint32(len(attr.Files))
+			attr.Files = append(attr.Files, s.null.Fd())
+		}
 		path = cmp.Or(s.space.Path(s.stage), stage.Program) // there may be no /proc yet
 		argv, attr.Env = target.Command()
 	case path == "":
@@ -87,8 +94,8 @@ func (s *Spawner) execute(b Birth, channel, log int) (*Process, error) {
 	return newProcess(b.Role.String(), pid, pidfd), nil
 }
 
-// Environ returns a process's whole environment: no variable of the starter's reaches it.
-func Environ(threads int) []string {
+// environ returns a process's whole environment: no variable of the starter's reaches it.
+func environ(threads int) []string {
 	return []string{
 		fmt.Sprintf("GOMAXPROCS=%d", threads),
 		"GODEBUG=containermaxprocs=0,updatemaxprocs=0", // otherwise the runtime keeps cgroup files open
@@ -104,12 +111,12 @@ func OutOfTheWay(program *os.File, files []uintptr) (fd int, err error) {
 }
 
 // expect returns the attributes that a process must have.
-func (s *Spawner) expect(b Birth, tasks uint64) (p ipc.Posture) {
-	cage := security.Expectation{Identity: b.Who, Writes: b.Role == ipc.Auditor || b.Role == ipc.Dispatcher, Inherited: s.inherited, Files: b.Files, Tasks: tasks}
+func (s *Spawner) expect(b Spec, tasks uint64) (p ipc.Attributes) {
+	expected := security.Expectation{Identity: b.Who, Writes: b.Role == ipc.Auditor || b.Role == ipc.Dispatcher, Inherited: s.inherited, Files: b.Files, Tasks: tasks}
 	if s.nest != nil {
-		cage.Inherited = s.ofUserNamespace()
+		expected.Inherited = s.ofUserNamespace()
 	}
-	want := security.Expect(cage)
+	want := security.Expect(expected)
 	if s.nest != nil {
 		want["groups"] = munged(b.Who)
 	}

@@ -99,7 +99,7 @@ func (l layers) list(is string) (words []string) {
 }
 
 var (
-	errUncaged    = errors.New("this build is for measuring")
+	errUnconfined = errors.New("this build is for measuring")
 	errNoNest     = errors.New("without a user namespace")
 	errNoFilter   = errors.New("the process has none that kills")
 	errNoLandlock = errors.New("this kernel has none, or lsm= does not name it: Linux 5.13")

@@ -52,7 +52,7 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// TestLayers: what the log and the page state about a sandbox, from the facts that a process reports about itself.
+// TestLayers: what the log and the page have of a sandbox, by the facts that a process gives of itself.
 func TestLayers(t *testing.T) {
 	born := layers{ipcNamespace: found(nil), networkNamespace: found(unix.EPERM), ownRoot: found(unix.EINVAL), noNewPrivs: found(nil)}
 	audit := born

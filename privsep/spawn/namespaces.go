@@ -26,7 +26,7 @@ func (s *Spawner) enter(p part, held security.Capabilities) layer {
 	case !byThread && s.denied[p] == nil:
 		return layer{}
 	case !security.Sandboxed:
-		return found(errUncaged)
+		return found(errUnconfined)
 	case !byThread, !held.Has(unix.CAP_SYS_ADMIN):
 		return found(s.absent(p))
 	case p == ownRoot:
@@ -89,8 +89,8 @@ func (s *Spawner) startFirst(who security.Identity) (*firstPID, error) {
 		return nil, errs.Wrap(err, errs.Internal, "make a line to the first process")
 	}
 	line := os.NewFile(uintptr(fds[0]), "line to the first process")
-	p, err := s.execute(Birth{Role: ipc.Worker, Program: s.Worker, Threads: 1, Who: who,
-		Argv: append(slices.Clone(s.Argv), fmt.Sprintf("%d,%d", s.Seal, s.PIDs), ipc.AnchorMode)}, fds[1], int(s.null.Fd()))
+	p, err := s.execute(Spec{Role: ipc.Worker, Program: s.Worker, Threads: 1, Who: who,
+		Argv: append(slices.Clone(s.Argv), fmt.Sprintf("%d,%d", s.Seal, s.PIDs), ipc.NamespaceInitMode)}, fds[1], int(s.null.Fd()))
 	unix.Close(fds[1])
 	if err != nil {
 		line.Close()
@@ -101,7 +101,7 @@ func (s *Spawner) startFirst(who security.Identity) (*firstPID, error) {
 	_ = unix.SetsockoptTimeval(fds[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit)
 	var said [512]byte
 	n, err := unix.Read(fds[0], said[:])
-	if err == nil && string(said[:n]) == ipc.AnchorHolds {
+	if err == nil && string(said[:n]) == ipc.NamespaceInitReady {
 		return first, nil
 	}
 	first.stop()

@@ -82,7 +82,7 @@ func (s *Spawner) prove(what string, limit time.Duration, facts ...string) (said
 	}
 	defer logRead.Close()
 	argv := append(slices.Clone(s.Argv), ipc.ProveMode, strconv.Itoa(int(s.Seal)), what, s.StartLimit.String())
-	p, err = s.start(Birth{Role: ipc.Worker, Program: s.Worker, Argv: append(argv, facts...), Threads: 1, Who: s.Identity}, int(s.null.Fd()), logWrite)
+	p, err = s.start(Spec{Role: ipc.Worker, Program: s.Worker, Argv: append(argv, facts...), Threads: 1, Who: s.Identity}, int(s.null.Fd()), logWrite)
 	unix.Close(logWrite)
 	if err != nil {
 		return "", nil, err

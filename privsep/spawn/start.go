@@ -11,15 +11,17 @@ import (
 	"schedrestd/security"
 )
 
-// Birth is what a process is started with.
-type Birth struct {
+// Spec is what a process is started with.
+type Spec struct {
 	Role    ipc.Role
 	Program *os.File
 	Argv    []string
 	Threads int // that run concurrently
 	Who     security.Identity
 	Files   uint64   // limit of open descriptors
+	Out     *os.File // its standard output; nil: /dev/null
 	Log     *os.File // its standard error; nil: a pipe
+	Quiet   bool     // it gets no line from a stage that fails; its exit status says enough
 }
 
 // Started is a process that was started, and what the dispatcher gets of it.
@@ -43,9 +45,9 @@ func (s *Started) Close() {
 // process the result of setup, which contains its limit of tasks, and the
 // attributes that it must have. If the PID namespace has ended, the process is
 // started in the next one.
-func (s *Spawner) Start(b Birth, setup func(tasks uint64) ipc.Message) (*Started, error) {
+func (s *Spawner) Start(b Spec, setup func(tasks uint64) ipc.Message) (*Started, error) {
 	s = s.InUse()
-	p, err := s.launch(b)
+	p, err := s.Launch(b)
 	if errors.Is(err, unix.ENOMEM) && s.isEnding() { // no process starts in a namespace that is ending
 		if _, failed := s.Next(); failed == nil {
 			return s.Start(b, setup)
@@ -72,8 +74,8 @@ func (s *Spawner) Start(b Birth, setup func(tasks uint64) ipc.Message) (*Started
 	return p, nil
 }
 
-// launch starts a process.
-func (s *Spawner) launch(b Birth) (*Started, error) {
+// Launch starts a process with a channel, and sends it nothing.
+func (s *Spawner) Launch(b Spec) (*Started, error) {
 	channel, theirs, err := ipc.Pair(ipc.Parent, b.Role)
 	if err != nil {
 		return nil, err

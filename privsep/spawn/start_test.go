@@ -31,7 +31,7 @@ func TestProgramIsOutOfTheWay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := s.start(Birth{Role: ipc.Worker, Program: program, Argv: []string{"true"}}, fd, fd)
+		p, err := s.start(Spec{Role: ipc.Worker, Program: program, Argv: []string{"true"}}, fd, fd)
 		unix.Close(fd)
 		if err != nil {
 			t.Fatalf("with descriptor %d beside the program's %d: %v", fd, program.Fd(), err)
@@ -52,7 +52,7 @@ func TestDeadBeforeTold(t *testing.T) {
 	must(t, err)
 	defer s.Stop()
 	for range 3 {
-		born := Birth{Role: ipc.Worker, Program: program, Argv: []string{"true"}, Threads: 1, Who: security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}}
+		born := Spec{Role: ipc.Worker, Program: program, Argv: []string{"true"}, Threads: 1, Who: security.Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}}
 		p, err := s.Start(born, func(uint64) ipc.Message { time.Sleep(10 * time.Millisecond); return new(ipc.Setup) })
 		must(t, err)
 		if m, err := p.Channel.Receive(); err != io.EOF {

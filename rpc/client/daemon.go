@@ -15,7 +15,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/model"
 	"schedrestd/rpc/codec"
-	"schedrestd/sockdiag"
+	"schedrestd/sockdiag/portowner"
 )
 
 // Address is one address of a daemon.
@@ -257,10 +257,10 @@ func server(nc net.Conn) (uid uint32, known bool, err error) {
 	if !ok || !too {
 		return 0, false, fmt.Errorf("%T: the kernel can't identify the peer", nc)
 	}
-	if here, err := sockdiag.Local(remote.AddrPort().Addr()); err != nil || !here {
+	if here, err := portowner.Local(remote.AddrPort().Addr()); err != nil || !here {
 		return 0, false, err
 	}
-	uid, err = sockdiag.Server(local.AddrPort(), remote.AddrPort())
+	uid, err = portowner.Server(local.AddrPort(), remote.AddrPort())
 	return uid, true, err
 }
 

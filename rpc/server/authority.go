@@ -65,7 +65,7 @@ func (a *Authority) find(name string) (uid, gid uint32, err error) {
 	}
 	uid, gid, err = a.Lookup(name)
 	if err == nil && uid != 0 {
-		err = become.Ucred{UID: uid, GID: gid}.Vouch()
+		err = become.Ucred{UID: uid, GID: gid}.Verify()
 	}
 	return uid, gid, err
 }

@@ -53,7 +53,7 @@ func (c *conn) identify(cred message.Credential) (Identity, error) {
 // are refused.
 func (c *conn) kernel() (Identity, error) {
 	if c.peer.UID != 0 {
-		if err := c.peer.Vouch(); err != nil {
+		if err := c.peer.Verify(); err != nil {
 			return Identity{}, refused(err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/sockdiag"
+	"schedrestd/sockdiag/portowner"
 )
 
 var zero = append([]byte("/dev/zero"), 0)
@@ -126,10 +127,10 @@ func connect(address string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := sockdiag.Server(local, remote); err != nil && !errors.Is(err, sockdiag.ErrUnknown) {
+	if _, err := portowner.Server(local, remote); err != nil && !errors.Is(err, sockdiag.ErrUnknown) {
 		return err
 	}
-	_, err = sockdiag.Local(to.Addr())
+	_, err = portowner.Local(to.Addr())
 	return err
 }
 

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	}
 	err := errors.Join(LimitTasks(4096), Confine(512, false))
 	p, err2 := Measure()
-	_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"posture": p, "errors": fmt.Sprint(err, err2)})
+	_ = json.NewEncoder(os.Stdout).Encode(map[string]any{"attributes": p, "errors": fmt.Sprint(err, err2)})
 }
 
 func TestCompare(t *testing.T) {
@@ -79,7 +79,7 @@ func TestConfineShows(t *testing.T) {
 		t.Fatal(got["errors"])
 	}
 	measured := security.Attributes{}
-	for name, value := range got["posture"].(map[string]any) {
+	for name, value := range got["attributes"].(map[string]any) {
 		measured[name] = value.(string)
 	}
 	if diff := cmp.Diff(want, measured); diff != "" {

@@ -2,9 +2,9 @@ package query
 
 import "schedrestd/ipc"
 
-// HearBirth receives the first two messages of a process: its setup, and the expected
+// ReceiveSetup receives the first two messages of a process: its setup, and the expected
 // process attributes by name. The protocol table prescribes this order.
-func HearBirth[S ipc.Message](c *ipc.Channel) (setup S, expect map[string]string, err error) {
+func ReceiveSetup[S ipc.Message](c *ipc.Channel) (setup S, expect map[string]string, err error) {
 	for expect == nil {
 		m, err := c.Receive()
 		if err != nil {
@@ -13,7 +13,7 @@ func HearBirth[S ipc.Message](c *ipc.Channel) (setup S, expect map[string]string
 		switch m := m.Message.(type) {
 		case S:
 			setup = m
-		case *ipc.Posture:
+		case *ipc.Attributes:
 			expect = map[string]string{}
 			for _, f := range m.Facts {
 				expect[f.Name] = f.Value

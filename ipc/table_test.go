@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,14 +18,15 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
 )
 
 var update = flag.Bool("update", false, "write generated pages anew")
 
-// TestBookIsSound holds the table to what the reader and the docs take for granted.
-func TestBookIsSound(t *testing.T) {
+// TestTableIsSound holds the table to what the reader and the docs take for granted.
+func TestTableIsSound(t *testing.T) {
 	kinds, meaning := map[ipc.Kind]bool{}, meanings(t)
-	for _, r := range ipc.Book() {
+	for _, r := range ipc.Table() {
 		t.Run(r.Name, func(t *testing.T) {
 			if r.Kind == 0 || kinds[r.Kind] {
 				t.Errorf("kind %d is zero or used twice", r.Kind)
@@ -44,12 +46,12 @@ func TestBookIsSound(t *testing.T) {
 				t.Fatalf("permitted in %q, reader %s of kind %d", r.Phases, name, ipc.KindOf(m))
 			}
 			if got := len(frameOf(t, least(r))) - 1; got != r.Min {
-				t.Errorf("the empty message has %d bytes, the book says %d", got, r.Min)
+				t.Errorf("the empty message has %d bytes, the protocol table says %d", got, r.Min)
 			}
 			m, again := full(r), r.New()
 			frame := frameOf(t, m)
 			if got := len(frame) - 1; got > r.Max || got == r.Min && r.Min < r.Max {
-				t.Errorf("a message has %d bytes, the book says %s", got, r.Size())
+				t.Errorf("a message has %d bytes, the protocol table says %s", got, r.Size())
 			}
 			if err := ipc.Decode(frame[1:], again); err != nil {
 				t.Error(err)
@@ -71,19 +73,19 @@ func TestPermit(t *testing.T) {
 		size, fds int
 		want      string // part of the violation; "" when permitted
 	}{
-		{"in turn", ipc.KindOf(new(ipc.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, ""},
+		{"in turn", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, ""},
 		{"connection", ipc.KindOf(new(ipc.Connection)), ipc.Parent, ipc.Worker, ipc.Serving, 31, 1, ""},
 		{"unknown kind", 200, ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, "not in the protocol table"},
 		{"kind 0", 0, ipc.Worker, ipc.Parent, ipc.Serving, 8, 0, "not in the protocol table"},
-		{"wrong way", ipc.KindOf(new(ipc.Done)), ipc.Parent, ipc.Worker, ipc.Serving, 8, 0, "may not be sent by a parent"},
-		{"too early", ipc.KindOf(new(ipc.Done)), ipc.Worker, ipc.Parent, ipc.Proving, 8, 0, "not permitted while proving"},
+		{"wrong way", ipc.KindOf(new(work.Done)), ipc.Parent, ipc.Worker, ipc.Serving, 8, 0, "may not be sent by a parent"},
+		{"too early", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Proving, 8, 0, "not permitted while proving"},
 		{"twice", ipc.KindOf(new(ipc.Ready)), ipc.Worker, ipc.Parent, ipc.Serving, 0, 0, "not permitted while serving"},
-		{"after the end", ipc.KindOf(new(ipc.Done)), ipc.Worker, ipc.Parent, ipc.Over, 8, 0, "not permitted while over"},
-		{"too short", ipc.KindOf(new(ipc.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 7, 0, "has 7 bytes, not 8"},
-		{"too long", ipc.KindOf(new(ipc.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 9, 0, "has 9 bytes, not 8"},
+		{"after the end", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Over, 8, 0, "not permitted while over"},
+		{"too short", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 7, 0, "has 7 bytes, not 8"},
+		{"too long", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 9, 0, "has 9 bytes, not 8"},
 		{"descriptor missing", ipc.KindOf(new(ipc.Connection)), ipc.Parent, ipc.Worker, ipc.Serving, 31, 0, "came with 0 descriptors, not 1"},
-		{"descriptor too many", ipc.KindOf(new(ipc.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 8, 1, "came with 1 descriptors, not 0"},
-		{"no phase at all", ipc.KindOf(new(ipc.Done)), ipc.Worker, ipc.Parent, ipc.AllPhases, 8, 0, "not permitted"},
+		{"descriptor too many", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.Serving, 8, 1, "came with 1 descriptors, not 0"},
+		{"no phase at all", ipc.KindOf(new(work.Done)), ipc.Worker, ipc.Parent, ipc.AllPhases, 8, 0, "not permitted"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -101,9 +103,10 @@ func TestPermit(t *testing.T) {
 // TestSenderIsHeldToTheWords: what no reader takes is not sent either.
 func TestSenderIsHeldToTheWords(t *testing.T) {
 	for _, m := range []ipc.Message{
-		&ipc.Setup{Names: ipc.NamesSlurm << 1}, &ipc.Setup{Content: ipc.ContentAccounting << 1}, &ipc.Setup{JSON: ipc.NoTag + 1}, &ipc.Setup{YAML: ipc.NoTag + 1},
-		&ipc.Setup{Seal: ipc.SealClaims << 1}, &ipc.ServiceSetup{Seal: ipc.SealClaims << 1}, &ipc.Connection{}, &ipc.Streams{}, &ipc.Progress{ID: 1}, &ipc.Offence{ID: 1},
-		&ipc.Dial{Way: ipc.WayAccountingMunge + 1}, &ipc.Stock{Way: ipc.WayAccountingMunge + 1}, &query.Noted{Leave: query.Later + 1}, &query.Verified{Verdict: query.Forged + 1},
+		(&work.Setup{Names: work.NamesSlurm << 1}).Opaque(), (&work.Setup{Content: work.ContentAccounting << 1}).Opaque(), (&work.Setup{JSON: work.NoTag + 1}).Opaque(), (&work.Setup{YAML: work.NoTag + 1}).Opaque(),
+		&ipc.Setup{Reach: ipc.ReachMunge << 1},
+		&ipc.Setup{Seal: ipc.SealClaims << 1}, &ipc.ServiceSetup{Seal: ipc.SealClaims << 1}, &ipc.Connection{}, &ipc.Streams{}, &work.Progress{ID: 1}, &work.Offence{ID: 1},
+		&work.Dial{Upstream: work.UpstreamAccountingMunge + 1}, &work.DialBatch{Upstream: work.UpstreamAccountingMunge + 1}, &query.Noted{Leave: query.Later + 1}, &query.Verified{Verdict: query.Forged + 1},
 		&query.Claimed{State: query.ClaimNotDone}, &query.Claimed{}, &query.Settle{State: query.ClaimNotDone + 1}, &query.Settle{State: query.ClaimRunning},
 	} {
 		if frame, err := ipc.Encode(m); err == nil {
@@ -114,11 +117,11 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 	}
 }
 
-// TestEveryRowIsHeard: what the book permits, somebody has to hear; and each who hears has to have an end for the rest.
+// TestEveryRowIsHeard: what the protocol table permits, somebody has to hear; and each who hears has to have an end for the rest.
 func TestEveryRowIsHeard(t *testing.T) {
 	heard := map[ipc.Role]map[string]bool{}
 	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*", "../dispatcher", "../dispatcher/*"}, ipc.Dispatcher: {"../service", "../dispatcher", "../dispatcher/*"}, ipc.Worker: {"../worker"}, ipc.Keeper: {"../keeper"}, ipc.Config: {"../plan"}, ipc.Resolver: {"../service", "../resolver"}, ipc.Auditor: {"../service", "../auditor"}} {
-		heard[role] = map[string]bool{"Posture": true} // HearBirth does
+		heard[role] = map[string]bool{"Attributes": true} // ReceiveSetup does
 		var files []string
 		for _, dir := range dirs {
 			found, err := filepath.Glob(dir + "/*.go")
@@ -148,12 +151,12 @@ func TestEveryRowIsHeard(t *testing.T) {
 					}
 				case *ast.CaseClause:
 					types = n.List
-				case *ast.IndexExpr: // HearBirth[*ipc.Setup]
+				case *ast.IndexExpr: // ReceiveSetup[*ipc.Setup]
 					types = []ast.Expr{n.Index}
 				}
 				for _, one := range types {
 					if p, ok := one.(*ast.StarExpr); ok {
-						if s, ok := p.X.(*ast.SelectorExpr); ok && (fmt.Sprint(s.X) == "ipc" || fmt.Sprint(s.X) == "query") {
+						if s, ok := p.X.(*ast.SelectorExpr); ok && (slices.Contains([]string{"ipc", "query", "work"}, fmt.Sprint(s.X))) {
 							heard[role][s.Sel.Name] = true
 						}
 					}
@@ -165,7 +168,7 @@ func TestEveryRowIsHeard(t *testing.T) {
 			}
 		}
 	}
-	for _, r := range ipc.Book() {
+	for _, r := range ipc.Table() {
 		for _, role := range []ipc.Role{ipc.Parent, ipc.Worker, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Config, ipc.Dispatcher} {
 			if r.To.Has(role) && !heard[role][r.Name] {
 				t.Errorf("no %s hears %s", role, r.Name)
@@ -176,15 +179,15 @@ func TestEveryRowIsHeard(t *testing.T) {
 
 const (
 	page  = "../docs/MESSAGES.md"
-	begin = "<!-- book: generated by go test ./ipc -update -->\n"
-	end   = "<!-- end of book -->\n"
+	begin = "<!-- protocol table: generated by go test ./ipc -update -->\n"
+	end   = "<!-- end of the protocol table -->\n"
 )
 
 // meanings returns the comments above the rows by name of the message. They are no
 // strings of the program: the parent needs none of them.
 func meanings(t *testing.T) map[string]string {
 	list := map[string]string{}
-	for _, name := range []string{"book.go", "query/query.go"} {
+	for _, name := range []string{"table.go", "work/work.go", "query/query.go"} {
 		files := token.NewFileSet()
 		file, err := parser.ParseFile(files, name, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
@@ -206,15 +209,15 @@ func meanings(t *testing.T) map[string]string {
 	return list
 }
 
-// markdown is the book as a table, for docs/MESSAGES.md.
+// markdown is the protocol table as a table, for docs/MESSAGES.md.
 func markdown(t *testing.T) string {
 	meaning := meanings(t)
 	var b strings.Builder
 	b.WriteString("| kind | message | from → to | permitted while | bytes | descriptors | then | meaning |\n")
 	b.WriteString("|---|---|---|---|---|---|---|---|\n")
-	for _, r := range ipc.Book() {
+	for _, r := range ipc.Table() {
 		then := ""
-		if r.Then != ipc.Born {
+		if r.Then != ipc.Initial {
 			then = r.Then.String()
 		}
 		fmt.Fprintf(&b, "| %d | %s | %s → %s | %s | %s | %d | %s | %s |\n",
@@ -223,8 +226,8 @@ func markdown(t *testing.T) string {
 	return b.String()
 }
 
-// TestPageShowsTheBook fails when docs/MESSAGES.md has another table than the code.
-func TestPageShowsTheBook(t *testing.T) {
+// TestPageShowsTheTable fails when docs/MESSAGES.md has another table than the code.
+func TestPageShowsTheTable(t *testing.T) {
 	raw, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -232,7 +235,7 @@ func TestPageShowsTheBook(t *testing.T) {
 	before, rest, ok := strings.Cut(string(raw), begin)
 	old, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatalf("%s has lost the marks around the book", page)
+		t.Fatalf("%s has lost the marks around the protocol table", page)
 	}
 	if *update {
 		if err := os.WriteFile(page, []byte(before+begin+markdown(t)+end+after), 0o644); err != nil {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"schedrestd/ipc"
-	"schedrestd/privsep/spawn"
 	"schedrestd/proof"
 	"schedrestd/security"
 	program "schedrestd/worker"
@@ -40,12 +39,12 @@ func playProof() int {
 	return status
 }
 
-// TestDeathTests: a start whose sandbox kills no death test fails, and names the act.
+// TestDeathTests: a start in whose sandbox nobody dies fails, and says of which act.
 func TestDeathTests(t *testing.T) {
 	needSandbox(t)
 	for _, part := range []string{"lives", "gets another signal", "does not die"} {
 		t.Run(part, func(t *testing.T) {
-			g := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, part}, StartLimit: time.Second})
+			g := launch(t, plain(t), Config{Argv: argv{ipc.Worker: {part}}, StartLimit: time.Second})
 			text, hint := g.failure()
 			if !strings.Contains(text, "did not kill: kill of the parent (") || !strings.Contains(hint, "--check-confinement") {
 				t.Errorf("error %q, hint %q", text, hint)
@@ -54,10 +53,10 @@ func TestDeathTests(t *testing.T) {
 	}
 }
 
-// TestNoProgramOfOurs: another program in the place of the workers' is no reason to serve without a sandbox.
+// TestNoProgramOfOurs: what is in the place of the workers' program and knows nothing of a sandbox is no reason to serve without one.
 func TestNoProgramOfOurs(t *testing.T) {
-	text, hint := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, "of another build"}}).failure()
-	if !strings.Contains(text, `the workers' sandbox is not proven: error: unknown command "prove" (exit status 1)`) || !strings.Contains(hint, binary+" is of another build") || strings.Contains(hint, "audit") {
+	text, hint := launch(t, plain(t), Config{Argv: argv{ipc.Worker: {"of another build"}}}).failure()
+	if !strings.Contains(text, `the workers' sandbox is not proven: error: unknown command "prove" (exit status 1)`) || !strings.Contains(hint, "schedrestd-worker is of another build") || strings.Contains(hint, "audit") {
 		t.Errorf("error %q, hint %q", text, hint)
 	}
 }

@@ -1,4 +1,4 @@
-package sockdiag
+package portowner
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"schedrestd/sockdiag"
 )
 
 func at(t *testing.T, text string) netip.AddrPort {
@@ -117,10 +119,10 @@ func TestOwners(t *testing.T) {
 			accept()
 			got, err = Server(local, server)
 			check("server that accepted", uid, got, err)
-			got, err = Client(server, local)
+			got, err = sockdiag.Client(server, local)
 			check("client", uint32(os.Geteuid()), got, err)
 			nc.Close()
-			if got, err := Client(server, local); !errors.Is(err, ErrUnknown) {
+			if got, err := sockdiag.Client(server, local); !errors.Is(err, sockdiag.ErrUnknown) {
 				t.Errorf("a client that closed: uid %d, %v", got, err)
 			}
 		})
@@ -180,7 +182,7 @@ func TestNoListener(t *testing.T) {
 	}
 	address := at(t, ln.Addr().String())
 	ln.Close()
-	if uid, err := Listener(address); !errors.Is(err, ErrUnknown) {
+	if uid, err := Listener(address); !errors.Is(err, sockdiag.ErrUnknown) {
 		t.Errorf("uid %d, %v", uid, err)
 	}
 }

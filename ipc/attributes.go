@@ -12,13 +12,13 @@ const (
 	maxFactValue = 1024 // many supplementary groups of an unprivileged start
 )
 
-// Posture has the attributes that a process must find when it asks the kernel about
+// Attributes has the attributes that a process must find when it asks the kernel about
 // itself. Package security defines the names and values.
-type Posture struct {
+type Attributes struct {
 	Facts []Fact
 }
 
-func (p *Posture) Walk(w *Walker) {
+func (p *Attributes) Walk(w *Walker) {
 	List(w, &p.Facts, maxFacts, 4, func(f *Fact) {
 		w.Text(maxFactName, &f.Name)
 		w.Text(maxFactValue, &f.Value)

@@ -165,11 +165,13 @@ func TestStartsFrom0700(t *testing.T) {
 			if err := os.Mkdir(home, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			program := filepath.Join(home, spawn.WorkerName)
-			if err := copyFile(binary, program, mode); err != nil {
+			defer func(before string) { binary = before }(binary)
+			var err error
+			if binary, err = install(home, mode); err != nil {
 				t.Fatal(err)
 			}
-			g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", ""), Program: program})
+			program := filepath.Join(home, spawn.WorkerName)
+			g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
 			if got := status(t, g.workerPID(), "Name"); got != "schedrestd-work" {
 				t.Errorf("the process is called %q", got)
 			}
@@ -191,42 +193,42 @@ func TestStartsFrom0700(t *testing.T) {
 // TestStartIsRefused: who must not serve, and what must not be executed.
 func TestStartIsRefused(t *testing.T) {
 	needRoot(t)
-	open := filepath.Join(t.TempDir(), "open")
-	if err := os.Mkdir(open, 0o777); err != nil {
-		t.Fatal(err)
+	open := func(path string) {
+		must(t, copyFile(binary, path, 0o711))
+		must(t, os.Chmod(filepath.Dir(path), 0o777))
 	}
-	os.Chmod(open, 0o777)
-	theirs := filepath.Join(t.TempDir(), "theirs")
-	if err := copyFile(binary, theirs, 0o755); err != nil {
-		t.Fatal(err)
+	theirs := func(path string) {
+		must(t, copyFile(binary, path, 0o755))
+		must(t, os.Chown(path, 65534, 65534))
 	}
-	os.Chown(theirs, 65534, 65534)
-	junk := filepath.Join(sharedDir(t), "junk")
-	must(t, os.WriteFile(junk, []byte("\x7fELF"), 0o711))
+	junk := func(path string) { must(t, os.WriteFile(path, []byte("\x7fELF"), 0o711)) }
 	tests := []struct {
 		name       string
 		as         user
 		config     Config
 		want, hint string
+		worker     func(path string) // puts it there; nil: it is as it should be
 	}{
-		{"root without -u", nil, Config{}, "would serve as root", "-u"},
-		{"-u root", nil, Config{Service: identityOf("root", "", "")}, "would serve as root", "-u"},
-		{"-u 0", nil, Config{Service: identityOf("0", "nogroup", "")}, "would serve as root", "-u"},
-		{"-g root", nil, Config{Service: identityOf("nobody", "root", "")}, "group 0, which is a group of root", "-g"},
-		{"SchedUser", nil, Config{Service: identityOf("nobody", "", "nobody")}, "would serve as SchedUser nobody", "-u"},
-		{"SchedUser's group", nil, Config{Service: identityOf("31234", "daemon", "daemon")}, "group of SchedUser", "-g"},
-		{"-u without root", plain(t), Config{Service: identityOf("nobody", "", "")}, "only root can serve as another", "root"},
-		{"no program", nil, Config{Service: identityOf("nobody", "", ""), Program: "/nowhere/x"}, "no such file", ""},
-		{"no program in its place", nil, Config{Service: identityOf("nobody", "", ""), Program: "/usr/bin/nowhere"}, "no such file", "beside schedrestd"},
-		{"program in an open directory", nil, Config{Service: identityOf("nobody", "", ""), Program: open + "/w"}, "writable by every user", "chmod o-w"},
-		{"program of the one who serves", nil, Config{Service: identityOf("nobody", "", ""), Program: theirs}, "which serves requests", "chown"},
-		{"program of another machine", nil, Config{Service: identityOf("nobody", "", ""), Program: junk}, "exec format error", "file " + junk},
-		{"no directory of the socket", nil, Config{Service: identityOf("nobody", "", ""), Listen: listens("unix:/nosuch/d/s")}, "socket /nosuch/d/s", "mkdir -p /nosuch/d"},
-		{"port in use", nil, Config{Service: identityOf("nobody", "", ""), Listen: listens("127.0.0.1:0", taken(t))}, "address already in use", "another program"},
-		{"too many connections", nil, Config{Service: identityOf("nobody", "", ""), Connections: 99_999_999}, "99999999 connections", ""},
+		{"root without -u", nil, Config{}, "would serve as root", "-u", nil},
+		{"-u root", nil, Config{Service: identityOf("root", "", "")}, "would serve as root", "-u", nil},
+		{"-u 0", nil, Config{Service: identityOf("0", "nogroup", "")}, "would serve as root", "-u", nil},
+		{"-g root", nil, Config{Service: identityOf("nobody", "root", "")}, "group 0, which is a group of root", "-g", nil},
+		{"SchedUser", nil, Config{Service: identityOf("nobody", "", "nobody")}, "would serve as SchedUser nobody", "-u", nil},
+		{"SchedUser's group", nil, Config{Service: identityOf("31234", "daemon", "daemon")}, "group of SchedUser", "-g", nil},
+		{"-u without root", plain(t), Config{Service: identityOf("nobody", "", "")}, "only root can serve as another", "root", nil},
+		{"no program", nil, Config{Service: identityOf("nobody", "", "")}, "no such file", "beside schedrestd", remove},
+		{"program in an open directory", nil, Config{Service: identityOf("nobody", "", "")}, "writable by every user", "chmod o-w", open},
+		{"program of the one who serves", nil, Config{Service: identityOf("nobody", "", "")}, "which serves requests", "chown", theirs},
+		{"program of another machine", nil, Config{Service: identityOf("nobody", "", "")}, "exec format error", "schedrestd-worker", junk},
+		{"no directory of the socket", nil, Config{Service: identityOf("nobody", "", ""), Listen: listens("unix:/nosuch/d/s")}, "socket /nosuch/d/s", "mkdir -p /nosuch/d", nil},
+		{"port in use", nil, Config{Service: identityOf("nobody", "", ""), Listen: listens("127.0.0.1:0", taken(t))}, "address already in use", "another program", nil},
+		{"too many connections", nil, Config{Service: identityOf("nobody", "", ""), Connections: 99_999_999}, "99999999 connections", "", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			if tt.worker != nil {
+				replace(t, ipc.Worker, tt.worker)
+			}
 			text, hint := launch(t, tt.as, tt.config).failure()
 			if !strings.Contains(text, tt.want) || !strings.Contains(hint, tt.hint) {
 				t.Errorf("error %q, hint %q; want %q, %q", text, hint, tt.want, tt.hint)
@@ -250,7 +252,7 @@ func TestWorkerRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
-			g := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, tt.part}, StartLimit: tt.limit})
+			g := launch(t, plain(t), Config{Argv: argv{ipc.Worker: {tt.part}}, StartLimit: tt.limit})
 			text, _ := g.failure()
 			if !strings.Contains(text, tt.want) {
 				t.Errorf("error %q, want %q", text, tt.want)
@@ -264,7 +266,7 @@ func TestWorkerRefuses(t *testing.T) {
 
 // TestSignalDuringStart: a signal ends the start while a worker hangs before it is ready.
 func TestSignalDuringStart(t *testing.T) {
-	g := launch(t, plain(t), Config{Argv: []string{spawn.WorkerName, "mute"}, StartLimit: time.Hour})
+	g := launch(t, plain(t), Config{Argv: argv{ipc.Worker: {"mute"}}, StartLimit: time.Hour})
 	g.await("starting workers", nil)
 	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,182 @@
+package ipc
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+)
+
+// Row describes one kind of message: its sender and receiver, the phases in which
+// it is permitted, its length, and the number of descriptors that come with it.
+type Row struct {
+	Kind     Kind
+	Name     string
+	From, To Role
+	Phases   Phases // where it is permitted
+	Min, Max int    // bytes of the fields, without the kind
+	FDs      int    // exactly this many descriptors
+	Then     Phase  // the phase that it leads to; Initial: no change
+
+	New func() Message // returns an empty one
+}
+
+// Of returns the row of the messages of type T.
+func Of[T any, P interface {
+	*T
+	Message
+}](kind Kind, from, to Role, phases Phases, least, most, fds int, then Phase) Row {
+	return Row{kind, reflect.TypeFor[T]().Name(), from, to, phases, least, most, fds, then, func() Message { return P(new(T)) }}
+}
+
+// always is the phases in which a worker holds connections.
+var always = In(Serving, Draining)
+
+// The number of a retired kind is not used again. The comment above a row is its
+// description in docs/MESSAGES.md. Package query has the rows of channels between
+// workers and services.
+var _ = Register(
+	// the part of the configuration that the worker needs; it has no secrets
+	Of[Setup](1, Parent, Worker, In(Initial), 34, MaxMessage-1, 0, Told),
+	// the process attributes that the kernel must report
+	Of[Attributes](2, Parent, Worker|Services, In(Told), 2, 8<<10, 0, Proving),
+	// the process attributes are as expected, the sandbox is active and was tested, and the process can serve
+	Of[Ready](3, Worker|Services, Parent, In(Proving), 4, 4, 0, Serving),
+	// the process will not serve, and why
+	Of[Refused](4, Worker|Services, Parent, In(Initial, Told, Proving), 2, 2+MaxReason, 0, Over),
+	// an accepted connection, to serve or to refuse, with what the kernel reports about its peer
+	Of[Connection](5, Parent, Worker, In(Serving), 31, 31+2*MaxAddress, 1, Initial),
+	// standard input and output of an inetd run, as one connection
+	Of[Streams](13, Parent, Worker|Dispatcher, In(Serving), 31, 31+2*MaxAddress, 2, Initial),
+	// asks whether the process still reads its channel
+	Of[Ping](7, Parent, Worker|Services, always, 8, 8, 0, Initial),
+	// answers the Ping with this number
+	Of[Pong](8, Worker|Services, Parent, always, 8, 8, 0, Initial),
+	// the part of the configuration that a service needs; it has no secrets
+	Of[ServiceSetup](32, Parent, Services, In(Initial), 14, 14, 0, Told),
+	// a TLS key, its certificates, the certificate authorities of clients and the key of HS256 tokens, as open files whose owner and mode were checked; an empty file stands for none
+	Of[SecretKeys](59, Parent, Keeper, In(Proving, Serving), 4, 4, 4, Initial),
+	// whether the keys are in use, or which one can't be used and why; a worker gets connections after it
+	Of[Kept](34, Keeper|Worker, Parent, In(Serving), 4, 4+MaxReason, 0, Initial),
+	// certificates, the certificate authorities of clients and the key set of RS256 tokens, as open files, and the keys of TLS session tickets; sent before the first connection
+	Of[Keys](60, Parent, Worker, In(Serving), 6, 6+32*maxTickets, 3, Initial),
+	// the audit log, open for appending; its owner, mode and directory were checked; it replaces the previous one
+	Of[LogFD](53, Parent, Auditor, In(Proving, Serving), 4, 4, 1, Initial),
+	// the file of Idempotency-Keys, open for reading and writing; its owner, mode and directory were checked
+	Of[ClaimsFD](61, Parent, Auditor, In(Proving, Serving), 1, 1, 1, Initial),
+	// asks, before lines are written, whether the audit log still has its name
+	Of[Follow](57, Auditor|Dispatcher, Parent, In(Serving), 0, 0, 0, Initial),
+	// the audit log can be written, or why not; a LogFD comes first when the file has changed
+	Of[Followed](58, Parent, Auditor|Dispatcher, In(Serving), 2, 2+MaxReason, 0, Initial),
+	// how the parent was started
+	Of[ConfigSetup](64, Parent, Config, In(Initial), 12, 12+maxPath, 0, Told),
+	// an environment variable of the parent
+	Of[Variable](65, Parent, Config, In(Told), 2, 2+maxVariable, 0, Initial),
+	// asks to open a configuration file, a list of uids or the worker's program, or whether a path exists
+	Of[OpenFile](66, Config, Parent, In(Told), 3, 3+maxPath, 0, Initial),
+	// the requested file; its owner and mode were checked
+	Of[OpenedFD](67, Parent, Config, In(Told), 0, 0, 1, Initial),
+	// asks whether root and these users alone can change the configuration files that were opened
+	Of[Judge](68, Config, Parent, In(Told), 4, 4+8*maxOwners, 0, Initial),
+	// yes, or why not
+	Of[Judgement](69, Parent, Config|Dispatcher, In(Told, Serving), 6, 6+2*maxCause, 0, Initial),
+	// why a reload has no Plan
+	Of[NoPlan](70, Config, Parent, In(Told), 5, 5+2*maxCause, 0, Over),
+	// what the parent needs from the command line, environment and configuration; no file is opened after it
+	Of[Plan](71, Config, Parent, In(Told), 82, MaxMessage-1, 0, Planned),
+	// an address to listen on
+	Of[PlanListen](72, Config, Parent, In(Planned), 8, 8+maxListen+maxSocketPath+maxBound*(2+maxNetip), 0, Initial),
+	// ranges of subordinate uids, in ascending order
+	Of[PlanSubuids](73, Config, Parent, In(Planned), 2, 2+12*SubuidsAtOnce, 0, Initial),
+	// the Setup of the workers, which ends the Plan
+	Of[PlanSetup](74, Config, Parent, In(Planned), 34, MaxMessage-1, 0, Over),
+	// how this run of the gateway serves
+	Of[Dispatch](80, Parent, Dispatcher, In(Serving), 60, MaxMessage-1, 0, Initial),
+	// the channel on which accepted connections come
+	Of[Arrivals](81, Parent, Dispatcher, In(Serving), 0, 0, 1, Initial),
+	// an accepted connection, with what the kernel reports about its peer
+	Of[Arrival](82, Acceptor, Dispatcher, In(Initial), 37, 37+2*MaxAddress+maxRefusal, 1, Initial),
+	// a generation to build; its configuration follows
+	Of[Build](83, Parent, Dispatcher, In(Serving), 7, 7, 0, Initial),
+	// ranges of subordinate uids of that generation, in ascending order
+	Of[SubuidRanges](84, Parent, Dispatcher, In(Serving), 2, 2+12*SubuidsAtOnce, 0, Initial),
+	// the Setup of that generation's workers, which ends its configuration
+	Of[GenerationSetup](85, Parent, Dispatcher, In(Serving), 34, MaxMessage-1, 0, Initial),
+	// whether the keeper of that generation accepts its keys
+	Of[Verdict](86, Dispatcher, Parent, In(Serving), 4, 4+MaxReason, 0, Initial),
+	// the keys that each worker of that generation gets, as in Keys
+	Of[PublicKeys](87, Parent, Dispatcher, In(Serving), 6, 6+32*maxTickets, 3, Initial),
+	// whether that generation is in force
+	Of[Outcome](88, Dispatcher, Parent, In(Serving), 14, 14+2*maxCause, 0, Initial),
+	// asks for a generation, because of age, wear or the loss of a service
+	Of[Renew](89, Dispatcher, Parent, In(Serving), 4, 4, 0, Initial),
+	// no process of that generation runs any longer
+	Of[Released](90, Dispatcher, Parent, In(Serving), 4, 4, 0, Initial),
+	// asks for a process of a configured program, under an identity that the parent knows
+	Of[Start](91, Dispatcher, Parent, In(Serving), 25, 25, 0, Initial),
+	// a process, with the channel to it and its log
+	Of[Started](92, Parent, Dispatcher, In(Serving), 17, 17, 2, Initial),
+	// why a process was not started
+	Of[Unstarted](93, Parent, Dispatcher, In(Serving), 9, 9+2*maxCause, 0, Initial),
+	// asks to kill a process, or to have it log its counters
+	Of[Signal](94, Dispatcher, Parent, In(Serving), 5, 5, 0, Initial),
+	// a process has exited
+	Of[Ended](95, Parent, Dispatcher, In(Serving), 8, 8, 0, Initial),
+	// a connection is closed
+	Of[Left](97, Dispatcher, Parent, In(Serving), 8, 8, 0, Initial),
+	// let the requests in progress end, and exit
+	Of[Finish](98, Parent, Dispatcher, In(Serving), 0, 0, 0, Initial),
+	// have all processes log their counters
+	Of[Show](96, Parent, Dispatcher, In(Serving), 0, 0, 0, Initial),
+	// how an inetd run ended
+	Of[Served](100, Dispatcher, Parent, In(Serving), 6, 6+2*maxCause, 0, Initial),
+)
+
+// The protocol table has the messages that this program can send or receive.
+var (
+	byKind [256]*Row
+	byType = map[reflect.Type]Kind{}
+)
+
+// Register adds rows to the protocol table during initialization. It panics when
+// a kind is zero or used twice.
+func Register(rows ...Row) []Row {
+	for i, r := range rows {
+		if r.Kind == 0 || byKind[r.Kind] != nil {
+			panic(fmt.Sprintf("kind %d is zero or used twice", r.Kind))
+		}
+		byKind[r.Kind] = &rows[i]
+		byType[reflect.TypeOf(r.New())] = r.Kind
+	}
+	return rows
+}
+
+// KindOf returns the kind of m, or 0 when no row has its type.
+func KindOf(m Message) Kind { return byType[reflect.TypeOf(m)] }
+
+// size returns the row's number of bytes, or their range, as text.
+func (r *Row) size() string {
+	if r.Min == r.Max {
+		return strconv.Itoa(r.Min)
+	}
+	return fmt.Sprintf("%d–%d", r.Min, r.Max)
+}
+
+// permit checks one frame against the protocol table: kind, direction, phase, size
+// of the fields and number of descriptors. Both ends call it for every frame that
+// they send or receive, and no other code decides.
+func permit(kind Kind, from, to Role, phase Phase, size, fds int) (*Row, error) {
+	r := byKind[kind]
+	switch {
+	case r == nil:
+		return nil, violation(from, kind, "is not in the protocol table")
+	case !r.From.Has(from) || !r.To.Has(to):
+		return nil, violation(from, kind, "may not be sent by a %s to a %s", from, to)
+	case !r.Phases.Has(phase):
+		return nil, violation(from, kind, "is not permitted while %s", phase)
+	case size < r.Min || size > r.Max:
+		return nil, violation(from, kind, "has %d bytes, not %s", size, r.size())
+	case fds != r.FDs:
+		return nil, violation(from, kind, "came with %d descriptors, not %d", fds, r.FDs)
+	}
+	return r, nil
+}

@@ -1,0 +1,76 @@
+package work
+
+import "schedrestd/ipc"
+
+// Upstream is a kind of daemon that the dispatcher connects to for a worker. A daemon is
+// chosen by its index in a list of Setup; an address never comes from a worker.
+type Upstream uint8
+
+// The kinds of upstream.
+const (
+	UpstreamController      Upstream = iota // Setup.Controllers[Index]
+	UpstreamAccounting                      // Setup.Accounting[Index]
+	UpstreamFront                           // Setup.Front[Index]
+	UpstreamSocket                          // Setup.AuthSocket
+	UpstreamMunge                           // Setup.Munge.Socket
+	UpstreamAccountingMunge                 // Setup.Munge.Accounting
+)
+
+// The connections to daemons that a worker may ask for: at once, and per second. It
+// opens one for each question that it asks a daemon.
+const (
+	DialBurst = 4000
+	DialRate  = 5000
+)
+
+// Dial asks for a connection to a daemon, because a worker has no access to the
+// network and to files.
+type Dial struct {
+	ID       uint64 // chosen by the worker and repeated in the answer
+	Upstream Upstream
+	Index    uint8
+}
+
+func (d *Dial) Walk(w *ipc.Walker) {
+	w.Fields(&d.ID)
+	ipc.Enum(w, &d.Upstream, "kind of upstream", UpstreamController, UpstreamAccountingMunge)
+	w.Fields(&d.Index)
+}
+
+// Dialed answers the Dial with the same ID. For a TCP address it carries a socket
+// that is connected or connecting. For a UNIX socket it carries the inode as an
+// O_PATH descriptor, and the worker connects by itself: the daemon must see the
+// identity of the worker, not that of the parent.
+type Dialed struct {
+	ID     uint64
+	Owner  uint32 // of the UNIX socket's directory: this user or root may serve it; NoID for TCP
+	Server uint32 // uid of the serving process where the worker can't see it: for a TCP address of this machine, and for a UNIX socket when the worker is in a user namespace; otherwise NoID
+}
+
+func (d *Dialed) Walk(w *ipc.Walker) { w.Fields(&d.ID, &d.Owner, &d.Server) }
+
+// Undialed reports that the Dial with the same ID failed.
+type Undialed struct {
+	ID    uint64
+	Errno uint16 // the kernel's error number; EAGAIN: too many requests, try again in a moment
+}
+
+func (u *Undialed) Walk(w *ipc.Walker) { w.Fields(&u.ID, &u.Errno) }
+
+// DialBatch asks for several connections to a daemon, which is named as in Dial.
+type DialBatch struct {
+	Upstream Upstream
+	Index    uint8
+}
+
+func (s *DialBatch) Walk(w *ipc.Walker) {
+	ipc.Enum(w, &s.Upstream, "kind of upstream", UpstreamController, UpstreamAccountingMunge)
+	w.Fields(&s.Index)
+}
+
+// DialedBatch answers a DialBatch. The dispatcher has called connect(2) on each socket with
+// TCP_FASTOPEN_CONNECT (and without a fast-open cookie), so that the kernel connects
+// on the first write. A busy worker thus sends one request for many connections, the
+// daemon notices a connection only when it is used, and the dispatcher still chooses the
+// address.
+type DialedBatch struct{ DialBatch }

@@ -1,0 +1,31 @@
+package work
+
+import "schedrestd/ipc"
+
+// Lookup asks for the name of a user or a group, or for the number of a name. A worker
+// can neither read the user database nor start a program that does.
+type Lookup struct {
+	ID     uint64 // chosen by the worker and repeated in the answer
+	Group  bool
+	Number uint32 // the number to find the name of, when Name is ""
+	Name   string // the name to find the number of
+}
+
+func (q *Lookup) Walk(w *ipc.Walker) {
+	w.Fields(&q.ID, &q.Group, &q.Number)
+	w.Text(maxName, &q.Name)
+}
+
+// LookupResult answers the Lookup with the same ID.
+type LookupResult struct {
+	ID     uint64
+	Sure   bool   // false: the user database is unavailable
+	Name   string // for a number; "" when it is not assigned
+	Number uint32 // for a name; NoID when it does not exist
+}
+
+func (k *LookupResult) Walk(w *ipc.Walker) {
+	w.Fields(&k.ID, &k.Sure)
+	w.Text(maxName, &k.Name)
+	w.Fields(&k.Number)
+}

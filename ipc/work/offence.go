@@ -1,0 +1,39 @@
+package work
+
+import "schedrestd/ipc"
+
+// Wrong is an offence of a client, as reported by its worker.
+type Wrong uint8
+
+// The offences.
+const (
+	WrongCredential Wrong = iota + 1 // a request was answered 401
+	WrongRequest                     // the client sent no valid request
+)
+
+// Offence reports what the client of connection ID did. It does not name the client,
+// since the parent knows it: a compromised worker can accuse only clients whose
+// connections it holds.
+//
+// Credential is a hash of the rejected credential, by which the parent recognizes a
+// credential that is tried again. It has no meaning for a WrongRequest.
+type Offence struct {
+	ID         uint64
+	What       Wrong
+	Credential uint64
+}
+
+func (o *Offence) Walk(w *ipc.Walker) {
+	w.Fields(&o.ID)
+	ipc.Enum(w, &o.What, "wrong", WrongCredential, WrongRequest)
+	w.Fields(&o.Credential)
+}
+
+// Pause tells the worker to answer every request of connection ID with 429 for
+// Seconds.
+type Pause struct {
+	ID      uint64
+	Seconds uint16
+}
+
+func (p *Pause) Walk(w *ipc.Walker) { w.Fields(&p.ID, &p.Seconds) }

@@ -1,0 +1,207 @@
+package work
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"schedrestd/ipc"
+)
+
+// Bounds of the texts and lists of Setup. A Setup that reaches all of them exceeds
+// ipc.MaxMessage, which Pack checks.
+const (
+	maxAddresses = 32
+	maxParsers   = 16
+	maxStatuses  = 64
+)
+
+// Setup is the part of the options and the configuration that a worker gets. It has
+// no secrets: no key and no token. schedrestd-config makes it (plan/setup.go). The
+// parent passes it on without decoding Settings, and fills in the other fields.
+type Setup struct {
+	ipc.Setup
+
+	Cluster     string
+	Controllers []Address // primary first
+	Front       []Address // a common address of all controllers; empty: each has its own
+	MorePorts   uint16    // consecutive further ports of Controllers and Front; the dispatcher assigns one to each worker
+	Accounting  []Address // empty: no accounting daemon
+	AuthSocket  string    // of the bundled controller, which identifies peers by SO_PEERCRED; "": none
+	Munge       Munge     // authentication to daemons of Slurm
+
+	RequireUserName bool   // refuse a root token that names no user
+	StrictBodies    bool   // refuse a body with an unknown field
+	UserClaim       string // the claim with the user's name; "": the standard ones
+	Names           Names
+
+	Parsers  []Parser // API versions that are served, oldest first
+	Content  Content  // which paths are served
+	Statuses []string // responses that the OpenAPI document lists, "200" or "default"
+	JSON     Layout
+	YAML     Layout
+
+	Limits    Limits
+	Admission Admission
+}
+
+// settings walks what the parent does not decode.
+type settings Setup
+
+func (s *settings) Walk(w *ipc.Walker) {
+	w.Text(maxName, &s.Cluster)
+	ipc.List(w, &s.Controllers, maxAddresses, 6, func(a *Address) { a.Walk(w) })
+	ipc.List(w, &s.Front, maxAddresses, 6, func(a *Address) { a.Walk(w) })
+	w.Fields(&s.MorePorts)
+	ipc.List(w, &s.Accounting, maxAddresses, 6, func(a *Address) { a.Walk(w) })
+	w.Text(ipc.MaxAddress, &s.AuthSocket)
+	s.Munge.Walk(w)
+	w.Fields(&s.RequireUserName, &s.StrictBodies)
+	w.Text(maxName, &s.UserClaim)
+	ipc.Enum(w, &s.Names, "spelling", 0, NamesSched|NamesSlurm)
+	ipc.List(w, &s.Parsers, maxParsers, 2, func(p *Parser) { w.Fields(&p.Version, &p.Flags) })
+	ipc.Enum(w, &s.Content, "content", 0, ContentController|ContentAccounting)
+	ipc.List(w, &s.Statuses, maxStatuses, 2, func(t *string) { w.Text(8, t) })
+	ipc.Enum(w, &s.JSON, "layout", Compact, NoTag)
+	ipc.Enum(w, &s.YAML, "layout", Compact, NoTag)
+	w.Fields(&s.Limits, &s.Admission)
+}
+
+// Opaque returns the part of s that the parent does not decode, as a message.
+func (s *Setup) Opaque() ipc.Message { return (*settings)(s) }
+
+// Pack returns s as the parent passes it on.
+func (s Setup) Pack() (ipc.Setup, error) {
+	p := s.Setup
+	isUnix := func(a Address) bool { return a.Network == "unix" }
+	isTCP := func(a Address) bool { return a.Network == "tcp" }
+	p.Reach = 0
+	if slices.ContainsFunc(slices.Concat(s.Controllers, s.Accounting, s.Front), isTCP) {
+		p.Reach |= ipc.ReachTCP
+	}
+	if s.AuthSocket != "" || slices.ContainsFunc(s.Accounting, isUnix) {
+		p.Reach |= ipc.ReachUnix
+	}
+	if s.Munge.Socket != "" {
+		p.Reach |= ipc.ReachMunge
+	}
+	var err error
+	p.Settings, err = ipc.Marshal(s.Opaque())
+	return p, err
+}
+
+// Unpack returns the whole Setup that the parent has passed on.
+func Unpack(p ipc.Setup) (s Setup, err error) {
+	if err := ipc.Unmarshal(p.Settings, s.Opaque()); err != nil {
+		return s, fmt.Errorf("settings: %w", err)
+	}
+	s.Setup = p
+	if !s.Sockets {
+		s.AuthSocket, s.Munge = "", Munge{}
+		s.Accounting = slices.DeleteFunc(s.Accounting, func(a Address) bool { return a.Network == "unix" })
+	}
+	if s.Inetd {
+		s.Admission = Admission{} // the next process would remember nothing of it
+	}
+	if s.Unhurried {
+		l := &s.Limits
+		l.ReadHeader, l.ReadBody, l.Idle, l.Stall = unhurried, unhurried, unhurried, unhurried
+	}
+	return s, s.Limits.Check()
+}
+
+// unhurried replaces the limits of time at a pipe or a terminal, where a slow client
+// occupies nothing that others need.
+const unhurried = 24 * time.Hour
+
+// Address is the address of one daemon.
+type Address struct {
+	Name    string // from the configuration
+	Network string // "tcp" or "unix"
+	Address string // host:port, or a path
+}
+
+// Munge configures MUNGE credentials for the worker's user. Without a Socket there
+// are none.
+type Munge struct {
+	Socket     string
+	Accounting string        // socket of the munged for the accounting daemon; "": the same one
+	TTL        time.Duration // lifetime of a credential; 0: the default of munged
+}
+
+// Names is the set of served spellings of paths, headers and fields.
+type Names uint8
+
+// The spellings, which may be joined with |.
+const (
+	NamesSched Names = 1 << iota // /sched/…, X-SCHED-USER-TOKEN
+	NamesSlurm                   // /slurm/…, X-SLURM-USER-TOKEN
+)
+
+// Parser is one served API version, v0.0.Version, with its flags as package feature
+// defines them.
+type Parser struct {
+	Version uint8
+	Flags   uint8
+}
+
+// Content is the set of served content plugins.
+type Content uint8
+
+// The content plugins, which may be joined with |.
+const (
+	ContentController Content = 1 << iota // openapi/schedctld
+	ContentAccounting                     // openapi/scheddb
+)
+
+// Layout is the formatting of a body.
+type Layout uint8
+
+// The layouts. Not every format has all of them.
+const (
+	Compact Layout = iota
+	Pretty
+	NoTag // YAML without the types' tags
+)
+
+// Limits bounds the cost of one client. Every field is set; none means "no limit".
+type Limits struct {
+	ReadHeader time.Duration // to receive a request line and header
+	ReadBody   time.Duration // without progress of a request body, after which it is aborted
+	Idle       time.Duration // between two requests
+	Stall      time.Duration // without progress of an answer, after which it is aborted
+	Call       time.Duration // for one call to a daemon
+	Connect    time.Duration // to connect to a daemon
+	Drain      time.Duration // to finish requests in progress when the worker must exit
+	Header     uint32        // bytes of a request's header
+	Body       uint32        // bytes of a request's body
+	Answers    uint32        // bytes of all daemons' answers that wait for slow clients
+}
+
+// Check returns an error if a limit is not set: a connection could last indefinitely.
+func (l Limits) Check() error {
+	for name, set := range map[string]bool{
+		"ReadHeader": l.ReadHeader > 0, "ReadBody": l.ReadBody > 0, "Idle": l.Idle > 0, "Stall": l.Stall > 0, "Call": l.Call > 0,
+		"Connect": l.Connect > 0, "Drain": l.Drain > 0, "Header": l.Header > 0, "Body": l.Body > 0, "Answers": l.Answers > 0,
+	} {
+		if !set {
+			return fmt.Errorf("the limit %s is not set", name)
+		}
+	}
+	return nil
+}
+
+func (a *Address) Walk(w *ipc.Walker) {
+	w.Text(maxName, &a.Name)
+	w.Text(8, &a.Network)
+	w.Text(ipc.MaxAddress, &a.Address)
+}
+
+func (m *Munge) Walk(w *ipc.Walker) {
+	w.Text(ipc.MaxAddress, &m.Socket, &m.Accounting)
+	w.Fields(&m.TTL)
+}
+
+func (l *Limits) Walk(w *ipc.Walker) {
+	w.Fields(&l.ReadHeader, &l.ReadBody, &l.Idle, &l.Stall, &l.Call, &l.Connect, &l.Drain, &l.Header, &l.Body, &l.Answers)
+}

@@ -1,0 +1,59 @@
+// Package work has the messages with which workers and services do their work: those
+// on their channels to the dispatcher once they serve. The parent is not involved and
+// does not link this package.
+package work
+
+import "schedrestd/ipc"
+
+// always is the phases in which a worker holds connections.
+var always = ipc.In(ipc.Serving, ipc.Draining)
+
+// maxName bounds the name of a user or a group, in bytes.
+const maxName = 255
+
+// The rows of these messages in the protocol table. The comment above a row is its
+// description in docs/MESSAGES.md. Parent stands for the end that the dispatcher has.
+var _ = ipc.Register(
+	// the worker has the connection; nothing of it was read before
+	ipc.Of[Taken](10, ipc.Worker, ipc.Parent, always, 8, 8, 0, ipc.Initial),
+	// a connection of this worker is closed; its slot is free
+	ipc.Of[Done](6, ipc.Worker, ipc.Parent, always, 8, 8, 0, ipc.Initial),
+	// the stage of a connection: waiting for a header, being answered, or idle
+	ipc.Of[Progress](16, ipc.Worker, ipc.Parent, always, 9, 9, 0, ipc.Initial),
+	// another client waits for a slot: close this connection if it is idle
+	ipc.Of[Yield](12, ipc.Parent, ipc.Worker, always, 8, 8, 0, ipc.Initial),
+	// no more connections come; exit when the remaining ones have ended by themselves
+	ipc.Of[Retire](11, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 0, 0, 0, ipc.Draining),
+	// finish the requests in progress, close idle connections, exit
+	ipc.Of[Drain](9, ipc.Parent, ipc.Worker, always, 0, 0, 0, ipc.Draining),
+	// the channel to the worker with this number
+	ipc.Of[Client](33, ipc.Parent, ipc.Keeper|ipc.Resolver|ipc.Auditor, ipc.In(ipc.Serving), 16, 16, 1, ipc.Initial),
+	// how a worker violated the protocol on its channel to the service
+	ipc.Of[Breach](50, ipc.Keeper|ipc.Resolver|ipc.Auditor, ipc.Parent, ipc.In(ipc.Serving), 6, 6+ipc.MaxReason, 0, ipc.Initial),
+	// the worker's channel to a service
+	ipc.Of[ServiceFD](35, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 1, 1, 1, ipc.Initial),
+	// asks for a connection to a configured daemon, by its index and never by an address
+	ipc.Of[Dial](17, ipc.Worker, ipc.Parent, always, 10, 10, 0, ipc.Initial),
+	// a TCP socket that is being connected, or the inode of a UNIX socket, to which the worker connects under its own identity
+	ipc.Of[Dialed](18, ipc.Parent, ipc.Worker, always, 16, 16, 1, ipc.Initial),
+	// the connection failed, with the kernel's error number
+	ipc.Of[Undialed](41, ipc.Parent, ipc.Worker, always, 10, 10, 0, ipc.Initial),
+	// asks for DialedBatch, because many connections to that daemon are needed; there may be no answer
+	ipc.Of[DialBatch](51, ipc.Worker, ipc.Parent, always, 2, 2, 0, ipc.Initial),
+	// TCP sockets that are bound to one daemon and not yet connected: each connects on its first write
+	ipc.Of[DialedBatch](52, ipc.Parent, ipc.Worker, always, 2, 2, ipc.DialBatchSize, ipc.Initial),
+	// asks for the name of a user or a group, or for the number of a name
+	ipc.Of[Lookup](42, ipc.Parent|ipc.Worker, ipc.Resolver, ipc.In(ipc.Initial, ipc.Serving), 15, 15+maxName, 0, ipc.Initial),
+	// the name or the number, or that it does not exist, or that the user database is unavailable
+	ipc.Of[LookupResult](43, ipc.Resolver, ipc.Parent|ipc.Worker, ipc.In(ipc.Initial, ipc.Serving), 15, 15+maxName, 0, ipc.Initial),
+	// the client of a connection got 401 for a credential that it had not tried before, or sent no valid request
+	ipc.Of[Offence](44, ipc.Worker, ipc.Parent, always, 17, 17, 0, ipc.Initial),
+	// answer every request of that connection with 429 for this many seconds
+	ipc.Of[Pause](45, ipc.Parent, ipc.Worker, always, 10, 10, 0, ipc.Initial),
+	// a connection that a worker is about to get, with what the kernel reports about its peer
+	ipc.Of[Facts](54, ipc.Parent, ipc.Auditor, ipc.In(ipc.Serving), 35, 35+2*ipc.MaxAddress, 0, ipc.Initial),
+	// a connection that no worker holds any longer
+	ipc.Of[Gone](55, ipc.Parent, ipc.Auditor, ipc.In(ipc.Serving), 8, 8, 0, ipc.Initial),
+	// how a worker ended; outcomes that it has not reported are unknown
+	ipc.Of[Exited](56, ipc.Parent, ipc.Auditor, ipc.In(ipc.Serving), 6, 6+ipc.MaxReason, 0, ipc.Initial),
+)

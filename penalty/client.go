@@ -1,0 +1,18 @@
+package penalty
+
+import "net/netip"
+
+// OneClient returns the address that stands for all addresses that one client can
+// use: the first one of its IPv6 /64, 127.0.0.1 for loopback, or the IPv4 address
+// itself.
+func OneClient(addr netip.Addr) netip.Addr {
+	addr = addr.Unmap().WithZone("")
+	switch {
+	case addr.IsLoopback():
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	case addr.Is6():
+		net, _ := addr.Prefix(64)
+		addr = net.Addr()
+	}
+	return addr
+}
