@@ -103,7 +103,7 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 	for _, m := range []ipc.Message{
 		&ipc.Setup{Names: ipc.NamesSlurm << 1}, &ipc.Setup{Content: ipc.ContentAccounting << 1}, &ipc.Setup{JSON: ipc.NoTag + 1}, &ipc.Setup{YAML: ipc.NoTag + 1},
 		&ipc.Setup{Seal: ipc.SealClaims << 1}, &ipc.ServiceSetup{Seal: ipc.SealClaims << 1}, &ipc.Connection{}, &ipc.Streams{}, &ipc.Progress{ID: 1}, &ipc.Offence{ID: 1},
-		&ipc.Dial{Way: ipc.WayAccountingMunge + 1}, &ipc.Stock{Way: ipc.WayAccountingMunge + 1}, &query.Noted{Leave: query.Later + 1}, &query.Verified{Verdict: query.Forged + 1},
+		&ipc.Dial{Way: ipc.WaySack + 1}, &ipc.Stock{Way: ipc.WaySack + 1}, &query.Noted{Leave: query.Later + 1}, &query.Verified{Verdict: query.Forged + 1},
 		&query.Claimed{State: query.ClaimNotDone}, &query.Claimed{}, &query.Settle{State: query.ClaimNotDone + 1}, &query.Settle{State: query.ClaimRunning},
 	} {
 		if frame, err := ipc.Encode(m); err == nil {

@@ -126,7 +126,7 @@ func TestReceiveIsStrict(t *testing.T) {
 		want  string
 	}{
 		{"unknown kind", []byte{250, 1, 2}, 0, "not in the protocol table"},
-		{"unknown way", append(append([]byte{byte(KindOf(new(Dial)))}, make([]byte, 8)...), byte(WayAccountingMunge+1), 0), 0, "has a way that is"},
+		{"unknown way", append(append([]byte{byte(KindOf(new(Dial)))}, make([]byte, 8)...), byte(WaySack+1), 0), 0, "has a way that is"},
 		{"parent's words", []byte{byte(KindOf(new(Drain)))}, 0, "may not be sent by a worker"},
 		{"leftover", append(done, 0), 0, "9 bytes"},
 		{"descriptor where none belongs", done, 1, "came with 1 descriptors"},

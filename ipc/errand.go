@@ -12,6 +12,7 @@ const (
 	WaySocket                     // Setup.AuthSocket
 	WayMunge                      // Setup.Munge.Socket
 	WayAccountingMunge            // Setup.Munge.Accounting
+	WaySack                       // Setup.Sack[Index]
 )
 
 // The connections to daemons that a worker may ask for: at once, and per second. It
@@ -31,7 +32,7 @@ type Dial struct {
 
 func (d *Dial) Walk(w *Walker) {
 	w.Fields(&d.ID)
-	Enum(w, &d.Way, "way", WayController, WayAccountingMunge)
+	Enum(w, &d.Way, "way", WayController, WaySack)
 	w.Fields(&d.Index)
 }
 
@@ -65,7 +66,7 @@ type Stock struct {
 }
 
 func (s *Stock) Walk(w *Walker) {
-	Enum(w, &s.Way, "way", WayController, WayAccountingMunge)
+	Enum(w, &s.Way, "way", WayController, WaySack)
 	w.Fields(&s.Index)
 }
 

@@ -19,7 +19,7 @@ func seeds(f *testing.F) {
 			}
 		}
 	}
-	f.Add(uint8(ipc.Serving), uint8(0), []byte{byte(ipc.KindOf(new(ipc.Dial))), 0, 0, 0, 0, 0, 0, 0, 0, byte(ipc.WayAccountingMunge + 1), 0})
+	f.Add(uint8(ipc.Serving), uint8(0), []byte{byte(ipc.KindOf(new(ipc.Dial))), 0, 0, 0, 0, 0, 0, 0, 0, byte(ipc.WaySack + 1), 0})
 	f.Add(uint8(ipc.Serving), uint8(1), []byte{})
 	f.Add(uint8(ipc.Told), uint8(0), []byte{byte(ipc.KindOf(new(ipc.Posture))), 0xff, 0xff, 1, 0})
 }

@@ -30,6 +30,7 @@ type Setup struct {
 	Accounting  []Address // empty: no accounting daemon
 	AuthSocket  string    // of the bundled controller, which identifies peers by SO_PEERCRED; "": none
 	Munge       Munge     // authentication to daemons of Slurm
+	Sack        []string  // … with auth/slurm instead: sockets that issue its credentials, in the order in which they are tried
 
 	JWT             bool     // rest_auth/jwt is served
 	Local           bool     // rest_auth/local is served
@@ -155,6 +156,7 @@ func (s *Setup) Walk(w *Walker) {
 	List(w, &s.Accounting, maxAddresses, 6, func(a *Address) { a.Walk(w) })
 	w.Text(maxAddress, &s.AuthSocket)
 	s.Munge.Walk(w)
+	List(w, &s.Sack, maxNames, 2, func(t *string) { w.Text(maxAddress, t) })
 	w.Fields(&s.JWT, &s.Local, &s.RequireUserName, &s.StrictBodies, &s.SchedUID)
 	List(w, &s.Privileged, maxNames, 2, func(t *string) { w.Text(maxName, t) })
 	w.Text(maxName, &s.UserClaim)

@@ -95,7 +95,7 @@ func (m *monitor) facts() []string {
 	add(m.who.Root, ipc.FactRoot)
 	add(c.Switches.BecomeUser, ipc.FactBecome)
 	add(s.Local && c.kernelTells, ipc.FactLocal)
-	add(s.Munge.Socket != "", ipc.FactMunge)
+	add(s.Munge.Socket != "" || len(s.Sack) > 0, ipc.FactMunge)
 	add(c.Secrets.TLS.Key != "", ipc.FactTLS)
 	add(c.Secrets.Tokens.Key != "", ipc.FactTokens)
 	add(slices.ContainsFunc(slices.Concat(s.Controllers, s.Accounting, s.Front), tcp), fmt.Sprintf("%s=%d %d %d", ipc.FactDial, ipc.DialBurst, ipc.DialRate, c.files()))

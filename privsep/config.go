@@ -178,7 +178,7 @@ func (c Config) seal() (s ipc.Seal) {
 		s |= ipc.SealAudit
 	}
 	unix := func(a ipc.Address) bool { return a.Network == "unix" }
-	if c.Setup.Local && c.kernelTells && (c.Setup.AuthSocket != "" || c.Setup.Munge.Socket != "" || slices.ContainsFunc(c.Setup.Accounting, unix)) {
+	if c.Setup.Local && c.kernelTells && (c.Setup.AuthSocket != "" || c.Setup.Munge.Socket != "" || len(c.Setup.Sack) > 0 || slices.ContainsFunc(c.Setup.Accounting, unix)) {
 		s |= ipc.SealUnix
 	}
 	return s
@@ -187,7 +187,7 @@ func (c Config) seal() (s ipc.Seal) {
 // withoutSockets returns s without the UNIX sockets that authenticate a client
 // by its user. They are unused where all clients use tokens, as over TCP.
 func withoutSockets(s ipc.Setup) ipc.Setup {
-	s.AuthSocket, s.Munge = "", ipc.Munge{}
+	s.AuthSocket, s.Munge, s.Sack = "", ipc.Munge{}, nil
 	s.Accounting = slices.DeleteFunc(slices.Clone(s.Accounting), func(a ipc.Address) bool { return a.Network == "unix" })
 	return s
 }

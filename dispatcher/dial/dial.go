@@ -174,6 +174,7 @@ func (d *Dialer) address(way ipc.Way, index uint8) (ipc.Address, error) {
 		ipc.WaySocket:          unixAddress(s.AuthSocket),
 		ipc.WayMunge:           unixAddress(s.Munge.Socket),
 		ipc.WayAccountingMunge: unixAddress(s.Munge.Accounting),
+		ipc.WaySack:            unixAddress(s.Sack...),
 	}[way]
 	if int(index) >= len(list) {
 		return ipc.Address{}, fmt.Errorf("it asked for way %d number %d, which the configuration has not", way, index)
@@ -181,11 +182,14 @@ func (d *Dialer) address(way ipc.Way, index uint8) (ipc.Address, error) {
 	return list[index], nil
 }
 
-func unixAddress(path string) []ipc.Address {
-	if path == "" {
-		return nil
+// unixAddress returns the addresses of UNIX sockets; "" is none.
+func unixAddress(paths ...string) (list []ipc.Address) {
+	for _, path := range paths {
+		if path != "" {
+			list = append(list, ipc.Address{Network: "unix", Address: path})
+		}
 	}
-	return []ipc.Address{{Network: "unix", Address: path}}
+	return list
 }
 
 // say sends an answer without waiting. A worker that does not read its channel

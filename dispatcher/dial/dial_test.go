@@ -116,7 +116,7 @@ func TestOpen(t *testing.T) {
 
 // TestAddresses: only what the configuration has can be asked for.
 func TestAddresses(t *testing.T) {
-	setup := &ipc.Setup{Controllers: []ipc.Address{{Network: "tcp", Address: "c"}}, Munge: ipc.Munge{Socket: "m"}}
+	setup := &ipc.Setup{Controllers: []ipc.Address{{Network: "tcp", Address: "c"}}, Munge: ipc.Munge{Socket: "m"}, Sack: []string{"s", "t"}}
 	d := dialer(setup, nil)
 	for _, tt := range []struct {
 		way   ipc.Way
@@ -125,6 +125,7 @@ func TestAddresses(t *testing.T) {
 	}{
 		{ipc.WayController, 0, "c"}, {ipc.WayController, 1, ""}, {ipc.WayController, 255, ""}, {ipc.WayAccounting, 0, ""},
 		{ipc.WaySocket, 0, ""}, {ipc.WayMunge, 0, "m"}, {ipc.WayMunge, 1, ""}, {ipc.WayAccountingMunge, 0, ""},
+		{ipc.WaySack, 0, "s"}, {ipc.WaySack, 1, "t"}, {ipc.WaySack, 2, ""},
 	} {
 		a, err := d.address(tt.way, tt.index)
 		if a.Address != tt.want || (err == nil) != (tt.want != "") {
