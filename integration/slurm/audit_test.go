@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,14 +57,14 @@ func (s *sides) audit(t *testing.T, gateway *daemon, name string) {
 		outcomes[l.Worker.Request] = l
 	}
 	// The numbers of jobs differ from run to run.
-	words := []string{"of1", "NAME"}
-	for i := 0; i < len(s.each[1]); i += 2 {
-		words = append(words, s.each[1][i+1], s.each[1][i])
+	words := append([]string{"NAME", "of1"}, slices.Concat(s.words, s.each[1])...)
+	stable := func(text string) string {
+		for i := 0; i < len(words); i += 2 {
+			whole := regexp.MustCompile(`(^|[^0-9])` + regexp.QuoteMeta(words[i+1]) + `($|[^0-9])`)
+			text = whole.ReplaceAllString(text, "${1}"+words[i]+"${2}")
+		}
+		return text
 	}
-	for i := 0; i < len(s.words); i += 2 {
-		words = append(words, s.words[i+1], s.words[i])
-	}
-	stable := strings.NewReplacer(words...).Replace
 	var got strings.Builder
 	for _, change := range s.made {
 		fmt.Fprintf(&got, "%s:", strings.ReplaceAll(change.name[strings.Index(change.name, "/")+1:], "_", " "))

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// operations are what an operator and a user do in a day. Of those of a user
-// the token is alice's. OTHER is a job of bob's.
+// operations returns what an operator, a user and another user do in a day.
 func operations(alice, bob string) []change {
 	const (
 		showNode  = "sinfo -h -N -n NODE -p fake -o %T|%E|%w|%f"

@@ -32,11 +32,17 @@ const (
 )
 
 // withDefaults sets the flags for what a submission does not name, as Slurm's
-// own clients do.
+// own clients do, and a job's memory to stay as it is: slurmctld takes the usual
+// number for "not set" as a time in minutes.
 func withDefaults(desc model.JobDesc) model.JobDesc {
 	for flag, value := range map[uint64]string{defaultAccount: desc.Account, defaultPartition: desc.Partition, defaultQOS: desc.QOS, defaultWCKey: desc.WCKey} {
 		if value == "" {
 			desc.Flags |= flag
+		}
+	}
+	for _, o := range []*model.Opt[uint16]{&desc.MemUpdateDelay, &desc.MemUpdateMargin} {
+		if !o.Set {
+			*o = model.Some[uint16](0)
 		}
 	}
 	return desc
