@@ -39,7 +39,7 @@ func Join(setup ipc.Setup, tokens *Tokens, broker *Broker) (http.Handler, error)
 		Answers:        client.NewBudget(int(setup.Limits.Answers)),
 		Trusted:        func(uid uint32) bool { return uid == 0 || uid == setup.SchedUID },
 		Munge:          broker.munged(setup.Munge, ipc.WayMunge, setup.Munge.Socket),
-		Sack:           broker.sack(setup.Sack),
+		Sack:           broker.sack(setup.Sack, setup.SchedUID),
 		Dial:           broker.dialer(ipc.WayController, setup.Controllers, setup.AuthSocket),
 		MungeUID:       setup.SchedUID,
 		Log:            slog.Default(),
@@ -100,8 +100,9 @@ func (e *Broker) munged(m ipc.Munge, way ipc.Way, socket string) *munge.Client {
 }
 
 // sack returns the client for credentials of auth/slurm, or nil when that is not
-// configured. The server of a socket must run as munged would have to.
-func (e *Broker) sack(sockets []string) *sack.Client {
+// configured. The server of a socket must run as munged would have to, or as the
+// scheduler's user: sackd and slurmctld do, in a directory of root's, too.
+func (e *Broker) sack(sockets []string, sched uint32) *sack.Client {
 	if len(sockets) == 0 || e == nil {
 		return nil
 	}
@@ -111,7 +112,7 @@ func (e *Broker) sack(sockets []string) *sack.Client {
 			nc, uid, err := e.open(ctx, ipc.WaySack, uint8(i), client.Address{Network: "unix", Address: sockets[i]})
 			return owners[i].note(nc, uid, err)
 		},
-		Trusted: func(i int, uid uint32) bool { return owners[i].serves(uid) },
+		Trusted: func(i int, uid uint32) bool { return uid == sched || owners[i].serves(uid) },
 	}
 }
 

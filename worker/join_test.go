@@ -104,10 +104,10 @@ func TestControllers(t *testing.T) {
 	if got := NewBroker(nil).munged(ipc.Munge{}, ipc.WayMunge, ""); got != nil {
 		t.Errorf("no daemon verifies tokens, and %+v is asked", got)
 	}
-	if got := NewBroker(nil).sack(nil); got != nil {
+	if got := NewBroker(nil).sack(nil, 5); got != nil {
 		t.Errorf("no auth/slurm, and %+v is asked", got)
 	}
-	if got := NewBroker(nil).sack([]string{"/s", "/t"}); got == nil || len(got.Sockets) != 2 || !got.Trusted(1, 0) || got.Trusted(1, 77) {
+	if got := NewBroker(nil).sack([]string{"/s", "/t"}, 5); got == nil || len(got.Sockets) != 2 || !got.Trusted(1, 0) || !got.Trusted(1, 5) || got.Trusted(1, 77) {
 		t.Errorf("sack.socket: %+v", got)
 	}
 	got := NewBroker(nil).munged(ipc.Munge{Socket: "/m", Accounting: "/other", TTL: time.Minute}, ipc.WayAccountingMunge, "/other")

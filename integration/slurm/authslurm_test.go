@@ -23,6 +23,8 @@ func (m *machine) withSlurmsKey(t *testing.T) {
 	for _, dir := range []string{"slurmctld", "slurmdbd"} { // they run as slurm, who can't make them
 		m.run(t, "root", "install", "-d", "-o", "slurm", "/run/"+dir)
 	}
+	// slurmd wants it to be root's, and slurmctld writes the file with its number there.
+	m.run(t, "root", "install", "-d", "-o", "root", "-m", "0777", "/run/slurm")
 	restart := func() {
 		for _, name := range []string{"slurmd", "slurmctld", "slurmdbd"} {
 			m.try("root", "pkill", "-TERM", "-x", name) // it may have been stopped already
@@ -52,6 +54,7 @@ func (m *machine) withSlurmsKey(t *testing.T) {
 		for file, text := range configs {
 			must(t, os.WriteFile(file, text, 0))
 		}
+		m.run(t, "root", "install", "-d", "-o", "slurm", "-m", "0755", "/run/slurm")
 		m.restart(t, "munged")
 		restart()
 	})
