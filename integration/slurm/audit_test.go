@@ -83,7 +83,7 @@ func (s *sides) audit(t *testing.T, gateway *daemon, name string) {
 			fmt.Fprintf(&got, " %d", w.Number)
 		}
 		if w.Result != "" {
-			fmt.Fprintf(&got, " result=%s", stable(w.Result))
+			fmt.Fprintf(&got, " result=%s", strings.Join(strings.Fields(stable(w.Result)), " "))
 		}
 		got.WriteString("\n")
 	}
