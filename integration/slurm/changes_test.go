@@ -53,6 +53,9 @@ func (s *sides) make(t *testing.T, ch change) {
 	var statuses [2]int
 	var bodies, shown [2]string
 	for i, socket := range []string{theirSocket, ourSocket} {
+		if i == 0 && s.m.release == "22.05" {
+			continue // there is no other gateway to compare with
+		}
 		side := fmt.Sprint("of", i)
 		fill := func(text string) string {
 			return strings.NewReplacer(slices.Concat([]string{"NAME", side}, s.words, s.each[i])...).Replace(text)
@@ -86,6 +89,9 @@ func (s *sides) make(t *testing.T, ch change) {
 	}
 	if ch.status != 0 && statuses[1] != ch.status {
 		t.Errorf("ours answers %d, want %d: %s", statuses[1], ch.status, bodies[1])
+	}
+	if s.m.release == "22.05" {
+		return
 	}
 	refused := func(status int) bool { return status >= http.StatusBadRequest }
 	if differ := refused(statuses[0]) != refused(statuses[1]); differ != (ch.differ != "") {

@@ -14,7 +14,7 @@ func operations(alice, bob string) []change {
 		showMany  = "squeue -h -t all -u alice -n manyNAME -o %T|%j"
 		showArray = "squeue -h -r -S i -u alice -n arrayNAME -o %T|%r|%j|%K"
 		base      = `"current_working_directory": "/tmp", "standard_output": "/dev/null", "environment": ["PATH=/usr/bin:/bin"]`
-		waits     = `"script": "#!/bin/sh\ntrap 'echo caught >/tmp/signal-NAME' USR1\nwhile :; do sleep 0.2; done\n"`
+		waits     = `"script": "#!/bin/sh\ntrap 'echo caught >/tmp/signal-NAME' USR1\necho ready >/tmp/signal-NAME\nwhile :; do sleep 0.2; done\n"`
 		gone      = "theirs reports success, with the failure in status"
 	)
 	return []change{
@@ -41,7 +41,7 @@ func operations(alice, bob string) []change {
 		{name: "another user changes the job", method: "POST", path: "job/JOB", token: bob, body: `{"comment": "not mine"}`, show: showJob, status: 403},
 		{name: "user changes an unknown job", method: "POST", path: "job/4000000", token: alice, body: `{"comment": "none"}`, status: 404},
 		{name: "user changes the job with a wrong type", method: "POST", path: "job/JOB", token: alice, body: `{"tasks": "many"}`, show: showJob},
-		{name: "user releases the job", method: "POST", path: "job/JOB", token: alice, body: `{"hold": false}`, show: showJob, becomes: "^RUNNING", status: 200},
+		{name: "user releases the job", method: "POST", path: "job/JOB", token: alice, body: `{"hold": false}`, show: "cat /tmp/signal-NAME", becomes: "ready", status: 200},
 		{name: "user signals the job", method: "DELETE", path: "job/JOB?signal=USR1", token: alice, show: "cat /tmp/signal-NAME", becomes: "caught", status: 200},
 		{name: "another user cancels the job", method: "DELETE", path: "job/JOB", token: bob, show: showJob, status: 403, differ: gone},
 		{name: "user shortens the job", method: "POST", path: "job/JOB", token: alice, body: `{"time_limit": {"set": true, "number": 5}}`, show: showJob, status: 200},
@@ -71,25 +71,28 @@ func operations(alice, bob string) []change {
 		{name: "user ends the allocation", method: "DELETE", path: "job/ALLOC", token: alice, show: "squeue -h -t all -j ALLOC -o %T|%j", becomes: "^(CANCELLED|COMPLETED)", status: 200},
 		{name: "user allocates a job in an unknown partition", method: "POST", path: "job/allocate", token: alice, body: `{"job": {"partition": "nosuchpartition", ` + base + `}}`},
 		{name: "user allocates nothing", method: "POST", path: "job/allocate", token: alice, body: `{}`},
-		{name: "user submits a crontab", method: "POST", path: "job/submit", token: alice, body: `{` + waits + `, "job": {"name": "cronNAME", "crontab": {"minute": "5", "hour": "*", "day_of_month": "*", "month": "*", "day_of_week": "*", "line": {"start": 1, "end": 2}}, ` + base + `}}`},
+		{name: "user submits a crontab", method: "POST", path: "job/submit", token: alice, body: `{` + waits + `, "job": {"name": "cronNAME", "crontab": {"minute": "5", "hour": "*", "day_of_month": "*", "month": "*", "day_of_week": "*", "line": {"start": 1, "end": 2}}, ` + base + `}}`, keep: "CRON", show: "squeue -h -t all -j CRON -o %T|%j", becomes: "^PENDING", status: 200},
 	}
 }
 
 // later has the paths that not every version has.
 var later = map[string]string{"job/JOB/requeue": "v0.0.45", "jobs/requeue": "v0.0.45"}
 
+// newer are the changes that a controller of 22.05 does not support.
+var newer = map[string]bool{"another user cancels jobs": true, "user cancels jobs by name": true, "user cancels unknown jobs": true}
+
 // TestDay makes the changes of an operator and of a user through both gateways,
 // before the same controller. It compares statuses, what Slurm's commands show
-// after each, the records at the end, and the audit log.
+// after each, the records at the end, and the audit log. With 22.05, whose
+// gateway serves v0.0.36 to v0.0.38, the changes are made through ours alone.
 func TestDay(t *testing.T) {
 	m := real(t)
-	version := map[string]string{"24.11": "v0.0.42", "26.05": "v0.0.45"}[m.release]
-	if version == "" {
-		t.Skip("the gateway of 22.05 serves v0.0.36 to v0.0.38, none of which is served here")
-	}
+	version := map[string]string{"22.05": "v0.0.42", "24.11": "v0.0.42", "26.05": "v0.0.45"}[m.release]
 	m.quiet(t)
 	t.Cleanup(func() { m.quiet(t) })
-	m.reference(t)
+	if m.release != "22.05" {
+		m.reference(t)
+	}
 	gateway := m.audited(t)
 	token, err := m.tokenOf("root")
 	must(t, err)
@@ -99,13 +102,15 @@ func TestDay(t *testing.T) {
 	sides.each = [2][]string{{"NODE", "n05"}, {"NODE", "n06"}}
 	sides.names = [2][]string{{"n05", "NODE"}, {"n06", "NODE"}}
 	for _, tt := range operations(m.token, bob) {
-		if since := later[tt.path]; since > version {
+		if since := later[tt.path]; since > version || m.release == "22.05" && newer[tt.name] {
 			continue
 		}
 		tt.path = "/slurm/" + version + "/" + tt.path
 		t.Run(tt.name, func(t *testing.T) { sides.make(t, tt) })
 	}
-	t.Run("records", func(t *testing.T) { sides.sameMade(t, version, "slurm/", "jobs", "nodes") })
+	if m.release != "22.05" {
+		t.Run("records", func(t *testing.T) { sides.sameMade(t, version, "slurm/", "jobs", "nodes") })
+	}
 	t.Run("audit", func(t *testing.T) { sides.audit(t, gateway, "day") })
 	if t.Failed() {
 		t.Log(strings.ReplaceAll(fmt.Sprint(sides.each), "\n", " "))
