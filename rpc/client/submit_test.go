@@ -6,8 +6,8 @@ import (
 	"schedrestd/model"
 )
 
-// TestWithDefaults: what a submission names is left alone, and for the rest the
-// controller is told that it may choose.
+// TestWithDefaults: what a submission names is left alone, and flags leave
+// the rest to the controller.
 func TestWithDefaults(t *testing.T) {
 	bare := withDefaults(model.JobDesc{Flags: 1})
 	if want := 1 | defaultAccount | defaultPartition | defaultQOS | defaultWCKey; bare.Flags != want {
