@@ -32,7 +32,7 @@ const module = "schedrestd/"
 // unless one has a line of its own.
 var floors = [][]string{
 	{"errs", "exitstatus", "loglevel", "model", "printable", "release", "fdpass", "typo"},
-	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "feature", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
+	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "feature", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
 	{"api", "conf", "dispatcher/admission", "dispatcher/relay", "privsep/identity", "privsep/netns", "privsep/spawn", "proof", "rpc/message", "service"},
 	{"auth", "dispatcher/dial", "dispatcher/process", "handlers", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},
 	{"dispatcher/inetd", "dispatcher/service"},
@@ -50,6 +50,7 @@ var beside = map[[2]string]string{
 	{"endpoint", "guard"}:   "it writes paths in hints",
 	{"endpoint", "ipc"}:     "the kinds of network are ipc's",
 	{"endpoint", "socket"}:  "a UNIX socket's path has a longest length",
+	{"rpc/sack", "become"}:  "the user who serves sack.socket is checked",
 	{"rpc/munge", "become"}: "the user who serves munged's socket is checked",
 	{"socket", "guard"}:     "a user who could replace a socket's directory could serve in its place",
 }

@@ -62,7 +62,9 @@ func change[T any](c *call, object string, do func() (T, error), name func(T) Re
 		return done, err
 	}
 	result = name(done)
-	result.Status = http.StatusOK
+	if result.Status == 0 {
+		result.Status = http.StatusOK
+	}
 	if result.Code == "" {
 		result.Code = "ok"
 	}

@@ -17,7 +17,7 @@ func givenFields(shape *schema.Shape, doc *schema.Value) []string {
 }
 
 func walkGiven(shape *schema.Shape, doc *schema.Value, at string, list *[]string) {
-	if shape.Kind == "array" && doc.Kind == schema.Array && isRecord(shape.Items) {
+	if shape.Kind == "array" && doc.Kind == schema.Array && isRecord(shape.Items) && len(doc.Items) > 0 { // an empty list removes what there is
 		for i := range doc.Items {
 			walkGiven(shape.Items, &doc.Items[i], at, list)
 		}

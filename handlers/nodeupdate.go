@@ -53,9 +53,10 @@ func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error
 // changeNamed makes a change to the object name, which comes from source, and
 // answers with an envelope.
 func (h *handler) changeNamed(c *call, kind, name, source string, do func() error) error {
-	_, err := change(c, name, func() (string, error) { return name, do() }, func(name string) Result { return Result{Objects: name} })
+	_, err := change(c, name, func() (string, error) { return name, aboutNamed(do(), kind, name, source) },
+		func(name string) Result { return Result{Objects: name} })
 	if err != nil {
-		return aboutNamed(err, kind, name, source)
+		return err
 	}
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
 }

@@ -31,7 +31,7 @@ const (
 	FactUnfit   = "unfit"   // why that user is only accepted with disable_user_check
 	FactBecome  = "become"  // become_user
 	FactLocal   = "local"   // peers that the kernel identifies are served
-	FactMunge   = "munge"   // workers connect to munged
+	FactMunge   = "munge"   // workers connect to munged, or to a socket of auth/slurm
 	FactDial    = "dial"    // connections to daemons over TCP: how many concurrently
 	FactTLS     = "tls"     // there is a TLS key
 	FactTokens  = "tokens"  // there is a token key

@@ -37,7 +37,7 @@ type Reach uint8
 const (
 	ReachTCP   Reach = 1 << iota
 	ReachUnix        // by UNIX sockets of daemons
-	ReachMunge       // with credentials of munged, which has a UNIX socket
+	ReachMunge       // with credentials of munged or of auth/slurm, which have UNIX sockets
 )
 
 // Seal is a set of options of the sandbox of a worker or a service.

@@ -106,7 +106,7 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 		(&work.Setup{Names: work.NamesSlurm << 1}).Opaque(), (&work.Setup{Content: work.ContentAccounting << 1}).Opaque(), (&work.Setup{JSON: work.NoTag + 1}).Opaque(), (&work.Setup{YAML: work.NoTag + 1}).Opaque(),
 		&ipc.Setup{Reach: ipc.ReachMunge << 1},
 		&ipc.Setup{Seal: ipc.SealClaims << 1}, &ipc.ServiceSetup{Seal: ipc.SealClaims << 1}, &ipc.Connection{}, &ipc.Streams{}, &work.Progress{ID: 1}, &work.Offence{ID: 1},
-		&work.Dial{Upstream: work.UpstreamAccountingMunge + 1}, &work.DialBatch{Upstream: work.UpstreamAccountingMunge + 1}, &query.Noted{Leave: query.Later + 1}, &query.Verified{Verdict: query.Forged + 1},
+		&work.Dial{Upstream: work.UpstreamSack + 1}, &work.DialBatch{Upstream: work.UpstreamSack + 1}, &query.Noted{Leave: query.Later + 1}, &query.Verified{Verdict: query.Forged + 1},
 		&query.Claimed{State: query.ClaimNotDone}, &query.Claimed{}, &query.Settle{State: query.ClaimNotDone + 1}, &query.Settle{State: query.ClaimRunning},
 	} {
 		if frame, err := ipc.Encode(m); err == nil {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -26,6 +27,7 @@ var variables = []variable{
 	{"SCHED_CONF", func(*options, string) error { return nil }}, // used by conf.Find
 	{"SCHED_DEBUG_FLAGS", func(o *options, v string) error { o.debugFlags = listed(v); return nil }},
 	{"SCHED_JWT", func(o *options, v string) error { o.jwt = v; return nil }},
+	{"SCHED_SACK_SOCKET", setSackSocket},
 	{"SCHED_JSON", setLayout(func(o *options) *work.Layout { return &o.json }, "SCHED_JSON", "compact", "pretty")},
 	{"SCHEDRESTD_JSON", setLayout(func(o *options) *work.Layout { return &o.json }, "SCHEDRESTD_JSON", "compact", "pretty")},
 	{"SCHED_YAML", setLayout(func(o *options) *work.Layout { return &o.yaml }, "SCHED_YAML", "compact", "pretty", "no_tag")},
@@ -63,6 +65,14 @@ func (o *options) fromEnvironment() error {
 			return err
 		}
 	}
+	return nil
+}
+
+func setSackSocket(o *options, v string) error {
+	if !filepath.IsAbs(v) {
+		return errs.New(errs.Invalid, "environment: SCHED_SACK_SOCKET=%s is not an absolute path", v)
+	}
+	o.sackSocket = filepath.Clean(v)
 	return nil
 }
 

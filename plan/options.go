@@ -39,6 +39,7 @@ type options struct {
 	switches   switches
 	names      string    // SCHEDRESTD_NAMES
 	jwt        string    // SCHED_JWT; only "daemon" is ever printed
+	sackSocket string    // SCHED_SACK_SOCKET
 	debug      level     // SCHEDRESTD_DEBUG
 	answers    size      // SCHEDRESTD_ANSWER_MEMORY
 	audit      ipc.Audit // SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_AUDIT_FAIL, SCHEDRESTD_AUDIT_SYNC, SCHEDRESTD_IDEMPOTENCY_FILE

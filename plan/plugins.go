@@ -84,6 +84,9 @@ func (o *options) authentication(c *conf.Cluster, s *work.Setup, m mode, log *sl
 		if c.Accounting != nil && s.Munge.Socket != "" {
 			s.Munge.Accounting = c.Accounting.Munge
 		}
+		if c.AuthType == "auth/slurm" {
+			s.Sack = o.sack(c)
+		}
 	}
 	return o.lettingIn(c, s, m)
 }
@@ -120,24 +123,34 @@ func (o *options) lacks(way feature.Auth, c *conf.Cluster) error {
 	return nil
 }
 
+// sack returns the sockets that issue credentials of auth/slurm: the one that
+// the environment names, or those that Slurm's commands try, in their order.
+func (o *options) sack(c *conf.Cluster) []string {
+	if o.sackSocket != "" {
+		return []string{o.sackSocket}
+	}
+	var list []string
+	for _, dir := range []string{"slurm-" + c.ClusterName, "slurm", "slurmctld", "slurmdbd"} {
+		list = append(list, "/run/"+dir+"/sack.socket")
+	}
+	return list
+}
+
 // lacksLocal returns why the daemons can't identify a client of a UNIX socket.
-// The kernel identifies it to a controller on this machine, munged to any
-// daemon.
+// The kernel identifies it to a controller on this machine, munged or sackd to
+// any daemon.
 func lacksLocal(c *conf.Cluster) error {
 	switch {
-	case c.AuthType == "auth/munge":
+	case c.AuthType == "auth/munge", c.AuthType == "auth/slurm":
 		if _, err := schedUser(c); err != nil {
 			return errs.New(errs.Invalid, "workers must not run as the cluster user, whose uid is unknown here: %v", err).WithHint("%s", makeUser(c))
 		}
 		return nil
-	case c.AuthType == "auth/slurm":
-		return errs.New(errs.Invalid, "AuthType=auth/slurm is not supported: its key lets the holder act as any user, so a gateway must not have it").
-			WithHint("let users send tokens: AuthAltTypes=auth/jwt in %s and SCHED_JWT=daemon", file(c))
 	case c.AuthType != "auth/cred":
 		return errs.New(errs.Invalid, "AuthType=%s is not supported", c.AuthType).
 			WithHint("let users send tokens: AuthAltTypes=auth/jwt in %s and SCHED_JWT=daemon", file(c))
 	case c.AuthSocket == "":
-		return errs.New(errs.Invalid, "it needs AuthType=auth/munge, or AuthType=auth/cred with AuthInfo=socket=PATH; the configuration has only AuthType=%s", c.AuthType).
+		return errs.New(errs.Invalid, "it needs AuthType=auth/munge, AuthType=auth/slurm, or AuthType=auth/cred with AuthInfo=socket=PATH; the configuration has only AuthType=%s", c.AuthType).
 			WithHint("set AuthInfo=socket=PATH in %s to the controller's socket", file(c))
 	}
 	return nil

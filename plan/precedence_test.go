@@ -48,6 +48,7 @@ func TestPrecedence(t *testing.T) {
 				}
 				return path
 			}},
+		"SCHED_SACK_SOCKET": {value: "/run/a/s", want: "/run/a/s", other: "/run/b/s", got: func(o options, _ *query.WholePlan, _ *conf.Cluster) any { return o.sackSocket }},
 		"SCHED_DEBUG_FLAGS": {value: "Backfill", want: slog.LevelInfo, other: "Data", args: "-v", above: slog.Level(-2), line: "DebugFlags=Network", got: level},
 		"SCHEDRESTD_DEBUG":  {value: "quiet", want: slog.Level(127), other: "3", args: "-vv", above: slog.LevelDebug, line: "DebugFlags=Network", got: level},
 		"SCHED_JWT":         {value: "daemon", want: true, other: "a.b.c", got: setup(func(s work.Setup) any { return s.JWT })},

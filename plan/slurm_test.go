@@ -79,24 +79,39 @@ func TestTokenVerifiers(t *testing.T) {
 		name, text string
 		local      bool
 		munge      work.Munge
+		sack       string
 		log        string
 	}{
 		{name: "munge by default", local: true, munge: work.Munge{Socket: "/run/munge/munge.socket.2"}},
 		{name: "munge", text: "AuthType=auth/munge\nAuthInfo=/run/m", local: true, munge: work.Munge{Socket: "/run/m"}},
-		{name: "Slurm's keys", text: "AuthType=auth/slurm\nAuthInfo=use_client_ids", log: "rest_auth/local is not loaded: AuthType=auth/slurm is not supported"},
+		{name: "Slurm's keys", text: "AuthType=auth/slurm\nAuthInfo=use_client_ids", local: true,
+			sack: "/run/slurm-site/sack.socket /run/slurm/sack.socket /run/slurmctld/sack.socket /run/slurmdbd/sack.socket"},
 		{name: "the kernel", text: "AuthType=auth/cred\nAuthInfo=socket=/run/ctl", local: true},
-		{name: "the kernel, nowhere", text: "AuthType=auth/cred", log: "rest_auth/local is not loaded: it needs AuthType=auth/munge, or AuthType=auth/cred with AuthInfo=socket=PATH"},
+		{name: "the kernel, nowhere", text: "AuthType=auth/cred", log: "rest_auth/local is not loaded: it needs AuthType=auth/munge, AuthType=auth/slurm, or AuthType=auth/cred with AuthInfo=socket=PATH"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s, log, err := slurmSetup(t, slurmSample+tt.text+"\n")
-			if err != nil || !s.JWT || s.Local != tt.local || s.Munge != tt.munge {
-				t.Errorf("jwt %t, local %t, %+v, %v", s.JWT, s.Local, s.Munge, err)
+			if err != nil || !s.JWT || s.Local != tt.local || s.Munge != tt.munge || strings.Join(s.Sack, " ") != tt.sack {
+				t.Errorf("jwt %t, local %t, %+v, %q, %v", s.JWT, s.Local, s.Munge, s.Sack, err)
 			}
 			if (s.AuthSocket != "") != (tt.name == "the kernel") || !strings.Contains(log, tt.log) || tt.log == "" && log != "" {
 				t.Errorf("socket %q, logged %q", s.AuthSocket, log)
 			}
 		})
+	}
+}
+
+// TestSackSocket: the socket that the environment names is the only one.
+func TestSackSocket(t *testing.T) {
+	t.Setenv("SCHED_SACK_SOCKET", "")
+	t.Setenv("SLURM_SACK_SOCKET", "/run//other/sack.socket")
+	o := optionsHere()
+	if err := o.fromEnvironment(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"/run/other/sack.socket"}, o.sack(&conf.Cluster{ClusterName: "c"})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -168,7 +168,7 @@ func (p *page) escapes() []string {
 	add(p.has(ipc.FactTLS), "signatures for TLS handshakes: while captured it can impersonate the gateway to clients whose traffic it can intercept")
 	add(p.has(ipc.FactTokens), "checks of token signatures; it cannot sign a token")
 	sockets := p.how&ipc.SealUnix != 0
-	add(sockets && p.has(ipc.FactMunge), "MUNGE credentials of its user, for every host that trusts this munged")
+	add(sockets && p.has(ipc.FactMunge), "credentials of MUNGE or auth/slurm for its user, for every host with the same key")
 	alone := p.on(ownRoot, pidNamespace) // a /proc of the machine's leads out of any root
 	add(sockets && !alone,
 		"every UNIX socket that its user may connect to: D-Bus, container engines, the session's agents")

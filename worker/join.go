@@ -21,6 +21,7 @@ import (
 	"schedrestd/rpc/client"
 	"schedrestd/rpc/fault"
 	"schedrestd/rpc/munge"
+	"schedrestd/rpc/sack"
 )
 
 // Join builds the handlers of a real worker from its Setup, with a client of
@@ -38,6 +39,7 @@ func Join(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error
 		Answers:        client.NewBudget(int(setup.Limits.Answers)),
 		Trusted:        func(uid uint32) bool { return uid == 0 || uid == setup.SchedUID },
 		Munge:          broker.munged(setup.Munge, work.UpstreamMunge, setup.Munge.Socket),
+		Sack:           broker.sack(setup.Sack, setup.SchedUID),
 		Dial:           broker.dialer(work.UpstreamController, setup.Controllers, setup.AuthSocket),
 		MungeUID:       setup.SchedUID,
 		Log:            slog.Default(),
@@ -87,19 +89,46 @@ func (e *Broker) munged(m work.Munge, way work.Upstream, socket string) *munge.C
 	if m.Socket == "" || e == nil {
 		return nil
 	}
-	var owner atomic.Uint32
+	var owner owner
 	return &munge.Client{Socket: socket, TTL: m.TTL,
 		Dial: func(ctx context.Context, path string) (net.Conn, error) {
 			nc, uid, err := e.open(ctx, way, 0, client.Address{Network: "unix", Address: path})
-			if err == nil {
-				owner.Store(uid)
-			}
-			return nc, err
+			return owner.note(nc, uid, err)
 		},
-		Trusted: func(uid uint32) bool {
-			return uid == 0 || uid == owner.Load() && uid != become.Overflow
-		},
+		Trusted: owner.serves,
 	}
+}
+
+// sack returns the client for credentials of auth/slurm, or nil when that is not
+// configured. The server of a socket must run as munged would have to, or as the
+// scheduler's user: sackd and slurmctld do, in a directory of root's, too.
+func (e *Broker) sack(sockets []string, sched uint32) *sack.Client {
+	if len(sockets) == 0 || e == nil {
+		return nil
+	}
+	owners := make([]owner, len(sockets))
+	return &sack.Client{Sockets: sockets,
+		Dial: func(ctx context.Context, i int) (net.Conn, error) {
+			nc, uid, err := e.open(ctx, work.UpstreamSack, uint8(i), client.Address{Network: "unix", Address: sockets[i]})
+			return owners[i].note(nc, uid, err)
+		},
+		Trusted: func(i int, uid uint32) bool { return uid == sched || owners[i].serves(uid) },
+	}
+}
+
+// owner is the owner of the directory of a socket that was dialled.
+type owner struct{ uid atomic.Uint32 }
+
+func (o *owner) note(nc net.Conn, uid uint32, err error) (net.Conn, error) {
+	if err == nil {
+		o.uid.Store(uid)
+	}
+	return nc, err
+}
+
+// serves reports whether a user may serve the socket.
+func (o *owner) serves(uid uint32) bool {
+	return uid == 0 || uid == o.uid.Load() && uid != become.Overflow
 }
 
 // answers returns the settings of what answers look like. They include no

@@ -104,6 +104,12 @@ func TestControllers(t *testing.T) {
 	if got := NewBroker(nil).munged(work.Munge{}, work.UpstreamMunge, ""); got != nil {
 		t.Errorf("no daemon verifies tokens, and %+v is asked", got)
 	}
+	if got := NewBroker(nil).sack(nil, 5); got != nil {
+		t.Errorf("no auth/slurm, and %+v is asked", got)
+	}
+	if got := NewBroker(nil).sack([]string{"/s", "/t"}, 5); got == nil || len(got.Sockets) != 2 || !got.Trusted(1, 0) || !got.Trusted(1, 5) || got.Trusted(1, 77) {
+		t.Errorf("sack.socket: %+v", got)
+	}
 	got := NewBroker(nil).munged(work.Munge{Socket: "/m", Accounting: "/other", TTL: time.Minute}, work.UpstreamAccountingMunge, "/other")
 	if got == nil || got.Socket != "/other" || got.TTL != time.Minute {
 		t.Errorf("munged: %+v", got)

@@ -176,6 +176,7 @@ func (d *Dialer) address(way work.Upstream, index uint8) (work.Address, error) {
 		work.UpstreamSocket:          unixAddress(s.AuthSocket),
 		work.UpstreamMunge:           unixAddress(s.Munge.Socket),
 		work.UpstreamAccountingMunge: unixAddress(s.Munge.Accounting),
+		work.UpstreamSack:            unixAddress(s.Sack...),
 	}[way]
 	if int(index) >= len(list) {
 		return work.Address{}, fmt.Errorf("it asked for way %d number %d, which the configuration has not", way, index)
@@ -183,11 +184,14 @@ func (d *Dialer) address(way work.Upstream, index uint8) (work.Address, error) {
 	return list[index], nil
 }
 
-func unixAddress(path string) []work.Address {
-	if path == "" {
-		return nil
+// unixAddress returns the addresses of UNIX sockets; "" is none.
+func unixAddress(paths ...string) (list []work.Address) {
+	for _, path := range paths {
+		if path != "" {
+			list = append(list, work.Address{Network: "unix", Address: path})
+		}
 	}
-	return []work.Address{{Network: "unix", Address: path}}
+	return list
 }
 
 // say sends an answer without waiting. A worker that does not read its channel

@@ -117,7 +117,7 @@ func TestOpen(t *testing.T) {
 
 // TestAddresses: only what the configuration has can be asked for.
 func TestAddresses(t *testing.T) {
-	setup := &work.Setup{Controllers: []work.Address{{Network: "tcp", Address: "c"}}, Munge: work.Munge{Socket: "m"}}
+	setup := &work.Setup{Controllers: []work.Address{{Network: "tcp", Address: "c"}}, Munge: work.Munge{Socket: "m"}, Sack: []string{"s", "t"}}
 	d := dialer(setup, nil)
 	for _, tt := range []struct {
 		way   work.Upstream
@@ -126,6 +126,7 @@ func TestAddresses(t *testing.T) {
 	}{
 		{work.UpstreamController, 0, "c"}, {work.UpstreamController, 1, ""}, {work.UpstreamController, 255, ""}, {work.UpstreamAccounting, 0, ""},
 		{work.UpstreamSocket, 0, ""}, {work.UpstreamMunge, 0, "m"}, {work.UpstreamMunge, 1, ""}, {work.UpstreamAccountingMunge, 0, ""},
+		{work.UpstreamSack, 0, "s"}, {work.UpstreamSack, 1, "t"}, {work.UpstreamSack, 2, ""},
 	} {
 		a, err := d.address(tt.way, tt.index)
 		if a.Address != tt.want || (err == nil) != (tt.want != "") {

@@ -20,6 +20,15 @@ const (
 	showClusters = "sacctmgr -nP show cluster clNAME,dlNAME format=cluster,classification,flags"
 )
 
+// compared are the lists of which both gateways have made the same records
+// before a change.
+var compared = map[string][]string{
+	"give it a comment":                       {"accounts", "associations", "users?with_assocs=true&with_coords=true"},
+	"make a QOS that preempts an unknown one": {"qos"},
+	"delete a wckey that several users have":  {"wckeys"},
+	"delete a cluster without the privilege":  {"clusters"},
+}
+
 // TestAccountChanges changes records through both gateways, with the same
 // accounting daemon, and compares what sacctmgr shows after each change.
 func TestAccountChanges(t *testing.T) {
@@ -28,7 +37,7 @@ func TestAccountChanges(t *testing.T) {
 		t.Skip("the gateway of 22.05 serves v0.0.36 to v0.0.38, none of which is served here")
 	}
 	m.reference(t)
-	m.gateway(t, "-u", "nobody", "-g", "nogroup")
+	gateway := m.audited(t)
 	token, err := m.tokenOf("root")
 	must(t, err)
 	sides := m.sides(token)
@@ -138,11 +147,15 @@ func TestAccountChanges(t *testing.T) {
 		{name: "delete an account with one below", method: "DELETE", path: "account/aNAME", show: showAccount},
 	} {
 		tt.path = "/slurmdb/" + version + "/" + tt.path
+		if lists := compared[tt.name]; lists != nil {
+			t.Run("records before "+tt.name, func(t *testing.T) { sides.sameMade(t, version, "slurmdb/", lists...) })
+		}
 		t.Run(tt.name, func(t *testing.T) { sides.make(t, tt) })
 	}
 	if m.release == "26.05" {
 		t.Run("jobs", func(t *testing.T) { m.recordedJobs(t, sides) })
 	}
+	defer func() { sides.audit(t, gateway, "accounting") }()
 	t.Run("delete all associations", func(t *testing.T) { // theirs would
 		before := m.run(t, "root", "sacctmgr", "-nP", "show", "assoc")
 		for _, path := range []string{"associations/", "associations/?user=", "association/"} {

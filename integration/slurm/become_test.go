@@ -84,12 +84,18 @@ func TestBecomeUser(t *testing.T) {
 	m.start(t, "gateway", ourSocket, []string{"SCHEDRESTD_SECURITY=become_user"},
 		"/opt/gateway/schedrestd", "-v", "-f", "/etc/slurm/slurm.conf", "-a", "rest_auth/local", "unix:"+ourSocket)
 	must(t, os.Chmod(filepath.Join(m.root, ourSocket), 0o666))
+	m.servesLocalUsers(t, "become")
+}
+
+// servesLocalUsers checks a gateway with become_user. The name tells apart the
+// files of different calls.
+func (m *machine) servesLocalUsers(t *testing.T, name string) {
 	t.Run("users", func(t *testing.T) {
 		for _, u := range users {
 			t.Run(u.name, func(t *testing.T) {
 				t.Parallel()
 				c := m.as(u.id, u.id, ourSocket)
-				output := "/tmp/become-" + u.name
+				output := "/tmp/" + name + "-" + u.name
 				os.Remove(filepath.Join(m.root, output))
 				job := handIn(t, c, output)
 				m.ranAs(t, job, u.name, u.id, output)
@@ -106,7 +112,7 @@ func TestBecomeUser(t *testing.T) {
 		}
 	})
 	t.Run("another's job", func(t *testing.T) {
-		output := "/tmp/become-held"
+		output := "/tmp/" + name + "-held"
 		job := handIn(t, m.as(users[0].id, users[0].id, ourSocket), output)
 		a, err := ask(m.as(users[1].id, users[1].id, ourSocket), "DELETE", "/slurm/v0.0.42/job/"+job, "")
 		must(t, err)

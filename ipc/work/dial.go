@@ -14,6 +14,7 @@ const (
 	UpstreamSocket                          // Setup.AuthSocket
 	UpstreamMunge                           // Setup.Munge.Socket
 	UpstreamAccountingMunge                 // Setup.Munge.Accounting
+	UpstreamSack                            // Setup.Sack[Index]
 )
 
 // The connections to daemons that a worker may ask for: at once, and per second. It
@@ -33,7 +34,7 @@ type Dial struct {
 
 func (d *Dial) Walk(w *ipc.Walker) {
 	w.Fields(&d.ID)
-	ipc.Enum(w, &d.Upstream, "kind of upstream", UpstreamController, UpstreamAccountingMunge)
+	ipc.Enum(w, &d.Upstream, "kind of upstream", UpstreamController, UpstreamSack)
 	w.Fields(&d.Index)
 }
 
@@ -64,7 +65,7 @@ type DialBatch struct {
 }
 
 func (s *DialBatch) Walk(w *ipc.Walker) {
-	ipc.Enum(w, &s.Upstream, "kind of upstream", UpstreamController, UpstreamAccountingMunge)
+	ipc.Enum(w, &s.Upstream, "kind of upstream", UpstreamController, UpstreamSack)
 	w.Fields(&s.Index)
 }
 

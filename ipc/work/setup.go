@@ -29,6 +29,7 @@ type Setup struct {
 	Accounting  []Address // empty: no accounting daemon
 	AuthSocket  string    // of the bundled controller, which identifies peers by SO_PEERCRED; "": none
 	Munge       Munge     // authentication to daemons of Slurm
+	Sack        []string  // … with auth/slurm instead: sockets that issue its credentials, in the order in which they are tried
 
 	RequireUserName bool   // refuse a root token that names no user
 	StrictBodies    bool   // refuse a body with an unknown field
@@ -56,6 +57,7 @@ func (s *settings) Walk(w *ipc.Walker) {
 	ipc.List(w, &s.Accounting, maxAddresses, 6, func(a *Address) { a.Walk(w) })
 	w.Text(ipc.MaxAddress, &s.AuthSocket)
 	s.Munge.Walk(w)
+	ipc.List(w, &s.Sack, maxAddresses, 2, func(t *string) { w.Text(ipc.MaxAddress, t) })
 	w.Fields(&s.RequireUserName, &s.StrictBodies)
 	w.Text(maxName, &s.UserClaim)
 	ipc.Enum(w, &s.Names, "spelling", 0, NamesSched|NamesSlurm)
@@ -82,7 +84,7 @@ func (s Setup) Pack() (ipc.Setup, error) {
 	if s.AuthSocket != "" || slices.ContainsFunc(s.Accounting, isUnix) {
 		p.Reach |= ipc.ReachUnix
 	}
-	if s.Munge.Socket != "" {
+	if s.Munge.Socket != "" || len(s.Sack) > 0 {
 		p.Reach |= ipc.ReachMunge
 	}
 	var err error
@@ -97,7 +99,7 @@ func Unpack(p ipc.Setup) (s Setup, err error) {
 	}
 	s.Setup = p
 	if !s.Sockets {
-		s.AuthSocket, s.Munge = "", Munge{}
+		s.AuthSocket, s.Munge, s.Sack = "", Munge{}, nil
 		s.Accounting = slices.DeleteFunc(s.Accounting, func(a Address) bool { return a.Network == "unix" })
 	}
 	if s.Inetd {

@@ -15,7 +15,7 @@ import (
 // Submit does.
 func (c *Client) SubmitSeveral(ctx context.Context, cred model.Credential, descs []model.JobDesc) (*model.Submitted, error) {
 	var answer message.SubmitResponse
-	r := request{kind: message.RequestSubmitHetJob, body: &message.JobDescs{Jobs: descs}}
+	r := request{kind: message.RequestSubmitHetJob, body: &message.JobDescs{Jobs: allWithDefaults(descs)}}
 	if err := c.query(ctx, cred, r, message.ResponseSubmitBatchJob, &answer); err != nil {
 		return nil, byPolicy(err)
 	}
@@ -34,9 +34,9 @@ const (
 func (c *Client) Allocate(ctx context.Context, cred model.Credential, descs []model.JobDesc) (*model.Submitted, error) {
 	r, kind := request{kind: message.RequestAllocation}, message.ResponseAllocation
 	if len(descs) == 1 {
-		r.body = &message.SubmitRequest{Desc: descs[0]}
+		r.body = &message.SubmitRequest{Desc: withDefaults(descs[0])}
 	} else {
-		r.kind, kind, r.body = message.RequestHetAllocation, message.ResponseHetAllocation, &message.JobDescs{Jobs: descs}
+		r.kind, kind, r.body = message.RequestHetAllocation, message.ResponseHetAllocation, &message.JobDescs{Jobs: allWithDefaults(descs)}
 	}
 	a, err := c.allocated(ctx, cred, r, kind)
 	if err != nil {

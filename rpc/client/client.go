@@ -31,6 +31,7 @@ import (
 
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/munge"
+	"schedrestd/rpc/sack"
 )
 
 // Config says where the daemons are.
@@ -55,7 +56,8 @@ type Config struct {
 	// local credential then works over TCP too, and stands for this process's
 	// user. nil: it does not.
 	Munge    *munge.Client
-	MungeUID uint32 // of the scheduler's user, whom the daemons run as: no other user may decode
+	Sack     *sack.Client // with auth/slurm instead of Munge
+	MungeUID uint32       // of the scheduler's user, whom the daemons run as: no other user may decode
 
 	// Dial opens a connection; nil: by itself. A worker in an empty network
 	// namespace gets its connections from its parent.

@@ -175,7 +175,7 @@ func watch(ctx context.Context, nc net.Conn) (stop func() bool) {
 func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) (nc net.Conn, release func(), err error) {
 	var tried []error
 	for _, a := range d.addresses {
-		if cred.Local() && a.Network != "unix" && !c.munged(d) {
+		if cred.Local() && a.Network != "unix" && !c.issued(d) {
 			continue // over TCP a local credential proves nothing
 		}
 		begun := time.Now()

@@ -22,6 +22,7 @@ import (
 	"schedrestd/rpc/codec"
 	"schedrestd/rpc/message"
 	"schedrestd/rpc/munge"
+	"schedrestd/rpc/sack"
 	"schedrestd/rpc/wire"
 )
 
@@ -183,6 +184,46 @@ func TestMunge(t *testing.T) {
 				t.Errorf("munged was asked %d times", len(j.asked))
 			}
 		})
+	}
+}
+
+// TestSack checks that with auth/slurm a local credential over TCP is one of
+// sack.socket, a new one for each message.
+func TestSack(t *testing.T) {
+	j := &journal{}
+	var asked [][]byte
+	socket := listen(t, "unix", func(nc net.Conn) {
+		request := make([]byte, 18+33)
+		if _, err := io.ReadFull(nc, request); err != nil {
+			return
+		}
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		asked = append(asked, request)
+		text := fmt.Sprintf("a.b.%d\x00", len(asked))
+		nc.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
+	})
+	cfg := client.Config{
+		Controllers: []client.Address{{Name: "ctl", Network: "tcp", Address: listen(t, "tcp", j.controller)}},
+		Accounting:  []client.Address{{Name: "dbd", Network: "tcp", Address: listen(t, "tcp", j.accounting)}},
+		MungeUID:    64030,
+		Sack: &sack.Client{Sockets: []string{socket}, Trusted: func(int, uint32) bool { return true },
+			Dial: func(context.Context, int) (net.Conn, error) { return net.Dial("unix", socket) }},
+	}
+	client.New(cfg).Verify(t.Context(), model.Credential{})
+	client.NewAccounting(cfg).Verify(t.Context(), model.Credential{})
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.requests) < 2 || len(asked) != len(j.requests) {
+		t.Fatalf("%d credentials for %d requests", len(asked), len(j.requests))
+	}
+	for i, f := range j.requests {
+		if want := fmt.Sprint("a.b.", i+1); f.Credential.Plugin != message.PluginSlurm || f.Credential.Text != want {
+			t.Errorf("credential %+v, want %s", f.Credential, want)
+		}
+		if want := munge.Payload(uint16(f.Header.Type), f.Body); !bytes.HasSuffix(asked[i], want) || binary.BigEndian.Uint32(asked[i][10:]) != 64030 {
+			t.Errorf("sack.socket was asked %x for message %d", asked[i], f.Header.Type)
+		}
 	}
 }
 

@@ -97,10 +97,10 @@ func (c *Client) find(ctx context.Context, d *daemon, cred model.Credential, v c
 }
 
 // lost reports whether f means that d can't be reached at all. It does not when
-// munged failed, or when there were fewer addresses or less time than usual.
+// munged or a sack.socket failed, or when there were fewer addresses or less time than usual.
 func (c *Client) lost(ctx context.Context, d *daemon, cred model.Credential, f *failure) bool {
 	_, other := errors.AsType[*errs.Error](f.err)
-	return f.stage == unreached && !other && ctx.Err() == nil && (!cred.Local() || c.munged(d))
+	return f.stage == unreached && !other && ctx.Err() == nil && (!cred.Local() || c.issued(d))
 }
 
 // closed returns the error for a daemon that closes on every version. It blames

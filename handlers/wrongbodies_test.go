@@ -1,0 +1,225 @@
+package handlers
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+)
+
+// made counts the changes that the fakes were asked for and kept.
+func (f *fake) made() int {
+	n := len(f.submitted) + len(f.nodeUpdates) + len(f.reservationUpdates) + len(f.partitionUpdates) + len(f.killedBy) + len(f.cancelled)
+	for _, kept := range f.recorded.kept {
+		if kept {
+			n++
+		}
+	}
+	for _, call := range f.calls {
+		if strings.HasPrefix(call, "requeue ") || strings.HasPrefix(call, "create node") || strings.HasPrefix(call, "delete ") || call == "reconfigure" {
+			n++
+		}
+	}
+	return n
+}
+
+// bodied is an endpoint with a body, and one that it accepts.
+type bodied struct {
+	*api.Endpoint
+	version schema.Version
+	url     string
+	body    string
+}
+
+// withBodies returns the endpoints with bodies, in each version that has them.
+func withBodies(t *testing.T) (list []bodied) {
+	t.Helper()
+	for _, v := range api.Versions {
+		for _, e := range api.Endpoints {
+			if e.Request == nil || !e.In(v) {
+				continue
+			}
+			view := schema.View{Version: v, Names: schema.Slurm}
+			b := bodied{e, v, named.Replace(e.URL(view)), ""}
+			for _, g := range goldens {
+				if g.body != "" && g.method == e.Method && strings.EqualFold(strings.Trim(strings.NewReplacer("/sched/", "/slurm/", "/scheddb/", "/slurmdb/").Replace(g.path(v)), "/"), strings.Trim(b.url, "/")) {
+					if b.body = first(g.body); !b.refuses(t, b.body) {
+						break
+					}
+					b.body = ""
+				}
+			}
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+// first leaves the first element of each list of a body. Of several records some
+// might be refused, and the others are changed.
+func first(body string) string {
+	var doc map[string]any
+	if json.Unmarshal([]byte(body), &doc) != nil {
+		return ""
+	}
+	for name, value := range doc {
+		if list, ok := value.([]any); ok && len(list) > 1 {
+			doc[name] = list[:1]
+		}
+	}
+	text, _ := json.Marshal(doc)
+	return string(text)
+}
+
+// refuses sends a body, and reports whether it is refused. It fails the test
+// for a fault of ours, and for a change although the body is refused.
+func (b bodied) refuses(t *testing.T, body string) bool {
+	t.Helper()
+	f := demo()
+	w := serve(t, config(f), request(b.Method, b.url, body))
+	refused := w.Code >= http.StatusBadRequest
+	if w.Code >= 500 && w.Code != http.StatusNotImplemented || refused && f.made() > 0 {
+		t.Errorf("%s %s %.300s: status %d, %d changes: %.300s", b.Method, b.url, body, w.Code, f.made(), w.Body)
+	}
+	return refused
+}
+
+// TestWrongTypes gives each field of each body each wrong type, in each version.
+func TestWrongTypes(t *testing.T) {
+	t.Parallel()
+	fields, refused, tried, bare := 0, 0, 0, 0
+	for _, b := range withBodies(t) {
+		if b.body == "" {
+			bare++
+		}
+		for _, path := range paths(b.Request.Shape(schema.View{Version: b.version, Names: schema.Slurm}), nil) {
+			fields++
+			for _, value := range []any{true, -1.5, 1e30, "\x00~?", "", []any{}, []any{[]any{nil}}, map[string]any{}, map[string]any{"set": "no", "number": []any{}}} {
+				var doc any
+				if b.body == "" || json.Unmarshal([]byte(b.body), &doc) != nil {
+					doc = map[string]any{}
+				}
+				text, err := json.Marshal(put(doc, path, value))
+				if err != nil {
+					t.Fatal(err)
+				}
+				tried++
+				if b.refuses(t, string(text)) {
+					refused++
+				}
+			}
+		}
+	}
+	t.Logf("%d fields, %d bodies, %d of them refused; %d endpoints without a body to begin with", fields, tried, refused, bare)
+	if fields < 1000 || refused < tried/2 {
+		t.Error("too few fields, or too few refusals")
+	}
+}
+
+// paths returns the paths of all fields of a shape, also of those that have
+// fields of their own. A "[]" stands for the element of a list.
+func paths(s *schema.Shape, at []string) (list [][]string) {
+	if s == nil || len(at) > 12 {
+		return nil
+	}
+	if len(at) > 0 {
+		list = append(list, slices.Clone(at))
+	}
+	if s.Items != nil {
+		list = append(list, paths(s.Items, append(at, "[]"))...)
+	}
+	for _, p := range s.Fields {
+		if !p.Ignored {
+			list = append(list, paths(p.Shape, append(slices.Clone(at), p.Name))...)
+		}
+	}
+	return list
+}
+
+// put returns doc with a value at a path, and what is needed on the way there.
+func put(doc any, path []string, value any) any {
+	if len(path) == 0 {
+		return value
+	}
+	if path[0] == "[]" {
+		list, _ := doc.([]any)
+		if len(list) == 0 {
+			list = []any{nil}
+		}
+		list[0] = put(list[0], path[1:], value)
+		return list
+	}
+	fields, ok := doc.(map[string]any)
+	if !ok {
+		fields = map[string]any{}
+	}
+	fields[path[0]] = put(fields[path[0]], path[1:], value)
+	return fields
+}
+
+// TestLongLists sends lists with very many elements, at each place that has a
+// list.
+func TestLongLists(t *testing.T) {
+	t.Parallel()
+	lists := 0
+	for _, b := range withBodies(t) {
+		if b.version != api.Versions[len(api.Versions)-1] && b.version != api.Versions[0] {
+			continue
+		}
+		for _, path := range paths(b.Request.Shape(schema.View{Version: b.version, Names: schema.Slurm}), nil) {
+			if path[len(path)-1] != "[]" {
+				continue
+			}
+			lists++
+			for _, element := range []any{map[string]any{}, "x", 7} {
+				var doc any
+				if b.body == "" || json.Unmarshal([]byte(b.body), &doc) != nil {
+					doc = map[string]any{}
+				}
+				text, err := json.Marshal(put(doc, path[:len(path)-1], slices.Repeat([]any{element}, 20_000)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.refuses(t, string(text))
+			}
+		}
+	}
+	t.Logf("%d lists", lists)
+}
+
+// TestCorpusOfBodies sends the public corpus of JSON texts to each endpoint with a
+// body: those that are no JSON are refused, and no text is a fault of ours.
+func TestCorpusOfBodies(t *testing.T) {
+	t.Parallel()
+	dir := os.Getenv("JSON_CORPUS")
+	if dir == "" {
+		dir = "../../shared/vectors/json-parsing/test_parsing" // beside the repository
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
+	if len(files) == 0 {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("no JSON corpus in %s (set JSON_CORPUS)", dir)
+		}
+		t.Skipf("no JSON corpus in %s (set JSON_CORPUS)", dir)
+	}
+	endpoints := 0
+	for _, b := range withBodies(t) {
+		endpoints++
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if refused := b.refuses(t, string(text)); !refused && filepath.Base(file)[0] == 'n' {
+				t.Errorf("%s %s accepts %s", b.Method, b.url, filepath.Base(file))
+			}
+		}
+	}
+	t.Logf("%d texts, %d endpoints (versions counted)", len(files), endpoints)
+}

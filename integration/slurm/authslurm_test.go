@@ -1,0 +1,121 @@
+package slurm
+
+import (
+	"crypto/rand"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// withSlurmsKey makes the machine a cluster with AuthType=auth/slurm, without
+// munged, until the test ends.
+func (m *machine) withSlurmsKey(t *testing.T) {
+	t.Helper()
+	m.quiet(t)
+	key := make([]byte, 64)
+	rand.Read(key)
+	file := filepath.Join(m.root, "etc/slurm/slurm.key")
+	must(t, os.WriteFile(file, key, 0o600))
+	must(t, os.Chown(file, 64030, 64030))
+	for _, dir := range []string{"slurmctld", "slurmdbd"} { // they run as slurm, who can't make them
+		m.run(t, "root", "install", "-d", "-o", "slurm", "/run/"+dir)
+	}
+	// slurmd wants it to be root's, and slurmctld writes the file with its number there.
+	m.run(t, "root", "install", "-d", "-o", "root", "-m", "0777", "/run/slurm")
+	restart := func() {
+		for _, name := range []string{"slurmd", "slurmctld", "slurmdbd"} {
+			m.try("root", "pkill", "-TERM", "-x", name) // it may have been stopped already
+			eventually(t, name+" has ended", func() bool {
+				_, err := m.try("root", "pgrep", "-x", name)
+				return err != nil
+			})
+		}
+		for _, name := range []string{"slurmdbd", "slurmctld", "slurmd"} {
+			m.restart(t, name)
+		}
+	}
+	configs := map[string][]byte{}
+	for _, name := range []string{"slurm.conf", "slurmdbd.conf"} {
+		file := filepath.Join(m.root, "etc/slurm", name)
+		text, err := os.ReadFile(file)
+		must(t, err)
+		configs[file] = text
+		text = regexp.MustCompile(`(?m)^AuthInfo=.*\n`).ReplaceAll(text, nil)
+		text = []byte(strings.Replace(string(text), "AuthType=auth/munge", "AuthType=auth/slurm", 1))
+		if name == "slurm.conf" {
+			text = append(text, "CredType=cred/slurm\n"...)
+		}
+		must(t, os.WriteFile(file, text, 0)) // it keeps owner and mode
+	}
+	t.Cleanup(func() {
+		for file, text := range configs {
+			must(t, os.WriteFile(file, text, 0))
+		}
+		m.run(t, "root", "install", "-d", "-o", "slurm", "-m", "0755", "/run/slurm")
+		m.restart(t, "munged")
+		restart()
+	})
+	m.signal(t, "munged", "TERM")
+	restart()
+}
+
+// TestAuthSlurm checks, with AuthType=auth/slurm and without munged, that local
+// users are served with credentials of Slurm's sack.socket, and users with
+// tokens as ever.
+func TestAuthSlurm(t *testing.T) {
+	m := real(t)
+	if m.release == "22.05" {
+		t.Skip("auth/slurm is new in 23.11")
+	}
+	m.withSlurmsKey(t)
+	args := []string{"/opt/gateway/schedrestd", "-v", "-f", "/etc/slurm/slurm.conf"}
+	serve := func(t *testing.T, env ...string) {
+		t.Helper()
+		m.start(t, "gateway", ourSocket, append(env, "SCHEDRESTD_SECURITY=become_user"), append(args, "-a", "rest_auth/local", "unix:"+ourSocket)...)
+		must(t, os.Chmod(filepath.Join(m.root, ourSocket), 0o666))
+	}
+	t.Run("slurmd and slurmctld", func(t *testing.T) {
+		serve(t)
+		m.servesLocalUsers(t, "auth-slurm")
+	})
+	t.Run("sackd", func(t *testing.T) {
+		if _, err := os.Stat(filepath.Join(m.root, "usr/sbin/sackd")); err != nil {
+			t.Skip("sackd is not installed")
+		}
+		// The path is taken from slurmd.
+		const socket = "/run/slurm/sack.socket"
+		m.start(t, "sackd", socket, nil, "setpriv", "--reuid=slurm", "--regid=slurm", "--init-groups", "sackd", "-D", "-f", "/etc/slurm/slurm.conf")
+		serve(t, "SLURM_SACK_SOCKET="+socket)
+		m.servesLocalUsers(t, "sackd")
+	})
+	t.Run("one user", func(t *testing.T) {
+		alice := users[0]
+		m.gateway(t, "-u", alice.name, "-g", alice.name, "-a", "rest_auth/local,rest_auth/jwt")
+		must(t, os.Chmod(filepath.Join(m.root, ourSocket), 0o666))
+		output := "/tmp/auth-slurm-local"
+		os.Remove(filepath.Join(m.root, output))
+		m.ranAs(t, handIn(t, m.as(alice.id, alice.id, ourSocket), output), alice.name, alice.id, output)
+		a, err := ask(m.client(ourSocket), "GET", "/slurmdb/v0.0.42/accounts", "", "X-SLURM-USER-TOKEN: "+m.token)
+		if err != nil || a.status != http.StatusOK {
+			t.Errorf("with a token: %v, status %d: %.300s", err, a.status, a.body)
+		}
+	})
+	t.Run("no socket", func(t *testing.T) {
+		serve(t, "SLURM_SACK_SOCKET=/run/none/sack.socket")
+		for _, path := range []string{"/slurm/v0.0.42/nodes", "/slurmdb/v0.0.42/accounts"} {
+			a, err := ask(m.as(users[0].id, users[0].id, ourSocket), "GET", path, "")
+			must(t, err)
+			if a.status != http.StatusServiceUnavailable || !strings.Contains(string(a.body), "sack.socket can't be reached") || strings.Contains(string(a.body), "/run/none") {
+				t.Errorf("%s: status %d: %.500s", path, a.status, a.body)
+			}
+		}
+		log, err := os.ReadFile(filepath.Join(m.root, "var/log/slurm/gateway.log"))
+		must(t, err)
+		if !strings.Contains(string(log), "/run/none/sack.socket") {
+			t.Errorf("the log does not name the socket:\n%s", log)
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package slurm
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// individual matches fields that differ between two records that were made in
+// the same way: numbers, moments, and places that the scheduler chose.
+var individual = regexp.MustCompile(`(?i)(^|_|\.|\[\])(id|.*_?time|.*_id|.*usage.*|priority|fair.*|job_resources|batch_host|nodes|cron|.*hostname|comment_set|lineage|command|pid|.*start.*|.*end.*|last_sched_evaluation|het_job_id_set|state_reason|address)(\.|\[|$)`)
+
+// sameMade lists records with slurmrestd and fails the test unless those that
+// were made through the two gateways have the same fields, apart from their
+// names.
+func (s *sides) sameMade(t *testing.T, version, prefix string, lists ...string) {
+	t.Helper()
+	count := 0
+	for _, list := range lists {
+		path := "/" + prefix + version + "/" + list
+		a, err := ask(s.m.client(theirSocket), "GET", path, "", "X-SLURM-USER-TOKEN: "+s.token)
+		must(t, err)
+		var body map[string]any
+		if err := json.Unmarshal(unwritable.ReplaceAll(a.body, []byte(`: "$1"`)), &body); err != nil {
+			t.Fatalf("%s: status %d, %v: %.300s", path, a.status, err, a.body)
+		}
+		var made [2][]string
+		for _, records := range body {
+			records, ok := records.([]any)
+			if !ok {
+				continue
+			}
+			for _, record := range records {
+				text, err := json.Marshal(record)
+				must(t, err)
+				for i := range made {
+					if side := fmt.Sprint("of", i); strings.Contains(string(text), side) {
+						made[i] = append(made[i], strings.Join(leaves("", record, side, s.names[i]), "\n"))
+					}
+				}
+			}
+		}
+		for i := range made {
+			slices.Sort(made[i])
+		}
+		count += len(made[1])
+		if len(made[0]) != len(made[1]) {
+			t.Errorf("%s: %d records were made through theirs, %d through ours", path, len(made[0]), len(made[1]))
+			continue
+		}
+		for n := range made[0] {
+			if made[0][n] != made[1][n] {
+				t.Errorf("%s:\ntheirs:\n%s\nours:\n%s", path, without(made[0][n], made[1][n]), without(made[1][n], made[0][n]))
+			}
+		}
+	}
+	t.Logf("%d records compared in %d lists", count, len(lists))
+	if count == 0 {
+		t.Error("no records are compared")
+	}
+}
+
+// leaves returns the values of a record with their fields, without those that
+// are individual and without the side's name.
+func leaves(at string, value any, side string, words []string) (list []string) {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, value := range value {
+			list = append(list, leaves(at+"."+name, value, side, words)...)
+		}
+		slices.Sort(list)
+	case []any:
+		for _, value := range value {
+			list = append(list, leaves(at+"[]", value, side, words)...)
+		}
+	default:
+		if !individual.MatchString(at) {
+			line := fmt.Sprintf("%s = %v", strings.TrimPrefix(at, "."), value)
+			list = append(list, strings.NewReplacer(append([]string{side, "NAME"}, words...)...).Replace(line))
+		}
+	}
+	return list
+}

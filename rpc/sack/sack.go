@@ -1,0 +1,207 @@
+// Package sack gets credentials of auth/slurm from Slurm's "auth and cred
+// kiosk": a UNIX socket on which sackd, slurmd, slurmctld or slurmdbd issues
+// credentials. It is written in Go and speaks the kiosk's protocol, which is the
+// same from Slurm 23.11 to 26.05.
+//
+// A credential is a text with which the kiosk confirms, for the process that
+// requested it, the uid and gid that the kernel reports for the connection
+// (SO_PEERCRED), the time, and a payload. The client has no secret to keep:
+// the kiosk has the cluster's key (slurm.key), with which it could act as any
+// user. As with MUNGE the payload is a hash of one message (munge.Payload), only
+// one uid can use the credential, and a connection is never passed to another
+// process.
+//
+// A false kiosk learns very little: the requesting user and a hash. But it
+// could return a credential that its owner got from the real one, and the
+// request would be executed in that owner's name. Client.Trusted prevents that.
+package sack
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+
+	"schedrestd/become/peer"
+	"schedrestd/errs"
+)
+
+// Client sends requests to the kiosks of one cluster. It is safe for concurrent
+// use: each request has a connection of its own.
+type Client struct {
+	Sockets []string // in the order in which they are tried
+
+	// Trusted reports whether a user may serve Sockets[i], which was dialled.
+	Trusted func(i int, uid uint32) bool
+
+	// Dial opens a connection to Sockets[i]. The kernel must know its peer, and
+	// this process must have opened it: the kiosk issues the credential for the
+	// user that opened the connection.
+	Dial func(ctx context.Context, i int) (net.Conn, error)
+}
+
+const (
+	version = 40 << 8 // of Slurm 23.11, the first with a kiosk; no kiosk looks at it
+	create  = 64001   // number of the request for a credential
+	maxText = 1 << 20 // with use_client_ids a credential lists its user's groups
+	anyone  = 1<<32 - 1
+)
+
+var (
+	errGarbled  = errors.New("the answer is no credential")
+	errStranger = errors.New("it is served by an untrusted user")
+)
+
+// Encode returns a credential for this process's effective uid and gid that
+// carries payload and that only daemons of uid accept.
+//
+// Errors are *errs.Error: Unavailable, Timeout or BadAnswer.
+func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string, error) {
+	if uid == anyone {
+		return "", errs.New(errs.Internal, "refusing to request a credential that all users can use")
+	}
+	nc, err := c.connect(ctx)
+	if err != nil {
+		return "", c.unreached(ctx, err)
+	}
+	defer nc.Close()
+	defer context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })()
+	_, sent := nc.Write(request(payload, uid))
+	text, err := receive(nc)
+	switch {
+	case err == nil:
+		return text, nil
+	case ctx.Err() != nil:
+		return "", late(ctx, err)
+	case errors.Is(err, errGarbled):
+		return "", errs.Wrap(err, errs.BadAnswer, "the answer of Slurm's sack.socket is invalid")
+	case sent != nil:
+		err = fmt.Errorf("send request: %w", sent)
+	}
+	// It closes without an answer when it can't make a credential. Nothing was sent to any daemon yet.
+	return "", errs.Wrap(err, errs.Unavailable, "Slurm's sack.socket issues no credential")
+}
+
+// request returns the message that asks for a credential.
+func request(payload []byte, uid uint32) []byte {
+	b := binary.BigEndian.AppendUint16(make([]byte, 0, 64), version)
+	b = append(b, 0, 0, 0, 0)
+	b = binary.BigEndian.AppendUint32(b, create)
+	b = binary.BigEndian.AppendUint32(b, uid)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(payload)))
+	b = append(b, payload...)
+	binary.BigEndian.PutUint32(b[2:], uint32(len(b)-2)) // counts itself
+	return b
+}
+
+// receive reads the answer, a text with its length.
+func receive(r io.Reader) (string, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return "", fmt.Errorf("read the answer's length: %w", err)
+	}
+	n := binary.BigEndian.Uint32(head[:])
+	if n == 0 || n > maxText {
+		return "", fmt.Errorf("%w: its length is %d", errGarbled, n)
+	}
+	b := make([]byte, n)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return "", fmt.Errorf("read an answer of %d bytes: %w", n, err)
+	}
+	text, ended := strings.CutSuffix(string(b), "\x00")
+	if !ended || !wellFormed(text) {
+		return "", errGarbled // not shown: it may be valid
+	}
+	return text, nil
+}
+
+// wellFormed reports whether text looks like a credential, a JSON Web Token, so
+// that no other text is ever sent as one.
+func wellFormed(text string) bool {
+	parts := strings.Split(text, ".")
+	for _, part := range parts {
+		if part == "" || strings.IndexFunc(part, func(r rune) bool {
+			letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+			return !letter && r != '-' && r != '_'
+		}) >= 0 {
+			return false
+		}
+	}
+	return len(parts) == 3
+}
+
+// busy is the pause before connecting again to a kiosk whose queue is full.
+const busy = 5 * time.Millisecond
+
+// connect opens a connection to the first trusted kiosk that can be reached.
+func (c *Client) connect(ctx context.Context) (net.Conn, error) {
+	var tried []error
+	for i, socket := range c.Sockets {
+		nc, err := c.dial(ctx, i)
+		if err == nil {
+			return nc, nil
+		}
+		tried = append(tried, fmt.Errorf("%s: %w", socket, err))
+	}
+	return nil, errors.Join(tried...)
+}
+
+func (c *Client) dial(ctx context.Context, i int) (net.Conn, error) {
+	for {
+		nc, err := c.Dial(ctx, i)
+		if err == nil {
+			if err := c.recognise(i, nc); err != nil {
+				nc.Close()
+				return nil, err
+			}
+			return nc, nil
+		}
+		if !errors.Is(err, syscall.EAGAIN) {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(busy):
+		}
+	}
+}
+
+// recognise returns nil if the user that serves the connection is trusted, and
+// otherwise the reason why not.
+func (c *Client) recognise(i int, nc net.Conn) error {
+	sc, ok := nc.(syscall.Conn)
+	if !ok {
+		return fmt.Errorf("%T: the kernel does not name the peer", nc)
+	}
+	p, err := peer.Of(sc)
+	if err != nil {
+		return err
+	}
+	if !c.Trusted(i, p.UID) {
+		return fmt.Errorf("%w: uid %d", errStranger, p.UID)
+	}
+	return nil
+}
+
+func late(ctx context.Context, err error) error {
+	return errs.Wrap(fmt.Errorf("%w: %w", context.Cause(ctx), err), errs.Timeout, "Slurm's sack.socket does not answer in time")
+}
+
+// unreached returns the error for failed connections. The paths are for the
+// log and the administrator.
+func (c *Client) unreached(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return late(ctx, err)
+	}
+	e := &errs.Error{Kind: errs.Unavailable, Message: "Slurm's sack.socket can't be reached", Err: err}
+	if errors.Is(err, errStranger) {
+		return e.WithHint("check which user created the socket: it must be root or the owner of its directory")
+	}
+	return e.WithHint("check that sackd runs on this machine; SLURM_SACK_SOCKET names another socket")
+}

@@ -1,0 +1,164 @@
+package sack
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"schedrestd/errs"
+)
+
+const credential = "eyJhbGciOiJIUzI1NiJ9.eyJ1aWQiOjF9.c2ln-_"
+
+// kiosk serves a socket, passing each request to act, and returns its path.
+func kiosk(t testing.TB, act func(nc net.Conn, request []byte)) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sack-") // not t.TempDir: a socket's path is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			wait.Go(func() {
+				defer nc.Close()
+				nc.SetDeadline(time.Now().Add(30 * time.Second))
+				head := make([]byte, 6)
+				if _, err := io.ReadFull(nc, head); err != nil {
+					return
+				}
+				body := make([]byte, binary.BigEndian.Uint32(head[2:])-4) // the length counts itself, not the version
+				if _, err := io.ReadFull(nc, body); err == nil {
+					act(nc, append(head, body...))
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { ln.Close(); wait.Wait(); os.RemoveAll(dir) })
+	return filepath.Join(dir, "s")
+}
+
+func clientOf(sockets ...string) *Client {
+	var d net.Dialer
+	return &Client{
+		Sockets: sockets,
+		Trusted: func(int, uint32) bool { return true },
+		Dial:    func(ctx context.Context, i int) (net.Conn, error) { return d.DialContext(ctx, "unix", sockets[i]) },
+	}
+}
+
+func answer(text string) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
+}
+
+// TestRequest compares the request with the bytes that sackd of Slurm 24.11 and
+// 26.05 accepts.
+func TestRequest(t *testing.T) {
+	var got []byte
+	socket := kiosk(t, func(nc net.Conn, request []byte) {
+		got = request
+		nc.Write(answer(credential + "\x00"))
+	})
+	text, err := clientOf(socket).Encode(t.Context(), []byte("pay"), 64030)
+	if err != nil || text != credential {
+		t.Fatalf("got %q, %v", text, err)
+	}
+	want := []byte("\x28\x00" + "\x00\x00\x00\x13" + "\x00\x00\xfa\x01" + "\x00\x00\xfa\x1e" + "\x00\x00\x00\x03pay")
+	if !bytes.Equal(got, want) {
+		t.Errorf("asked %x, want %x", got, want)
+	}
+	if _, err := clientOf(socket).Encode(t.Context(), nil, anyone); errs.KindOf(err) != errs.Internal {
+		t.Errorf("a credential that all can use: %v", err)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		answer []byte
+		want   errs.Kind
+	}{
+		{"closed", nil, errs.Unavailable},
+		{"cut short", answer(credential + "\x00")[:20], errs.Unavailable},
+		{"empty", answer(""), errs.BadAnswer},
+		{"endless", []byte("\xff\xff\xff\xff"), errs.BadAnswer},
+		{"without its end", answer(credential), errs.BadAnswer},
+		{"no token", answer("MUNGE:AwQ=:\x00"), errs.BadAnswer},
+		{"two parts", answer("a.b\x00"), errs.BadAnswer},
+		{"an empty part", answer("a..b\x00"), errs.BadAnswer},
+		{"a line more", answer("a.b.c\n\x00"), errs.BadAnswer},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			socket := kiosk(t, func(nc net.Conn, _ []byte) { nc.Write(tt.answer) })
+			if text, err := clientOf(socket).Encode(t.Context(), []byte("pay"), 1); errs.KindOf(err) != tt.want || text != "" {
+				t.Errorf("got %q, %v", text, err)
+			}
+		})
+	}
+}
+
+// TestSockets: those that are not there, or served by another user, are passed
+// over; without any the error names them all to the administrator alone.
+func TestSockets(t *testing.T) {
+	socket := kiosk(t, func(nc net.Conn, _ []byte) { nc.Write(answer(credential + "\x00")) })
+	none := filepath.Join(t.TempDir(), "none")
+	if text, err := clientOf(none, socket).Encode(t.Context(), nil, 1); err != nil || text != credential {
+		t.Errorf("got %q, %v", text, err)
+	}
+	c := clientOf(socket, socket)
+	c.Trusted = func(i int, uid uint32) bool { return i == 1 && uid == uint32(os.Geteuid()) }
+	if text, err := c.Encode(t.Context(), nil, 1); err != nil || text != credential {
+		t.Errorf("a false one comes first: %q, %v", text, err)
+	}
+	_, err := clientOf(none).Encode(t.Context(), nil, 1)
+	if errs.KindOf(err) != errs.Unavailable || !strings.Contains(err.Error(), none) || !strings.Contains(errs.HintOf(err), "sackd") {
+		t.Errorf("none: %v, hint %q", err, errs.HintOf(err))
+	}
+	if e, ok := err.(*errs.Error); !ok || strings.Contains(e.Message, none) {
+		t.Errorf("a client is shown %v", err)
+	}
+	c.Trusted = func(int, uint32) bool { return false }
+	if _, err := c.Encode(t.Context(), nil, 1); errs.KindOf(err) != errs.Unavailable || !strings.Contains(errs.HintOf(err), "owner") {
+		t.Errorf("false ones: %v, hint %q", err, errs.HintOf(err))
+	}
+}
+
+// TestSilence: the caller's time limit holds.
+func TestSilence(t *testing.T) {
+	ended := make(chan struct{})
+	socket := kiosk(t, func(net.Conn, []byte) { <-ended })
+	t.Cleanup(func() { close(ended) })
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(time.Millisecond, cancel)
+	if _, err := clientOf(socket).Encode(ctx, nil, 1); errs.KindOf(err) != errs.Timeout {
+		t.Error(err)
+	}
+}
+
+// FuzzAnswer parses arbitrary bytes as answers. It checks that parsing does not
+// panic, and that a returned credential has the form of one.
+func FuzzAnswer(f *testing.F) {
+	f.Add(answer(credential + "\x00"))
+	f.Add(answer("a.b.c"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if text, err := receive(bytes.NewReader(b)); err == nil && (strings.Count(text, ".") != 2 || len(text) > len(b)) {
+			t.Errorf("%q is taken for a credential", text)
+		}
+	})
+}
