@@ -55,6 +55,7 @@ func stateNames() (names []string) {
 
 // check expands the names of states.
 func (f *filter) check() error {
+	every := false
 	for i, s := range f.states {
 		s = strings.ToUpper(s)
 		if long := shortStates[s]; long != "" {
@@ -62,15 +63,15 @@ func (f *filter) check() error {
 		}
 		switch {
 		case s == "ALL":
-			f.all = true
+			every = true
 		case !slices.Contains(stateNames(), s):
 			return usage("--state %s: unknown state", printable.Text(f.states[i])).
 				WithHint("states are %s", strings.Join(slices.Sorted(slices.Values(stateNames())), ", "))
 		}
 		f.states[i] = s
 	}
-	if f.all {
-		f.states = nil
+	if every {
+		f.states, f.all = nil, true
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -100,7 +99,7 @@ func describe(w io.Writer, j *rest.Job, style table.Style) error {
 	}
 	rows := []struct{ name, value string }{
 		{"Job", j.Label()}, {"Name", j.Name}, {"User", j.User}, {"Account", j.Account}, {"Partition", j.Partition}, {"QOS", j.QOS},
-		{"State", state}, {"Exit code", outcome(j)}, {"Submitted", clock(j.Submitted)}, {"Started", started}, {"Ended", ended},
+		{"State", state}, {"Outcome", outcome(j)}, {"Submitted", clock(j.Submitted)}, {"Started", started}, {"Ended", ended},
 		{"Run time", elapsed(j.Elapsed(time.Now()))}, {"Time limit", limit(j.TimeLimit)}, {"Priority", text(j.Priority)},
 		{"Nodes", text(j.NodeCount)}, {"Node list", j.Nodes}, {"CPUs", text(j.CPUs)}, {"Tasks", text(j.Tasks)},
 		{"Memory", memoryOf(j)}, {"Resources", j.Resources}, {"Dependency", j.Dependency}, {"Comment", j.Comment},
@@ -140,6 +139,9 @@ func memoryOf(j *rest.Job) string {
 	return ""
 }
 
+// success is the outcome of a job that did not fail by itself.
+const success = "exit code 0"
+
 // outcome returns the exit code of a job that has ended, or its signal.
 func outcome(j *rest.Job) string {
 	if j.Active() {
@@ -151,5 +153,5 @@ func outcome(j *rest.Job) string {
 		}
 		return fmt.Sprintf("signal %d", signal)
 	}
-	return strconv.FormatInt(j.Exit.Code.Int(), 10)
+	return fmt.Sprintf("exit code %d", j.Exit.Code.Int())
 }

@@ -131,8 +131,8 @@ func summary(jobs []rest.Job) (string, table.Color) {
 		text := printable.Text(strings.Join(j.State, "+"))
 		switch {
 		case !j.Active():
-			if o := outcome(j); j.BaseState() != "COMPLETED" || o != "0" {
-				text += ", exit code " + printable.Text(o)
+			if o := outcome(j); o != success {
+				text += ", " + printable.Text(o)
 			}
 		case j.Nodes != "":
 			text += " on " + printable.Text(j.Nodes)

@@ -43,7 +43,7 @@ func parseURL(text string) (*address, error) {
 	case u.User != nil:
 		return nil, errs.New(errs.Malformed, "URL: a user or password can't be part of it").WithHint("the token is read from SCHED_JWT, or from a file with --token-file")
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, errs.New(errs.Malformed, "URL %s: a query or fragment can't be part of it", shorten(text)).WithHint(urlForms)
+		return nil, errs.New(errs.Malformed, "URL: a query or fragment can't be part of it").WithHint(urlForms)
 	}
 	a := &address{text: text, secure: u.Scheme == "https"}
 	prefix := strings.TrimRight(u.Path, "/")

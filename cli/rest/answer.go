@@ -104,7 +104,8 @@ func (c *Client) list(ctx context.Context, path string, query url.Values, key st
 	case len(problems) > 0:
 		return m, refused(resp.StatusCode, problems)
 	}
-	m.LastUpdate = int64(updated.Value)
+	m.LastUpdate = updated.Int()
+	m.Unchanged = query.Has("update_time") && m.LastUpdate == 0 // the answer of slurmrestd
 	return m, nil
 }
 

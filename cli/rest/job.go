@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"schedrestd/errs"
+	"schedrestd/model"
 )
 
 // Job has the fields of a job that people see, from the controller or from
@@ -92,6 +93,17 @@ func (j *Job) Label() string {
 	return strconv.FormatUint(uint64(j.ID), 10)
 }
 
+// is reports whether id stands for j. A server may answer a request for one
+// task of an array with all of them.
+func (j *Job) is(id string) bool {
+	array, task, ok := strings.Cut(id, "_")
+	if !ok || j.Label() == id {
+		return true
+	}
+	waiting, _, _ := strings.Cut(j.ArrayTasks, "%") // the number of tasks at a time follows
+	return strconv.FormatInt(j.ArrayJob.Int(), 10) == array && !j.ArrayTask.Set && model.HostlistHas("["+waiting+"]", task)
+}
+
 // Elapsed returns how long j has run at the time now.
 func (j *Job) Elapsed(now time.Time) time.Duration {
 	started, ended := j.Started.Int(), j.Ended.Int()
@@ -110,21 +122,21 @@ func (j *Job) ExitStatus() int {
 	if signal := j.Exit.Signal.ID.Int(); signal > 0 {
 		return 128 + int(signal)&0x7f
 	}
-	if code := j.Exit.Code.Int(); code != 0 {
-		return int(code) & 0xff
+	if code := j.Exit.Code.Int() & 0xff; code != 0 {
+		return int(code)
 	}
-	if j.BaseState() != "COMPLETED" {
+	if j.BaseState() != "COMPLETED" || j.Exit.Code.Int() != 0 {
 		return 1
 	}
 	return 0
 }
 
-var jobID = regexp.MustCompile(`^[0-9]{1,10}([_+][0-9]{1,10})?$`)
+var jobID = regexp.MustCompile(`^[0-9]{1,10}(_[0-9]{1,10})?$`)
 
-// CheckJobID returns an error if text is no job id. 12, 12_3 (task of an array)
-// and 12+1 (component) are.
+// CheckJobID returns an error if text is no job id. 12 and 12_3, the task of an
+// array, are.
 func CheckJobID(text string) error {
-	if !jobID.MatchString(text) || strings.Trim(text, "0_+") == "" {
+	if !jobID.MatchString(text) || strings.Trim(text, "0_") == "" {
 		return errs.New(errs.Malformed, "%q is not a job id", shorten(text)).WithHint("a job id is a number, or NUMBER_TASK for a task of an array")
 	}
 	return nil
@@ -154,6 +166,9 @@ func (c *Client) RawJobs(ctx context.Context, each func(*Job, json.RawMessage) e
 func (c *Client) RawJob(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
 	found := false
 	_, err := c.list(ctx, "job/"+url.PathEscape(id), nil, "jobs", raw(func(j *Job, text json.RawMessage) error {
+		if !j.is(id) {
+			return nil
+		}
 		found = true
 		return each(j, text)
 	}))
@@ -187,17 +202,25 @@ func (c *Client) recorded(ctx context.Context, id string, each func(*Job, json.R
 	var answer struct {
 		Jobs []json.RawMessage `json:"jobs"`
 	}
-	if _, err := c.answer(resp, &answer); err != nil || len(answer.Jobs) == 0 {
+	if _, err := c.answer(resp, &answer); err != nil {
 		return unknown
 	}
+	found := false
 	for _, text := range answer.Jobs {
 		j, err := recordedJob(text)
 		if err != nil {
 			return errs.Wrap(err, errs.BadAnswer, "read the answer of %s", c.at)
 		}
+		if !j.is(id) {
+			continue
+		}
+		found = true
 		if err := each(j, text); err != nil {
 			return err
 		}
+	}
+	if !found {
+		return unknown
 	}
 	return nil
 }
@@ -262,8 +285,23 @@ func (c *Client) Cancel(ctx context.Context, id, signal string) error {
 		return err
 	}
 	defer resp.Body.Close()
-	_, err = c.answer(resp, nil)
-	return err
+	var answer struct {
+		Status []struct {
+			Error struct {
+				Text   string `json:"string"`
+				Number int    `json:"code"`
+			} `json:"error"`
+		} `json:"status"`
+	}
+	if _, err := c.answer(resp, &answer); err != nil {
+		return err
+	}
+	for _, s := range answer.Status { // slurmrestd answers 200 also when there is no such job
+		if s.Error.Number != 0 {
+			return refused(resp.StatusCode, []problem{{Description: s.Error.Text, Number: s.Error.Number}})
+		}
+	}
+	return nil
 }
 
 // Submitted is the answer to a submission.

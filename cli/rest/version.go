@@ -53,6 +53,8 @@ func (c *Client) serves(resp *http.Response) (bool, error) {
 			WithHint("redirects are not followed; give the final address with --url")
 	case kindOf(code) == errs.Unauthenticated || code == http.StatusForbidden:
 		return false, refusal(resp)
+	case code == http.StatusBadRequest:
+		return false, refusal(resp)
 	case !isJSON(resp):
 		return false, notJSON(resp)
 	}

@@ -80,15 +80,15 @@ func size(v string) (uint64, error) {
 // it has passed.
 func when(v string, now time.Time) (time.Time, error) {
 	lower := strings.ToLower(v)
-	if rest, ok := strings.CutPrefix(lower, "now"); ok {
-		if rest == "" {
-			return now, nil
-		}
-		digits := strings.TrimRight(strings.TrimPrefix(rest, "+"), "abcdefghijklmnopqrstuvwxyz")
+	if lower == "now" {
+		return now, nil
+	}
+	if count, ok := strings.CutPrefix(lower, "now+"); ok {
+		digits := strings.TrimRight(count, "abcdefghijklmnopqrstuvwxyz")
 		n, err := strconv.ParseUint(digits, 10, 31)
 		unit, known := map[string]time.Duration{"": time.Second, "second": time.Second, "minute": time.Minute, "hour": time.Hour,
-			"day": 24 * time.Hour, "week": 7 * 24 * time.Hour}[strings.TrimSuffix(rest[1+len(digits):], "s")]
-		if err == nil && known && rest[0] == '+' {
+			"day": 24 * time.Hour, "week": 7 * 24 * time.Hour}[strings.TrimSuffix(count[len(digits):], "s")]
+		if err == nil && known {
 			return now.Add(time.Duration(n) * unit), nil
 		}
 	}
