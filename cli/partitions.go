@@ -53,7 +53,7 @@ func partitionsCommand() *cobra.Command {
 		}
 		if d != nil {
 			err = d.Close()
-		} else {
+		} else if t.Len() > 0 || len(names) == 0 {
 			err = t.Write(out, table.TerminalOf(out).Style())
 		}
 		for _, name := range names {

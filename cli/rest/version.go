@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
@@ -28,6 +29,7 @@ func (c *Client) negotiate(ctx context.Context) error {
 				return err
 			}
 			found, err := c.serves(resp)
+			io.Copy(io.Discard, io.LimitReader(resp.Body, maxError)) // so that the connection can be used again
 			resp.Body.Close()
 			if err != nil {
 				return err
