@@ -151,7 +151,7 @@ func TestFilters(t *testing.T) {
 	for args, want := range map[string]string{
 		"jobs": "3 12 20", "jobs --all": "3 4 12 20", "jobs -t all": "3 4 12 20", "jobs --me": "12", "jobs --me -a": "4 12", "jobs -u bob,ann -p gpu": "3 12",
 		"jobs -t PD,R": "3 12", "jobs -t CG": "20", "jobs -A b": "3", "jobs -n wait,task": "3 20", "jobs -w node2": "12", "jobs --node node7 --all": "4 20",
-		"jobs -a -t F": "4", "jobs -u nobody": "",
+		"jobs -a -t F": "4", "jobs -u carol": "",
 	} {
 		status, out, errOut := ran(t, &gateway{}, append(strings.Fields(args), "-o", "json")...)
 		var document struct {

@@ -71,7 +71,7 @@ func (c *Client) Version() string { return c.version }
 // Server returns the server's address for people.
 func (c *Client) Server() string { return c.at.String() }
 
-// Get sends a GET request. Close the body of the answer.
+// get sends a GET request. Close the body of the answer.
 func (c *Client) get(ctx context.Context, path string, query url.Values) (*http.Response, error) {
 	return c.do(ctx, http.MethodGet, c.path(c.names, path), query, nil, nil)
 }

@@ -8,11 +8,14 @@ package script
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"schedrestd/errs"
 	"schedrestd/printable"
+	"schedrestd/typo"
 )
 
 // MaxSize is the largest script, as slurmctld has it unless it is configured
@@ -227,6 +230,8 @@ func unknown(name string) error {
 	hint := "schedctl(1) lists the supported options"
 	if h := elsewhere[name]; h != "" {
 		hint = h
+	} else if near := typo.Nearest(strings.TrimPrefix(name, "--"), slices.Sorted(maps.Keys(long))); near != "" {
+		hint = "did you mean --" + near + "?"
 	}
 	return errs.New(errs.Malformed, "unsupported option %s", shorten(name)).WithHint("%s", hint)
 }

@@ -73,7 +73,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestTerminal checks that what is not a terminal gets neither colors nor a
+// TestTerminal checks that output that is not a terminal gets neither colors nor a
 // width.
 func TestTerminal(t *testing.T) {
 	f, err := os.CreateTemp(t.TempDir(), "")
