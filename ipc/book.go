@@ -36,7 +36,7 @@ var always = In(Serving, Draining)
 // workers and services.
 var _ = Register(
 	// the part of the configuration that the worker needs; it has no secrets
-	Of[Setup](1, Parent, Worker, In(Born), 131, MaxMessage-1, 0, Told),
+	Of[Setup](1, Parent, Worker, In(Born), 132, MaxMessage-1, 0, Told),
 	// the process attributes that the kernel must report
 	Of[Posture](2, Parent, Worker|Services, In(Told), 2, 8<<10, 0, Proving),
 	// the process attributes are as expected, the sandbox is active and was tested, and the process can serve
@@ -130,7 +130,7 @@ var _ = Register(
 	// ranges of subordinate uids, in ascending order
 	Of[PlanSubuids](73, Config, Parent, In(Planned), 2, 2+12*SubuidsAtOnce, 0, Born),
 	// the Setup of the workers, which ends the Plan
-	Of[PlanSetup](74, Config, Parent, In(Planned), 131, MaxMessage-1, 0, Over),
+	Of[PlanSetup](74, Config, Parent, In(Planned), 132, MaxMessage-1, 0, Over),
 	// how this run of the gateway serves
 	Of[Dispatch](80, Parent, Dispatcher, In(Serving), 60, MaxMessage-1, 0, Born),
 	// the channel on which accepted connections come
@@ -142,7 +142,7 @@ var _ = Register(
 	// ranges of subordinate uids of that generation, in ascending order
 	Of[SubuidRanges](84, Parent, Dispatcher, In(Serving), 2, 2+12*SubuidsAtOnce, 0, Born),
 	// the Setup of that generation's workers, which ends its configuration
-	Of[GenerationSetup](85, Parent, Dispatcher, In(Serving), 131, MaxMessage-1, 0, Born),
+	Of[GenerationSetup](85, Parent, Dispatcher, In(Serving), 132, MaxMessage-1, 0, Born),
 	// whether the keeper of that generation accepts its keys
 	Of[Verdict](86, Dispatcher, Parent, In(Serving), 4, 4+maxReason, 0, Born),
 	// the keys that each worker of that generation gets, as in Keys

@@ -31,10 +31,10 @@ type Setup struct {
 	AuthSocket  string    // of the bundled controller, which identifies peers by SO_PEERCRED; "": none
 	Munge       Munge     // authentication to daemons of Slurm
 
-	JWT             bool     // rest_auth/jwt is served
-	Local           bool     // rest_auth/local is served
+	JWT, Local      bool     // rest_auth/jwt and rest_auth/local are served
 	RequireUserName bool     // refuse a root token that names no user
 	StrictBodies    bool     // refuse a body with an unknown field
+	Docs            bool     // the page at /docs is served
 	SchedUID        uint32   // uid of SchedUser; privsep's
 	Privileged      []string // every name of root and SchedUser; privsep's
 	UserClaim       string   // the claim with the user's name; "": the standard ones
@@ -155,7 +155,7 @@ func (s *Setup) Walk(w *Walker) {
 	List(w, &s.Accounting, maxAddresses, 6, func(a *Address) { a.Walk(w) })
 	w.Text(maxAddress, &s.AuthSocket)
 	s.Munge.Walk(w)
-	w.Fields(&s.JWT, &s.Local, &s.RequireUserName, &s.StrictBodies, &s.SchedUID)
+	w.Fields(&s.JWT, &s.Local, &s.RequireUserName, &s.StrictBodies, &s.Docs, &s.SchedUID)
 	List(w, &s.Privileged, maxNames, 2, func(t *string) { w.Text(maxName, t) })
 	w.Text(maxName, &s.UserClaim)
 	Enum(w, &s.Names, "spelling", 0, NamesSched|NamesSlurm)

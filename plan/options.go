@@ -37,6 +37,7 @@ type options struct {
 	// From the environment alone.
 	switches   switches
 	names      string    // SCHEDRESTD_NAMES
+	noDocs     bool      // SCHEDRESTD_DOCS
 	jwt        string    // SCHED_JWT; only "daemon" is ever printed
 	debug      level     // SCHEDRESTD_DEBUG
 	answers    size      // SCHEDRESTD_ANSWER_MEMORY

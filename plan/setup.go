@@ -129,6 +129,7 @@ func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (ipc.Setup, e
 		Cluster:         c.ClusterName,
 		RequireUserName: o.switches.RequireUserName,
 		StrictBodies:    o.switches.StrictBodies,
+		Docs:            !o.noDocs,
 		UserClaim:       c.UserClaimField,
 		Statuses:        o.statuses,
 		JSON:            o.json,

@@ -119,6 +119,7 @@ func answers(setup ipc.Setup) handlers.Config {
 		MaxBody:   int64(setup.Limits.Body),
 		ReadBody:  setup.Limits.ReadBody,
 		Strict:    setup.StrictBodies,
+		Docs:      setup.Docs,
 		Log:       slog.Default(),
 	}
 	if len(setup.Accounting) > 0 {
