@@ -64,11 +64,14 @@
 		return request;
 	}
 
+	// show shows the chosen part in an element of its own: the page of Swagger UI
+	// before it may still be writing to its element.
 	function show(spec) {
-		element("ui").replaceChildren();
+		const node = document.createElement("div");
+		element("ui").replaceChildren(node);
 		SwaggerUIBundle({
 			spec: chosen(spec, element("version").value, element("names").value),
-			domNode: element("ui"),
+			domNode: node,
 			layout: "BaseLayout",
 			presets: [SwaggerUIBundle.presets.apis],
 			docExpansion: "list",
