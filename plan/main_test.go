@@ -231,7 +231,7 @@ func TestSetup(t *testing.T) {
 			{Name: "two", Network: "tcp", Address: "127.0.0.2:7001"},
 		},
 		Accounting: []ipc.Address{{Name: "127.0.0.3", Network: "tcp", Address: "127.0.0.3:6819"}},
-		AuthSocket: "/run/sched/ctld.sock", JWT: true, Local: true, Names: ipc.NamesSched,
+		AuthSocket: "/run/sched/ctld.sock", JWT: true, Local: true, Docs: true, Names: ipc.NamesSched,
 		Parsers: []ipc.Parser{{Version: 40}, {Version: 41}, {Version: 42}, {Version: 43}, {Version: 44}, {Version: 45}}, Content: ipc.ContentController | ipc.ContentAccounting,
 		Statuses: []string{"200", "default"},
 		Limits:   o.limits(cluster),
