@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"schedrestd/integration/harness"
@@ -135,5 +137,50 @@ func TestSchedctlErrors(t *testing.T) {
 	}
 	if log := l.Logged(); strings.Contains(log, l.OwnToken) {
 		t.Error("the token is in the log")
+	}
+}
+
+// TestSchedctlLocal checks that no token is needed on the socket of a gateway
+// for local users, and that --me is the user of the command.
+func TestSchedctlLocal(t *testing.T) {
+	t.Parallel()
+	u := harness.SomeUser(t)
+	var socket, program string
+	harness.NewLab(t, func(l *harness.Lab) {
+		harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755))
+		harness.Must(t, os.Mkdir(filepath.Join(l.Dir, "rest"), 0o755))
+		socket, program = filepath.Join(l.Dir, "rest", "sock"), filepath.Join(l.Dir, "rest", "schedctl")
+		if os.Geteuid() == 0 {
+			l.Restd.Args = []string{"-f", l.Conf(), "-u", u.Name, "-g", strconv.Itoa(int(u.GID)), l.Restd.Args[len(l.Restd.Args)-1]}
+		}
+		l.Restd.Args = append(l.Restd.Args, "unix:"+socket)
+	})
+	text, err := os.ReadFile(filepath.Join(harness.Bin, "schedctl"))
+	harness.Must(t, err)
+	harness.Must(t, os.WriteFile(program, text, 0o755))
+	harness.Must(t, os.Chmod(program, 0o755))
+	run := func(input string, args ...string) string {
+		t.Helper()
+		cmd := exec.Command(program, args...)
+		cmd.Dir, cmd.Env, cmd.Stdin = "/", []string{"SCHED_URL=unix:" + socket}, strings.NewReader(input)
+		if os.Geteuid() == 0 {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: []uint32{}}}
+		}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	id := strings.TrimSpace(run("#!/bin/sh\n", "submit", "-", "--", "--hold"))
+	if out := run("", "jobs", "--me"); strings.Count(out, "\n") != 2 || !strings.Contains(out, "\n"+id+" ") || !strings.Contains(out, " "+u.Name+" ") {
+		t.Errorf("jobs of %s: %s", u.Name, out)
+	}
+	if out := run("", "jobs", "--user", "another"); strings.Count(out, "\n") != 1 {
+		t.Errorf("jobs of another user: %s", out)
+	}
+	run("", "cancel", "--me")
+	if out := run("", "jobs"); strings.Count(out, "\n") != 1 {
+		t.Errorf("jobs after they were cancelled: %s", out)
 	}
 }
