@@ -98,7 +98,7 @@ func unsure(err error) error {
 
 // readScript reads the script and returns its job.
 func readScript(cmd *cobra.Command, file string, overrides []string) (script.Job, error) {
-	var in io.Reader = cmd.InOrStdin()
+	in := cmd.InOrStdin()
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
