@@ -39,7 +39,7 @@ var floors = [][]string{
 	{"dispatcher/pool"},
 	{"daemon", "dispatcher/auditlog", "dispatcher/dispatch"}, // code that ctld and dbd share must not be copied into either
 	{"auditor", "ctld", "dbd", "dispatcher", "keeper", "plan", "privsep", "resolver", "worker"},
-	{"demo"},
+	{"cli", "demo"},
 	{"bench", "cmd", "integration", "lint"},
 }
 

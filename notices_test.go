@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"schedrestd/handlers/apipage"
 )
 
 const noticesFile = "THIRD-PARTY.txt"
@@ -44,12 +46,20 @@ type linked struct {
 	dirs               map[string]bool
 }
 
+// copied lists software that is no module and is in our sources.
+var copied = map[string]linked{
+	"swagger-ui-dist": {"swagger-ui-dist", apipage.Version, "handlers/apipage/swagger-ui", map[string]bool{"handlers/apipage/swagger-ui": true}},
+}
+
 // notices returns the content of THIRD-PARTY.txt.
 func notices(t *testing.T) []byte {
 	t.Helper()
 	modules := map[string]*linked{}
 	for _, arch := range []string{"amd64", "arm64"} {
 		linkedModules(t, arch, modules)
+	}
+	for name, m := range copied {
+		modules[name] = &m
 	}
 	var page bytes.Buffer
 	fmt.Fprintf(&page, "The programs of schedrestd contain the following software. schedrestd itself is\nunder the Apache License, Version 2.0 (LICENSE).\n\n")

@@ -36,7 +36,8 @@ PUT    = install $(if $(filter 0,$(shell id -u)),-o root -g root)
 FILL   = sed -e '/^@HARDENING@$$/{' -e 'r deploy/systemd/hardening.conf' -e 'd' -e '}' \
 	$(if $(filter 1,$(shell [ '$(or $(SYSTEMD_VERSION),254)' -lt 254 ] && echo 1)),-e '/^DelegateSubgroup=/d') \
 	-e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|g' -e 's|@DOCDIR@|$(DOCDIR)|g'
-COMPLETIONS = $(BASHDIR)/schedrestd $(ZSHDIR)/_schedrestd $(FISHDIR)/schedrestd.fish
+COMPLETED   = schedrestd schedctl
+COMPLETIONS = $(foreach name,$(COMPLETED),$(BASHDIR)/$(name) $(ZSHDIR)/_$(name) $(FISHDIR)/$(name).fish)
 
 .PHONY: usage install uninstall
 
@@ -60,9 +61,11 @@ install: $(addprefix bin/,$(SERVERS) $(COMMANDS) $(UNREADABLE)) ## what is in bi
 	for file in $(notdir $(EXAMPLES)); do write $(DOCDIR)/examples/$${file%.in} $(FILL) deploy/examples/$$file; done; \
 	for page in $(PAGES); do write $(MANDIR)/man$${page##*.}/$$page cat docs/man/$$page; done; \
 	bin/schedrestd completion bash >/dev/null 2>&1 || { echo 'no completions: bin/schedrestd, built for another machine, makes none here'; exit 0; }; \
-	write $(BASHDIR)/schedrestd bin/schedrestd completion bash; \
-	write $(ZSHDIR)/_schedrestd bin/schedrestd completion zsh; \
-	write $(FISHDIR)/schedrestd.fish bin/schedrestd completion fish
+	for name in $(COMPLETED); do \
+		write $(BASHDIR)/$$name bin/$$name completion bash; \
+		write $(ZSHDIR)/_$$name bin/$$name completion zsh; \
+		write $(FISHDIR)/$$name.fish bin/$$name completion fish; \
+	done
 
 uninstall: ## remove what "make install" put there; configuration and state stay
 	rm -f $(addprefix $(DESTDIR)$(SBINDIR)/,$(SERVERS) $(UNREADABLE)) $(addprefix $(DESTDIR)$(BINDIR)/,$(COMMANDS))

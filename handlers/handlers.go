@@ -41,6 +41,7 @@ type Config struct {
 	Statuses   []string                    // responses in the OpenAPI document; nil: feature.DefaultStatuses
 	JSON, YAML schema.Layout               // layout of bodies
 	Ready      func(context.Context) error // error: new requests should go elsewhere; nil: always ready
+	Docs       bool                        // the page at /docs is served
 	Cluster    string                      // name of the cluster
 	Release    string                      // release of this program, "1.2.3"
 	Users      api.Users                   // nil: users are shown by number

@@ -21,6 +21,7 @@ func (h *handler) pages() map[string]page {
 		"readyz":  {id: "readyz", quiet: true, do: h.getReadiness},
 	}
 	maps.Copy(pages, h.documentPages())
+	maps.Copy(pages, h.apiPages())
 	return pages
 }
 

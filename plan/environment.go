@@ -41,6 +41,7 @@ var variables = []variable{
 	{"SCHEDRESTD_OPENAPI_PLUGINS", setAsked(func(o *options) *asked { return &o.content }, "SCHEDRESTD_OPENAPI_PLUGINS")},
 	{"SCHEDRESTD_CONTROLLER_NETNS", setNetns(func(o *options) *string { return &o.controllerNetns }, "SCHEDRESTD_CONTROLLER_NETNS")},
 	{"SCHEDRESTD_DEBUG", setDebug},
+	{"SCHEDRESTD_DOCS", setDocs},
 	{"SCHEDRESTD_EXEMPT", setExempt},
 	{"SCHEDRESTD_IDEMPOTENCY_FILE", setClaims},
 	{"SCHEDRESTD_LISTEN", setListen},
@@ -81,6 +82,16 @@ func setSwitches(o *options, v string) (err error) {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_SECURITY=%s: %v", v, err).WithHint("%s", errs.HintOf(err))
 	}
 	return nil
+}
+
+// setDocs sets whether the page at /docs is served.
+func setDocs(o *options, v string) error {
+	switch v {
+	case "on", "off":
+		o.noDocs = v == "off"
+		return nil
+	}
+	return errs.New(errs.Invalid, "environment: SCHEDRESTD_DOCS=%s", v).WithHint("allowed values: on, off")
 }
 
 func setNetns(of func(*options) *string, name string) func(*options, string) error {

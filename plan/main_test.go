@@ -231,7 +231,7 @@ func TestSetup(t *testing.T) {
 			{Name: "two", Network: "tcp", Address: "127.0.0.2:7001"},
 		},
 		Accounting: []work.Address{{Name: "127.0.0.3", Network: "tcp", Address: "127.0.0.3:6819"}},
-		AuthSocket: "/run/sched/ctld.sock", Names: work.NamesSched,
+		AuthSocket: "/run/sched/ctld.sock", Docs: true, Names: work.NamesSched,
 		Parsers: []work.Parser{{Version: 40}, {Version: 41}, {Version: 42}, {Version: 43}, {Version: 44}, {Version: 45}}, Content: work.ContentController | work.ContentAccounting,
 		Statuses: []string{"200", "default"},
 		Limits:   o.limits(cluster),

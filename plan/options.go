@@ -38,6 +38,7 @@ type options struct {
 	// From the environment alone.
 	switches   switches
 	names      string    // SCHEDRESTD_NAMES
+	noDocs     bool      // SCHEDRESTD_DOCS
 	jwt        string    // SCHED_JWT; only "daemon" is ever printed
 	sackSocket string    // SCHED_SACK_SOCKET
 	debug      level     // SCHEDRESTD_DEBUG

@@ -148,6 +148,7 @@ func answers(setup work.Setup) handlers.Config {
 		MaxBody:   int64(setup.Limits.Body),
 		ReadBody:  setup.Limits.ReadBody,
 		Strict:    setup.StrictBodies,
+		Docs:      setup.Docs,
 		Log:       slog.Default(),
 	}
 	if len(setup.Accounting) > 0 {

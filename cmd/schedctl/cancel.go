@@ -7,33 +7,28 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"schedrestd/cli"
 	"schedrestd/errs"
 )
 
 func cancelCommand(to connector) *cobra.Command {
-	return &cobra.Command{
-		Use:   "cancel ID...",
-		Short: "Cancel jobs",
-		Long:  "cancel cancels your own pending or running jobs. Root and the scheduler's user may cancel the jobs of all users.",
-		Args:  cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ids, err := jobIDs(args)
-			if err != nil {
-				return err
+	return cli.Cancel(func(cmd *cobra.Command, args []string) error {
+		ids, err := jobIDs(args)
+		if err != nil {
+			return err
+		}
+		c, err := to()
+		if err != nil {
+			return err
+		}
+		var all error
+		for i, id := range ids {
+			if err := c.client.Kill(cmd.Context(), c.credential, args[i], 9, 0); err != nil {
+				all = errors.Join(all, fmt.Errorf("job %d: %w", id, err))
 			}
-			c, err := to()
-			if err != nil {
-				return err
-			}
-			var all error
-			for i, id := range ids {
-				if err := c.client.Kill(cmd.Context(), c.credential, args[i], 9, 0); err != nil {
-					all = errors.Join(all, fmt.Errorf("job %d: %w", id, err))
-				}
-			}
-			return all
-		},
-	}
+		}
+		return all
+	})
 }
 
 // jobIDs parses all job numbers before the first request is sent.

@@ -5,18 +5,16 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"schedrestd/auth"
 	"schedrestd/become"
+	"schedrestd/cli/credential"
 	"schedrestd/conf"
 	"schedrestd/errs"
 )
 
-// newToken is a hint for getting a token. An expired token must be unset first,
-// because schedctl would use it.
-const newToken = "on the controller's machine, run: unset SCHED_JWT SLURM_JWT; export $(schedctl token)"
+// newToken is a hint for getting a token.
+const newToken = credential.NewToken
 
 // notUsers is a hint that lists the users that are never accepted, by a token
 // or on a UNIX socket.
@@ -48,14 +46,14 @@ func tokenOf(field string) (string, error) {
 	}
 	switch {
 	case token == "":
-		return "", emptyToken()
+		return "", credential.Empty()
 	case token == "daemon":
 		return "", errs.New(errs.Invalid, "%s is \"daemon\", which only schedrestd supports", name).WithHint("unset %s", name)
 	case strings.HasPrefix(token, "SCHED_JWT="):
 		return "", errs.New(errs.Invalid, "%s contains the whole output of schedctl token, not only the token", name).
 			WithHint("run: unset %s; export $(schedctl token)", name)
 	}
-	if what := around(token); what != "" {
+	if what := credential.Around(token); what != "" {
 		return "", errs.New(errs.Unauthenticated, "the token in %s is invalid: it has %s", name, what).
 			WithHint("a token has only letters, digits, - and _, and two dots. For a new one, %s", newToken)
 	}
@@ -67,48 +65,4 @@ func tokenOf(field string) (string, error) {
 		return "", errs.New(errs.Unauthenticated, "the token in %s is invalid: %s", name, why).WithHint(newToken)
 	}
 	return token, nil
-}
-
-// around names characters before, after or inside a copied token that do not
-// belong to it. It returns "" if there are none.
-func around(token string) string {
-	first, n := utf8.DecodeRuneInString(token)
-	last, m := utf8.DecodeLastRuneInString(token)
-	const quotes = "\"'`“”„‘’«»"
-	switch {
-	case len(token) >= len("bearer ") && strings.EqualFold(token[:len("bearer ")], "bearer "):
-		return `"Bearer" before it`
-	case strings.ContainsRune(quotes, first):
-		return fmt.Sprintf("a quote (%s) before it", token[:n])
-	case strings.ContainsRune("\r\n", first):
-		return "a line break before it"
-	case strings.ContainsRune("\r\n", last):
-		return "a line break after it"
-	case strings.ContainsRune(quotes, last):
-		return fmt.Sprintf("a quote (%s) after it", token[len(token)-m:])
-	case unicode.IsSpace(first):
-		return "a space before it"
-	case unicode.IsSpace(last):
-		return "a space after it"
-	case strings.Count(token, ".") != 2: // not a token at all
-		return ""
-	case strings.ContainsAny(token, "\r\n"):
-		return "a line break in it"
-	case strings.ContainsFunc(token, unicode.IsSpace):
-		return "a space in it"
-	}
-	return ""
-}
-
-// emptyToken refuses a variable that is set but empty. Most likely the command
-// that should have printed a token failed, and continuing as the user of this
-// process could mean continuing as root.
-func emptyToken() error {
-	for _, name := range []string{"SCHED_JWT", "SLURM_JWT"} {
-		if _, set := os.LookupEnv(name); set {
-			return errs.New(errs.Unauthenticated, "%s is set but empty", name).
-				WithHint("unset %s to use your own user, or set it to a token", name)
-		}
-	}
-	return nil
 }

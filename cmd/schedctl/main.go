@@ -1,18 +1,21 @@
-// Command schedctl sends requests to the controller, and runs the whole system
-// in a demo.
+// Command schedctl lists, submits, follows and cancels jobs through a gateway,
+// sends requests to the controller, and runs the whole system in a demo.
 //
+//	schedctl jobs|nodes|partitions|job ID|submit FILE|watch|top
 //	schedctl token [username=U] [lifespan=SECONDS]
 //	schedctl ping
 //	schedctl show node|job [NAME]
 //	schedctl cancel ID...
 //	schedctl demo [--listen HOST:PORT] [--once]
 //
-// It authenticates with the token in SCHED_JWT, over TCP. Without a token it
-// uses the controller's UNIX socket, on which the kernel identifies the user of
-// this process.
+// The commands of the first line use the REST API (package cli). The others
+// send requests to the controller of the configuration: with the token in
+// SCHED_JWT over TCP, and without a token over the controller's UNIX socket, on
+// which the kernel identifies the user of this process.
 //
 // Results go to stdout, in lines that programs can parse. Errors go to stderr
-// as error: and hint: lines, with exit status 1.
+// as error: and hint: lines. The exit status of an error is 1, or for commands
+// over REST one of those that schedctl(1) lists.
 package main
 
 import (
@@ -27,6 +30,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"schedrestd/cli"
 	"schedrestd/conf"
 	"schedrestd/demo"
 	"schedrestd/errs"
@@ -54,6 +58,12 @@ func run(args []string, out, errOut io.Writer) int {
 	if status, ok := errors.AsType[demo.Status](err); ok {
 		return int(status)
 	}
+	if end, ok := errors.AsType[*cli.Exit](err); ok {
+		if end.Err != nil {
+			explain(errOut, end.Err)
+		}
+		return end.Status
+	}
 	if err != nil {
 		explain(errOut, err)
 		return 1
@@ -66,11 +76,13 @@ func root() *cobra.Command {
 	var conf string
 	cmd := &cobra.Command{
 		Use:   "schedctl",
-		Short: "Send requests to the controller of the cluster",
-		Long: `schedctl sends requests to the controller of the configured cluster.
+		Short: "List, submit, follow and cancel the jobs of a cluster",
+		Long: `schedctl lists, submits, follows and cancels jobs through a gateway: schedrestd, or
+slurmrestd from Slurm 24.11 on. --url or SCHED_URL is its address.
 
-With a token in SCHED_JWT it acts as the token's user, over TCP. Without one it acts
-as the user who runs it, over the controller's UNIX socket.`,
+token, ping, show and cancel send requests to the controller of the configured cluster.
+With a token in SCHED_JWT they act as the token's user, over TCP. Without one they act
+as the user who runs them, over the controller's UNIX socket.`,
 		Version:       release.Build(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -81,6 +93,7 @@ as the user who runs it, over the controller's UNIX socket.`,
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	to := func() (*connection, error) { return connect(conf, cmd.ErrOrStderr()) }
 	cmd.AddCommand(tokenCommand(to), pingCommand(to), showCommand(to), cancelCommand(to), demoCommand())
+	cmd.AddCommand(cli.Commands()...)
 	return cmd
 }
 

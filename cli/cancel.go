@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/cli/rest"
+	"schedrestd/conf"
+	"schedrestd/errs"
+	"schedrestd/printable"
+)
+
+// Cancel returns the command that cancels jobs. Without a URL and without an
+// option of REST it runs direct, which asks the controller itself.
+func Cancel(direct func(cmd *cobra.Command, ids []string) error) *cobra.Command {
+	var o options
+	var f filter
+	var signal string
+	cmd := &cobra.Command{
+		Use:   "cancel [ID...]",
+		Short: "Cancel jobs",
+		Long: `cancel cancels your own pending or running jobs. Root and the scheduler's user may
+cancel the jobs of all users.
+
+With --url or SCHED_URL, a signal, or options that select jobs, it uses the REST API.
+Otherwise it sends the request to the controller of the configuration.`,
+		Example: "  schedctl cancel 12 13\n  schedctl cancel --me --state PENDING",
+		Args:    cobra.ArbitraryArgs,
+	}
+	o.connectFlags(cmd)
+	f.flags(cmd)
+	o.completeNames(cmd)
+	cmd.Flags().StringVarP(&signal, "signal", "s", "", "send `SIGNAL`, such as USR1 or TERM, instead of ending the job")
+	cmd.RegisterFlagCompletionFunc("signal", cobra.FixedCompletions([]string{"TERM", "KILL", "INT", "HUP", "USR1", "USR2", "STOP", "CONT"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.ValidArgsFunction = o.completeJobs((*rest.Job).Active)
+	run := func(cmd *cobra.Command, ids []string) error {
+		if err := checkIDs(ids); err != nil {
+			return err
+		}
+		if err := f.check(); err != nil {
+			return err
+		}
+		c, err := o.dial(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if err := f.setUser(c.user); err != nil {
+			return err
+		}
+		var all error
+		for _, id := range ids {
+			if err := c.Cancel(cmd.Context(), id, signal); err != nil {
+				all = join(all, ofJob(id, err))
+			}
+		}
+		if !f.given() {
+			return all
+		}
+		rows, err := c.rows(cmd, &f)
+		if err != nil {
+			return join(all, err)
+		}
+		for _, j := range rows {
+			id := number(rest.Number{Set: true, Value: float64(j.ID)}).Text
+			if err := c.Cancel(cmd.Context(), id, signal); err != nil && errs.KindOf(err) != errs.Conflict { // it has ended since
+				all = join(all, ofJob(id, err))
+			}
+		}
+		return all
+	}
+	return choose(command(cmd, run), &o, func(cmd *cobra.Command, ids []string) error {
+		if len(ids) == 0 && !f.given() {
+			return exit(usage("cancel: no job is selected").WithHint("name jobs, or select them, for example with --me"))
+		}
+		return nil
+	}, func() bool { return f.given() || signal != "" }, direct)
+}
+
+// choose makes cmd run direct when neither a URL nor an option of REST is
+// given.
+func choose(cmd *cobra.Command, o *options, check func(*cobra.Command, []string) error, rested func() bool,
+	direct func(*cobra.Command, []string) error) *cobra.Command {
+	overREST := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
+		if err := check(cmd, ids); err != nil {
+			return err
+		}
+		url, err := conf.Env("SCHED_URL")
+		if err != nil {
+			return err
+		}
+		if o.url != "" || url != "" || o.tokenFile != "" || rested() {
+			return overREST(cmd, ids)
+		}
+		return direct(cmd, ids)
+	}
+	return cmd
+}
+
+// ofJob adds the job to an error.
+func ofJob(id string, err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &errs.Error{Kind: errs.KindOf(err), Message: "job " + printable.Text(id), Err: err, Hint: errs.HintOf(err)}
+}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"schedrestd/cli/rest"
+	"schedrestd/cli/table"
+)
+
+func plain(s string) table.Cell { return table.Cell{Text: s} }
+
+// stateColor returns the color of a job's or node's state.
+func stateColor(states rest.Words) table.Color {
+	for _, s := range states {
+		switch s {
+		case "DOWN", "ERROR", "FAIL", "NOT_RESPONDING", "INVALID":
+			return table.Red
+		case "DRAIN", "DRAINING", "DRAINED", "MAINTENANCE", "COMPLETING":
+			return table.Yellow
+		}
+	}
+	if len(states) == 0 {
+		return table.Plain
+	}
+	switch states[0] {
+	case "RUNNING", "IDLE", "UP":
+		return table.Green
+	case "ALLOCATED", "MIXED":
+		return table.Blue
+	case "PENDING", "SUSPENDED", "INACTIVE":
+		return table.Yellow
+	case "COMPLETED", "UNKNOWN":
+		return table.Gray
+	}
+	return table.Red
+}
+
+func state(states rest.Words) table.Cell {
+	return table.Cell{Text: strings.Join(states, "+"), Color: stateColor(states)}
+}
+
+// number returns a count, or a dash if it is unset.
+func number(n rest.Number) table.Cell {
+	switch {
+	case n.Infinite:
+		return plain("unlimited")
+	case !n.Set:
+		return plain("")
+	}
+	return plain(strconv.FormatInt(n.Int(), 10))
+}
+
+// elapsed returns a duration as D-HH:MM:SS.
+func elapsed(d time.Duration) string {
+	s := int64(d / time.Second)
+	days, hours, minutes, seconds := s/86400, s/3600%24, s/60%60, s%60
+	switch {
+	case days > 0:
+		return fmt.Sprintf("%d-%02d:%02d:%02d", days, hours, minutes, seconds)
+	case hours > 0:
+		return fmt.Sprintf("%d:%02d:%02d", hours, minutes, seconds)
+	}
+	return fmt.Sprintf("%d:%02d", minutes, seconds)
+}
+
+// limit returns a number of minutes as D-HH:MM:SS.
+func limit(n rest.Number) string {
+	switch {
+	case n.Infinite:
+		return "unlimited"
+	case !n.Set:
+		return ""
+	}
+	return elapsed(time.Duration(n.Int()) * time.Minute)
+}
+
+// clock returns a time of the server in the time zone of this process.
+func clock(n rest.Number) string {
+	if n.Int() == 0 {
+		return ""
+	}
+	return time.Unix(n.Int(), 0).Format("2006-01-02T15:04:05")
+}
+
+// memory returns a number of MiB with the largest unit that leaves it whole,
+// or with one digit after the point.
+func memory(mib int64) string {
+	switch {
+	case mib >= 1<<20:
+		return decimal(float64(mib)/(1<<20)) + "T"
+	case mib >= 1<<10:
+		return decimal(float64(mib)/(1<<10)) + "G"
+	}
+	return fmt.Sprintf("%dM", mib)
+}
+
+func decimal(f float64) string { return strings.TrimSuffix(strconv.FormatFloat(f, 'f', 1, 64), ".0") }

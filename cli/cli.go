@@ -1,0 +1,225 @@
+// Package cli has the commands of schedctl for people: jobs, job, nodes,
+// partitions, submit, cancel, watch and top. They use the REST API of schedrestd
+// or slurmrestd.
+//
+// The packages below it know nothing of commands: rest is the client, script
+// reads batch scripts, table prints, credential finds the token.
+//
+// Results go to standard output; progress, warnings and errors go to standard
+// error. Everything that comes from the server is escaped before it is printed.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/become/nss"
+	"schedrestd/cli/credential"
+	"schedrestd/cli/rest"
+	"schedrestd/cli/table"
+	"schedrestd/conf"
+	"schedrestd/errs"
+	"schedrestd/printable"
+	"schedrestd/release"
+)
+
+// Addresses that are used when none is given: the socket for local users, where
+// no token is needed, and otherwise the port that slurmrestd is known by.
+const (
+	usersSocket = "/run/schedrestd-users/socket"
+	defaultURL  = "http://127.0.0.1:6820"
+)
+
+// Commands returns the commands that only REST has.
+func Commands() []*cobra.Command {
+	return []*cobra.Command{jobsCommand(), jobCommand(), nodesCommand(), partitionsCommand(), submitCommand(), watchCommand(), topCommand()}
+}
+
+// options are the options of every command.
+type options struct {
+	url         string
+	tokenFile   string
+	caCert      string
+	serverUsers []string
+	timeout     time.Duration
+	output      string
+}
+
+// connectFlags declares the options for the connection.
+func (o *options) connectFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.url, "url", "", "address of the gateway: http://HOST:PORT, https://HOST or unix:/PATH (default: $SCHED_URL; without a token "+
+		"unix:"+usersSocket+", if it exists; "+defaultURL+")")
+	f.StringVar(&o.tokenFile, "token-file", "", "read the token from `FILE` (default: the token in SCHED_JWT)")
+	f.StringVar(&o.caCert, "cacert", "", "`FILE` of certificates to verify the server with, instead of the system's")
+	f.StringSliceVar(&o.serverUsers, "server-user", nil, "`USER` of this machine who may receive the token, in addition to root, system users and you")
+	f.DurationVar(&o.timeout, "timeout", rest.DefaultTimeout, "time in which an answer must begin")
+	cmd.MarkFlagFilename("token-file")
+	cmd.MarkFlagFilename("cacert")
+	cmd.RegisterFlagCompletionFunc("url", cobra.NoFileCompletions)
+	cmd.RegisterFlagCompletionFunc("server-user", cobra.NoFileCompletions)
+}
+
+// outputFlag declares -o.
+func (o *options) outputFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "`FORMAT` of the output: table, json or yaml")
+	cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// checkOutput refuses an unknown format before the first request.
+func (o *options) checkOutput() error {
+	if !slices.Contains([]string{"table", "json", "yaml"}, o.output) {
+		return usage("--output %s: unknown format", printable.Text(o.output)).WithHint("use table, json or yaml")
+	}
+	return nil
+}
+
+// document returns the document to write, or nil for a table.
+func (o *options) document(w io.Writer, name string) *table.Document {
+	if o.output == "table" {
+		return nil
+	}
+	return table.NewDocument(w, name, o.output == "yaml")
+}
+
+// connection is a client and the user it acts for.
+type connection struct {
+	*rest.Client
+	user string // "" if unknown
+}
+
+// dial connects to the server with the token of the user.
+func (o *options) dial(ctx context.Context) (*connection, error) {
+	token, err := credential.Token(o.tokenFile)
+	if err != nil {
+		return nil, err
+	}
+	url, err := o.address(token)
+	if err != nil {
+		return nil, err
+	}
+	trusted, err := o.trusted()
+	if err != nil {
+		return nil, err
+	}
+	client, err := rest.Dial(ctx, rest.Config{URL: url, Token: token, CACert: o.caCert, Timeout: o.timeout, ServerUsers: trusted,
+		Agent: "schedctl/" + release.Version})
+	if err != nil {
+		return nil, err
+	}
+	return &connection{client, credential.User(token)}, nil
+}
+
+// address returns the address of the server.
+func (o *options) address(token string) (string, error) {
+	if o.url != "" {
+		return o.url, nil
+	}
+	url, err := conf.Env("SCHED_URL")
+	if err != nil || url != "" {
+		return url, err
+	}
+	if _, err := os.Stat(usersSocket); err == nil && token == "" {
+		return "unix:" + usersSocket, nil
+	}
+	return defaultURL, nil
+}
+
+// trusted returns the uids of --server-user, or of SCHED_SERVER_USER.
+func (o *options) trusted() (uids []uint32, err error) {
+	names := o.serverUsers
+	if len(names) == 0 {
+		name, err := conf.Env("SCHED_SERVER_USER")
+		if err != nil {
+			return nil, err
+		}
+		if name != "" {
+			names = []string{name}
+		}
+	}
+	for _, name := range names {
+		u, _, err := nss.ParseUser(name)
+		if err != nil {
+			return nil, errs.Wrap(err, errs.Malformed, "--server-user %s", printable.Text(name))
+		}
+		uids = append(uids, u.UID)
+	}
+	return uids, nil
+}
+
+// usage returns an error about the command line.
+func usage(format string, args ...any) *errs.Error { return errs.New(errs.Malformed, format, args...) }
+
+// Statuses of the commands.
+const (
+	statusFailed      = 1   // refused by the server, or any other error
+	statusUsage       = 2   // wrong options, arguments or #SBATCH lines
+	statusUnavailable = 3   // the server can't be reached or does not answer
+	statusDenied      = 4   // no token, an expired one, or no permission
+	statusUnknown     = 5   // the job or node does not exist
+	statusInterrupted = 130 // Ctrl-C
+)
+
+// Exit is the error with which a command returns its exit status. Err is nil
+// when nothing remains to be printed.
+type Exit struct {
+	Status int
+	Err    error
+}
+
+// Error returns the text of the error.
+func (e *Exit) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit status %d", e.Status)
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns the error that is to be printed.
+func (e *Exit) Unwrap() error { return e.Err }
+
+// exit adds the status to an error.
+func exit(err error) error {
+	if _, ok := errors.AsType[*Exit](err); ok || err == nil {
+		return err
+	}
+	if errors.Is(err, context.Canceled) {
+		return &Exit{Status: statusInterrupted}
+	}
+	status := statusFailed
+	switch errs.KindOf(err) {
+	case errs.Malformed:
+		status = statusUsage
+	case errs.Unavailable, errs.Timeout:
+		status = statusUnavailable
+	case errs.Unauthenticated, errs.Denied:
+		status = statusDenied
+	case errs.NotFound:
+		status = statusUnknown
+	}
+	return &Exit{status, err}
+}
+
+// command completes a command: its errors get an exit status, those of its
+// command line included.
+func command(cmd *cobra.Command, run func(*cobra.Command, []string) error) *cobra.Command {
+	args := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, words []string) error {
+		if err := args(cmd, words); err != nil {
+			return exit(usage("%s: %s", cmd.Name(), err).WithHint("see schedctl %s --help", cmd.Name()))
+		}
+		return nil
+	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return exit(usage("%s: %s", cmd.Name(), err).WithHint("see schedctl %s --help", cmd.Name()))
+	})
+	cmd.RunE = func(cmd *cobra.Command, words []string) error { return exit(run(cmd, words)) }
+	return cmd
+}

@@ -1,0 +1,335 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+
+	"schedrestd/errs"
+)
+
+// gateway is a server with a few jobs. states, if it is set, has the state and
+// the exit code of job 5 for one request after the other; the last one stays.
+type gateway struct {
+	t *testing.T
+
+	mu        sync.Mutex // guards the fields below
+	states    []string
+	submitted map[string]any
+	headers   http.Header
+	cancelled []string
+	failures  int // requests for job 5 that are answered 503 first
+}
+
+const jobList = `{"jobs": [
+ {"job_id": 12, "name": "train\u001b[2J", "user_name": "ann", "account": "a", "partition": "gpu", "job_state": ["RUNNING"], "start_time": {"set": true, "number": 100}, "time_limit": {"infinite": true}, "node_count": {"set": true, "number": 2}, "cpus": {"set": true, "number": 64}, "nodes": "node[1-2]"},
+ {"job_id": 3, "name": "wait", "user_name": "bob", "account": "b", "partition": "cpu,gpu", "job_state": ["PENDING"], "state_reason": "Priority", "time_limit": {"set": true, "number": 90}, "cpus": {"set": true, "number": 1}},
+ {"job_id": 4, "name": "done", "user_name": "ann", "partition": "cpu", "job_state": ["FAILED"], "start_time": {"set": true, "number": 100}, "end_time": {"set": true, "number": 90165}, "nodes": "node7"},
+ {"job_id": 20, "name": "task", "user_name": "bob", "partition": "cpu", "job_state": ["COMPLETED", "COMPLETING"], "array_job_id": {"set": true, "number": 19}, "array_task_id": {"set": true, "number": 4}, "start_time": {"set": true, "number": 100}, "end_time": {"set": true, "number": 105}, "nodes": "node7"}
+]}`
+
+func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	path, _ := strings.CutPrefix(r.URL.Path, "/slurm/v0.0.44/")
+	switch r.Method + " " + path {
+	case "GET ping/":
+		fmt.Fprint(w, `{"pings": []}`)
+	case "GET jobs/":
+		fmt.Fprint(w, jobList)
+	case "GET nodes/":
+		fmt.Fprint(w, `{"nodes": [{"name": "node1", "state": ["MIXED", "DRAIN"], "cpus": 64, "alloc_cpus": 32, "cpu_load": 1234, "real_memory": 512000, "free_mem": {"set": true, "number": 900}, "partitions": ["gpu", "cpu"], "reason": "a \u001b]0;title\u0007"},
+			{"name": "node2", "state": ["IDLE"], "cpus": 8, "real_memory": 800, "partitions": ["cpu"]}, {"name": "$(evil)", "state": ["IDLE"]}]}`)
+	case "GET partitions/":
+		fmt.Fprint(w, `{"partitions": [{"name": "cpu", "partition": {"state": ["UP"]}, "nodes": {"configured": "node[1-2]", "total": 2}, "cpus": {"total": 72}, "maximums": {"time": {"set": true, "number": 2880}}}]}`)
+	case "GET job/5":
+		if g.failures > 0 {
+			g.failures--
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		state := g.states[0]
+		if len(g.states) > 1 {
+			g.states = g.states[1:]
+		}
+		state, exit, _ := strings.Cut(state, " ")
+		fmt.Fprintf(w, `{"jobs": [{"job_id": 5, "name": "sub", "job_state": [%q], "exit_code": %s}]}`, state, cmp.Or(exit, "{}"))
+	case "POST job/submit":
+		g.headers = r.Header
+		body, _ := io.ReadAll(r.Body)
+		if err := json.Unmarshal(body, &g.submitted); err != nil {
+			g.t.Error(err)
+		}
+		fmt.Fprint(w, `{"job_id": 5, "job_submit_user_msg": "welcome\u001b[2J", "warnings": [{"description": "field x is unknown"}], "errors": []}`)
+	case "DELETE job/3", "DELETE job/12", "DELETE job/20":
+		g.cancelled = append(g.cancelled, strings.TrimPrefix(path, "job/")+r.URL.RawQuery)
+		fmt.Fprint(w, `{"errors": []}`)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `{"errors": [{"error_number": 2017, "description": "no such thing"}]}`)
+	}
+}
+
+// ran runs a command against g as ann and returns its status, output and
+// errors.
+func ran(t *testing.T, g *gateway, args ...string) (status int, out, errOut string) {
+	t.Helper()
+	g.t = t
+	s := httptest.NewServer(g)
+	defer s.Close()
+	t.Setenv("SCHED_JWT", "eyJhbGciOiJIUzI1NiJ9."+base64.RawURLEncoding.EncodeToString([]byte(`{"sun":"ann"}`))+".c2ln")
+	t.Setenv("SLURM_JWT", "")
+	t.Setenv("SCHED_URL", s.URL)
+	root := &cobra.Command{Use: "schedctl", SilenceErrors: true, SilenceUsage: true}
+	root.AddCommand(Commands()...)
+	root.AddCommand(Cancel(func(*cobra.Command, []string) error { return errors.New("direct") }))
+	var stdout, stderr bytes.Buffer
+	root.SetArgs(args)
+	root.SetOut(&stdout)
+	root.SetErr(&stderr)
+	err := root.ExecuteContext(t.Context())
+	if end, ok := errors.AsType[*Exit](err); ok {
+		if status = end.Status; end.Err != nil {
+			fmt.Fprintf(&stderr, "error: %s\nhint: %s\n", end.Err, errs.HintOf(end.Err))
+		}
+	} else if err != nil {
+		t.Errorf("%v: no status: %v", args, err)
+	}
+	return status, stdout.String(), stderr.String()
+}
+
+// TestTables checks the tables, and that nothing in them controls a terminal.
+func TestTables(t *testing.T) {
+	for _, tt := range []struct {
+		args string
+		want string
+	}{
+		{"jobs --user bob", `JOBID  PARTITION  NAME  USER  STATE                 TIME    LIMIT  NODES  CPUS  NODELIST(REASON)
+3      cpu,gpu    wait  bob   PENDING               0:00  1:30:00      -     1  (Priority)
+19_4   cpu        task  bob   COMPLETED+COMPLETING  0:05        -      -     -  node7
+`},
+		{"jobs --me --state failed", `JOBID  PARTITION  NAME  USER  STATE         TIME  LIMIT  NODES  CPUS  NODELIST(REASON)
+4      cpu        done  ann   FAILED  1-01:01:05      -      -     -  node7
+`},
+		{"nodes", `NAME     STATE        CPUS  ALLOC   LOAD  MEMORY  FREE  GRES  PARTITIONS  REASON
+node1    MIXED+DRAIN    64     32  12.34    500G  900M  -     gpu,cpu     a_\x1b]0;title\a
+node2    IDLE            8      -      -    800M     -  -     cpu         -
+$(evil)  IDLE            -      -      -       -     -  -     -           -
+`},
+		{"nodes --state idle -p cpu", `NAME   STATE  CPUS  ALLOC  LOAD  MEMORY  FREE  GRES  PARTITIONS  REASON
+node2  IDLE      8      -     -    800M     -  -     cpu         -
+`},
+		{"partitions", `NAME  STATE       LIMIT  DEFAULT  NODES  CPUS  NODELIST
+cpu   UP     2-00:00:00        -      2    72  node[1-2]
+`},
+	} {
+		status, out, errOut := ran(t, &gateway{}, strings.Fields(tt.args)...)
+		if diff := gocmp.Diff(tt.want, out); diff != "" || status != 0 || errOut != "" {
+			t.Errorf("%s: status %d, %s -want +got\n%s", tt.args, status, errOut, diff)
+		}
+	}
+}
+
+// TestFilters checks which jobs the options select.
+func TestFilters(t *testing.T) {
+	for args, want := range map[string]string{
+		"jobs": "3 12 20", "jobs --all": "3 4 12 20", "jobs -t all": "3 4 12 20", "jobs --me": "12", "jobs --me -a": "4 12", "jobs -u bob,ann -p gpu": "3 12",
+		"jobs -t PD,R": "3 12", "jobs -t CG": "20", "jobs -A b": "3", "jobs -n wait,task": "3 20", "jobs -w node2": "12", "jobs --node node7 --all": "4 20",
+		"jobs -a -t F": "4", "jobs -u carol": "",
+	} {
+		status, out, errOut := ran(t, &gateway{}, append(strings.Fields(args), "-o", "json")...)
+		var document struct {
+			Jobs []struct {
+				ID   int    `json:"job_id"`
+				Name string `json:"name"`
+			}
+		}
+		if err := json.Unmarshal([]byte(out), &document); err != nil {
+			t.Fatalf("%s: %v\n%s%s", args, err, out, errOut)
+		}
+		got := map[int]bool{}
+		for _, j := range document.Jobs {
+			got[j.ID] = true
+		}
+		var ids []string
+		for _, id := range []int{3, 4, 12, 20} {
+			if got[id] {
+				ids = append(ids, fmt.Sprint(id))
+			}
+		}
+		if strings.Join(ids, " ") != want || status != 0 {
+			t.Errorf("%s: %v, status %d, want %s", args, ids, status, want)
+		}
+		if strings.Contains(out, "\x1b") {
+			t.Errorf("%s: %q", args, out)
+		}
+	}
+}
+
+// TestSubmit checks what is sent, what is printed, and that the command ends
+// with the job's status.
+func TestSubmit(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "job.sh")
+	if err := os.WriteFile(file, []byte("#!/bin/sh\n#SBATCH -n 2 -p cpu\necho\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := &gateway{}
+	status, out, errOut := ran(t, g, "submit", "--idempotency-key", "k1", file, "--", "-p", "gpu")
+	job, _ := g.submitted["job"].(map[string]any)
+	if status != 0 || out != "5\n" || errOut != "warning: field x is unknown\nwelcome\\x1b[2J\n" || job["partition"] != "gpu" || job["tasks"] != 2.0 ||
+		job["name"] != "job.sh" || g.headers.Get("Idempotency-Key") != "k1" {
+		t.Errorf("status %d, printed %q, %q, sent %v", status, out, errOut, g.submitted)
+	}
+	if env := fmt.Sprint(job["environment"]); strings.Contains(env, "_JWT=") || !strings.Contains(env, "PATH=") {
+		t.Errorf("environment %s", env)
+	}
+	for _, tt := range []struct {
+		states []string
+		status int
+		says   string
+	}{
+		{[]string{`PENDING`, `RUNNING`, `COMPLETED {"return_code": {"set": true, "number": 0}}`}, 0,
+			"job 5 PENDING\njob 5 RUNNING\njob 5 COMPLETED\n"},
+		{[]string{`FAILED {"return_code": {"set": true, "number": 7}}`}, 7, "job 5 FAILED, exit code 7\n"},
+		{[]string{`RUNNING`, `CANCELLED {"signal": {"id": {"set": true, "number": 9}, "name": "KILL"}}`}, 137, "job 5 RUNNING\njob 5 CANCELLED, signal 9 (KILL)\n"},
+		{[]string{`TIMEOUT`}, 1, "job 5 TIMEOUT\n"},
+	} {
+		status, out, errOut := ran(t, &gateway{states: tt.states, failures: 1}, "submit", "--wait", file)
+		if status != tt.status || out != "5\n" || !strings.HasSuffix(errOut, tt.says) {
+			t.Errorf("%v: status %d, printed %q, %q", tt.states, status, out, errOut)
+		}
+	}
+}
+
+// TestCancelCommand checks which jobs are cancelled, and when REST is used.
+func TestCancelCommand(t *testing.T) {
+	for args, want := range map[string]string{
+		"cancel 3 12": "3 12", "cancel --me": "12", "cancel -u bob -t PD": "3", "cancel --signal USR1 3": "3signal=USR1", "cancel -p gpu": "3 12",
+	} {
+		g := &gateway{}
+		if status, _, errOut := ran(t, g, strings.Fields(args)...); status != 0 || strings.Join(g.cancelled, " ") != want {
+			t.Errorf("%s: status %d, %v, %s", args, status, g.cancelled, errOut)
+		}
+	}
+	g := &gateway{}
+	if status, _, errOut := ran(t, g, "cancel", "99", "3"); status != statusUnknown || len(g.cancelled) != 1 || !strings.Contains(errOut, "job 99: no such thing") {
+		t.Errorf("status %d, %v, %s", status, g.cancelled, errOut)
+	}
+	t.Setenv("SCHED_URL", "")
+	direct := errors.New("direct")
+	cmd := Cancel(func(*cobra.Command, []string) error { return direct })
+	cmd.SetArgs([]string{"3"})
+	if err := cmd.ExecuteContext(t.Context()); !errors.Is(err, direct) {
+		t.Errorf("without a URL: %v", err)
+	}
+}
+
+// TestWatch checks that changes are printed and that the status is that of the
+// job.
+func TestWatch(t *testing.T) {
+	status, out, errOut := ran(t, &gateway{states: []string{`PENDING`, `PENDING`, `RUNNING`, `FAILED {"return_code": {"set": true, "number": 3}}`}}, "watch", "5")
+	var states []string
+	for line := range strings.Lines(out) {
+		states = append(states, strings.Join(strings.Fields(line)[1:], " "))
+	}
+	if want := "5 sub PENDING|5 sub RUNNING|5 sub FAILED, exit code 3"; strings.Join(states, "|") != want || status != 3 {
+		t.Errorf("status %d, %q, %s", status, states, errOut)
+	}
+}
+
+// TestTop checks a frame.
+func TestTop(t *testing.T) {
+	status, out, errOut := ran(t, &gateway{}, "top", "--once")
+	for _, want := range []string{"Nodes 3: 0 allocated, 1 mixed, 2 idle, 0 down or drained", "32 of 72", "Jobs 1 running, 1 pending", `train\x1b[2J`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if first, second := strings.Index(out, "\n12 "), strings.Index(out, "\n3 "); status != 0 || errOut != "" || first < 0 || first > second {
+		t.Errorf("status %d, %s%s", status, out, errOut)
+	}
+}
+
+// TestJob checks the details of a job and the status for an unknown one.
+func TestJob(t *testing.T) {
+	status, out, errOut := ran(t, &gateway{states: []string{`FAILED {"return_code": {"set": true, "number": 3}}`}}, "job", "5", "99")
+	if status != statusUnknown || !strings.Contains(out, "State:      FAILED\nOutcome:    exit code 3\n") || !strings.Contains(errOut, "job 99 is unknown") {
+		t.Errorf("status %d, %s%s", status, out, errOut)
+	}
+}
+
+// TestStatuses checks the exit status of each kind of error.
+func TestStatuses(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "s")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\n#SBATCH --bogus\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args   string
+		status int
+		says   string
+	}{
+		{"jobs --bogus", statusUsage, "unknown flag"},
+		{"jobs extra", statusUsage, "unknown command"},
+		{"jobs -o xml", statusUsage, "use table, json or yaml"},
+		{"jobs -t soon", statusUsage, "unknown state"},
+		{"job", statusUsage, "requires at least 1 arg"},
+		{"job x", statusUsage, "not a job id"},
+		{"cancel", statusUsage, "no job is selected"},
+		{"watch 5 --me", statusUsage, "not both"},
+		{"submit /nowhere/job.sh", statusUsage, "no such file"},
+		{"submit " + script, statusUsage, "s: line 2: unsupported option --bogus"},
+		{"submit " + script + " extra", statusUsage, "put after --"},
+		{"jobs --url localhost:1", statusUsage, "http://HOST:PORT"},
+		{"jobs --url http://127.0.0.1:1", statusUnavailable, "connection refused"},
+		{"jobs --token-file /nowhere", statusDenied, "read the token"},
+		{"nodes missing", statusUnknown, "node missing is unknown"},
+		{"partitions missing", statusUnknown, "partition missing is unknown"},
+	} {
+		status, _, errOut := ran(t, &gateway{}, strings.Fields(tt.args)...)
+		if status != tt.status || !strings.Contains(errOut, tt.says) {
+			t.Errorf("%s: status %d, %s", tt.args, status, errOut)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if end, ok := exit(ctx.Err()).(*Exit); !ok || end.Status != statusInterrupted || end.Err != nil {
+		t.Errorf("interrupted: %v", end)
+	}
+}
+
+// TestCompletion checks that ids, nodes and partitions are completed, and that
+// a name from the server can't become a command.
+func TestCompletion(t *testing.T) {
+	for args, want := range map[string]string{
+		"__complete job ":         "12\ttrain\\x1b[2J ann RUNNING\n3\twait bob PENDING\n4\tdone ann FAILED\n19_4\ttask bob COMPLETED\n:4\n",
+		"__complete cancel ":      "12\ttrain\\x1b[2J ann RUNNING\n3\twait bob PENDING\n19_4\ttask bob COMPLETED\n:4\n",
+		"__complete nodes ":       "node1\tMIXED+DRAIN\nnode2\tIDLE\n:4\n",
+		"__complete jobs --node ": "node1\tMIXED+DRAIN\nnode2\tIDLE\n:4\n",
+		"__complete partitions ":  "cpu\tUP\n:4\n",
+		"__complete jobs --url ":  ":4\n",
+	} {
+		if _, out, _ := ran(t, &gateway{}, strings.Split(args, " ")...); out != want {
+			t.Errorf("%s: %q", args, out)
+		}
+	}
+	if _, out, _ := ran(t, &gateway{}, "__complete", "job", "--url", "http://127.0.0.1:1", ""); out != ":4\n" {
+		t.Errorf("without a server: %q", out)
+	}
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/cli/rest"
+	"schedrestd/printable"
+)
+
+// completionTime is the time in which a completion must be ready: a shell waits
+// for it.
+const completionTime = 3 * time.Second
+
+// complete runs list with a connection. Without a connection there are no
+// completions: an error would be printed into the user's command line.
+func (o *options) complete(list func(context.Context, *connection, func(word, description string)) error) ([]cobra.Completion, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+	defer cancel()
+	o.timeout = min(o.timeout, completionTime)
+	var words []cobra.Completion
+	c, err := o.dial(ctx)
+	if err == nil {
+		err = list(ctx, c, func(word, description string) {
+			if strings.ContainsAny(word, " \t\n\\'\"$`;&|<>()*?!#~") || printable.Text(word) != word {
+				return // no shell may run any of it
+			}
+			words = append(words, cobra.CompletionWithDesc(word, printable.Text(description)))
+		})
+	}
+	if err != nil {
+		cobra.CompDebugln(printable.Text(err.Error()), false)
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeJobs completes the ids of the jobs that accept admits.
+func (o *options) completeJobs(accept func(*rest.Job) bool) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return o.complete(func(ctx context.Context, c *connection, add func(string, string)) error {
+			_, err := c.Jobs(ctx, nil, func(j *rest.Job) error {
+				if accept(j) {
+					id, _, _ := strings.Cut(j.Label(), "_[") // tasks that wait have one record
+					add(id, j.Name+" "+j.User+" "+j.BaseState())
+				}
+				return nil
+			})
+			return err
+		})
+	}
+}
+
+// completeNodes completes names of nodes.
+func (o *options) completeNodes(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return o.complete(func(ctx context.Context, c *connection, add func(string, string)) error {
+		return c.Nodes(ctx, func(n *rest.Node, _ json.RawMessage) error {
+			add(n.Name, strings.Join(n.State, "+"))
+			return nil
+		})
+	})
+}
+
+// completePartitions completes names of partitions.
+func (o *options) completePartitions(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return o.complete(func(ctx context.Context, c *connection, add func(string, string)) error {
+		return c.Partitions(ctx, func(p *rest.Partition, _ json.RawMessage) error {
+			add(p.Name, strings.Join(p.Partition.State, "+"))
+			return nil
+		})
+	})
+}
+
+// completeNames completes the options --node and --partition of a filter.
+func (o *options) completeNames(cmd *cobra.Command) {
+	cmd.RegisterFlagCompletionFunc("node", o.completeNodes)
+	cmd.RegisterFlagCompletionFunc("partition", o.completePartitions)
+}

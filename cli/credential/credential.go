@@ -1,0 +1,175 @@
+// Package credential reads the token of a command from the environment or a
+// file, never from the command line, which every user of the machine can read.
+package credential
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"schedrestd/conf"
+	"schedrestd/errs"
+	"schedrestd/printable"
+)
+
+// NewToken is a hint for getting a token. An expired token must be unset first,
+// because schedctl would use it.
+const NewToken = "on the controller's machine, run: unset SCHED_JWT SLURM_JWT; export $(schedctl token)"
+
+// newToken is the hint for a token that REST commands use, also in front of
+// Slurm.
+const newToken = NewToken + ", or with Slurm: export $(scontrol token)"
+
+// maxFile is the largest file of a token.
+const maxFile = 64 << 10
+
+// Token returns the token in a file, or when path is empty that of the
+// environment, or "" when there is none. A token that has expired is an error.
+func Token(path string) (string, error) {
+	token, from, err := read(path)
+	if err != nil || token == "" {
+		return "", err
+	}
+	if what := Around(token); what != "" {
+		return "", errs.New(errs.Unauthenticated, "the token in %s is invalid: it has %s", from, what).
+			WithHint("a token has only letters, digits, - and _, and two dots")
+	}
+	claims, err := parse(token)
+	if err != nil {
+		return "", errs.New(errs.Unauthenticated, "the token in %s is invalid: not a JSON Web Token", from).WithHint(newToken)
+	}
+	if at, err := claims.GetExpirationTime(); err == nil && at != nil && !at.After(time.Now()) {
+		return "", errs.New(errs.Unauthenticated, "the token in %s expired %s ago, at %s", from,
+			time.Since(at.Time).Round(time.Second), at.Local().Format(time.RFC3339)).WithHint(newToken)
+	}
+	return token, nil
+}
+
+// User returns the user whom the token names, or without a token the user of
+// this process. It returns "" if the name is unknown.
+func User(token string) string {
+	if token == "" {
+		if u, err := user.Current(); err == nil {
+			return u.Username
+		}
+		return ""
+	}
+	claims, err := parse(token)
+	if err != nil {
+		return ""
+	}
+	for _, name := range []string{"sun", "username"} {
+		if value, ok := claims[name].(string); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// parse returns the claims of a token. Only the server can verify them.
+func parse(token string) (jwt.MapClaims, error) {
+	claims := jwt.MapClaims{}
+	_, _, err := jwt.NewParser().ParseUnverified(token, claims)
+	return claims, err
+}
+
+// read returns the token and where it is from.
+func read(path string) (token, from string, err error) {
+	if path != "" {
+		token, err = readFile(path)
+		return token, printable.Text(path), err
+	}
+	token, err = conf.Env("SCHED_JWT")
+	from = "SCHED_JWT"
+	if os.Getenv(from) == "" {
+		from = "SLURM_JWT"
+	}
+	switch {
+	case err != nil:
+		return "", "", err
+	case token == "":
+		return "", "", Empty()
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(token, "SCHED_JWT="), "SLURM_JWT="), from, nil
+}
+
+// readFile reads a token, or the output of schedctl token or scontrol token,
+// from a file that other users can't read.
+func readFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", errs.Wrap(err, errs.Unauthenticated, "read the token")
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return "", errs.Wrap(err, errs.Unauthenticated, "read the token")
+	case info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0:
+		return "", errs.New(errs.Unauthenticated, "the token in %s can be read or changed by other users (mode %04o)", printable.Text(path), info.Mode().Perm()).
+			WithHint("run: chmod 600 %s", printable.Text(path))
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxFile))
+	if err != nil {
+		return "", errs.Wrap(err, errs.Unauthenticated, "read the token")
+	}
+	token := strings.TrimSpace(string(text))
+	for _, prefix := range []string{"export ", "SCHED_JWT=", "SLURM_JWT="} {
+		token = strings.TrimPrefix(token, prefix)
+	}
+	if token == "" {
+		return "", errs.New(errs.Unauthenticated, "%s contains no token", printable.Text(path)).WithHint(newToken)
+	}
+	return token, nil
+}
+
+// Empty refuses a variable that is set but empty. Most likely the command
+// that should have printed a token failed, and continuing as the user of this
+// process could mean continuing as root.
+func Empty() error {
+	for _, name := range []string{"SCHED_JWT", "SLURM_JWT"} {
+		if _, set := os.LookupEnv(name); set {
+			return errs.New(errs.Unauthenticated, "%s is set but empty", name).
+				WithHint("unset %s to use your own user, or set it to a token", name)
+		}
+	}
+	return nil
+}
+
+// Around names characters before, after or inside a copied token that do not
+// belong to it. It returns "" if there are none.
+func Around(token string) string {
+	first, n := utf8.DecodeRuneInString(token)
+	last, m := utf8.DecodeLastRuneInString(token)
+	const quotes = "\"'`“”„‘’«»"
+	switch {
+	case len(token) >= len("bearer ") && strings.EqualFold(token[:len("bearer ")], "bearer "):
+		return `"Bearer" before it`
+	case strings.ContainsRune(quotes, first):
+		return fmt.Sprintf("a quote (%s) before it", token[:n])
+	case strings.ContainsRune("\r\n", first):
+		return "a line break before it"
+	case strings.ContainsRune("\r\n", last):
+		return "a line break after it"
+	case strings.ContainsRune(quotes, last):
+		return fmt.Sprintf("a quote (%s) after it", token[len(token)-m:])
+	case unicode.IsSpace(first):
+		return "a space before it"
+	case unicode.IsSpace(last):
+		return "a space after it"
+	case strings.Count(token, ".") != 2: // not a token at all
+		return ""
+	case strings.ContainsAny(token, "\r\n"):
+		return "a line break in it"
+	case strings.ContainsFunc(token, unicode.IsSpace):
+		return "a space in it"
+	}
+	return ""
+}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/cli/rest"
+	"schedrestd/model"
+	"schedrestd/printable"
+)
+
+// filter selects jobs. An empty list selects all.
+type filter struct {
+	users, states, partitions, accounts, names, nodes []string
+	me, all                                           bool
+}
+
+// flags declares the options of the filter.
+func (f *filter) flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringSliceVarP(&f.users, "user", "u", nil, "jobs of these `USERS`")
+	flags.BoolVar(&f.me, "me", false, "your own jobs: those of the token's user")
+	flags.StringSliceVarP(&f.states, "state", "t", nil, "jobs in these `STATES`, such as PENDING or R")
+	flags.StringSliceVarP(&f.partitions, "partition", "p", nil, "jobs in these `PARTITIONS`")
+	flags.StringSliceVarP(&f.accounts, "account", "A", nil, "jobs of these `ACCOUNTS`")
+	flags.StringSliceVarP(&f.names, "name", "n", nil, "jobs with these `NAMES`")
+	flags.StringSliceVarP(&f.nodes, "node", "w", nil, "jobs on these `NODES`")
+	cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(slices.Sorted(slices.Values(stateNames())), cobra.ShellCompDirectiveNoFileComp))
+	for _, name := range []string{"user", "account", "name"} {
+		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
+}
+
+// given reports whether the filter selects by anything.
+func (f *filter) given() bool {
+	return f.me || len(f.users)+len(f.states)+len(f.partitions)+len(f.accounts)+len(f.names)+len(f.nodes) > 0
+}
+
+// shortStates has the short forms of states, as squeue shows them.
+var shortStates = map[string]string{
+	"BF": "BOOT_FAIL", "CA": "CANCELLED", "CD": "COMPLETED", "CF": "CONFIGURING", "CG": "COMPLETING", "DL": "DEADLINE", "F": "FAILED",
+	"LF": "LAUNCH_FAILED", "NF": "NODE_FAIL", "OOM": "OUT_OF_MEMORY", "PD": "PENDING", "PR": "PREEMPTED", "R": "RUNNING", "RD": "RESV_DEL_HOLD",
+	"RF": "REQUEUE_FED", "RH": "REQUEUE_HOLD", "RQ": "REQUEUED", "RS": "RESIZING", "S": "SUSPENDED", "SE": "SPECIAL_EXIT", "SI": "SIGNALING",
+	"SO": "STAGE_OUT", "ST": "STOPPED", "TO": "TIMEOUT", "PF": "POWER_UP_NODE", "EX": "EXPEDITING",
+}
+
+func stateNames() (names []string) {
+	for _, long := range shortStates {
+		names = append(names, long)
+	}
+	return names
+}
+
+// check expands the names of states.
+func (f *filter) check() error {
+	every := false
+	for i, s := range f.states {
+		s = strings.ToUpper(s)
+		if long := shortStates[s]; long != "" {
+			s = long
+		}
+		switch {
+		case s == "ALL":
+			every = true
+		case !slices.Contains(stateNames(), s):
+			return usage("--state %s: unknown state", printable.Text(f.states[i])).
+				WithHint("states are %s", strings.Join(slices.Sorted(slices.Values(stateNames())), ", "))
+		}
+		f.states[i] = s
+	}
+	if every {
+		f.states, f.all = nil, true
+	}
+	return nil
+}
+
+// setUser makes --me stand for user.
+func (f *filter) setUser(user string) error {
+	if f.me {
+		if user == "" {
+			return usage("--me: the token does not name a user").WithHint("use --user NAME")
+		}
+		f.users, f.me = append(f.users, user), false
+	}
+	return nil
+}
+
+// matches reports whether f selects j.
+func (f *filter) matches(j *rest.Job) bool {
+	switch {
+	case len(f.states) > 0:
+		if !slices.ContainsFunc(j.State, func(s string) bool { return slices.Contains(f.states, s) }) {
+			return false
+		}
+	case !f.all && !j.Active():
+		return false
+	}
+	in := func(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }
+	return in(f.users, j.User) && in(f.accounts, j.Account) && in(f.names, j.Name) &&
+		(len(f.partitions) == 0 || slices.ContainsFunc(strings.Split(j.Partition, ","), func(p string) bool { return slices.Contains(f.partitions, p) })) &&
+		(len(f.nodes) == 0 || slices.ContainsFunc(f.nodes, func(n string) bool { return model.HostlistHas(j.Nodes, n) }))
+}

@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/cli/rest"
+	"schedrestd/cli/table"
+	"schedrestd/errs"
+	"schedrestd/printable"
+)
+
+func jobCommand() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "job ID...",
+		Short: "Show jobs in detail",
+		Long: `job shows all that matters of each job. For an array it shows each task. A job that the
+controller has forgotten is looked up in accounting.`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	o.connectFlags(cmd)
+	o.outputFlag(cmd)
+	cmd.ValidArgsFunction = o.completeJobs(func(*rest.Job) bool { return true })
+	return command(cmd, func(cmd *cobra.Command, ids []string) error {
+		if err := o.checkOutput(); err != nil {
+			return err
+		}
+		if err := checkIDs(ids); err != nil {
+			return err
+		}
+		c, err := o.dial(cmd.Context())
+		if err != nil {
+			return err
+		}
+		out := cmd.OutOrStdout()
+		d := o.document(out, "jobs")
+		first := true
+		var all error
+		for _, id := range ids {
+			all = join(all, c.RawJob(cmd.Context(), id, func(j *rest.Job, text json.RawMessage) error {
+				if d != nil {
+					return d.Add(text)
+				}
+				if !first {
+					fmt.Fprintln(out)
+				}
+				first = false
+				return describe(out, j, table.TerminalOf(out).Style())
+			}))
+		}
+		if d != nil {
+			all = join(all, d.Close())
+		}
+		return all
+	})
+}
+
+// checkIDs returns an error if one of ids is no job id.
+func checkIDs(ids []string) error {
+	for _, id := range ids {
+		if err := rest.CheckJobID(id); err != nil {
+			return usage("%s", err.Error()).WithHint("%s", errs.HintOf(err))
+		}
+	}
+	return nil
+}
+
+// join joins two errors. The kind is that of the first.
+func join(a, b error) error {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return &errs.Error{Kind: errs.KindOf(a), Hint: errs.HintOf(a), Err: errors.Join(a, b)}
+}
+
+// describe prints the fields of j that are set, one a line.
+func describe(w io.Writer, j *rest.Job, style table.Style) error {
+	state := strings.Join(j.State, "+")
+	if j.Reason != "" && j.Reason != "None" {
+		state += " (" + j.Reason + ")"
+	}
+	ended := ""
+	if !j.Active() {
+		ended = clock(j.Ended)
+	}
+	started := ""
+	if j.BaseState() != "PENDING" {
+		started = clock(j.Started)
+	}
+	rows := []struct{ name, value string }{
+		{"Job", j.Label()}, {"Name", j.Name}, {"User", j.User}, {"Account", j.Account}, {"Partition", j.Partition}, {"QOS", j.QOS},
+		{"State", state}, {"Outcome", outcome(j)}, {"Submitted", clock(j.Submitted)}, {"Started", started}, {"Ended", ended},
+		{"Run time", elapsed(j.Elapsed(time.Now()))}, {"Time limit", limit(j.TimeLimit)}, {"Priority", text(j.Priority)},
+		{"Nodes", text(j.NodeCount)}, {"Node list", j.Nodes}, {"CPUs", text(j.CPUs)}, {"Tasks", text(j.Tasks)},
+		{"Memory", memoryOf(j)}, {"Resources", j.Resources}, {"Dependency", j.Dependency}, {"Comment", j.Comment},
+		{"Directory", j.Directory}, {"Command", j.Command}, {"Output", first(j.OutputPath, j.Output)}, {"Errors", first(j.ErrorPath, j.Error)},
+	}
+	for _, row := range rows {
+		if row.value == "" {
+			continue
+		}
+		value := printable.Text(row.value)
+		if c := stateColor(j.State); row.name == "State" && style.Color && c != table.Plain {
+			value = table.Paint(value, c)
+		}
+		if _, err := fmt.Fprintf(w, "%-11s %s\n", row.name+":", value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func text(n rest.Number) string { return number(n).Text }
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func memoryOf(j *rest.Job) string {
+	switch {
+	case j.MemoryNode.Int() > 0:
+		return memory(j.MemoryNode.Int()) + " per node"
+	case j.MemoryCPU.Int() > 0:
+		return memory(j.MemoryCPU.Int()) + " per CPU"
+	}
+	return ""
+}
+
+// success is the outcome of a job that did not fail by itself.
+const success = "exit code 0"
+
+// outcome returns the exit code of a job that has ended, or its signal.
+func outcome(j *rest.Job) string {
+	if j.Active() {
+		return ""
+	}
+	if signal := j.Exit.Signal.ID.Int(); signal > 0 {
+		if name := j.Exit.Signal.Name; name != "" {
+			return fmt.Sprintf("signal %d (%s)", signal, name)
+		}
+		return fmt.Sprintf("signal %d", signal)
+	}
+	return fmt.Sprintf("exit code %d", j.Exit.Code.Int())
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/cli/rest"
+	"schedrestd/cli/table"
+	"schedrestd/errs"
+	"schedrestd/printable"
+)
+
+func nodesCommand() *cobra.Command {
+	var o options
+	var states, partitions []string
+	cmd := &cobra.Command{
+		Use:   "nodes [NAME...]",
+		Short: "List nodes",
+		Args:  cobra.ArbitraryArgs,
+	}
+	o.connectFlags(cmd)
+	o.outputFlag(cmd)
+	cmd.Flags().StringSliceVarP(&states, "state", "t", nil, "nodes in one of these `STATES`, such as IDLE or DRAIN")
+	cmd.Flags().StringSliceVarP(&partitions, "partition", "p", nil, "nodes in these `PARTITIONS`")
+	cmd.ValidArgsFunction = o.completeNodes
+	cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(nodeStates, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RegisterFlagCompletionFunc("partition", o.completePartitions)
+	return command(cmd, func(cmd *cobra.Command, names []string) error {
+		if err := o.checkOutput(); err != nil {
+			return err
+		}
+		for i, s := range states {
+			if states[i] = nodeState(s); states[i] == "" {
+				return usage("--state %s: unknown state", printable.Text(s)).WithHint("states are %s", strings.Join(nodeStates, ", "))
+			}
+		}
+		c, err := o.dial(cmd.Context())
+		if err != nil {
+			return err
+		}
+		out := cmd.OutOrStdout()
+		d := o.document(out, "nodes")
+		t := table.New(table.Column{Heading: "NAME", Shrink: 12}, table.Column{Heading: "STATE"}, table.Column{Heading: "CPUS", Right: true},
+			table.Column{Heading: "ALLOC", Right: true}, table.Column{Heading: "LOAD", Right: true}, table.Column{Heading: "MEMORY", Right: true},
+			table.Column{Heading: "FREE", Right: true}, table.Column{Heading: "GRES", Shrink: 6}, table.Column{Heading: "PARTITIONS", Shrink: 10},
+			table.Column{Heading: "REASON", Shrink: 10})
+		seen := map[string]bool{}
+		any := func(list, of []string) bool {
+			return len(list) == 0 || slices.ContainsFunc(of, func(s string) bool { return slices.Contains(list, s) })
+		}
+		err = c.Nodes(cmd.Context(), func(n *rest.Node, text json.RawMessage) error {
+			if !any(names, []string{n.Name}) {
+				return nil
+			}
+			seen[n.Name] = true
+			if !any(states, n.State) || !any(partitions, n.Partitions) {
+				return nil
+			}
+			if d != nil {
+				return d.Add(text)
+			}
+			load, memories := "", [2]string{"", ""}
+			if n.Load.Set {
+				load = strconv.FormatFloat(n.Load.Value/100, 'f', 2, 64)
+			}
+			for i, m := range []rest.Number{n.Memory, n.Free} {
+				if m.Set {
+					memories[i] = memory(m.Int())
+				}
+			}
+			t.Add(plain(n.Name), state(n.State), number(n.CPUs), number(n.Allocated), plain(load), plain(memories[0]), plain(memories[1]),
+				plain(n.Gres), plain(strings.Join(n.Partitions, ",")), plain(n.Reason))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if d != nil {
+			err = d.Close()
+		} else if t.Len() > 0 || len(names) == 0 {
+			err = t.Write(out, table.TerminalOf(out).Style())
+		}
+		for _, name := range names {
+			if !seen[name] {
+				err = join(err, errs.New(errs.NotFound, "node %s is unknown", printable.Text(name)))
+			}
+		}
+		return err
+	})
+}
+
+// nodeStates lists the states and flags of nodes that a user looks for.
+var nodeStates = []string{"ALLOCATED", "CLOUD", "COMPLETING", "DOWN", "DRAIN", "ERROR", "FAIL", "FUTURE", "IDLE", "INVALID_REG", "MAINTENANCE", "MIXED",
+	"NOT_RESPONDING", "PERFCTRS", "PLANNED", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "REBOOT_REQUESTED", "RESERVED", "UNKNOWN"}
+
+// nodeState returns the full name of a state, or "" if it is unknown.
+func nodeState(s string) string {
+	s = strings.ToUpper(s)
+	if long := map[string]string{"ALLOC": "ALLOCATED", "MIX": "MIXED", "COMP": "COMPLETING", "MAINT": "MAINTENANCE", "DRAINED": "DRAIN", "DRAINING": "DRAIN",
+		"RESV": "RESERVED", "NO_RESPOND": "NOT_RESPONDING"}[s]; long != "" {
+		return long
+	}
+	if !slices.Contains(nodeStates, s) {
+		return ""
+	}
+	return s
+}

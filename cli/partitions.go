@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/cli/rest"
+	"schedrestd/cli/table"
+	"schedrestd/errs"
+	"schedrestd/printable"
+)
+
+func partitionsCommand() *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:   "partitions [NAME...]",
+		Short: "List partitions",
+		Args:  cobra.ArbitraryArgs,
+	}
+	o.connectFlags(cmd)
+	o.outputFlag(cmd)
+	cmd.ValidArgsFunction = o.completePartitions
+	return command(cmd, func(cmd *cobra.Command, names []string) error {
+		if err := o.checkOutput(); err != nil {
+			return err
+		}
+		c, err := o.dial(cmd.Context())
+		if err != nil {
+			return err
+		}
+		out := cmd.OutOrStdout()
+		d := o.document(out, "partitions")
+		t := table.New(table.Column{Heading: "NAME"}, table.Column{Heading: "STATE"}, table.Column{Heading: "LIMIT", Right: true},
+			table.Column{Heading: "DEFAULT", Right: true}, table.Column{Heading: "NODES", Right: true}, table.Column{Heading: "CPUS", Right: true},
+			table.Column{Heading: "NODELIST", Shrink: 12})
+		seen := map[string]bool{}
+		err = c.Partitions(cmd.Context(), func(p *rest.Partition, text json.RawMessage) error {
+			if len(names) > 0 && !slices.Contains(names, p.Name) {
+				return nil
+			}
+			seen[p.Name] = true
+			if d != nil {
+				return d.Add(text)
+			}
+			t.Add(plain(p.Name), state(p.Partition.State), plain(limit(p.Maximums.Time)), plain(limit(p.Defaults.Time)),
+				number(p.Nodes.Total), number(p.CPUs.Total), plain(p.Nodes.Configured))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if d != nil {
+			err = d.Close()
+		} else if t.Len() > 0 || len(names) == 0 {
+			err = t.Write(out, table.TerminalOf(out).Style())
+		}
+		for _, name := range names {
+			if !seen[name] {
+				err = join(err, errs.New(errs.NotFound, "partition %s is unknown", printable.Text(name)))
+			}
+		}
+		return err
+	})
+}

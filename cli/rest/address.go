@@ -1,0 +1,55 @@
+package rest
+
+import (
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+
+	"schedrestd/errs"
+)
+
+// address is where a server is reached.
+type address struct {
+	text    string // as the user wrote it
+	socket  string // path of a UNIX socket, or ""
+	base    string // "http://host:6820/prefix", without a slash at the end
+	names   string // "slurm" or "sched", if the URL has it
+	version string // "v0.0.43", if the URL has it
+	secure  bool
+}
+
+func (a *address) String() string { return shorten(a.text) }
+
+// versioned finds the part of a path that selects spelling and version.
+var versioned = regexp.MustCompile(`^(.*)/(slurm|sched)/(v0\.0\.[0-9]+)$`)
+
+const urlForms = "use http://HOST:PORT, https://HOST or unix:/PATH"
+
+// parseURL parses an address. A URL may end with /slurm/VERSION or
+// /sched/VERSION, which selects these.
+func parseURL(text string) (*address, error) {
+	if socket, ok := strings.CutPrefix(text, "unix:"); ok {
+		socket = strings.TrimPrefix(socket, "//")
+		if !path.IsAbs(socket) {
+			return nil, errs.New(errs.Malformed, "URL %s: the path of a UNIX socket begins with a slash", shorten(text)).WithHint(urlForms)
+		}
+		return &address{text: text, socket: socket, base: "http://localhost"}, nil
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Opaque != "":
+		return nil, errs.New(errs.Malformed, "URL %s: unsupported form", shorten(text)).WithHint(urlForms)
+	case u.User != nil:
+		return nil, errs.New(errs.Malformed, "URL: a user or password can't be part of it").WithHint("the token is read from SCHED_JWT, or from a file with --token-file")
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, errs.New(errs.Malformed, "URL: a query or fragment can't be part of it").WithHint(urlForms)
+	}
+	a := &address{text: text, secure: u.Scheme == "https"}
+	prefix := strings.TrimRight(u.Path, "/")
+	if m := versioned.FindStringSubmatch(prefix); m != nil {
+		prefix, a.names, a.version = m[1], m[2], m[3]
+	}
+	a.base = u.Scheme + "://" + u.Host + prefix
+	return a, nil
+}

@@ -1,0 +1,297 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"schedrestd/errs"
+	"schedrestd/printable"
+)
+
+// Slurm's error numbers that decide the kind of an error.
+const (
+	noChange    = 1900 // nothing has changed since update_time
+	invalidNode = 2009
+	invalidJob  = 2017
+	jobEnded    = 2021
+)
+
+// maxError is the largest body of an error that is read.
+const maxError = 1 << 20
+
+// problem is one element of errors or warnings.
+type problem struct {
+	Description string `json:"description"`
+	Number      int    `json:"error_number"`
+	Error       string `json:"error"`
+	Source      string `json:"source"`
+	Code        string `json:"code"`
+}
+
+// String returns the text for people: the description, or what there is
+// instead, with the place in the request.
+func (p problem) String() string {
+	text := p.Description
+	switch {
+	case text == "":
+		text = p.Error
+	case p.Error != "" && p.Number != 0 && !strings.EqualFold(p.Error, p.Description):
+		text += " (" + p.Error + ")"
+	}
+	if strings.HasPrefix(p.Source, "#/") {
+		text = p.Source + ": " + text
+	}
+	return printable.Text(text)
+}
+
+// Meta is the part of a list's answer beside the list.
+type Meta struct {
+	LastUpdate int64 // time of the newest change
+	Unchanged  bool  // nothing has changed since update_time; there was no list
+}
+
+// list requests a list and calls each before every element of the array named
+// key; each decodes it.
+func (c *Client) list(ctx context.Context, path string, query url.Values, key string, each func(*json.Decoder) error) (m Meta, err error) {
+	resp, err := c.get(ctx, path, query)
+	if err != nil {
+		return m, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotModified {
+		m.Unchanged = true
+		return m, nil
+	}
+	if !isJSON(resp) {
+		return m, notJSON(resp)
+	}
+	var problems []problem
+	var updated Number
+	stopped := false
+	err = object(json.NewDecoder(resp.Body), func(d *json.Decoder, name string) error {
+		switch name {
+		case key:
+			return array(d, func(d *json.Decoder) error {
+				err := each(d)
+				stopped = err != nil && !malformed(err)
+				return err
+			})
+		case "errors":
+			return d.Decode(&problems)
+		case "last_update":
+			return d.Decode(&updated)
+		}
+		var other json.RawMessage
+		return d.Decode(&other)
+	})
+	switch {
+	case stopped:
+		return m, err
+	case err != nil && ctx.Err() != nil:
+		return m, ctx.Err()
+	case err != nil:
+		return m, errs.Wrap(err, errs.BadAnswer, "read the answer of %s", c.at)
+	case len(problems) > 0 && problems[0].Number == noChange:
+		m.Unchanged = true
+		return m, nil
+	case len(problems) > 0:
+		return m, refused(resp.StatusCode, problems)
+	}
+	m.LastUpdate = updated.Int()
+	m.Unchanged = query.Has("update_time") && m.LastUpdate == 0 // the answer of slurmrestd
+	return m, nil
+}
+
+// malformed reports whether err is about the form of an answer.
+func malformed(err error) bool {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	return errors.As(err, &syntax) || errors.As(err, &kind) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+}
+
+// object reads an object; member reads the value of each name.
+func object(d *json.Decoder, member func(*json.Decoder, string) error) error {
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return orUnexpected(err, "no object")
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return orUnexpected(err, "")
+		}
+		if err := member(d, name.(string)); err != nil {
+			return orUnexpected(err, "")
+		}
+	}
+	_, err := d.Token()
+	return orUnexpected(err, "")
+}
+
+// array reads an array or null; element reads each element.
+func array(d *json.Decoder, element func(*json.Decoder) error) error {
+	start, err := d.Token()
+	switch {
+	case err == nil && start == nil:
+		return nil
+	case err != nil || start != json.Delim('['):
+		return orUnexpected(err, "no array")
+	}
+	for d.More() {
+		if err := element(d); err != nil {
+			return err
+		}
+	}
+	_, err = d.Token()
+	return err
+}
+
+// orUnexpected returns err, with the end of input as an error, or text as an
+// error if err is nil and text is not empty.
+func orUnexpected(err error, text string) error {
+	switch {
+	case errors.Is(err, io.EOF):
+		return io.ErrUnexpectedEOF
+	case err == nil && text != "":
+		return errors.New(text)
+	}
+	return err
+}
+
+// answer reads a body that is not a list into v, and returns its warnings.
+func (c *Client) answer(resp *http.Response, v any) (warnings []string, err error) {
+	if !isJSON(resp) {
+		return nil, notJSON(resp)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxError))
+	if err != nil {
+		return nil, errs.Wrap(err, errs.BadAnswer, "read the answer of %s", c.at)
+	}
+	var envelope struct {
+		Errors   []problem `json:"errors"`
+		Warnings []problem `json:"warnings"`
+	}
+	if err = json.Unmarshal(body, &envelope); err == nil && v != nil {
+		err = json.Unmarshal(body, v)
+	}
+	if err != nil {
+		return nil, errs.Wrap(err, errs.BadAnswer, "read the answer of %s", c.at)
+	}
+	for _, w := range envelope.Warnings {
+		warnings = append(warnings, w.String())
+	}
+	if len(envelope.Errors) > 0 {
+		err = refused(resp.StatusCode, envelope.Errors)
+	}
+	return warnings, err
+}
+
+// refusal returns the error of an answer with a status of 400 or more.
+func refusal(resp *http.Response) error {
+	var envelope struct {
+		Errors []problem `json:"errors"`
+	}
+	if isJSON(resp) {
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
+		if json.Unmarshal(body, &envelope) == nil && len(envelope.Errors) > 0 {
+			return refused(resp.StatusCode, envelope.Errors)
+		}
+	} else if resp.StatusCode == http.StatusBadRequest {
+		start := make([]byte, 256)
+		n, _ := io.ReadFull(resp.Body, start)
+		if strings.Contains(string(start[:n]), "HTTPS") {
+			return errs.New(errs.BadAnswer, "the server expects TLS").WithHint("use https:// instead of http://")
+		}
+	}
+	return refused(resp.StatusCode, nil)
+}
+
+// refused returns the error that these problems are. Its kind is that of the
+// first whose number decides one, otherwise of the status.
+func refused(status int, problems []problem) error {
+	e := &errs.Error{Kind: kindOf(status)}
+	var texts []string
+	for _, p := range problems {
+		if text := p.String(); len(texts) == 0 || texts[len(texts)-1] != text {
+			texts = append(texts, text)
+		}
+		switch p.Number {
+		case invalidJob, invalidNode:
+			e.Kind, e.Number = errs.NotFound, p.Number
+		case jobEnded:
+			e.Kind, e.Number = errs.Conflict, p.Number
+		}
+		if e.Code == "" {
+			e.Code = p.Code
+		}
+	}
+	e.Message = strings.Join(texts, "; ")
+	if e.Message == "" {
+		e.Message = fmt.Sprintf("the server answered %d %s", status, http.StatusText(status))
+	}
+	switch e.Kind {
+	case errs.Unauthenticated:
+		e.Hint = "the server does not accept the token, or needs one: see schedctl token or scontrol token, and set SCHED_JWT"
+	case errs.TooMany, errs.Unavailable:
+		e.Hint = "try again later"
+	}
+	return e
+}
+
+// kindOf returns the kind of an HTTP status.
+func kindOf(status int) errs.Kind {
+	switch status {
+	case http.StatusUnauthorized, http.StatusNetworkAuthenticationRequired: // 511 is what slurmrestd answers
+		return errs.Unauthenticated
+	case http.StatusForbidden:
+		return errs.Denied
+	case http.StatusNotFound:
+		return errs.NotFound
+	case http.StatusConflict:
+		return errs.Conflict
+	case http.StatusRequestEntityTooLarge:
+		return errs.TooLarge
+	case http.StatusTooManyRequests:
+		return errs.TooMany
+	case http.StatusNotImplemented:
+		return errs.Unsupported
+	case http.StatusBadGateway:
+		return errs.BadAnswer
+	case http.StatusServiceUnavailable:
+		return errs.Unavailable
+	case http.StatusGatewayTimeout:
+		return errs.Timeout
+	}
+	if status < 500 {
+		return errs.Invalid
+	}
+	return errs.Internal
+}
+
+func isJSON(resp *http.Response) bool {
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return media == "application/json"
+}
+
+func notJSON(resp *http.Response) error {
+	kind := shorten(resp.Header.Get("Content-Type"))
+	if kind == "" {
+		kind = "no content type"
+	}
+	return errs.New(errs.BadAnswer, "the answer is not JSON: status %d, %s", resp.StatusCode, kind).
+		WithHint("check the address: this may be another service than slurmrestd, or a proxy in front of it")
+}
+
+// shorten makes a text of the server or the user safe for a short line.
+func shorten(s string) string {
+	if len(s) > 200 {
+		s = s[:200] + "…"
+	}
+	return printable.Text(s)
+}

@@ -1,0 +1,365 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+)
+
+// Job has the fields of a job that people see, from the controller or from
+// accounting. Times are seconds since 1970.
+type Job struct {
+	ID          uint32   `json:"job_id"`
+	ArrayJob    Number   `json:"array_job_id"`
+	ArrayTask   Number   `json:"array_task_id"`
+	ArrayTasks  string   `json:"array_task_string"`
+	Name        string   `json:"name"`
+	User        string   `json:"user_name"`
+	Account     string   `json:"account"`
+	Partition   string   `json:"partition"`
+	QOS         string   `json:"qos"`
+	State       Words    `json:"job_state"`
+	Reason      string   `json:"state_reason"`
+	Submitted   Number   `json:"submit_time"`
+	Started     Number   `json:"start_time"`
+	Ended       Number   `json:"end_time"`
+	TimeLimit   Number   `json:"time_limit"` // minutes
+	Priority    Number   `json:"priority"`
+	CPUs        Number   `json:"cpus"`
+	NodeCount   Number   `json:"node_count"`
+	Tasks       Number   `json:"tasks"`
+	MemoryNode  Number   `json:"memory_per_node"` // MiB
+	MemoryCPU   Number   `json:"memory_per_cpu"`  // MiB
+	Nodes       string   `json:"nodes"`
+	Dependency  string   `json:"dependency"`
+	Comment     string   `json:"comment"`
+	Resources   string   `json:"tres_req_str"`
+	Directory   string   `json:"current_working_directory"`
+	Command     string   `json:"command"`
+	Output      string   `json:"standard_output"`
+	Error       string   `json:"standard_error"`
+	OutputPath  string   `json:"stdout_expanded"` // from v0.0.43 on
+	ErrorPath   string   `json:"stderr_expanded"`
+	Exit        ExitCode `json:"exit_code"`
+	Description string   `json:"state_description"`
+}
+
+// ExitCode is the outcome of a job's script.
+type ExitCode struct {
+	Code   Number `json:"return_code"`
+	Signal struct {
+		ID   Number `json:"id"`
+		Name string `json:"name"`
+	} `json:"signal"`
+}
+
+// BaseState returns the state without flags, such as PENDING.
+func (j *Job) BaseState() string {
+	if len(j.State) == 0 {
+		return "UNKNOWN"
+	}
+	return j.State[0]
+}
+
+// Active reports whether j is waiting, running or completing.
+func (j *Job) Active() bool {
+	switch j.BaseState() {
+	case "PENDING", "RUNNING", "SUSPENDED":
+		return true
+	}
+	return slices.Contains(j.State, "COMPLETING") || slices.Contains(j.State, "REQUEUED")
+}
+
+// Label returns the id as people write it: 12, 12_3 for a task of an array, or
+// 12_[4-9] for tasks that wait.
+func (j *Job) Label() string {
+	array := j.ArrayJob.Int()
+	switch {
+	case array != 0 && j.ArrayTask.Set:
+		return fmt.Sprintf("%d_%d", array, j.ArrayTask.Int())
+	case array != 0 && j.ArrayTasks != "":
+		return fmt.Sprintf("%d_[%s]", array, j.ArrayTasks)
+	}
+	return strconv.FormatUint(uint64(j.ID), 10)
+}
+
+// is reports whether id stands for j. A server may answer a request for one
+// task of an array with all of them.
+func (j *Job) is(id string) bool {
+	array, task, ok := strings.Cut(id, "_")
+	if !ok || j.Label() == id {
+		return true
+	}
+	waiting, _, _ := strings.Cut(j.ArrayTasks, "%") // the number of tasks at a time follows
+	return strconv.FormatInt(j.ArrayJob.Int(), 10) == array && !j.ArrayTask.Set && model.HostlistHas("["+waiting+"]", task)
+}
+
+// Elapsed returns how long j has run at the time now.
+func (j *Job) Elapsed(now time.Time) time.Duration {
+	started, ended := j.Started.Int(), j.Ended.Int()
+	switch state := j.BaseState(); {
+	case started == 0 || state == "PENDING" || state == "UNKNOWN":
+		return 0
+	case ended == 0 || state == "RUNNING" || state == "SUSPENDED":
+		ended = now.Unix()
+	}
+	return max(0, time.Duration(ended-started)*time.Second)
+}
+
+// ExitStatus returns the status for a shell of a job that has ended: its own,
+// 128 and the signal that killed it, or 1 if it ended otherwise without success.
+func (j *Job) ExitStatus() int {
+	if signal := j.Exit.Signal.ID.Int(); signal > 0 {
+		return 128 + int(signal)&0x7f
+	}
+	if code := j.Exit.Code.Int() & 0xff; code != 0 {
+		return int(code)
+	}
+	if j.BaseState() != "COMPLETED" || j.Exit.Code.Int() != 0 {
+		return 1
+	}
+	return 0
+}
+
+var jobID = regexp.MustCompile(`^[0-9]{1,10}(_[0-9]{1,10})?$`)
+
+// CheckJobID returns an error if text is no job id. 12 and 12_3, the task of an
+// array, are.
+func CheckJobID(text string) error {
+	if !jobID.MatchString(text) || strings.Trim(text, "0_") == "" {
+		return errs.New(errs.Malformed, "%q is not a job id", shorten(text)).WithHint("a job id is a number, or NUMBER_TASK for a task of an array")
+	}
+	return nil
+}
+
+// Since returns the query for a list that is only sent when it has changed
+// since a time; 0 is always.
+func Since(update int64) url.Values {
+	if update == 0 {
+		return nil
+	}
+	return url.Values{"update_time": {strconv.FormatInt(update, 10)}}
+}
+
+// Jobs calls each with every job of the controller.
+func (c *Client) Jobs(ctx context.Context, query url.Values, each func(*Job) error) (Meta, error) {
+	return c.list(ctx, "jobs/", query, "jobs", decoded(each))
+}
+
+// RawJobs calls each with every job of the controller, and its JSON.
+func (c *Client) RawJobs(ctx context.Context, each func(*Job, json.RawMessage) error) (Meta, error) {
+	return c.list(ctx, "jobs/", nil, "jobs", raw(each))
+}
+
+// RawJob calls each with the job id, or with each task of that array, and its
+// JSON. A job that the controller has forgotten is looked up in accounting.
+func (c *Client) RawJob(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
+	found := false
+	_, err := c.list(ctx, "job/"+url.PathEscape(id), nil, "jobs", raw(func(j *Job, text json.RawMessage) error {
+		if !j.is(id) {
+			return nil
+		}
+		found = true
+		return each(j, text)
+	}))
+	if err == nil && found || err != nil && errs.KindOf(err) != errs.NotFound {
+		return err
+	}
+	return c.recorded(ctx, id, each)
+}
+
+// Job returns the job id, or each task of that array.
+func (c *Client) Job(ctx context.Context, id string) (jobs []Job, err error) {
+	err = c.RawJob(ctx, id, func(j *Job, _ json.RawMessage) error {
+		jobs = append(jobs, *j)
+		return nil
+	})
+	return jobs, err
+}
+
+// recorded looks the job id up in accounting, where there is one.
+func (c *Client) recorded(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
+	unknown := errs.New(errs.NotFound, "job %s is unknown", id).WithHint("schedctl jobs --all lists the jobs that the controller knows")
+	first := c.names + "db"
+	resp, err := c.do(ctx, http.MethodGet, c.path(first, "job/"+url.PathEscape(id)), nil, nil, nil)
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return unknown // many sites have no accounting, and each says so in another way
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Jobs []json.RawMessage `json:"jobs"`
+	}
+	if _, err := c.answer(resp, &answer); err != nil {
+		return unknown
+	}
+	found := false
+	for _, text := range answer.Jobs {
+		j, err := recordedJob(text)
+		if err != nil {
+			return errs.Wrap(err, errs.BadAnswer, "read the answer of %s", c.at)
+		}
+		if !j.is(id) {
+			continue
+		}
+		found = true
+		if err := each(j, text); err != nil {
+			return err
+		}
+	}
+	if !found {
+		return unknown
+	}
+	return nil
+}
+
+// recordedJob decodes a job of accounting.
+func recordedJob(text json.RawMessage) (*Job, error) {
+	var r struct {
+		ID    uint32 `json:"job_id"`
+		Array struct {
+			Job  uint32 `json:"job_id"`
+			Task Number `json:"task_id"`
+		} `json:"array"`
+		Name      string `json:"name"`
+		User      string `json:"user"`
+		Account   string `json:"account"`
+		Partition string `json:"partition"`
+		QOS       string `json:"qos"`
+		State     struct {
+			Current Words  `json:"current"`
+			Reason  string `json:"reason"`
+		} `json:"state"`
+		Time struct {
+			Submission Number `json:"submission"`
+			Start      Number `json:"start"`
+			End        Number `json:"end"`
+			Limit      Number `json:"limit"`
+		} `json:"time"`
+		Required struct {
+			CPUs       Number `json:"CPUs"`
+			MemoryCPU  Number `json:"memory_per_cpu"`
+			MemoryNode Number `json:"memory_per_node"`
+		} `json:"required"`
+		NodeCount  Number   `json:"allocation_nodes"`
+		Priority   Number   `json:"priority"`
+		Nodes      string   `json:"nodes"`
+		Directory  string   `json:"working_directory"`
+		Output     string   `json:"stdout"`
+		Error      string   `json:"stderr"`
+		OutputPath string   `json:"stdout_expanded"`
+		ErrorPath  string   `json:"stderr_expanded"`
+		Exit       ExitCode `json:"exit_code"`
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, err
+	}
+	return &Job{ID: r.ID, ArrayJob: Number{Set: r.Array.Job != 0, Value: float64(r.Array.Job)}, ArrayTask: r.Array.Task,
+		Name: r.Name, User: r.User, Account: r.Account, Partition: r.Partition, QOS: r.QOS,
+		State: r.State.Current, Reason: r.State.Reason, Submitted: r.Time.Submission, Started: r.Time.Start, Ended: r.Time.End,
+		TimeLimit: r.Time.Limit, Priority: r.Priority, CPUs: r.Required.CPUs, NodeCount: r.NodeCount, MemoryNode: r.Required.MemoryNode,
+		MemoryCPU: r.Required.MemoryCPU, Nodes: r.Nodes, Directory: r.Directory, Output: r.Output, Error: r.Error,
+		OutputPath: r.OutputPath, ErrorPath: r.ErrorPath, Exit: r.Exit}, nil
+}
+
+// Cancel ends the job id, or sends it a signal.
+func (c *Client) Cancel(ctx context.Context, id, signal string) error {
+	var query url.Values
+	if signal != "" {
+		query = url.Values{"signal": {signal}}
+	}
+	resp, err := c.do(ctx, http.MethodDelete, c.path(c.names, "job/"+url.PathEscape(id)), query, nil, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Status []struct {
+			Error struct {
+				Text   string `json:"string"`
+				Number int    `json:"code"`
+			} `json:"error"`
+		} `json:"status"`
+	}
+	if _, err := c.answer(resp, &answer); err != nil {
+		return err
+	}
+	for _, s := range answer.Status { // slurmrestd answers 200 also when there is no such job
+		if s.Error.Number != 0 {
+			return refused(resp.StatusCode, []problem{{Description: s.Error.Text, Number: s.Error.Number}})
+		}
+	}
+	return nil
+}
+
+// Submitted is the answer to a submission.
+type Submitted struct {
+	ID       uint32
+	Message  string // of the site's policy
+	Warnings []string
+	JSON     json.RawMessage
+}
+
+// Submit submits a job. A key, if it is not empty, is sent as Idempotency-Key.
+func (c *Client) Submit(ctx context.Context, job any, key string) (s Submitted, err error) {
+	header := http.Header{}
+	if key != "" {
+		header.Set("Idempotency-Key", key)
+	}
+	resp, err := c.do(ctx, http.MethodPost, c.path(c.names, "job/submit"), nil, map[string]any{"job": job}, header)
+	if err != nil {
+		return s, err
+	}
+	defer resp.Body.Close()
+	if s.Warnings, err = c.answer(resp, &s.JSON); err != nil {
+		return s, err
+	}
+	var answer struct {
+		ID      uint32 `json:"job_id"`
+		Message string `json:"job_submit_user_msg"`
+	}
+	if err := json.Unmarshal(s.JSON, &answer); err != nil || answer.ID == 0 {
+		return s, errs.New(errs.BadAnswer, "the answer of %s has no job id", c.at)
+	}
+	s.ID, s.Message = answer.ID, answer.Message
+	return s, nil
+}
+
+// decoded returns a function for list that decodes each element.
+func decoded[T any](each func(*T) error) func(*json.Decoder) error {
+	return func(d *json.Decoder) error {
+		v := new(T)
+		if err := d.Decode(v); err != nil {
+			return err
+		}
+		return each(v)
+	}
+}
+
+// raw returns a function for list that decodes each element and keeps its JSON,
+// which is valid during the call.
+func raw[T any](each func(*T, json.RawMessage) error) func(*json.Decoder) error {
+	var text json.RawMessage
+	return func(d *json.Decoder) error {
+		if err := d.Decode(&text); err != nil {
+			return err
+		}
+		v := new(T)
+		if err := json.Unmarshal(text, v); err != nil {
+			return err
+		}
+		return each(v, text)
+	}
+}

@@ -1,0 +1,36 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Node has the fields of a node that people see.
+type Node struct {
+	Name       string `json:"name"`
+	State      Words  `json:"state"`
+	CPUs       Number `json:"cpus"`
+	Allocated  Number `json:"alloc_cpus"`
+	Load       Number `json:"cpu_load"`     // in hundredths
+	Memory     Number `json:"real_memory"`  // MiB
+	AllocMem   Number `json:"alloc_memory"` // MiB
+	Free       Number `json:"free_mem"`     // MiB
+	Gres       string `json:"gres"`
+	GresUsed   string `json:"gres_used"`
+	Partitions Words  `json:"partitions"`
+	Reason     string `json:"reason"`
+}
+
+// BaseState returns the state without flags, such as IDLE.
+func (n *Node) BaseState() string {
+	if len(n.State) == 0 {
+		return "UNKNOWN"
+	}
+	return n.State[0]
+}
+
+// Nodes calls each with every node, and its JSON.
+func (c *Client) Nodes(ctx context.Context, each func(*Node, json.RawMessage) error) error {
+	_, err := c.list(ctx, "nodes/", nil, "nodes", raw(each))
+	return err
+}

@@ -1,0 +1,34 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Partition has the fields of a partition that people see.
+type Partition struct {
+	Name      string `json:"name"`
+	Partition struct {
+		State Words `json:"state"`
+	} `json:"partition"`
+	Nodes struct {
+		Configured string `json:"configured"`
+		Total      Number `json:"total"`
+	} `json:"nodes"`
+	CPUs struct {
+		Total Number `json:"total"`
+	} `json:"cpus"`
+	Maximums struct {
+		Time  Number `json:"time"` // minutes
+		Nodes Number `json:"nodes"`
+	} `json:"maximums"`
+	Defaults struct {
+		Time Number `json:"time"` // minutes
+	} `json:"defaults"`
+}
+
+// Partitions calls each with every partition, and its JSON.
+func (c *Client) Partitions(ctx context.Context, each func(*Partition, json.RawMessage) error) error {
+	_, err := c.list(ctx, "partitions/", nil, "partitions", raw(each))
+	return err
+}

@@ -1,0 +1,148 @@
+// Package rest is a client of slurmrestd and schedrestd, for every version of
+// the API from v0.0.42 on.
+//
+// Dial selects the newest version that client and server know. Lists are
+// decoded one element at a time, so that memory does not grow with the length
+// of an answer. A token is sent only to a server that has proved its identity
+// (https), is on another machine, or runs as a user that may have the token
+// (serveruser.go). Redirects are never followed, since the token would follow.
+//
+// Names and texts in answers are those of other users. Print them with
+// printable.Text.
+package rest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"schedrestd/errs"
+)
+
+// DefaultTimeout is the time in which an answer must begin.
+const DefaultTimeout = time.Minute
+
+// Config configures a Client.
+type Config struct {
+	URL         string        // http://HOST:PORT, https://HOST or unix:/PATH
+	Token       string        // empty: none is sent
+	CACert      string        // file of certificates that sign the server's; empty: the system's
+	Timeout     time.Duration // 0: DefaultTimeout
+	ServerUsers []uint32      // users of this machine that may have the token, apart from root, system users and this user
+	Agent       string        // User-Agent
+}
+
+// Client sends requests to one server, in one version of the API.
+type Client struct {
+	at      *address
+	http    *http.Client
+	config  Config
+	names   string // "slurm" or "sched"
+	version string // "v0.0.44"
+}
+
+// Dial finds the newest version of the API that the server and this client
+// support.
+func Dial(ctx context.Context, cfg Config) (*Client, error) {
+	at, err := parseURL(cfg.URL)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	c := &Client{at: at, config: cfg, names: at.names, version: at.version}
+	if c.http, err = newTransport(cfg, at); err != nil {
+		return nil, err
+	}
+	if c.version == "" {
+		err = c.negotiate(ctx)
+	}
+	return c, err
+}
+
+// Version returns the version of the API in use, as "v0.0.44".
+func (c *Client) Version() string { return c.version }
+
+// Server returns the server's address for people.
+func (c *Client) Server() string { return c.at.String() }
+
+// get sends a GET request. Close the body of the answer.
+func (c *Client) get(ctx context.Context, path string, query url.Values) (*http.Response, error) {
+	return c.do(ctx, http.MethodGet, c.path(c.names, path), query, nil, nil)
+}
+
+// path returns the path of an operation below the first part.
+func (c *Client) path(first, operation string) string {
+	return "/" + first + "/" + c.version + "/" + operation
+}
+
+// do sends a request. The answer has a status below 400, or is 304.
+func (c *Client) do(ctx context.Context, method, path string, query url.Values, body any, header http.Header) (*http.Response, error) {
+	resp, err := c.send(ctx, method, path, query, body, header)
+	if err != nil {
+		return nil, err
+	}
+	switch code := resp.StatusCode; {
+	case code == http.StatusNotModified || code >= 200 && code < 300:
+		return resp, nil
+	case code >= 300 && code < 400:
+		resp.Body.Close()
+		return nil, errs.New(errs.BadAnswer, "%s redirects to %s", c.at, shorten(resp.Header.Get("Location"))).
+			WithHint("redirects are not followed; give the final address with --url")
+	}
+	defer resp.Body.Close()
+	return nil, refusal(resp)
+}
+
+// send sends a request and returns any answer.
+func (c *Client) send(ctx context.Context, method, path string, query url.Values, body any, header http.Header) (*http.Response, error) {
+	var data []byte
+	if body != nil {
+		var err error
+		if data, err = json.Marshal(body); err != nil {
+			return nil, err
+		}
+	}
+	target := c.at.base + path
+	if len(query) > 0 {
+		target += "?" + query.Encode()
+	}
+	ctx, begun := within(ctx, c.config.Timeout)
+	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(data))
+	if err != nil {
+		begun()
+		return nil, errs.Wrap(err, errs.Invalid, "request %s", shorten(target))
+	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", c.config.Agent)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.config.Token != "" {
+		req.Header.Set("X-SLURM-USER-TOKEN", c.config.Token)
+	}
+	resp, err := c.http.Do(req)
+	begun()
+	if err != nil {
+		return nil, c.unreachable(ctx, err)
+	}
+	return resp, nil
+}
+
+// errTooSlow is the cause of a request's end when no answer began in time.
+var errTooSlow = errors.New("no answer in time")
+
+// within returns a context that ends when begun is not called within d.
+func within(ctx context.Context, d time.Duration) (_ context.Context, begun func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(d, func() { cancel(errTooSlow) })
+	return ctx, func() { timer.Stop() }
+}

@@ -1,0 +1,436 @@
+package rest
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"schedrestd/errs"
+)
+
+const token = "eyJhbGciOiJIUzI1NiJ9.e30.c2ln"
+
+// served answers a ping in some versions and, in these, other requests with
+// answer.
+func served(answer http.HandlerFunc, paths ...string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, p := range paths {
+			rest, ok := strings.CutPrefix(r.URL.Path, p)
+			switch {
+			case !ok:
+			case strings.Trim(rest, "/") == "ping":
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprint(w, `{"pings": []}`)
+				return
+			default:
+				answer(w, r)
+				return
+			}
+		}
+		w.Header().Set("Content-Type", "text/plain")
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, "unable to find the URL")
+	})
+}
+
+func reply(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+	}
+}
+
+func dialed(t *testing.T, h http.Handler) *Client {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	c, err := Dial(t.Context(), Config{URL: s.URL, Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestNegotiation checks that the newest version that both sides know is used,
+// in the spelling that the server has.
+func TestNegotiation(t *testing.T) {
+	for _, tt := range []struct {
+		name, url string // url: what follows the server's address
+		paths     []string
+		version   string
+		first     string
+	}{
+		{"only the oldest", "", []string{"/slurm/v0.0.40/", "/slurm/v0.0.42/"}, "v0.0.42", "slurm"},
+		{"several", "", []string{"/slurm/v0.0.42/", "/slurm/v0.0.43/", "/slurm/v0.0.44/"}, "v0.0.44", "slurm"},
+		{"newer than known", "", []string{"/slurm/v0.0.45/", "/slurm/v0.0.99/"}, "v0.0.45", "slurm"},
+		{"the other spelling", "", []string{"/sched/v0.0.43/"}, "v0.0.43", "sched"},
+		{"below a prefix", "/hpc/", []string{"/hpc/slurm/v0.0.43/"}, "v0.0.43", "slurm"},
+		{"chosen by the URL", "/slurm/v0.0.43/", []string{"/slurm/v0.0.43/", "/slurm/v0.0.45/"}, "v0.0.43", "slurm"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := httptest.NewServer(served(reply(200, `{"jobs": [{"job_id": 3}]}`), tt.paths...))
+			defer s.Close()
+			c, err := Dial(t.Context(), Config{URL: s.URL + tt.url})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Version() != tt.version || c.names != tt.first {
+				t.Errorf("%s %s, want %s %s", c.names, c.Version(), tt.first, tt.version)
+			}
+			if jobs, err := c.Job(t.Context(), "3"); err != nil || len(jobs) != 1 {
+				t.Errorf("%v, %v", jobs, err)
+			}
+		})
+	}
+}
+
+// TestDialErrors checks kinds and hints of servers that can't be used.
+func TestDialErrors(t *testing.T) {
+	plain := httptest.NewServer(served(reply(200, `{}`), "/slurm/v0.0.45/"))
+	defer plain.Close()
+	secure := httptest.NewTLSServer(served(reply(200, `{}`), "/slurm/v0.0.45/"))
+	defer secure.Close()
+	old := httptest.NewServer(served(reply(200, `{}`), "/slurm/v0.0.38/"))
+	defer old.Close()
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }))
+	defer page.Close()
+	refusing := httptest.NewServer(reply(401, `{"errors": [{"error_number": 1007, "description": "bad\u001b[2J token"}]}`))
+	defer refusing.Close()
+	refusing511 := httptest.NewServer(reply(511, `{}`))
+	defer refusing511.Close()
+	redirecting := httptest.NewServer(http.RedirectHandler("http://elsewhere.example/", http.StatusFound))
+	defer redirecting.Close()
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer slow.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	for _, tt := range []struct {
+		name, url string
+		kind      errs.Kind
+		text      string
+		hint      string
+	}{
+		{"no server", "http://" + closed.Addr().String(), errs.Unavailable, "connection refused", "is the gateway running"},
+		{"no socket", "unix:/nowhere/socket", errs.Unavailable, "no such file", "is the gateway running"},
+		{"relative socket", "unix:socket", errs.Malformed, "begins with a slash", "unix:/PATH"},
+		{"no scheme", "localhost:6820", errs.Malformed, "unsupported form", "http://HOST:PORT"},
+		{"password", "http://a:secret@host", errs.Malformed, "can't be part", "--token-file"},
+		{"query", "http://host/?token=secret", errs.Malformed, "can't be part", "unix:/PATH"},
+		{"unknown host", "http://host.invalid:1", errs.Unavailable, "host.invalid", "check the host name"},
+		{"TLS expected", strings.Replace(secure.URL, "https", "http", 1), errs.BadAnswer, "", "https://"},
+		{"no TLS", strings.Replace(plain.URL, "http", "https", 1), errs.Unavailable, "", "http:// instead of https://"},
+		{"unknown authority", secure.URL, errs.Unavailable, "certificate", "--cacert"},
+		{"too old", old.URL, errs.Unsupported, "none of the API versions v0.0.45", "24.11"},
+		{"another service", page.URL, errs.BadAnswer, "not JSON", "another service"},
+		{"refused", refusing.URL, errs.Unauthenticated, `bad\x1b[2J token`, "SCHED_JWT"},
+		{"refused by slurmrestd", refusing511.URL, errs.Unauthenticated, "511", "SCHED_JWT"},
+		{"redirect", redirecting.URL, errs.BadAnswer, "elsewhere.example", "--url"},
+		{"no answer", slow.URL, errs.Timeout, "did not answer within 200ms", "--timeout"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Dial(t.Context(), Config{URL: tt.url, Token: token, Timeout: 200 * time.Millisecond})
+			if err == nil || errs.KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.text) || !strings.Contains(errs.HintOf(err), tt.hint) {
+				t.Errorf("%v (kind %v), hint %q", err, errs.KindOf(err), errs.HintOf(err))
+			}
+			if err != nil && (strings.Contains(err.Error(), token) || strings.Contains(err.Error()+errs.HintOf(err), "secret")) {
+				t.Errorf("shows a secret: %v", err)
+			}
+		})
+	}
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, certificate(secure), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Dial(t.Context(), Config{URL: secure.URL, Token: token, CACert: file}); err != nil {
+		t.Errorf("with the server's certificate: %v", err)
+	}
+}
+
+// TestUnixSocket checks requests over a UNIX socket.
+func TestUnixSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: served(reply(200, `{"jobs": []}`), "/sched/v0.0.45/")}
+	defer s.Close()
+	go s.Serve(l)
+	for _, url := range []string{"unix:" + path, "unix://" + path} {
+		if c, err := Dial(t.Context(), Config{URL: url, Token: token}); err != nil || c.Version() != "v0.0.45" {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+// TestTokenOfAnotherServer checks that a token is not sent to a port of this
+// machine that another user serves, and is sent once that user is named.
+func TestTokenOfAnotherServer(t *testing.T) {
+	if os.Getenv("SERVE_AS_OTHER") != "" {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("at", l.Addr())
+		http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Println("token", r.Header.Get("X-Slurm-User-Token") != "")
+			served(reply(200, `{}`), "/slurm/v0.0.45/").ServeHTTP(w, r)
+		}))
+		return
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to start a server of another user")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const other = 23456
+	cmd := exec.Command(self, "-test.run=^TestTokenOfAnotherServer$")
+	cmd.Env = append(os.Environ(), "SERVE_AS_OTHER=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: other, Gid: other}}
+	program, err := os.Open(self) // its directory may be closed to other users
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	cmd.ExtraFiles, cmd.Path = []*os.File{program}, "/proc/self/fd/3"
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	var address string
+	if _, err := fmt.Fscanf(out, "at %s\n", &address); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Dial(t.Context(), Config{URL: "http://" + address, Token: token})
+	if errs.KindOf(err) != errs.Denied || !strings.Contains(err.Error(), "the token was not sent") || !strings.Contains(errs.HintOf(err), "--server-user 23456") {
+		t.Fatalf("%v, hint %q", err, errs.HintOf(err))
+	}
+	if _, err := Dial(t.Context(), Config{URL: "http://" + address, Token: token, ServerUsers: []uint32{other}}); err != nil {
+		t.Errorf("a user that is named: %v", err)
+	}
+	if _, err := Dial(t.Context(), Config{URL: "http://" + address}); err != nil {
+		t.Errorf("without a token: %v", err)
+	}
+	for _, want := range []bool{true, false} { // the first request did not arrive
+		var got bool
+		if _, err := fmt.Fscanf(out, "token %t\n", &got); err != nil || got != want {
+			t.Errorf("the server received a token: %t, %v; want %t", got, err, want)
+		}
+	}
+}
+
+// TestAnswers checks what becomes of answers, those of slurmrestd among them.
+func TestAnswers(t *testing.T) {
+	const gone = `{"jobs": [], "errors": [{"description": "Unable to query JobId=7", "error_number": 2017, "error": "Invalid job id specified", "source": "_handle_job_get"}]}`
+	for _, tt := range []struct {
+		name   string
+		status int
+		body   string
+		kind   errs.Kind
+		text   string // "": no error
+	}{
+		{"a list", 200, `{"meta": {"a": [1]}, "jobs": [{"job_id": 7}], "errors": [], "warnings": []}`, 0, ""},
+		{"null", 200, `{"jobs": null}`, errs.NotFound, "job 7 is unknown"},
+		{"unknown", 404, gone, errs.NotFound, "job 7 is unknown"},
+		{"unknown, with another status", 500, gone, errs.NotFound, "job 7 is unknown"},
+		{"an error beside a list", 200, `{"errors": [{"description": "no", "error_number": 2002, "error": "bad"}]}`, errs.Invalid, "no (bad)"},
+		{"cut off", 200, `{"jobs": [{"job_id": 7}, {"job_`, errs.BadAnswer, "unexpected EOF"},
+		{"no object", 200, `[]`, errs.BadAnswer, "no object"},
+		{"no list", 200, `{"jobs": {}}`, errs.BadAnswer, "no array"},
+		{"a wrong type", 200, `{"jobs": [{"job_id": "x"}]}`, errs.BadAnswer, "job_id"},
+		{"denied", 403, `{"errors": [{"description": "not yours", "source": "#/job/x"}]}`, errs.Denied, "#/job/x: not yours"},
+		{"unavailable", 503, `{}`, errs.Unavailable, "503"},
+		{"a proxy's error", 502, `<html>`, errs.BadAnswer, "502"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := dialed(t, served(reply(tt.status, tt.body), "/slurm/v0.0.44/"))
+			jobs, err := c.Job(t.Context(), "7")
+			if tt.text == "" {
+				if err != nil || len(jobs) != 1 || jobs[0].ID != 7 {
+					t.Errorf("%v, %v", jobs, err)
+				}
+				return
+			}
+			if err == nil || errs.KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.text) {
+				t.Errorf("%v (kind %v), want %q (kind %v)", err, errs.KindOf(err), tt.text, tt.kind)
+			}
+		})
+	}
+}
+
+// TestForgottenJob checks that a job that the controller has forgotten is found
+// in accounting.
+func TestForgottenJob(t *testing.T) {
+	c := dialed(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/slurm/v0.0.42/ping/":
+			reply(200, `{}`)(w, r)
+		case "/slurmdb/v0.0.42/job/7":
+			reply(200, `{"jobs": [{"job_id": 7, "name": "old", "user": "ann", "state": {"current": ["FAILED"], "reason": "NonZeroExitCode"},
+				"time": {"start": 100, "end": 160, "limit": {"set": true, "number": 5}}, "required": {"CPUs": 3},
+				"exit_code": {"return_code": {"set": true, "number": 9}, "signal": {"id": {"set": false}}}}]}`)(w, r)
+		default:
+			reply(404, `{"errors": [{"error_number": 2017}]}`)(w, r)
+		}
+	}))
+	jobs, err := c.Job(t.Context(), "7")
+	if err != nil || len(jobs) != 1 {
+		t.Fatal(jobs, err)
+	}
+	j := jobs[0]
+	if j.Name != "old" || j.User != "ann" || j.BaseState() != "FAILED" || j.Elapsed(time.Now()) != time.Minute || j.ExitStatus() != 9 ||
+		j.CPUs.Int() != 3 || j.TimeLimit.Int() != 5 || j.Active() {
+		t.Errorf("%+v", j)
+	}
+}
+
+// TestCancel checks that the outcome in the body counts: slurmrestd answers 200
+// for a job that does not exist.
+func TestCancel(t *testing.T) {
+	for _, tt := range []struct {
+		body string
+		kind errs.Kind
+		ok   bool
+	}{
+		{`{"status": [{"error": {"string": "", "code": 0}}], "errors": []}`, 0, true},
+		{`{"errors": [], "warnings": []}`, 0, true},
+		{`{"status": [{"error": {"string": "Invalid job id specified", "code": 2017}}], "errors": []}`, errs.NotFound, false},
+		{`{"status": [{"error": {"string": "Job/step already completing or completed", "code": 2021}}]}`, errs.Conflict, false},
+	} {
+		var got *http.Request
+		c := dialed(t, served(func(w http.ResponseWriter, r *http.Request) { got = r; reply(200, tt.body)(w, r) }, "/slurm/v0.0.45/"))
+		err := c.Cancel(t.Context(), "7", "USR1")
+		if (err == nil) != tt.ok || err != nil && errs.KindOf(err) != tt.kind {
+			t.Errorf("%s: %v", tt.body, err)
+		}
+		if got.Method != "DELETE" || got.URL.String() != "/slurm/v0.0.45/job/7?signal=USR1" || got.Header.Get("X-Slurm-User-Token") != token {
+			t.Errorf("%s %s", got.Method, got.URL)
+		}
+	}
+}
+
+// TestUnchanged checks the forms in which servers report that nothing has
+// changed.
+func TestUnchanged(t *testing.T) {
+	for _, h := range []http.HandlerFunc{
+		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) },
+		reply(200, `{"jobs": [], "last_update": {"set": true, "number": 0}, "errors": [], "warnings": [{"description": "No job changes"}]}`),
+		reply(200, `{"jobs": [], "errors": [{"error_number": 1900}]}`),
+	} {
+		c := dialed(t, served(h, "/slurm/v0.0.45/"))
+		if m, err := c.Jobs(t.Context(), Since(5), func(*Job) error { return errors.New("called") }); err != nil || !m.Unchanged {
+			t.Errorf("%+v, %v", m, err)
+		}
+	}
+	c := dialed(t, served(reply(200, `{"jobs": [], "last_update": {"set": true, "number": 9}}`), "/slurm/v0.0.45/"))
+	if m, err := c.Jobs(t.Context(), Since(5), func(*Job) error { return nil }); err != nil || m.Unchanged || m.LastUpdate != 9 {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
+// TestTaskOfAnArray checks that of an array only the requested task is taken,
+// also while it waits in a record of many.
+func TestTaskOfAnArray(t *testing.T) {
+	const body = `{"jobs": [
+		{"job_id": 2, "array_job_id": {"set": true, "number": 2}, "array_task_id": {"set": false}, "array_task_string": "3-9,12%2"},
+		{"job_id": 3, "array_job_id": {"set": true, "number": 2}, "array_task_id": {"set": true, "number": 1}}]}`
+	c := dialed(t, served(reply(200, body), "/slurm/v0.0.45/"))
+	for id, want := range map[string]string{"2": "2_[3-9,12%2] 2_1", "2_1": "2_1", "2_5": "2_[3-9,12%2]", "2_12": "2_[3-9,12%2]", "2_10": "", "2_2": ""} {
+		jobs, err := c.Job(t.Context(), id)
+		var got []string
+		for i := range jobs {
+			got = append(got, jobs[i].Label())
+		}
+		if strings.Join(got, " ") != want || (want == "") != (errs.KindOf(err) == errs.NotFound) {
+			t.Errorf("%s: %v, %v; want %s", id, got, err, want)
+		}
+	}
+}
+
+// TestExitStatus checks the status for a shell.
+func TestExitStatus(t *testing.T) {
+	for text, want := range map[string]int{
+		`{"job_state": ["COMPLETED"], "exit_code": {"return_code": {"set": true, "number": 0}}}`: 0,
+		`{"job_state": "COMPLETED"}`: 0,
+		`{"job_state": ["FAILED"], "exit_code": {"return_code": {"set": true, "number": 7}, "signal": {"id": {"set": false, "number": 0}}}}`:        7,
+		`{"job_state": ["FAILED"], "exit_code": {"return_code": {"set": true, "number": 256}}}`:                                                     1,
+		`{"job_state": ["CANCELLED"], "exit_code": {"return_code": {"set": false}, "signal": {"id": {"set": true, "number": 15}, "name": "TERM"}}}`: 143,
+		`{"job_state": ["CANCELLED"], "exit_code": {"return_code": {"set": true, "number": 0}}}`:                                                    1,
+		`{"job_state": ["TIMEOUT"]}`: 1,
+		`{}`:                         1,
+	} {
+		var j Job
+		if err := json.Unmarshal([]byte(text), &j); err != nil || j.ExitStatus() != want {
+			t.Errorf("%s: %d, %v; want %d", text, j.ExitStatus(), err, want)
+		}
+	}
+}
+
+// TestJobIDs checks which texts are job ids. One becomes part of a path.
+func TestJobIDs(t *testing.T) {
+	for text, ok := range map[string]bool{"1": true, "12_3": true, "4294967295": true, "": false, "0": false, "-1": false, "1/../2": false, "a": false,
+		"1_": false, "1_2_3": false, "1\n": false, "12345678901": false} {
+		if err := CheckJobID(text); (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestMemoryOfLists reads 20,000 jobs of the size that a controller sends and
+// checks that the heap stays small.
+func TestMemoryOfLists(t *testing.T) {
+	one := fmt.Sprintf(`{"job_id": 7, "job_state": ["RUNNING"], "tres_req_str": %q}`, strings.Repeat("x", 4000))
+	const jobs = 20_000
+	c := dialed(t, served(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"jobs": [`, one)
+		for range jobs - 1 {
+			fmt.Fprint(w, ",", one)
+		}
+		fmt.Fprint(w, `]}`)
+	}, "/slurm/v0.0.45/"))
+	n, most := 0, uint64(0)
+	_, err := c.RawJobs(t.Context(), func(j *Job, text json.RawMessage) error {
+		if n++; n%1000 == 0 {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			most = max(most, m.HeapAlloc)
+		}
+		return nil
+	})
+	if err != nil || n != jobs {
+		t.Fatal(n, err)
+	}
+	if most > 20<<20 {
+		t.Errorf("%d MiB of heap for a list of %d MiB", most>>20, jobs*len(one)>>20)
+	}
+}
+
+// certificate returns the certificate of s in PEM form.
+func certificate(s *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+}

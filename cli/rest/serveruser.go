@@ -1,0 +1,54 @@
+package rest
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+
+	"schedrestd/become/peer"
+	"schedrestd/errs"
+	"schedrestd/sockdiag/portowner"
+)
+
+// firstUser is the lowest uid of people. Those below belong to services, which
+// the administrator created.
+const firstUser = 1000
+
+// mayHaveToken returns an error if the other end of conn is on this machine and
+// belongs to a user that may not have the token. Any user may bind the
+// gateway's port while it is down, and would receive the tokens of all who
+// connect.
+func mayHaveToken(conn net.Conn, others []uint32) error {
+	uid, here, err := server(conn)
+	switch {
+	case err != nil:
+		return errs.Wrap(err, errs.Unavailable, "find the user that serves %s", conn.RemoteAddr())
+	case !here || uid < firstUser || uid == uint32(os.Geteuid()) || slices.Contains(others, uid):
+		return nil
+	}
+	return errs.New(errs.Denied, "%s belongs to user %d, who is not root, a system user or you: the token was not sent", conn.RemoteAddr(), uid).
+		WithHint("if the gateway runs as this user, add --server-user %d, or set SCHED_SERVER_USER", uid)
+}
+
+// server returns the uid that serves the other end of conn, if it is on this
+// machine.
+func server(conn net.Conn) (uid uint32, here bool, err error) {
+	if u, ok := conn.(*net.UnixConn); ok {
+		ucred, err := peer.Of(u)
+		return ucred.UID, true, err
+	}
+	local, remote := portOf(conn.LocalAddr()), portOf(conn.RemoteAddr())
+	if here, err = portowner.Local(remote.Addr()); err != nil || !here {
+		return 0, here, err
+	}
+	uid, err = portowner.Server(local, remote)
+	return uid, true, err
+}
+
+func portOf(a net.Addr) netip.AddrPort {
+	if t, ok := a.(*net.TCPAddr); ok {
+		return t.AddrPort()
+	}
+	return netip.AddrPort{}
+}

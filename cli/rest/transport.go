@@ -1,0 +1,103 @@
+package rest
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"schedrestd/errs"
+)
+
+// newTransport returns a client of HTTP for one address.
+func newTransport(cfg Config, at *address) (*http.Client, error) {
+	t := &http.Transport{MaxIdleConns: 4, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 20 * time.Second}
+	if cfg.CACert != "" {
+		text, err := os.ReadFile(cfg.CACert)
+		if err != nil {
+			return nil, errs.Wrap(err, errs.Malformed, "read certificates")
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(text) {
+			return nil, errs.New(errs.Malformed, "%s has no certificate in PEM form", cfg.CACert)
+		}
+		t.TLSClientConfig = &tls.Config{RootCAs: pool}
+	}
+	if at.secure { // a proxy sees nothing but encrypted bytes; without TLS it would see the token
+		t.Proxy = http.ProxyFromEnvironment
+	}
+	dialer := &net.Dialer{Timeout: 20 * time.Second}
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if at.socket != "" {
+			network, address = "unix", at.socket
+		}
+		conn, err := dialer.DialContext(ctx, network, address)
+		if err != nil || cfg.Token == "" || at.secure {
+			return conn, err
+		}
+		if err := mayHaveToken(conn, cfg.ServerUsers); err != nil {
+			conn.Close()
+			return nil, err
+		}
+		return conn, nil
+	}
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
+}
+
+// unreachable explains an error of a request that got no answer.
+func (c *Client) unreachable(ctx context.Context, err error) error {
+	if e, ok := errors.AsType[*errs.Error](err); ok {
+		return e
+	}
+	if errors.Is(context.Cause(ctx), errTooSlow) {
+		return errs.New(errs.Timeout, "%s did not answer within %s", c.at, c.config.Timeout).WithHint("--timeout sets another limit")
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	e := &errs.Error{Kind: errs.Unavailable, Message: "connect to " + c.at.String(), Err: err, Hint: hint(err, c.at)}
+	return e
+}
+
+// hint returns the remedy for an error of a connection.
+func hint(err error, at *address) string {
+	var (
+		unknown  x509.UnknownAuthorityError
+		host     x509.HostnameError
+		invalid  x509.CertificateInvalidError
+		record   tls.RecordHeaderError
+		noServer *net.DNSError
+	)
+	switch {
+	case errors.As(err, &unknown):
+		return "the certificate is not signed by an authority that this machine trusts; name that one with --cacert FILE"
+	case errors.As(err, &host):
+		return "use the name in --url that the server's certificate has"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "the server needs a new certificate; or this machine's clock is wrong"
+	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return "the server does not use TLS: use http:// instead of https://"
+	case strings.Contains(err.Error(), "malformed HTTP response \"\\x15"):
+		return "the server expects TLS: use https:// instead of http://"
+	case errors.As(err, &noServer):
+		return "check the host name in --url"
+	case errors.Is(err, fs.ErrNotExist):
+		return "there is no such socket: is the gateway running? --url or SCHED_URL selects another address"
+	case errors.Is(err, fs.ErrPermission):
+		return "you may not connect to this socket"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "is the gateway running? --url or SCHED_URL selects another address"
+	}
+	return ""
+}

@@ -1,0 +1,64 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/errs"
+)
+
+// oldest is the oldest version that this client supports.
+const oldest = api.V42
+
+// negotiate finds the newest version that the server has, in the spelling that
+// it has, by requests for its newest versions first. The OpenAPI document would
+// list them too, but has megabytes and takes slurmrestd longer than all of
+// these.
+func (c *Client) negotiate(ctx context.Context) error {
+	var tried []string
+	for i := len(api.Versions) - 1; i >= 0 && api.Versions[i] >= oldest; i-- {
+		c.version = fmt.Sprintf("v0.0.%d", api.Versions[i])
+		tried = append(tried, c.version)
+		for _, names := range []string{"slurm", "sched"} {
+			resp, err := c.send(ctx, http.MethodGet, c.path(names, "ping/"), nil, nil, nil)
+			if err != nil {
+				return err
+			}
+			found, err := c.serves(resp)
+			io.Copy(io.Discard, io.LimitReader(resp.Body, maxError)) // so that the connection can be used again
+			resp.Body.Close()
+			if err != nil {
+				return err
+			}
+			if found {
+				c.names = names
+				return nil
+			}
+		}
+	}
+	return errs.New(errs.Unsupported, "%s serves none of the API versions %s", c.at, strings.Join(tried, ", ")).
+		WithHint("check the address: schedrestd and slurmrestd answer GET /openapi/v3; schedctl needs Slurm 24.11 or newer")
+}
+
+// serves reports whether the answer to a ping shows that the server has its
+// version. An error ends the search.
+func (c *Client) serves(resp *http.Response) (bool, error) {
+	switch code := resp.StatusCode; {
+	case code == http.StatusNotFound:
+		return false, nil
+	case code >= 300 && code < 400:
+		return false, errs.New(errs.BadAnswer, "%s redirects to %s", c.at, shorten(resp.Header.Get("Location"))).
+			WithHint("redirects are not followed; give the final address with --url")
+	case kindOf(code) == errs.Unauthenticated || code == http.StatusForbidden:
+		return false, refusal(resp)
+	case code == http.StatusBadRequest:
+		return false, refusal(resp)
+	case !isJSON(resp):
+		return false, notJSON(resp)
+	}
+	return true, nil
+}

@@ -1,0 +1,65 @@
+package script
+
+import (
+	"slices"
+	"strings"
+
+	"schedrestd/errs"
+)
+
+// secret lists variables that no job gets: anyone who can read the job's
+// environment could act as the user.
+var secret = []string{"SCHED_JWT", "SLURM_JWT"}
+
+// path is the variable that every job has, since an environment must not be
+// empty.
+const path = "PATH=/usr/local/bin:/usr/bin:/bin"
+
+// environment returns the variables of the job. export is the value of
+// --export: ALL (also when nil), NONE, or a list of NAME and NAME=VALUE, in which
+// ALL stands for all of own.
+func environment(export *string, own []string) ([]string, error) {
+	all, words := export == nil, []string(nil)
+	if export != nil {
+		words = strings.Split(*export, ",")
+	}
+	values := map[string]string{}
+	add := func(variable string) {
+		name, value, ok := strings.Cut(variable, "=")
+		if ok && name != "" && !slices.Contains(secret, name) {
+			values[name] = value
+		}
+	}
+	for _, w := range words {
+		all = all || strings.EqualFold(w, "ALL")
+	}
+	if add(path); all {
+		for _, variable := range own {
+			add(variable)
+		}
+	}
+	for _, w := range words {
+		name, _, assigned := strings.Cut(w, "=")
+		switch {
+		case strings.EqualFold(w, "ALL") || strings.EqualFold(w, "NONE") && len(words) == 1:
+		case w == "" || name == "" || strings.EqualFold(w, "NONE"):
+			return nil, errs.New(errs.Malformed, "--export=%s: not ALL, NONE, or a list of NAME and NAME=VALUE", shorten(*export))
+		case assigned && slices.Contains(secret, name):
+			return nil, errs.New(errs.Malformed, "--export: %s is a credential and is not given to jobs", name)
+		case assigned:
+			add(w)
+		default:
+			for _, variable := range own {
+				if strings.HasPrefix(variable, name+"=") {
+					add(variable)
+				}
+			}
+		}
+	}
+	list := make([]string, 0, len(values))
+	for name, value := range values {
+		list = append(list, name+"="+value)
+	}
+	slices.Sort(list)
+	return list, nil
+}

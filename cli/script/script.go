@@ -1,0 +1,253 @@
+// Package script makes a job of a batch script: its #SBATCH lines and further
+// options of sbatch become the fields of a submission over REST.
+//
+// Options are never ignored. One that has no field in the REST API, or that
+// this package does not know, is an error that names its line.
+package script
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"schedrestd/errs"
+	"schedrestd/printable"
+	"schedrestd/typo"
+)
+
+// MaxSize is the largest script, as slurmctld has it unless it is configured
+// otherwise.
+const MaxSize = 4 << 20
+
+// Job is a submission: the members of "job" in its body.
+type Job map[string]any
+
+// Source is what a job is made of.
+type Source struct {
+	Name        string // of the file; "-" is standard input
+	Text        []byte
+	Options     []string // of sbatch; they override those in the script
+	Directory   string   // working directory unless an option sets it
+	Environment []string // of this process
+}
+
+// Parse returns the job that s describes.
+func Parse(s Source) (Job, error) {
+	name := printable.Text(filepath.Base(s.Name))
+	switch {
+	case len(s.Text) > MaxSize:
+		return nil, errs.New(errs.Malformed, "%s: the script is longer than %d bytes", name, MaxSize)
+	case len(bytes.TrimSpace(s.Text)) == 0:
+		return nil, errs.New(errs.Malformed, "%s: the script is empty", name)
+	case bytes.IndexByte(s.Text, 0) >= 0:
+		return nil, errs.New(errs.Malformed, "%s: the script contains a NUL byte", name).WithHint("submit a text file that starts the program")
+	case !bytes.HasPrefix(s.Text, []byte("#!")):
+		return nil, errs.New(errs.Malformed, "%s: the first line of the script must begin with #! and name an interpreter", name).
+			WithHint("write #!/bin/sh or #!/bin/bash into the first line")
+	case bytes.Contains(s.Text, []byte("\r\n")):
+		return nil, errs.New(errs.Malformed, "%s: the lines end as on Windows (CR LF)", name).WithHint("convert the script, for example with: sed -i 's/\\r$//' FILE")
+	}
+	r := reader{job: Job{"script": string(s.Text), "current_working_directory": s.Directory, "name": name}}
+	if s.Name == "-" {
+		r.job["name"] = "stdin"
+	}
+	for number, line := range directives(s.Text) {
+		words, err := split(line)
+		if err == nil {
+			err = r.read(words)
+		}
+		if err != nil {
+			return nil, place(err, fmt.Sprintf("%s: line %d", name, number))
+		}
+	}
+	if err := r.read(s.Options); err != nil {
+		return nil, place(err, "options after --")
+	}
+	env, err := environment(r.export, s.Environment)
+	if err != nil {
+		return nil, err
+	}
+	r.job["environment"] = env
+	r.finish()
+	return r.job, nil
+}
+
+// place adds where an option is to its error.
+func place(err error, where string) error {
+	return &errs.Error{Kind: errs.Malformed, Message: where + ": " + err.Error(), Hint: errs.HintOf(err)}
+}
+
+// directives calls yield with the number and the options of each #SBATCH line
+// before the script's first command.
+func directives(text []byte) func(yield func(int, string) bool) {
+	return func(yield func(int, string) bool) {
+		number := 0
+		for line := range strings.Lines(string(text)) {
+			number++
+			line = strings.TrimRight(line, "\n")
+			if rest, ok := strings.CutPrefix(line, "#SBATCH"); ok && (rest == "" || rest[0] == ' ' || rest[0] == '\t') {
+				if !yield(number, rest) {
+					return
+				}
+			} else if blank := strings.TrimSpace(line); blank != "" && blank[0] != '#' {
+				return
+			}
+		}
+	}
+}
+
+// split splits options at blanks, outside of quotes. A word that begins with #
+// is a comment up to the end.
+func split(line string) (words []string, err error) {
+	var word strings.Builder
+	inWord, quote := false, rune(0)
+	escaped := false
+	for _, r := range line {
+		switch {
+		case escaped:
+			word.WriteRune(r)
+			escaped = false
+		case r == '\\' && quote != '\'':
+			inWord, escaped = true, true
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			inWord, quote = true, r
+		case r == ' ' || r == '\t':
+			if inWord {
+				words = append(words, word.String())
+				word.Reset()
+				inWord = false
+			}
+		case r == '#' && !inWord:
+			return words, nil
+		default:
+			inWord = true
+			word.WriteRune(r)
+		}
+	}
+	if quote != 0 || escaped {
+		return nil, errs.New(errs.Malformed, "a quote is not closed")
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+// reader collects the options of a job.
+type reader struct {
+	job    Job
+	export *string
+}
+
+// read reads words as options of sbatch.
+func (r *reader) read(words []string) error {
+	for len(words) > 0 {
+		word := words[0]
+		words = words[1:]
+		if word == "hetjob" {
+			return unknown(word)
+		}
+		if len(word) < 2 || word[0] != '-' || word == "--" {
+			return errs.New(errs.Malformed, "unexpected argument %q", shorten(word)).WithHint("arguments of a script are not supported; set variables with --export")
+		}
+		if word[1] != '-' {
+			rest, err := r.short(word, words)
+			if err != nil {
+				return err
+			}
+			words = rest
+			continue
+		}
+		name, value, given := strings.Cut(word[2:], "=")
+		o := long[name]
+		if o == nil {
+			return unknown("--" + name)
+		}
+		if o.arg == required && !given {
+			if len(words) == 0 {
+				return errs.New(errs.Malformed, "--%s needs a value", name)
+			}
+			value, words = words[0], words[1:]
+		}
+		if err := r.apply(o, "--"+name, value, given); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// short reads a word of options of one letter, such as -n4, and returns the
+// words after it.
+func (r *reader) short(word string, words []string) ([]string, error) {
+	for letters := word[1:]; letters != ""; {
+		name, rest := letters[:1], letters[1:]
+		o := letter[name]
+		if o == nil {
+			return nil, unknown("-" + name)
+		}
+		if o.arg == none {
+			if err := r.apply(o, "-"+name, "", false); err != nil {
+				return nil, err
+			}
+			letters = rest
+			continue
+		}
+		value := strings.TrimPrefix(rest, "=")
+		if rest == "" && o.arg == required {
+			if len(words) == 0 {
+				return nil, errs.New(errs.Malformed, "-%s needs a value", name)
+			}
+			value, words = words[0], words[1:]
+		}
+		return words, r.apply(o, "-"+name, value, true)
+	}
+	return words, nil
+}
+
+// apply sets the fields of one option.
+func (r *reader) apply(o *option, name, value string, given bool) error {
+	if o.arg == none && given {
+		return errs.New(errs.Malformed, "%s has no value", name)
+	}
+	if o.arg == required && value == "" {
+		return errs.New(errs.Malformed, "%s needs a value", name)
+	}
+	if err := o.set(r, value); err != nil {
+		return &errs.Error{Kind: errs.Malformed, Message: fmt.Sprintf("%s=%s: %s", name, shorten(value), err.Error()), Hint: errs.HintOf(err)}
+	}
+	return nil
+}
+
+// unknown refuses an option.
+func unknown(name string) error {
+	hint := "schedctl(1) lists the supported options"
+	if h := elsewhere[name]; h != "" {
+		hint = h
+	} else if near := typo.Nearest(strings.TrimPrefix(name, "--"), slices.Sorted(maps.Keys(long))); near != "" {
+		hint = "did you mean --" + near + "?"
+	}
+	return errs.New(errs.Malformed, "unsupported option %s", shorten(name)).WithHint("%s", hint)
+}
+
+// finish sets the fields that follow from others.
+func (r *reader) finish() {
+	tasks, some := r.job["tasks"].(int)
+	each, more := r.job["cpus_per_task"].(int)
+	if some || more {
+		r.job["minimum_cpus"] = max(tasks, 1) * max(each, 1)
+	}
+}
+
+func shorten(s string) string {
+	if len(s) > 80 {
+		s = s[:80] + "…"
+	}
+	return printable.Text(s)
+}

@@ -1,0 +1,209 @@
+package script
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/errs"
+)
+
+func parse(t *testing.T, directives string, options ...string) (Job, error) {
+	t.Helper()
+	j, err := Parse(Source{Name: "dir/run.sh", Text: []byte("#!/bin/sh\n" + directives + "\necho\n"), Options: options, Directory: "/home/ann",
+		Environment: []string{"HOME=/home/ann", "SCHED_JWT=secret", "SLURM_JWT=secret", "A=1"}})
+	if err == nil {
+		for _, name := range []string{"script", "environment"} {
+			delete(j, name)
+		}
+	}
+	return j, err
+}
+
+// TestOptions checks the fields that options become.
+func TestOptions(t *testing.T) {
+	set := func(n uint64) map[string]any { return map[string]any{"set": true, "number": n} }
+	for _, tt := range []struct {
+		text    string
+		options []string
+		want    Job // apart from name and directory
+	}{
+		{"# SBATCH -J no\n##SBATCH -J no\n#SBATCHX\n\n#SBATCH", nil, Job{}},
+		{"#SBATCH -J a -p b,c --account=d", nil, Job{"name": "a", "partition": "b,c", "account": "d"}},
+		{"#SBATCH --job-name 'a b' # comment -n 5", nil, Job{"name": "a b"}},
+		{`#SBATCH --comment="it's \"x\""`, nil, Job{"comment": `it's "x"`}},
+		{"#SBATCH -n4 -c 2", nil, Job{"tasks": 4, "cpus_per_task": 2, "minimum_cpus": 8}},
+		{"#SBATCH -Hn4", nil, Job{"hold": true, "tasks": 4, "minimum_cpus": 4}},
+		{"#SBATCH -N 2-4", nil, Job{"nodes": "2-4", "minimum_nodes": 2, "maximum_nodes": 4}},
+		{"#SBATCH -t 1-2:30:15 --time-min=30", nil, Job{"time_limit": set(26*60 + 31), "time_minimum": set(30)}},
+		{"#SBATCH -t infinite", nil, Job{"time_limit": map[string]any{"set": false, "infinite": true}}},
+		{"#SBATCH --mem=2G", nil, Job{"memory_per_node": set(2048)}},
+		{"#SBATCH --mem=2G", []string{"--mem-per-cpu=1500K"}, Job{"memory_per_cpu": set(2)}},
+		{"#SBATCH -t 5 -p x", []string{"--time=10", "-p", "y"}, Job{"time_limit": set(10), "partition": "y"}},
+		{"#SBATCH --gres=gpu:a100:2,shard:1 -G 3", nil, Job{"tres_per_node": "gres/gpu:a100:2,gres/shard:1", "tres_per_job": "gres/gpu:3"}},
+		{"#SBATCH -w n[1-3,7],m -x k1", nil, Job{"required_nodes": []string{"n[1-3,7]", "m"}, "excluded_nodes": []string{"k1"}}},
+		{"#SBATCH --exclusive", nil, Job{"shared": []string{"none"}}},
+		{"#SBATCH --exclusive=user --nice", nil, Job{"shared": []string{"user"}, "nice": 100}},
+		{"#SBATCH --mail-type=end,TIME_LIMIT_80", nil, Job{"mail_type": []string{"END", "TIME=80%"}}},
+		{"#SBATCH --signal=B:SIGUSR1@90", nil, Job{"kill_warning_signal": "USR1", "kill_warning_delay": set(90), "kill_warning_flags": []string{"BATCH_JOB"}}},
+		{"#SBATCH --open-mode=append --no-requeue -k", nil, Job{"open_mode": []string{"APPEND"}, "requeue": false, "kill_on_node_fail": false}},
+		{"echo\n#SBATCH --nonsense", nil, Job{}},
+	} {
+		want := Job{"name": "run.sh", "current_working_directory": "/home/ann"}
+		for k, v := range tt.want {
+			want[k] = v
+		}
+		got, err := parse(t, tt.text, tt.options...)
+		if err != nil {
+			t.Errorf("%s %v: %v", tt.text, tt.options, err)
+			continue
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s %v: -want +got\n%s", tt.text, tt.options, diff)
+		}
+	}
+	if got, err := parse(t, "#SBATCH -D work"); err != nil || got["current_working_directory"] != "/home/ann/work" {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestRefusedOptions checks that an option that can't be carried out is an error
+// that names its line.
+func TestRefusedOptions(t *testing.T) {
+	for _, tt := range []struct {
+		text    string
+		options []string
+		want    string
+		hint    string
+	}{
+		{"#SBATCH -J a\n#\n#SBATCH --bogus=1", nil, "run.sh: line 4: unsupported option --bogus", "schedctl(1)"},
+		{"#SBATCH --wait", nil, "line 2: unsupported option --wait", "submit --wait"},
+		{"#SBATCH -n 1\n#SBATCH hetjob", nil, "line 3: unsupported option hetjob", "heterogeneous"},
+		{"#SBATCH -Z", nil, "line 2: unsupported option -Z", ""},
+		{"#SBATCH word", nil, `line 2: unexpected argument "word"`, "--export"},
+		{"#SBATCH -n", nil, "line 2: -n needs a value", ""},
+		{"#SBATCH --mem=", nil, "line 2: --mem needs a value", ""},
+		{"#SBATCH --hold=1", nil, "line 2: --hold has no value", ""},
+		{"#SBATCH -n 0", nil, "line 2: -n=0: not a number from 1 on", ""},
+		{"#SBATCH -n 99999999999", nil, "not a number", ""},
+		{"#SBATCH -t soon", nil, "line 2: -t=soon: not a time", "DAYS-HOURS"},
+		{"#SBATCH -t 1:2:3:4", nil, "not a time", ""},
+		{"#SBATCH --mem=5X", nil, "not an amount", ""},
+		{"#SBATCH -N 4-2", nil, "MIN-MAX", ""},
+		{"#SBATCH -J 'a", nil, "line 2: a quote is not closed", ""},
+		{"#SBATCH --signal=R:USR1", nil, "only B:", ""},
+		{"#SBATCH -w n[1", nil, "bracket", ""},
+		{"#SBATCH --export=SCHED_JWT=x", nil, "is a credential", ""},
+		{"", []string{"--bogus"}, "options after --: unsupported option --bogus", ""},
+		{"#SBATCH \x1b[2J", nil, `unexpected argument "\\x1b[2J"`, ""},
+	} {
+		_, err := parse(t, tt.text, tt.options...)
+		if err == nil || errs.KindOf(err) != errs.Malformed || !strings.Contains(err.Error(), tt.want) || !strings.Contains(errs.HintOf(err), tt.hint) {
+			t.Errorf("%q %v: %v, hint %q; want %q", tt.text, tt.options, err, errs.HintOf(err), tt.want)
+		}
+	}
+	for text, want := range map[string]string{"": "empty", " \n": "empty", "echo\n": "#!", "#!/bin/sh\x00": "NUL", "#!/bin/sh\r\n": "CR LF",
+		"#!" + strings.Repeat("x", MaxSize): "longer"} {
+		if _, err := Parse(Source{Name: "x", Text: []byte(text)}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.20q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestEnvironment checks --export, and that no job gets a token.
+func TestEnvironment(t *testing.T) {
+	own := []string{"PATH=/x", "A=1", "B=2", "EMPTY=", "SCHED_JWT=secret", "SLURM_JWT=secret", "=odd"}
+	for _, tt := range []struct {
+		export string // "-": not given
+		want   []string
+	}{
+		{"-", []string{"A=1", "B=2", "EMPTY=", "PATH=/x"}},
+		{"ALL", []string{"A=1", "B=2", "EMPTY=", "PATH=/x"}},
+		{"all,C=3,A=9", []string{"A=9", "B=2", "C=3", "EMPTY=", "PATH=/x"}},
+		{"NONE", []string{path}},
+		{"A,EMPTY,MISSING,C=3", []string{"A=1", "C=3", "EMPTY=", path}},
+		{"SLURM_JWT,A", []string{"A=1", path}},
+	} {
+		export := &tt.export
+		if tt.export == "-" {
+			export = nil
+		}
+		got, err := environment(export, own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s: -want +got\n%s", tt.export, diff)
+		}
+	}
+	for _, wrong := range []string{"", "A,,B", "NONE,A"} {
+		if _, err := environment(&wrong, own); err == nil {
+			t.Errorf("%q is accepted", wrong)
+		}
+	}
+}
+
+func TestWhen(t *testing.T) {
+	now := time.Date(2026, 11, 23, 15, 30, 0, 0, time.UTC)
+	for text, want := range map[string]string{
+		"now": "2026-11-23T15:30:00", "now+90": "2026-11-23T15:31:30", "now+2hours": "2026-11-23T17:30:00", "now+1week": "2026-11-30T15:30:00",
+		"16:00": "2026-11-23T16:00:00", "15:00:30": "2026-11-24T15:00:30", "2027-01-02": "2027-01-02T00:00:00", "2027-01-02t03:04": "2027-01-02T03:04:00",
+	} {
+		if got, err := when(text, now); err != nil || got.Format("2006-01-02T15:04:05") != want {
+			t.Errorf("%s: %v, %v; want %s", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "now-1", "nowish", "now+", "now+1fortnight", "25:00", "tomorrow", "now2"} {
+		if got, err := when(text, now); err == nil {
+			t.Errorf("%q is %v", text, got)
+		}
+	}
+}
+
+// TestManual checks that schedctl(1) lists every option, and no other.
+func TestManual(t *testing.T) {
+	page, err := os.ReadFile("../../docs/man/schedctl.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(page), "\n.\\\" options of sbatch\n")
+	list, _, _ = strings.Cut(list, "\n.\\\" end\n")
+	var got []string
+	for _, m := range regexp.MustCompile(`Fl (?:([A-Za-z]) , Fl )?-([a-z-]+)`).FindAllStringSubmatch(list, -1) {
+		name := "--" + m[2]
+		if m[1] != "" {
+			name = "-" + m[1] + ", " + name
+		}
+		got = append(got, name)
+	}
+	if diff := cmp.Diff(Options(), got); diff != "" {
+		t.Errorf("(-that submit reads +that the page has):\n%s", diff)
+	}
+}
+
+// FuzzParse: no script makes Parse panic, and what it accepts has the fields
+// that the API requires.
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"#SBATCH -n4 -N1-2 'x", "#SBATCH --begin=now+1day --export=A=1", "#SBATCH -t 1-99999:1", "#SBATCH --signal=@"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		j, err := Parse(Source{Name: "x", Text: []byte("#!/bin/sh\n" + text), Directory: "/"})
+		if err != nil {
+			if errs.KindOf(err) != errs.Malformed {
+				t.Fatal(err)
+			}
+			return
+		}
+		if env, _ := j["environment"].([]string); len(env) == 0 {
+			t.Fatal("no environment")
+		}
+		if dir, _ := j["current_working_directory"].(string); !strings.HasPrefix(dir, "/") {
+			t.Fatalf("directory %q", dir)
+		}
+	})
+}

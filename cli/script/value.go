@@ -1,0 +1,110 @@
+package script
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"schedrestd/errs"
+)
+
+// duration parses MINUTES, MIN:SEC, H:MIN:SEC, DAYS-H, DAYS-H:MIN or
+// DAYS-H:MIN:SEC.
+func duration(v string) (time.Duration, error) {
+	wrong := errs.New(errs.Malformed, "not a time").WithHint("a time is MINUTES, MIN:SEC, HOURS:MIN:SEC, DAYS-HOURS or DAYS-HOURS:MIN:SEC")
+	days, rest, withDays := strings.Cut(v, "-")
+	if !withDays {
+		days, rest = "0", v
+	}
+	fields := strings.Split(rest, ":")
+	if len(fields) > 3 {
+		return 0, wrong
+	}
+	var n [3]uint64
+	d, err := strconv.ParseUint(days, 10, 16)
+	for i, f := range fields {
+		var bad error
+		if n[i], bad = strconv.ParseUint(f, 10, 31); bad != nil {
+			err = bad
+		}
+	}
+	if err != nil {
+		return 0, wrong
+	}
+	units := []time.Duration{time.Hour, time.Minute, time.Second}
+	switch {
+	case !withDays && len(fields) == 1:
+		units = []time.Duration{time.Minute}
+	case !withDays && len(fields) == 2:
+		units = []time.Duration{time.Minute, time.Second}
+	}
+	total := float64(d) * 24 * float64(time.Hour)
+	sum := time.Duration(d) * 24 * time.Hour
+	for i := range fields {
+		total += float64(n[i]) * float64(units[i])
+		sum += time.Duration(n[i]) * units[i]
+	}
+	if total > float64(math.MaxInt64) {
+		return 0, wrong
+	}
+	return sum, nil
+}
+
+// size parses an amount of memory in MiB, or with K, M, G or T after it, and
+// returns it in MiB, rounded up.
+func size(v string) (uint64, error) {
+	wrong := errors.New("not an amount such as 500M or 10G")
+	digits := strings.TrimRight(strings.ToUpper(v), "BKMGT")
+	unit := strings.TrimSuffix(strings.ToUpper(v)[len(digits):], "B")
+	n, err := strconv.ParseUint(digits, 10, 40)
+	if err != nil {
+		return 0, wrong
+	}
+	switch unit {
+	case "K":
+		return (n + 1023) / 1024, nil
+	case "", "M":
+		return n, nil
+	case "G":
+		return n << 10, nil
+	case "T":
+		return n << 20, nil
+	}
+	return 0, wrong
+}
+
+// when parses a time of --begin: now, now+N with seconds, minutes, hours, days
+// or weeks, a date, a date with time, or a time of day, which is tomorrow's if
+// it has passed.
+func when(v string, now time.Time) (time.Time, error) {
+	lower := strings.ToLower(v)
+	if lower == "now" {
+		return now, nil
+	}
+	if count, ok := strings.CutPrefix(lower, "now+"); ok {
+		digits := strings.TrimRight(count, "abcdefghijklmnopqrstuvwxyz")
+		n, err := strconv.ParseUint(digits, 10, 31)
+		unit, known := map[string]time.Duration{"": time.Second, "second": time.Second, "minute": time.Minute, "hour": time.Hour,
+			"day": 24 * time.Hour, "week": 7 * 24 * time.Hour}[strings.TrimSuffix(count[len(digits):], "s")]
+		if err == nil && known {
+			return now.Add(time.Duration(n) * unit), nil
+		}
+	}
+	for _, form := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
+		if at, err := time.ParseInLocation(form, strings.ToUpper(v), now.Location()); err == nil {
+			return at, nil
+		}
+	}
+	for _, form := range []string{"15:04:05", "15:04"} {
+		if at, err := time.ParseInLocation(form, v, now.Location()); err == nil {
+			day := time.Date(now.Year(), now.Month(), now.Day(), at.Hour(), at.Minute(), at.Second(), 0, now.Location())
+			if day.Before(now) {
+				day = day.AddDate(0, 0, 1)
+			}
+			return day, nil
+		}
+	}
+	return time.Time{}, errs.New(errs.Malformed, "not a time").WithHint("a start is now+2hours, 15:30, 2026-11-30 or 2026-11-30T15:30")
+}

@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/cli/rest"
+	"schedrestd/cli/script"
+	"schedrestd/cli/table"
+	"schedrestd/errs"
+	"schedrestd/printable"
+)
+
+func submitCommand() *cobra.Command {
+	var o options
+	var wait bool
+	var key string
+	cmd := &cobra.Command{
+		Use:   "submit FILE [-- SBATCH-OPTION...]",
+		Short: "Submit a batch script",
+		Long: `submit submits a batch script and prints the id of the job. FILE is a script, or - for
+standard input. Its #SBATCH lines before the first command are read as sbatch reads
+them. Options of sbatch after -- override them. An option that is not supported is an
+error that names its line; schedctl(1) lists those that are.
+
+The job gets the environment of this command, without tokens, unless --export changes
+that, and the current directory, unless --chdir does.
+
+With --wait the command waits until the job has ended, shows its state on standard
+error, and exits with the job's exit code: 128 and the number of the signal if one
+ended the job, 1 if the job was cancelled or ended otherwise without success.`,
+		Example: "  schedctl submit job.sh\n  schedctl submit --wait job.sh -- --time=10 --partition=debug",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	o.connectFlags(cmd)
+	o.outputFlag(cmd)
+	cmd.Flags().BoolVarP(&wait, "wait", "W", false, "wait until the job has ended and exit with its exit code")
+	cmd.Flags().StringVar(&key, "idempotency-key", "", "`KEY` with which schedrestd submits the job only once, however often this command is repeated")
+	cmd.RegisterFlagCompletionFunc("idempotency-key", cobra.NoFileCompletions)
+	return command(cmd, func(cmd *cobra.Command, args []string) error {
+		if err := o.checkOutput(); err != nil {
+			return err
+		}
+		file, overrides := args[0], args[1:]
+		if len(overrides) > 0 && cmd.ArgsLenAtDash() != 1 {
+			return usage("submit: unexpected argument %q", printable.Text(overrides[0])).
+				WithHint("options of sbatch are put after --; arguments of a script are not supported")
+		}
+		job, err := readScript(cmd, file, overrides)
+		if err != nil {
+			return err
+		}
+		c, err := o.dial(cmd.Context())
+		if err != nil {
+			return err
+		}
+		submitted, err := c.Submit(cmd.Context(), job, key)
+		for _, w := range submitted.Warnings {
+			fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", w)
+		}
+		if err != nil {
+			return unsure(err)
+		}
+		if submitted.Message != "" {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s\n", printable.Text(submitted.Message))
+		}
+		if err := o.printSubmitted(cmd.OutOrStdout(), submitted); err != nil || !wait {
+			return err
+		}
+		id := strconv.FormatUint(uint64(submitted.ID), 10)
+		p := newProgress(cmd.ErrOrStderr())
+		jobs, err := c.follow(cmd.Context(), id, make(chan struct{}, 1), func(jobs []rest.Job) { p.show(id, jobs) })
+		p.end()
+		if err != nil {
+			return err
+		}
+		if status := statusOf(jobs); status != 0 {
+			return &Exit{Status: status}
+		}
+		return nil
+	})
+}
+
+// unsure adds to an error that the job may have been submitted, if it may.
+func unsure(err error) error {
+	e, ok := err.(*errs.Error)
+	if ok && e.Err == nil && e.Kind != errs.Timeout && e.Kind != errs.BadAnswer && e.Code != errs.OutcomeUnknown || !ok {
+		return err
+	}
+	return &errs.Error{Kind: e.Kind, Err: e, Message: "the job may have been submitted",
+		Hint: "look for it with schedctl jobs --me --all before you submit it again"}
+}
+
+// readScript reads the script and returns its job.
+func readScript(cmd *cobra.Command, file string, overrides []string) (script.Job, error) {
+	in := cmd.InOrStdin()
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, errs.Wrap(err, errs.Malformed, "read the script")
+		}
+		defer f.Close()
+		in = f
+	}
+	text, err := io.ReadAll(io.LimitReader(in, script.MaxSize+1))
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Malformed, "read the script")
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, errs.Wrap(err, errs.Malformed, "find the current directory")
+	}
+	return script.Parse(script.Source{Name: file, Text: text, Options: overrides, Directory: dir, Environment: os.Environ()})
+}
+
+// printSubmitted prints the id of the job, or the server's answer.
+func (o *options) printSubmitted(w io.Writer, s rest.Submitted) (err error) {
+	switch o.output {
+	case "table":
+		_, err = fmt.Fprintln(w, s.ID)
+		return err
+	case "json":
+		text, err := json.MarshalIndent(s.JSON, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(w, "%s\n", table.EscapeJSON(text))
+		return err
+	}
+	text, err := table.YAML(s.JSON)
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	return err
+}

@@ -1,0 +1,176 @@
+package table
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Document writes objects of an answer, unchanged except for their layout, as
+// one JSON or YAML document: an object with one list. Characters that would
+// control a terminal are escaped.
+type Document struct {
+	w     io.Writer
+	name  string
+	yaml  bool
+	begun bool
+}
+
+// NewDocument returns a document whose list has this name.
+func NewDocument(w io.Writer, name string, inYAML bool) *Document {
+	return &Document{w: w, name: name, yaml: inYAML}
+}
+
+// Add writes one element of the list.
+func (d *Document) Add(element json.RawMessage) error {
+	if d.yaml {
+		return d.addYAML(element)
+	}
+	var b bytes.Buffer
+	if !d.begun {
+		fmt.Fprintf(&b, "{%q: [\n", d.name)
+	} else {
+		b.WriteString(",\n")
+	}
+	d.begun = true
+	if err := json.Indent(&b, element, "", "  "); err != nil {
+		return err
+	}
+	_, err := d.w.Write(EscapeJSON(b.Bytes()))
+	return err
+}
+
+// Close writes the end of the document.
+func (d *Document) Close() error {
+	end := "\n]}\n"
+	switch {
+	case d.yaml && d.begun:
+		return nil
+	case d.yaml:
+		end = d.name + ": []\n"
+	case !d.begun:
+		end = fmt.Sprintf("{%q: []}\n", d.name)
+	}
+	_, err := io.WriteString(d.w, end)
+	return err
+}
+
+func (d *Document) addYAML(element json.RawMessage) error {
+	text, err := YAML(slices.Concat([]byte("["), element, []byte("]")))
+	if err != nil {
+		return err
+	}
+	if !d.begun {
+		text = append([]byte(d.name+":\n"), text...)
+	}
+	d.begun = true
+	_, err = d.w.Write(text)
+	return err
+}
+
+// EscapeJSON escapes the characters in JSON that are not printable. JSON itself
+// requires that only up to U+001F.
+func EscapeJSON(text []byte) []byte {
+	if utf8.Valid(text) && bytes.IndexFunc(text, hidden) < 0 {
+		return text
+	}
+	var b bytes.Buffer
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		switch {
+		case !hidden(r) && (r != utf8.RuneError || n > 1):
+			b.Write(text[:n])
+		case r > 0xffff:
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+		text = text[n:]
+	}
+	return b.Bytes()
+}
+
+// hidden reports whether a terminal would not show r as a character.
+func hidden(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
+
+// YAML returns a JSON value as YAML.
+func YAML(value json.RawMessage) ([]byte, error) {
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.UseNumber()
+	n, err := node(d)
+	if err != nil {
+		return nil, err
+	}
+	text, err := yaml.Marshal(n)
+	return escapeYAML(text), err
+}
+
+// node reads one JSON value. The order of members stays.
+func node(d *json.Decoder) (*yaml.Node, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch v := token.(type) {
+	case json.Delim:
+		n := &yaml.Node{Kind: yaml.MappingNode}
+		if v == '[' {
+			n.Kind = yaml.SequenceNode
+		}
+		for d.More() {
+			member, err := node(d)
+			if err != nil {
+				return nil, err
+			}
+			n.Content = append(n.Content, member)
+		}
+		if len(n.Content) == 0 {
+			n.Style = yaml.FlowStyle
+		}
+		_, err = d.Token()
+		return n, err
+	case string:
+		n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: v}
+		if strings.ContainsFunc(v, func(r rune) bool { return hidden(r) || r == '\n' }) {
+			n.Style = yaml.DoubleQuotedStyle
+		}
+		return n, nil
+	case json.Number:
+		tag := "!!int"
+		if strings.ContainsAny(string(v), ".eE") {
+			tag = "!!float"
+		}
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: string(v)}, nil
+	case bool:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: fmt.Sprint(v)}, nil
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
+}
+
+// escapeYAML escapes the characters in YAML that are not printable. They are in
+// quoted scalars only, where node puts them.
+func escapeYAML(text []byte) []byte {
+	if bytes.IndexFunc(text, hidden) < 0 {
+		return text
+	}
+	var b bytes.Buffer
+	for _, r := range string(text) {
+		switch {
+		case !hidden(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,213 @@
+// Package table prints aligned tables on terminals and into pipes.
+//
+// Cells come from other users by way of the server: every cell is escaped, so
+// that none moves the cursor or forges a line.
+package table
+
+import (
+	"bufio"
+	"io"
+	"slices"
+	"strings"
+	"unicode"
+
+	"schedrestd/printable"
+)
+
+// Color is the color of a cell, as its SGR parameter; "" is none.
+type Color string
+
+// The colors in use.
+const (
+	Plain  Color = ""
+	Bold   Color = "1"
+	Red    Color = "31"
+	Green  Color = "32"
+	Yellow Color = "33"
+	Blue   Color = "34"
+	Gray   Color = "90"
+)
+
+// Column is one column.
+type Column struct {
+	Heading string
+	Right   bool // align to the right
+	Shrink  int  // least width on a narrow terminal; 0: the column keeps its width
+}
+
+// Style is the way in which a table is printed.
+type Style struct {
+	Width int  // of the terminal; 0: no limit
+	Color bool // cells may have colors
+}
+
+// Table collects rows and prints them when all widths are known.
+type Table struct {
+	columns []Column
+	rows    [][]string
+	colors  [][]Color
+}
+
+// New returns a table without rows.
+func New(columns ...Column) *Table { return &Table{columns: columns} }
+
+// Cell is the text of a column in one row.
+type Cell struct {
+	Text  string
+	Color Color
+}
+
+// Add adds a row. An empty cell is shown as a dash and blanks in a cell as
+// underscores, so that programs can split lines at blanks.
+func (t *Table) Add(cells ...Cell) {
+	row := make([]string, len(cells))
+	var colors []Color
+	for i, c := range cells {
+		row[i] = clean(c.Text)
+		if c.Color != Plain && colors == nil {
+			colors = make([]Color, len(cells))
+		}
+		if colors != nil {
+			colors[i] = c.Color
+		}
+	}
+	t.rows, t.colors = append(t.rows, row), append(t.colors, colors)
+}
+
+// Len returns the number of rows.
+func (t *Table) Len() int { return len(t.rows) }
+
+func clean(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return strings.ReplaceAll(printable.Text(s), " ", "_")
+}
+
+// gap is what separates columns.
+const gap = "  "
+
+// Write prints the table.
+func (t *Table) Write(w io.Writer, style Style) error {
+	widths := t.widths(style.Width)
+	out := bufio.NewWriter(w)
+	headings := make([]string, len(t.columns))
+	bold := make([]Color, len(t.columns))
+	for i, c := range t.columns {
+		headings[i], bold[i] = c.Heading, Bold
+	}
+	t.line(out, headings, bold, widths, style)
+	for i, row := range t.rows {
+		t.line(out, row, t.colors[i], widths, style)
+	}
+	return out.Flush()
+}
+
+// widths returns the width of each column. On a narrow terminal those that may
+// shrink lose a part, the widest first.
+func (t *Table) widths(limit int) []int {
+	widths := make([]int, len(t.columns))
+	total := len(gap) * (len(t.columns) - 1)
+	for i, c := range t.columns {
+		widths[i] = width(c.Heading)
+		for _, row := range t.rows {
+			widths[i] = max(widths[i], width(row[i]))
+		}
+		total += widths[i]
+	}
+	for limit > 0 && total > limit {
+		widest := -1
+		for i, c := range t.columns {
+			if c.Shrink > 0 && widths[i] > c.Shrink && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		widths[widest]--
+		total--
+	}
+	return widths
+}
+
+func (t *Table) line(out *bufio.Writer, row []string, colors []Color, widths []int, style Style) {
+	left := style.Width
+	last := len(row) - 1
+	for i, cell := range row {
+		wide := widths[i]
+		if style.Width > 0 {
+			if wide = min(wide, left); wide <= 0 {
+				break
+			}
+			cell = Cut(cell, wide)
+		}
+		pad := strings.Repeat(" ", max(0, wide-width(cell)))
+		if t.columns[i].Right {
+			out.WriteString(pad)
+		}
+		if style.Color && colors != nil && colors[i] != Plain {
+			cell = Paint(cell, colors[i])
+		}
+		out.WriteString(cell)
+		if i < last {
+			if !t.columns[i].Right {
+				out.WriteString(pad)
+			}
+			if left -= wide + len(gap); style.Width == 0 || left > 0 {
+				out.WriteString(gap)
+			}
+		}
+	}
+	out.WriteByte('\n')
+}
+
+// Paint returns s, which must be printable, in a color.
+func Paint(s string, c Color) string { return "\x1b[" + string(c) + "m" + s + "\x1b[0m" }
+
+// Cut returns s, or as much of it as fits with an ellipsis into wide cells of a
+// terminal.
+func Cut(s string, wide int) string {
+	if width(s) <= wide {
+		return s
+	}
+	var b strings.Builder
+	used := 0
+	for _, r := range s {
+		if used += cells(r); used > wide-1 {
+			break
+		}
+		b.WriteRune(r)
+	}
+	if wide > 0 {
+		b.WriteRune('…')
+	}
+	return b.String()
+}
+
+// width returns how many cells of a terminal s takes.
+func width(s string) (n int) {
+	for _, r := range s {
+		n += cells(r)
+	}
+	return n
+}
+
+// wide lists the scripts whose characters take two cells.
+var wide = []*unicode.RangeTable{unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana, {
+	R16: []unicode.Range16{{Lo: 0x3000, Hi: 0x303e, Stride: 1}, {Lo: 0xff01, Hi: 0xff60, Stride: 1}, {Lo: 0xffe0, Hi: 0xffe6, Stride: 1}},
+	R32: []unicode.Range32{{Lo: 0x1f300, Hi: 0x1faff, Stride: 1}},
+}}
+
+// cells returns how many cells of a terminal r takes.
+func cells(r rune) int {
+	switch {
+	case r < 0x300:
+		return 1
+	case unicode.In(r, unicode.Mn, unicode.Me):
+		return 0
+	case slices.ContainsFunc(wide, func(t *unicode.RangeTable) bool { return unicode.Is(t, r) }):
+		return 2
+	}
+	return 1
+}

@@ -1,0 +1,169 @@
+package table
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
+)
+
+func sample() *Table {
+	t := New(Column{Heading: "ID"}, Column{Heading: "NAME", Shrink: 4}, Column{Heading: "CPUS", Right: true}, Column{Heading: "NODES", Shrink: 6})
+	t.Add(Cell{Text: "1"}, Cell{Text: "a name\x1b[2J\n"}, Cell{Text: "4"}, Cell{Text: "node[1-400],other[7-9]"})
+	t.Add(Cell{Text: "12"}, Cell{Text: ""}, Cell{Text: "128"}, Cell{Text: "日本語", Color: Red})
+	return t
+}
+
+// TestTable checks alignment, shrinking and escaping.
+func TestTable(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		style Style
+		want  string
+	}{
+		{"no limit", Style{}, `ID  NAME             CPUS  NODES
+1   a_name\x1b[2J\n     4  node[1-400],other[7-9]
+12  -                 128  日本語
+`},
+		{"narrow", Style{Width: 34}, `ID  NAME         CPUS  NODES
+1   a_name\x1b…     4  node[1-400…
+12  -             128  日本語
+`},
+		{"narrower than the columns may be", Style{Width: 17}, `ID  NAME  CPUS  …
+1   a_n…     4  …
+12  -      128  …
+`},
+		{"colored", Style{Color: true}, "\x1b[1mID\x1b[0m  \x1b[1mNAME\x1b[0m             \x1b[1mCPUS\x1b[0m  \x1b[1mNODES\x1b[0m\n" +
+			"1   a_name\\x1b[2J\\n     4  node[1-400],other[7-9]\n12  -                 128  \x1b[31m日本語\x1b[0m\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var b bytes.Buffer
+			if err := sample().Write(&b, tt.style); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, b.String()); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+	for wide := 1; wide < 60; wide++ {
+		var b bytes.Buffer
+		sample().Write(&b, Style{Width: wide})
+		for line := range strings.Lines(b.String()) {
+			if n := width(strings.TrimRight(line, "\n")); n > wide {
+				t.Errorf("width %d: %d cells in %q", wide, n, line)
+			}
+		}
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, tt := range []struct {
+		in   string
+		wide int
+		want string
+	}{{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"日本", 4, "日本"}, {"日本", 3, "日…"}, {"日本", 2, "…"}, {"a", 0, ""}, {"e\u0301f", 2, "e\u0301f"}} {
+		if got := Cut(tt.in, tt.wide); got != tt.want {
+			t.Errorf("Cut(%q, %d) = %q, want %q", tt.in, tt.wide, got, tt.want)
+		}
+	}
+}
+
+// TestTerminal checks that output that is not a terminal gets neither colors nor a
+// width.
+func TestTerminal(t *testing.T) {
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, w := range []Terminal{TerminalOf(f), TerminalOf(new(bytes.Buffer))} {
+		if w.Is() || w.Style() != (Style{}) {
+			t.Errorf("%+v", w.Style())
+		}
+	}
+}
+
+// hostile is an object with everything that must not reach a terminal as it
+// is.
+const hostile = `{"z": "a\u001b[2J\u009b1m` + "\u009b\u202e\x7f\U000e0001" + `", "a": {"b": [1, -2.5, 1e3, true, null], "c": "yes", "d": "12", "e": "", "f": "x: y # z"}, "empty": {}, "none": []}`
+
+// TestDocument checks that documents say the same as the answer, and contain no
+// character that controls a terminal.
+func TestDocument(t *testing.T) {
+	for _, inYAML := range []bool{false, true} {
+		for n := range 3 {
+			var b bytes.Buffer
+			d := NewDocument(&b, "jobs", inYAML)
+			for range n {
+				if err := d.Add(json.RawMessage(hostile)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := d.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if i := strings.IndexFunc(b.String(), hidden); i >= 0 {
+				t.Errorf("%q is not printable", b.String()[i:i+4])
+			}
+			var got, want any
+			read := json.Unmarshal
+			if inYAML {
+				read = yaml.Unmarshal
+			}
+			text := `{"jobs": [` + strings.TrimSuffix(strings.Repeat(hostile+",", n), ",") + `]}`
+			if err := read(b.Bytes(), &got); err != nil {
+				t.Fatalf("%v\n%s", err, b.Bytes())
+			}
+			if err := json.Unmarshal([]byte(text), &want); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(plainJSON(t, want), plainJSON(t, got)); diff != "" {
+				t.Errorf("YAML %t, %d elements: -want +got\n%s\n%s", inYAML, n, diff, b.Bytes())
+			}
+		}
+	}
+}
+
+// plainJSON returns v as JSON, where numbers have one form.
+func plainJSON(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// FuzzEscapeJSON checks that escaping changes no value and leaves nothing that
+// is not printable.
+func FuzzEscapeJSON(f *testing.F) {
+	for _, s := range []string{hostile, `"\u00e9` + "é\u0085" + `"`, "\"\xff\"", `{}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var want, got any
+		if json.Unmarshal(text, &want) != nil {
+			return
+		}
+		var b bytes.Buffer
+		if err := json.Compact(&b, text); err != nil {
+			t.Fatal(err)
+		}
+		escaped := EscapeJSON(b.Bytes())
+		if bytes.ContainsFunc(escaped, hidden) {
+			t.Fatalf("%q", escaped)
+		}
+		if err := json.Unmarshal(escaped, &got); err != nil || !cmp.Equal(want, got) {
+			t.Fatalf("%q became %q: %v", text, escaped, err)
+		}
+		in, err := YAML(b.Bytes())
+		if err != nil || bytes.ContainsFunc(in, hidden) {
+			t.Fatalf("%q: %v", in, err)
+		}
+	})
+}

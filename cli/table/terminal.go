@@ -1,0 +1,49 @@
+package table
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Terminal is where a command prints.
+type Terminal struct {
+	File *os.File // nil when the output is not a terminal
+}
+
+// TerminalOf returns the terminal that w writes to, if it does.
+func TerminalOf(w io.Writer) Terminal {
+	f, ok := w.(*os.File)
+	if !ok {
+		return Terminal{}
+	}
+	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err != nil {
+		return Terminal{}
+	}
+	return Terminal{f}
+}
+
+// Is reports whether there is a terminal.
+func (t Terminal) Is() bool { return t.File != nil }
+
+// Size returns the columns and lines of the terminal, or 0 when they are
+// unknown.
+func (t Terminal) Size() (columns, lines int) {
+	if t.File == nil {
+		return 0, 0
+	}
+	size, err := unix.IoctlGetWinsize(int(t.File.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0, 0
+	}
+	return int(size.Col), int(size.Row)
+}
+
+// Style returns the way in which tables are printed there. Colors are off
+// everywhere except on a terminal, and with NO_COLOR (no-color.org) or
+// TERM=dumb.
+func (t Terminal) Style() Style {
+	columns, _ := t.Size()
+	return Style{Width: columns, Color: t.Is() && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+}

@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"schedrestd/cli/rest"
+	"schedrestd/cli/table"
+	"schedrestd/printable"
+)
+
+// Control sequences of the screen that top uses and leaves.
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l"
+	leaveScreen = "\x1b[?25h\x1b[?1049l"
+	clearScreen = "\x1b[H\x1b[J"
+)
+
+// topRows is the number of jobs where the height of the output is unknown.
+const topRows = 20
+
+func topCommand() *cobra.Command {
+	var o options
+	var f filter
+	var interval time.Duration
+	var once bool
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Show the load of the cluster and its largest jobs",
+		Long: `top shows nodes and CPUs in use and the jobs with the most CPUs, and refreshes that until
+q or Ctrl-C. With --once, or when its output is not a terminal, it prints that once.`,
+		Args: cobra.NoArgs,
+	}
+	o.connectFlags(cmd)
+	f.flags(cmd)
+	o.completeNames(cmd)
+	cmd.Flags().DurationVar(&interval, "interval", 3*time.Second, "time between two refreshes, at least 1s")
+	cmd.Flags().BoolVar(&once, "once", false, "print once and exit")
+	return command(cmd, func(cmd *cobra.Command, _ []string) error {
+		if interval < time.Second {
+			return usage("--interval %s: shorter than 1s", interval)
+		}
+		if err := f.check(); err != nil {
+			return err
+		}
+		c, err := o.dial(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if err := f.setUser(c.user); err != nil {
+			return err
+		}
+		out := cmd.OutOrStdout()
+		terminal := table.TerminalOf(out)
+		if once || !terminal.Is() {
+			return c.frame(cmd.Context(), &f, out, table.Style{Width: terminal.Style().Width, Color: terminal.Style().Color}, topRows)
+		}
+		return c.top(cmd.Context(), &f, terminal, interval)
+	})
+}
+
+// top refreshes the screen until the user ends it.
+func (c *connection) top(ctx context.Context, f *filter, terminal table.Terminal, interval time.Duration) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	restore := onKey('q', stop)
+	defer restore()
+	io.WriteString(terminal.File, enterScreen)
+	defer io.WriteString(terminal.File, leaveScreen)
+	for {
+		var frame bytes.Buffer
+		_, lines := terminal.Size()
+		err := c.frame(ctx, f, &frame, terminal.Style(), max(1, lines-5))
+		switch {
+		case ctx.Err() != nil:
+			return nil // q and Ctrl-C are the end that users choose
+		case err != nil && !mayPass(err):
+			return err
+		case err != nil:
+			fmt.Fprintf(&frame, "%s\n", printable.Text(err.Error()))
+		}
+		io.WriteString(terminal.File, clearScreen+strings.TrimRight(frame.String(), "\n"))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(interval):
+		}
+	}
+}
+
+// onKey calls do when the user presses key, and returns a function that
+// restores the terminal.
+func onKey(key byte, do func()) (restore func()) {
+	in := int(os.Stdin.Fd())
+	before, err := unix.IoctlGetTermios(in, unix.TCGETS)
+	if err != nil {
+		return func() {}
+	}
+	raw := *before
+	raw.Lflag &^= unix.ICANON | unix.ECHO
+	if unix.IoctlSetTermios(in, unix.TCSETS, &raw) != nil {
+		return func() {}
+	}
+	go func() {
+		for one := make([]byte, 1); ; {
+			if n, err := os.Stdin.Read(one); err != nil || n == 1 && one[0] == key {
+				do()
+				return
+			}
+		}
+	}()
+	return func() { unix.IoctlSetTermios(in, unix.TCSETS, before) }
+}
+
+// load is what the nodes of a cluster have and use.
+type load struct {
+	nodes, allocated, mixed, idle, out int
+	cpus, busyCPUs, memory, busyMemory int64
+}
+
+// add counts n.
+func (l *load) add(n *rest.Node) {
+	l.nodes++
+	down := slices.ContainsFunc(n.State, func(s string) bool { return s == "DOWN" || s == "DRAIN" || s == "FAIL" || s == "NOT_RESPONDING" })
+	switch base := n.BaseState(); {
+	case base == "ALLOCATED":
+		l.allocated++
+	case base == "MIXED":
+		l.mixed++
+	case down:
+		l.out++
+	case base == "IDLE":
+		l.idle++
+	}
+	l.cpus += n.CPUs.Int()
+	l.busyCPUs += n.Allocated.Int()
+	l.memory += n.Memory.Int()
+	l.busyMemory += n.AllocMem.Int()
+}
+
+// frame prints the load and at most rows jobs.
+func (c *connection) frame(ctx context.Context, f *filter, w io.Writer, style table.Style, rows int) error {
+	var l load
+	if err := c.Nodes(ctx, func(n *rest.Node, _ json.RawMessage) error { l.add(n); return nil }); err != nil {
+		return err
+	}
+	var jobs []*rest.Job
+	running, pending := 0, 0
+	_, err := c.Jobs(ctx, nil, func(j *rest.Job) error {
+		switch j.BaseState() {
+		case "RUNNING":
+			running++
+		case "PENDING":
+			pending++
+		}
+		if f.matches(j) {
+			jobs = append(jobs, compact(j))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(jobs, func(a, b *rest.Job) int { // those that run, then by CPUs, then by id
+		if ra, rb := a.BaseState() == "RUNNING", b.BaseState() == "RUNNING"; ra != rb {
+			if ra {
+				return -1
+			}
+			return 1
+		}
+		if d := b.CPUs.Int() - a.CPUs.Int(); d != 0 {
+			return int(d)
+		}
+		return int(int64(a.ID) - int64(b.ID))
+	})
+	now := time.Now()
+	lines := []string{
+		fmt.Sprintf("%s  %s  %s", now.Format("15:04:05"), c.Server(), c.Version()),
+		fmt.Sprintf("Nodes %d: %d allocated, %d mixed, %d idle, %d down or drained", l.nodes, l.allocated, l.mixed, l.idle, l.out),
+		fmt.Sprintf("CPUs %s %d of %d   Memory %s %s of %s", bar(l.busyCPUs, l.cpus), l.busyCPUs, l.cpus, bar(l.busyMemory, l.memory), memory(l.busyMemory), memory(l.memory)),
+		fmt.Sprintf("Jobs %d running, %d pending", running, pending),
+	}
+	for _, line := range lines {
+		if style.Width > 0 {
+			line = table.Cut(line, style.Width)
+		}
+		fmt.Fprintln(w, line)
+	}
+	return jobTable(jobs[:min(rows, len(jobs))], now).Write(w, style)
+}
+
+// bar draws how much of all is in use.
+func bar(used, all int64) string {
+	const length = 20
+	full := 0
+	if all > 0 {
+		full = int(min(length, used*length/all))
+	}
+	return "[" + strings.Repeat("|", full) + strings.Repeat(" ", length-full) + "]"
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"schedrestd/cli/rest"
+	"schedrestd/cli/table"
+	"schedrestd/errs"
+	"schedrestd/printable"
+)
+
+// patience is how long a command that waits for a job retries when the server
+// does not answer.
+const patience = 15 * time.Minute
+
+// Pauses between two requests about the same job: short at first, since many
+// jobs are.
+const (
+	firstPause = 500 * time.Millisecond
+	lastPause  = 5 * time.Second
+)
+
+// follow polls the job id until it, or each task of that array, has ended. It
+// calls report with every state that it reads. gate limits the requests of
+// several that follow at a time.
+func (c *connection) follow(ctx context.Context, id string, gate chan struct{}, report func([]rest.Job)) ([]rest.Job, error) {
+	pause, failing := firstPause, time.Time{}
+	for {
+		gate <- struct{}{}
+		jobs, err := c.Job(ctx, id)
+		<-gate
+		switch {
+		case err == nil:
+			failing = time.Time{}
+			report(jobs)
+			if !slices.ContainsFunc(jobs, func(j rest.Job) bool { return j.Active() }) {
+				return jobs, nil
+			}
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case !mayPass(err) || !failing.IsZero() && time.Since(failing) > patience:
+			return nil, &errs.Error{Kind: errs.KindOf(err), Message: "wait for job " + printable.Text(id), Err: err, Hint: errs.HintOf(err)}
+		case failing.IsZero():
+			failing = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+		pause = min(pause*3/2, lastPause)
+	}
+}
+
+// mayPass reports whether the reason of a failure may pass by itself.
+func mayPass(err error) bool {
+	switch errs.KindOf(err) {
+	case errs.Unavailable, errs.Timeout, errs.TooMany, errs.BadAnswer, errs.Internal:
+		return true
+	}
+	return errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// statusOf returns the exit status for jobs that have ended: the first that is
+// not 0.
+func statusOf(jobs []rest.Job) int {
+	for i := range jobs {
+		if status := jobs[i].ExitStatus(); status != 0 {
+			return status
+		}
+	}
+	return 0
+}
+
+// progress shows the state of a job: on a terminal in one line that changes,
+// elsewhere in a line for each change.
+type progress struct {
+	w        io.Writer
+	terminal table.Terminal
+	style    table.Style
+	last     string
+}
+
+func newProgress(w io.Writer) *progress {
+	t := table.TerminalOf(w)
+	return &progress{w: w, terminal: t, style: t.Style()}
+}
+
+// show shows the state of jobs.
+func (p *progress) show(id string, jobs []rest.Job) {
+	state, color := summary(jobs)
+	line := "job " + printable.Text(id) + " " + state
+	if !p.terminal.Is() {
+		if line != p.last {
+			fmt.Fprintln(p.w, line)
+		}
+		p.last = line
+		return
+	}
+	if len(jobs) == 1 && jobs[0].BaseState() == "RUNNING" {
+		line += " " + elapsed(jobs[0].Elapsed(time.Now()))
+	}
+	if columns := p.style.Width; columns > 1 {
+		line = table.Cut(line, columns-1)
+	}
+	if p.style.Color && color != table.Plain {
+		line = table.Paint(line, color)
+	}
+	fmt.Fprintf(p.w, "\r\x1b[K%s", line)
+	p.last = line
+}
+
+// end leaves the last line on the terminal.
+func (p *progress) end() {
+	if p.terminal.Is() && p.last != "" {
+		fmt.Fprintln(p.w)
+	}
+}
+
+// summary describes the states of jobs: of one in detail, of several by
+// number.
+func summary(jobs []rest.Job) (string, table.Color) {
+	if len(jobs) == 1 {
+		j := &jobs[0]
+		text := printable.Text(strings.Join(j.State, "+"))
+		switch {
+		case !j.Active():
+			if o := outcome(j); o != success {
+				text += ", " + printable.Text(o)
+			}
+		case j.Nodes != "":
+			text += " on " + printable.Text(j.Nodes)
+		case j.Reason != "" && j.Reason != "None":
+			text += " (" + printable.Text(j.Reason) + ")"
+		}
+		return text, stateColor(j.State)
+	}
+	counts := map[string]int{}
+	for i := range jobs {
+		counts[jobs[i].BaseState()]++
+	}
+	var parts []string
+	for state, n := range counts {
+		parts = append(parts, fmt.Sprintf("%s %d", printable.Text(state), n))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", "), table.Plain
+}

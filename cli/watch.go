@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"schedrestd/cli/rest"
+	"schedrestd/cli/table"
+	"schedrestd/errs"
+	"schedrestd/printable"
+)
+
+func watchCommand() *cobra.Command {
+	var o options
+	var f filter
+	var interval time.Duration
+	cmd := &cobra.Command{
+		Use:   "watch [ID...]",
+		Short: "Print each change of a job's state",
+		Long: `watch prints a line when a job changes its state. With ids it ends when these jobs have
+ended, with the exit code of the first of them that failed, as submit --wait does.
+Without ids it watches all jobs, or those that its options select, until Ctrl-C.`,
+		Example: "  schedctl watch 12 13\n  schedctl watch --me",
+		Args:    cobra.ArbitraryArgs,
+	}
+	o.connectFlags(cmd)
+	f.flags(cmd)
+	o.completeNames(cmd)
+	cmd.Flags().DurationVar(&interval, "interval", 5*time.Second, "time between two requests for all jobs, at least 1s")
+	cmd.ValidArgsFunction = o.completeJobs((*rest.Job).Active)
+	return command(cmd, func(cmd *cobra.Command, ids []string) error {
+		switch {
+		case interval < time.Second:
+			return usage("--interval %s: shorter than 1s", interval)
+		case len(ids) > 0 && f.given():
+			return usage("watch: name jobs or select them, not both")
+		}
+		if err := checkIDs(ids); err != nil {
+			return err
+		}
+		if err := f.check(); err != nil {
+			return err
+		}
+		c, err := o.dial(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if err := f.setUser(c.user); err != nil {
+			return err
+		}
+		changes := newChanges(cmd.OutOrStdout())
+		if len(ids) > 0 {
+			return c.watchJobs(cmd.Context(), ids, changes)
+		}
+		return c.watchAll(cmd.Context(), &f, interval, changes)
+	})
+}
+
+// watchJobs follows the jobs ids until all have ended.
+func (c *connection) watchJobs(ctx context.Context, ids []string, changes *changes) error {
+	statuses, failures := make([]int, len(ids)), make([]error, len(ids))
+	var all sync.WaitGroup
+	gate := make(chan struct{}, 4)
+	for i, id := range ids {
+		all.Go(func() {
+			jobs, err := c.follow(ctx, id, gate, func(jobs []rest.Job) {
+				for i := range jobs {
+					changes.see(&jobs[i])
+				}
+			})
+			statuses[i], failures[i] = statusOf(jobs), err
+		})
+	}
+	all.Wait()
+	var failed error
+	for _, err := range failures {
+		failed = join(failed, err)
+	}
+	if failed != nil {
+		return failed
+	}
+	for _, status := range statuses {
+		if status != 0 {
+			return &Exit{Status: status}
+		}
+	}
+	return nil
+}
+
+// watchAll follows the jobs that f selects. Those that have ended are followed
+// too: their end is what a user waits for.
+func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Duration, changes *changes) error {
+	states := f.states
+	f.all, f.states = true, nil
+	var since int64
+	first, failing := true, time.Time{}
+	for {
+		seen := map[uint32]bool{}
+		meta, err := c.Jobs(ctx, rest.Since(since), func(j *rest.Job) error {
+			seen[j.ID] = true
+			if f.matches(j) {
+				changes.follow(j, first, states)
+			}
+			return nil
+		})
+		switch {
+		case err == nil:
+			failing = time.Time{}
+			if !meta.Unchanged {
+				changes.keep(seen)
+				first, since = false, meta.LastUpdate
+			}
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !mayPass(err) || !failing.IsZero() && time.Since(failing) > patience:
+			return errs.Wrap(err, errs.KindOf(err), "watch jobs")
+		case failing.IsZero():
+			failing = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(interval):
+		}
+	}
+}
+
+// changes prints the states of jobs that differ from those that it has seen.
+type changes struct {
+	w     io.Writer
+	style table.Style
+
+	mu     sync.Mutex // guards states
+	states map[uint32]string
+}
+
+func newChanges(w io.Writer) *changes {
+	return &changes{w: w, style: table.TerminalOf(w).Style(), states: map[uint32]string{}}
+}
+
+// see prints the state of j if it has changed.
+func (c *changes) see(j *rest.Job) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	state := strings.Join(j.State, "+")
+	if c.states[j.ID] == state {
+		return
+	}
+	c.states[j.ID] = state
+	text, color := summary([]rest.Job{*j})
+	if c.style.Color && color != table.Plain {
+		text = table.Paint(text, color)
+	}
+	fmt.Fprintf(c.w, "%s  %-8s  %-12s  %s\n", time.Now().Format("15:04:05"), printable.Text(j.Label()), printable.Text(j.Name), text)
+}
+
+// follow prints the state of j if it has changed and is one of states; no
+// states are all. On the first list, the states of active jobs are printed.
+func (c *changes) follow(j *rest.Job, first bool, states []string) {
+	shown := len(states) == 0
+	for _, s := range states {
+		shown = shown || j.BaseState() == s
+	}
+	if shown && (!first || j.Active()) {
+		c.see(j)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.states[j.ID] = strings.Join(j.State, "+")
+}
+
+// keep forgets the jobs that are not in seen.
+func (c *changes) keep(seen map[uint32]bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id := range c.states {
+		if !seen[id] {
+			delete(c.states, id)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package handlers
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+
+	"schedrestd/handlers/apipage"
+)
+
+// apiPages returns the paths of the page at /docs. It is static and served
+// without a token, like the document that it shows.
+func (h *handler) apiPages() map[string]page {
+	pages := map[string]page{}
+	if !h.Docs {
+		return pages
+	}
+	for path, file := range apipage.Files() {
+		pages[path] = page{id: "docs", do: func(c *call) error { return c.sendFile(path, file) }}
+	}
+	return pages
+}
+
+// sendFile answers with a file of the page.
+func (c *call) sendFile(path string, file apipage.File) error {
+	if strings.HasSuffix(c.r.URL.Path, "/") { // names of other files in it are relative
+		up := "../" + path[strings.LastIndexByte(path, '/')+1:]
+		c.w.Header().Set("Location", up)
+		return c.sendText(http.StatusPermanentRedirect, "see "+up+"\n")
+	}
+	h := c.header(file.Media)
+	h.Set("Content-Security-Policy", apipage.Policy)
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	var body io.Reader = struct{ io.Reader }{strings.NewReader(file.Body)} // hides WriteTo, which would copy all of it
+	if file.Gzipped {
+		h.Set("Vary", "Accept-Encoding")
+		h.Set("Cache-Control", "public, max-age=3600")
+		if q, said := codingQuality(preferences(c.r.Header.Values("Accept-Encoding")), "gzip"); said && q > 0 {
+			h.Set("Content-Encoding", "gzip")
+		} else {
+			h.Set("Content-Length", strconv.Itoa(file.Size()))
+			plain, err := gzip.NewReader(body)
+			if err != nil {
+				return err
+			}
+			return c.copyFile(plain)
+		}
+	}
+	h.Set("Content-Length", strconv.Itoa(len(file.Body)))
+	return c.copyFile(body)
+}
+
+// copyFile sends a body in small pieces.
+func (c *call) copyFile(body io.Reader) error {
+	c.w.WriteHeader(http.StatusOK)
+	if c.r.Method == http.MethodHead {
+		return nil
+	}
+	if _, err := io.CopyBuffer(struct{ io.Writer }{c.w}, body, make([]byte, 16<<10)); err != nil {
+		c.breakOff(err)
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+// Package apipage has the files of the page at /docs: Swagger UI, and a page of
+// ours that selects a version and a spelling and keeps the token.
+//
+// The files are in the program, large ones compressed. They are in its read-only
+// segment, which the kernel loads when they are requested; nothing is copied or
+// decompressed before that.
+package apipage
+
+import (
+	_ "embed" // the files are embedded
+	"encoding/binary"
+)
+
+// Policy is the Content-Security-Policy of the page. Scripts and styles come
+// from this gateway only, and no text in a document can become either. Swagger
+// UI's style sheet has images of its own (data:).
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Version is the version of Swagger UI: swagger-ui-dist of npm. To replace it,
+// compress its two files with gzip -9 -n, copy its LICENSE and NOTICE, and
+// change the sums in the test.
+const Version = "5.35.0"
+
+// File is a file of the page.
+type File struct {
+	Media   string
+	Body    string
+	Gzipped bool // Body is compressed
+}
+
+// Size returns the length of the file without compression: of a compressed one
+// the last field has it (RFC 1952, ISIZE).
+func (f File) Size() int {
+	if !f.Gzipped {
+		return len(f.Body)
+	}
+	return int(binary.LittleEndian.Uint32([]byte(f.Body[len(f.Body)-4:])))
+}
+
+//go:embed index.html
+var index string
+
+//go:embed page.css
+var style string
+
+//go:embed page.js
+var script string
+
+//go:embed swagger-ui/swagger-ui.css.gz
+var swaggerStyle string
+
+//go:embed swagger-ui/swagger-ui-bundle.js.gz
+var swaggerScript string
+
+// Files returns the files by their paths without the leading slash.
+func Files() map[string]File {
+	const css, javascript = "text/css; charset=utf-8", "text/javascript; charset=utf-8"
+	return map[string]File{
+		"docs":                      {Media: "text/html; charset=utf-8", Body: index},
+		"docs/page.css":             {Media: css, Body: style},
+		"docs/page.js":              {Media: javascript, Body: script},
+		"docs/swagger-ui.css":       {Media: css, Body: swaggerStyle, Gzipped: true},
+		"docs/swagger-ui-bundle.js": {Media: javascript, Body: swaggerScript, Gzipped: true},
+	}
+}

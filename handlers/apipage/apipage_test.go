@@ -1,0 +1,75 @@
+package apipage
+
+import (
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// sums has the SHA-256 of the files of swagger-ui-dist in the package that npm
+// publishes.
+var sums = map[string]string{
+	"docs/swagger-ui-bundle.js": "e6a898692f2d768e807c3ba4626068a69a2c5dd960dd6c76f3e4d3a3de180af2",
+	"docs/swagger-ui.css":       "5ed08757e53da3e026d6cbecc61fe5d43585c9560b302d534ad56692519a273d",
+}
+
+// TestOrigin checks that the compressed files are unchanged files of the
+// package that npm publishes.
+func TestOrigin(t *testing.T) {
+	for path, file := range Files() {
+		if !file.Gzipped {
+			if sums[path] != "" {
+				t.Errorf("%s is not compressed", path)
+			}
+			continue
+		}
+		r, err := gzip.NewReader(strings.NewReader(file.Body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(text)
+		if got := hex.EncodeToString(sum[:]); got != sums[path] || len(text) != file.Size() {
+			t.Errorf("%s: SHA-256 %s, %d bytes, want %s, %d", path, got, len(text), sums[path], file.Size())
+		}
+	}
+}
+
+// TestNothingInline checks that the page has no script, style or handler that
+// the policy would have to permit, and refers to no other server.
+func TestNothingInline(t *testing.T) {
+	for path, file := range Files() {
+		if file.Gzipped {
+			continue
+		}
+		if m := regexp.MustCompile(`(?i)https?://|<style|style=|\son[a-z]+=|javascript:|\beval\(|innerHTML|localStorage|sessionStorage|document\.cookie|@import`).FindString(file.Body); m != "" {
+			t.Errorf("%s contains %q", path, m)
+		}
+	}
+	for _, part := range strings.SplitAfter(index, "<script")[1:] {
+		if tag, after, _ := strings.Cut(part, ">"); !strings.Contains(tag, "src=") || !strings.HasPrefix(after, "</script>") {
+			t.Errorf("a script is in the page: <script%s", part)
+		}
+	}
+	for _, word := range []string{"unsafe", "*", "http"} {
+		if strings.Contains(Policy, word) {
+			t.Errorf("the policy contains %q: %s", word, Policy)
+		}
+	}
+}
+
+// TestVersion checks that the version in THIRD-PARTY.txt is this one.
+func TestVersion(t *testing.T) {
+	text, err := os.ReadFile("../../THIRD-PARTY.txt")
+	if err != nil || !strings.Contains(string(text), "\n  swagger-ui-dist "+Version+"\n") {
+		t.Errorf("THIRD-PARTY.txt does not list swagger-ui-dist %s (%v)", Version, err)
+	}
+}

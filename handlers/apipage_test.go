@@ -1,0 +1,68 @@
+package handlers
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"schedrestd/handlers/apipage"
+)
+
+// TestAPIPage checks the page's files: they are served without a token, with
+// the policy, to clients with and without compression, and not when they are
+// disabled.
+func TestAPIPage(t *testing.T) {
+	get := func(h http.Handler, method, path, coding string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, path, nil)
+		if coding != "" {
+			r.Header.Set("Accept-Encoding", coding)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	on, off := New(Config{Docs: true}), New(Config{})
+	for path, file := range apipage.Files() {
+		for _, coding := range []string{"", "gzip", "zstd, gzip;q=0.5", "br, *", "gzip;q=0", "identity"} {
+			w := get(on, "GET", "/"+path, coding)
+			var body io.Reader = w.Body
+			length := w.Body.Len()
+			compressed := file.Gzipped && strings.ContainsAny(coding, "g*") && !strings.Contains(coding, "q=0,") && coding != "gzip;q=0"
+			if got := w.Header().Get("Content-Encoding"); (got == "gzip") != compressed {
+				t.Errorf("%s, %q: coding %q", path, coding, got)
+			} else if compressed {
+				z, err := gzip.NewReader(body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body = z
+			}
+			text, err := io.ReadAll(body)
+			if err != nil || len(text) != file.Size() || w.Code != 200 {
+				t.Errorf("%s, %q: status %d, %d bytes, %v", path, coding, w.Code, len(text), err)
+			}
+			for name, want := range map[string]string{"Content-Type": file.Media, "Content-Security-Policy": apipage.Policy, "X-Content-Type-Options": "nosniff",
+				"Referrer-Policy": "no-referrer", "Content-Length": strconv.Itoa(length)} {
+				if got := w.Header().Get(name); got != want {
+					t.Errorf("%s, %q: %s %q, want %q", path, coding, name, got, want)
+				}
+			}
+		}
+		if w := get(on, "HEAD", "/"+path, ""); w.Code != 200 || w.Body.Len() != 0 || w.Header().Get("Content-Length") != strconv.Itoa(file.Size()) {
+			t.Errorf("HEAD %s: %d, %d bytes", path, w.Code, w.Body.Len())
+		}
+		if w := get(on, "POST", "/"+path, ""); w.Code != http.StatusMethodNotAllowed {
+			t.Errorf("POST %s: %d", path, w.Code)
+		}
+		if w := get(off, "GET", "/"+path, ""); w.Code != http.StatusNotFound {
+			t.Errorf("%s is served although it is disabled: %d", path, w.Code)
+		}
+	}
+	if w := get(on, "GET", "/docs/", ""); w.Code != http.StatusPermanentRedirect || w.Header().Get("Location") != "../docs" {
+		t.Errorf("/docs/: %d to %s", w.Code, w.Header().Get("Location"))
+	}
+}

@@ -1,0 +1,276 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"schedrestd/integration/harness"
+)
+
+// browser is a headless Chromium with one page, driven over its debugging pipe:
+// JSON messages with a NUL after each.
+type browser struct {
+	t        *testing.T
+	to       *os.File
+	from     *bufio.Reader
+	last     int
+	session  string
+	problems []string // errors of the console, and violations of the policy
+	requests []string // addresses that the page requested
+}
+
+// startBrowser starts Chromium, or skips the test.
+func startBrowser(t *testing.T) *browser {
+	t.Helper()
+	program, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("chromium is not installed")
+	}
+	theirs, to, err := os.Pipe()
+	harness.Must(t, err)
+	from, answers, err := os.Pipe()
+	harness.Must(t, err)
+	dir := t.TempDir()
+	cmd := exec.Command(program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions",
+		"--no-first-run", "--disable-background-networking", "--user-data-dir="+dir, "--window-size=1280,1400", "--remote-debugging-pipe", "about:blank")
+	cmd.Env = append(os.Environ(), "HOME="+dir, "NO_PROXY=127.0.0.1", "http_proxy=", "https_proxy=")
+	cmd.ExtraFiles = []*os.File{theirs, answers}
+	var errOut bytes.Buffer
+	cmd.Stderr = &errOut
+	harness.Must(t, cmd.Start())
+	theirs.Close()
+	answers.Close()
+	b := &browser{t: t, to: to, from: bufio.NewReaderSize(from, 1<<20)}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("chromium:\n%.2000s", errOut.Bytes())
+		}
+		to.Close() // the end of its pipe ends it
+		cmd.Wait()
+		from.Close()
+	})
+	var target struct{ TargetID string }
+	b.do("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	var attached struct{ SessionID string }
+	b.do("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
+	b.session = attached.SessionID
+	for _, domain := range []string{"Runtime", "Log", "Network", "Page"} {
+		b.do(domain+".enable", nil, nil)
+	}
+	return b
+}
+
+// do sends a command and waits for its result. It collects the events that come
+// before it.
+func (b *browser) do(method string, params any, result any) {
+	b.t.Helper()
+	b.last++
+	message := map[string]any{"id": b.last, "method": method, "params": params}
+	if params == nil {
+		message["params"] = map[string]any{}
+	}
+	if b.session != "" {
+		message["sessionId"] = b.session
+	}
+	text, err := json.Marshal(message)
+	harness.Must(b.t, err)
+	_, err = b.to.Write(append(text, 0))
+	harness.Must(b.t, err)
+	for {
+		text, err := b.from.ReadBytes(0)
+		harness.Must(b.t, err)
+		var answer struct {
+			ID     int
+			Method string
+			Params json.RawMessage
+			Result json.RawMessage
+			Error  *struct{ Message string }
+		}
+		harness.Must(b.t, json.Unmarshal(bytes.TrimRight(text, "\x00"), &answer))
+		if answer.Method != "" {
+			b.event(answer.Method, answer.Params)
+			continue
+		}
+		if answer.ID != b.last {
+			continue
+		}
+		if answer.Error != nil {
+			b.t.Fatalf("%s: %s", method, answer.Error.Message)
+		}
+		if result != nil {
+			harness.Must(b.t, json.Unmarshal(answer.Result, result))
+		}
+		return
+	}
+}
+
+func (b *browser) event(method string, params json.RawMessage) {
+	var p struct {
+		Type    string
+		Entry   struct{ Level, Text, URL string }
+		Request struct{ URL string }
+	}
+	harness.Must(b.t, json.Unmarshal(params, &p))
+	switch {
+	case method == "Network.requestWillBeSent":
+		b.requests = append(b.requests, p.Request.URL)
+	case method == "Runtime.exceptionThrown",
+		method == "Runtime.consoleAPICalled" && (p.Type == "error" || p.Type == "warning" || p.Type == "assert"),
+		method == "Log.entryAdded" && (p.Entry.Level == "error" || p.Entry.Level == "warning"):
+		b.problems = append(b.problems, fmt.Sprintf("%s: %.400s", method, params))
+	}
+}
+
+// eval returns the value of a JavaScript expression, a promise included.
+func (b *browser) eval(expression string) any {
+	b.t.Helper()
+	var answer struct {
+		Result           struct{ Value any }
+		ExceptionDetails any
+	}
+	b.do("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &answer)
+	if answer.ExceptionDetails != nil {
+		b.t.Fatalf("%s: %v", expression, answer.ExceptionDetails)
+	}
+	return answer.Result.Value
+}
+
+// await waits until a JavaScript expression is true.
+func (b *browser) await(what, expression string) {
+	b.t.Helper()
+	for end := time.Now().Add(time.Minute); b.eval(expression) != true; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			b.t.Fatalf("did not happen: %s\n%s\n%s", what, strings.Join(b.problems, "\n"), b.eval("document.body.innerText.slice(0, 2000)"))
+		}
+	}
+}
+
+// screenshot writes a picture of the page to DOCS_SCREENSHOTS, if that is set.
+func (b *browser) screenshot(name string) {
+	b.t.Helper()
+	dir := os.Getenv("DOCS_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	var picture struct{ Data string }
+	b.do("Page.captureScreenshot", map[string]any{"format": "png"}, &picture)
+	data, err := base64.StdEncoding.DecodeString(picture.Data)
+	harness.Must(b.t, err)
+	harness.Must(b.t, os.WriteFile(filepath.Join(dir, name+".png"), data, 0o644))
+}
+
+// TestDocsPage opens /docs in a browser: it loads without an error, lists every
+// operation of each version and spelling, and sends a request with the token,
+// which stays in its field.
+func TestDocsPage(t *testing.T) {
+	t.Parallel()
+	b := startBrowser(t)
+	l := harness.NewLab(t, harness.WithOptions(nil, "SCHEDRESTD_NAMES=both"))
+	var document struct {
+		Paths map[string]map[string]struct{ OperationID string }
+	}
+	harness.Must(t, json.Unmarshal([]byte(l.Ask("GET", "/openapi.json", "").Text), &document))
+	wanted := map[[2]string]map[string]bool{} // by spelling and version
+	parts := regexp.MustCompile(`^/([a-z]+)/(v0\.0\.\d+)/`)
+	for path, methods := range document.Paths {
+		m := parts.FindStringSubmatch(path)
+		if m == nil {
+			t.Fatalf("%s has no version", path)
+		}
+		for _, names := range []string{"sched", "slurm"} {
+			if first := strings.TrimSuffix(m[1], "db"); first != names && first != "util" {
+				continue
+			}
+			for _, o := range methods {
+				key := [2]string{names, m[2]}
+				if wanted[key] == nil {
+					wanted[key] = map[string]bool{}
+				}
+				wanted[key][o.OperationID] = true
+			}
+		}
+	}
+
+	b.do("Page.navigate", map[string]any{"url": l.URL + "/docs"}, nil)
+	b.await("the page lists operations", `document.querySelectorAll(".opblock").length > 0`)
+	b.screenshot("docs")
+	if got := b.eval(`[...document.querySelectorAll("#version option")].map(o => o.value).join(" ")`); got != "v0.0.45 v0.0.44 v0.0.43 v0.0.42 v0.0.41 v0.0.40" {
+		t.Errorf("versions: %v", got)
+	}
+	selectBoth := func(names, version string) {
+		b.eval(fmt.Sprintf(`for (const [id, value] of [["names", %q], ["version", %q]]) {
+			const e = document.getElementById(id); e.value = value; e.dispatchEvent(new Event("change")); }`, names, version))
+	}
+	for key, operations := range wanted {
+		selectBoth(key[0], key[1])
+		b.await(fmt.Sprintf("%v lists %d operations", key, len(operations)), fmt.Sprintf(`document.querySelectorAll(".opblock").length === %d`, len(operations)))
+		ids, _ := b.eval(`[...document.querySelectorAll(".opblock")].map(o => o.id).join(" ")`).(string)
+		for _, id := range strings.Fields(ids) {
+			if _, name, ok := strings.Cut(strings.TrimPrefix(id, "operations-"), "-"); !ok || !operations[name] {
+				t.Errorf("%v lists %s", key, id)
+			}
+		}
+	}
+
+	// A request with the token of the form, after another version was selected.
+	b.eval(fmt.Sprintf(`document.getElementById("token").value = "SCHED_JWT=" + %q`, l.OwnToken))
+	for _, names := range []string{"slurm", "sched"} {
+		selectBoth(names, "v0.0.45")
+		operation := fmt.Sprintf("#operations-%s-%[1]s_v0045_get_nodes", names)
+		b.await("the operation is shown", fmt.Sprintf(`document.querySelector("%s") !== null`, operation))
+		b.eval(fmt.Sprintf(`document.querySelector("%s .opblock-summary-control").click()`, operation))
+		b.await("it can be tried", fmt.Sprintf(`document.querySelector("%s .execute") !== null && document.querySelector("%[1]s .opblock-loading-animation") === null`, operation))
+		b.eval(fmt.Sprintf(`document.querySelector("%s .execute").click()`, operation))
+		b.await("an answer is shown", fmt.Sprintf(`document.querySelector("%s .live-responses-table .response-col_status") !== null`, operation))
+		answer, _ := b.eval(fmt.Sprintf(`document.querySelector("%s .live-responses-table").innerText`, operation)).(string)
+		if !strings.HasPrefix(strings.TrimSpace(strings.SplitN(answer, "Details", 2)[1]), "200") || !strings.Contains(answer, `"nodes": [`) {
+			t.Errorf("the answer:\n%.1000s", answer)
+		}
+		b.eval(fmt.Sprintf(`document.querySelector("%s").scrollIntoView()`, operation))
+		b.screenshot("call-" + names)
+	}
+	if shown, _ := b.eval("document.body.innerText").(string); strings.Contains(shown, strings.Split(l.OwnToken, ".")[2]) {
+		t.Error("the page shows the token")
+	}
+	if kept := b.eval(`localStorage.length + sessionStorage.length + document.cookie.length`); kept != 0.0 {
+		t.Errorf("the page stores %v things", kept)
+	}
+	for _, url := range b.requests {
+		if !strings.HasPrefix(url, l.URL+"/") && !strings.HasPrefix(url, "data:") && url != "about:blank" || strings.Contains(url, l.OwnToken) {
+			t.Errorf("the page requested %.100s", url)
+		}
+	}
+	for _, p := range b.problems {
+		t.Errorf("console: %s", p)
+	}
+
+	// The policy is in force, and a violation would have been seen.
+	b.problems = nil
+	if ran := b.eval(`(() => { const s = document.createElement("script"); s.textContent = "window.injected = true"; document.body.append(s); return window.injected === true })()`); ran != false {
+		t.Error("a script in the page was executed")
+	}
+	b.await("the next command's result", "true")
+	if len(b.problems) == 0 || !strings.Contains(b.problems[0], "Content Security Policy") {
+		t.Errorf("the violation was not reported: %q", b.problems)
+	}
+}
+
+// TestDocsPageIsOff checks that the page can be disabled.
+func TestDocsPageIsOff(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t, harness.WithOptions(nil, "SCHEDRESTD_DOCS=off"))
+	l.Ask("GET", "/docs", "").Want(t, 404)
+	if a := l.Ask("GET", "/openapi.json", ""); a.Status != 200 {
+		t.Errorf("the document: %d", a.Status)
+	}
+}

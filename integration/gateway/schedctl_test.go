@@ -1,0 +1,186 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"schedrestd/integration/harness"
+)
+
+// schedctl runs schedctl over REST and returns its exit status, output and
+// errors. token is the value of SCHED_JWT, or "" for none.
+func schedctl(t *testing.T, l *harness.Lab, url, token string, args ...string) (status int, out, errOut string) {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(harness.Bin, "schedctl"), args...)
+	cmd.Dir = l.Work
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "SCHED_URL=" + url, "TZ=UTC", "SCHED_CONF=/nowhere"}
+	if token != "" {
+		cmd.Env = append(cmd.Env, "SCHED_JWT="+token)
+	}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Run()
+	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
+}
+
+// TestSchedctl checks the commands of schedctl for people against the gateway,
+// in both spellings and in the oldest version that they support.
+func TestSchedctl(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		options []string
+		env     []string
+	}{
+		{"both spellings", nil, []string{"SCHEDRESTD_NAMES=both"}},
+		{"one spelling", nil, []string{"SCHEDRESTD_NAMES=sched"}},
+		{"oldest version", []string{"-d", "v0.0.42"}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			l := harness.NewLab(t, harness.WithOptions(tt.options, tt.env...))
+			run := func(args ...string) (int, string, string) { return schedctl(t, l, l.URL, l.OwnToken, args...) }
+			script := filepath.Join(l.Work, "job.sh")
+			harness.Must(t, os.WriteFile(script, []byte("#!/bin/sh\n#SBATCH --job-name=seven -t 2\n#SBATCH -o out-%j\necho \"$NAME in $(pwd)\"\nexit 7\n"), 0o755))
+
+			status, out, errOut := run("submit", "--wait", script, "--", "--export=NAME=ann")
+			id := strings.TrimSpace(out)
+			if status != 7 || !strings.HasSuffix(errOut, "job "+id+" FAILED, exit code 7\n") {
+				t.Fatalf("submit: status %d, printed %q, %q", status, out, errOut)
+			}
+			text, err := os.ReadFile(filepath.Join(l.Work, "out-"+id))
+			if harness.Must(t, err); string(text) != "ann in "+l.Work+"\n" {
+				t.Errorf("the job printed %q", text)
+			}
+			if status, out, errOut = run("job", id); status != 0 || !strings.Contains(out, "Name:       seven\n") || !strings.Contains(out, "Outcome:    exit code 7\n") {
+				t.Errorf("job: status %d, %s%s", status, out, errOut)
+			}
+
+			status, out, errOut = run("submit", script, "--", "-J", "held", "--hold")
+			held := strings.TrimSpace(out)
+			if status != 0 {
+				t.Fatalf("submit: status %d, %s%s", status, out, errOut)
+			}
+			status, out, errOut = run("jobs", "--me", "--state", "PD")
+			if lines := strings.Split(out, "\n"); status != 0 || len(lines) != 3 || !strings.HasPrefix(lines[0], "JOBID  PARTITION") ||
+				!strings.HasPrefix(lines[1], held+" ") || !strings.Contains(lines[1], " held ") || !strings.Contains(lines[1], " PENDING ") {
+				t.Errorf("jobs: status %d, %s%s", status, out, errOut)
+			}
+			var document struct {
+				Jobs []struct {
+					ID   json.Number `json:"job_id"`
+					Name string
+				}
+			}
+			status, out, _ = run("jobs", "-a", "-o", "json")
+			if err := json.Unmarshal([]byte(out), &document); err != nil || status != 0 || len(document.Jobs) != 2 {
+				t.Errorf("JSON: status %d, %v\n%s", status, err, out)
+			}
+			if status, _, errOut = run("cancel", "--me", "--name", "held"); status != 0 {
+				t.Errorf("cancel: status %d, %s", status, errOut)
+			}
+			if status, out, errOut = run("watch", held); status != 1 || !strings.Contains(out, "CANCELLED") {
+				t.Errorf("watch: status %d, %s%s", status, out, errOut)
+			}
+			if status, _, errOut = run("cancel", held); status != 1 || !strings.Contains(errOut, "error: job "+held+": ") {
+				t.Errorf("cancel of a job that has ended: status %d, %s", status, errOut)
+			}
+
+			if status, out, errOut = run("nodes"); status != 0 || !strings.HasPrefix(out, "NAME") || !strings.Contains(out, "IDLE") {
+				t.Errorf("nodes: status %d, %s%s", status, out, errOut)
+			}
+			if status, out, errOut = run("partitions", "-o", "yaml"); status != 0 || !strings.HasPrefix(out, "partitions:\n- ") {
+				t.Errorf("partitions: status %d, %s%s", status, out, errOut)
+			}
+			if status, out, errOut = run("top", "--once"); status != 0 || !strings.Contains(out, "Nodes 1: ") {
+				t.Errorf("top: status %d, %s%s", status, out, errOut)
+			}
+			if _, out, _ = run("__complete", "job", ""); !strings.HasPrefix(out, id+"\tseven ") || !strings.Contains(out, "\n"+held+"\t") {
+				t.Errorf("completion of jobs: %s", out)
+			}
+		})
+	}
+}
+
+// TestSchedctlErrors checks status and text of errors that a user makes.
+func TestSchedctlErrors(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	script := filepath.Join(l.Work, "job.sh")
+	harness.Must(t, os.WriteFile(script, []byte("#!/bin/sh\n#SBATCH -p nowhere\n"), 0o755))
+	for _, tt := range []struct {
+		url, token, args string
+		status           int
+		says             string
+	}{
+		{l.URL, l.OwnToken, "job 4711", 5, "error: job 4711 is unknown"},
+		{l.URL, l.OwnToken, "cancel 4711", 5, "there is no job 4711"},
+		{l.URL, l.OwnToken, "nodes nowhere", 5, "node nowhere is unknown"},
+		{l.URL, harness.Altered(l.OwnToken), "jobs", 4, "hint: the server does not accept the token"},
+		{l.URL, "", "jobs", 4, "hint: the server does not accept the token, or needs one"},
+		{l.URL, l.OwnToken, "submit " + script, 1, "error: "},
+		{strings.Replace(l.URL, "http", "https", 1), l.OwnToken, "jobs", 3, "use http:// instead of https://"},
+		{l.URL + "/elsewhere", l.OwnToken, "jobs", 1, "serves none of the API versions"},
+		{"unix:" + l.Work + "/none", "", "jobs", 3, "is the gateway running?"},
+	} {
+		status, out, errOut := schedctl(t, l, tt.url, tt.token, strings.Fields(tt.args)...)
+		if status != tt.status || out != "" || !strings.Contains(errOut, tt.says) || tt.token != "" && strings.Contains(errOut, tt.token) {
+			t.Errorf("%s %s: status %d, printed %q, %s", tt.url, tt.args, status, out, errOut)
+		}
+	}
+	if log := l.Logged(); strings.Contains(log, l.OwnToken) {
+		t.Error("the token is in the log")
+	}
+}
+
+// TestSchedctlLocal checks that no token is needed on the socket of a gateway
+// for local users, and that --me is the user of the command.
+func TestSchedctlLocal(t *testing.T) {
+	t.Parallel()
+	u := harness.SomeUser(t)
+	var socket, program string
+	harness.NewLab(t, func(l *harness.Lab) {
+		harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755))
+		harness.Must(t, os.Mkdir(filepath.Join(l.Dir, "rest"), 0o755))
+		socket, program = filepath.Join(l.Dir, "rest", "sock"), filepath.Join(l.Dir, "rest", "schedctl")
+		if os.Geteuid() == 0 {
+			l.Restd.Args = []string{"-f", l.Conf(), "-u", u.Name, "-g", strconv.Itoa(int(u.GID)), l.Restd.Args[len(l.Restd.Args)-1]}
+		}
+		l.Restd.Args = append(l.Restd.Args, "unix:"+socket)
+	})
+	text, err := os.ReadFile(filepath.Join(harness.Bin, "schedctl"))
+	harness.Must(t, err)
+	harness.Must(t, os.WriteFile(program, text, 0o755))
+	harness.Must(t, os.Chmod(program, 0o755))
+	run := func(input string, args ...string) string {
+		t.Helper()
+		cmd := exec.Command(program, args...)
+		cmd.Dir, cmd.Env, cmd.Stdin = "/", []string{"SCHED_URL=unix:" + socket}, strings.NewReader(input)
+		if os.Geteuid() == 0 {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: []uint32{}}}
+		}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	id := strings.TrimSpace(run("#!/bin/sh\n", "submit", "-", "--", "--hold"))
+	if out := run("", "jobs", "--me"); strings.Count(out, "\n") != 2 || !strings.Contains(out, "\n"+id+" ") || !strings.Contains(out, " "+u.Name+" ") {
+		t.Errorf("jobs of %s: %s", u.Name, out)
+	}
+	if out := run("", "jobs", "--user", "another"); strings.Count(out, "\n") != 1 {
+		t.Errorf("jobs of another user: %s", out)
+	}
+	run("", "cancel", "--me")
+	if out := run("", "jobs"); strings.Count(out, "\n") != 1 {
+		t.Errorf("jobs after they were cancelled: %s", out)
+	}
+}
