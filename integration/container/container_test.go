@@ -67,9 +67,11 @@ func buildah(t *testing.T) (*image, error) {
 	if i.root, err = run("mount", name); err != nil {
 		return nil, err
 	}
-	text, err := run("inspect", "--format", "{{json .OCIv1.Config}}", name)
+	text, err := run("inspect", name)
+	var inspected struct{ OCIv1 struct{ Config *image } }
+	inspected.OCIv1.Config = i
 	if err == nil {
-		err = json.Unmarshal([]byte(text), i)
+		err = json.Unmarshal([]byte(text), &inspected)
 	}
 	t.Log("built with buildah")
 	return i, err
@@ -140,13 +142,17 @@ func serve(t *testing.T, i *image) {
 	l := harness.NewLab(t)
 	harness.Must(t, errors.Join(os.MkdirAll(i.root+"/proc", 0o555), os.MkdirAll(i.root+"/dev", 0o755), os.MkdirAll(i.root+"/etc/slurm", 0o755),
 		os.WriteFile(i.root+"/dev/null", nil, 0o644), os.WriteFile(i.root+"/etc/slurm/slurm.conf", nil, 0o644)))
+	text, err := os.ReadFile(l.Conf())
+	harness.Must(t, err)
+	conf := filepath.Join(i.root, "..", filepath.Base(i.root)+".conf") // readable for the image's user
+	harness.Must(t, os.WriteFile(conf, text, 0o644))
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	harness.Must(t, err)
 	defer log.Close()
 	args := append([]string{"--mount", "--pid", "--fork", "--kill-child", "bash", "-ec", run, "run"}, i.Entrypoint...)
 	cmd := exec.Command("unshare", append(args, "-v", address)...)
-	cmd.Env = append(os.Environ(), "ROOT="+i.root, "CONF="+l.Conf(), "VARIABLE="+i.Env[len(i.Env)-1], "USERSPEC="+i.User)
+	cmd.Env = append(os.Environ(), "ROOT="+i.root, "CONF="+conf, "VARIABLE="+i.Env[len(i.Env)-1], "USERSPEC="+i.User)
 	cmd.Stdout, cmd.Stderr = log, log
 	harness.Must(t, cmd.Start())
 	t.Cleanup(func() {
@@ -174,7 +180,7 @@ func serve(t *testing.T, i *image) {
 	resp, err := (&http.Client{Timeout: time.Minute}).Do(r)
 	harness.Must(t, err)
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
+	text, err = io.ReadAll(resp.Body)
 	harness.Must(t, err)
 	if resp.StatusCode != 200 || !strings.Contains(string(text), `"pinged":"UP"`) {
 		t.Errorf("%s\n%s", resp.Status, text)
