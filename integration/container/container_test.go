@@ -213,11 +213,14 @@ func ids(t *testing.T, first int, uid, gid string) {
 	}
 }
 
-// children returns the descendants of a process.
+// children returns the descendants of a process, whichever of its threads started them.
 func children(pid any) (list []string) {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%v/task/%v/children", pid, pid))
-	for _, child := range strings.Fields(string(text)) {
-		list = append(append(list, child), children(child)...)
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%v/task/*/children", pid))
+	for _, thread := range threads {
+		text, _ := os.ReadFile(thread)
+		for _, child := range strings.Fields(string(text)) {
+			list = append(append(list, child), children(child)...)
+		}
 	}
 	return list
 }
