@@ -13,32 +13,35 @@ COMPRESSION ?= 9
 SLURM_RELEASES ?= 24.11
 SYSTEMD_SUITES ?= bookworm trixie
 KERNELS   ?= bullseye/amd64 bookworm/amd64 trixie/amd64 trixie/arm64
+PACKAGE_ARCHS ?= amd64 arm64
+PACKAGE_REVISION ?= 1
+PACKAGE_SUITES ?= bookworm trixie
+PACKAGES   = $(DIST)/packages
 RELEASE    = $(shell sed -n 's/^const Version = "\(.*\)"$$/\1/p' release/release.go)
 # What is built, for -V and the name of the archive. The date is the commit's, so that building it again gives the
 # same programs. Both are empty where this is no clone of ours, or git refuses to read it for another user.
 COMMIT    ?= $(shell [ -e .git ] && git describe --always --match= --abbrev=12 --dirty 2>/dev/null)
 DATE      ?= $(shell [ -e .git ] && git log -1 --format=%cs 2>/dev/null)
 VERSION   ?= $(RELEASE)$(if $(COMMIT),-$(COMMIT))
-PROGRAMS   = schedrestd schedrestd-config schedrestd-worker schedrestd-keeper schedrestd-resolver schedrestd-auditor schedrestd-dispatcher schedctl schedctld scheddbd
 
 # No cgo: the binaries are static and run on any Linux. Go's own VCS stamp would fail the
 # build where git refuses to answer.
 export CGO_ENABLED = 0
-BUILD = $(GO) build -trimpath -buildvcs=false -ldflags '-X schedrestd/release.commit=$(COMMIT) -X schedrestd/release.date=$(DATE)'
+BUILD = $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS) -X schedrestd/release.commit=$(COMMIT) -X schedrestd/release.date=$(DATE)'
 
 # Packages whose tests keep golden files or generated pages.
 GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.go' . 2>/dev/null)))
 
 .DEFAULT_GOAL = build
 include deploy/install.mk
-.PHONY: help build demo test race fuzz golden lint openapi integration integration-slurm integration-systemd integration-kernels chaos bench bench-slurm docs dist clean
+.PHONY: help build demo test race fuzz golden lint openapi integration integration-slurm integration-systemd integration-kernels packages packages-check integration-packages chaos bench bench-slurm docs dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## static binaries into bin/
 	$(BUILD) -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
-	@chmod 0711 bin/schedrestd-config bin/schedrestd-worker bin/schedrestd-keeper bin/schedrestd-resolver bin/schedrestd-auditor bin/schedrestd-dispatcher # who can't read them needs no copy of them: privsep/spawn/program.go
+	@chmod 0711 $(addprefix bin/,$(filter schedrestd-%,$(UNREADABLE))) # who can't read them needs no copy of them: privsep/spawn/program.go
 
 # For "make install" by root, who may have no Go: what is built is not built again.
 bin/%:
@@ -120,6 +123,25 @@ dist: build ## an archive for this machine's architecture into DIST (dist); it h
 		-cf - schedrestd-$(VERSION) | gzip -n$(COMPRESSION) >$(DIST)/schedrestd-$(VERSION)-linux-$(GOARCH).tar.gz
 	@rm -r $(DIST)/schedrestd-$(VERSION)
 	cd $(DIST) && sha256sum *.tar.gz | tee SHA256SUMS
+
+packages: build ## .deb and .rpm for PACKAGE_ARCHS (amd64 arm64) into DIST (dist)/packages, with SBOMs and checksums
+	@rm -rf $(PACKAGES) && mkdir -p $(PACKAGES)
+	@set -e; for arch in $(PACKAGE_ARCHS); do $(MAKE) -s package-programs GOARCH=$$arch; done
+	GO='$(GO)' PACKAGE_VERSION='$(RELEASE)' PACKAGE_REVISION='$(PACKAGE_REVISION)' packaging/build $(PACKAGES) $(PACKAGE_ARCHS)
+
+# Without symbols: Debian's policy wants programs stripped. Traces of a crash still have names.
+.PHONY: package-programs
+package-programs: LDFLAGS = -s -w
+package-programs:
+	GOARCH=$(GOARCH) $(BUILD) -o $(PACKAGES)/work/$(GOARCH)/bin/ $(addprefix ./cmd/,$(PROGRAMS))
+
+packages-check: ## two builds of the packages are the same; lintian and rpm find no errors (needs Debian's lintian and rpm)
+	PACKAGES_REQUIRED=1 $(GO) test -count=1 -v -timeout 20m ./integration/packages/...
+
+integration-packages: ## the packages in machines of PACKAGE_SUITES (bookworm trixie) with systemd and Slurm: installed, upgraded under load, purged; needs root
+	@set -e; for suite in $(PACKAGE_SUITES); do \
+		echo "== Debian $$suite"; PACKAGE_SUITE=$$suite $(GO) test -count=1 -v -timeout 15m ./integration/packages; \
+	done
 
 clean: ## remove what was built
 	rm -rf bin dist

@@ -40,7 +40,7 @@ var floors = [][]string{
 	{"daemon", "dispatcher/auditlog", "dispatcher/dispatch"}, // code that ctld and dbd share must not be copied into either
 	{"auditor", "ctld", "dbd", "dispatcher", "keeper", "plan", "privsep", "resolver", "worker"},
 	{"cli", "demo"},
-	{"bench", "cmd", "integration", "lint"},
+	{"bench", "cmd", "integration", "lint", "packaging"},
 }
 
 // beside lists the permitted imports within a floor, each with its reason.

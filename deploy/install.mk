@@ -19,11 +19,17 @@ TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
 # The systemd that the units are for: this machine's, or the newest.
 SYSTEMD_VERSION ?= $(shell systemctl --version 2>/dev/null | awk 'NR == 1 { print $$2 + 0 }')
 
+# Where the programs are, and where those that this machine can run are: they write the completions.
+BIN      ?= bin
+COMPLETER ?= $(BIN)
+
+# All programs: what is built, installed and packed comes from these lists.
 SERVERS  = schedrestd scheddbd
 COMMANDS = schedctl
 # Executable but unreadable for all: other processes of the same user can't trace such a process,
 # not even before its first instruction.
 UNREADABLE = schedrestd-config schedrestd-worker schedrestd-keeper schedrestd-resolver schedrestd-auditor schedrestd-dispatcher schedctld
+PROGRAMS = $(SERVERS) $(COMMANDS) $(UNREADABLE)
 
 UNITS    = $(patsubst deploy/systemd/%.in,%,$(wildcard deploy/systemd/*.in))
 PAGES    = $(notdir $(wildcard docs/man/*.[1-9]))
@@ -47,12 +53,12 @@ usage:
 	@echo 'make install    DESTDIR= and PREFIX=$(PREFIX) say where to'; echo 'make uninstall'
 endif
 
-install: $(addprefix bin/,$(SERVERS) $(COMMANDS) $(UNREADABLE)) ## what is in bin/, with pages and units, to PREFIX (/usr/local) below DESTDIR
+install: $(addprefix $(BIN)/,$(SERVERS) $(COMMANDS) $(UNREADABLE)) ## what is in bin/, with pages and units, to PREFIX (/usr/local) below DESTDIR
 	$(PUT) -d $(addprefix $(DESTDIR),$(BINDIR) $(SBINDIR) $(DOCDIR)/examples $(UNITDIR) $(SYSUSERSDIR) $(TMPFILESDIR) \
 		$(sort $(foreach page,$(PAGES),$(MANDIR)/man$(subst .,,$(suffix $(page))))) $(BASHDIR) $(ZSHDIR) $(FISHDIR))
-	$(PUT) -m 0755 $(addprefix bin/,$(SERVERS)) $(DESTDIR)$(SBINDIR)
-	$(PUT) -m 0711 $(addprefix bin/,$(UNREADABLE)) $(DESTDIR)$(SBINDIR)
-	$(PUT) -m 0755 $(addprefix bin/,$(COMMANDS)) $(DESTDIR)$(BINDIR)
+	$(PUT) -m 0755 $(addprefix $(BIN)/,$(SERVERS)) $(DESTDIR)$(SBINDIR)
+	$(PUT) -m 0711 $(addprefix $(BIN)/,$(UNREADABLE)) $(DESTDIR)$(SBINDIR)
+	$(PUT) -m 0755 $(addprefix $(BIN)/,$(COMMANDS)) $(DESTDIR)$(BINDIR)
 	$(PUT) -m 0644 $(DOCS) $(DESTDIR)$(DOCDIR)
 	$(PUT) -m 0644 deploy/sysusers.d/schedrestd.conf $(DESTDIR)$(SYSUSERSDIR)
 	$(PUT) -m 0644 deploy/tmpfiles.d/schedrestd.conf $(DESTDIR)$(TMPFILESDIR)
@@ -60,11 +66,11 @@ install: $(addprefix bin/,$(SERVERS) $(COMMANDS) $(UNREADABLE)) ## what is in bi
 	for unit in $(UNITS); do write $(UNITDIR)/$$unit $(FILL) deploy/systemd/$$unit.in; done; \
 	for file in $(notdir $(EXAMPLES)); do write $(DOCDIR)/examples/$${file%.in} $(FILL) deploy/examples/$$file; done; \
 	for page in $(PAGES); do write $(MANDIR)/man$${page##*.}/$$page cat docs/man/$$page; done; \
-	bin/schedrestd completion bash >/dev/null 2>&1 || { echo 'no completions: bin/schedrestd, built for another machine, makes none here'; exit 0; }; \
+	$(COMPLETER)/schedrestd completion bash >/dev/null 2>&1 || { echo 'no completions: $(COMPLETER)/schedrestd, built for another machine, makes none here'; exit 0; }; \
 	for name in $(COMPLETED); do \
-		write $(BASHDIR)/$$name bin/$$name completion bash; \
-		write $(ZSHDIR)/_$$name bin/$$name completion zsh; \
-		write $(FISHDIR)/$$name.fish bin/$$name completion fish; \
+		write $(BASHDIR)/$$name $(COMPLETER)/$$name completion bash; \
+		write $(ZSHDIR)/_$$name $(COMPLETER)/$$name completion zsh; \
+		write $(FISHDIR)/$$name.fish $(COMPLETER)/$$name completion fish; \
 	done
 
 uninstall: ## remove what "make install" put there; configuration and state stay

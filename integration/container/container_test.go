@@ -1,0 +1,257 @@
+// Package container builds the image of deploy/container and runs it as an
+// ordinary user on a read-only root file system, in front of a controller.
+package container
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"schedrestd/integration/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+// image is what a runtime needs to know.
+type image struct {
+	root            string // directory
+	User            string
+	Env             []string
+	Entrypoint, Cmd []string
+}
+
+// build makes the image: with buildah if it works here, otherwise by copying what the recipe copies.
+func build(t *testing.T) *image {
+	t.Helper()
+	if _, err := exec.LookPath("buildah"); err == nil {
+		if i, err := buildah(t); err == nil {
+			return i
+		} else {
+			t.Logf("buildah does not work here: %v", err)
+		}
+	}
+	return follow(t)
+}
+
+func buildah(t *testing.T) (*image, error) {
+	store := t.TempDir()
+	run := func(args ...string) (string, error) {
+		cmd := exec.Command("buildah", append([]string{"--root", store + "/storage", "--runroot", store + "/run", "--storage-driver", "vfs"}, args...)...)
+		cmd.Dir = harness.Root
+		out, err := cmd.Output()
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			err = fmt.Errorf("buildah %v: %s", args, exit.Stderr)
+		}
+		return strings.TrimSpace(string(out)), err
+	}
+	if _, err := run("build", "--isolation", "chroot", "-f", "deploy/container/Containerfile", "-t", "schedrestd", "."); err != nil {
+		return nil, err
+	}
+	name, err := run("from", "localhost/schedrestd")
+	if err != nil {
+		return nil, err
+	}
+	i := &image{}
+	t.Cleanup(func() { run("umount", name) })
+	if i.root, err = run("mount", name); err != nil {
+		return nil, err
+	}
+	text, err := run("inspect", name)
+	var inspected struct{ OCIv1 struct{ Config *image } }
+	inspected.OCIv1.Config = i
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &inspected)
+	}
+	t.Log("built with buildah")
+	return i, err
+}
+
+// follow reads the recipe. It knows the instructions that are in it.
+func follow(t *testing.T) *image {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(harness.Root, "deploy/container/Containerfile"))
+	harness.Must(t, err)
+	i := &image{root: t.TempDir()}
+	harness.Must(t, os.Chmod(i.root, 0o755))
+	for line := range strings.Lines(string(text)) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch word {
+		case "", "FROM", "EXPOSE", "STOPSIGNAL":
+		case "COPY":
+			from := strings.Fields(rest)
+			to := filepath.Join(i.root, from[len(from)-1])
+			out, err := exec.Command("sh", "-ec", `cd "$0"; mkdir -p "$1"; cp -p `+strings.Join(from[:len(from)-1], " ")+` "$1"`, harness.Root, to).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", line, err, out)
+			}
+		case "USER":
+			i.User = rest
+		case "ENV":
+			i.Env = append(i.Env, rest)
+		case "ENTRYPOINT":
+			harness.Must(t, json.Unmarshal([]byte(rest), &i.Entrypoint))
+		case "CMD":
+			harness.Must(t, json.Unmarshal([]byte(rest), &i.Cmd))
+		default:
+			if !strings.HasPrefix(word, "#") {
+				t.Fatalf("unknown instruction: %s", line)
+			}
+		}
+	}
+	return i
+}
+
+// run starts a container in namespaces, as a runtime does: with an ordinary user, no_new_privs, a read-only root and
+// the cluster's configuration. It has the network of this machine, where the controller is.
+const run = `mount --make-rprivate /
+mount --bind "$ROOT" "$ROOT"
+mount -t proc proc "$ROOT/proc"
+mount --bind /dev/null "$ROOT/dev/null"
+mount --bind "$CONF" "$ROOT/etc/slurm/slurm.conf"
+mount -o remount,bind,ro "$ROOT"
+exec env -i PATH="/usr/sbin:/usr/bin:/sbin:/bin" "$VARIABLE" setpriv --no-new-privs --bounding-set=-all,+sys_chroot,+setuid,+setgid chroot --userspec="$USERSPEC" --groups= "$ROOT" "$@"`
+
+func TestContainer(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to make namespaces")
+	}
+	if out, err := exec.Command("unshare", "--mount", "--pid", "--fork", "true").CombinedOutput(); err != nil {
+		t.Skipf("namespaces can't be made here: %s", out)
+	}
+	for name, build := range map[string]func(*testing.T) *image{"image": build, "copied": follow} {
+		t.Run(name, func(t *testing.T) { serve(t, build(t)) })
+	}
+}
+
+func serve(t *testing.T, i *image) {
+	uid, gid, _ := strings.Cut(i.User, ":")
+	if uid == "" || uid == "0" || gid == "0" || len(i.Env) == 0 {
+		t.Fatalf("the image runs as %q with %q", i.User, i.Env)
+	}
+	l := harness.NewLab(t)
+	harness.Must(t, errors.Join(os.MkdirAll(i.root+"/proc", 0o555), os.MkdirAll(i.root+"/dev", 0o755), os.MkdirAll(i.root+"/etc/slurm", 0o755),
+		os.WriteFile(i.root+"/dev/null", nil, 0o644), os.WriteFile(i.root+"/etc/slurm/slurm.conf", nil, 0o644)))
+	text, err := os.ReadFile(l.Conf())
+	harness.Must(t, err)
+	conf := filepath.Join(i.root, "..", filepath.Base(i.root)+".conf") // readable for the image's user
+	harness.Must(t, os.WriteFile(conf, text, 0o644))
+	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	harness.Must(t, err)
+	defer log.Close()
+	args := append([]string{"--mount", "--pid", "--fork", "--kill-child", "bash", "-ec", run, "run"}, i.Entrypoint...)
+	cmd := exec.Command("unshare", append(args, "-v", address)...)
+	cmd.Env = append(os.Environ(), "ROOT="+i.root, "CONF="+conf, "VARIABLE="+i.Env[len(i.Env)-1], "USERSPEC="+i.User)
+	cmd.Stdout, cmd.Stderr = log, log
+	harness.Must(t, cmd.Start())
+	t.Cleanup(func() {
+		cmd.Process.Kill() // and with it all that is in there
+		cmd.Wait()
+		if text, _ := os.ReadFile(log.Name()); t.Failed() {
+			t.Logf("the container logged:\n%s", text)
+		}
+	})
+	logged := func() string {
+		text, err := os.ReadFile(log.Name())
+		harness.Must(t, err)
+		return string(text)
+	}
+	harness.Eventually(t, "the container serves", func() bool {
+		resp, err := http.Get("http://" + address + "/readyz")
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err == nil && resp.StatusCode == 200
+	})
+	r, err := http.NewRequest("GET", "http://"+address+"/sched/v0.0.43/ping", nil)
+	harness.Must(t, err)
+	r.Header.Set("X-SCHED-USER-TOKEN", l.OwnToken)
+	resp, err := (&http.Client{Timeout: time.Minute}).Do(r)
+	harness.Must(t, err)
+	defer resp.Body.Close()
+	text, err = io.ReadAll(resp.Body)
+	harness.Must(t, err)
+	if resp.StatusCode != 200 || !strings.Contains(string(text), `"pinged":"UP"`) {
+		t.Errorf("%s\n%s", resp.Status, text)
+	}
+	layers := regexp.MustCompile(`msg="confinement of the workers" on="([^"]*)"`).FindStringSubmatch(logged())
+	if layers == nil || !strings.Contains(layers[1], "seccomp") || !strings.Contains(layers[1], "no_new_privs") {
+		t.Errorf("confinement %q", layers)
+	}
+	ids(t, cmd.Process.Pid, uid, gid)
+}
+
+// ids checks the processes of the container: all but the two that made it are the image's user, who can gain nothing.
+func ids(t *testing.T, first int, uid, gid string) {
+	t.Helper()
+	found := 0
+	for _, pid := range children(first) {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%s/status", pid))
+		if err != nil {
+			continue
+		}
+		found++
+		for _, want := range []string{"Uid:\t" + strings.Repeat(uid+"\t", 3) + uid, "Gid:\t" + strings.Repeat(gid+"\t", 3) + gid, "CapEff:\t0000000000000000", "NoNewPrivs:\t1"} {
+			if !strings.Contains(string(text), want+"\n") {
+				t.Errorf("process %s has no %q:\n%s", pid, want, text)
+			}
+		}
+	}
+	if found < 5 { // a parent, a dispatcher, a resolver and two workers
+		t.Errorf("%d processes in the container", found)
+	}
+}
+
+// children returns the descendants of a process, whichever of its threads started them.
+func children(pid any) (list []string) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%v/task/*/children", pid))
+	for _, thread := range threads {
+		text, _ := os.ReadFile(thread)
+		for _, child := range strings.Fields(string(text)) {
+			list = append(append(list, child), children(child)...)
+		}
+	}
+	return list
+}
+
+// The example for Kubernetes is well-formed, and has the security context that the image is made for.
+func TestKubernetes(t *testing.T) {
+	f, err := os.Open(filepath.Join(harness.Root, "deploy/kubernetes/schedrestd.yaml"))
+	harness.Must(t, err)
+	defer f.Close()
+	kinds := map[string]map[string]any{}
+	for d := yaml.NewDecoder(f); ; {
+		var object map[string]any
+		if err := d.Decode(&object); err == io.EOF {
+			break
+		} else {
+			harness.Must(t, err)
+		}
+		kinds[object["kind"].(string)] = object
+	}
+	for _, kind := range []string{"ConfigMap", "Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"} {
+		if kinds[kind] == nil {
+			t.Errorf("no %s", kind)
+		}
+	}
+	pod := kinds["Deployment"]["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+	user := pod["securityContext"].(map[string]any)["runAsUser"]
+	if got := follow(t).User; got != fmt.Sprintf("%v:%v", user, user) {
+		t.Errorf("the image has user %s, the example %v", got, user)
+	}
+	context := pod["containers"].([]any)[0].(map[string]any)["securityContext"].(map[string]any)
+	if context["readOnlyRootFilesystem"] != true || context["allowPrivilegeEscalation"] != false {
+		t.Errorf("security context %v", context)
+	}
+}

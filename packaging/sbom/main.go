@@ -1,0 +1,152 @@
+// Command sbom writes the list of software that programs contain, as CycloneDX
+// 1.6, from what the linker recorded in them. Its output depends on nothing
+// but the arguments and the programs.
+//
+//	sbom NAME VERSION PROGRAM...
+package main
+
+import (
+	"crypto/sha256"
+	"debug/buildinfo"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// bom and the types below have the fields of CycloneDX that are written.
+type bom struct {
+	Format       string       `json:"bomFormat"`
+	Spec         string       `json:"specVersion"`
+	Version      int          `json:"version"`
+	Metadata     metadata     `json:"metadata"`
+	Components   []component  `json:"components"`
+	Dependencies []dependency `json:"dependencies"`
+}
+
+type metadata struct {
+	Component component `json:"component"`
+}
+
+type component struct {
+	Type       string     `json:"type"`
+	Ref        string     `json:"bom-ref"`
+	Name       string     `json:"name"`
+	Version    string     `json:"version,omitempty"`
+	URL        string     `json:"purl,omitempty"`
+	Hashes     []hash     `json:"hashes,omitempty"`
+	Properties []property `json:"properties,omitempty"`
+}
+
+type hash struct {
+	Algorithm string `json:"alg"`
+	Content   string `json:"content"`
+}
+
+type property struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+type dependency struct {
+	Ref string   `json:"ref"`
+	On  []string `json:"dependsOn"`
+}
+
+func main() {
+	if len(os.Args) < 4 {
+		fmt.Fprintln(os.Stderr, "usage: sbom NAME VERSION PROGRAM...")
+		os.Exit(2)
+	}
+	b, err := describe(os.Args[1], os.Args[2], os.Args[3:])
+	if err == nil {
+		e := json.NewEncoder(os.Stdout)
+		e.SetIndent("", "  ")
+		err = e.Encode(b)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+// describe lists the programs, and every module that one of them contains.
+func describe(name, version string, programs []string) (*bom, error) {
+	b := &bom{Format: "CycloneDX", Spec: "1.6", Version: 1}
+	b.Metadata.Component = component{Type: "application", Ref: name, Name: name, Version: version}
+	all := dependency{Ref: name}
+	modules := map[string]component{}
+	for _, path := range programs {
+		program, contents, err := inspect(path, version)
+		if err != nil {
+			return nil, err
+		}
+		d := dependency{Ref: program.Ref}
+		for _, c := range contents {
+			modules[c.Ref] = c
+			d.On = append(d.On, c.Ref)
+		}
+		b.Components = append(b.Components, program)
+		b.Dependencies = append(b.Dependencies, d)
+		all.On = append(all.On, program.Ref)
+	}
+	b.Dependencies = append([]dependency{all}, b.Dependencies...)
+	refs := make([]string, 0, len(modules))
+	for ref := range modules {
+		refs = append(refs, ref)
+	}
+	slices.Sort(refs)
+	for _, ref := range refs {
+		b.Components = append(b.Components, modules[ref])
+	}
+	return b, nil
+}
+
+// inspect reads a program and returns it with the modules in it, sorted.
+func inspect(path, version string) (component, []component, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return component{}, nil, err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return component{}, nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	info, err := buildinfo.Read(f)
+	if err != nil {
+		return component{}, nil, fmt.Errorf("read the modules of %s: %w", path, err)
+	}
+	name := filepath.Base(path)
+	program := component{Type: "application", Ref: "program:" + name, Name: name, Version: version,
+		Hashes: []hash{{"SHA-256", fmt.Sprintf("%x", sum.Sum(nil))}}}
+	for _, s := range info.Settings {
+		program.Properties = append(program.Properties, property{"go:build:" + s.Key, s.Value})
+	}
+	modules := []component{library("stdlib", info.GoVersion[len("go"):], "")}
+	for _, m := range info.Deps {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		modules = append(modules, library(m.Path, m.Version, m.Sum))
+	}
+	slices.SortFunc(modules, func(a, b component) int {
+		if a.Ref < b.Ref {
+			return -1
+		}
+		return 1
+	})
+	return program, modules, nil
+}
+
+// library returns a module. Its sum is the one of go.sum, which is no hash of a file.
+func library(path, version, sum string) component {
+	url := "pkg:golang/" + path + "@" + version
+	c := component{Type: "library", Ref: url, Name: path, Version: version, URL: url}
+	if sum != "" {
+		c.Properties = []property{{"go:sum", sum}}
+	}
+	return c
+}
