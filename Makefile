@@ -19,7 +19,7 @@ RELEASE    = $(shell sed -n 's/^const Version = "\(.*\)"$$/\1/p' release/release
 COMMIT    ?= $(shell [ -e .git ] && git describe --always --match= --abbrev=12 --dirty 2>/dev/null)
 DATE      ?= $(shell [ -e .git ] && git log -1 --format=%cs 2>/dev/null)
 VERSION   ?= $(RELEASE)$(if $(COMMIT),-$(COMMIT))
-PROGRAMS   = schedrestd schedrestd-config schedrestd-worker schedrestd-keeper schedrestd-resolver schedrestd-auditor schedrestd-dispatcher schedctl schedctld scheddbd
+PROGRAMS   = schedrestd schedrestd-config schedrestd-worker schedrestd-keeper schedrestd-resolver schedrestd-auditor schedrestd-exporter schedrestd-dispatcher schedctl schedctld scheddbd
 
 # No cgo: the binaries are static and run on any Linux. Go's own VCS stamp would fail the
 # build where git refuses to answer.
@@ -38,7 +38,7 @@ help: ## list the targets
 
 build: ## static binaries into bin/
 	$(BUILD) -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
-	@chmod 0711 bin/schedrestd-config bin/schedrestd-worker bin/schedrestd-keeper bin/schedrestd-resolver bin/schedrestd-auditor bin/schedrestd-dispatcher # who can't read them needs no copy of them: privsep/spawn/program.go
+	@chmod 0711 bin/schedrestd-config bin/schedrestd-worker bin/schedrestd-keeper bin/schedrestd-resolver bin/schedrestd-auditor bin/schedrestd-exporter bin/schedrestd-dispatcher # who can't read them needs no copy of them: privsep/spawn/program.go
 
 # For "make install" by root, who may have no Go: what is built is not built again.
 bin/%:

@@ -36,7 +36,7 @@ var always = In(Serving, Draining)
 // workers and services.
 var _ = Register(
 	// the part of the configuration that the worker needs; it has no secrets
-	Of[Setup](1, Parent, Worker, In(Born), 131, MaxMessage-1, 0, Told),
+	Of[Setup](1, Parent, Worker, In(Born), 132, MaxMessage-1, 0, Told),
 	// the process attributes that the kernel must report
 	Of[Posture](2, Parent, Worker|Services, In(Told), 2, 8<<10, 0, Proving),
 	// the process attributes are as expected, the sandbox is active and was tested, and the process can serve
@@ -74,7 +74,7 @@ var _ = Register(
 	// how a worker violated the protocol on its channel to the service
 	Of[Breach](50, Keeper|Resolver|Auditor, Parent, In(Serving), 6, 6+maxReason, 0, Born),
 	// the worker's channel to a service
-	Of[ServiceFD](35, Parent, Worker, In(Serving), 1, 1, 1, Born),
+	Of[ServiceFD](35, Parent, Worker, In(Serving), 2, 2, 1, Born),
 	// certificates, the certificate authorities of clients and the key set of RS256 tokens, as open files, and the keys of TLS session tickets; sent before the first connection
 	Of[Keys](60, Parent, Worker, In(Serving), 6, 6+32*maxTickets, 3, Born),
 	// asks for a connection to a configured daemon, by its index and never by an address
@@ -99,6 +99,8 @@ var _ = Register(
 	Of[LogFD](53, Parent, Auditor, In(Proving, Serving), 4, 4, 1, Born),
 	// the file of Idempotency-Keys, open for reading and writing; its owner, mode and directory were checked
 	Of[ClaimsFD](61, Parent, Auditor, In(Proving, Serving), 1, 1, 1, Born),
+	// a socket that listens for scrapes of the metrics; it is sent for each address
+	Of[MetricsFD](62, Parent, Exporter, In(Proving, Serving), 0, 0, 1, Born),
 	// a connection that a worker is about to get, with what the kernel reports about its peer
 	Of[Facts](54, Parent, Auditor, In(Serving), 35, 35+2*maxAddress, 0, Born),
 	// a connection that no worker holds any longer
@@ -126,11 +128,11 @@ var _ = Register(
 	// what the parent needs from the command line, environment and configuration; no file is opened after it
 	Of[Plan](71, Config, Parent, In(Told), 82, MaxMessage-1, 0, Planned),
 	// an address to listen on
-	Of[PlanListen](72, Config, Parent, In(Planned), 8, 8+maxListen+maxSocketPath+maxBound*(2+maxNetip), 0, Born),
+	Of[PlanListen](72, Config, Parent, In(Planned), 9, 9+maxListen+maxSocketPath+maxBound*(2+maxNetip), 0, Born),
 	// ranges of subordinate uids, in ascending order
 	Of[PlanSubuids](73, Config, Parent, In(Planned), 2, 2+12*SubuidsAtOnce, 0, Born),
 	// the Setup of the workers, which ends the Plan
-	Of[PlanSetup](74, Config, Parent, In(Planned), 131, MaxMessage-1, 0, Over),
+	Of[PlanSetup](74, Config, Parent, In(Planned), 132, MaxMessage-1, 0, Over),
 	// how this run of the gateway serves
 	Of[Dispatch](80, Parent, Dispatcher, In(Serving), 60, MaxMessage-1, 0, Born),
 	// the channel on which accepted connections come
@@ -142,7 +144,7 @@ var _ = Register(
 	// ranges of subordinate uids of that generation, in ascending order
 	Of[SubuidRanges](84, Parent, Dispatcher, In(Serving), 2, 2+12*SubuidsAtOnce, 0, Born),
 	// the Setup of that generation's workers, which ends its configuration
-	Of[GenerationSetup](85, Parent, Dispatcher, In(Serving), 131, MaxMessage-1, 0, Born),
+	Of[GenerationSetup](85, Parent, Dispatcher, In(Serving), 132, MaxMessage-1, 0, Born),
 	// whether the keeper of that generation accepts its keys
 	Of[Verdict](86, Dispatcher, Parent, In(Serving), 4, 4+maxReason, 0, Born),
 	// the keys that each worker of that generation gets, as in Keys
@@ -154,7 +156,7 @@ var _ = Register(
 	// no process of that generation runs any longer
 	Of[Released](90, Dispatcher, Parent, In(Serving), 4, 4, 0, Born),
 	// asks for a process of a configured program, under an identity that the parent knows
-	Of[Start](91, Dispatcher, Parent, In(Serving), 25, 25, 0, Born),
+	Of[Start](91, Dispatcher, Parent, In(Serving), 26, 26, 0, Born),
 	// a process, with the channel to it and its log
 	Of[Started](92, Parent, Dispatcher, In(Serving), 17, 17, 2, Born),
 	// why a process was not started

@@ -16,6 +16,11 @@ func (s *ServiceSetup) Walk(w *Walker) {
 	w.Fields(&s.Files, &s.Tasks, &s.LogLevel, &s.Seal)
 }
 
+// MetricsFD gives the exporter a listening socket.
+type MetricsFD struct{}
+
+func (*MetricsFD) Walk(*Walker) {}
+
 // Client gives a service its end of a channel to the worker Number, with what the
 // parent knows about that worker.
 type Client struct {

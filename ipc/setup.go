@@ -50,6 +50,7 @@ type Setup struct {
 	Seal     Seal   // privsep's
 	Audit    bool   // each change needs the auditor's permission first; privsep's
 	Claims   bool   // the auditor keeps Idempotency-Keys; privsep's
+	Metrics  bool   // what happens is counted for the exporter
 
 	LogLevel int8 // as slog.Level
 	Limits   Limits
@@ -164,7 +165,7 @@ func (s *Setup) Walk(w *Walker) {
 	List(w, &s.Statuses, maxStatuses, 2, func(t *string) { w.Text(8, t) })
 	Enum(w, &s.JSON, "layout", Compact, NoTag)
 	Enum(w, &s.YAML, "layout", Compact, NoTag)
-	w.Fields(&s.Requests, &s.Inetd, &s.Seal, &s.Audit, &s.Claims, &s.LogLevel, &s.Limits, &s.Admission)
+	w.Fields(&s.Requests, &s.Inetd, &s.Seal, &s.Audit, &s.Claims, &s.Metrics, &s.LogLevel, &s.Limits, &s.Admission)
 }
 
 func (s *Seal) Walk(w *Walker) { Enum(w, s, "seal", 0, SealRequire|SealAudit|SealUnix|SealClaims) }

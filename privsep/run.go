@@ -73,6 +73,9 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err := c.checkListen(); err != nil {
 		return err
 	}
+	if m.metrics, err = listen.Open(listen.Options{Addresses: c.Metrics, Unix: c.listenOptions(who).Unix}); err != nil {
+		return err
+	}
 	listeners, err := listen.Open(c.listenOptions(who))
 	if err != nil {
 		return err
@@ -136,6 +139,7 @@ func (m *monitor) openPrograms() (err error) {
 		{Role: ipc.Keeper, Path: c.Keeper, Argv: c.KeeperArgv},
 		{Role: ipc.Resolver, Path: c.Resolver, Argv: c.ResolverArgv},
 		{Role: ipc.Auditor, Path: c.Auditor, Argv: c.AuditorArgv},
+		{Role: ipc.Exporter, Path: c.Exporter, Argv: c.ExporterArgv},
 	})
 	return err
 }
@@ -183,6 +187,7 @@ func (m *monitor) closeListeners() {
 func (m *monitor) close() {
 	close(m.over)
 	m.closeListeners()
+	listen.CloseAll(m.metrics)
 	m.audit.Close()
 	for _, s := range []*spawn.Spawner{m.spawner, m.plain, m.outside} {
 		if s != nil && (s != m.outside || s != m.plain) {

@@ -40,6 +40,7 @@ func Join(setup ipc.Setup, tokens *Tokens, broker *Broker) (http.Handler, error)
 		Munge:          broker.munged(setup.Munge, ipc.WayMunge, setup.Munge.Socket),
 		Dial:           broker.dialer(ipc.WayController, setup.Controllers, setup.AuthSocket),
 		MungeUID:       setup.SchedUID,
+		Observe:        observing(false),
 		Log:            slog.Default(),
 	}
 	cfg := answers(setup)
@@ -76,6 +77,7 @@ func Join(setup ipc.Setup, tokens *Tokens, broker *Broker) (http.Handler, error)
 			daemons.Munge = broker.munged(setup.Munge, ipc.WayAccountingMunge, socket)
 		}
 		daemons.Dial = broker.dialer(ipc.WayAccounting, setup.Accounting, "")
+		daemons.Observe = observing(true)
 		cfg.Accounting = client.NewAccounting(daemons)
 	}
 	return handlers.New(cfg), nil
@@ -120,6 +122,7 @@ func answers(setup ipc.Setup) handlers.Config {
 		ReadBody:  setup.Limits.ReadBody,
 		Strict:    setup.StrictBodies,
 		Log:       slog.Default(),
+		Observe:   observeRequest,
 	}
 	if len(setup.Accounting) > 0 {
 		cfg.Accounting = unasked{}

@@ -30,6 +30,7 @@ var installed = map[string]fs.FileMode{
 	"sbin/schedrestd-keeper":     0o711,
 	"sbin/schedrestd-resolver":   0o711,
 	"sbin/schedrestd-auditor":    0o711,
+	"sbin/schedrestd-exporter":   0o711,
 	"sbin/schedrestd-dispatcher": 0o711,
 	"sbin/schedrestd-worker":     0o711,
 

@@ -5,7 +5,7 @@ import "schedrestd/ipc"
 // SendPlan sends p with all its parts.
 func SendPlan(c *ipc.Channel, p *ipc.WholePlan) error {
 	err := c.Send(&p.Plan)
-	for _, l := range p.Listen {
+	for _, l := range append(p.Listen[:len(p.Listen):len(p.Listen)], p.Metrics...) {
 		if err == nil {
 			err = c.Send(&ipc.PlanListen{Listen: l})
 		}
