@@ -41,7 +41,7 @@ func scrape(t *testing.T, e *exporter) (status int, text string) {
 	return w.Code, w.Body.String()
 }
 
-// every has something in each cell.
+// every returns samples with something in each cell.
 func every() map[uint16]uint64 {
 	values := map[uint16]uint64{}
 	for cell := range table.New().Cells {

@@ -245,7 +245,7 @@ func TestQueries(t *testing.T) {
 			t.Errorf("%s: %d results, %v", expr, n, err)
 		}
 	}
-	// What an alert compares must exist; whether it fires depends on its bound.
+	// The metrics of alerts must exist; whether one fires depends on its bound.
 	if n, err := query(`ALERTS{alertname=~"Schedrestd.*",alertstate="firing"}`); err != nil || n > 0 {
 		t.Errorf("%d alerts, %v", n, err)
 	}
