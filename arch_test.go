@@ -31,14 +31,14 @@ const module = "schedrestd/"
 // below it and from its own folder. A folder stands for all packages in it
 // unless one has a line of its own.
 var floors = [][]string{
-	{"errs", "exitstatus", "loglevel", "model", "printable", "release", "fdpass", "typo"},
+	{"errs", "exitstatus", "loglevel", "metric", "model", "printable", "release", "fdpass", "typo"},
 	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "feature", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
 	{"api", "conf", "dispatcher/admission", "dispatcher/relay", "privsep/identity", "privsep/netns", "privsep/spawn", "proof", "rpc/message", "service"},
-	{"auth", "dispatcher/dial", "dispatcher/process", "handlers", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},
+	{"auth", "dispatcher/dial", "dispatcher/process", "handlers", "metric/table", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},
 	{"dispatcher/inetd", "dispatcher/service"},
 	{"dispatcher/pool"},
 	{"daemon", "dispatcher/auditlog", "dispatcher/dispatch"}, // code that ctld and dbd share must not be copied into either
-	{"auditor", "ctld", "dbd", "dispatcher", "keeper", "plan", "privsep", "resolver", "worker"},
+	{"auditor", "ctld", "dbd", "dispatcher", "exporter", "keeper", "plan", "privsep", "resolver", "worker"},
 	{"cli", "demo"},
 	{"bench", "cmd", "integration", "lint", "packaging"},
 }
@@ -69,13 +69,13 @@ var only = map[string][]string{
 	"privsep/program":      {"become", "errs", "ipc", "privsep/spawn", "security"},
 	"privsep/spawn":        {"become", "errs", "exitstatus", "guard", "ipc", "printable", "privsep/thread", "security"},
 	"privsep/thread":       {},
-	"dispatcher":           {"errs", "ipc", "loglevel", "dispatcher/auditlog", "dispatcher/dial", "dispatcher/dispatch", "dispatcher/inetd", "dispatcher/pool", "dispatcher/process", "dispatcher/relay", "dispatcher/service", "privsep/thread", "security", "service"},
+	"dispatcher":           {"errs", "ipc", "loglevel", "dispatcher/auditlog", "dispatcher/dial", "dispatcher/dispatch", "dispatcher/inetd", "dispatcher/pool", "dispatcher/process", "dispatcher/relay", "dispatcher/service", "privsep/thread", "rate", "security", "service"},
 	"dispatcher/admission": {"ipc", "penalty"}, // decides, and does nothing
 	"dispatcher/auditlog":  {"dispatcher/process", "dispatcher/service", "ipc", "rate"},
 	"dispatcher/dial":      {"become", "ipc", "rate", "sockdiag"},
 	"dispatcher/dispatch":  {"dispatcher/admission", "dispatcher/pool", "dispatcher/process", "ipc", "rate", "security"},
 	"dispatcher/inetd":     {"dispatcher/dial", "dispatcher/process", "dispatcher/relay", "errs", "exitstatus", "ipc", "printable"},
-	"dispatcher/pool":      {"dispatcher/admission", "dispatcher/dial", "dispatcher/process", "dispatcher/relay", "errs", "ipc", "penalty", "printable", "rate", "fdpass", "security"},
+	"dispatcher/pool":      {"dispatcher/admission", "dispatcher/dial", "dispatcher/process", "dispatcher/relay", "errs", "ipc", "metric", "penalty", "printable", "rate", "fdpass", "security"},
 	"dispatcher/process":   {"dispatcher/relay", "errs", "exitstatus", "ipc", "security"},
 	"dispatcher/relay":     {"printable", "rate"},
 	"dispatcher/service":   {"dispatcher/process", "dispatcher/relay", "errs", "ipc", "printable", "rate", "security"},
@@ -99,8 +99,11 @@ var only = map[string][]string{
 	"resolver":             {"become", "errs", "ipc", "rate", "security", "service"}, // parses what a directory service sends
 	"service":              {"ipc", "security"},
 	"auditor":              {"ipc", "rate", "security", "service"}, // writes what workers report
-	"fdpass":               {},                                     // linked by what runs as root
-	"sockdiag":             {},                                     // linked by what runs as root
+	"exporter":             {"ipc", "metric", "metric/table", "release", "security", "service"},
+	"metric":               {},
+	"metric/table":         {"api", "api/schema", "metric", "rpc/message"},
+	"fdpass":               {}, // linked by what runs as root
+	"sockdiag":             {}, // linked by what runs as root
 	"socket":               {"errs", "guard", "fdpass"},
 	"typo":                 {},
 }
@@ -198,8 +201,8 @@ func TestNames(t *testing.T) {
 // Limits of the code lines that the parent is linked with, of our own. A line counts
 // when it has code, whatever else is on it.
 const (
-	mostLines        = 7532 // of all packages
-	mostPrivsep      = 4220 // of privsep and the packages in its folder
+	mostLines        = 7559 // of all packages
+	mostPrivsep      = 4235 // of privsep and the packages in its folder
 	mostPrivsepAlone = 1300 // of each of these
 )
 

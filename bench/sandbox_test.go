@@ -54,7 +54,7 @@ func withoutSandbox(b *testing.B) string {
 	dir := filepath.Join(theLab.Dir, "nosandbox")
 	must(b, os.MkdirAll(dir, 0o755))
 	var programs []string
-	for _, name := range []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor", "schedrestd-dispatcher"} {
+	for _, name := range []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor", "schedrestd-exporter", "schedrestd-dispatcher"} {
 		programs = append(programs, "schedrestd/cmd/"+name)
 	}
 	build := exec.Command("go", append([]string{"build", "-tags", "nosandbox", "-trimpath", "-buildvcs=false", "-o", dir + "/"}, programs...)...)

@@ -43,7 +43,7 @@ import (
 const DefaultListen = "127.0.0.1:6820"
 
 // binaries are the programs that the demo starts.
-var binaries = []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor", "schedrestd-dispatcher", "schedctld", "scheddbd"}
+var binaries = []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor", "schedrestd-exporter", "schedrestd-dispatcher", "schedctld", "scheddbd"}
 
 // Options configure a demo.
 type Options struct {

@@ -28,7 +28,7 @@ SERVERS  = schedrestd scheddbd
 COMMANDS = schedctl
 # Executable but unreadable for all: other processes of the same user can't trace such a process,
 # not even before its first instruction.
-UNREADABLE = schedrestd-config schedrestd-worker schedrestd-keeper schedrestd-resolver schedrestd-auditor schedrestd-dispatcher schedctld
+UNREADABLE = schedrestd-config schedrestd-worker schedrestd-keeper schedrestd-resolver schedrestd-auditor schedrestd-exporter schedrestd-dispatcher schedctld
 PROGRAMS = $(SERVERS) $(COMMANDS) $(UNREADABLE)
 
 UNITS    = $(patsubst deploy/systemd/%.in,%,$(wildcard deploy/systemd/*.in))

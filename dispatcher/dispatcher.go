@@ -102,15 +102,15 @@ type dispatcher struct {
 	config  ipc.Dispatch
 	limits  Limits
 
-	resolver, keeper *service.Spec
-	audit            *auditlog.Log
-	names            *dispatch.Names
-	announcing       announced         // the generation whose configuration is being received
-	replies          chan ipc.Received // of the parent, to the goroutine that builds
-	finishing        chan struct{}     // closed when the gateway ends
-	closing          sync.WaitGroup    // of generations
-	accepting        sync.WaitGroup    // until the parent sends no more connections
-	violations       chan string       // inetd: how the worker broke the protocol of a service
+	resolver, keeper, exporter *service.Spec
+	audit                      *auditlog.Log
+	names                      *dispatch.Names
+	announcing                 announced         // the generation whose configuration is being received
+	replies                    chan ipc.Received // of the parent, to the goroutine that builds
+	finishing                  chan struct{}     // closed when the gateway ends
+	closing                    sync.WaitGroup    // of generations
+	accepting                  sync.WaitGroup    // until the parent sends no more connections
+	violations                 chan string       // inetd: how the worker broke the protocol of a service
 
 	*pool.Set
 	acceptor *dispatch.Acceptor
@@ -167,7 +167,7 @@ func (d *dispatcher) begin(c ipc.Dispatch) {
 	d.config = c
 	d.level.Set(slog.Level(c.LogLevel))
 	dial.Check(d.log)
-	d.resolver, d.keeper = d.spec(ipc.Resolver), d.spec(ipc.Keeper)
+	d.resolver, d.keeper, d.exporter = d.spec(ipc.Resolver), d.spec(ipc.Keeper), d.spec(ipc.Exporter)
 	d.audit = auditlog.New(d.spec(ipc.Auditor), d.starter, d.parent)
 }
 
@@ -195,7 +195,7 @@ func (d *dispatcher) serve(a announced) {
 	thread.Reserve(thread.Spare)
 	c := d.config
 	d.Set = pool.NewSet(pool.Options{Admission: a.setup.Admission, Connections: int(c.Connections), PerSource: int(c.PerSource),
-		Waiting: int(c.Waiting), HandLimit: d.limits.HandLimit, Log: d.log})
+		Waiting: int(c.Waiting), HandLimit: d.limits.HandLimit, Metrics: a.setup.Metrics, Log: d.log})
 	d.Set.Starter = d.starter
 	d.names = dispatch.NewNames(d.Loop)
 	d.names.Send = func(m ipc.Message, fds ...int) error { return d.current.ask(m, fds...) }
@@ -266,7 +266,11 @@ func (d *dispatcher) replaced(g *generation, err error) error {
 	if d.current != nil {
 		d.current.Release()
 	}
+	if d.current == nil && g.setup.Metrics {
+		d.closing.Go(d.export)
+	}
 	d.current, d.built = g, time.Now()
+	d.InForce()
 	d.level.Set(slog.Level(g.setup.LogLevel))
 	d.owners = g.ranges
 	go func() {

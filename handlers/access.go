@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"schedrestd/api"
 	"schedrestd/api/schema"
 	"schedrestd/auth"
 )
@@ -62,4 +63,29 @@ func (c *call) logAccess() {
 		}
 	}
 	a.Log(c.ctx, c.h.Log, level)
+	c.observe(a)
+}
+
+// Observed is a request that was answered, as metrics count it.
+type Observed struct {
+	Endpoint *api.Endpoint // nil: none
+	Page     string        // a path outside of the API; "": none
+	Version  schema.Version
+	Method   string
+	Status   int
+	Took     time.Duration
+}
+
+func (c *call) observe(a Access) {
+	if c.h.Observe == nil {
+		return
+	}
+	o := Observed{Method: a.Method, Status: a.Status, Took: a.Took}
+	switch {
+	case c.route != nil:
+		o.Endpoint, o.Version = c.route.Endpoint, c.view.Version
+	case c.page != nil:
+		o.Page = c.page.id
+	}
+	c.h.Observe(o)
 }

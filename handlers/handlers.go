@@ -56,6 +56,9 @@ type Config struct {
 	Keys       Keys                        // keeps Idempotency-Keys; nil: they are refused
 	Log        *slog.Logger                // nil: no log
 
+	// Observe is called with each request after its answer; nil: no one observes.
+	Observe func(Observed)
+
 	// Admit returns an error if the request of an authenticated user is refused;
 	// nil: all are admitted.
 	Admit func(ctx context.Context, who string) error

@@ -25,6 +25,14 @@ func (h *handler) pages() map[string]page {
 	return pages
 }
 
+// Pages returns the names of all pages, as the log and metrics have them.
+func Pages() (names []string) {
+	for _, p := range newHandler(Config{}).pages() {
+		names = append(names, p.id)
+	}
+	return names
+}
+
 // servePage answers a request for a page.
 func (c *call) servePage() error {
 	if c.page.media != nil {

@@ -114,7 +114,7 @@ type Start struct {
 
 func (s *Start) Walk(w *Walker) {
 	w.Fields(&s.Number)
-	Enum(w, &s.Role, "role", Worker, Auditor)
+	Enum(w, &s.Role, "role", Worker, Exporter)
 	w.Fields(&s.Generation, &s.Client, &s.Threads, &s.Requests)
 }
 

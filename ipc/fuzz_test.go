@@ -90,6 +90,12 @@ func FuzzFromAuditor(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Auditor) }
 // FuzzParentFromAuditor is the parent reading a captured auditor.
 func FuzzParentFromAuditor(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Auditor) }
 
+// FuzzParentFromExporter is the dispatcher reading a captured exporter.
+func FuzzParentFromExporter(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Exporter) }
+
+// FuzzExporterFromParent is the exporter reading the parent and the dispatcher.
+func FuzzExporterFromParent(f *testing.F) { fuzzSide(f, ipc.Exporter, ipc.Parent) }
+
 // FuzzParentFromConfig is the parent reading a captured schedrestd-config.
 func FuzzParentFromConfig(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Config) }
 

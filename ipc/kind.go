@@ -9,7 +9,7 @@ import (
 // table may name several, joined with |. On a channel to a worker or a service, Parent
 // is the end that the parent has at first: it sends the process its setup, and passes
 // the end to the dispatcher.
-type Role uint8
+type Role uint16
 
 // The roles.
 const (
@@ -21,20 +21,21 @@ const (
 	Config
 	Dispatcher
 	Acceptor // the part of the parent that accepts connections
+	Exporter
 )
 
 // Services are the unprivileged processes that work for the parent and the workers.
-const Services = Keeper | Resolver | Auditor | Dispatcher
+const Services = Keeper | Resolver | Auditor | Dispatcher | Exporter
 
 // roleNames are the names of the roles in the order of their bits.
-var roleNames = []string{"parent", "worker", "keeper", "resolver", "auditor", "config", "dispatcher", "acceptor"}
+var roleNames = []string{"parent", "worker", "keeper", "resolver", "auditor", "config", "dispatcher", "acceptor", "exporter"}
 
 // Has reports whether r includes one.
 func (r Role) Has(one Role) bool { return r&one != 0 }
 
 // String returns the role's name in logs.
 func (r Role) String() string {
-	if i := bits.TrailingZeros8(uint8(r)); r == 1<<i && i < len(roleNames) {
+	if i := bits.TrailingZeros16(uint16(r)); r == 1<<i && i < len(roleNames) {
 		return roleNames[i]
 	}
 	return fmt.Sprintf("roles %#b", uint8(r))

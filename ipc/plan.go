@@ -165,6 +165,7 @@ type Listen struct {
 	Text      string // as it was given
 	Network   Network
 	TLS       bool
+	Metrics   bool             // for scrapes of the metrics
 	Path      string           // of a UNIX socket
 	Addresses []netip.AddrPort // of TCP
 }
@@ -175,7 +176,7 @@ type PlanListen struct{ Listen }
 func (l *PlanListen) Walk(w *Walker) {
 	w.Text(maxListen, &l.Text)
 	Enum(w, &l.Network, "network", TCP, Unix)
-	w.Fields(&l.TLS)
+	w.Fields(&l.TLS, &l.Metrics)
 	w.Text(maxSocketPath, &l.Path)
 	List(w, &l.Addresses, maxBound, 2, func(a *netip.AddrPort) { w.Fields(a) })
 }
@@ -199,19 +200,24 @@ type PlanSetup struct{ Setup }
 // WholePlan is a Plan with all its parts.
 type WholePlan struct {
 	Plan
-	Listen []Listen
-	Ranges []Subuids
-	Setup  Setup
+	Listen  []Listen
+	Metrics []Listen // for scrapes
+	Ranges  []Subuids
+	Setup   Setup
 }
 
 // Add adds a part that was received and reports whether the Plan is complete.
 func (p *WholePlan) Add(m Message) (complete bool, err error) {
 	switch m := m.(type) {
 	case *PlanListen:
-		if len(p.Listen) >= MaxListen {
+		list := &p.Listen
+		if m.Metrics {
+			list = &p.Metrics
+		}
+		if len(*list) >= MaxListen {
 			return false, violation(Config, KindOf(m), "is one more than %d", MaxListen)
 		}
-		p.Listen = append(p.Listen, m.Listen)
+		*list = append(*list, m.Listen)
 	case *PlanSubuids:
 		for _, r := range m.Ranges {
 			switch n := len(p.Ranges); {

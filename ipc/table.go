@@ -63,6 +63,8 @@ var _ = Register(
 	Of[LogFD](53, Parent, Auditor, In(Proving, Serving), 4, 4, 1, Initial),
 	// the file of Idempotency-Keys, open for reading and writing; its owner, mode and directory were checked
 	Of[ClaimsFD](61, Parent, Auditor, In(Proving, Serving), 1, 1, 1, Initial),
+	// a socket that listens for scrapes of the metrics; it is sent for each address
+	Of[MetricsFD](62, Parent, Exporter, In(Proving, Serving), 0, 0, 1, Initial),
 	// asks, before lines are written, whether the audit log still has its name
 	Of[Follow](57, Auditor|Dispatcher, Parent, In(Serving), 0, 0, 0, Initial),
 	// the audit log can be written, or why not; a LogFD comes first when the file has changed
@@ -84,7 +86,7 @@ var _ = Register(
 	// what the parent needs from the command line, environment and configuration; no file is opened after it
 	Of[Plan](71, Config, Parent, In(Told), 82, MaxMessage-1, 0, Planned),
 	// an address to listen on
-	Of[PlanListen](72, Config, Parent, In(Planned), 8, 8+maxListen+maxSocketPath+maxBound*(2+maxNetip), 0, Initial),
+	Of[PlanListen](72, Config, Parent, In(Planned), 9, 9+maxListen+maxSocketPath+maxBound*(2+maxNetip), 0, Initial),
 	// ranges of subordinate uids, in ascending order
 	Of[PlanSubuids](73, Config, Parent, In(Planned), 2, 2+12*SubuidsAtOnce, 0, Initial),
 	// the Setup of the workers, which ends the Plan
@@ -112,7 +114,7 @@ var _ = Register(
 	// no process of that generation runs any longer
 	Of[Released](90, Dispatcher, Parent, In(Serving), 4, 4, 0, Initial),
 	// asks for a process of a configured program, under an identity that the parent knows
-	Of[Start](91, Dispatcher, Parent, In(Serving), 25, 25, 0, Initial),
+	Of[Start](91, Dispatcher, Parent, In(Serving), 26, 26, 0, Initial),
 	// a process, with the channel to it and its log
 	Of[Started](92, Parent, Dispatcher, In(Serving), 17, 17, 2, Initial),
 	// why a process was not started

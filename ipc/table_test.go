@@ -120,7 +120,7 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 // TestEveryRowIsHeard: what the protocol table permits, somebody has to hear; and each who hears has to have an end for the rest.
 func TestEveryRowIsHeard(t *testing.T) {
 	heard := map[ipc.Role]map[string]bool{}
-	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*", "../dispatcher", "../dispatcher/*"}, ipc.Dispatcher: {"../service", "../dispatcher", "../dispatcher/*"}, ipc.Worker: {"../worker"}, ipc.Keeper: {"../keeper"}, ipc.Config: {"../plan"}, ipc.Resolver: {"../service", "../resolver"}, ipc.Auditor: {"../service", "../auditor"}} {
+	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*", "../dispatcher", "../dispatcher/*"}, ipc.Dispatcher: {"../service", "../dispatcher", "../dispatcher/*"}, ipc.Worker: {"../worker"}, ipc.Keeper: {"../keeper"}, ipc.Config: {"../plan"}, ipc.Resolver: {"../service", "../resolver"}, ipc.Auditor: {"../service", "../auditor"}, ipc.Exporter: {"../service", "../exporter"}} {
 		heard[role] = map[string]bool{"Attributes": true} // ReceiveSetup does
 		var files []string
 		for _, dir := range dirs {
@@ -169,7 +169,7 @@ func TestEveryRowIsHeard(t *testing.T) {
 		}
 	}
 	for _, r := range ipc.Table() {
-		for _, role := range []ipc.Role{ipc.Parent, ipc.Worker, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Config, ipc.Dispatcher} {
+		for _, role := range []ipc.Role{ipc.Parent, ipc.Worker, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Config, ipc.Dispatcher, ipc.Exporter} {
 			if r.To.Has(role) && !heard[role][r.Name] {
 				t.Errorf("no %s hears %s", role, r.Name)
 			}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unsafe"
 )
 
 // Message is a message with its fields. Walk encodes or decodes them.
@@ -128,10 +129,10 @@ func (w *Walker) field(at any, what string, v uint64, size int) uint64 {
 	return w.number(v, size)
 }
 
-// Enum walks a byte from least to most: an enumeration, or a set of bits.
-func Enum[T ~uint8](w *Walker, v *T, what string, least, most T) {
+// Enum walks a number from least to most: an enumeration, or a set of bits.
+func Enum[T ~uint8 | ~uint16](w *Walker, v *T, what string, least, most T) {
 	w.at(v, what, int(least), int(most))
-	*v = T(w.number(uint64(*v), 1))
+	*v = T(w.number(uint64(*v), int(unsafe.Sizeof(*v))))
 	if *v < least || *v > most {
 		w.fail("has a %s that is %d", what, *v)
 	}

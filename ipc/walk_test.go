@@ -21,7 +21,7 @@ import (
 // least is the shortest message of a row: no text, no list, and the least word of each that it must have.
 func least(r *ipc.Row) ipc.Message {
 	return ipc.Shown(r.New(), func(field any, _ string, least, _ int) {
-		if v := reflect.ValueOf(field).Elem(); v.Kind() == reflect.Uint8 && least > 0 {
+		if v := reflect.ValueOf(field).Elem(); (v.Kind() == reflect.Uint8 || v.Kind() == reflect.Uint16) && least > 0 {
 			v.SetUint(uint64(least))
 		}
 	})

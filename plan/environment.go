@@ -46,6 +46,7 @@ var variables = []variable{
 	{"SCHEDRESTD_IDEMPOTENCY_FILE", setClaims},
 	{"SCHEDRESTD_LISTEN", setListen},
 	{"SCHEDRESTD_MAX_CONNECTIONS", setConnections},
+	{"SCHEDRESTD_METRICS", setMetrics},
 	{"SCHEDRESTD_NETNS", setNetns(func(o *options) *string { return &o.netns }, "SCHEDRESTD_NETNS")},
 	{"SCHEDRESTD_PENALTIES", setPenalties},
 	{"SCHEDRESTD_RATE", setRate},

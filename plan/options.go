@@ -30,6 +30,7 @@ type options struct {
 	body        size
 	verbose     verbosity
 	listen      []string
+	metrics     string // address
 	socketMode  string // octal
 	socketGroup string
 	document    bool // --generate-openapi-spec
@@ -74,6 +75,7 @@ func (o *options) flags(f *pflag.FlagSet) {
 	f.Var(&o.body, "max-body", "largest request body [50M]")
 	f.StringVar(&o.socketMode, "socket-mode", "", "`MODE` of UNIX sockets, octal [0666 or 0600]")
 	f.StringVar(&o.socketGroup, "socket-group", "", "`GROUP` of UNIX sockets [the serving group]")
+	f.StringVar(&o.metrics, "metrics", "", "serve metrics for Prometheus at `ADDRESS` [off]")
 	f.BoolVar(&o.document, "generate-openapi-spec", false, "print the OpenAPI document and exit")
 	f.BoolVar(&o.confinement, "check-confinement", false, "test the confinement, print a report and exit")
 	f.VarP(&o.verbose, "verbose", "v", "log more; twice for everything (at most six)``")

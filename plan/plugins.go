@@ -19,6 +19,9 @@ func (o *options) sound() error {
 	if err := endpoint.Check(o.listen); err != nil {
 		return err
 	}
+	if err := o.checkMetrics(); err != nil {
+		return err
+	}
 	if err := o.checkAudit(); err != nil {
 		return err
 	}

@@ -67,6 +67,7 @@ func TestPrecedence(t *testing.T) {
 		"SCHEDRESTD_RESPONSE_STATUS_CODES": {value: "200,404", want: []string{"200", "404"}, other: "200", got: setup(func(s work.Setup) any { return s.Statuses })},
 		"SCHEDRESTD_SECURITY":              {value: "worker_per_connection", want: true, other: "disable_user_check", got: config(func(c *query.WholePlan) any { return c.Switches == (ipc.Switches{WorkerPerConnection: true}) })},
 		"SCHEDRESTD_ANSWER_MEMORY":         {value: "64M", want: uint32(64 << 20), other: "1", got: setup(func(s work.Setup) any { return s.Limits.Answers })},
+		"SCHEDRESTD_METRICS":               {value: "127.0.0.1:7", want: "127.0.0.1:7", other: "127.0.0.1:8", args: "--metrics 127.0.0.1:9", above: "127.0.0.1:9", got: config(func(c *query.WholePlan) any { return c.Metrics[0].Text })},
 		"SCHEDRESTD_NETNS":                 {value: "mgmt", want: "mgmt", other: "/proc/7/ns/net", got: config(func(c *query.WholePlan) any { return c.Netns })},
 		"SCHEDRESTD_CONTROLLER_NETNS":      {value: "mgmt", want: "mgmt", other: "/proc/7/ns/net", got: config(func(c *query.WholePlan) any { return c.ControllerNetns })},
 		"SCHEDRESTD_AUDIT_LOG":             {value: "/a", want: "/a", other: "stderr", got: config(func(c *query.WholePlan) any { return c.Audit.Path })},

@@ -94,11 +94,18 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	listen, err := o.addresses()
+	listen, err := o.addresses(o.listen)
 	if err != nil {
 		return nil, err
 	}
-	plan := &query.WholePlan{Listen: listen, Setup: setup, Plan: ipc.Plan{
+	var metrics []ipc.Listen
+	if o.metrics != "" && m == listening {
+		if metrics, err = o.addresses([]string{o.metrics}); err != nil {
+			return nil, err
+		}
+		metrics[0].Metrics, setup.Metrics = true, true
+	}
+	plan := &query.WholePlan{Listen: listen, Metrics: metrics, Setup: setup, Plan: ipc.Plan{
 		Mode:            m.plan(),
 		LogLevel:        int8(level),
 		Service:         service,
@@ -260,8 +267,8 @@ func join(a netip.Addr, port int) string {
 
 // addresses returns where to listen. Names are resolved only at the start: open
 // listeners stay open.
-func (o *options) addresses() (list []ipc.Listen, err error) {
-	for _, text := range o.listen {
+func (o *options) addresses(texts []string) (list []ipc.Listen, err error) {
+	for _, text := range texts {
 		e, err := endpoint.Parse(text)
 		if err != nil {
 			return nil, err

@@ -27,9 +27,10 @@ import (
 // the default.
 type Config struct {
 	Listen          []ipc.Listen
-	Netns           string      // network namespace of TCP listeners, by name or path; "" is the starter's
-	ControllerNetns string      // … of connections to controllers and accounting daemons
-	Service         ipc.Service // identity to serve with; the zero value keeps the starter's identity, which root may not
+	Metrics         []ipc.Listen // for scrapes; empty: nothing is counted
+	Netns           string       // network namespace of TCP listeners, by name or path; "" is the starter's
+	ControllerNetns string       // … of connections to controllers and accounting daemons
+	Service         ipc.Service  // identity to serve with; the zero value keeps the starter's identity, which root may not
 	Switches        ipc.Switches
 	Setup           ipc.Setup // for the workers; see there what is filled in here
 	Log             *slog.Logger
@@ -210,7 +211,7 @@ func (c Config) mostPIDs() int {
 	case c.Switches.BecomeUser:
 		workers = (2*c.Identities + 1) * lazy
 	}
-	services := 2*(c.Threads+otherThreads) + 2*(1+otherThreads) // keeper and auditor
+	services := 2*(c.Threads+otherThreads) + 4*(1+otherThreads) // keeper, auditor and exporter
 	return workers + services + (ipc.DeathTests+2)*otherThreads // death tests with the process that starts them, and the namespace init
 }
 

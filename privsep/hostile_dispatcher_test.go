@@ -52,6 +52,12 @@ var violations = map[string]struct {
 		o := &ipc.Outcome{ID: g, OK: true}
 		return []ipc.Message{o, o}
 	}, "it sent Outcome of generation 1, which is not built"},
+	"two roles at once": {func(g uint32) []ipc.Message {
+		return []ipc.Message{&ipc.Start{Number: 1, Role: ipc.Worker | ipc.Keeper, Generation: g, Threads: 1}}
+	}, "with the role roles 0b110"},
+	"another dispatcher": {func(g uint32) []ipc.Message {
+		return []ipc.Message{&ipc.Start{Number: 1, Role: ipc.Dispatcher, Generation: g, Threads: 1}}
+	}, "with the role dispatcher"},
 	"Pong unasked":            {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Pong{Number: 9}} }, "it sent Pong 9, which was not asked for"},
 	"Served without a client": {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Served{OK: true}} }, "it sent Served"},
 }

@@ -33,6 +33,7 @@ type monitor struct {
 	who       identity.Service
 	https     bool
 	listeners []*listen.Listener
+	metrics   []*listen.Listener // for scrapes
 	audit     *auditlog.Log
 	programs  program.Set
 	spawner   *spawn.Spawner // of confined processes

@@ -14,8 +14,8 @@ import (
 // An error is a violation of the protocol.
 func (m *monitor) startFor(d *dispatcherProcess, r *ipc.Start) error {
 	g := m.generations[r.Generation]
-	if r.Number <= d.number || g == nil || r.Threads < 1 || int(r.Threads) > m.config.Threads {
-		return fmt.Errorf("it asked for process %d of generation %d with %d threads", r.Number, r.Generation, r.Threads)
+	if r.Number <= d.number || g == nil || m.programs[r.Role] == nil || r.Role == ipc.Dispatcher || r.Threads < 1 || int(r.Threads) > m.config.Threads {
+		return fmt.Errorf("it asked for process %d of generation %d with %d threads, with the role %s", r.Number, r.Generation, r.Threads, r.Role)
 	}
 	if most := m.config.mostProcesses(); len(d.processes) >= most {
 		return fmt.Errorf("it asked for more than %d processes", most)
@@ -93,6 +93,11 @@ func (m *monitor) startOne(g *generation, r *ipc.Start) (started *spawn.Started,
 	if err == nil && r.Role == ipc.Keeper {
 		secret, fds := g.keys.ForKeeper()
 		err = ipc.UnlessGone(started.Channel.TrySend(secret, fds...))
+	}
+	if err == nil && r.Role == ipc.Exporter {
+		for _, l := range m.metrics {
+			err = errors.Join(err, ipc.UnlessGone(started.Channel.TrySend(new(ipc.MetricsFD), l.FD())))
+		}
 	}
 	return started, err
 }

@@ -73,6 +73,9 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err := c.checkListen(); err != nil {
 		return err
 	}
+	if m.metrics, err = listen.Open(listen.Options{Addresses: c.Metrics, Unix: c.listenOptions(who).Unix}); err != nil {
+		return err
+	}
 	listeners, err := listen.Open(c.listenOptions(who))
 	if err != nil {
 		return err
@@ -176,6 +179,7 @@ func (m *monitor) closeListeners() {
 func (m *monitor) close() {
 	close(m.over)
 	m.closeListeners()
+	listen.CloseAll(m.metrics)
 	m.audit.Close()
 	for _, s := range []*spawn.Spawner{m.spawner, m.plain, m.outside} {
 		if s != nil && (s != m.outside || s != m.plain) {

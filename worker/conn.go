@@ -73,11 +73,20 @@ func (c *conn) Write(p []byte) (n int, err error) {
 			return n, err
 		}
 		m, err := c.Conn.Write(p[:min(len(p), portion)])
+		traffic.sent.Add(uint64(m))
 		n, p = n+m, p[m:]
 		if err != nil || len(p) == 0 {
 			return n, err
 		}
 	}
+}
+
+// Read counts what the client sends.
+func (c *conn) Read(p []byte) (n int, err error) {
+	n, err = c.Conn.Read(p)
+	traffic.received.Add(uint64(max(0, n)))
+	metered.Load().note()
+	return n, err
 }
 
 // limit returns how long a piece may take. c.mu is held.

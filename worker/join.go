@@ -42,6 +42,7 @@ func Join(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error
 		Sack:           broker.sack(setup.Sack, setup.SchedUID),
 		Dial:           broker.dialer(work.UpstreamController, setup.Controllers, setup.AuthSocket),
 		MungeUID:       setup.SchedUID,
+		Observe:        observing(false),
 		Log:            slog.Default(),
 	}
 	cfg := answers(setup)
@@ -78,6 +79,7 @@ func Join(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error
 			daemons.Munge = broker.munged(setup.Munge, work.UpstreamAccountingMunge, socket)
 		}
 		daemons.Dial = broker.dialer(work.UpstreamAccounting, setup.Accounting, "")
+		daemons.Observe = observing(true)
 		cfg.Accounting = client.NewAccounting(daemons)
 	}
 	return handlers.New(cfg), nil
@@ -150,6 +152,7 @@ func answers(setup work.Setup) handlers.Config {
 		Strict:    setup.StrictBodies,
 		Docs:      setup.Docs,
 		Log:       slog.Default(),
+		Observe:   observeRequest,
 	}
 	if len(setup.Accounting) > 0 {
 		cfg.Accounting = unasked{}

@@ -104,6 +104,9 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := self.Prove(expect); err != nil {
 		return nil, err
 	}
+	if setup.Metrics {
+		metered.Store(newMeter(channel.Send))
+	}
 	tokens, broker := NewTokens(), NewBroker(channel.Send)
 	handler, err := build(setup, tokens, broker)
 	if err != nil {

@@ -78,7 +78,10 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, to
 	}
 	s.own.offences = s.offences
 	s.gate = newGate(s, setup, handler)
-	all := announced(s.gate)
+	all := metering(announced(s.gate))
+	if m := metered.Load(); m != nil {
+		m.more = func() []extra { return m.counted(s.counts) }
+	}
 	s.http, s.http2 = s.serving(&l, all), s.serving(&l, all)
 	s.http2.HTTP2, s.http2.Protocols = http2(setup.Requests), new(http.Protocols)
 	s.http2.Protocols.SetUnencryptedHTTP2(true) // http.Server does not see the TLS below
@@ -125,7 +128,9 @@ func (s *server) run() int {
 	go s.handleMessages()
 	go s.serve(s.http, s.queue)
 	go s.serve(s.http2, s.queue2)
-	return <-s.exit
+	status := <-s.exit
+	metered.Load().flush()
+	return status
 }
 
 func (s *server) serve(by *http.Server, from *queue) {

@@ -89,6 +89,7 @@ func run(errOut *os.File) (status int, err error) {
 func config(plan *ipc.WholePlan, log *slog.Logger) privsep.Config {
 	return privsep.Config{
 		Listen:          plan.Listen,
+		Metrics:         plan.Metrics,
 		Netns:           plan.Netns,
 		ControllerNetns: plan.ControllerNetns,
 		Service:         plan.Service,

@@ -52,6 +52,9 @@ func NewGeneration(g Generation) *Generation {
 	return &g
 }
 
+// Hold adds a user of g, which must call Release.
+func (g *Generation) Hold() { g.users++ }
+
 // Release ends g when its last user calls it. The services end when no worker
 // can use them.
 func (g *Generation) Release() {

@@ -11,6 +11,7 @@ import (
 	"schedrestd/dispatcher/process"
 	"schedrestd/errs"
 	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
 	"schedrestd/printable"
 	"schedrestd/security"
@@ -140,6 +141,8 @@ func (p *Pool) handle(w *worker, m ipc.Message) error {
 		return p.progress(w, m)
 	case *work.Offence:
 		return p.offence(w, m)
+	case *query.Counts:
+		return p.count(w, m)
 	case *ipc.Pong:
 		return w.liveness.Answered(m.Number)
 	}

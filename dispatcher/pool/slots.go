@@ -26,6 +26,7 @@ type Slots struct {
 	unserved *limitedCount // connections that were turned away
 	blocked  *limitedCount // sources
 	counts   counters
+	totals   totals
 	number   uint64       // of the last connection
 	answers  *rate.Bucket // to connections that are turned away
 	ticking  bool         // tick is on its way
@@ -38,13 +39,14 @@ type Options struct {
 	PerSource   int           // connections of one source; 0: no limit
 	Waiting     int           // connections that may wait for a slot
 	HandLimit   time.Duration // how long one waits for connections of its own source
+	Metrics     bool          // workers count for the exporter
 	Log         *slog.Logger
 }
 
 // newSlots returns the slots of o, which the goroutine of l owns.
 func newSlots(o Options, l *Loop) *Slots {
 	a := o.Admission
-	s := &Slots{Loop: l, log: o.Log, answers: rate.New(answerBurst, answerRate, time.Now()), unserved: newLimitedCount(), blocked: newLimitedCount(),
+	s := &Slots{Loop: l, log: o.Log, totals: newTotals(o.Metrics), answers: rate.New(answerBurst, answerRate, time.Now()), unserved: newLimitedCount(), blocked: newLimitedCount(),
 		Answer: func(*Connection, int, time.Duration) {}, Closed: func(*Connection) {}, silent: func() {},
 		State: admission.New(admission.Config{Slots: o.Connections, PerSource: o.PerSource, Waiting: o.Waiting, Patience: o.HandLimit,
 			Penalties: penalty.Rules{Threshold: a.Threshold, Cost: [penalty.Kinds]time.Duration{

@@ -33,5 +33,6 @@ func (s *Set) spawnWorker(g *Generation, at post) (*worker, error) {
 		// A worker reports the state of a connection when it has lasted
 		// (worker/tracker.go), and when it was asked to close the connection.
 		reports:  rate.New(1000+4*float64(c.Connections), 40*float64(c.Connections), time.Now()),
-		offences: rate.New(offenceBurst, offenceRate, time.Now())}, nil
+		offences: rate.New(offenceBurst, offenceRate, time.Now()),
+		counts:   rate.New(countBurst, countRate, time.Now())}, nil
 }

@@ -30,6 +30,9 @@ type worker struct {
 	liveness process.Liveness
 	reports  *rate.Bucket // for reports about the state of its connections
 	offences *rate.Bucket // … about the offences of their clients
+	counts   *rate.Bucket // … about what it counts for the metrics
+
+	inFlight, calls uint64 // requests in progress, and those to daemons, as it reports them
 }
 
 // The limits on the offences that a worker may report: at once, and per second.

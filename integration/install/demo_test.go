@@ -206,7 +206,7 @@ func moveIn(t *testing.T, home string, owner *syscall.Credential) (schedctl stri
 	t.Helper()
 	dir := filepath.Join(home, "bin")
 	harness.Must(t, os.Mkdir(dir, 0o700))
-	for _, name := range []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor", "schedrestd-dispatcher", "schedctl", "schedctld", "scheddbd"} {
+	for _, name := range []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor", "schedrestd-exporter", "schedrestd-dispatcher", "schedctl", "schedctld", "scheddbd"} {
 		data, err := os.ReadFile(filepath.Join(harness.Bin, name))
 		harness.Must(t, err)
 		harness.Must(t, os.WriteFile(filepath.Join(dir, name), data, 0o700))

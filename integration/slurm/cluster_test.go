@@ -101,7 +101,7 @@ func (m *machine) open(release string) error {
 			m.first = value
 		}
 	}
-	if err := m.install("schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor", "schedrestd-dispatcher"); err != nil {
+	if err := m.install("schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor", "schedrestd-exporter", "schedrestd-dispatcher"); err != nil {
 		return err
 	}
 	if m.token, err = m.tokenOf("alice"); err != nil {

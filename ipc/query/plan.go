@@ -10,9 +10,10 @@ import (
 // WholePlan is a Plan with all its parts, as schedrestd-config makes it.
 type WholePlan struct {
 	ipc.Plan
-	Listen []ipc.Listen
-	Ranges []ipc.Subuids
-	Setup  work.Setup
+	Listen  []ipc.Listen
+	Metrics []ipc.Listen // for scrapes
+	Ranges  []ipc.Subuids
+	Setup   work.Setup
 }
 
 // SendPlan sends p with all its parts.
@@ -21,7 +22,7 @@ func SendPlan(c *ipc.Channel, p *WholePlan) error {
 	if err == nil {
 		err = c.Send(&p.Plan)
 	}
-	for _, l := range p.Listen {
+	for _, l := range append(p.Listen[:len(p.Listen):len(p.Listen)], p.Metrics...) {
 		if err == nil {
 			err = c.Send(&ipc.PlanListen{Listen: l})
 		}

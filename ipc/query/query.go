@@ -1,6 +1,7 @@
-// Package query has the messages between workers and services: requests to the keeper
-// and the auditor, and their answers. The parent is not involved and does not link
-// this package.
+// Package query has the messages that the parent neither sends nor receives: requests
+// of workers to the keeper and the auditor, and their answers, and what is counted for
+// the metrics. The parent does not link this package. Where a row names it, the
+// dispatcher is meant, which has its ends of channels.
 package query
 
 import "schedrestd/ipc"
@@ -30,4 +31,10 @@ var Rows = ipc.Register(
 	ipc.Of[Settle](25, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 19, 19+MaxKept, 0, ipc.Initial),
 	// the Settle was handled; it is on the disk if that is possible
 	ipc.Of[Settled](26, ipc.Auditor, ipc.Worker, ipc.In(ipc.Initial), 8, 8, 0, ipc.Initial),
+	// what a worker has counted since its last message, and its requests in progress
+	ipc.Of[Counts](101, ipc.Worker, ipc.Parent, ipc.In(ipc.Serving, ipc.Draining), 10, 10+6*MaxCounts, 0, ipc.Initial),
+	// asks for the samples of all metrics
+	ipc.Of[Scrape](102, ipc.Exporter, ipc.Parent, ipc.In(ipc.Serving), 0, 0, 0, ipc.Initial),
+	// a part of the samples; the last part says so
+	ipc.Of[Samples](103, ipc.Parent, ipc.Exporter, ipc.In(ipc.Serving), 3, 3+10*MaxSamples, 0, ipc.Initial),
 )

@@ -34,6 +34,7 @@ type Setup struct {
 	RequireUserName bool   // refuse a root token that names no user
 	StrictBodies    bool   // refuse a body with an unknown field
 	Docs            bool   // the page at /docs is served
+	Metrics         bool   // events are counted for the exporter
 	UserClaim       string // the claim with the user's name; "": the standard ones
 	Names           Names
 
@@ -59,7 +60,7 @@ func (s *settings) Walk(w *ipc.Walker) {
 	w.Text(ipc.MaxAddress, &s.AuthSocket)
 	s.Munge.Walk(w)
 	ipc.List(w, &s.Sack, maxAddresses, 2, func(t *string) { w.Text(ipc.MaxAddress, t) })
-	w.Fields(&s.RequireUserName, &s.StrictBodies, &s.Docs)
+	w.Fields(&s.RequireUserName, &s.StrictBodies, &s.Docs, &s.Metrics)
 	w.Text(maxName, &s.UserClaim)
 	ipc.Enum(w, &s.Names, "spelling", 0, NamesSched|NamesSlurm)
 	ipc.List(w, &s.Parsers, maxParsers, 2, func(p *Parser) { w.Fields(&p.Version, &p.Flags) })

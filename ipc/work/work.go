@@ -31,7 +31,7 @@ var _ = ipc.Register(
 	// how a worker violated the protocol on its channel to the service
 	ipc.Of[Breach](50, ipc.Keeper|ipc.Resolver|ipc.Auditor, ipc.Parent, ipc.In(ipc.Serving), 6, 6+ipc.MaxReason, 0, ipc.Initial),
 	// the worker's channel to a service
-	ipc.Of[ServiceFD](35, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 1, 1, 1, ipc.Initial),
+	ipc.Of[ServiceFD](35, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 2, 2, 1, ipc.Initial),
 	// asks for a connection to a configured daemon, by its index and never by an address
 	ipc.Of[Dial](17, ipc.Worker, ipc.Parent, always, 10, 10, 0, ipc.Initial),
 	// a TCP socket that is being connected, or the inode of a UNIX socket, to which the worker connects under its own identity

@@ -92,6 +92,12 @@ func (l *Listener) Close() {
 	_ = fdpass.Release(l.file) // with those that were not accepted
 }
 
+// FD returns the listening descriptor, to pass it on.
+func (l *Listener) FD() (fd int) {
+	_ = l.raw.Control(func(n uintptr) { fd = int(n) })
+	return fd
+}
+
 // ExposesTokens reports whether l takes plain HTTP from other machines, as far as its address shows.
 // A firewall may still keep them out.
 func (l *Listener) ExposesTokens() bool {

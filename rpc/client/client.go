@@ -63,6 +63,11 @@ type Config struct {
 	// namespace gets its connections from its parent.
 	Dial func(ctx context.Context, a Address) (net.Conn, error)
 
+	// Observe is called for each request that is sent to a daemon, and the function that
+	// it returns when the first part of the answer is there or it has failed; nil: no
+	// one observes.
+	Observe func(message.Type) (done func(Outcome))
+
 	Log *slog.Logger // logs each connection to a daemon at level debug; nil: no log
 }
 

@@ -14,7 +14,9 @@ import (
 // exchange opens a connection to d, sends one request at version v and reads
 // the answer. The caller judges the answer, even an error number; exchange
 // itself detects only that d does not speak v.
-func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred model.Credential, r request, allowance *allowance) (*reply, *failure) {
+func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred model.Credential, r request, allowance *allowance) (answer *reply, f *failure) {
+	observed := c.begin(r.kind)
+	defer func() { observed(answer, f) }()
 	b, err := message.EncodeSealed(v, 0, r.kind, c.seal(ctx, d, cred), r.body)
 	if err != nil {
 		return nil, failed(unmade, err)
@@ -30,7 +32,7 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 		// before the rest of a long request: then its answer is here.
 		nc.SetReadDeadline(time.Now().Add(grace))
 	}
-	answer, f := c.receive(ctx, nc, allowance, r.repeatable)
+	answer, f = c.receive(ctx, nc, allowance, r.repeatable)
 	if f == nil {
 		if f = answer.open(v); f != nil && answer.rest != nil {
 			answer.rest.Drop()

@@ -137,7 +137,9 @@ func (s *session) exchange(b []byte, want message.Type, answer message.Body) *fa
 
 // fetch sends b and returns the answer, which must be of type want, in allowance,
 // without decoding it.
-func (s *session) fetch(b []byte, want message.Type, allowance *allowance) (*reply, *failure) {
+func (s *session) fetch(b []byte, want message.Type, allowance *allowance) (answer *reply, f *failure) {
+	done := s.caller.begin(message.Type(binary.BigEndian.Uint16(b[4:])))
+	defer func() { done(answer, f) }()
 	if n, err := s.nc.Write(b); err != nil {
 		return nil, failed(unsent, fmt.Errorf("send request: byte %d of %d: %w", n, len(b), err))
 	}

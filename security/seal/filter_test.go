@@ -74,7 +74,7 @@ func judged(table []row, number uint32, args [6]uint64) verdict {
 }
 
 var everyOption = map[string]Options{
-	"worker": {}, "worker that dials UNIX sockets": {Unix: true}, "keeper": {Kind: Keeper}, "auditor": {Kind: Auditor}, "auditor-claims": {Kind: Auditor, Claims: true}, "dispatcher": {Kind: Dispatcher},
+	"worker": {}, "worker that dials UNIX sockets": {Unix: true}, "keeper": {Kind: Keeper}, "auditor": {Kind: Auditor}, "auditor-claims": {Kind: Auditor, Claims: true}, "dispatcher": {Kind: Dispatcher}, "exporter": {Kind: Exporter},
 	"keeper with a switch of workers": {Kind: Keeper, Unix: true}, "dispatcher with a switch of workers": {Kind: Dispatcher, Unix: true},
 }
 
@@ -169,7 +169,7 @@ func TestCompileRefuses(t *testing.T) {
 // TestTables keeps the tables in a form that a person can review. Rows of one
 // architecture are checked only on that architecture.
 func TestTables(t *testing.T) {
-	for name, o := range map[string]Options{"worker": {}, "worker-unix": {Unix: true}, "keeper": {Kind: Keeper}, "auditor": {Kind: Auditor}, "auditor-claims": {Kind: Auditor, Claims: true}, "dispatcher": {Kind: Dispatcher}} {
+	for name, o := range map[string]Options{"worker": {}, "worker-unix": {Unix: true}, "keeper": {Kind: Keeper}, "auditor": {Kind: Auditor}, "auditor-claims": {Kind: Auditor, Claims: true}, "dispatcher": {Kind: Dispatcher}, "exporter": {Kind: Exporter}} {
 		t.Run(name, func(t *testing.T) {
 			path := "testdata/" + name + ".filter"
 			got := printed(o)

@@ -39,6 +39,7 @@ const (
 	Keeper          // no connections and no poll
 	Auditor         // the keeper's table without calls that read or change an open file, and with fdatasync
 	Dispatcher      // TCP, channels and files for reading; it sends descriptors
+	Exporter        // the worker's table, and accepting
 )
 
 // Options selects the table.

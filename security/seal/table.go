@@ -34,6 +34,8 @@ func table(o Options, pid int) []row {
 		t = append(append(t, descriptors...), keeperRows...)
 	case Dispatcher:
 		t = append(append(t, managing()...), dispatcherRows...)
+	case Exporter:
+		t = append(append(append(t, descriptors...), connections...), exporterRows...)
 	default:
 		t = append(append(t, descriptors...), connections...)
 	}
@@ -169,6 +171,11 @@ var connections = []row{
 // keeperRows allows receiving: the keeper has only channels and open files.
 var keeperRows = []row{
 	{sys("recvmsg", unix.SYS_RECVMSG), allow, nil, "the protocol's channels; a worker that sends descriptors is detected"},
+}
+
+// exporterRows allows accepting on the sockets for metrics, which the parent has opened.
+var exporterRows = []row{
+	{sys("accept4", unix.SYS_ACCEPT4), allow, nil, "scrapes of the metrics; the process can't listen by itself"},
 }
 
 // dialRows allow a worker to connect to daemons that need its own uid. A filter

@@ -1,0 +1,22 @@
+// Command schedrestd-exporter is the gateway's process that serves its metrics.
+// schedrestd starts it; started by hand it prints an error and exits with
+// status 2. -V prints its version.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"schedrestd/exporter"
+	"schedrestd/release"
+)
+
+func init() { exporter.Rename() }
+
+func main() {
+	if release.Asked(os.Args) {
+		fmt.Println("schedrestd-exporter " + release.Build())
+		return
+	}
+	os.Exit(exporter.Main())
+}

@@ -1,0 +1,109 @@
+package dispatcher
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"schedrestd/dispatcher/pool"
+	"schedrestd/dispatcher/service"
+	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+	"schedrestd/rate"
+)
+
+// scraper answers one process of the exporter. This process keeps the totals, so an
+// exporter that exits takes nothing away; it is started again, and nothing else
+// depends on it.
+type scraper struct {
+	*dispatcher
+	process *service.Process
+	begun   chan struct{} // closed when process is set
+	busy    atomic.Bool   // samples are being sent
+	asked   *rate.Bucket
+}
+
+// The limits on an exporter's questions: at once, and per second. An honest one asks
+// at most ten times a second.
+const (
+	scrapeBurst = 40
+	scrapeRate  = 20
+)
+
+// export keeps an exporter running until the gateway ends.
+func (d *dispatcher) export() {
+	for failed := 0; ; failed++ {
+		begun := time.Now()
+		err := d.exportOnce()
+		select {
+		case <-d.Over:
+			return
+		default:
+		}
+		if time.Since(begun) > 2*pool.Pause(failed) {
+			failed = 0
+		}
+		wait := pool.Pause(failed)
+		d.log.Error("exporter exited", "because", err, "pause", wait)
+		select {
+		case <-time.After(wait):
+		case <-d.Over:
+			return
+		}
+	}
+}
+
+// exportOnce starts an exporter and returns why it exited.
+func (d *dispatcher) exportOnce() error {
+	x := &scraper{dispatcher: d, begun: make(chan struct{}), asked: rate.New(scrapeBurst, scrapeRate, time.Now())}
+	var g *generation
+	if err := d.Call(func() error { g = d.current; g.Hold(); return nil }); err != nil {
+		return err
+	}
+	var err error
+	x.process, err = d.exporter.Start(d.starter, g.ID, service.Hooks{Report: d.reportViolation, Handle: x.handle})
+	d.Do(g.Release) // the parent knows the generation until then
+	if err != nil {
+		return err
+	}
+	close(x.begun)
+	select {
+	case <-x.process.Over:
+	case <-d.Over:
+		x.process.Stop()
+	}
+	return x.process.Why()
+}
+
+// handle handles a message of the exporter.
+func (x *scraper) handle(m ipc.Message) (handled bool, err error) {
+	switch m.(type) {
+	case *query.Scrape:
+		if x.busy.Swap(true) || !x.asked.Take(time.Now(), 1) {
+			return true, errors.New("it sent Scrape too often")
+		}
+		go x.answer()
+		return true, nil
+	}
+	return false, nil
+}
+
+// answer sends all samples.
+func (x *scraper) answer() {
+	<-x.begun
+	var list []query.Sample
+	if x.Call(func() error { list = x.Samples(); return nil }) != nil {
+		return
+	}
+	for last := false; !last; {
+		n := min(len(list), query.MaxSamples)
+		last = n == len(list)
+		if last {
+			x.busy.Store(false) // the exporter may ask again as soon as it has the last part
+		}
+		if x.process.Channel.Send(&query.Samples{Last: last, Cells: list[:n]}) != nil {
+			return // it has exited
+		}
+		list = list[n:]
+	}
+}

@@ -1,0 +1,147 @@
+package exporter
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"schedrestd/ipc/query"
+	"schedrestd/metric"
+	"schedrestd/metric/table"
+	"schedrestd/release"
+)
+
+const (
+	// answerLimit is how long the dispatcher may take to send all samples.
+	answerLimit = 5 * time.Second
+
+	// fresh is how long samples are used again: several servers may scrape, and a
+	// client that scrapes without end must not keep the dispatcher busy.
+	fresh = 100 * time.Millisecond
+
+	// mostScrapes is how many are answered at a time.
+	mostScrapes = 4
+)
+
+// handler returns the handler of scrapes.
+func (e *exporter) handler() http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(newCollector(table.New(), e.samples))
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: mostScrapes, ErrorHandling: promhttp.HTTPErrorOnError,
+		ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn)}))
+	return mux
+}
+
+var errLate = errors.New("the dispatcher did not send its samples in time")
+
+// samples asks the dispatcher for its samples.
+func (e *exporter) samples() (map[uint16]uint64, error) {
+	e.asking.Lock()
+	defer e.asking.Unlock()
+	e.scrapes.Add(1)
+	if time.Since(e.at) < fresh {
+		return e.last, nil
+	}
+	if err := e.send(new(query.Scrape)); err != nil {
+		e.failed.Add(1)
+		return nil, err
+	}
+	values := map[uint16]uint64{}
+	late := time.NewTimer(answerLimit)
+	defer late.Stop()
+	for {
+		select {
+		case m := <-e.parts:
+			for _, s := range m.Cells {
+				values[s.Cell] = s.N
+			}
+			if m.Last {
+				e.last, e.at = values, time.Now()
+				return values, nil
+			}
+		case <-late.C:
+			e.failed.Add(1)
+			return nil, errLate
+		}
+	}
+}
+
+// collector makes metrics of samples. It implements prometheus.Collector.
+type collector struct {
+	table   *table.Table
+	samples func() (map[uint16]uint64, error)
+	descs   map[*metric.Family]*prometheus.Desc
+	build   *prometheus.Desc
+}
+
+func newCollector(t *table.Table, samples func() (map[uint16]uint64, error)) *collector {
+	c := &collector{table: t, samples: samples, descs: map[*metric.Family]*prometheus.Desc{},
+		build: prometheus.NewDesc(metric.Prefix+"build_info", "The running release; its value is always 1.", []string{"version", "goversion"}, nil)}
+	for _, f := range t.Families {
+		c.descs[f] = prometheus.NewDesc(f.Name, f.Help, f.Names(), nil)
+	}
+	return c
+}
+
+// Describe sends the description of each family.
+func (c *collector) Describe(to chan<- *prometheus.Desc) {
+	to <- c.build
+	for _, d := range c.descs {
+		to <- d
+	}
+}
+
+// Collect sends the metrics. Of a family with more than a few combinations of labels,
+// those that are 0 are left out.
+func (c *collector) Collect(to chan<- prometheus.Metric) {
+	values, err := c.samples()
+	if err != nil {
+		to <- prometheus.NewInvalidMetric(c.build, err)
+		return
+	}
+	to <- prometheus.MustNewConstMetric(c.build, prometheus.GaugeValue, 1, release.Version, runtime.Version())
+	for _, f := range c.table.Families {
+		sparse := f.Cells() > mostZeros
+		f.Each(func(first, cells int, labels []string) {
+			if m := c.metric(f, first, cells, labels, values, sparse); m != nil {
+				to <- m
+			}
+		})
+	}
+}
+
+// mostZeros is the number of cells up to which a family is sent completely, so that
+// rates exist from the first event on.
+const mostZeros = 16
+
+func (c *collector) metric(f *metric.Family, first, cells int, labels []string, values map[uint16]uint64, sparse bool) prometheus.Metric {
+	if f.Kind != metric.Histogram {
+		n, ok := values[uint16(first)]
+		if !ok && sparse {
+			return nil
+		}
+		kind := prometheus.CounterValue
+		if f.Kind == metric.Gauge {
+			kind = prometheus.GaugeValue
+		}
+		return prometheus.MustNewConstMetric(c.descs[f], kind, float64(n), labels...)
+	}
+	var count uint64
+	buckets := make(map[float64]uint64, len(metric.Buckets))
+	for i, bound := range metric.Buckets {
+		count += values[uint16(first+i)]
+		buckets[bound.Seconds()] = count
+	}
+	count += values[uint16(first+cells-2)]
+	if count == 0 {
+		return nil
+	}
+	sum := time.Duration(values[uint16(first+cells-1)]) * time.Microsecond
+	return prometheus.MustNewConstHistogram(c.descs[f], count, sum.Seconds(), buckets, labels...)
+}

@@ -1,0 +1,145 @@
+// Package exporter is the process that serves the gateway's metrics to Prometheus. It is
+// neither root nor a worker, and has a sandbox of its own: it can accept connections on
+// the sockets that the parent has opened, and ask the dispatcher for numbers. It holds no
+// key, no token and no connection of a client of the API, and no name of a user.
+//
+// Workers count, the dispatcher adds up, and this process puts names to the numbers
+// (package metric/table). So counters don't depend on its life, nor on that of a worker.
+//
+// Start with Main.
+package exporter
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+	"schedrestd/security"
+	"schedrestd/security/seal"
+	"schedrestd/security/self"
+	"schedrestd/service"
+)
+
+// Rename gives the process its name. Call it from an init function.
+func Rename() { self.Rename("schedrestd-expo") }
+
+// Main runs the exporter and returns its exit status.
+func Main() int {
+	return service.Main(ipc.Exporter, confine, func(parent *ipc.Channel) service.Service { return newExporter(parent.Send) })
+}
+
+func confine(s ipc.Seal) (security.Sealed, error) {
+	return seal.Close(seal.Options{Kind: seal.Exporter, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
+}
+
+// exporter is the running process.
+type exporter struct {
+	send    func(ipc.Message, ...int) error
+	http    *http.Server
+	scrapes atomic.Uint64
+	failed  atomic.Uint64
+
+	asking sync.Mutex          // one question at a time
+	parts  chan *query.Samples // of the answer
+	last   map[uint16]uint64   // guarded by asking
+	at     time.Time           // … when it came
+}
+
+// Limits on clients of the metrics, which nothing authenticates.
+const (
+	mostConnections = 32
+	readLimit       = 5 * time.Second
+	writeLimit      = 30 * time.Second
+	idleLimit       = 2 * time.Minute
+	headerLimit     = 16 << 10
+)
+
+func newExporter(send func(ipc.Message, ...int) error) *exporter {
+	e := &exporter{send: send, parts: make(chan *query.Samples, 1)}
+	e.http = &http.Server{Handler: e.handler(), ReadHeaderTimeout: readLimit, ReadTimeout: readLimit, WriteTimeout: writeLimit, IdleTimeout: idleLimit,
+		MaxHeaderBytes: headerLimit, ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug)}
+	return e
+}
+
+// Handle handles a message from the parent or the dispatcher.
+func (e *exporter) Handle(m ipc.Received) (done bool, err error) {
+	switch msg := m.Message.(type) {
+	case *ipc.MetricsFD:
+		return true, e.serve(m.FDs[0])
+	case *query.Samples:
+		select {
+		case e.parts <- msg:
+			return true, nil
+		case <-time.After(answerLimit):
+			return true, fmt.Errorf("the dispatcher sent samples that were not requested")
+		}
+	}
+	return false, nil
+}
+
+// serve accepts connections on a listening socket.
+func (e *exporter) serve(fd int) error {
+	f := os.NewFile(uintptr(fd), "metrics")
+	l, err := net.FileListener(f)
+	f.Close()
+	if err != nil {
+		return fmt.Errorf("listen for scrapes: %w", err)
+	}
+	if local, ok := l.(*net.UnixListener); ok {
+		local.SetUnlinkOnClose(false) // the socket belongs to the parent
+	}
+	go func() {
+		if err := e.http.Serve(&bounded{Listener: l, free: make(chan struct{}, mostConnections)}); err != http.ErrServerClosed {
+			slog.Error("metrics not served", "error", err)
+		}
+	}()
+	return nil
+}
+
+// Serve does nothing: the exporter has no channel to workers.
+func (e *exporter) Serve(*service.Client) {}
+
+// Counters returns what was counted since the start.
+func (e *exporter) Counters() []any {
+	return []any{"metrics", slog.GroupValue(slog.Uint64("scrapes", e.scrapes.Load()), slog.Uint64("failed", e.failed.Load()))}
+}
+
+// Close ends the process: the dispatcher has closed the channel.
+func (e *exporter) Close() { _ = e.http.Close() }
+
+// bounded is a listener that accepts a limited number of connections at a time. Others
+// wait in the kernel.
+type bounded struct {
+	net.Listener
+	free chan struct{}
+}
+
+// Accept returns the next connection.
+func (b *bounded) Accept() (net.Conn, error) {
+	b.free <- struct{}{}
+	c, err := b.Listener.Accept()
+	if err != nil {
+		<-b.free
+		return nil, err
+	}
+	return &held{Conn: c, release: sync.OnceFunc(func() { <-b.free })}, nil
+}
+
+// held is a connection that counts until it is closed.
+type held struct {
+	net.Conn
+	release func()
+}
+
+// Close closes the connection.
+func (h *held) Close() error {
+	defer h.release()
+	return h.Conn.Close()
+}

@@ -1,0 +1,171 @@
+package exporter
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+	"schedrestd/metric"
+	"schedrestd/metric/table"
+)
+
+// answering returns an exporter whose dispatcher answers with samples, in parts.
+func answering(t *testing.T, values map[uint16]uint64) (e *exporter, asked *int) {
+	t.Helper()
+	asked = new(int)
+	e = newExporter(func(m ipc.Message, _ ...int) error {
+		*asked++
+		go func() {
+			for cell, n := range values {
+				_, _ = e.Handle(ipc.Received{Message: &query.Samples{Cells: []query.Sample{{Cell: cell, N: n}}}})
+			}
+			_, _ = e.Handle(ipc.Received{Message: &query.Samples{Last: true}})
+		}()
+		return nil
+	})
+	return e, asked
+}
+
+func scrape(t *testing.T, e *exporter) (status int, text string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	e.http.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return w.Code, w.Body.String()
+}
+
+// every returns samples with something in each cell.
+func every() map[uint16]uint64 {
+	values := map[uint16]uint64{}
+	for cell := range table.New().Cells {
+		values[uint16(cell)] = 1
+	}
+	return values
+}
+
+// TestScrape: the cells get their names, and a family without labels exists from the
+// start.
+func TestScrape(t *testing.T) {
+	all := table.New()
+	status, call := all.Operation("/sched/jobs", http.MethodGet), all.Durations.Cell(all.Operation("/sched/jobs", http.MethodGet))
+	e, asked := answering(t, map[uint16]uint64{
+		uint16(all.Requests.Cell(status, 1, all.Status(200))): 7,
+		uint16(call):                                         1, // 1 ms
+		uint16(call + 3):                                     2, // 10 ms
+		uint16(call + len(metric.Buckets)):                   1,
+		uint16(call + len(metric.Buckets) + 1):               1_500_000,
+		uint16(metric.WorkersExited.Cell(metric.ExitKilled)): 2,
+	})
+	code, text := scrape(t, e)
+	if code != http.StatusOK {
+		t.Fatalf("%d %s", code, text)
+	}
+	for _, want := range []string{
+		`schedrestd_http_requests_total{method="GET",route="/sched/jobs",status="200",version="v0.0.40"} 7`,
+		`schedrestd_http_request_duration_seconds_bucket{method="GET",route="/sched/jobs",le="0.001"} 1`,
+		`schedrestd_http_request_duration_seconds_bucket{method="GET",route="/sched/jobs",le="0.01"} 3`,
+		`schedrestd_http_request_duration_seconds_bucket{method="GET",route="/sched/jobs",le="10"} 3`,
+		`schedrestd_http_request_duration_seconds_bucket{method="GET",route="/sched/jobs",le="+Inf"} 4`,
+		`schedrestd_http_request_duration_seconds_sum{method="GET",route="/sched/jobs"} 1.5`,
+		`schedrestd_workers_exited_total{cause="killed"} 2`,
+		`schedrestd_workers_exited_total{cause="died"} 0`,
+		`schedrestd_slots_waiting 0`,
+		`schedrestd_build_info{`,
+	} {
+		if !strings.Contains(text, "\n"+want) {
+			t.Errorf("missing: %s", want)
+		}
+	}
+	if scrape(t, e); *asked != 1 {
+		t.Errorf("%d questions for two scrapes at once", *asked)
+	}
+}
+
+// TestPromtool: promtool finds nothing to say about any metric.
+func TestPromtool(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("needs promtool: apt-get install prometheus")
+	}
+	e, _ := answering(t, every())
+	_, text := scrape(t, e)
+	cmd := exec.Command(promtool, "check", "metrics")
+	cmd.Stdin = strings.NewReader(text)
+	out, err := cmd.CombinedOutput()
+	if err != nil || len(out) > 0 {
+		t.Errorf("%v: %s", err, out)
+	}
+	t.Logf("%d lines", strings.Count(text, "\n"))
+}
+
+// TestDispatcherGone: a scrape fails when no samples come, and doesn't show old ones.
+func TestDispatcherGone(t *testing.T) {
+	e := newExporter(func(ipc.Message, ...int) error { return errors.New("gone") })
+	if code, text := scrape(t, e); code != http.StatusInternalServerError || strings.Contains(text, "build_info{") {
+		t.Errorf("%d %s", code, text)
+	}
+}
+
+// TestOtherPaths: there is nothing else.
+func TestOtherPaths(t *testing.T) {
+	e, asked := answering(t, nil)
+	for path, want := range map[string]int{"GET /": 404, "GET /metrics/": 404, "POST /metrics": 405, "GET /debug/pprof/": 404} {
+		method, at, _ := strings.Cut(path, " ")
+		w := httptest.NewRecorder()
+		e.http.Handler.ServeHTTP(w, httptest.NewRequest(method, at, nil))
+		if w.Code != want {
+			t.Errorf("%s: %d, want %d", path, w.Code, want)
+		}
+	}
+	if *asked != 0 {
+		t.Errorf("%d questions", *asked)
+	}
+}
+
+// TestBounded: a client that opens connections without end gets a fixed number, and
+// others are served when it closes one.
+func TestBounded(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 2
+	b := &bounded{Listener: l, free: make(chan struct{}, most)}
+	accepted := make(chan net.Conn)
+	var done sync.WaitGroup
+	done.Go(func() {
+		for {
+			c, err := b.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- c
+		}
+	})
+	for range most + 1 {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	first, second := <-accepted, <-accepted
+	select {
+	case <-accepted:
+		t.Error("one connection more than there may be")
+	case <-time.After(50 * time.Millisecond):
+	}
+	first.Close()
+	first.Close() // frees one place only
+	<-accepted
+	l.Close()
+	second.Close() // for an Accept that waits
+	done.Wait()
+}

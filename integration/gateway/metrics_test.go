@@ -1,0 +1,307 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"schedrestd/integration/harness"
+)
+
+// scraped returns the samples of all metrics by name and labels, and the whole text.
+func scraped(t *testing.T, network, address string) (map[string]float64, string) {
+	t.Helper()
+	c := harness.ClientOf(func() (net.Conn, error) { return net.Dial(network, address) })
+	resp, err := c.Get("http://localhost/metrics")
+	harness.Must(t, err)
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	harness.Must(t, err)
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s", resp.Status, raw)
+	}
+	values := map[string]float64{}
+	for line := range strings.Lines(string(raw)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, number, _ := strings.Cut(strings.TrimSpace(line), "} ")
+		if number == "" {
+			name, number, _ = strings.Cut(name, " ")
+		} else {
+			name += "}"
+		}
+		if values[name], err = strconv.ParseFloat(number, 64); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+	}
+	return values, string(raw)
+}
+
+// exporterOf returns the process id of a gateway's exporter, 0 if there is none.
+func exporterOf(t *testing.T, parent int) int {
+	t.Helper()
+	found, err := filepath.Glob("/proc/[0-9]*/comm")
+	harness.Must(t, err)
+	for _, path := range found {
+		name, _ := os.ReadFile(path)
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err == nil && strings.TrimSpace(string(name)) == "schedrestd-expo" && strings.Contains(string(stat), fmt.Sprintf("\nPPid:\t%d\n", parent)) {
+			return pid
+		}
+	}
+	return 0
+}
+
+// TestMetrics: counters are those of all workers, and none goes back when a worker is
+// killed, all are replaced, or the exporter is killed. There are no secrets.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	address, rest := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+	g := l.Gate(t, []string{"SCHEDRESTD_METRICS=" + address}, rest)
+	harness.Eventually(t, "the exporter runs", func() bool { return strings.Contains(g.Logged(), "exporter is ready") })
+	const requests = `schedrestd_http_requests_total{method="GET",route="/sched/ping",status="200",version="` + harness.Version + `"}`
+	last := map[string]float64{}
+	sent := 0.
+	look := func(after string) string {
+		t.Helper()
+		for range 5 {
+			g.Served(rest)
+			sent++
+		}
+		var text string
+		harness.Eventually(t, "all requests are counted after "+after, func() bool {
+			var now map[string]float64
+			now, text = scraped(t, "tcp", address)
+			for name, n := range last {
+				if base, _, _ := strings.Cut(name, "{"); strings.HasSuffix(base, "_total") && now[name] < n {
+					t.Fatalf("after %s: %s went from %v to %v", after, name, n, now[name])
+				}
+			}
+			last = now
+			return now[requests] >= sent
+		})
+		if last[requests] != sent {
+			t.Fatalf("after %s: %v requests, %v were sent", after, last[requests], sent)
+		}
+		return text
+	}
+	text := look("the start")
+	for _, pid := range g.Workers() {
+		harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
+	}
+	harness.Eventually(t, "new workers", func() bool { return strings.Count(g.Logged(), "worker is ready") >= 4 })
+	look("workers were killed")
+	if died := last[`schedrestd_workers_exited_total{cause="died"}`]; died != 2 {
+		t.Errorf("%v workers died", died)
+	}
+	harness.Must(t, syscall.Kill(g.PID(), syscall.SIGHUP))
+	harness.Eventually(t, "a reload", func() bool { return strings.Contains(g.Logged(), "configuration is reread") })
+	look("a reload")
+	if n := last["schedrestd_generations_total"]; n != 2 {
+		t.Errorf("%v generations", n)
+	}
+	pid := exporterOf(t, g.PID())
+	status := harness.StatusOf(t, pid)
+	if os.Geteuid() == 0 {
+		worker := harness.StatusOf(t, g.Workers()[0])
+		if status["Uid"] == worker["Uid"] || strings.HasPrefix(status["Uid"], "0") || strings.Trim(status["CapEff"], "0") != "" {
+			t.Errorf("exporter: Uid %q, CapEff %q; worker: Uid %q", status["Uid"], status["CapEff"], worker["Uid"])
+		}
+	}
+	if status["Seccomp"] != "2" || status["NoNewPrivs"] != "1" {
+		t.Errorf("Seccomp %q, NoNewPrivs %q", status["Seccomp"], status["NoNewPrivs"])
+	}
+	harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
+	harness.Eventually(t, "another exporter", func() bool { return strings.Count(g.Logged(), "exporter is ready") == 2 })
+	text += look("the exporter was killed")
+	a := l.Ask("GET", "/sched/"+harness.Version+"/ping", "")
+	for what, secret := range map[string]string{"the name of a user": fmt.Sprint(a.Get("meta", "client", "user")), "a token": l.OwnToken, "an address": "127.0.0.1"} {
+		if secret == "" || secret == "<nil>" {
+			t.Errorf("%s is not known to the test", what)
+		} else if strings.Contains(text, secret) {
+			t.Errorf("%s is shown", what)
+		}
+	}
+}
+
+// TestMetricsSocket: metrics are served on a UNIX socket, too, and it is gone after the
+// gateway.
+func TestMetricsSocket(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	path := filepath.Join(harness.ServedDir(t, l), "metrics")
+	g := l.Gate(t, nil, "--metrics", "unix:"+path, "--socket-mode", "0660", fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)))
+	harness.Eventually(t, "the exporter runs", func() bool { return strings.Contains(g.Logged(), "exporter is ready") })
+	if values, _ := scraped(t, "unix", path); values["schedrestd_slots"] != 124 {
+		t.Errorf("%v slots", values["schedrestd_slots"])
+	}
+	info, err := os.Stat(path)
+	harness.Must(t, err)
+	if info.Mode().Perm() != 0o660 {
+		t.Errorf("mode %s", info.Mode())
+	}
+	g.Stop()
+	if _, err := os.Stat(path); err == nil {
+		t.Error("the socket is there after the end of the gateway")
+	}
+}
+
+// TestMetricsAddress: an address that can't be is refused.
+func TestMetricsAddress(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t)
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	harness.Must(t, err)
+	defer busy.Close()
+	for address, want := range map[string]string{
+		"https://127.0.0.1:9820": "without TLS", "nonsense": "metrics", busy.Addr().String(): "can't listen on",
+	} {
+		if log := l.FailsToStart(t, nil, nil, append(l.Restd.Args[:len(l.Restd.Args)-1:len(l.Restd.Args)-1], "--metrics", address, "127.0.0.1:0")...); !strings.Contains(log, want) {
+			t.Errorf("%s: %s", address, log)
+		}
+	}
+}
+
+// TestQueries: a real Prometheus scrapes a gateway under load, and each query of the
+// dashboard and of the alert rules gives a result there. The rules load.
+func TestQueries(t *testing.T) {
+	t.Parallel()
+	program, err := exec.LookPath("prometheus")
+	if err != nil {
+		t.Skip("needs prometheus: apt-get install prometheus")
+	}
+	l := harness.NewLab(t)
+	address, rest := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+	l.Gate(t, nil, "--metrics", address, rest)
+	examples, err := filepath.Abs("../../deploy/examples")
+	harness.Must(t, err)
+	dir := t.TempDir()
+	conf := harness.Replaced(t, read(t, filepath.Join(examples, "prometheus.yml")), "127.0.0.1:9820", address)
+	conf = "global: {scrape_interval: 500ms, evaluation_interval: 1s}\n" + conf
+	harness.Must(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(conf), 0o644))
+	harness.Must(t, os.WriteFile(filepath.Join(dir, "prometheus-alerts.yml"), []byte(read(t, filepath.Join(examples, "prometheus-alerts.yml"))), 0o644))
+	web := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
+	cmd := exec.CommandContext(t.Context(), program, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+web)
+	var log strings.Builder
+	cmd.Stderr = &log
+	harness.Must(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Wait() }) // the end of the context kills it
+	load, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() {
+		for load.Err() == nil {
+			for _, path := range []string{"/sched/" + harness.Version + "/jobs", "/sched/" + harness.Version + "/nodes", "/nowhere", "/healthz"} {
+				req, _ := http.NewRequestWithContext(load, http.MethodGet, "http://"+rest+path, nil)
+				req.Header.Set("X-SCHED-USER-TOKEN", l.OwnToken)
+				if resp, err := http.DefaultClient.Do(req); err == nil {
+					_, _ = io.Copy(io.Discard, resp.Body)
+					resp.Body.Close()
+				}
+			}
+		}
+	}()
+	query := func(expr string) (n int, err error) {
+		resp, err := http.Get("http://" + web + "/api/v1/query?query=" + url.QueryEscape(expr))
+		if err != nil {
+			return 0, err
+		}
+		defer resp.Body.Close()
+		var answer struct {
+			Status, Error string
+			Data          struct{ Result []any }
+		}
+		if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+			return 0, err
+		}
+		if answer.Status != "success" {
+			return 0, errors.New(answer.Error)
+		}
+		return len(answer.Data.Result), nil
+	}
+	harness.Eventually(t, "Prometheus has a rate", func() bool {
+		n, err := query(`rate(schedrestd_http_requests_total{route="/sched/jobs",status="200"}[10s]) > 0`)
+		return err == nil && n > 0
+	})
+	for _, expr := range queries(t, read(t, filepath.Join(examples, "grafana-dashboard.json"))) {
+		expr = strings.NewReplacer("$__rate_interval", "10s", `instance=~"$instance"`, `instance=~".*"`).Replace(expr)
+		n, err := query(expr)
+		if err != nil || n == 0 && !strings.Contains(expr, "rpc_errors_total") { // no daemon fails here
+			t.Errorf("%s: %d results, %v", expr, n, err)
+		}
+	}
+	// The metrics of alerts must exist; whether one fires depends on its bound.
+	if n, err := query(`ALERTS{alertname=~"Schedrestd.*",alertstate="firing"}`); err != nil || n > 0 {
+		t.Errorf("%d alerts, %v", n, err)
+	}
+	for _, line := range strings.Split(read(t, filepath.Join(examples, "prometheus-alerts.yml")), "\n") {
+		for _, name := range regexp.MustCompile(`schedrestd_[a-z_]+`).FindAllString(line, -1) {
+			if name == "schedrestd_rpc_errors_total" || !strings.Contains(line, name+"{") && !strings.Contains(line, name+"[") && !strings.Contains(line, "expr") {
+				continue
+			}
+			if n, err := query(name); err != nil || n == 0 {
+				t.Errorf("%s, of an alert: %d results, %v", name, n, err)
+			}
+		}
+	}
+	var rules struct {
+		Data struct {
+			Groups []struct {
+				Rules []struct{ Name, Health, LastError string }
+			}
+		}
+	}
+	harness.Eventually(t, "all rules are evaluated", func() bool {
+		resp, err := http.Get("http://" + web + "/api/v1/rules")
+		harness.Must(t, err)
+		defer resp.Body.Close()
+		harness.Must(t, json.NewDecoder(resp.Body).Decode(&rules))
+		for _, g := range rules.Data.Groups {
+			for _, r := range g.Rules {
+				if r.Health != "ok" {
+					return false
+				}
+			}
+		}
+		return len(rules.Data.Groups) > 0
+	})
+}
+
+// queries returns the queries of a dashboard.
+func queries(t *testing.T, dashboard string) (list []string) {
+	var d struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	harness.Must(t, json.Unmarshal([]byte(dashboard), &d))
+	for _, p := range d.Panels {
+		for _, target := range p.Targets {
+			list = append(list, target.Expr)
+		}
+	}
+	if len(list) < 20 {
+		t.Fatalf("%d queries", len(list))
+	}
+	return list
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	harness.Must(t, err)
+	return string(raw)
+}

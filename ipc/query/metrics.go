@@ -1,0 +1,50 @@
+package query
+
+import "schedrestd/ipc"
+
+// The largest numbers of cells in one message.
+const (
+	MaxCounts  = 2700
+	MaxSamples = 1600
+)
+
+// Counts has what a worker has counted since it last sent one. Package metric says what
+// a cell stands for. Its sizes bound what a compromised worker can add.
+type Counts struct {
+	Requests uint32 // in progress
+	Calls    uint32 // … to daemons
+	Cells    []Count
+}
+
+// Count is an addition to one cell.
+type Count struct {
+	Cell uint16
+	N    uint32
+}
+
+func (c *Counts) Walk(w *ipc.Walker) {
+	w.Fields(&c.Requests, &c.Calls)
+	ipc.List(w, &c.Cells, MaxCounts, 6, func(c *Count) { w.Fields(&c.Cell, &c.N) })
+}
+
+// Scrape asks for all samples. One is answered at a time.
+type Scrape struct{}
+
+func (*Scrape) Walk(*ipc.Walker) {}
+
+// Samples has cells that are not 0.
+type Samples struct {
+	Last  bool
+	Cells []Sample
+}
+
+// Sample is the value of one cell.
+type Sample struct {
+	Cell uint16
+	N    uint64
+}
+
+func (s *Samples) Walk(w *ipc.Walker) {
+	w.Fields(&s.Last)
+	ipc.List(w, &s.Cells, MaxSamples, 10, func(s *Sample) { w.Fields(&s.Cell, &s.N) })
+}

@@ -1,0 +1,140 @@
+// Package metric declares the metrics of the gateway. Every label has a closed set of
+// values, so each combination has a number, its cell. Processes exchange numbers and
+// no names: a compromised worker can add to cells and can't make up a label, and the
+// memory for all cells is bounded.
+//
+// A Family is a metric; a Table gives the cells to families, one after the other. The
+// families of this file come first in every table (Gateway). The dispatcher knows these
+// alone. Package metric/table adds those about requests, whose labels come from the API.
+package metric
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// MostCells is how many cells a table may have.
+const MostCells = math.MaxUint16 + 1
+
+// Kind says how the numbers of a family behave.
+type Kind uint8
+
+// The kinds.
+const (
+	Counter Kind = iota
+	Gauge
+	Histogram // of durations
+)
+
+// Label is a label with all the values that it can have, or several labels with all
+// the combinations that there are.
+type Label struct {
+	Names  []string
+	Values [][]string // each as long as Names
+}
+
+// Labelled returns the label with that name and these values.
+func Labelled(name string, values ...string) Label {
+	l := Label{Names: []string{name}}
+	for _, v := range values {
+		l.Values = append(l.Values, []string{v})
+	}
+	return l
+}
+
+// Family is one metric with all its combinations of labels. A histogram has several
+// cells for each: one for each of Buckets, one for longer durations, and the sum in
+// microseconds.
+type Family struct {
+	Name, Help string
+	Kind       Kind
+	Labels     []Label
+
+	first int
+}
+
+// Buckets are the upper bounds of the buckets of histograms.
+var Buckets = []time.Duration{
+	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,
+	100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
+}
+
+// depth returns how many cells each combination of labels has.
+func (f *Family) depth() int {
+	if f.Kind == Histogram {
+		return len(Buckets) + 2
+	}
+	return 1
+}
+
+// Cell returns the first cell of a combination: the index of the value of each label.
+func (f *Family) Cell(values ...int) int {
+	if len(values) != len(f.Labels) {
+		panic(fmt.Sprintf("%s with %d labels", f.Name, len(values)))
+	}
+	n := 0
+	for i, v := range values {
+		if v < 0 || v >= len(f.Labels[i].Values) {
+			panic(fmt.Sprintf("%s: no value %d of %s", f.Name, v, f.Labels[i].Names))
+		}
+		n = n*len(f.Labels[i].Values) + v
+	}
+	return f.first + n*f.depth()
+}
+
+// Bucket returns the index of the bucket of a duration.
+func Bucket(d time.Duration) int {
+	i, _ := slices.BinarySearch(Buckets, d)
+	return i
+}
+
+// Names returns the names of the family's labels.
+func (f *Family) Names() (list []string) {
+	for _, l := range f.Labels {
+		list = append(list, l.Names...)
+	}
+	return list
+}
+
+// Each calls do with each combination of labels and its cells.
+func (f *Family) Each(do func(first, cells int, values []string)) {
+	values := make([][]string, len(f.Labels))
+	for i := range f.Cells() / f.depth() {
+		rest := i
+		for j := len(f.Labels) - 1; j >= 0; j-- {
+			list := f.Labels[j].Values
+			values[j] = list[rest%len(list)]
+			rest /= len(list)
+		}
+		do(f.first+i*f.depth(), f.depth(), slices.Concat(values...))
+	}
+}
+
+// Cells returns the number of the family's cells.
+func (f *Family) Cells() int {
+	n := f.depth()
+	for _, l := range f.Labels {
+		n *= len(l.Values)
+	}
+	return n
+}
+
+// Table is a list of families that have cells.
+type Table struct {
+	Families []*Family
+	Cells    int
+}
+
+// Add gives cells to families. It panics when there are not enough.
+func (t *Table) Add(list ...*Family) {
+	for _, f := range list {
+		f.first = t.Cells
+		t.Cells += f.Cells()
+		t.Families = append(t.Families, f)
+	}
+	if t.Cells > MostCells {
+		panic(fmt.Sprintf("%d metric cells, more than %d", t.Cells, MostCells))
+	}
+}

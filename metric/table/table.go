@@ -1,0 +1,221 @@
+// Package table has the whole table of the gateway's metrics: those of package metric,
+// and those about requests, whose labels come from the declared API and the messages to
+// daemons. Workers and the exporter build the same one.
+package table
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"schedrestd/api"
+	"schedrestd/api/schema"
+	"schedrestd/metric"
+	"schedrestd/rpc/message"
+)
+
+// Pages are the paths outside of the API.
+var Pages = []string{"healthz", "livez", "readyz", "openapi"}
+
+// methods are those of requests without a route. Others count as the last one.
+var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "other"}
+
+// statuses are those that the gateway sends. Others count as the last one.
+var statuses = []int{200, 204, 304, 400, 401, 403, 404, 405, 406, 408, 409, 411, 412, 413, 414, 415, 417, 422, 429, 431, 499, 500, 501, 502, 503, 504, 505, 0}
+
+// results are how a request to a daemon can fail.
+var results = []string{"unreachable", "timeout", "broken", "refused", "other"}
+
+// The indices of results.
+const (
+	Unreachable = iota // no connection
+	Timeout            // no answer in time
+	Broken             // an answer that is missing, incomplete or can't be understood
+	Refused            // the daemon answered with an error
+	Other              // the request could not be made
+)
+
+// The indices of Table.Denied.
+const (
+	DeniedUnauthenticated = iota
+	DeniedBlocked
+	DeniedRate
+	DeniedShare
+	DeniedFull
+)
+
+// The indices of Table.Malformed.
+const (
+	MalformedRequest = iota
+	MalformedHandshake
+	MalformedFrames
+)
+
+// Table is the table with its families and the indices of their labels.
+type Table struct {
+	metric.Table
+
+	Requests, Durations       *metric.Family
+	Received, Sent            *metric.Family
+	Denied, Malformed         *metric.Family
+	Stalled                   *metric.Family
+	Changes, Unrecorded       *metric.Family
+	CallDurations, CallErrors *metric.Family
+
+	operations map[operation]int
+	versions   map[schema.Version]int
+	status     map[int]int
+	calls      map[call]int
+}
+
+// operation is a route with a method.
+type operation struct {
+	route  string
+	method string
+}
+
+// call is a kind of request to a daemon.
+type call struct {
+	accounting bool
+	kind       message.Type
+}
+
+// New returns the table.
+func New() *Table {
+	t := &Table{Table: *metric.Gateway(), operations: map[operation]int{}, versions: map[schema.Version]int{}, status: map[int]int{}, calls: map[call]int{}}
+	routes := t.routes()
+	label := func(name string, values ...string) []metric.Label {
+		return []metric.Label{metric.Labelled(name, values...)}
+	}
+	rpcs := t.rpcs()
+	t.Requests = &metric.Family{Name: metric.Prefix + "http_requests_total",
+		Help:   "Requests that were answered, by route, API version, method and status.",
+		Labels: []metric.Label{routes, t.apiVersions(), t.codes()}}
+	t.Durations = &metric.Family{Name: metric.Prefix + "http_request_duration_seconds", Kind: metric.Histogram,
+		Help:   "Time from the header of a request to the end of its answer.",
+		Labels: []metric.Label{routes}}
+	t.Received = &metric.Family{Name: metric.Prefix + "http_received_bytes_total",
+		Help: "Bytes that clients sent, on all connections, with TLS included."}
+	t.Sent = &metric.Family{Name: metric.Prefix + "http_sent_bytes_total",
+		Help: "Bytes that were sent to clients, on all connections, with TLS included."}
+	t.Denied = &metric.Family{Name: metric.Prefix + "http_requests_refused_total",
+		Help:   "Requests that were refused by a limit or for their credential, by reason.",
+		Labels: label("reason", "unauthenticated", "blocked", "rate", "share", "full")}
+	t.Malformed = &metric.Family{Name: metric.Prefix + "http_malformed_total",
+		Help:   "Malformed input of clients, by the part in which it was noticed.",
+		Labels: label("part", "request", "handshake", "frames")}
+	t.Stalled = &metric.Family{Name: metric.Prefix + "http_streams_stalled_total",
+		Help: "Answers that were ended because the client did not read them while others waited."}
+	t.Changes = &metric.Family{Name: metric.Prefix + "changes_total",
+		Help: "Changes that were to be recorded in the audit log."}
+	t.Unrecorded = &metric.Family{Name: metric.Prefix + "changes_unrecorded_total",
+		Help: "Changes that were refused because they could not be recorded."}
+	t.CallDurations = &metric.Family{Name: metric.Prefix + "rpc_duration_seconds", Kind: metric.Histogram,
+		Help:   "Time of a request to a daemon, from its connection to the first part of its answer.",
+		Labels: []metric.Label{rpcs}}
+	t.CallErrors = &metric.Family{Name: metric.Prefix + "rpc_errors_total",
+		Help:   "Requests to daemons that failed, by reason.",
+		Labels: append([]metric.Label{rpcs}, label("reason", results...)...)}
+	t.Add(t.Requests, t.Durations, t.Received, t.Sent, t.Denied, t.Malformed, t.Stalled, t.Changes, t.Unrecorded, t.CallDurations, t.CallErrors)
+	return t
+}
+
+// routes returns the label of routes and methods. A route is shown in the spelling of
+// this project, whichever one its requests have.
+func (t *Table) routes() metric.Label {
+	l := metric.Label{Names: []string{"route", "method"}}
+	add := func(route, method string) {
+		o := operation{route, method}
+		if _, known := t.operations[o]; !known {
+			t.operations[o] = len(l.Values)
+			l.Values = append(l.Values, []string{route, method})
+		}
+	}
+	for _, e := range api.Endpoints {
+		add(Route(e), e.Method)
+		if e.Method == http.MethodGet && !e.Changes {
+			add(Route(e), http.MethodHead)
+		}
+	}
+	for _, page := range Pages {
+		add("/"+page, http.MethodGet)
+		add("/"+page, http.MethodHead)
+	}
+	for _, method := range methods {
+		add("none", method)
+	}
+	return l
+}
+
+// Route returns the route of an endpoint as a label.
+func Route(e *api.Endpoint) string {
+	return "/" + e.Segment(schema.Sched) + "/" + strings.TrimSuffix(e.Path, "/")
+}
+
+func (t *Table) apiVersions() metric.Label {
+	words := []string{""}
+	for i, v := range api.Versions {
+		words = append(words, v.String())
+		t.versions[v] = i + 1
+	}
+	return metric.Labelled("version", words...)
+}
+
+func (t *Table) codes() metric.Label {
+	var words []string
+	for i, s := range statuses {
+		t.status[s] = i
+		words = append(words, strconv.Itoa(s))
+	}
+	words[len(words)-1] = "other"
+	return metric.Labelled("status", words...)
+}
+
+func (t *Table) rpcs() metric.Label {
+	l := metric.Label{Names: []string{"daemon", "rpc"}}
+	for _, r := range rpcs {
+		daemon := "controller"
+		if r.accounting {
+			daemon = "accounting"
+		}
+		t.calls[r.call] = len(l.Values)
+		l.Values = append(l.Values, []string{daemon, r.name})
+	}
+	for i, daemon := range []string{"controller", "accounting"} {
+		t.calls[call{accounting: i == 1}] = len(l.Values)
+		l.Values = append(l.Values, []string{daemon, "other"})
+	}
+	return l
+}
+
+// Operation returns the index of a route and a method. Methods that a route does not
+// have, and unknown routes, count as having none.
+func (t *Table) Operation(route, method string) int {
+	if i, ok := t.operations[operation{route, method}]; ok {
+		return i
+	}
+	if !slices.Contains(methods, method) {
+		method = "other"
+	}
+	return t.operations[operation{"none", method}]
+}
+
+// Version returns the index of an API version; 0: none.
+func (t *Table) Version(v schema.Version) int { return t.versions[v] }
+
+// Status returns the index of a status.
+func (t *Table) Status(status int) int {
+	if i, ok := t.status[status]; ok {
+		return i
+	}
+	return len(statuses) - 1
+}
+
+// Call returns the index of a kind of request to a daemon.
+func (t *Table) Call(accounting bool, kind message.Type) int {
+	if i, ok := t.calls[call{accounting, kind}]; ok {
+		return i
+	}
+	return t.calls[call{accounting: accounting}]
+}

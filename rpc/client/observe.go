@@ -1,0 +1,50 @@
+package client
+
+import (
+	"encoding/binary"
+
+	"schedrestd/rpc/message"
+)
+
+// Outcome is how one request to a daemon ended.
+type Outcome uint8
+
+// The outcomes.
+const (
+	OK          Outcome = iota
+	Unmade              // it could not be made, as when munged failed
+	Unreachable         // no connection
+	TimedOut            // no answer in time
+	Broken              // an answer that is missing, incomplete or can't be understood
+	Refused             // the daemon answered with an error number
+)
+
+// begin reports a request to Config.Observe, and returns a function that reports its
+// end.
+func (c *caller) begin(kind message.Type) func(*reply, *failure) {
+	if c.cfg.Observe == nil {
+		return func(*reply, *failure) {}
+	}
+	done := c.cfg.Observe(kind)
+	return func(answer *reply, f *failure) { done(outcome(answer, f)) }
+}
+
+func outcome(answer *reply, f *failure) Outcome {
+	switch {
+	case f == nil && answer.kind == message.ResponseRC && len(answer.first) >= 4 && binary.BigEndian.Uint32(answer.first) != 0:
+		return Refused
+	case f == nil:
+		return OK
+	case f.wants > 0: // it is asked again, when there is memory for the answer
+		return OK
+	case f.stage == unmade:
+		return Unmade
+	case f.stage == answered:
+		return Refused
+	case late(f.err):
+		return TimedOut
+	case f.stage == unreached:
+		return Unreachable
+	}
+	return Broken
+}

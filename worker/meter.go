@@ -1,0 +1,194 @@
+package worker
+
+import (
+	"cmp"
+	"math"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"schedrestd/handlers"
+	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+	"schedrestd/metric"
+	"schedrestd/metric/table"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/message"
+)
+
+// meter counts requests, bytes and calls of daemons, and sends the dispatcher what was
+// added, together, a moment after the first event. The dispatcher keeps the totals, so a
+// worker that exits takes nothing away. The last moment before a worker is killed is not
+// counted.
+type meter struct {
+	*table.Table
+	send     func(ipc.Message, ...int) error
+	more     func() []extra // what others count
+	cells    []atomic.Uint64
+	requests atomic.Int64 // in progress
+	calls    atomic.Int64
+	due      atomic.Bool // a flush is on its way
+
+	sending sync.Mutex // guards sent
+	sent    map[int]uint64
+}
+
+// extra is a counter that another part of the worker keeps.
+type extra struct {
+	cell  int
+	total uint64
+}
+
+// metered is the meter of this process; nil: the gateway has no metrics. A process is
+// one worker for its whole life.
+var metered atomic.Pointer[meter]
+
+// meterPause is how long counts are collected before they are sent.
+const meterPause = time.Second
+
+func newMeter(send func(ipc.Message, ...int) error) *meter {
+	t := table.New()
+	return &meter{Table: t, send: send, more: func() []extra { return nil }, cells: make([]atomic.Uint64, t.Cells), sent: map[int]uint64{}}
+}
+
+// add adds n to a cell.
+func (m *meter) add(cell int, n uint64) {
+	m.cells[cell].Add(n)
+	m.note()
+}
+
+// note makes sure that a change is sent.
+func (m *meter) note() {
+	if m != nil && !m.due.Load() && !m.due.Swap(true) {
+		time.AfterFunc(meterPause, m.flush)
+	}
+}
+
+// observe adds a duration to the histogram that begins at a cell.
+func (m *meter) observe(first int, d time.Duration) {
+	m.cells[first+metric.Bucket(d)].Add(1)
+	m.add(first+len(metric.Buckets)+1, uint64(max(0, d.Microseconds())))
+}
+
+// flush sends what was added since the last time.
+func (m *meter) flush() {
+	if m == nil {
+		return
+	}
+	m.due.Store(false)
+	m.sending.Lock()
+	defer m.sending.Unlock()
+	var list []query.Count
+	add := func(cell int, n uint64) (rest uint64) {
+		if n > 0 {
+			list = append(list, query.Count{Cell: uint16(cell), N: uint32(min(n, math.MaxUint32))})
+		}
+		return n - min(n, math.MaxUint32)
+	}
+	for i := metric.FromWorkers; i < len(m.cells); i++ {
+		if m.cells[i].Load() == 0 {
+			continue
+		}
+		if rest := add(i, m.cells[i].Swap(0)); rest > 0 {
+			m.cells[i].Add(rest)
+			m.note()
+		}
+	}
+	for _, e := range m.more() {
+		if rest := add(e.cell, e.total-m.sent[e.cell]); rest > 0 {
+			m.note()
+			m.sent[e.cell] = e.total - rest
+		} else {
+			m.sent[e.cell] = e.total
+		}
+	}
+	slices.SortFunc(list, func(a, b query.Count) int { return cmp.Compare(a.Cell, b.Cell) })
+	m.report(list)
+}
+
+// report sends counts, in the order of their cells, and the requests that are in progress.
+func (m *meter) report(list []query.Count) {
+	for first := true; first || len(list) > 0; first = false {
+		n := min(len(list), query.MaxCounts)
+		if m.send(&query.Counts{Requests: uint32(m.requests.Load()), Calls: uint32(m.calls.Load()), Cells: list[:n]}) != nil {
+			return // the dispatcher is gone
+		}
+		list = list[n:]
+	}
+}
+
+// traffic counts the bytes of all connections of clients.
+var traffic struct{ received, sent atomic.Uint64 }
+
+// counted returns what this worker counts for its log as well.
+func (m *meter) counted(c *counters) []extra {
+	return []extra{
+		{m.Received.Cell(), traffic.received.Load()}, {m.Sent.Cell(), traffic.sent.Load()},
+		{m.Denied.Cell(table.DeniedUnauthenticated), c.unauthenticated.Load()}, {m.Denied.Cell(table.DeniedBlocked), c.paused.Load()},
+		{m.Denied.Cell(table.DeniedRate), c.limited.Load()}, {m.Denied.Cell(table.DeniedShare), c.share.Load()}, {m.Denied.Cell(table.DeniedFull), c.crowded.Load()},
+		{m.Malformed.Cell(table.MalformedRequest), c.unread.Load()}, {m.Malformed.Cell(table.MalformedHandshake), c.handshakes.Load()},
+		{m.Malformed.Cell(table.MalformedFrames), c.frames.Load()}, {m.Stalled.Cell(), c.stalled.Load()},
+		{m.Changes.Cell(), c.changes.Load()}, {m.Unrecorded.Cell(), c.unrecorded.Load()},
+	}
+}
+
+// observeRequest implements handlers.Config.Observe.
+func observeRequest(o handlers.Observed) {
+	m := metered.Load()
+	if m == nil {
+		return
+	}
+	route, version := "none", 0
+	switch {
+	case o.Endpoint != nil:
+		route, version = table.Route(o.Endpoint), m.Version(o.Version)
+	case o.Page != "":
+		route = "/" + o.Page
+	}
+	i := m.Operation(route, o.Method)
+	m.add(m.Requests.Cell(i, version, m.Status(o.Status)), 1)
+	m.observe(m.Durations.Cell(i), o.Took)
+}
+
+// observing returns an implementation of client.Config.Observe for the controllers or
+// the accounting daemons.
+func observing(accounting bool) func(message.Type) func(client.Outcome) {
+	return func(kind message.Type) func(client.Outcome) {
+		m := metered.Load()
+		if m == nil {
+			return func(client.Outcome) {}
+		}
+		begun := time.Now()
+		m.calls.Add(1)
+		m.note()
+		return func(o client.Outcome) {
+			m.calls.Add(-1)
+			i := m.Call(accounting, kind)
+			m.observe(m.CallDurations.Cell(i), time.Since(begun))
+			if o != client.OK {
+				m.add(m.CallErrors.Cell(i, failures[o]), 1)
+			}
+		}
+	}
+}
+
+// failures has the label of each outcome.
+var failures = map[client.Outcome]int{
+	client.Unreachable: table.Unreachable, client.TimedOut: table.Timeout, client.Broken: table.Broken, client.Refused: table.Refused, client.Unmade: table.Other,
+}
+
+// metering counts the requests that handler is answering.
+func metering(handler http.Handler) http.Handler {
+	m := metered.Load()
+	if m == nil {
+		return handler
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.requests.Add(1)
+		defer m.requests.Add(-1)
+		m.note()
+		handler.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,110 @@
+package worker
+
+import (
+	"math"
+	"net/http"
+	"testing"
+	"time"
+
+	"schedrestd/api"
+	"schedrestd/handlers"
+	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+	"schedrestd/metric"
+	"schedrestd/metric/table"
+	"schedrestd/rpc/client"
+	"schedrestd/rpc/message"
+)
+
+// collecting returns a meter, the sums of what it has sent, and the number of its messages.
+func collecting(t *testing.T) (m *meter, sums map[int]uint64, messages *int) {
+	sums, messages = map[int]uint64{}, new(int)
+	m = newMeter(func(msg ipc.Message, _ ...int) error {
+		if n := len(msg.(*query.Counts).Cells); n > query.MaxCounts {
+			t.Errorf("%d cells in a message", n)
+		}
+		*messages++
+		last := metric.FromWorkers - 1
+		for _, c := range msg.(*query.Counts).Cells {
+			if int(c.Cell) <= last {
+				t.Errorf("cell %d after %d", c.Cell, last)
+			}
+			last = int(c.Cell)
+			sums[last] += uint64(c.N)
+		}
+		return nil
+	})
+	m.due.Store(true) // the test flushes
+	return m, sums, messages
+}
+
+// TestMeter: a request is counted once, in the cells of its labels, and sent once.
+func TestMeter(t *testing.T) {
+	m, sums, _ := collecting(t)
+	metered.Store(m)
+	defer metered.Store(nil)
+	observeRequest(handlers.Observed{Endpoint: api.GetJob.Endpoint, Version: api.V43, Method: http.MethodGet, Status: 200, Took: 3 * time.Millisecond})
+	observeRequest(handlers.Observed{Method: "PROPFIND", Status: 418})
+	observeRequest(handlers.Observed{Page: "readyz", Method: http.MethodHead, Status: 503, Took: time.Hour})
+	observing(true)(message.AccountingGetJobs)(client.TimedOut)
+	var c counters
+	c.limited.Add(4)
+	m.more = func() []extra { return m.counted(&c) }
+	m.flush()
+	m.flush()
+	job, ready := m.Operation("/sched/job/{job_id}", http.MethodGet), m.Operation("/readyz", http.MethodHead)
+	call := m.Call(true, message.AccountingGetJobs)
+	for cell, want := range map[int]uint64{
+		m.Requests.Cell(job, m.Version(api.V43), m.Status(200)):          1,
+		m.Requests.Cell(m.Operation("none", "other"), 0, m.Status(1000)): 1,
+		m.Requests.Cell(ready, 0, m.Status(503)):                         1,
+		m.Durations.Cell(job) + 2:                                        1, // 5 ms
+		m.Durations.Cell(job) + len(metric.Buckets) + 1:                  3000,
+		m.Durations.Cell(ready) + len(metric.Buckets):                    1, // longer than all
+		m.CallErrors.Cell(call, table.Timeout):                           1,
+		m.Denied.Cell(table.DeniedRate):                                  4,
+		m.Denied.Cell(table.DeniedShare):                                 0,
+	} {
+		if sums[cell] != want {
+			t.Errorf("cell %d is %d, want %d", cell, sums[cell], want)
+		}
+	}
+}
+
+// TestMeterSplits: more than fits into a message, or into a count, is sent in parts.
+func TestMeterSplits(t *testing.T) {
+	m, sums, messages := collecting(t)
+	var all uint64
+	for cell := metric.FromWorkers; cell < m.Cells; cell += 2 {
+		m.add(cell, 3)
+		all += 3
+	}
+	m.add(metric.FromWorkers, math.MaxUint32)
+	all += math.MaxUint32
+	m.flush()
+	m.flush()
+	var got uint64
+	for _, n := range sums {
+		got += n
+	}
+	if got != all || *messages < 3 {
+		t.Errorf("%d of %d were sent in %d messages", got, all, *messages)
+	}
+}
+
+// TestLabels: each endpoint and each page has a label of its own.
+func TestLabels(t *testing.T) {
+	t.Parallel()
+	all := table.New()
+	none := all.Operation("nowhere", http.MethodGet)
+	for _, e := range api.Endpoints {
+		if all.Operation(table.Route(e), e.Method) == none {
+			t.Errorf("%s %s has no label", e.Method, table.Route(e))
+		}
+	}
+	for _, page := range handlers.Pages() {
+		if all.Operation("/"+page, http.MethodGet) == none {
+			t.Errorf("the page %s has no label", page)
+		}
+	}
+}
