@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -105,7 +106,9 @@ func (s *stage) startDaemons(ctx context.Context) error {
 	if err := s.start(ctx, "controller", s.Schedctld(bin)); err != nil {
 		return err
 	}
-	if err := s.start(ctx, "gateway", s.Schedrestd(bin, s.Listen)); err != nil {
+	gateway := s.Schedrestd(bin, s.Listen)
+	gateway.Env = append(gateway.Env, "SCHEDRESTD_IDEMPOTENCY_FILE="+filepath.Join(s.Dir, "run", "idempotency"))
+	if err := s.start(ctx, "gateway", gateway); err != nil {
 		return err
 	}
 	return s.enter(ctx)

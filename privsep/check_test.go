@@ -57,7 +57,7 @@ func uid(as user) int {
 func TestCheck(t *testing.T) {
 	needSandbox(t)
 	out, status := inspect(t, plain(t), Config{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, Munge: work.Munge{Socket: "/run/munge/s"}})})
-	for _, want := range []string{"no_new_privs ", "system call filter ", "\nA worker was started", "  open /\n", "MUNGE credentials", "processes of the user who started", "PID namespace",
+	for _, want := range []string{"no_new_privs ", "system call filter ", "\nA worker was started", "  open /\n", "credentials of MUNGE or auth/slurm", "processes of the user who started", "PID namespace",
 		fmt.Sprintf("processes of uid %d outside the sandbox, which can stop, limit and kill it", uid(plain(t))), "memory and CPU time"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing:\n%s", want, out)

@@ -59,7 +59,7 @@ func (s *Site) Schedctld(bin string) Part {
 func (s *Site) Schedrestd(bin, listen string) Part {
 	p := s.part(bin, "schedrestd", s.Conf())
 	p.At = "http://" + reached(listen)
-	p.Env = []string{"SCHED_JWT=daemon", "SCHEDRESTD_IDEMPOTENCY_FILE=" + filepath.Join(s.Dir, "run", "idempotency")}
+	p.Env = []string{"SCHED_JWT=daemon"}
 	if os.Geteuid() == 0 {
 		p.Args = append(p.Args, "-u", Nobody, "-g", NobodyGroup())
 	} else {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -140,7 +141,12 @@ func SealedCopy(src io.Reader, name string, how int) (*os.File, error) {
 		return nil, errs.Wrap(err, errs.Internal, "copy %s to memory", name)
 	}
 	const seals = unix.F_SEAL_WRITE | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
-	if _, err := unix.FcntlInt(mem.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+	_, err = unix.FcntlInt(mem.Fd(), unix.F_ADD_SEALS, seals)
+	for n := 0; err == unix.EBUSY && n < 100; n++ { // on a busy machine the kernel still holds pages of the copy
+		time.Sleep(10 * time.Millisecond)
+		_, err = unix.FcntlInt(mem.Fd(), unix.F_ADD_SEALS, seals)
+	}
+	if err != nil {
 		mem.Close()
 		return nil, errs.Wrap(err, errs.Internal, "seal the copy of %s", name)
 	}
