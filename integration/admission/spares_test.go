@@ -95,7 +95,7 @@ func TestSpares(t *testing.T) {
 	a.Gate = l.GateOf(t, restd, []string{"SCHEDRESTD_CONTROLLER_NETNS=" + here.name})
 	client := source(t, self, false)
 	client.Transport.(*http.Transport).MaxConnsPerHost = 0
-	counted := regexp.MustCompile(`errands\.dialled=(\d+).* errands\.spares=(\d+)`)
+	counted := regexp.MustCompile(`dials\.dialled=(\d+).* dials\.spares=(\d+)`)
 	harness.Eventually(t, "spares are used", func() bool {
 		var wg sync.WaitGroup
 		for range 8 {
