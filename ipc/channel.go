@@ -200,14 +200,16 @@ func (c *Channel) Receive() (Received, error) {
 			} else {
 				n, oobn, flag, _, got = unix.Recvmsg(int(fd), c.buf[:], c.oob, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
 			}
-			if got != unix.EINTR {
+			// A peer that exits with messages unread causes ECONNRESET once, before
+			// what it has sent can be read.
+			if got != unix.EINTR && got != unix.ECONNRESET {
 				return got != unix.EAGAIN
 			}
 		}
 	})
 	switch {
-	case err != nil, errors.Is(got, unix.ECONNRESET):
-		return Received{}, io.EOF // this end is closed, or the peer exited with messages unread
+	case err != nil:
+		return Received{}, io.EOF // this end is closed
 	case got != nil:
 		return Received{}, fmt.Errorf("receive from the %s: %w", c.peer, got)
 	}

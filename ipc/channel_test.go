@@ -299,3 +299,22 @@ func TestOpenRefusesOtherDescriptors(t *testing.T) {
 		t.Error("a pipe was taken for a channel")
 	}
 }
+
+// TestLastWords checks that the last message of a peer that exits with messages unread is received.
+func TestLastWords(t *testing.T) {
+	parent, worker := pair(t, ipc.Serving)
+	if err := parent.Send(new(work.Drain)); err != nil {
+		t.Fatal(err)
+	}
+	if err := worker.Send(&work.Taken{ID: 7}); err != nil {
+		t.Fatal(err)
+	}
+	worker.Close()
+	r, err := parent.Receive()
+	if m, ok := r.Message.(*work.Taken); !ok || m.ID != 7 {
+		t.Errorf("%+v, %v", r.Message, err)
+	}
+	if r, err := parent.Receive(); err != io.EOF {
+		t.Errorf("then %+v, %v", r.Message, err)
+	}
+}
