@@ -82,10 +82,10 @@ func (p *Process) Reap(patience time.Duration) string {
 	return p.status
 }
 
-// The messages of alarms. docs/TRUST.md explains what to do.
+// The messages of alarms. docs/INCIDENTS.md explains what to do.
 const (
 	WorkerViolation = "worker was killed by its sandbox: it made a forbidden system call"
-	CaptureHint     = `an attacker may control it; look for type=1326 and its pid in the kernel's log, and see TRUST.md, "When a worker was captured"`
+	CaptureHint     = `an attacker may control it; look for type=1326 and its pid in the kernel's log, and see INCIDENTS.md`
 )
 
 // Starter asks the parent for processes. Several goroutines may use it.

@@ -57,7 +57,7 @@ func TestClients(t *testing.T) {
 		t.Skip("python3 is not installed")
 	}
 	var steps strings.Builder
-	for _, name := range []string{"docs/BUNDLED.md", "docs/CLIENTS.md"} {
+	for _, name := range []string{"docs/BUNDLED.md", "docs/CLIENTS.md", "docs/CLIENTS-PYTHON.md"} {
 		blocks, err := page.Blocks(filepath.Join(harness.Root, name))
 		harness.Must(t, err)
 		for _, b := range blocks {
