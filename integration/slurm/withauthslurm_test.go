@@ -65,6 +65,10 @@ func (m *machine) withSlurmsKey(t *testing.T) {
 // TestAuthSlurm checks, with AuthType=auth/slurm and without munged, that local
 // users are served with credentials of Slurm's sack.socket, and users with
 // tokens as ever.
+//
+// It is in the last file, because it restarts all daemons with other settings,
+// and the tests that follow in this run would begin with daemons that have just
+// started.
 func TestAuthSlurm(t *testing.T) {
 	m := real(t)
 	if m.release == "22.05" {
