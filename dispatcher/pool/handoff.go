@@ -10,11 +10,6 @@ import (
 	"schedrestd/fdpass"
 )
 
-// mostTries is how many workers a connection is given to. No worker has read
-// from it before, so it should do no harm. Still, a connection that kills two
-// workers in a row is not given to a third.
-const mostTries = 2
-
 // Take gives c to a worker, or puts it into the queue.
 func (p *Pool) Take(c *Connection) {
 	switch {
@@ -139,13 +134,17 @@ func (p *Pool) Refuse(c *Connection, status int, after time.Duration) {
 }
 
 // orphans takes the connections of a dead worker. Those that it had taken are
-// lost. Those still in its channel go to the end of the queue, unless they were
-// tried often enough or the pool accepts no more connections.
+// lost. Those still in its channel go to the end of the queue, unless the pool
+// accepts no more connections.
+//
+// No worker has read from those, so they should do no harm. Still, a connection
+// is given to at most one worker more than the pool has: all of them may be dead
+// already, of another cause, when they get it. The next one to die is its fault.
 func (p *Pool) orphans(w *worker) (lost, again int) {
 	held := slices.SortedFunc(maps.Values(w.held), func(a, b *Connection) int { return cmp.Compare(a.ID, b.ID) })
 	clear(w.held)
 	for _, c := range held {
-		if c.FD >= 0 && c.tries < mostTries && !p.IsLeaving() {
+		if c.FD >= 0 && c.tries <= p.Workers && !p.IsLeaving() {
 			p.enqueue(c)
 			again++
 			continue

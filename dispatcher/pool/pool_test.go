@@ -72,6 +72,7 @@ func accepted(t *testing.T, s *Slots) (*Connection, *os.File) {
 	client := os.NewFile(uintptr(fds[0]), "client")
 	t.Cleanup(func() { client.Close() })
 	c := &Connection{FD: fds[1]}
+	c.Network = ipc.Unix
 	before := s.held()
 	if s.sync(func() { s.Arrive(c) }); s.held() == before {
 		t.Fatal("no slot is free")
@@ -220,6 +221,29 @@ func TestConnectionNumbers(t *testing.T) {
 			t.Errorf("number %d, after %v: %s", c.ID, seen, log)
 		}
 		seen[c.ID] = true
+	}
+}
+
+// TestTries: a connection survives the death of every worker of its pool, if none took it, and no more.
+func TestTries(t *testing.T) {
+	p, _ := idle(t, time.Minute)
+	p.Workers = 2
+	c, _ := accepted(t, p.Slots)
+	var lost, again int
+	for i := range uint32(3) {
+		parent, _ := channelTo(t)
+		w := &worker{Process: &process.Process{Channel: parent, Number: i}, ready: true, held: map[uint64]*Connection{}}
+		p.sync(func() {
+			if p.workers[i] = w; i == 0 {
+				p.Take(c)
+			}
+			p.dequeue()
+			delete(p.workers, i)
+			lost, again = p.orphans(w)
+		})
+		if last := i == 2; lost+again != 1 || (lost == 1) != last {
+			t.Errorf("death %d: %d lost, %d handed again", i, lost, again)
+		}
 	}
 }
 
