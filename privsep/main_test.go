@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -68,7 +69,7 @@ func TestMain(m *testing.M) {
 		err = os.Chmod(dir, 0o755)
 	}
 	if err == nil {
-		binary, err = install(dir, 0o755)
+		binary, err = install(dir, unreadable)
 	}
 	if err != nil {
 		panic(err)
@@ -126,14 +127,18 @@ func within(l dispatcher.Limits) []string {
 // than the resolver.
 const firstWorker = 2.0
 
+// unreadable is the mode of installed programs. A parent copies others to memory, 44 MB
+// for each service of each test.
+const unreadable = 0o711
+
 // install puts the test binary into dir, also under the names of the programs that a
-// parent starts from there. It returns its path.
+// parent starts from there, which get mode. It returns the path of the first.
 func install(dir string, mode os.FileMode) (string, error) {
-	path := filepath.Join(dir, "privsep.test")
-	err := copyFile("/proc/self/exe", path, mode)
-	for _, role := range []ipc.Role{ipc.Worker, ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Dispatcher} {
+	path, worker := filepath.Join(dir, "privsep.test"), filepath.Join(dir, programs.Name(ipc.Worker))
+	err := errors.Join(copyFile("/proc/self/exe", path, 0o755), copyFile(path, worker, mode))
+	for _, role := range []ipc.Role{ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Dispatcher} {
 		if err == nil {
-			err = os.Link(path, filepath.Join(dir, programs.Name(role)))
+			err = os.Link(worker, filepath.Join(dir, programs.Name(role)))
 		}
 	}
 	return path, err
@@ -144,7 +149,7 @@ func install(dir string, mode os.FileMode) (string, error) {
 func replace(t *testing.T, role ipc.Role, change func(path string)) {
 	t.Helper()
 	dir, before := sharedDir(t), binary
-	path, err := install(dir, 0o755)
+	path, err := install(dir, unreadable)
 	must(t, err)
 	program := filepath.Join(dir, programs.Name(role))
 	must(t, os.Remove(program))
