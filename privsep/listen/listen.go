@@ -15,7 +15,7 @@ import (
 	"schedrestd/fdpass"
 	"schedrestd/ipc"
 	"schedrestd/privsep/netns"
-	"schedrestd/sockdiag"
+	"schedrestd/sockaddr"
 	"schedrestd/socket"
 )
 
@@ -188,7 +188,7 @@ func bindTCP(at netip.AddrPort) (*Listener, error) {
 const backlog = 1<<16 - 1
 
 func bindOne(at netip.AddrPort) (*Listener, error) {
-	family, sa := sockdiag.Sockaddr(at)
+	family, sa := sockaddr.Sockaddr(at)
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -217,7 +217,7 @@ func bindOne(at netip.AddrPort) (*Listener, error) {
 
 // nameTCP returns the name of a listener that is bound at a.
 func nameTCP(a unix.Sockaddr, zone string) string {
-	at := sockdiag.AddrPort(a)
+	at := sockaddr.AddrPort(a)
 	return netip.AddrPortFrom(at.Addr().WithZone(zone), at.Port()).String()
 }
 
