@@ -13,7 +13,6 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
-	"schedrestd/privsep/auditlog"
 	"schedrestd/privsep/identity"
 	"schedrestd/privsep/keys"
 	"schedrestd/privsep/listen"
@@ -104,18 +103,6 @@ func (c Config) setup(who identity.Service) ipc.Setup {
 	c.Setup = s
 	s.Seal = c.seal()
 	return s
-}
-
-// checkListen rejects invalid listeners before the first one is opened.
-func (c Config) checkListen() error {
-	for _, l := range c.Listen {
-		if l.TLS {
-			if err := keys.CheckTLS(c.TLS); err != nil {
-				return errs.Wrap(err, errs.Invalid, "can't listen on %s", l.Text)
-			}
-		}
-	}
-	return nil
 }
 
 // listenOptions returns where to listen. The sockets belong to who.
@@ -251,15 +238,6 @@ func (c Config) keyOptions(who identity.Service, https bool) keys.Options {
 // serviceSetup returns the setup that the services receive.
 func (c Config) serviceSetup() ipc.ServiceSetup {
 	return ipc.ServiceSetup{LogLevel: c.Setup.LogLevel, Seal: c.Setup.Seal &^ ipc.SealUnix}
-}
-
-// openAudit opens the files of the auditor, before privileges are dropped. Without
-// a path it returns nil.
-func (c Config) openAudit(who identity.Service) (*auditlog.Log, error) {
-	if c.Audit.Path == "" && c.Audit.Claims == "" {
-		return nil, nil
-	}
-	return auditlog.Open(auditlog.Options{Audit: c.Audit, Root: who.Root, Worker: who.UID, PerWorker: c.Switches.BecomeUser, Log: c.Log})
 }
 
 // dispatch returns what a dispatcher needs to know of this run.

@@ -2,6 +2,7 @@ package privsep
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"schedrestd/errs"
@@ -69,7 +70,7 @@ func (m *monitor) want(why cause) {
 	m.wanted, m.opening, m.lastOpened = nothing, true, g.begun
 	m.last++
 	g.id = m.last
-	before := m.current
+	before := m.keysInForce()
 	go func() { // files may be on a file system that hangs
 		err := m.open(g, before)
 		m.do(func() { m.opened(g, err) })
@@ -77,19 +78,14 @@ func (m *monitor) want(why cause) {
 }
 
 // open reads the configuration again, if that is wanted, and opens the keys of g.
-func (m *monitor) open(g, before *generation) error {
+func (m *monitor) open(g *generation, before *keys.Keys) (err error) {
 	if g.why == becauseOfReload && before != nil {
 		notify.Reloading()
 		if err := m.reread(&g.config); err != nil {
 			return err
 		}
 	}
-	var old *keys.Keys
-	if before != nil {
-		old = before.keys
-	}
-	var err error
-	g.keys, err = keys.Open(g.config.keyOptions(m.who, m.https), old, g.strict)
+	g.keys, err = keys.Open(g.config.keyOptions(m.who, m.https), before, g.strict)
 	return err
 }
 
@@ -130,12 +126,9 @@ func (m *monitor) opened(g *generation, err error) {
 	if keeper {
 		g.keys.Warn(m.keysInForce())
 	}
-	build := &ipc.Build{ID: g.id, Keeper: keeper, Audit: m.audit != nil, Resolver: true}
-	m.send(build)
-	for ranges := g.config.Subuids; len(ranges) > 0; {
-		n := min(len(ranges), ipc.SubuidsAtOnce)
-		m.send(&ipc.SubuidRanges{PlanSubuids: ipc.PlanSubuids{Ranges: ranges[:n]}})
-		ranges = ranges[n:]
+	m.send(&ipc.Build{ID: g.id, Keeper: keeper, Audit: m.audit != nil, Resolver: true})
+	for ranges := range slices.Chunk(g.config.Subuids, ipc.SubuidsAtOnce) {
+		m.send(&ipc.SubuidRanges{PlanSubuids: ipc.PlanSubuids{Ranges: ranges}})
 	}
 	m.send(&ipc.GenerationSetup{Setup: g.config.Setup})
 	if m.client != nil {

@@ -36,7 +36,7 @@ type Keys struct {
 // because the parent may not be able to examine them later.
 func Judge(o Options) error {
 	if o.HTTPS {
-		if err := CheckTLS(o.TLS); err != nil {
+		if err := checkTLS(o.TLS); err != nil {
 			return err
 		}
 	}
@@ -92,7 +92,7 @@ func Stamp(s ipc.Secrets) string {
 // those that have replaced them can't be used, before's stay in use.
 func (k *Keys) openPair(before *Keys, strict bool) (err error) {
 	o := k.options
-	if err := CheckTLS(o.TLS); err != nil {
+	if err := checkTLS(o.TLS); err != nil {
 		return err
 	}
 	k.pair.stamp = guard.Stamp(o.TLS.Key, o.TLS.Certificate, o.TLS.ClientCA) // what changes while it is read is seen next time
