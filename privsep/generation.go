@@ -70,16 +70,16 @@ func (m *monitor) want(why cause) {
 	m.wanted, m.opening, m.lastOpened = nothing, true, g.begun
 	m.last++
 	g.id = m.last
-	before := m.keysInForce()
+	before, again := m.keysInForce(), m.current != nil
 	go func() { // files may be on a file system that hangs
-		err := m.open(g, before)
+		err := m.open(g, before, again)
 		m.do(func() { m.opened(g, err) })
 	}()
 }
 
 // open reads the configuration again, if that is wanted, and opens the keys of g.
-func (m *monitor) open(g *generation, before *keys.Keys) (err error) {
-	if g.why == becauseOfReload && before != nil {
+func (m *monitor) open(g *generation, before *keys.Keys, again bool) (err error) {
+	if g.why == becauseOfReload && again {
 		notify.Reloading()
 		if err := m.reread(&g.config); err != nil {
 			return err
@@ -136,10 +136,10 @@ func (m *monitor) opened(g *generation, err error) {
 	}
 }
 
-// keysInForce returns the keys of the generation in force, or nil.
+// keysInForce returns the keys of the generation in force, or none.
 func (m *monitor) keysInForce() *keys.Keys {
 	if m.current == nil {
-		return nil
+		return new(keys.Keys)
 	}
 	return m.current.keys
 }
