@@ -86,7 +86,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	m.spawner.Announce(sealed)
 	go m.spawner.WatchLoss(m.over, m.namespaceLost)
-	go notify.Watchdog(context.Background(), func() { m.call(func() {}); m.spawner.InUse().Answer() })
+	go notify.Watchdog(context.Background(), func() { m.call(func() {}); m.spawner.InUse().Do(func() {}) })
 	return m.loop(signals)
 }
 

@@ -121,6 +121,3 @@ func (s *Spawner) Lost() <-chan struct{} {
 	}
 	return s.first.Dead
 }
-
-// Answer returns when the thread has nothing else to do, or is no longer needed.
-func (s *Spawner) Answer() { s.Do(func() {}) }
