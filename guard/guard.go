@@ -25,7 +25,7 @@ type Rule struct {
 	Owners []uint32 // uids that may own it; nil: anyone
 	Secret bool     // only its owner and group may read it
 	Links  bool     // the file itself may be a symbolic link
-	Create int      // flags of open(2), to write it: it is made when it is not there, and is its owner's alone; 0: it is read
+	Create int      // flags of open(2) to write it: it is created if it is missing, and no other user has access; 0: it is read
 	Run    bool     // it will be executed, which needs no read permission: opened with O_PATH
 	Trust  *Trust   // who else may own and change it, or a directory above it; nil: any owner and any group
 }

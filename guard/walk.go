@@ -126,7 +126,7 @@ func (w *walk) step(name string, last bool) (file int, target string, err error)
 	return -1, target, err
 }
 
-// create opens the file name to write it. It is made when it is not there.
+// create opens the file name to write it, and creates it if it is missing.
 func (w *walk) create(name string) (fd int, err error) {
 	fd, err = unix.Openat(w.dir, name, w.rule.Create|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o600)
 	return fd, w.explain(err)
