@@ -202,8 +202,8 @@ func TestNames(t *testing.T) {
 // Limits of the code lines that the parent is linked with, of our own. A line counts
 // when it has code, whatever else is on it.
 const (
-	mostLines        = 7334 // of all packages
-	mostPrivsep      = 4105 // of privsep and the packages in its folder
+	mostLines        = 7325 // of all packages
+	mostPrivsep      = 4096 // of privsep and the packages in its folder
 	mostPrivsepAlone = 1300 // of each of these
 )
 

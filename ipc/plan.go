@@ -47,7 +47,7 @@ type Plan struct {
 
 	Connections, PerSource, Identities, Threads uint32 // 0 is the default
 
-	SocketMode     uint16 // of UNIX sockets; 0: chosen by who may connect
+	SocketMode     uint16 // of UNIX sockets
 	HasSocketGroup bool   // SocketGID is their group; otherwise the serving group is
 	SocketGID      uint32
 

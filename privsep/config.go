@@ -39,7 +39,7 @@ type Config struct {
 	PerSource   int           // connections of one source (see there); 0 is no limit, with become_user half of Connections
 	Identities  int           // become_user: most identities that have a worker concurrently
 	Threads     int           // -t, divided among the workers: the number of cpus
-	SocketMode  fs.FileMode   // of UNIX sockets; 0: depends on the clients that may connect (see unixMode)
+	SocketMode  fs.FileMode   // of UNIX sockets
 	SocketGroup *uint32       // of UNIX sockets; nil is the serving group
 	Audit       ipc.Audit     // where changes are recorded, and Idempotency-Keys are
 	Subuids     []ipc.Subuids // ranges of subordinate uids, in ascending order
@@ -115,21 +115,7 @@ func (c Config) listenOptions(who identity.Service) listen.Options {
 		owner.GID = *c.SocketGroup
 	}
 	return listen.Options{Passed: c.Activated, Addresses: c.Listen, Netns: c.Netns, UnixOnly: c.Switches.BecomeUser,
-		Unix: socket.Options{Mode: c.unixMode(), Owner: owner, Private: become.PrivateGroup}}
-}
-
-// unixMode returns the mode of UNIX sockets. With tokens or become_user every
-// user may connect: the token decides, or all users are served as themselves.
-// With rest_auth/local alone only the serving user may connect, the only user
-// that it accepts.
-func (c Config) unixMode() fs.FileMode {
-	if c.SocketMode != 0 {
-		return c.SocketMode
-	}
-	if c.Setup.JWT || c.Switches.BecomeUser {
-		return 0o666
-	}
-	return 0o600
+		Unix: socket.Options{Mode: c.SocketMode, Owner: owner, Private: become.PrivateGroup}}
 }
 
 // seal returns how a worker closes its sandbox. A worker that runs as its
