@@ -134,7 +134,7 @@ func (d *dispatcher) Handle(m ipc.Received) (done bool, err error) {
 	case *ipc.Followed:
 		d.audit.Followed(msg)
 	case *ipc.Arrivals:
-		err = d.accept(m.FDs[0])
+		err = d.accept(m.FDs[0], m.FDs[1])
 	case *ipc.Build:
 		d.announcing = announced{Build: *msg}
 	case *ipc.SubuidRanges:
@@ -222,11 +222,12 @@ func (d *dispatcher) dispatchOptions(a announced) dispatch.Options {
 // ownerOf returns the user that a subordinate uid belongs to, or uid.
 func (d *dispatcher) ownerOf(uid uint32) uint32 { return query.OwnerOf(d.owners, uid) }
 
-// accept submits the connections that come on fd.
-func (d *dispatcher) accept(fd int) error {
+// accept submits the connections that come on fd. The netlink socket owners reports
+// the users of their clients.
+func (d *dispatcher) accept(fd, owners int) error {
 	from, err := ipc.Open(fd, ipc.Dispatcher, ipc.Acceptor)
 	if err == nil {
-		d.accepting.Go(func() { d.acceptor.Run(from) })
+		d.accepting.Go(func() { d.acceptor.Run(from, owners) })
 	}
 	return err
 }

@@ -25,6 +25,7 @@ type Rule struct {
 	Owners []uint32 // uids that may own it; nil: anyone
 	Secret bool     // only its owner and group may read it
 	Links  bool     // the file itself may be a symbolic link
+	Create int      // flags of open(2) to write it: it is created if it is missing, and no other user has access; 0: it is read
 	Run    bool     // it will be executed, which needs no read permission: opened with O_PATH
 	Trust  *Trust   // who else may own and change it, or a directory above it; nil: any owner and any group
 }
@@ -121,8 +122,10 @@ func (w *walk) judge(fd int, path string) (Facts, error) {
 	case w.rule.Secret && mode&0o027 != 0 && len(w.rule.Owners) > 0 && st.Uid != w.rule.Owners[0]: // the intended owner may read it through its group
 		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets other users access it", mode).
 			WithHint("chown %d %s && chmod 0600 %[2]s", w.rule.Owners[0], quoted)
-	case w.rule.Secret && mode&0o027 != 0:
+	case w.rule.Secret && mode&0o027 != 0, w.rule.Create != 0 && mode&0o077 != 0:
 		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets other users access it", mode).WithHint("chmod 0600 %s", quoted)
+	case w.rule.Create != 0 && st.Nlink > 1:
+		return Facts{}, w.refuse(errs.Invalid, "it has %d names", st.Nlink).WithHint("ls -li %s  # one file, one name", quoted)
 	case mode&0o002 != 0:
 		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets other users write it", mode).WithHint("chmod %s %s", w.noWriting(&st), quoted)
 	}

@@ -90,6 +90,10 @@ func (w *walk) step(name string, last bool) (file int, target string, err error)
 	}
 	at := filepath.Join(w.dirName, name)
 	fd, st, err := w.look(name)
+	if last && w.rule.Create != 0 && errors.Is(err, unix.ENOENT) {
+		fd, err = w.create(name)
+		return fd, "", err
+	}
 	if err != nil && !last {
 		err = fmt.Errorf("%s: %w", at, err)
 	}
@@ -106,6 +110,9 @@ func (w *walk) step(name string, last bool) (file int, target string, err error)
 	}
 	defer unix.Close(fd)
 	switch {
+	case last && w.rule.Create != 0 && kind == unix.S_IFREG:
+		file, err = w.create(name)
+		return file, "", err
 	case last && kind != unix.S_IFLNK:
 		file, err = unix.Openat(w.dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 		return file, "", w.explain(err)
@@ -117,6 +124,12 @@ func (w *walk) step(name string, last bool) (file int, target string, err error)
 	}
 	target, err = w.follow(fd, name)
 	return -1, target, err
+}
+
+// create opens the file name to write it, and creates it if it is missing.
+func (w *walk) create(name string) (fd int, err error) {
+	fd, err = unix.Openat(w.dir, name, w.rule.Create|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o600)
+	return fd, w.explain(err)
 }
 
 // follow reads the opened link if its creator is trusted. The owner of the

@@ -35,7 +35,8 @@ func (d *Dispatch) Walk(w *Walker) {
 }
 
 // Arrivals gives the dispatcher the channel on which the parent's acceptors send
-// connections.
+// connections, and a netlink socket (NETLINK_SOCK_DIAG) of the parent's network
+// namespace, which may be another than the dispatcher's.
 type Arrivals struct{}
 
 func (*Arrivals) Walk(*Walker) {}
@@ -44,12 +45,12 @@ func (*Arrivals) Walk(*Walker) {}
 // Gone.
 type Arrival struct {
 	Connection
-	Client    uint32 // uid of the process at the other end, for admission; NoID: unknown
+	Elsewhere bool   // it was accepted in another network namespace than the parent's
 	Forbidden string // why its user may have no worker; "" when it may
 }
 
 func (a *Arrival) Walk(w *Walker) {
-	w.Fields(&a.Connection, &a.Client)
+	w.Fields(&a.Connection, &a.Elsewhere)
 	w.Text(maxRefusal, &a.Forbidden)
 }
 

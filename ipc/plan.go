@@ -47,7 +47,7 @@ type Plan struct {
 
 	Connections, PerSource, Identities, Threads uint32 // 0 is the default
 
-	SocketMode     uint16 // of UNIX sockets; 0: chosen by who may connect
+	SocketMode     uint16 // of UNIX sockets
 	HasSocketGroup bool   // SocketGID is their group; otherwise the serving group is
 	SocketGID      uint32
 
@@ -206,8 +206,8 @@ type WholePlan struct {
 	Setup   Setup
 }
 
-// Add adds a part that was received and reports whether the Plan is complete.
-func (p *WholePlan) Add(m Message) (complete bool, err error) {
+// Add adds a part that was received. PlanSetup is the last one.
+func (p *WholePlan) Add(m Message) error {
 	switch m := m.(type) {
 	case *PlanListen:
 		list := &p.Listen
@@ -215,22 +215,21 @@ func (p *WholePlan) Add(m Message) (complete bool, err error) {
 			list = &p.Metrics
 		}
 		if len(*list) >= MaxListen {
-			return false, violation(Config, KindOf(m), "is one more than %d", MaxListen)
+			return violation(Config, KindOf(m), "is one more than %d", MaxListen)
 		}
 		*list = append(*list, m.Listen)
 	case *PlanSubuids:
 		for _, r := range m.Ranges {
 			switch n := len(p.Ranges); {
 			case n >= MaxSubuids:
-				return false, violation(Config, KindOf(m), "has one more than %d", MaxSubuids)
+				return violation(Config, KindOf(m), "has one more than %d", MaxSubuids)
 			case r.Last < r.First || n > 0 && r.First <= p.Ranges[n-1].Last:
-				return false, violation(Config, KindOf(m), "has ranges out of order")
+				return violation(Config, KindOf(m), "has ranges out of order")
 			}
 			p.Ranges = append(p.Ranges, r)
 		}
 	case *PlanSetup:
 		p.Setup = m.Setup
-		return true, nil
 	}
-	return false, nil
+	return nil
 }

@@ -93,10 +93,10 @@ var _ = Register(
 	Of[PlanSetup](74, Config, Parent, In(Planned), 34, MaxMessage-1, 0, Over),
 	// how this run of the gateway serves
 	Of[Dispatch](80, Parent, Dispatcher, In(Serving), 60, MaxMessage-1, 0, Initial),
-	// the channel on which accepted connections come
-	Of[Arrivals](81, Parent, Dispatcher, In(Serving), 0, 0, 1, Initial),
+	// the channel on which accepted connections come, and a netlink socket that reports the owners of sockets
+	Of[Arrivals](81, Parent, Dispatcher, In(Serving), 0, 0, 2, Initial),
 	// an accepted connection, with what the kernel reports about its peer
-	Of[Arrival](82, Acceptor, Dispatcher, In(Initial), 37, 37+2*MaxAddress+maxRefusal, 1, Initial),
+	Of[Arrival](82, Acceptor, Dispatcher, In(Initial), 34, 34+2*MaxAddress+maxRefusal, 1, Initial),
 	// a generation to build; its configuration follows
 	Of[Build](83, Parent, Dispatcher, In(Serving), 7, 7, 0, Initial),
 	// ranges of subordinate uids of that generation, in ascending order

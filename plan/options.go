@@ -211,7 +211,18 @@ func (s *size) String() string { return strconv.FormatUint(uint64(*s), 10) }
 // Type returns the name of the value in the help text.
 func (*size) Type() string { return "SIZE" }
 
-// mode returns --socket-mode; 0 leaves the decision to privsep.
+// usualMode returns the mode of UNIX sockets without --socket-mode. With tokens or
+// become_user every user may connect: the token decides, or all users are served as
+// themselves. With rest_auth/local alone only the serving user may connect, the only
+// user that it accepts.
+func (o *options) usualMode(tokens bool) fs.FileMode {
+	if tokens || o.switches.BecomeUser {
+		return 0o666
+	}
+	return 0o600
+}
+
+// mode returns --socket-mode, or 0.
 func (o *options) mode() (fs.FileMode, error) {
 	if o.socketMode == "" {
 		return 0, nil

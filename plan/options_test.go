@@ -58,6 +58,8 @@ func TestOptions(t *testing.T) {
 		{name: "socket", args: "--socket-mode 0660 --socket-group 9", got: func(c *query.WholePlan) any {
 			return []any{fs.FileMode(c.SocketMode).String(), c.HasSocketGroup, c.SocketGID}
 		}, want: []any{"-rw-rw----", true, uint32(9)}},
+		{name: "socket, tokens", got: modeOf, want: "-rw-rw-rw-"},
+		{name: "socket, local alone", args: "-a rest_auth/local unix:/s", conf: "AuthInfo=socket=/c", got: modeOf, want: "-rw-------"},
 		{name: "SchedUser", conf: "SchedUser=nobody", got: func(c *query.WholePlan) any {
 			return []any{c.Service.SchedUser, c.Service.SchedUID, c.Service.Privileged}
 		}, want: []any{"nobody", uint32(65534), []string{"nobody", "root"}}},
@@ -121,6 +123,8 @@ func TestOptions(t *testing.T) {
 		})
 	}
 }
+
+func modeOf(c *query.WholePlan) any { return fs.FileMode(c.SocketMode).String() }
 
 func listenOf(c *query.WholePlan) any {
 	var list []string

@@ -116,7 +116,7 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 		PerSource:       uint32(o.perSource),
 		Identities:      uint32(o.identities),
 		Threads:         uint32(o.threads),
-		SocketMode:      uint16(mode),
+		SocketMode:      uint16(cmp.Or(mode, o.usualMode(setup.JWT))),
 		SocketGID:       gid,
 		Audit:           o.audit,
 		Secrets: ipc.Secrets{

@@ -12,7 +12,6 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/privsep/listen"
 	"schedrestd/security"
-	"schedrestd/sockdiag"
 )
 
 // accept gives the dispatcher a channel for connections, and starts to accept.
@@ -22,8 +21,13 @@ func (m *monitor) accept() error {
 		return err
 	}
 	defer unix.Close(fd)
+	owners, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		owners, _ = unix.Eventfd(0, unix.EFD_CLOEXEC) // reports no owner
+	}
+	defer unix.Close(owners)
 	m.arrivals.Store(arrivals)
-	m.send(new(ipc.Arrivals), fd)
+	m.send(new(ipc.Arrivals), fd, owners)
 	if !m.accepting {
 		m.accepting = true
 		for _, l := range m.listeners {
@@ -86,7 +90,7 @@ const inTransit = 10_000
 // has a copy of the descriptor then.
 func (m *monitor) arrived(l *listen.Listener, fd int, peer unix.Sockaddr, switches ipc.Switches) {
 	facts, err := l.Facts(fd, peer)
-	a := &ipc.Arrival{Connection: facts, Client: l.ClientUID(fd, sockdiag.AddrPort(peer).Addr(), facts)}
+	a := &ipc.Arrival{Connection: facts, Elsewhere: l.Elsewhere}
 	switch {
 	case err != nil:
 		a.Forbidden = err.Error()

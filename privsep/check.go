@@ -28,9 +28,6 @@ func Check(c Config, out io.Writer) error {
 			c.Listen = []ipc.Listen{{Text: "unix:/check", Network: ipc.Unix, Path: "/check"}} // nor is this
 		}
 	}
-	if err := c.checkListen(); err != nil {
-		return err
-	}
 	var listeners []*listen.Listener // as they would be
 	for _, e := range c.Listen {
 		listeners = append(listeners, &listen.Listener{Network: e.Network, Name: e.Text, TLS: e.TLS})
@@ -39,17 +36,15 @@ func Check(c Config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	c.ControllerNetns, c.Workers = "", 1 // no daemon is connected
+	c.ControllerNetns, c.Workers, c.Audit = "", 1, ipc.Audit{} // no daemon is connected
 	m := newMonitor(c, who)
 	defer m.close()
-	if err := m.openPrograms(); err != nil {
+	if err := m.openFiles(); err != nil {
 		return err
 	}
-	if err := m.serveOn(listeners); err != nil {
-		return err
-	}
+	err = m.begin(listeners)
 	m.listeners = nil
-	if err := m.begin(); err != nil {
+	if err != nil {
 		return err
 	}
 	sealed, err := m.spawner.Prove(ipc.ProveClosed)

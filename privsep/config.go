@@ -13,7 +13,6 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
-	"schedrestd/privsep/auditlog"
 	"schedrestd/privsep/identity"
 	"schedrestd/privsep/keys"
 	"schedrestd/privsep/listen"
@@ -40,7 +39,7 @@ type Config struct {
 	PerSource   int           // connections of one source (see there); 0 is no limit, with become_user half of Connections
 	Identities  int           // become_user: most identities that have a worker concurrently
 	Threads     int           // -t, divided among the workers: the number of cpus
-	SocketMode  fs.FileMode   // of UNIX sockets; 0: depends on the clients that may connect (see unixMode)
+	SocketMode  fs.FileMode   // of UNIX sockets
 	SocketGroup *uint32       // of UNIX sockets; nil is the serving group
 	Audit       ipc.Audit     // where changes are recorded, and Idempotency-Keys are
 	Subuids     []ipc.Subuids // ranges of subordinate uids, in ascending order
@@ -106,18 +105,6 @@ func (c Config) setup(who identity.Service) ipc.Setup {
 	return s
 }
 
-// checkListen rejects invalid listeners before the first one is opened.
-func (c Config) checkListen() error {
-	for _, l := range c.Listen {
-		if l.TLS {
-			if err := keys.CheckTLS(c.TLS); err != nil {
-				return errs.Wrap(err, errs.Invalid, "can't listen on %s", l.Text)
-			}
-		}
-	}
-	return nil
-}
-
 // listenOptions returns where to listen. The sockets belong to who.
 func (c Config) listenOptions(who identity.Service) listen.Options {
 	owner := &socket.Owner{UID: who.UID, GID: who.GID}
@@ -128,21 +115,7 @@ func (c Config) listenOptions(who identity.Service) listen.Options {
 		owner.GID = *c.SocketGroup
 	}
 	return listen.Options{Passed: c.Activated, Addresses: c.Listen, Netns: c.Netns, UnixOnly: c.Switches.BecomeUser,
-		Unix: socket.Options{Mode: c.unixMode(), Owner: owner, Private: become.PrivateGroup}}
-}
-
-// unixMode returns the mode of UNIX sockets. With tokens or become_user every
-// user may connect: the token decides, or all users are served as themselves.
-// With rest_auth/local alone only the serving user may connect, the only user
-// that it accepts.
-func (c Config) unixMode() fs.FileMode {
-	if c.SocketMode != 0 {
-		return c.SocketMode
-	}
-	if c.Setup.JWT || c.Switches.BecomeUser {
-		return 0o666
-	}
-	return 0o600
+		Unix: socket.Options{Mode: c.SocketMode, Owner: owner, Private: become.PrivateGroup}}
 }
 
 // seal returns how a worker closes its sandbox. A worker that runs as its
@@ -251,15 +224,6 @@ func (c Config) keyOptions(who identity.Service, https bool) keys.Options {
 // serviceSetup returns the setup that the services receive.
 func (c Config) serviceSetup() ipc.ServiceSetup {
 	return ipc.ServiceSetup{LogLevel: c.Setup.LogLevel, Seal: c.Setup.Seal &^ ipc.SealUnix}
-}
-
-// openAudit opens the files of the auditor, before privileges are dropped. Without
-// a path it returns nil.
-func (c Config) openAudit(who identity.Service) (*auditlog.Log, error) {
-	if c.Audit.Path == "" && c.Audit.Claims == "" {
-		return nil, nil
-	}
-	return auditlog.Open(auditlog.Options{Audit: c.Audit, Root: who.Root, Worker: who.UID, PerWorker: c.Switches.BecomeUser, Log: c.Log})
 }
 
 // dispatch returns what a dispatcher needs to know of this run.

@@ -2,6 +2,7 @@ package privsep
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"schedrestd/errs"
@@ -69,27 +70,22 @@ func (m *monitor) want(why cause) {
 	m.wanted, m.opening, m.lastOpened = nothing, true, g.begun
 	m.last++
 	g.id = m.last
-	before := m.current
+	before, again := m.keysInForce(), m.current != nil
 	go func() { // files may be on a file system that hangs
-		err := m.open(g, before)
+		err := m.open(g, before, again)
 		m.do(func() { m.opened(g, err) })
 	}()
 }
 
 // open reads the configuration again, if that is wanted, and opens the keys of g.
-func (m *monitor) open(g, before *generation) error {
-	if g.why == becauseOfReload && before != nil {
+func (m *monitor) open(g *generation, before *keys.Keys, again bool) (err error) {
+	if g.why == becauseOfReload && again {
 		notify.Reloading()
 		if err := m.reread(&g.config); err != nil {
 			return err
 		}
 	}
-	var old *keys.Keys
-	if before != nil {
-		old = before.keys
-	}
-	var err error
-	g.keys, err = keys.Open(g.config.keyOptions(m.who, m.https), old, g.strict)
+	g.keys, err = keys.Open(g.config.keyOptions(m.who, m.https), before, g.strict)
 	return err
 }
 
@@ -130,12 +126,9 @@ func (m *monitor) opened(g *generation, err error) {
 	if keeper {
 		g.keys.Warn(m.keysInForce())
 	}
-	build := &ipc.Build{ID: g.id, Keeper: keeper, Audit: m.audit != nil, Resolver: true}
-	m.send(build)
-	for ranges := g.config.Subuids; len(ranges) > 0; {
-		n := min(len(ranges), ipc.SubuidsAtOnce)
-		m.send(&ipc.SubuidRanges{PlanSubuids: ipc.PlanSubuids{Ranges: ranges[:n]}})
-		ranges = ranges[n:]
+	m.send(&ipc.Build{ID: g.id, Keeper: keeper, Audit: m.audit != nil, Resolver: true})
+	for ranges := range slices.Chunk(g.config.Subuids, ipc.SubuidsAtOnce) {
+		m.send(&ipc.SubuidRanges{PlanSubuids: ipc.PlanSubuids{Ranges: ranges}})
 	}
 	m.send(&ipc.GenerationSetup{Setup: g.config.Setup})
 	if m.client != nil {
@@ -143,10 +136,10 @@ func (m *monitor) opened(g *generation, err error) {
 	}
 }
 
-// keysInForce returns the keys of the generation in force, or nil.
+// keysInForce returns the keys of the generation in force, or none.
 func (m *monitor) keysInForce() *keys.Keys {
 	if m.current == nil {
-		return nil
+		return new(keys.Keys)
 	}
 	return m.current.keys
 }

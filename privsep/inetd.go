@@ -46,19 +46,13 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	c.kernelTells = client.Network != ipc.TCP
 	m := newMonitor(c, who)
 	defer m.close()
-	if err := m.openPrograms(); err != nil {
+	if err := m.openFiles(); err != nil {
 		return err
 	}
-	if err := m.serveOn(nil); err != nil {
+	if err := m.begin(nil); err != nil {
 		return err
 	}
 	m.config.Tokens.Key = "" // a keeper takes longer to start than a daemon to verify the token
-	if m.audit, err = c.openAudit(who); err != nil {
-		return err
-	}
-	if err := m.begin(); err != nil {
-		return err
-	}
 	m.client, m.clientFD = client.Streams()
 	m.peers[m.client.ID] = who.Identity
 	m.ready = func(o *ipc.Outcome) { m.spawner.Announce(security.Sealed(o.Sealed)) }

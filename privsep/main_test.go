@@ -315,6 +315,9 @@ func launchAt(t *testing.T, as user, c Config, client *os.File) *gateway {
 	if as != nil || os.Geteuid() != 0 {
 		c.Switches.DisableUserCheck = true // the one who runs the tests may be in any group
 	}
+	if c.SocketMode == 0 {
+		c.SocketMode = 0o666
+	}
 	text, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)

@@ -39,6 +39,7 @@ import (
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/notify"
+	"schedrestd/privsep/auditlog"
 	"schedrestd/privsep/identity"
 	"schedrestd/privsep/keys"
 	"schedrestd/privsep/listen"
@@ -64,13 +65,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	m := newMonitor(c, who)
 	defer m.close()
-	if err := m.openPrograms(); err != nil {
-		return err
-	}
-	if m.audit, err = c.openAudit(who); err != nil {
-		return err
-	}
-	if err := c.checkListen(); err != nil {
+	if err := m.openFiles(); err != nil {
 		return err
 	}
 	if m.metrics, err = listen.Open(listen.Options{Addresses: c.Metrics, Unix: c.listenOptions(who).Unix}); err != nil {
@@ -80,10 +75,7 @@ func Run(signals <-chan os.Signal, c Config) error {
 	if err != nil {
 		return err
 	}
-	if err := m.serveOn(listeners); err != nil {
-		return err
-	}
-	if err := m.begin(); err != nil {
+	if err := m.begin(listeners); err != nil {
 		return err
 	}
 	thread.Reserve(thread.Spare)
@@ -93,7 +85,9 @@ func Run(signals <-chan os.Signal, c Config) error {
 		return err
 	}
 	m.spawner.Announce(sealed)
-	return m.serve(signals)
+	go m.spawner.WatchLoss(m.over, m.namespaceLost)
+	go notify.Watchdog(context.Background(), func() { m.call(func() {}); m.spawner.InUse().Do(func() {}) })
+	return m.loop(signals)
 }
 
 // prepare completes the configuration, and determines the identity that serves.
@@ -130,17 +124,23 @@ func (m *monitor) serveOn(listeners []*listen.Listener) error {
 	return keys.Judge(c.keyOptions(m.who, m.https))
 }
 
-// openPrograms opens the programs of all processes.
-func (m *monitor) openPrograms() (err error) {
-	m.programs, err = program.Open(m.who.Identity, m.who.Root, m.config.Argv)
+// openFiles opens the programs of all processes and the files of the auditor.
+func (m *monitor) openFiles() (err error) {
+	c := m.config
+	if m.programs, err = program.Open(m.who.Identity, m.who.Root, c.Argv); err == nil && c.Audit != (ipc.Audit{}) {
+		m.audit, err = auditlog.Open(auditlog.Options{Audit: c.Audit, Root: m.who.Root, Worker: m.who.UID, PerWorker: c.Switches.BecomeUser, Log: c.Log})
+	}
 	return err
 }
 
-// begin starts the threads for operations that this process may not perform
+// begin takes over listeners and starts the threads for operations that this process may not perform
 // later, then drops the capabilities that are no longer needed. Every kind of
 // start calls it before its first process, and fails if the sandbox has less
 // than it requires.
-func (m *monitor) begin() (err error) {
+func (m *monitor) begin(listeners []*listen.Listener) (err error) {
+	if err := m.serveOn(listeners); err != nil {
+		return err
+	}
 	c := m.config
 	if m.spawner, err = spawn.New(c.spawnOptions(m.who, m.programs)); err != nil {
 		return err
@@ -187,13 +187,6 @@ func (m *monitor) close() {
 		}
 	}
 	m.programs.Close()
-}
-
-// serve serves until a signal ends it.
-func (m *monitor) serve(signals <-chan os.Signal) error {
-	go m.spawner.WatchLoss(m.over, m.namespaceLost)
-	go notify.Watchdog(context.Background(), func() { m.call(func() {}); m.spawner.InUse().Answer() })
-	return m.loop(signals)
 }
 
 // dropCapabilities drops what the parent no longer needs. As root it keeps

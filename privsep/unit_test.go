@@ -25,7 +25,7 @@ func sharedDir(t *testing.T) string {
 	return socketDir(t, t.TempDir(), nil)
 }
 
-// TestUnixSocketOptions: the users who may connect to a UNIX socket depend on the services.
+// TestUnixSocketOptions: UNIX sockets belong to the user that serves, or to root where each user is served.
 func TestUnixSocketOptions(t *testing.T) {
 	group := uint32(44)
 	for name, tt := range map[string]struct {
@@ -33,10 +33,9 @@ func TestUnixSocketOptions(t *testing.T) {
 		mode     fs.FileMode
 		uid, gid uint32
 	}{
-		"local alone": {Config{Setup: ipc.Setup{Local: true}}, 0o600, 7, 8},
-		"tokens":      {Config{Setup: ipc.Setup{Local: true, JWT: true}}, 0o666, 7, 8},
-		"as set":      {Config{Setup: ipc.Setup{JWT: true}, SocketMode: 0o660, SocketGroup: &group}, 0o660, 7, 44},
-		"become_user": {Config{Setup: ipc.Setup{Local: true}, Switches: ipc.Switches{BecomeUser: true}}, 0o666, 0, 0},
+		"a service":   {Config{SocketMode: 0o600}, 0o600, 7, 8},
+		"a group":     {Config{SocketMode: 0o660, SocketGroup: &group}, 0o660, 7, 44},
+		"become_user": {Config{SocketMode: 0o666, Switches: ipc.Switches{BecomeUser: true}}, 0o666, 0, 0},
 	} {
 		o := tt.config.listenOptions(identity.Service{Identity: security.Identity{UID: 7, GID: 8}}).Unix
 		if o.Mode != tt.mode || o.Owner.UID != tt.uid || o.Owner.GID != tt.gid {

@@ -10,11 +10,21 @@ import (
 // Ask sends one request to the kernel and returns the body of its reply. The
 // kernel replies while it takes the request, so that this never waits.
 func Ask(protocol int, kind uint16, body []byte) ([]byte, error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
+	fd, err := Open(protocol)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(fd)
+	return askBy(fd, kind, body)
+}
+
+// Open returns a netlink socket of the calling thread's network namespace.
+func Open(protocol int) (fd int, err error) {
+	return unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
+}
+
+// askBy sends a request as Ask does, through the socket fd.
+func askBy(fd int, kind uint16, body []byte) ([]byte, error) {
 	request := make([]byte, unix.SizeofNlMsghdr, unix.SizeofNlMsghdr+len(body))
 	binary.NativeEndian.PutUint32(request, uint32(unix.SizeofNlMsghdr+len(body)))
 	binary.NativeEndian.PutUint16(request[4:], kind)

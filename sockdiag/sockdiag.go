@@ -13,6 +13,8 @@ import (
 	"net/netip"
 
 	"golang.org/x/sys/unix"
+
+	"schedrestd/sockaddr"
 )
 
 // ErrUnknown is the result of a query about a socket that the kernel has no
@@ -23,7 +25,18 @@ var ErrUnknown = errors.New("the socket has no known owner")
 // to the address local, both on this machine. The error is ErrUnknown when it
 // has closed its socket.
 func Client(local, remote netip.AddrPort) (uid uint32, err error) {
-	s, err := Find(remote, local)
+	socket, err := Open(unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(socket)
+	return ClientBy(socket, local, remote)
+}
+
+// ClientBy returns what Client does. It asks through socket, which Open returned and which can
+// be of another network namespace. Only one goroutine at a time may use it.
+func ClientBy(socket int, local, remote netip.AddrPort) (uid uint32, err error) {
+	s, err := find(socket, remote, local)
 	if err == nil && (s.Listening || s.Inode == 0) {
 		err = ErrUnknown
 	}
@@ -41,7 +54,7 @@ func Ends(fd int) (local, remote netip.AddrPort, err error) {
 	if err != nil {
 		return local, remote, err
 	}
-	return AddrPort(here), AddrPort(there), nil
+	return sockaddr.AddrPort(here), sockaddr.AddrPort(there), nil
 }
 
 // TCPSocket is the kernel's answer about one socket.
@@ -64,6 +77,15 @@ const (
 // Find returns the socket with the address own that is connected to other. When
 // there is none, it returns the socket that listens on own.
 func Find(own, other netip.AddrPort) (TCPSocket, error) {
+	socket, err := Open(unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return TCPSocket{}, err
+	}
+	defer unix.Close(socket)
+	return find(socket, own, other)
+}
+
+func find(socket int, own, other netip.AddrPort) (TCPSocket, error) {
 	b := make([]byte, requestSize)
 	ip := own.Addr().Unmap()
 	b[0], b[1] = unix.AF_INET6, unix.IPPROTO_TCP
@@ -76,7 +98,7 @@ func Find(own, other netip.AddrPort) (TCPSocket, error) {
 	copy(b[12:28], ip.AsSlice())
 	copy(b[28:44], other.Addr().Unmap().AsSlice())
 	binary.NativeEndian.PutUint64(b[48:], ^uint64(0)) // whatever its cookie
-	r, err := Ask(unix.NETLINK_SOCK_DIAG, unix.SOCK_DIAG_BY_FAMILY, b)
+	r, err := askBy(socket, unix.SOCK_DIAG_BY_FAMILY, b)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return TCPSocket{}, ErrUnknown

@@ -16,7 +16,7 @@ func abortIfAsked(errOut *os.File) {
 	if os.Getenv("ABORT_ON_FATAL") == "" {
 		return
 	}
-	_, _ = io.WriteString(writer(errOut), "aborting: ABORT_ON_FATAL is set\n")
+	_, _ = io.WriteString(errOut, "aborting: ABORT_ON_FATAL is set\n")
 	debug.SetTraceback("crash") // the runtime prints the stacks, and leaves the signal its effect
 	_ = syscall.Kill(os.Getpid(), syscall.SIGABRT)
 	time.Sleep(time.Minute) // the signal may come to another thread

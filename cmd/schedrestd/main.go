@@ -67,7 +67,7 @@ func run(errOut *os.File) (status int, err error) {
 	signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit before the gateway serves
 	level := new(slog.LevelVar)
 	level.Set(slog.Level(plan.LogLevel))
-	c := config(plan, loglevel.New(writer(errOut), level))
+	c := config(plan, loglevel.New(errOut, level))
 	c.Activated = sockets
 	if plan.HasSocketGroup {
 		c.SocketGroup = &plan.SocketGID
@@ -108,8 +108,7 @@ func config(plan *ipc.WholePlan, log *slog.Logger) privsep.Config {
 }
 
 // complain prints err, one problem per line.
-func complain(f *os.File, err error) {
-	w := writer(f)
+func complain(w io.Writer, err error) {
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(w, "error: %s\n", strings.TrimRight(line, "\n"))
 	}
@@ -118,12 +117,15 @@ func complain(f *os.File, err error) {
 	}
 }
 
-// standardError returns where errors and the log go. It is nil when inetd
+// standardError returns where errors and the log go. It is /dev/null when inetd
 // passed the client's socket as standard error too, because a log line in the
 // middle of an answer breaks it.
 func standardError() *os.File {
 	if sameSocket(os.Stdin, os.Stderr) {
-		return nil
+		if null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0); err == nil {
+			return null
+		}
+		os.Exit(1) // no process can be started without it
 	}
 	return os.Stderr
 }
@@ -135,12 +137,4 @@ func sameSocket(a, b *os.File) bool {
 	}
 	y, err := b.Stat()
 	return err == nil && os.SameFile(x, y)
-}
-
-// writer returns f, or io.Discard for nil.
-func writer(f *os.File) io.Writer {
-	if f == nil {
-		return io.Discard
-	}
-	return f
 }

@@ -45,7 +45,7 @@ func fixed(started, next *ipc.WholePlan) (list []string) {
 		list = append(list, "SchedUser")
 	}
 	unix := slices.ContainsFunc(started.Listen, func(l ipc.Listen) bool { return l.Network == ipc.Unix })
-	if started.SocketMode == 0 && unix && next.Setup.JWT != started.Setup.JWT {
+	if unix && next.SocketMode != started.SocketMode {
 		list = append(list, "AuthAltTypes (for the mode of UNIX sockets)")
 	}
 	return list

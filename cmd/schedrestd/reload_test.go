@@ -11,8 +11,8 @@ import (
 
 // TestFixed: what needs a restart is named.
 func TestFixed(t *testing.T) {
-	started := &ipc.WholePlan{Plan: ipc.Plan{}, Listen: []ipc.Listen{{Network: ipc.Unix, Path: "/s"}}, Setup: ipc.Setup{JWT: true}}
-	next := &ipc.WholePlan{Plan: ipc.Plan{Service: ipc.Service{SchedUID: 65534}}, Listen: started.Listen}
+	started := &ipc.WholePlan{Plan: ipc.Plan{SocketMode: 0o666}, Listen: []ipc.Listen{{Network: ipc.Unix, Path: "/s"}}}
+	next := &ipc.WholePlan{Plan: ipc.Plan{SocketMode: 0o600, Service: ipc.Service{SchedUID: 65534}}, Listen: started.Listen}
 	if diff := cmp.Diff([]string{"SchedUser", "AuthAltTypes (for the mode of UNIX sockets)"}, fixed(started, next)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

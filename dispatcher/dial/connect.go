@@ -12,6 +12,7 @@ import (
 
 	"schedrestd/become"
 	"schedrestd/ipc"
+	"schedrestd/sockaddr"
 	"schedrestd/sockdiag"
 	"schedrestd/sockdiag/portowner"
 )
@@ -52,7 +53,7 @@ func connect(address string, ports uint32, deferred bool) (conn, error) {
 	if local && deferred {
 		return conn{}, errLocal
 	}
-	family, sa := sockdiag.Sockaddr(to)
+	family, sa := sockaddr.Sockaddr(to)
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return conn{}, err

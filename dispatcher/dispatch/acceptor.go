@@ -9,6 +9,7 @@ import (
 	"schedrestd/dispatcher/pool"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
+	"schedrestd/sockdiag"
 )
 
 // Acceptor receives accepted connections from the parent and submits them to the
@@ -27,8 +28,9 @@ func NewAcceptor(o Options, slots *pool.Slots) *Acceptor {
 	return &Acceptor{slots: slots, owners: newOwners(o), rules: o.Admission, log: o.Log}
 }
 
-// Run submits the connections that come until from is closed.
-func (a *Acceptor) Run(from *ipc.Channel) {
+// Run submits the connections that come until from is closed. It asks the netlink
+// socket owners about their clients.
+func (a *Acceptor) Run(from *ipc.Channel, owners int) {
 	for {
 		m, err := from.Receive()
 		if err != nil {
@@ -36,8 +38,9 @@ func (a *Acceptor) Run(from *ipc.Channel) {
 		}
 		switch msg := m.Message.(type) {
 		case *ipc.Arrival:
+			addr, uid := client(msg, m.FDs[0], owners)
 			a.hesitate()
-			a.submit(msg, m.FDs[0])
+			a.submit(msg, m.FDs[0], addr, uid)
 		default:
 			a.log.Error("acceptor broke the protocol", "because", ipc.Unheard(msg))
 			return
@@ -59,18 +62,35 @@ func (a *Acceptor) hesitate() {
 	}
 }
 
-// submit passes a connection to the loop.
-func (a *Acceptor) submit(m *ipc.Arrival, fd int) {
+// client returns the address and the uid of the client, or ipc.NoID. The kernel knows
+// the uid of the peer of a UNIX socket, and of a client on the loopback interface of
+// the parent's own network namespace until it has closed its socket. On loopback the
+// uid serves admission alone, since anyone with a token may connect.
+func client(m *ipc.Arrival, fd, owners int) (addr netip.Addr, uid uint32) {
+	if at, err := netip.ParseAddrPort(m.Addr); err == nil {
+		addr = at.Addr()
+	}
+	if !addr.IsLoopback() || m.Elsewhere {
+		return addr, m.UID
+	}
+	local, remote, err := sockdiag.Ends(fd)
+	if err == nil {
+		uid, err = sockdiag.ClientBy(owners, local, remote)
+	}
+	if err != nil {
+		return addr, ipc.NoID
+	}
+	return addr, uid
+}
+
+// submit passes to the loop a connection from addr by a process of uid.
+func (a *Acceptor) submit(m *ipc.Arrival, fd int, addr netip.Addr, uid uint32) {
 	c := &pool.Connection{Connection: m.Connection, Arrival: m.ID, Forbidden: m.Forbidden, FD: fd}
 	if m.Network == ipc.Unix && m.UID == ipc.NoID {
 		a.slots.Do(func() { a.slots.Nameless(c, errors.New(m.Forbidden)) })
 		return
 	}
-	var addr netip.Addr
-	if at, err := netip.ParseAddrPort(m.Addr); err == nil {
-		addr = at.Addr()
-	}
-	a.slots.Do(func() { a.arrived(c, addr, m.Client) })
+	a.slots.Do(func() { a.arrived(c, addr, uid) })
 }
 
 // arrived submits c for admission, a connection from addr by a process of uid.

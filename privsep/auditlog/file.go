@@ -18,7 +18,6 @@ import (
 // file is the audit log or the file of claims, by its name. The auditor writes it.
 type file struct {
 	path string
-	how  int // how it is opened
 	rule guard.Rule
 	log  *slog.Logger
 	open *os.File
@@ -30,7 +29,7 @@ type file struct {
 // retryPause is the time between two tries to open a file again.
 const retryPause = time.Second
 
-// openFile opens the file what of o at path.
+// openFile opens the file what of o at path. how is the flags of open(2).
 func openFile(o Options, what, path string, how int) (*file, error) {
 	// Anyone who may replace the file could hide recorded changes.
 	trust := &guard.Trust{Owners: []uint32{}, Private: become.PrivateGroup}
@@ -40,7 +39,7 @@ func openFile(o Options, what, path string, how int) (*file, error) {
 	case o.Worker != 0: // otherwise disable_user_check is set
 		trust.Never = []uint32{o.Worker}
 	}
-	f := &file{path: path, how: how, log: o.Log, rule: guard.Rule{What: what, Secret: true, Trust: trust}}
+	f := &file{path: path, log: o.Log, rule: guard.Rule{What: what, Owners: []uint32{uint32(os.Geteuid())}, Secret: true, Create: how, Trust: trust}}
 	if path[0] != '/' {
 		return nil, errs.New(errs.Invalid, "%s %s: not an absolute path", what, path).WithHint("use a path as /var/log/schedrestd/audit.log")
 	}
@@ -50,64 +49,23 @@ func openFile(o Options, what, path string, how int) (*file, error) {
 // reopen opens the file, or creates it. Only this process's user owns it and
 // has access.
 func (f *file) reopen() error {
-	dir, real, name, err := guard.Parent(f.path, f.rule)
-	if err != nil {
-		if _, gone := os.Lstat(filepath.Dir(f.path)); errors.Is(gone, os.ErrNotExist) {
-			return errs.New(errs.Invalid, "%s %s: its directory is not there", f.rule.What, f.path).WithHint("install -d -m 0700 %s", guard.Quote(filepath.Dir(f.path)))
-		}
-		return err
-	}
-	defer dir.Close()
-	fd, err := unix.Openat(int(dir.Fd()), name, f.how|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return f.refuse(err)
-	}
-	opened := os.NewFile(uintptr(fd), real)
-	if err := f.judge(fd); err != nil {
-		opened.Close()
+	opened, _, err := guard.Open(f.path, f.rule)
+	dir := filepath.Dir(f.path)
+	switch _, gone := os.Lstat(dir); {
+	case err == nil:
+	case errors.Is(gone, os.ErrNotExist):
+		return errs.New(errs.Invalid, "%s %s: its directory is not there", f.rule.What, f.path).WithHint("install -d -m 0700 %s", guard.Quote(dir))
+	case errs.KindOf(err) == errs.Denied && os.Geteuid() == 0:
+		return errs.New(errs.Denied, "%v", err).WithHint("chown root:root %s and its directory: a running gateway has no right to what belongs to others", guard.Quote(f.path))
+	case errs.HintOf(err) == "":
+		return errs.New(errs.KindOf(err), "%v", err).WithHint("ls -ld %s", guard.Quote(f.path))
+	default:
 		return err
 	}
 	if f.open != nil {
 		f.open.Close()
 	}
 	f.open, f.astray = opened, nil
-	return nil
-}
-
-// refuse returns the error for a file that can't be opened.
-func (f *file) refuse(err error) error {
-	refused := errs.New(errs.Denied, "%s %s: %v", f.rule.What, f.path, err)
-	switch err {
-	case unix.ELOOP:
-		return errs.New(errs.Invalid, "%s %s: a symbolic link; name the file itself", f.rule.What, f.path).WithHint("readlink -f %s", guard.Quote(f.path))
-	case unix.ENXIO: // a named pipe that nobody reads
-		return errs.New(errs.Invalid, "%s %s: not a regular file", f.rule.What, f.path).WithHint("ls -ld %s  # name a file", guard.Quote(f.path))
-	case unix.EACCES, unix.EPERM:
-		if os.Geteuid() == 0 {
-			return refused.WithHint("chown root:root %s and its directory: a running gateway has no right to what belongs to others", guard.Quote(f.path))
-		}
-	}
-	return refused.WithHint("ls -ld %s", guard.Quote(f.path))
-}
-
-// judge rejects anything but a regular file that belongs to this process's user
-// alone. O_NONBLOCK at open keeps a named pipe from blocking the parent.
-func (f *file) judge(fd int) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return errs.Wrap(err, errs.Internal, "%s %s", f.rule.What, f.path)
-	}
-	quoted := guard.Quote(f.path)
-	switch {
-	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return errs.New(errs.Invalid, "%s %s: not a regular file", f.rule.What, f.path).WithHint("ls -ld %s  # name a file", quoted)
-	case int(st.Uid) != os.Geteuid():
-		return errs.New(errs.Invalid, "%s %s: owned by uid %d, must be owned by uid %d", f.rule.What, f.path, st.Uid, os.Geteuid()).WithHint("chown %d %s", os.Geteuid(), quoted)
-	case st.Mode&0o077 != 0:
-		return errs.New(errs.Invalid, "%s %s: mode %04o lets other users access it", f.rule.What, f.path, st.Mode&0o7777).WithHint("chmod 0600 %s", quoted)
-	case st.Nlink > 1:
-		return errs.New(errs.Invalid, "%s %s: it has %d names", f.rule.What, f.path, st.Nlink).WithHint("ls -li %s  # one file, one name", quoted)
-	}
 	return nil
 }
 

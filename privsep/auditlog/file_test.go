@@ -25,7 +25,7 @@ func TestAuditFile(t *testing.T) {
 		{"a file", func(t *testing.T, p string) { succeed(t, os.WriteFile(p, []byte("{}\n"), 0o600)) }, ""},
 		{"others may read it", func(t *testing.T, p string) { succeed(t, os.WriteFile(p, nil, 0o600)); succeed(t, os.Chmod(p, 0o640)) }, "lets other users access it"},
 		{"a link", func(t *testing.T, p string) { succeed(t, os.Symlink("/dev/null", p)) }, "symbolic link"},
-		{"a directory", func(t *testing.T, p string) { succeed(t, os.Mkdir(p, 0o700)) }, "directory"},
+		{"a directory", func(t *testing.T, p string) { succeed(t, os.Mkdir(p, 0o700)) }, "not a regular file"},
 		{"no directory", func(t *testing.T, p string) { succeed(t, os.Remove(filepath.Dir(p))) }, "its directory is not there"},
 		{"a named pipe", func(t *testing.T, p string) { succeed(t, unix.Mkfifo(p, 0o600)) }, "not a regular file"},
 		{"somebody else's", func(t *testing.T, p string) {

@@ -10,7 +10,7 @@ import (
 	"schedrestd/become"
 	"schedrestd/errs"
 	"schedrestd/ipc"
-	"schedrestd/sockdiag"
+	"schedrestd/sockaddr"
 )
 
 // Client is standard input and output, with the kernel's facts about the client
@@ -68,7 +68,7 @@ func (c *Client) meetSocket(same bool) (bool, error) {
 			return false, nil
 		}
 		c.Network = ipc.Unix
-	} else if at := sockdiag.AddrPort(peer); at.IsValid() {
+	} else if at := sockaddr.AddrPort(peer); at.IsValid() {
 		c.Network, c.Addr = ipc.TCP, at.String()
 	} else {
 		return false, errs.New(errs.Invalid, "standard input is a socket that is neither TCP nor UNIX")

@@ -20,10 +20,8 @@ func (c *Client) ServeAs(o identity.Options) (who identity.Service, refused, err
 	}
 	who = identity.Service{Root: os.Geteuid() == 0}
 	switch {
-	case !who.Root:
-		return who, nil, errs.New(errs.Invalid, "become_user needs root: nobody else can become another user")
-	case o.JWT:
-		return who, nil, errs.New(errs.Invalid, "become_user does not go with rest_auth/jwt").WithHint("-a rest_auth/local")
+	case !who.Root || o.JWT: // schedrestd-config has rejected both with the details
+		return who, nil, errs.New(errs.Invalid, "become_user needs root, and rest_auth/local alone")
 	case c.Network != ipc.Unix:
 		return who, nil, errs.New(errs.Invalid, "become_user needs a connected UNIX socket on standard input: only there the kernel says who the client is")
 	case c.Nameless:

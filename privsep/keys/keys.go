@@ -8,6 +8,7 @@
 package keys
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -36,19 +37,16 @@ type Keys struct {
 // because the parent may not be able to examine them later.
 func Judge(o Options) error {
 	if o.HTTPS {
-		if err := CheckTLS(o.TLS); err != nil {
+		if err := checkTLS(o.TLS); err != nil {
 			return err
 		}
 	}
-	if err := o.tokenKey().judge(); err != nil {
-		return err
-	}
-	return o.keySet().judge()
+	return cmp.Or(o.tokenKey().judge(), o.keySet().judge())
 }
 
 // Open opens the keys that o names. It is called after the capabilities are
 // dropped, at the start as well: files that can be opened then can be opened
-// again after a renewal. before is the keys in use, or nil. If a file has
+// again after a renewal. before is the keys in use, or empty. If a file has
 // replaced one of them and can't be used, the old one stays in use, unless
 // strict is set: then certificates must be usable.
 func Open(o Options, before *Keys, strict bool) (k *Keys, err error) {
@@ -66,9 +64,6 @@ func Open(o Options, before *Keys, strict bool) (k *Keys, err error) {
 			return k, err
 		}
 		k.options.Tokens = ipc.Tokens{}
-	}
-	if before == nil {
-		before = new(Keys)
 	}
 	if k.token, err = k.options.tokenKey().entry(before.token); err != nil {
 		return k, err
@@ -92,7 +87,7 @@ func Stamp(s ipc.Secrets) string {
 // those that have replaced them can't be used, before's stay in use.
 func (k *Keys) openPair(before *Keys, strict bool) (err error) {
 	o := k.options
-	if err := CheckTLS(o.TLS); err != nil {
+	if err := checkTLS(o.TLS); err != nil {
 		return err
 	}
 	k.pair.stamp = guard.Stamp(o.TLS.Key, o.TLS.Certificate, o.TLS.ClientCA) // what changes while it is read is seen next time
@@ -122,9 +117,6 @@ func (k *Keys) keepPair(before *Keys, why error) error {
 // one used before, as for a file that can't be opened. Then k can be offered
 // again. An error means that k can't be used.
 func (k *Keys) Refused(token bool, why error, before *Keys, strict bool) error {
-	if before == nil {
-		before = new(Keys)
-	}
 	o := k.options
 	switch {
 	case token && k.token.newest:
@@ -151,7 +143,7 @@ func (k *Keys) Refused(token bool, why error, before *Keys, strict bool) error {
 // whether next has another one. It is called by the goroutine that builds
 // generations.
 func (k *Keys) RefuseSet(next *Keys) bool {
-	if k == nil || k.set.path != next.set.path || k.set.stamp == next.set.stamp || !next.set.newest {
+	if k.set.path != next.set.path || k.set.stamp == next.set.stamp || !next.set.newest {
 		return false
 	}
 	k.set.refused = next.set.stamp
@@ -160,9 +152,6 @@ func (k *Keys) RefuseSet(next *Keys) bool {
 
 // Announce logs which files are newly in use.
 func (k *Keys) Announce(before *Keys) {
-	if before == nil {
-		before = new(Keys)
-	}
 	log := k.options.Log
 	isNew := func(now, then entry) bool { return now.newest && (now.path != then.path || now.stamp != then.stamp) }
 	if isNew(k.token, before.token) {
@@ -183,10 +172,10 @@ func (k *Keys) Warn(before *Keys) {
 	if o.Root {
 		return
 	}
-	if before == nil || !before.NeedKeeper() {
+	if !before.NeedKeeper() {
 		o.Log.Warn("the keeper has the workers' uid: a start as root gives it one of its own", "uid", o.Worker.UID)
 	}
-	if k.token.files != nil && (before == nil || before.token.path != k.token.path) {
+	if k.token.files != nil && before.token.path != k.token.path {
 		o.Log.Warn("an attacker who controls a worker can read the key of HS256 tokens by its path: without root, workers run as the user who started the gateway",
 			"file", k.token.path, "uid", o.Worker.UID, "hint", "start as root with -u; or name no jwt_key= that "+o.Worker.Name+" can read, and the daemons vouch")
 	}

@@ -87,7 +87,7 @@ const (
 // TestRecipients: the keeper gets what is secret, and a worker what is public.
 func TestRecipients(t *testing.T) {
 	s := newSite(t)
-	k := s.open(nil, true)
+	k := s.open(new(Keys), true)
 	if keeper, worker := texts(t, k); keeper != allSecret || worker != allPublic {
 		t.Errorf("the keeper gets %q, a worker %q", keeper, worker)
 	}
@@ -132,7 +132,7 @@ func TestSuccession(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSite(t)
-			before := s.open(nil, true)
+			before := s.open(new(Keys), true)
 			s.t = t
 			tt.change(s)
 			k, err := Open(s.Options, before, tt.strict)
@@ -163,14 +163,14 @@ func TestRefused(t *testing.T) {
 	t.Run("at the start", func(t *testing.T) {
 		s := newSite(t)
 		for _, token := range []bool{true, false} {
-			if err := s.open(nil, true).Refused(token, no, nil, true); err == nil || errs.HintOf(err) == "" && token {
+			if err := s.open(new(Keys), true).Refused(token, no, new(Keys), true); err == nil || errs.HintOf(err) == "" && token {
 				t.Errorf("token %t: %v, hint %q", token, err, errs.HintOf(err))
 			}
 		}
 	})
 	t.Run("a certificate", func(t *testing.T) {
 		s := newSite(t)
-		before := s.open(nil, true)
+		before := s.open(new(Keys), true)
 		s.put(s.TLS.Certificate, "new")
 		k := s.open(before, false)
 		must(t, k.Refused(false, no, before, false))
@@ -183,7 +183,7 @@ func TestRefused(t *testing.T) {
 	})
 	t.Run("a key of tokens", func(t *testing.T) {
 		s := newSite(t)
-		before := s.open(nil, true)
+		before := s.open(new(Keys), true)
 		s.put(s.Tokens.Key, "new")
 		k := s.open(before, false)
 		for i, want := range []string{allSecret, "key|certificates|authorities|"} {
@@ -201,7 +201,7 @@ func TestRefused(t *testing.T) {
 // TestRest: a key of tokens that has just been written may be half of one.
 func TestRest(t *testing.T) {
 	s := newSite(t)
-	k := s.open(nil, true)
+	k := s.open(new(Keys), true)
 	if s.put(s.TLS.Certificate, "new"); !k.IsAtRest(1e12) {
 		t.Error("half of a certificate is none")
 	}

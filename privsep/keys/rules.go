@@ -25,8 +25,8 @@ type Options struct {
 	Log      *slog.Logger
 }
 
-// CheckTLS rejects https:// without its files.
-func CheckTLS(t ipc.TLS) error {
+// checkTLS rejects https:// without its files.
+func checkTLS(t ipc.TLS) error {
 	if t.Certificate == "" || t.Key == "" {
 		return errs.New(errs.Invalid, "https:// without a certificate and a key").
 			WithHint("TLSParameters=restd_cert_file=…,restd_cert_key_file=… in the configuration names them")

@@ -1,14 +1,13 @@
 package listen
 
 import (
-	"net/netip"
 	"os"
 
 	"golang.org/x/sys/unix"
 
 	"schedrestd/become"
 	"schedrestd/ipc"
-	"schedrestd/sockdiag"
+	"schedrestd/sockaddr"
 )
 
 // IsGone reports whether err concerns one connection only, which broke off before it was accepted
@@ -49,7 +48,7 @@ func (l *Listener) Wait() error {
 func (l *Listener) Facts(fd int, peer unix.Sockaddr) (ipc.Connection, error) {
 	c := ipc.Connection{Network: l.Network, Listener: l.Name, TLS: l.TLS, UID: ipc.NoID, GID: ipc.NoID}
 	if l.Network == ipc.TCP {
-		c.Addr = sockdiag.AddrPort(peer).String()
+		c.Addr = sockaddr.AddrPort(peer).String()
 		return c, nil
 	}
 	u, err := become.PeerFD(fd)
@@ -57,23 +56,4 @@ func (l *Listener) Facts(fd int, peer unix.Sockaddr) (ipc.Connection, error) {
 		c.UID, c.GID, c.PID, c.Verified = u.UID, u.GID, u.PID, u.Verify() == nil
 	}
 	return c, err
-}
-
-// ClientUID returns the uid of the client, or ipc.NoID. The kernel knows that of the peer of
-// a UNIX socket, and of a client on the loopback interface of the parent's own network
-// namespace until it has closed its socket. On loopback the uid serves admission alone, since anyone
-// with a token may connect.
-func (l *Listener) ClientUID(fd int, addr netip.Addr, facts ipc.Connection) uint32 {
-	if !addr.IsLoopback() || l.Elsewhere {
-		return facts.UID
-	}
-	local, remote, err := sockdiag.Ends(fd)
-	if err != nil {
-		return ipc.NoID
-	}
-	uid, err := sockdiag.Client(local, remote)
-	if err != nil {
-		return ipc.NoID
-	}
-	return uid
 }

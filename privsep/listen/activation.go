@@ -42,22 +42,9 @@ func Activated() ([]*os.File, error) {
 	return append(files, os.NewFile(uintptr(fd), "stdin")), nil
 }
 
-// activated makes listeners of the sockets that came with the start. They are the service manager's:
+// adopt makes a listener of f, a socket that came with the start. It asks the kernel,
+// not the environment, what kind of socket f is. The socket is the service manager's:
 // a UNIX socket keeps its mode, and its file stays when the gateway ends.
-func activated(files []*os.File) (list []*Listener, err error) {
-	for _, f := range files {
-		l, err := adopt(f)
-		if err != nil {
-			CloseAll(list)
-			return nil, err
-		}
-		list = append(list, l)
-	}
-	return list, nil
-}
-
-// adopt makes a listener of f. It asks the kernel, not the environment, what
-// kind of socket f is.
 func adopt(f *os.File) (*Listener, error) {
 	what := "the socket that was passed"
 	if f.Name() != "" {
@@ -97,10 +84,5 @@ func adopt(f *os.File) (*Listener, error) {
 		return nil, errs.Wrap(err, errs.Internal, "take over %s", what)
 	}
 	f.Close()
-	next, err := newListener(l.Network, l.Name, os.NewFile(uintptr(own), l.Name))
-	if err != nil {
-		return nil, err
-	}
-	next.TLS = l.TLS
-	return next, nil
+	return l.over(os.NewFile(uintptr(own), l.Name))
 }

@@ -15,7 +15,7 @@ import (
 	"schedrestd/fdpass"
 	"schedrestd/ipc"
 	"schedrestd/privsep/netns"
-	"schedrestd/sockdiag"
+	"schedrestd/sockaddr"
 	"schedrestd/socket"
 )
 
@@ -48,10 +48,12 @@ func Open(o Options) (list []*Listener, err error) {
 			list = nil
 		}
 	}()
-	if list, err = activated(o.Passed); err != nil {
-		return list, err
-	}
-	for _, l := range list {
+	for _, f := range o.Passed {
+		l, err := adopt(f)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, l)
 		if o.UnixOnly && l.Network != ipc.Unix {
 			return list, errs.New(errs.Invalid, "SCHEDRESTD_SECURITY=become_user can't serve %s, which the service manager passed", l.Name).
 				WithHint("ListenStream=/path/to/socket in the socket's unit")
@@ -105,13 +107,11 @@ func (l *Listener) ExposesTokens() bool {
 	return l.Network == ipc.TCP && !l.TLS && err == nil && !at.Addr().Unmap().IsLoopback()
 }
 
-// newListener takes over a non-blocking listening descriptor.
-func newListener(network ipc.Network, name string, file *os.File) (*Listener, error) {
-	raw, err := file.SyscallConn()
-	if err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "listen on %s", name)
-	}
-	return &Listener{Network: network, Name: name, file: file, raw: raw}, nil
+// over completes l, which takes over a non-blocking listening descriptor.
+func (l *Listener) over(file *os.File) (_ *Listener, err error) {
+	l.file = file
+	l.raw, err = file.SyscallConn()
+	return l, errs.Wrap(err, errs.Internal, "listen on %s", l.Name)
 }
 
 // listenTCP binds every address of e's host. One of several that this machine doesn't
@@ -130,14 +130,8 @@ func listenUnix(e ipc.Listen, o socket.Options) ([]*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := newListener(ipc.Unix, e.Text, s.File)
-	if err != nil {
-		s.Remove()
-		s.File.Close()
-		return nil, err
-	}
-	l.remove = s.Remove
-	return []*Listener{l}, nil
+	l, err := (&Listener{Network: ipc.Unix, Name: e.Text, remove: s.Remove}).over(s.File)
+	return []*Listener{l}, err
 }
 
 // space opens the network namespace of the TCP addresses.
@@ -188,7 +182,7 @@ func bindTCP(at netip.AddrPort) (*Listener, error) {
 const backlog = 1<<16 - 1
 
 func bindOne(at netip.AddrPort) (*Listener, error) {
-	family, sa := sockdiag.Sockaddr(at)
+	family, sa := sockaddr.Sockaddr(at)
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -212,12 +206,12 @@ func bindOne(at netip.AddrPort) (*Listener, error) {
 		file.Close()
 		return nil, err
 	}
-	return newListener(ipc.TCP, nameTCP(bound, at.Addr().Zone()), file)
+	return (&Listener{Network: ipc.TCP, Name: nameTCP(bound, at.Addr().Zone())}).over(file)
 }
 
 // nameTCP returns the name of a listener that is bound at a.
 func nameTCP(a unix.Sockaddr, zone string) string {
-	at := sockdiag.AddrPort(a)
+	at := sockaddr.AddrPort(a)
 	return netip.AddrPortFrom(at.Addr().WithZone(zone), at.Port()).String()
 }
 

@@ -53,10 +53,9 @@ func (p *Planner) converse(channel *ipc.Channel) (*ipc.WholePlan, error) {
 			}
 			plan = &ipc.WholePlan{Plan: *m}
 		case *ipc.PlanListen, *ipc.PlanSubuids:
-			_, err = plan.Add(m)
+			err = plan.Add(m)
 		case *ipc.PlanSetup:
-			_, err = plan.Add(m)
-			return plan, err
+			return plan, plan.Add(m)
 		default:
 			err = ipc.Unheard(m)
 		}

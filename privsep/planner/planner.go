@@ -58,11 +58,6 @@ func newPlanner(path string, args, environ []string, out, errOut *os.File, setup
 	setup.Root = os.Geteuid() == 0
 	setup.Directory, _ = os.Getwd()
 	var err error
-	if errOut == nil {
-		if errOut, err = os.OpenFile(os.DevNull, os.O_WRONLY, 0); err != nil {
-			return nil, err
-		}
-	}
 	p := &Planner{argv: append([]string{configName}, args...), out: out, errOut: errOut, setup: setup}
 	for _, v := range environ {
 		if strings.HasPrefix(v, "SCHED") || strings.HasPrefix(v, "SLURM") {

@@ -144,7 +144,7 @@ func configuration(t *testing.T, text string, mode os.FileMode) (path string) {
 // planned returns what a planner makes of such a program.
 func planned(t *testing.T, again bool, args ...string) (*ipc.WholePlan, int, error) {
 	t.Helper()
-	p, err := newPlanner(binary, args, []string{"SCHED_JWT=planted", "HOME=/planted", "SLURM_CONF=x"}, os.Stdout, nil, ipc.ConfigSetup{})
+	p, err := newPlanner(binary, args, []string{"SCHED_JWT=planted", "HOME=/planted", "SLURM_CONF=x"}, os.Stdout, os.Stderr, ipc.ConfigSetup{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func (s *Spawner) WatchLoss(over <-chan struct{}, lost func(error)) {
 			return
 		}
 		s = s.InUse()
-		s.Log.Error("namespace init exited", "user_namespaces", s.InUserNamespaces(),
+		s.Log.Error("namespace init exited", "user_namespaces", s.nest != nil,
 			"hint", "workers and services are started in the next namespace; "+hint)
 		lost(nil)
 	}

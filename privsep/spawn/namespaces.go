@@ -122,9 +122,7 @@ func (s *Spawner) findNest(held security.Capabilities) *nest {
 		return nil
 	}
 	for i := range nests {
-		if s.nest = &nests[i]; s.nest.has(unix.CLONE_NEWNS) && s.sharedRoot {
-			continue
-		}
+		s.nest = &nests[i]
 		one, err := s.startFirst(s.Identity)
 		if err == nil {
 			one.stop()

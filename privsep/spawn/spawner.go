@@ -40,8 +40,6 @@ type Options struct {
 	Argv       []string      // … and its arguments
 	Keeper     *os.File      // the keeper's program; nil: there is none
 	Log        *slog.Logger
-
-	sharedRoot bool // processes keep the machine's file system, for tests
 }
 
 // Spawner starts processes from one thread, locked for ever. The thread has entered
@@ -86,8 +84,6 @@ func (o *Options) unasked(p part) string {
 		return "disable_unshare_files"
 	case p == ipcNamespace && o.Switches.DisableUnshareSysV:
 		return "disable_unshare_sysv"
-	case p == ownRoot && o.sharedRoot:
-		return "shared"
 	case p == pidNamespace && o.OneClient && !o.Switches.RequireConfinement:
 		return "one client" // whose worker is not worth two processes
 	case p == callFilter && o.Switches.AuditConfinement:
@@ -125,6 +121,3 @@ func (s *Spawner) Lost() <-chan struct{} {
 	}
 	return s.first.Dead
 }
-
-// Answer returns when the thread has nothing else to do, or is no longer needed.
-func (s *Spawner) Answer() { s.Do(func() {}) }

@@ -21,7 +21,7 @@ func TestProgramIsOutOfTheWay(t *testing.T) {
 		t.Skip(err)
 	}
 	defer program.Close()
-	s, err := New(Options{sharedRoot: true, OneClient: true, Worker: program})
+	s, err := New(Options{Plain: true, Worker: program})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestDeadBeforeTold(t *testing.T) {
 		t.Skip(err)
 	}
 	defer program.Close()
-	s, err := New(Options{sharedRoot: true, OneClient: true, Worker: program})
+	s, err := New(Options{Plain: true, Worker: program})
 	must(t, err)
 	defer s.Stop()
 	for range 3 {
@@ -72,7 +72,7 @@ func TestNextIsNotLessConfined(t *testing.T) {
 		t.Skip(err)
 	}
 	defer program.Close()
-	o := Options{sharedRoot: true, OneClient: true, Worker: program}
+	o := Options{Plain: true, Worker: program}
 	for what, change := range map[string]func(*Spawner){
 		"as confined":   func(*Spawner) {},
 		"less confined": func(s *Spawner) { s.layers[ownRoot] = found(nil) },

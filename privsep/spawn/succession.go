@@ -56,10 +56,6 @@ func (s *Spawner) InUse() *Spawner {
 	return s
 }
 
-// InUserNamespaces reports whether each process now starts in a user namespace
-// of its own.
-func (s *Spawner) InUserNamespaces() bool { return s.InUse().nest != nil }
-
 // Stop ends the thread, and with it every process that is left.
 func (s *Spawner) Stop() {
 	s.succession.stop()

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/sockaddr"
 	"schedrestd/sockdiag"
 	"schedrestd/sockdiag/portowner"
 )
@@ -111,7 +112,7 @@ func connect(address string) error {
 	if err != nil {
 		return err
 	}
-	family, sa := sockdiag.Sockaddr(to)
+	family, sa := sockaddr.Sockaddr(to)
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
 // Package portowner finds the owner of the socket that a connection on this machine leads
-// to. The parent asks only for clients (sockdiag.Client) and does not link it.
+// to.
 //
 // Facts: rtnetlink(7).
 package portowner

@@ -1,4 +1,6 @@
-package sockdiag
+// Package sockaddr converts IP addresses between the forms of package netip and of
+// system calls.
+package sockaddr
 
 import (
 	"net"
