@@ -33,7 +33,6 @@ type By struct{ User, Account bool }
 type Counts struct {
 	by         By
 	jobs       group
-	jobNodes   []byte // bit set of the nodes of running jobs
 	partitions map[string]*partition
 	users      map[string]*group
 	accounts   map[string]*group
@@ -79,7 +78,6 @@ func (c *Counts) Scheduler(s *model.ControllerStats) { c.scheduler = s }
 func (c *Counts) Write(w *exposition.Writer) {
 	whole := func(g *group) []named[group] { return []named[group]{{nil, g}} }
 	write(w, "slurm_jobs", jobMeasures, whole(&c.jobs))
-	one(w, "slurm_jobs_nodes_alloc", "Nodes that have a job which runs or is suspended.", float64(setBits(c.jobNodes)))
 	partitions := labelled("partition", c.partitions)
 	one(w, "slurm_partitions", "Partitions.", float64(len(partitions)))
 	write(w, "slurm_partition", partitionMeasures, partitions)

@@ -65,13 +65,14 @@ type group struct {
 	states             [len(jobStates)]uint64
 	held               uint64
 	cpus, gpus, memory uint64 // allocated; memory in MiB
+	nodes              []byte // bit set of those allocated
 }
 
 // queue is what is counted of the jobs of a partition, in addition.
 type queue struct {
-	minNodes, maxNodes         uint32 // the largest that a waiting job has
-	minNodesFree, maxNodesFree uint32 // … that is not held
-	nodeLimit                  uint64
+	maxNodes     uint32 // the largest that a waiting job has
+	maxNodesFree uint32 // … that is not held
+	nodeLimit    uint64
 }
 
 // job is what a job adds to a group.
@@ -80,15 +81,13 @@ type job struct {
 	tasks              uint64
 	held               bool
 	cpus, gpus, memory uint64
+	nodes              []byte // bit set
 }
 
 // Job adds a job; user is the name of its user, which is used with By.User alone.
 func (c *Counts) Job(j *model.Job, user string) error {
 	add := facts(j)
 	c.jobs.add(&add, add.tasks)
-	if allocates(j.State) && j.NodeIndexes.Set {
-		c.jobNodes = union(c.jobNodes, j.NodeIndexes.Bits)
-	}
 	name, _, _ := strings.Cut(j.Partition, ",") // of several, it is counted in the first
 	if p := c.partitions[exposition.Text(name)]; p != nil {
 		listed := uint64(1)
@@ -133,7 +132,7 @@ func facts(j *model.Job) job {
 		}
 	}
 	if allocates(j.State) {
-		f.cpus = uint64(j.NumCPUs)
+		f.cpus, f.nodes = uint64(j.NumCPUs), j.NodeIndexes.Bits
 		for name, value := range tres(j.TRESAlloc) {
 			switch name {
 			case "cpu":
@@ -182,6 +181,7 @@ func (g *group) add(j *job, all uint64) {
 	g.cpus += j.cpus
 	g.gpus += j.gpus
 	g.memory += j.memory
+	g.nodes = union(g.nodes, j.nodes)
 }
 
 // add adds a job to its partition.
@@ -189,15 +189,17 @@ func (q *queue) add(j *model.Job, f *job) {
 	if j.State.Base() != model.JobPending {
 		return
 	}
-	least, most := j.NumNodes, max(j.MaxNodes, j.NumNodes)
-	q.minNodes, q.maxNodes = max(q.minNodes, least), max(q.maxNodes, most)
+	most := max(j.MaxNodes, j.NumNodes) // without a maximum the controller sends what it expects to allocate
+	q.maxNodes = max(q.maxNodes, most)
 	if !f.held {
-		q.minNodesFree, q.maxNodesFree = max(q.minNodesFree, least), max(q.maxNodesFree, most)
+		q.maxNodesFree = max(q.maxNodesFree, most)
 	}
 	if j.StateReason == waitPartitionNodeLimit {
 		q.nodeLimit++
 	}
 }
+
+const nodesAlloc = "_nodes_alloc"
 
 // jobMeasures are the metrics of a group.
 var jobMeasures = groupMeasures()
@@ -209,6 +211,7 @@ func groupMeasures() []measure[group] {
 		{"_cpus_alloc", "CPUs of jobs that run or are suspended.", func(g *group) float64 { return float64(g.cpus) }},
 		{"_gpus_alloc", "GPUs of jobs that run or are suspended.", func(g *group) float64 { return float64(g.gpus) }},
 		{"_memory_alloc", "Memory of jobs that run or are suspended, in MiB.", func(g *group) float64 { return float64(g.memory) }},
+		{nodesAlloc, "Nodes that have a job which runs or is suspended.", func(g *group) float64 { return float64(setBits(g.nodes)) }},
 	}
 	for i, s := range jobStates {
 		list = append(list, measure[group]{"_" + s.name, s.help, func(g *group) float64 { return float64(g.states[i]) }})
@@ -222,6 +225,9 @@ var partitionMeasures = allOfPartition()
 func allOfPartition() []measure[partition] {
 	var list []measure[partition]
 	for _, m := range jobMeasures {
+		if m.name == nodesAlloc {
+			continue // Slurm has the nodes of a partition by state
+		}
 		list = append(list, measure[partition]{"_jobs" + m.name, m.help, func(p *partition) float64 { return m.of(&p.jobs) }})
 	}
 	list[0].help = "Jobs that have not ended."
@@ -232,10 +238,8 @@ func allOfPartition() []measure[partition] {
 		measure[partition]{"_nodes", "Nodes of the partition.", func(p *partition) float64 { return float64(p.count) }},
 		measure[partition]{"_cpus", "CPUs of the partition's nodes.", func(p *partition) float64 { return float64(p.cpus) }},
 		measure[partition]{"_gpus", "GPUs of the partition's nodes.", func(p *partition) float64 { return float64(p.nodes.gpus) }},
-		measure[partition]{"_jobs_min_job_nodes", "The largest minimum of nodes that a waiting job requests.", func(p *partition) float64 { return float64(p.queue.minNodes) }},
-		measure[partition]{"_jobs_max_job_nodes", "The largest maximum of nodes that a waiting job requests.", func(p *partition) float64 { return float64(p.queue.maxNodes) }},
-		measure[partition]{"_jobs_min_job_nodes_nohold", "The largest minimum of nodes of a waiting job that is not held.", func(p *partition) float64 { return float64(p.queue.minNodesFree) }},
-		measure[partition]{"_jobs_max_job_nodes_nohold", "The largest maximum of nodes of a waiting job that is not held.", func(p *partition) float64 { return float64(p.queue.maxNodesFree) }},
+		measure[partition]{"_jobs_max_job_nodes", "The largest number of nodes that a waiting job may use.", func(p *partition) float64 { return float64(p.queue.maxNodes) }},
+		measure[partition]{"_jobs_max_job_nodes_nohold", "The largest number of nodes that a waiting job may use that is not held.", func(p *partition) float64 { return float64(p.queue.maxNodesFree) }},
 		measure[partition]{"_jobs_wait_part_node_limit", "Jobs that wait because of the partition's limit of nodes.", func(p *partition) float64 { return float64(p.queue.nodeLimit) }},
 	)
 }

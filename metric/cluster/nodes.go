@@ -68,6 +68,21 @@ func takesJobs(s model.NodeState) bool {
 	return false
 }
 
+// mixed returns the state of a node, which is MIXED when jobs have a part of it. A
+// controller leaves it to its clients to notice that.
+func mixed(n *model.Node) model.NodeState {
+	base := n.State.Base()
+	if base == model.NodeDown || base == model.NodeFuture {
+		return n.State
+	}
+	some := n.AllocCPUs > 0 && n.AllocCPUs < cpus(n)
+	without := n.AllocCPUs == 0 && n.AllocTRES != "" // other resources than CPUs
+	if some || without {
+		return n.State - base + model.NodeMixed
+	}
+	return n.State
+}
+
 // nodeGroup is what is counted of nodes that have something in common.
 type nodeGroup struct {
 	count                                                uint64
@@ -79,8 +94,9 @@ type nodeGroup struct {
 // Node adds a node that is in these partitions.
 func (c *Counts) Node(n *model.Node, partitions []string) error {
 	var states uint32
+	state := mixed(n)
 	for i := range nodeStates {
-		if nodeStates[i].is(n.State) {
+		if nodeStates[i].is(state) {
 			states |= 1 << i
 		}
 	}
