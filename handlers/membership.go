@@ -52,7 +52,7 @@ func (h *handler) membership(c *call) (*membership, error) {
 	return h.members(c, func(*model.Partition) error { return nil })
 }
 
-// members is membership that also calls each with each partition.
+// members returns the same as membership and calls each with each partition.
 func (h *handler) members(c *call, each func(*model.Partition) error) (*membership, error) {
 	m := &membership{sets: [][]string{nil}, of: map[string]int{}, grown: map[growth]int{}}
 	members := 0

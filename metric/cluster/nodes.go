@@ -15,8 +15,8 @@ var nodeStates = []struct {
 	name, partition, help string
 	is                    func(model.NodeState) bool
 }{
-	{"alloc", "", "Nodes all of whose CPUs are allocated.", nodeBase(model.NodeAllocated)},
-	{"mixed", "", "Nodes some of whose CPUs are allocated.", nodeBase(model.NodeMixed)},
+	{"alloc", "", "Nodes with all CPUs allocated.", nodeBase(model.NodeAllocated)},
+	{"mixed", "", "Nodes with some CPUs allocated.", nodeBase(model.NodeMixed)},
 	{"idle", "", "Nodes without a job.", nodeBase(model.NodeIdle)},
 	{"down", "", "Nodes that are down.", nodeBase(model.NodeDown)},
 	{"future", "", "Nodes that are configured for later.", nodeBase(model.NodeFuture)},
@@ -40,7 +40,7 @@ var nodeStates = []struct {
 	{"powered_down", "", "Nodes that are powered down.", nodeFlag(model.NodePoweredDown)},
 	{"powering_down", "", "Nodes that are being powered down.", nodeFlag(model.NodePoweringDown)},
 	{"powering_up", "", "Nodes that are being powered up.", nodeFlag(model.NodePoweringUp)},
-	{"reboot_issued", "", "Nodes that were told to reboot.", nodeFlag(model.NodeRebootIssued)},
+	{"reboot_issued", "", "Nodes on which a reboot was started.", nodeFlag(model.NodeRebootIssued)},
 	{"reboot_req", "reboot_requested", "Nodes that are to reboot.", nodeFlag(model.NodeRebootRequested)},
 	{"resv", "", "Nodes in a reservation.", nodeFlag(model.NodeReserved)},
 }
