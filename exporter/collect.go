@@ -1,22 +1,17 @@
 package exporter
 
 import (
-	"cmp"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"runtime"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"schedrestd/ipc/query"
 	"schedrestd/metric"
-	"schedrestd/metric/exposition"
 	"schedrestd/metric/table"
 	"schedrestd/release"
 )
@@ -35,26 +30,11 @@ const (
 
 // handler returns the handler of scrapes.
 func (e *exporter) handler() http.Handler {
-	p := newPage(table.New())
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(newCollector(table.New(), e.samples))
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case e.places <- struct{}{}:
-			defer func() { <-e.places }()
-		default:
-			http.Error(w, "too many scrapes at a time; try again later", http.StatusServiceUnavailable)
-			return
-		}
-		values, err := e.samples()
-		if err != nil {
-			slog.Warn("scrape failed", "error", err)
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		if err := p.send(w, r, values); err != nil {
-			slog.Debug("scrape not answered", "error", err)
-		}
-	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: mostScrapes, ErrorHandling: promhttp.HTTPErrorOnError,
+		ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelWarn)}))
 	return mux
 }
 
@@ -92,118 +72,76 @@ func (e *exporter) samples() (map[uint16]uint64, error) {
 	}
 }
 
-// page writes samples as metrics.
-type page struct{ families []family }
-
-// family is a metric with the order of its labels by name.
-type family struct {
-	*metric.Family
-	names []string
-	order []int
+// collector makes metrics of samples. It implements prometheus.Collector.
+type collector struct {
+	table   *table.Table
+	samples func() (map[uint16]uint64, error)
+	descs   map[*metric.Family]*prometheus.Desc
+	build   *prometheus.Desc
 }
 
-// newPage returns the page of all metrics.
-func newPage(t *table.Table) *page {
-	p := new(page)
+func newCollector(t *table.Table, samples func() (map[uint16]uint64, error)) *collector {
+	c := &collector{table: t, samples: samples, descs: map[*metric.Family]*prometheus.Desc{},
+		build: prometheus.NewDesc(metric.Prefix+"build_info", "The running release; its value is always 1.", []string{"version", "goversion"}, nil)}
 	for _, f := range t.Families {
-		names := f.Names()
-		order := make([]int, len(names))
-		for i := range order {
-			order[i] = i
-		}
-		slices.SortFunc(order, func(a, b int) int { return cmp.Compare(names[a], names[b]) })
-		p.families = append(p.families, family{f, names, order})
+		c.descs[f] = prometheus.NewDesc(f.Name, f.Help, f.Names(), nil)
 	}
-	return p
+	return c
 }
 
-// send answers a scrape, compressed if the client accepts that.
-func (p *page) send(w http.ResponseWriter, r *http.Request, values map[uint16]uint64) error {
-	h := w.Header()
-	h.Set("Content-Type", exposition.Media)
-	h.Set("Vary", "Accept-Encoding")
-	if !acceptsGzip(r.Header) {
-		return p.write(w, values)
+// Describe sends the description of each family.
+func (c *collector) Describe(to chan<- *prometheus.Desc) {
+	to <- c.build
+	for _, d := range c.descs {
+		to <- d
 	}
-	h.Set("Content-Encoding", "gzip")
-	z := gzip.NewWriter(w)
-	if err := p.write(z, values); err != nil {
-		return err
-	}
-	return z.Close()
 }
 
-// acceptsGzip reports whether a client accepts gzip. One that names it with a weight of
-// 0 does not.
-func acceptsGzip(h http.Header) bool {
-	for element := range strings.SplitSeq(strings.Join(h.Values("Accept-Encoding"), ","), ",") {
-		coding, weight, weighted := strings.Cut(element, ";")
-		if strings.EqualFold(strings.TrimSpace(coding), "gzip") {
-			return !weighted || strings.Trim(strings.TrimSpace(weight), "qQ=0. ") != ""
-		}
-	}
-	return false
-}
-
-// write writes the metrics. Of a family with more than a few combinations of labels,
+// Collect sends the metrics. Of a family with more than a few combinations of labels,
 // those that are 0 are left out.
-func (p *page) write(to io.Writer, values map[uint16]uint64) error {
-	w := exposition.NewWriter(to)
-	const build = metric.Prefix + "build_info"
-	w.Family(build, exposition.Gauge, "The running release; its value is always 1.")
-	w.Sample(build, 1, "goversion", runtime.Version(), "version", release.Version)
-	for _, f := range p.families {
-		f.write(w, values)
+func (c *collector) Collect(to chan<- prometheus.Metric) {
+	values, err := c.samples()
+	if err != nil {
+		to <- prometheus.NewInvalidMetric(c.build, err)
+		return
 	}
-	return w.Flush()
+	to <- prometheus.MustNewConstMetric(c.build, prometheus.GaugeValue, 1, release.Version, runtime.Version())
+	for _, f := range c.table.Families {
+		sparse := f.Cells() > mostZeros
+		f.Each(func(first, cells int, labels []string) {
+			if m := c.metric(f, first, cells, labels, values, sparse); m != nil {
+				to <- m
+			}
+		})
+	}
 }
 
 // mostZeros is the number of cells up to which a family is sent completely, so that
 // rates exist from the first event on.
 const mostZeros = 16
 
-// write writes a family, unless it has no sample.
-func (f family) write(w *exposition.Writer, values map[uint16]uint64) {
-	sparse, begun := f.Cells() > mostZeros, false
-	begin := func() {
-		if !begun {
-			w.Family(f.Name, [...]exposition.Kind{metric.Counter: exposition.Counter, metric.Gauge: exposition.Gauge, metric.Histogram: exposition.Histogram}[f.Kind], f.Help)
+func (c *collector) metric(f *metric.Family, first, cells int, labels []string, values map[uint16]uint64, sparse bool) prometheus.Metric {
+	if f.Kind != metric.Histogram {
+		n, ok := values[uint16(first)]
+		if !ok && sparse {
+			return nil
 		}
-		begun = true
+		kind := prometheus.CounterValue
+		if f.Kind == metric.Gauge {
+			kind = prometheus.GaugeValue
+		}
+		return prometheus.MustNewConstMetric(c.descs[f], kind, float64(n), labels...)
 	}
-	f.Each(func(first, cells int, of []string) {
-		labels := make([]string, 0, 2*len(of)+2)
-		for _, i := range f.order {
-			labels = append(labels, f.names[i], of[i])
-		}
-		if f.Kind == metric.Histogram {
-			f.writeHistogram(w, begin, first, cells, labels, values)
-			return
-		}
-		if n, ok := values[uint16(first)]; ok || !sparse {
-			begin()
-			w.Sample(f.Name, float64(n), labels...)
-		}
-	})
-}
-
-// writeHistogram writes a histogram, unless it is empty.
-func (f family) writeHistogram(w *exposition.Writer, begin func(), first, cells int, labels []string, values map[uint16]uint64) {
-	var total uint64
-	for i := range cells - 1 {
-		total += values[uint16(first+i)]
-	}
-	if total == 0 {
-		return
-	}
-	begin()
 	var count uint64
+	buckets := make(map[float64]uint64, len(metric.Buckets))
 	for i, bound := range metric.Buckets {
 		count += values[uint16(first+i)]
-		w.Sample(f.Name+"_bucket", float64(count), append(labels, "le", strconv.FormatFloat(bound.Seconds(), 'g', -1, 64))...)
+		buckets[bound.Seconds()] = count
 	}
-	w.Sample(f.Name+"_bucket", float64(total), append(labels, "le", "+Inf")...)
+	count += values[uint16(first+cells-2)]
+	if count == 0 {
+		return nil
+	}
 	sum := time.Duration(values[uint16(first+cells-1)]) * time.Microsecond
-	w.Sample(f.Name+"_sum", sum.Seconds(), labels...)
-	w.Sample(f.Name+"_count", float64(total), labels...)
+	return prometheus.MustNewConstHistogram(c.descs[f], count, sum.Seconds(), buckets, labels...)
 }

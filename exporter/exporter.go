@@ -45,7 +45,6 @@ type exporter struct {
 	http    *http.Server
 	scrapes atomic.Uint64
 	failed  atomic.Uint64
-	places  chan struct{} // one for each scrape that is being answered
 
 	asking sync.Mutex          // one question at a time
 	parts  chan *query.Samples // of the answer
@@ -63,7 +62,7 @@ const (
 )
 
 func newExporter(send func(ipc.Message, ...int) error) *exporter {
-	e := &exporter{send: send, parts: make(chan *query.Samples, 1), places: make(chan struct{}, mostScrapes)}
+	e := &exporter{send: send, parts: make(chan *query.Samples, 1)}
 	e.http = &http.Server{Handler: e.handler(), ReadHeaderTimeout: readLimit, ReadTimeout: readLimit, WriteTimeout: writeLimit, IdleTimeout: idleLimit,
 		MaxHeaderBytes: headerLimit, ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug)}
 	return e

@@ -1,14 +1,11 @@
 package exporter
 
 import (
-	"compress/gzip"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -171,60 +168,4 @@ func TestBounded(t *testing.T) {
 	l.Close()
 	second.Close() // for an Accept that waits
 	done.Wait()
-}
-
-// TestCompressed: a client that accepts gzip gets the same text in it.
-func TestCompressed(t *testing.T) {
-	e, _ := answering(t, every())
-	_, plain := scrape(t, e)
-	for accept, want := range map[string]bool{"gzip": true, "deflate, GZIP;q=0.5": true, "gzip;q=0": false, "gzip; q=0.000": false, "zstd": false, "": false} {
-		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/metrics", nil)
-		r.Header.Set("Accept-Encoding", accept)
-		e.http.Handler.ServeHTTP(w, r)
-		text := w.Body.String()
-		if got := w.Header().Get("Content-Encoding") == "gzip"; got != want {
-			t.Errorf("%q: compressed: %v", accept, got)
-		} else if got {
-			z, err := gzip.NewReader(w.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			raw, err := io.ReadAll(z)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text = string(raw)
-		}
-		if text != plain {
-			t.Errorf("%q: another text", accept)
-		}
-	}
-}
-
-// TestManyScrapes: a scrape is refused while as many as may be wait for the dispatcher.
-func TestManyScrapes(t *testing.T) {
-	gone := make(chan struct{})
-	e := newExporter(func(ipc.Message, ...int) error {
-		<-gone
-		return errors.New("gone")
-	})
-	codes := make(chan int, mostScrapes)
-	for range mostScrapes {
-		go func() {
-			code, _ := scrape(t, e)
-			codes <- code
-		}()
-	}
-	for len(e.places) < mostScrapes {
-		runtime.Gosched()
-	}
-	if code, _ := scrape(t, e); code != http.StatusServiceUnavailable {
-		t.Errorf("one too many: %d", code)
-	}
-	close(gone)
-	for range mostScrapes {
-		if code := <-codes; code != http.StatusInternalServerError {
-			t.Errorf("%d", code)
-		}
-	}
 }
