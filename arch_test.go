@@ -32,7 +32,7 @@ const module = "schedrestd/"
 // unless one has a line of its own.
 var floors = [][]string{
 	{"errs", "exitstatus", "loglevel", "metric", "model", "printable", "release", "fdpass", "sockaddr", "typo"},
-	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "notify", "penalty", "feature", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
+	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "metric/cluster", "notify", "penalty", "feature", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
 	{"api", "conf", "dispatcher/admission", "dispatcher/relay", "privsep/identity", "privsep/netns", "privsep/spawn", "proof", "rpc/message", "service"},
 	{"auth", "dispatcher/dial", "dispatcher/process", "handlers", "metric/table", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},
 	{"dispatcher/inetd", "dispatcher/service"},
@@ -101,6 +101,7 @@ var only = map[string][]string{
 	"auditor":              {"ipc", "rate", "security", "service"}, // writes what workers report
 	"exporter":             {"ipc", "metric", "metric/table", "release", "security", "service"},
 	"metric":               {},
+	"metric/cluster":       {"errs", "metric", "model"},
 	"metric/table":         {"api", "api/schema", "metric", "rpc/message"},
 	"fdpass":               {}, // linked by what runs as root
 	"sockaddr":             {}, // linked by what runs as root

@@ -133,9 +133,14 @@ func (l *slurmLab) start(b *testing.B, p site.Program) (*site.Daemon, server) {
 	return d, serving(b, d, to(address))
 }
 
-// fetch returns an answer's body.
+// fetch returns the body of an answer of the API.
 func (l *slurmLab) fetch(ctx context.Context, dial dialer, path string) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://bench"+slurmVersion+path, nil)
+	return l.page(ctx, dial, slurmVersion+path)
+}
+
+// page returns an answer's body.
+func (l *slurmLab) page(ctx context.Context, dial dialer, path string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://bench"+path, nil)
 	if err != nil {
 		return nil, err
 	}

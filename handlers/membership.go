@@ -49,6 +49,11 @@ var allPartitions = model.Query{Flags: model.ShowAll}
 // few bytes can stand for billions of nodes, so it is expanded only up to a
 // limit.
 func (h *handler) membership(c *call) (*membership, error) {
+	return h.members(c, func(*model.Partition) error { return nil })
+}
+
+// members returns the same as membership and calls each with each partition.
+func (h *handler) members(c *call, each func(*model.Partition) error) (*membership, error) {
 	m := &membership{sets: [][]string{nil}, of: map[string]int{}, grown: map[growth]int{}}
 	members := 0
 	_, err := h.Controller.Partitions(c.ctx, c.cred, allPartitions, func(p *model.Partition) error {
@@ -58,7 +63,7 @@ func (h *handler) membership(c *call) (*membership, error) {
 				return errs.New(errs.BadAnswer, "the controller's partitions have too many nodes")
 			}
 		}
-		return nil
+		return each(p)
 	})
 	return m, err
 }

@@ -22,6 +22,7 @@ func (h *handler) pages() map[string]page {
 	}
 	maps.Copy(pages, h.documentPages())
 	maps.Copy(pages, h.apiPages())
+	maps.Copy(pages, h.clusterPages())
 	return pages
 }
 

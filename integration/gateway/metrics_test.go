@@ -193,6 +193,9 @@ func TestQueries(t *testing.T) {
 	harness.Must(t, err)
 	dir := t.TempDir()
 	conf := harness.Replaced(t, read(t, filepath.Join(examples, "prometheus.yml")), "127.0.0.1:9820", address)
+	token := filepath.Join(dir, "token")
+	harness.Must(t, os.WriteFile(token, []byte(l.OwnToken), 0o600))
+	conf = harness.Replaced(t, conf, "/etc/prometheus/slurm.token", token, "127.0.0.1:6820", rest, "scrape_interval: 60s", "scrape_interval: 500ms")
 	conf = "global: {scrape_interval: 500ms, evaluation_interval: 1s}\n" + conf
 	harness.Must(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(conf), 0o644))
 	harness.Must(t, os.WriteFile(filepath.Join(dir, "prometheus-alerts.yml"), []byte(read(t, filepath.Join(examples, "prometheus-alerts.yml"))), 0o644))
@@ -237,6 +240,10 @@ func TestQueries(t *testing.T) {
 	harness.Eventually(t, "Prometheus has a rate", func() bool {
 		n, err := query(`rate(schedrestd_http_requests_total{route="/sched/jobs",status="200"}[10s]) > 0`)
 		return err == nil && n > 0
+	})
+	harness.Eventually(t, "Prometheus has the cluster's nodes", func() bool {
+		n, err := query(`slurm_nodes{job="schedrestd-cluster"} == 1`)
+		return err == nil && n == 1
 	})
 	for _, expr := range queries(t, read(t, filepath.Join(examples, "grafana-dashboard.json"))) {
 		expr = strings.NewReplacer("$__rate_interval", "10s", `instance=~"$instance"`, `instance=~".*"`).Replace(expr)

@@ -16,7 +16,7 @@ import (
 )
 
 // Pages are the paths outside of the API.
-var Pages = []string{"healthz", "livez", "readyz", "openapi"}
+var Pages = []string{"healthz", "livez", "readyz", "openapi", "metrics/cluster"}
 
 // methods are those of requests without a route. Others count as the last one.
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "other"}

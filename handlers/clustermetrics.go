@@ -1,0 +1,118 @@
+package handlers
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"schedrestd/api/schema"
+	"schedrestd/errs"
+	"schedrestd/feature"
+	"schedrestd/metric/cluster"
+	"schedrestd/metric/exposition"
+	"schedrestd/model"
+)
+
+const (
+	clusterMetrics = "metrics/cluster" // path
+	mediaText      = "text/plain"      // of which exposition.Media is a form
+)
+
+// clusterPages returns the path of the cluster's metrics. It has no version and is not
+// in the OpenAPI document, like other pages, but needs a credential.
+func (h *handler) clusterPages() map[string]page {
+	if !h.Content.Has(feature.Controller) {
+		return nil
+	}
+	return map[string]page{clusterMetrics: {id: clusterMetrics, do: h.getClusterMetrics}}
+}
+
+// getClusterMetrics counts what the controller's records say and answers with the
+// numbers. It sends nothing before all records were read, so that a controller that
+// fails midway makes the scrape fail.
+func (h *handler) getClusterMetrics(c *call) error {
+	if err := c.negotiate([]string{mediaText}); err != nil {
+		return err
+	}
+	c.media = mediaJSON // of errors
+	if err := c.authenticate(); err != nil {
+		return err
+	}
+	by, err := metricLabels(c.r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	counts, err := h.countCluster(c, by)
+	if err != nil {
+		return c.judged(err)
+	}
+	c.media = exposition.Media
+	to := &sink{c: c, status: http.StatusOK}
+	defer to.release()
+	w := exposition.NewWriter(to)
+	counts.Write(w)
+	if err = w.Flush(); err == nil {
+		err = to.finish()
+	}
+	if err != nil {
+		c.breakOff(err)
+	}
+	return nil
+}
+
+// countCluster reads the controller's records, one at a time.
+func (h *handler) countCluster(c *call, by cluster.By) (*cluster.Counts, error) {
+	counts := cluster.New(by)
+	stats, err := h.Controller.Stats(c.ctx, c.cred)
+	if err != nil {
+		return nil, err
+	}
+	counts.Scheduler(stats)
+	members, err := h.members(c, counts.Partition)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := h.Controller.Nodes(c.ctx, c.cred, model.Query{Flags: everything | model.ShowMixed}, func(n *model.Node) error {
+		return counts.Node(n, members.partitions(n.Name))
+	}); err != nil {
+		return nil, err
+	}
+	if _, err := h.Controller.Jobs(c.ctx, c.cred, model.Query{Flags: model.ShowAll}, func(j *model.Job) error {
+		user := j.UserName
+		if user == "" && by.User {
+			user = h.Users.User(j.UserID)
+		}
+		return counts.Job(j, user)
+	}); err != nil {
+		return nil, err
+	}
+	if by.User || by.Account {
+		_, err = h.Controller.Shares(c.ctx, c.cred, nil, nil, func(_ []string, s *model.Share) error { return counts.Share(s) })
+	}
+	return counts, err
+}
+
+// metricLabels reads the only parameter: by, a list of labels.
+func metricLabels(query string) (by cluster.By, err error) {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return by, errs.New(errs.Malformed, "the query is malformed: %s", schema.Shorten(err.Error())).WithSource("query")
+	}
+	for name := range values {
+		if name != "by" {
+			return by, errs.New(errs.Invalid, "unknown parameter").WithSource(inQuery + schema.Shorten(name)).WithHint("this operation takes by")
+		}
+	}
+	for label := range strings.SplitSeq(strings.Join(values["by"], ","), ",") {
+		switch label {
+		case "user":
+			by.User = true
+		case "account":
+			by.Account = true
+		case "":
+		default:
+			return by, errs.New(errs.Invalid, "unknown label %q", schema.Shorten(label)).WithSource(inQuery + "by").WithHint("the labels are user and account")
+		}
+	}
+	return by, nil
+}

@@ -1,0 +1,262 @@
+package cluster_test
+
+import (
+	"fmt"
+	"math"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/errs"
+	"schedrestd/metric/cluster"
+	"schedrestd/metric/exposition"
+	"schedrestd/model"
+)
+
+func text(t *testing.T, c *cluster.Counts) string {
+	t.Helper()
+	var b strings.Builder
+	w := exposition.NewWriter(&b)
+	c.Write(w)
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// parse returns the samples of a text.
+func parse(t *testing.T, text string) map[string]float64 {
+	t.Helper()
+	samples := map[string]float64{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		cut := strings.LastIndexByte(line, ' ')
+		v, err := strconv.ParseFloat(line[cut+1:], 64)
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if _, twice := samples[line[:cut]]; twice {
+			t.Errorf("%s is there twice", line[:cut])
+		}
+		samples[line[:cut]] = v
+	}
+	return samples
+}
+
+// filled returns the counts of a small cluster.
+func filled(t *testing.T, by cluster.By) *cluster.Counts {
+	t.Helper()
+	c := cluster.New(by)
+	add := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(c.Partition(&model.Partition{Name: "debug", TotalCPUs: 24, TotalNodes: 3}))
+	add(c.Partition(&model.Partition{Name: `odd"one`}))
+	some := model.Some[uint64]
+	for _, n := range []model.Node{
+		{Name: "n1", State: model.NodeAllocated, CPUs: 8, EffectiveCPUs: 7, AllocCPUs: 2, Memory: 1000, SpecializedMemory: 100, AllocMemory: 300, FreeMem: some(500),
+			TRES: "cpu=8,mem=1000M,gres/gpu=4", GRES: "gpu:a100:4(S:0,1),tmpdisk:no_consume:2G", GRESUsed: "gpu:a100:1(IDX:0,2),tmpdisk:0"},
+		{Name: "n2", State: model.NodeAllocated | model.NodeDrain, CPUs: 8, AllocCPUs: 8, Memory: 1000, GRES: "gpu:4", GRESUsed: "gpu:h100:3(IDX:0-2)"},
+		{Name: "n3", State: model.NodeDown | model.NodeNotResponding, CPUs: 8, EffectiveCPUs: 8, Memory: 1000, GRES: "gpu:a100:4", GRESUsed: "gpu:(null):0(IDX:N/A)"},
+	} {
+		add(c.Node(&n, []string{"debug", "gone"}))
+	}
+	node := func(bits byte) model.Bitmap { return model.Bitmap{Len: 3, Set: true, Bits: []byte{bits}} }
+	for _, j := range []model.Job{
+		{Partition: "debug", Account: "lab", State: model.JobRunning, TRESAlloc: "cpu=2,mem=1.50G,node=1,gres/gpu=1,gres/gpu:a100=1", NumCPUs: 9, NodeIndexes: node(0b001)},
+		{Partition: "debug", Account: "lab", State: model.JobSuspended | model.JobSignaling, TRESAlloc: "mem=100M", NumCPUs: 3, NodeIndexes: node(0b011)},
+		{Partition: "debug,odd\"one", State: model.JobPending, ArrayTasks: "0xf1", StateReason: 8, NumNodes: 7, MaxNodes: 9},
+		{Partition: `odd"one`, Account: "lab", State: model.JobPending, ArrayTasks: "0x", StateReason: 4, NumNodes: 2, TRESAlloc: "cpu=99"},
+		{Partition: "debug", Account: "lab", State: model.JobFailed | model.JobCompleting, NodeIndexes: node(0b100)},
+		{Partition: "debug", Account: "lab", State: model.JobComplete},
+		{Partition: "gone", Account: "lab", State: model.JobOutOfMemory},
+	} {
+		add(c.Job(&j, "alice"))
+	}
+	for _, s := range []model.Share{
+		{Name: "root", SharesNormalized: model.FloatNotSet, Factor: 1, Level: model.FloatInfinite},
+		{Name: "alice", Parent: "root", User: true, Factor: 0.5, SharesNormalized: 0.25, Usage: 60},
+		{Name: "alice", Parent: "root", Partition: "debug", User: true, Factor: 0.75},
+		{Name: "alice", Parent: "root", Partition: "debug", User: true, Factor: 1}, // the same again
+	} {
+		add(c.Share(&s))
+	}
+	c.Scheduler(&model.ControllerStats{Agents: 4, Schedule: model.SchedulerStats{CycleSum: 100, CycleCounter: 3, Exits: []uint32{1, 2, 3, 4, 5}},
+		Backfill: model.BackfillStats{Active: true, DepthSum: 5, Exits: []uint32{9}}})
+	return c
+}
+
+// TestCounts checks the numbers of a small cluster.
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	got := parse(t, text(t, filled(t, cluster.By{User: true, Account: true})))
+	want := map[string]float64{
+		"slurm_jobs":              11, // five tasks count each
+		"slurm_jobs_pending":      6,
+		"slurm_jobs_hold":         5,
+		"slurm_jobs_running":      1,
+		"slurm_jobs_suspended":    1,
+		"slurm_jobs_signaling":    1,
+		"slurm_jobs_started":      5,
+		"slurm_jobs_finished":     3,
+		"slurm_jobs_completing":   1,
+		"slurm_jobs_outofmemory":  1,
+		"slurm_jobs_cpus_alloc":   5,
+		"slurm_jobs_gpus_alloc":   1,
+		"slurm_jobs_memory_alloc": 1636,
+		"slurm_jobs_nodes_alloc":  2,
+
+		"slurm_partitions":                                                2,
+		`slurm_partition_jobs{partition="debug"}`:                         4,
+		`slurm_partition_jobs_pending{partition="debug"}`:                 5,
+		`slurm_partition_jobs_finished{partition="debug"}`:                2,
+		`slurm_partition_jobs{partition="odd\"one"}`:                      1,
+		`slurm_partition_jobs_max_job_nodes{partition="debug"}`:           9,
+		`slurm_partition_jobs_max_job_nodes_nohold{partition="debug"}`:    0,
+		`slurm_partition_jobs_wait_part_node_limit{partition="odd\"one"}`: 1,
+		`slurm_partition_cpus{partition="debug"}`:                         24,
+		`slurm_partition_gpus{partition="debug"}`:                         4,
+		`slurm_partition_nodes{partition="debug"}`:                        3,
+		`slurm_partition_nodes_no_resp{partition="debug"}`:                1,
+		`slurm_partition_nodes_draining{partition="debug"}`:               1,
+		`slurm_partition_nodes_cpus_idle{partition="debug"}`:              13,
+		`slurm_partition_nodes_mem_avail{partition="debug"}`:              2900,
+		`slurm_partition_nodes_mem_free{partition="debug"}`:               500,
+		"slurm_nodes":          3,
+		"slurm_nodes_mixed":    1,
+		"slurm_nodes_alloc":    1,
+		"slurm_nodes_down":     1,
+		"slurm_nodes_drain":    0,
+		"slurm_nodes_draining": 1,
+		"slurm_nodes_noresp":   1,
+		`slurm_user_jobs_nodes_alloc{username="alice"}`:                     2,
+		`slurm_user_jobs{username="alice"}`:                                 7,
+		`slurm_user_jobs_pending{username="alice"}`:                         6,
+		`slurm_account_jobs{account="lab"}`:                                 6,
+		`slurm_account_jobs_pending{account=""}`:                            5,
+		`schedrestd_cluster_cpus{state="allocated"}`:                        10,
+		`schedrestd_cluster_cpus{state="idle"}`:                             5,
+		`schedrestd_cluster_cpus{state="down"}`:                             8,
+		`schedrestd_cluster_memory_bytes{state="allocated"}`:                300 << 20,
+		`schedrestd_cluster_memory_bytes{state="idle"}`:                     600 << 20,
+		`schedrestd_cluster_memory_bytes{state="down"}`:                     2000 << 20,
+		`schedrestd_cluster_gres{gres="gpu",type="a100",state="allocated"}`: 1,
+		`schedrestd_cluster_gres{gres="gpu",type="a100",state="idle"}`:      3,
+		`schedrestd_cluster_gres{gres="gpu",type="a100",state="down"}`:      4,
+		`schedrestd_cluster_gres{gres="gpu",type="",state="allocated"}`:     3,
+		`schedrestd_cluster_gres{gres="gpu",type="",state="down"}`:          1,
+		`schedrestd_cluster_gres{gres="tmpdisk",type="",state="idle"}`:      2 << 30,
+		"slurm_agent_cnt":          4,
+		"slurm_sched_mean_cycle":   33,
+		"slurm_bf_depth_mean":      0,
+		"slurm_bf_active":          1,
+		"slurm_sched_exit_rpc_cnt": 5,
+		"slurm_sched_exit_timeout": 0,
+		"slurm_bf_exit_end":        9,
+		`schedrestd_cluster_account_fairshare_factor{account="root"}`:                                        1,
+		`schedrestd_cluster_account_fairshare_level{account="root"}`:                                         math.Inf(1),
+		`schedrestd_cluster_user_fairshare_factor{account="root",username="alice",partition=""}`:             0.5,
+		`schedrestd_cluster_user_fairshare_factor{account="root",username="alice",partition="debug"}`:        0.75,
+		`schedrestd_cluster_user_fairshare_usage_tres_seconds{account="root",username="alice",partition=""}`: 60,
+	}
+	for name, n := range want {
+		if v, ok := got[name]; !ok || v != n {
+			t.Errorf("%s is %v (%v), want %v", name, v, ok, n)
+		}
+	}
+	if _, ok := got[`schedrestd_cluster_account_fairshare_shares{account="root"}`]; ok {
+		t.Error("a value that is not set is shown")
+	}
+}
+
+// TestNoNames: no user and no account is named unless that is asked for.
+func TestNoNames(t *testing.T) {
+	t.Parallel()
+	for by, labels := range map[cluster.By][2]bool{{}: {}, {User: true}: {true, false}, {Account: true}: {false, true}} {
+		s := text(t, filled(t, by))
+		if got := [2]bool{strings.Contains(s, "alice"), strings.Contains(s, "slurm_account_")}; got != labels {
+			t.Errorf("%+v: shows users, accounts: %v", by, got)
+		}
+	}
+}
+
+// TestPromtool: promtool finds nothing to say about any metric.
+func TestPromtool(t *testing.T) {
+	t.Parallel()
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("needs promtool: apt-get install prometheus")
+	}
+	cmd := exec.Command(promtool, "check", "metrics")
+	cmd.Stdin = strings.NewReader(text(t, filled(t, cluster.By{User: true, Account: true})))
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestMostValues: the number of values of a label has an end.
+func TestMostValues(t *testing.T) {
+	t.Parallel()
+	c := cluster.New(cluster.By{User: true})
+	var err error
+	for i := range 100_000 {
+		if err = c.Job(&model.Job{}, fmt.Sprint("user", i)); err != nil {
+			break
+		}
+	}
+	if errs.KindOf(err) != errs.Invalid {
+		t.Errorf("100000 users: %v", err)
+	}
+	for i := range 100_000 {
+		if err = c.Node(&model.Node{GRES: fmt.Sprint("g", i, ":1")}, nil); err != nil {
+			break
+		}
+	}
+	if errs.KindOf(err) != errs.BadAnswer {
+		t.Errorf("100000 kinds of GRES: %v", err)
+	}
+}
+
+// TestSameLabels: names that are written alike are counted together, because a server
+// refuses a series that comes twice.
+func TestSameLabels(t *testing.T) {
+	t.Parallel()
+	c := cluster.New(cluster.By{User: true})
+	for _, user := range []string{"a\xff", "a\xfe", "a\x00"} {
+		if err := c.Job(&model.Job{}, user); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := cmp.Diff(3.0, parse(t, text(t, c))["slurm_user_jobs{username=\"a\uFFFD\"}"]); d != "" {
+		t.Error(d)
+	}
+}
+
+// FuzzNode: no text of a node breaks the count.
+func FuzzNode(f *testing.F) {
+	f.Add("gpu:a100:4(S:0-1),tmpdisk:no_consume:100G", "gpu:(null):0(IDX:N/A)", "cpu=4,mem=1.50G,gres/gpu=2")
+	f.Add("a:1E", "))((,::", "mem=99999999999999P,gres/gpu=1e9")
+	f.Fuzz(func(t *testing.T, gres, used, tres string) {
+		c := cluster.New(cluster.By{})
+		if err := c.Node(&model.Node{GRES: gres, GRESUsed: used, TRES: tres}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Job(&model.Job{State: model.JobRunning, TRESAlloc: tres, ArrayTasks: gres}, ""); err != nil {
+			t.Fatal(err)
+		}
+		for name, v := range parse(t, text(t, c)) {
+			if v < 0 || math.IsNaN(v) {
+				t.Errorf("%s is %v", name, v)
+			}
+		}
+	})
+}

@@ -1,0 +1,90 @@
+package cluster
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"schedrestd/errs"
+	"schedrestd/metric/exposition"
+	"schedrestd/model"
+)
+
+// fairShare holds the shares of accounts and users, sorted when they are written.
+type fairShare struct{ accounts, users []share }
+
+// share is what is kept of a model.Share.
+type share struct {
+	account, user, partition             string
+	factor, level, shares, usage, weight float64 // weight is the usage in TRES seconds
+}
+
+// Share adds the share of an association, if its label is wanted.
+func (c *Counts) Share(s *model.Share) error {
+	list, wanted, label := &c.fairShare.accounts, c.by.Account, "account"
+	kept := share{account: s.Name, factor: s.Factor, level: s.Level, shares: s.SharesNormalized, usage: s.EffectiveUsage, weight: float64(s.Usage)}
+	if s.User {
+		list, wanted, label = &c.fairShare.users, c.by.User, "user"
+		kept.account, kept.user, kept.partition = s.Parent, s.Name, s.Partition
+	}
+	if !wanted {
+		return nil
+	}
+	if len(*list) >= mostValues {
+		return errs.New(errs.Invalid, "there are more than %d associations of %ss", mostValues, label).WithHint("leave %q out of the parameter by", label).WithSource("query/by")
+	}
+	kept.account, kept.user, kept.partition = exposition.Text(kept.account), exposition.Text(kept.user), exposition.Text(kept.partition)
+	*list = append(*list, kept)
+	return nil
+}
+
+// compareShares orders shares by their labels.
+func compareShares(a, b share) int {
+	return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.user, b.user), cmp.Compare(a.partition, b.partition))
+}
+
+// shareMeasures are the metrics of a share.
+var shareMeasures = []measure[share]{
+	{"_factor", "Fair share factor, from 0 to 1.", func(s *share) float64 { return s.factor }},
+	{"_level", "Fair share at its own level of the tree; below 1 for more usage than its share.", func(s *share) float64 { return s.level }},
+	{"_shares", "Part of all shares, from 0 to 1.", func(s *share) float64 { return s.shares }},
+	{"_usage", "Effective part of all usage, from 0 to 1.", func(s *share) float64 { return s.usage }},
+	{"_usage_tres_seconds", "Weighted usage in TRES seconds, which decays.", func(s *share) float64 { return s.weight }},
+}
+
+func (f *fairShare) write(w *exposition.Writer, by By) {
+	if by.Account {
+		writeShares(w, Prefix+"account_fairshare", f.accounts, func(s *share) []string { return []string{"account", s.account} })
+	}
+	if by.User {
+		writeShares(w, Prefix+"user_fairshare", f.users, func(s *share) []string {
+			return []string{"account", s.account, "username", s.user, "partition", s.partition}
+		})
+	}
+}
+
+// writeShares writes the values that are set. Of records with the same labels, which no
+// controller sends, the first is written.
+func writeShares(w *exposition.Writer, prefix string, list []share, labels func(*share) []string) {
+	slices.SortStableFunc(list, compareShares)
+	list = slices.CompactFunc(list, func(a, b share) bool { return compareShares(a, b) == 0 })
+	if len(list) == 0 {
+		return
+	}
+	for _, m := range shareMeasures {
+		w.Family(prefix+m.name, exposition.Gauge, m.help)
+		for i := range list {
+			if v := m.of(&list[i]); v != model.FloatNotSet {
+				w.Sample(prefix+m.name, unlimited(v), labels(&list[i])...)
+			}
+		}
+	}
+}
+
+// unlimited returns v, or +Inf for what Slurm sends for it.
+func unlimited(v float64) float64 {
+	if v == model.FloatInfinite {
+		return math.Inf(1)
+	}
+	return v
+}

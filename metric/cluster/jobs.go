@@ -1,0 +1,264 @@
+package cluster
+
+import (
+	"math/bits"
+	"strconv"
+	"strings"
+
+	"schedrestd/errs"
+	"schedrestd/metric/exposition"
+	"schedrestd/model"
+)
+
+// jobStates are the states that are counted. A job has one base state, and may have
+// several of the others.
+var jobStates = [...]struct {
+	name, help string
+	is         func(model.JobState) bool
+}{
+	statePending: {"pending", "Jobs that wait, each task of an array counted.", jobBase(model.JobPending)},
+	{"running", "Jobs that run.", jobBase(model.JobRunning)},
+	{"suspended", "Jobs that are suspended.", jobBase(model.JobSuspended)},
+	{"completed", "Jobs that ended with exit code 0.", jobBase(model.JobComplete)},
+	{"cancelled", "Jobs that were cancelled.", jobBase(model.JobCancelled)},
+	{"failed", "Jobs that ended with another exit code.", jobBase(model.JobFailed)},
+	{"timeout", "Jobs that reached their time limit.", jobBase(model.JobTimeout)},
+	{"node_failed", "Jobs that ended because a node failed.", jobBase(model.JobNodeFail)},
+	{"preempted", "Jobs that were preempted.", jobBase(model.JobPreempted)},
+	{"bootfail", "Jobs that ended because a node did not boot.", jobBase(model.JobBootFail)},
+	{"deadline", "Jobs that reached their deadline.", jobBase(model.JobDeadline)},
+	{"outofmemory", "Jobs that ran out of memory.", jobBase(model.JobOutOfMemory)},
+	{"started", "Jobs that have started; those that have ended are included.", func(s model.JobState) bool { return s.Base() > model.JobPending }},
+	{"finished", "Jobs that have ended, in any way.", model.JobState.Ended},
+	{"completing", "Jobs whose processes or epilogs are being ended.", jobFlag(model.JobCompleting)},
+	{"configuring", "Jobs whose nodes are being prepared.", jobFlag(model.JobConfiguring)},
+	{"expediting", "Jobs that are being requeued ahead of others.", jobFlag(model.JobExpediting)},
+	{"fed_requeued", "Jobs that are being requeued by the federation.", jobFlag(model.JobRequeueFed)},
+	{"powerup_node", "Jobs that wait for nodes to be powered up.", jobFlag(model.JobPowerUpNode)},
+	{"requeued", "Jobs that are being requeued.", jobFlag(model.JobRequeued)},
+	{"resizing", "Jobs whose size is being changed.", jobFlag(model.JobResizing)},
+	{"revoked", "Jobs that another cluster of the federation has started.", jobFlag(model.JobRevoked)},
+	{"signaling", "Jobs that are being signalled.", jobFlag(model.JobSignaling)},
+	{"stageout", "Jobs whose data are being staged out.", jobFlag(model.JobStageOut)},
+}
+
+const statePending = 0
+
+func jobBase(want model.JobState) func(model.JobState) bool {
+	return func(s model.JobState) bool { return s.Base() == want }
+}
+
+func jobFlag(flag model.JobState) func(model.JobState) bool {
+	return func(s model.JobState) bool { return s&flag != 0 }
+}
+
+// Reasons of a job to wait.
+const (
+	waitPartitionNodeLimit = 4
+	waitHeld               = 8
+	waitHeldUser           = 16
+)
+
+// group is what is counted of jobs that have something in common.
+type group struct {
+	all                uint64
+	states             [len(jobStates)]uint64
+	held               uint64
+	cpus, gpus, memory uint64 // allocated; memory in MiB
+	nodes              []byte // bit set of those allocated
+}
+
+// queue is what is counted of the jobs of a partition, in addition.
+type queue struct {
+	maxNodes     uint32 // the largest that a waiting job has
+	maxNodesFree uint32 // … that is not held
+	nodeLimit    uint64
+}
+
+// job is what a job adds to a group.
+type job struct {
+	states             uint32 // bits, in the order of jobStates
+	tasks              uint64
+	held               bool
+	cpus, gpus, memory uint64
+	nodes              []byte // bit set
+}
+
+// Job adds a job; user is the name of its user, which is used with By.User alone.
+func (c *Counts) Job(j *model.Job, user string) error {
+	add := facts(j)
+	c.jobs.add(&add, add.tasks)
+	name, _, _ := strings.Cut(j.Partition, ",") // of several, it is counted in the first
+	if p := c.partitions[exposition.Text(name)]; p != nil {
+		listed := uint64(1)
+		if j.State.Ended() && j.State&model.JobCompleting == 0 {
+			listed = 0
+		}
+		p.jobs.add(&add, listed)
+		p.queue.add(j, &add)
+	}
+	if c.by.User {
+		if err := addTo(c.users, "user", user, &add); err != nil {
+			return err
+		}
+	}
+	if c.by.Account {
+		return addTo(c.accounts, "account", j.Account, &add)
+	}
+	return nil
+}
+
+// addTo adds a job to the group with that name.
+func addTo(groups map[string]*group, label, name string, j *job) error {
+	name = exposition.Text(name)
+	g := groups[name]
+	if g == nil {
+		if len(groups) >= mostValues {
+			return errs.New(errs.Invalid, "there are more than %d values of %s", mostValues, label).WithHint("leave %q out of the parameter by", label).WithSource("query/by")
+		}
+		g = new(group)
+		groups[name] = g
+	}
+	g.add(j, 1)
+	return nil
+}
+
+// facts returns what a job adds.
+func facts(j *model.Job) job {
+	f := job{tasks: tasks(j), held: j.State.Base() == model.JobPending && (j.StateReason == waitHeld || j.StateReason == waitHeldUser)}
+	for i := range jobStates {
+		if jobStates[i].is(j.State) {
+			f.states |= 1 << i
+		}
+	}
+	if allocates(j.State) {
+		f.cpus, f.nodes = uint64(j.NumCPUs), j.NodeIndexes.Bits
+		for name, value := range tres(j.TRESAlloc) {
+			switch name {
+			case "cpu":
+				f.cpus = amount(value)
+			case "mem":
+				f.memory = amount(value) >> 20
+			case "gres/gpu":
+				f.gpus = amount(value)
+			}
+		}
+	}
+	return f
+}
+
+// allocates reports whether a job in that state has resources.
+func allocates(s model.JobState) bool {
+	return s.Base() == model.JobRunning || s.Base() == model.JobSuspended
+}
+
+// tasks returns how many tasks of an array the record stands for, or 1. Tasks without
+// a job of their own are sent as a hexadecimal bit mask.
+func tasks(j *model.Job) (n uint64) {
+	digits, _ := strings.CutPrefix(j.ArrayTasks, "0x")
+	if len(digits) == len(j.ArrayTasks) {
+		return 1
+	}
+	for i := range len(digits) {
+		d, _ := strconv.ParseUint(digits[i:i+1], 16, 8)
+		n += uint64(bits.OnesCount64(d))
+	}
+	return max(n, 1)
+}
+
+// add adds a job; all is what it adds to the number of jobs.
+func (g *group) add(j *job, all uint64) {
+	g.all += all
+	for s := j.states; s != 0; s &= s - 1 {
+		g.states[bits.TrailingZeros32(s)]++
+	}
+	if j.states&(1<<statePending) != 0 {
+		g.states[statePending] += j.tasks - 1
+	}
+	if j.held {
+		g.held += j.tasks
+	}
+	g.cpus += j.cpus
+	g.gpus += j.gpus
+	g.memory += j.memory
+	g.nodes = union(g.nodes, j.nodes)
+}
+
+// add adds a job to its partition.
+func (q *queue) add(j *model.Job, f *job) {
+	if j.State.Base() != model.JobPending {
+		return
+	}
+	most := max(j.MaxNodes, j.NumNodes) // without a maximum the controller sends what it expects to allocate
+	q.maxNodes = max(q.maxNodes, most)
+	if !f.held {
+		q.maxNodesFree = max(q.maxNodesFree, most)
+	}
+	if j.StateReason == waitPartitionNodeLimit {
+		q.nodeLimit++
+	}
+}
+
+const nodesAlloc = "_nodes_alloc"
+
+// jobMeasures are the metrics of a group.
+var jobMeasures = groupMeasures()
+
+func groupMeasures() []measure[group] {
+	list := []measure[group]{
+		{"", "Jobs that the controller knows.", func(g *group) float64 { return float64(g.all) }},
+		{"_hold", "Jobs that wait because they are held.", func(g *group) float64 { return float64(g.held) }},
+		{"_cpus_alloc", "CPUs of jobs that run or are suspended.", func(g *group) float64 { return float64(g.cpus) }},
+		{"_gpus_alloc", "GPUs of jobs that run or are suspended.", func(g *group) float64 { return float64(g.gpus) }},
+		{"_memory_alloc", "Memory of jobs that run or are suspended, in MiB.", func(g *group) float64 { return float64(g.memory) }},
+		{nodesAlloc, "Nodes that have a job which runs or is suspended.", func(g *group) float64 { return float64(setBits(g.nodes)) }},
+	}
+	for i, s := range jobStates {
+		list = append(list, measure[group]{"_" + s.name, s.help, func(g *group) float64 { return float64(g.states[i]) }})
+	}
+	return list
+}
+
+// partitionMeasures are the metrics of a partition.
+var partitionMeasures = allOfPartition()
+
+func allOfPartition() []measure[partition] {
+	var list []measure[partition]
+	for _, m := range jobMeasures {
+		if m.name == nodesAlloc {
+			continue // Slurm has the nodes of a partition by state
+		}
+		list = append(list, measure[partition]{"_jobs" + m.name, m.help, func(p *partition) float64 { return m.of(&p.jobs) }})
+	}
+	list[0].help = "Jobs that have not ended."
+	for _, m := range partitionNodeMeasures {
+		list = append(list, measure[partition]{"_nodes" + m.name, m.help, func(p *partition) float64 { return m.of(&p.nodes) }})
+	}
+	return append(list,
+		measure[partition]{"_nodes", "Nodes of the partition.", func(p *partition) float64 { return float64(p.count) }},
+		measure[partition]{"_cpus", "CPUs of the partition's nodes.", func(p *partition) float64 { return float64(p.cpus) }},
+		measure[partition]{"_gpus", "GPUs of the partition's nodes.", func(p *partition) float64 { return float64(p.nodes.gpus) }},
+		measure[partition]{"_jobs_max_job_nodes", "The largest number of nodes that a waiting job may use.", func(p *partition) float64 { return float64(p.queue.maxNodes) }},
+		measure[partition]{"_jobs_max_job_nodes_nohold", "The largest number of nodes that a waiting job may use that is not held.", func(p *partition) float64 { return float64(p.queue.maxNodesFree) }},
+		measure[partition]{"_jobs_wait_part_node_limit", "Jobs that wait because of the partition's limit of nodes.", func(p *partition) float64 { return float64(p.queue.nodeLimit) }},
+	)
+}
+
+// union returns the bits of both sets, in a.
+func union(a, b []byte) []byte {
+	if len(b) > len(a) {
+		a = append(a, make([]byte, len(b)-len(a))...)
+	}
+	for i, set := range b {
+		a[i] |= set
+	}
+	return a
+}
+
+// setBits returns how many bits are set.
+func setBits(set []byte) (n int) {
+	for _, b := range set {
+		n += bits.OnesCount8(b)
+	}
+	return n
+}

@@ -1,0 +1,215 @@
+package cluster
+
+import (
+	"math/bits"
+
+	"schedrestd/errs"
+	"schedrestd/metric/exposition"
+	"schedrestd/model"
+)
+
+// nodeStates are the states that are counted. A node has one base state, and may have
+// several of the others. partition is the name in the metrics of partitions, "" if it
+// is the same.
+var nodeStates = []struct {
+	name, partition, help string
+	is                    func(model.NodeState) bool
+}{
+	{"alloc", "", "Nodes with all CPUs allocated.", nodeBase(model.NodeAllocated)},
+	{"mixed", "", "Nodes with some CPUs allocated.", nodeBase(model.NodeMixed)},
+	{"idle", "", "Nodes without a job.", nodeBase(model.NodeIdle)},
+	{"down", "", "Nodes that are down.", nodeBase(model.NodeDown)},
+	{"future", "", "Nodes that are configured for later.", nodeBase(model.NodeFuture)},
+	{"unknown", "", "Nodes that have not registered yet.", nodeBase(model.NodeUnknown)},
+	{"drain", "", "Nodes that are to get no jobs and have none.", isDrained},
+	{"drained", "", "Nodes that are to get no jobs and have none.", isDrained},
+	{"draining", "", "Nodes that are to get no jobs and still have some.", isDraining},
+	{"completing", "cg", "Nodes on which jobs are being ended.", nodeFlag(model.NodeCompleting)},
+	{"blocked", "", "Nodes that are blocked by a job with exclusive topology.", nodeFlag(model.NodeBlocked)},
+	{"cloud", "", "Nodes in a cloud.", nodeFlag(model.NodeCloud)},
+	{"dyn_future", "", "Dynamic nodes that came from a future one.", nodeFlag(model.NodeDynamicFuture)},
+	{"dyn_normal", "", "Dynamic nodes.", nodeFlag(model.NodeDynamicNorm)},
+	{"external", "", "Nodes that others manage.", nodeFlag(model.NodeExternal)},
+	{"fail", "", "Nodes that are failing.", nodeFlag(model.NodeFail)},
+	{"invalid_reg", "", "Nodes whose registration was refused.", nodeFlag(model.NodeInvalidReg)},
+	{"maint", "", "Nodes in a reservation for maintenance.", nodeFlag(model.NodeMaint)},
+	{"noresp", "no_resp", "Nodes that do not respond.", nodeFlag(model.NodeNotResponding)},
+	{"planned", "", "Nodes that are planned for a job.", nodeFlag(model.NodePlanned)},
+	{"power_down", "", "Nodes that are to be powered down.", nodeFlag(model.NodePowerDown)},
+	{"power_up", "", "Nodes that are to be powered up.", nodeFlag(model.NodePowerUp)},
+	{"powered_down", "", "Nodes that are powered down.", nodeFlag(model.NodePoweredDown)},
+	{"powering_down", "", "Nodes that are being powered down.", nodeFlag(model.NodePoweringDown)},
+	{"powering_up", "", "Nodes that are being powered up.", nodeFlag(model.NodePoweringUp)},
+	{"reboot_issued", "", "Nodes on which a reboot was started.", nodeFlag(model.NodeRebootIssued)},
+	{"reboot_req", "reboot_requested", "Nodes that are to reboot.", nodeFlag(model.NodeRebootRequested)},
+	{"resv", "", "Nodes in a reservation.", nodeFlag(model.NodeReserved)},
+}
+
+func nodeBase(want model.NodeState) func(model.NodeState) bool {
+	return func(s model.NodeState) bool { return s.Base() == want }
+}
+
+func nodeFlag(flag model.NodeState) func(model.NodeState) bool {
+	return func(s model.NodeState) bool { return s&flag != 0 }
+}
+
+func isDraining(s model.NodeState) bool {
+	return s&model.NodeDrain != 0 && (s.Base() == model.NodeAllocated || s.Base() == model.NodeMixed)
+}
+
+func isDrained(s model.NodeState) bool { return s&model.NodeDrain != 0 && !isDraining(s) }
+
+// takesJobs reports whether jobs may start on a node in that state.
+func takesJobs(s model.NodeState) bool {
+	switch s.Base() {
+	case model.NodeIdle, model.NodeAllocated, model.NodeMixed:
+		return s&(model.NodeDrain|model.NodeFail|model.NodeNotResponding|model.NodeInvalidReg) == 0
+	}
+	return false
+}
+
+// mixed returns the state of a node, which is MIXED when jobs have a part of it. A
+// controller leaves it to its clients to notice that.
+func mixed(n *model.Node) model.NodeState {
+	base := n.State.Base()
+	if base == model.NodeDown || base == model.NodeFuture {
+		return n.State
+	}
+	some := n.AllocCPUs > 0 && n.AllocCPUs < cpus(n)
+	without := n.AllocCPUs == 0 && n.AllocTRES != "" // other resources than CPUs
+	if some || without {
+		return n.State - base + model.NodeMixed
+	}
+	return n.State
+}
+
+// nodeGroup is what is counted of nodes that have something in common.
+type nodeGroup struct {
+	count                                                uint64
+	states                                               [32]uint64 // in the order of nodeStates
+	cpus, cpusAllocated, cpusIdle, gpus                  uint64
+	memory, memoryAvailable, memoryAllocated, memoryFree uint64 // MiB
+}
+
+// Node adds a node that is in these partitions.
+func (c *Counts) Node(n *model.Node, partitions []string) error {
+	var states uint32
+	state := mixed(n)
+	for i := range nodeStates {
+		if nodeStates[i].is(state) {
+			states |= 1 << i
+		}
+	}
+	gpus := uint64(0)
+	for name, value := range tres(n.TRES) {
+		if name == "gres/gpu" {
+			gpus = amount(value)
+		}
+	}
+	c.nodes.add(n, states, gpus)
+	for _, name := range partitions {
+		if p := c.partitions[exposition.Text(name)]; p != nil {
+			p.nodes.add(n, states, gpus)
+		}
+	}
+	takes := takesJobs(n.State)
+	c.cpus.add(uint64(cpus(n)), uint64(n.AllocCPUs), takes)
+	c.memory.add(less(n.Memory, n.SpecializedMemory), n.AllocMemory, takes)
+	for _, g := range gresOf(n) {
+		s := c.gres[g.gresKind]
+		if s == nil {
+			if len(c.gres) >= mostValues {
+				return errs.New(errs.BadAnswer, "the controller's nodes have more than %d kinds of GRES", mostValues)
+			}
+			s = new(shares)
+			c.gres[g.gresKind] = s
+		}
+		s.add(g.total, g.used, takes)
+	}
+	return nil
+}
+
+// add adds an amount, of which used is allocated.
+func (s *shares) add(total, used uint64, takesJobs bool) {
+	s.allocated += used
+	if takesJobs {
+		s.idle += less(total, used)
+	} else {
+		s.down += less(total, used)
+	}
+}
+
+// cpus returns how many CPUs of a node jobs may use.
+func cpus(n *model.Node) uint16 {
+	if n.EffectiveCPUs == 0 {
+		return n.CPUs
+	}
+	return n.EffectiveCPUs
+}
+
+// less returns a - b, or 0.
+func less(a, b uint64) uint64 { return a - min(a, b) }
+
+func (g *nodeGroup) add(n *model.Node, states uint32, gpus uint64) {
+	g.count++
+	for ; states != 0; states &= states - 1 {
+		g.states[bits.TrailingZeros32(states)]++
+	}
+	g.cpus += uint64(cpus(n))
+	g.cpusAllocated += uint64(n.AllocCPUs)
+	g.cpusIdle += less(uint64(cpus(n)), uint64(n.AllocCPUs))
+	g.gpus += gpus
+	g.memory += n.Memory
+	g.memoryAvailable += less(n.Memory, n.SpecializedMemory)
+	g.memoryAllocated += n.AllocMemory
+	g.memoryFree += n.FreeMem.Or(0)
+}
+
+// nodeMeasures are the metrics of all nodes, partitionNodeMeasures those of the nodes of
+// a partition.
+var nodeMeasures, partitionNodeMeasures = nodeGroupMeasures()
+
+func nodeGroupMeasures() (all, partition []measure[nodeGroup]) {
+	all = []measure[nodeGroup]{{"", "Nodes.", func(g *nodeGroup) float64 { return float64(g.count) }}}
+	for i, s := range nodeStates {
+		of := func(g *nodeGroup) float64 { return float64(g.states[i]) }
+		all = append(all, measure[nodeGroup]{"_" + s.name, s.help, of})
+		if s.partition == "" {
+			s.partition = s.name
+		}
+		partition = append(partition, measure[nodeGroup]{"_" + s.partition, s.help, of})
+	}
+	return all, append(partition,
+		measure[nodeGroup]{"_cpus_efctv", "CPUs that jobs may use.", func(g *nodeGroup) float64 { return float64(g.cpus) }},
+		measure[nodeGroup]{"_cpus_alloc", "CPUs that are allocated.", func(g *nodeGroup) float64 { return float64(g.cpusAllocated) }},
+		measure[nodeGroup]{"_cpus_idle", "CPUs that are not allocated, on nodes in any state.", func(g *nodeGroup) float64 { return float64(g.cpusIdle) }},
+		measure[nodeGroup]{"_mem_tot", "Memory of the nodes, in MiB.", func(g *nodeGroup) float64 { return float64(g.memory) }},
+		measure[nodeGroup]{"_mem_avail", "Memory that jobs may use, in MiB.", func(g *nodeGroup) float64 { return float64(g.memoryAvailable) }},
+		measure[nodeGroup]{"_mem_alloc", "Memory that is allocated, in MiB.", func(g *nodeGroup) float64 { return float64(g.memoryAllocated) }},
+		measure[nodeGroup]{"_mem_free", "Memory that nodes report as free, in MiB.", func(g *nodeGroup) float64 { return float64(g.memoryFree) }},
+	)
+}
+
+// writeResources writes what is allocated, idle and down.
+func (c *Counts) writeResources(w *exposition.Writer) {
+	resource(w, Prefix+"cpus", "CPUs that jobs may use, by state.", 1, []named[shares]{{nil, &c.cpus}})
+	resource(w, Prefix+"memory_bytes", "Memory that jobs may use, by state.", 1<<20, []named[shares]{{nil, &c.memory}})
+	var list []named[shares]
+	for _, kind := range sortedGRES(c.gres) {
+		list = append(list, named[shares]{[]string{"gres", kind.name, "type", kind.kind}, c.gres[kind]})
+	}
+	resource(w, Prefix+"gres", "Generic resources, by state.", 1, list)
+}
+
+// resource writes a metric with a label for the state.
+func resource(w *exposition.Writer, name, help string, unit float64, list []named[shares]) {
+	if len(list) == 0 {
+		return
+	}
+	w.Family(name, exposition.Gauge, help)
+	for _, n := range list {
+		w.Sample(name, unit*float64(n.of.allocated), append(n.labels, "state", "allocated")...)
+		w.Sample(name, unit*float64(n.of.idle), append(n.labels, "state", "idle")...)
+		w.Sample(name, unit*float64(n.of.down), append(n.labels, "state", "down")...)
+	}
+}

@@ -1,0 +1,141 @@
+package cluster
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"schedrestd/metric/exposition"
+	"schedrestd/model"
+)
+
+// tres returns the names and values of trackable resources: "cpu=4,mem=1.50G".
+func tres(list string) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for element := range strings.SplitSeq(list, ",") {
+			name, value, ok := strings.Cut(element, "=")
+			if ok && !yield(name, value) {
+				return
+			}
+		}
+	}
+}
+
+// amount returns a number with a suffix that stands for a power of 1,024, or 0 if it is
+// malformed. Slurm writes no fraction that is not exact.
+func amount(s string) uint64 {
+	n, ok := readAmount(s)
+	if !ok {
+		return 0
+	}
+	return n
+}
+
+func readAmount(s string) (uint64, bool) {
+	unit := 1.0
+	if len(s) > 1 {
+		if i := strings.IndexByte("KMGTPE", s[len(s)-1]&^0x20); i >= 0 {
+			s = s[:len(s)-1]
+			unit = float64(uint64(1) << (10 * (i + 1)))
+		}
+	}
+	if strings.Trim(s, "0123456789.") != "" { // no sign, exponent or word such as Inf
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || n*unit >= 1<<63 {
+		return 0, false
+	}
+	return uint64(n * unit), true
+}
+
+// gresKind is a kind of generic resource; its type may be empty.
+type gresKind struct{ name, kind string }
+
+// gres is an amount of a generic resource on a node.
+type gres struct {
+	gresKind
+	total, used uint64
+}
+
+// gresOf returns the generic resources of a node. Where those in use have a type that
+// the node's configuration does not have, they belong to the resource without a type.
+func gresOf(n *model.Node) (list []gres) {
+	for kind, total := range gresList(n.GRES) {
+		if i := slices.IndexFunc(list, func(g gres) bool { return g.gresKind == kind }); i >= 0 {
+			list[i].total += total
+		} else {
+			list = append(list, gres{gresKind: kind, total: total})
+		}
+	}
+	for kind, used := range gresList(n.GRESUsed) {
+		i := slices.IndexFunc(list, func(g gres) bool { return g.gresKind == kind })
+		if i < 0 {
+			i = slices.IndexFunc(list, func(g gres) bool { return g.gresKind == gresKind{name: kind.name} })
+		}
+		if i >= 0 {
+			list[i].used += used
+		} else if used > 0 {
+			list = append(list, gres{gresKind: kind, total: used, used: used})
+		}
+	}
+	return list
+}
+
+// gresList returns the kinds and amounts of a list of generic resources:
+// "gpu:a100:2(S:0-1),tmpdisk:no_consume:100G".
+func gresList(list string) iter.Seq2[gresKind, uint64] {
+	return func(yield func(gresKind, uint64) bool) {
+		for element := range strings.SplitSeq(withoutDetails(list), ",") {
+			parts := strings.Split(element, ":")
+			if parts[0] == "" || parts[0] == "N/A" {
+				continue
+			}
+			total, counted := uint64(1), false
+			if last := len(parts) - 1; last > 0 {
+				if n, ok := readAmount(parts[last]); ok {
+					total, counted = n, true
+					parts = parts[:last]
+				}
+			}
+			kind := gresKind{name: exposition.Text(parts[0])}
+			if len(parts) > 1 && parts[1] != "no_consume" {
+				kind.kind = exposition.Text(parts[1])
+			}
+			if !counted && len(parts) > 1 && parts[len(parts)-1] == "" {
+				total = 0
+			}
+			if !yield(kind, total) {
+				return
+			}
+		}
+	}
+}
+
+// withoutDetails returns a list without what is in parentheses, which may have commas.
+func withoutDetails(list string) string {
+	depth := 0
+	return strings.Map(func(r rune) rune {
+		switch r {
+		case '(':
+			depth++
+			return -1
+		case ')':
+			depth--
+			return -1
+		}
+		if depth > 0 {
+			return -1
+		}
+		return r
+	}, list)
+}
+
+func sortedGRES(m map[gresKind]*shares) []gresKind {
+	return slices.SortedFunc(maps.Keys(m), func(a, b gresKind) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.kind, b.kind))
+	})
+}

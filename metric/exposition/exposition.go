@@ -1,0 +1,107 @@
+// Package exposition writes metrics in the text format of Prometheus, version 0.0.4:
+//
+//	w := exposition.NewWriter(out)
+//	w.Family("slurm_nodes_idle", exposition.Gauge, "Nodes that are idle.")
+//	w.Sample("slurm_nodes_idle", 12)
+//	err := w.Flush()
+//
+// All samples of a family follow its line. It keeps nothing but a buffer, so that the
+// memory for an answer does not depend on its length. The exporter uses Prometheus's
+// library instead; that would add 2.6 MB to each worker.
+package exposition
+
+import (
+	"bufio"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Media is the media type of what a Writer writes.
+const Media = "text/plain; version=0.0.4; charset=utf-8"
+
+// Kind is the type of a family.
+type Kind string
+
+// The kinds.
+const (
+	Counter   Kind = "counter"
+	Gauge     Kind = "gauge"
+	Histogram Kind = "histogram"
+)
+
+// Writer writes families of metrics.
+type Writer struct {
+	w    *bufio.Writer
+	line []byte
+}
+
+// NewWriter returns a Writer that writes to w, in pieces of 16 KiB.
+func NewWriter(w io.Writer) *Writer { return &Writer{w: bufio.NewWriterSize(w, 16<<10)} }
+
+// Family begins a family. The samples that follow belong to it.
+func (w *Writer) Family(name string, kind Kind, help string) {
+	w.line = append(w.line[:0], "# HELP "...)
+	w.line = append(w.line, name...)
+	w.line = append(w.line, ' ')
+	w.line = append(w.line, helpEscapes.Replace(help)...)
+	w.line = append(w.line, "\n# TYPE "...)
+	w.line = append(w.line, name...)
+	w.line = append(w.line, ' ')
+	w.line = append(w.line, kind...)
+	w.line = append(w.line, '\n')
+	_, _ = w.w.Write(w.line) // Flush returns the error
+}
+
+// Sample writes a sample. labels are names and values in turn.
+func (w *Writer) Sample(name string, value float64, labels ...string) {
+	w.line = append(w.line[:0], name...)
+	for i := 0; i+1 < len(labels); i += 2 {
+		mark := byte(',')
+		if i == 0 {
+			mark = '{'
+		}
+		w.line = append(append(w.line, mark), labels[i]...)
+		w.line = append(append(w.line, '=', '"'), labelEscapes.Replace(Text(labels[i+1]))...)
+		w.line = append(w.line, '"')
+	}
+	if len(labels) > 1 {
+		w.line = append(w.line, '}')
+	}
+	w.line = append(appendNumber(append(w.line, ' '), value), '\n')
+	_, _ = w.w.Write(w.line)
+}
+
+// Flush writes what is left, and returns the first error of all writes.
+func (w *Writer) Flush() error { return w.w.Flush() }
+
+var (
+	helpEscapes  = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
+	labelEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
+)
+
+// Text returns s as a label can have it: UTF-8 in which U+FFFD stands for all else and
+// for control characters, at which some parsers end. Names that differ only in
+// these are the same name.
+func Text(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || unicode.IsControl(r) && r != '\n' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
+// appendNumber appends a value. Whole numbers have no exponent.
+func appendNumber(b []byte, v float64) []byte {
+	switch {
+	case math.IsInf(v, 0) || math.IsNaN(v):
+		s := strconv.FormatFloat(v, 'g', -1, 64)
+		return append(b, s...)
+	case v == math.Trunc(v) && math.Abs(v) < 1<<53:
+		return strconv.AppendFloat(b, v, 'f', -1, 64)
+	}
+	return strconv.AppendFloat(b, v, 'g', -1, 64)
+}
