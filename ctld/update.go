@@ -105,6 +105,9 @@ func checkUpdate(uid uint32, d *model.JobDesc, super bool, now time.Time) error 
 			*field = model.Opt[uint16]{}
 		}
 	}
+	if rest.PowerFlags.Number == 0 { // of scontrol 22.05
+		rest.PowerFlags = model.Opt[uint8]{}
+	}
 	rest.Flags &^= commandFlags
 	rest.Account, rest.AdminComment, rest.BeginTime, rest.Comment, rest.Extra, rest.Name = "", "", 0, "", "", ""
 	rest.Priority, rest.QOS, rest.TimeLimit, rest.WCKey = model.Opt[uint32]{}, "", model.Opt[uint32]{}, ""

@@ -135,7 +135,7 @@ func without(text, other string) string {
 // TestChanges makes the same changes through both gateways, before the same
 // controller, and compares what scontrol shows after each.
 func TestChanges(t *testing.T) {
-	m := real(t)
+	m := fresh(t)
 	if m.release != "26.05" {
 		return // only the gateway of 26.05 serves v0.0.45
 	}

@@ -11,23 +11,10 @@ import (
 // command. A command that a release does not support yet is logged.
 func (m *machine) furnish(t *testing.T) {
 	t.Helper()
-	t.Cleanup(func() { m.quiet(t) })
 	m.furnishAccounting(t)
 	m.furnishNodes(t)
 	m.furnishJobs(t)
 	time.Sleep(6 * time.Second) // until the accounting daemon has the records and schedulers have run
-}
-
-// quiet cancels all jobs and waits for their end. A controller that was killed may know again of some that had been
-// cancelled: it writes down what it knows every few seconds.
-func (m *machine) quiet(t *testing.T) {
-	t.Helper()
-	eventually(t, "no job is left", func() bool {
-		m.try("root", "scancel", "--user=alice")
-		m.try("root", "scancel", "--user=bob")
-		left, err := m.try("root", "squeue", "--all", "--noheader")
-		return err == nil && left == ""
-	})
 }
 
 // attempt runs what not every release knows.
