@@ -120,7 +120,7 @@ func (m *machine) open(release string) error {
 
 // up starts the machine again, without jobs and records.
 func (m *machine) up() error {
-	m.used, m.changed = false, false
+	m.used, m.changed, m.wckey = false, false, ""
 	told, err := m.script("up")
 	if err != nil {
 		return err

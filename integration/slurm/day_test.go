@@ -108,6 +108,7 @@ func TestDay(t *testing.T) {
 	}
 	if m.release != "22.05" {
 		t.Run("records", func(t *testing.T) { sides.sameMade(t, version, "slurm/", "jobs", "nodes") })
+		t.Run("every GET", func(t *testing.T) { sides.compareGETs(t) })
 	}
 	t.Run("audit", func(t *testing.T) { sides.audit(t, gateway, "day") })
 	if t.Failed() {

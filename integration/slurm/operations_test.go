@@ -59,7 +59,7 @@ var calls = map[string]call{
 	"GET /slurmdb/account/{account_name}":    {path: "/slurmdb/account/physics"},
 	"DELETE /slurmdb/account/{account_name}": {ready: []string{account}, path: "/slurmdb/account/opN"},
 	"POST /slurmdb/accounts/":                {body: `{"accounts": [{"name": "newN", "description": "d", "organization": "o"}]}`},
-	"POST /slurmdb/accounts_association/":    {body: `{"association_condition": {"accounts": ["assocN"], "clusters": ["lab"]}}`},
+	"POST /slurmdb/accounts_association/":    {body: `{"association_condition": {"accounts": ["assocN"], "clusters": ["lab"]}}`, since: "23.11"},
 	"GET /slurmdb/association/":              {path: "/slurmdb/association/?account=physics&user=alice&cluster=lab"},
 	"DELETE /slurmdb/association/":           {ready: []string{account, user}, path: "/slurmdb/association/?account=opN&user=uN&cluster=lab"},
 	"DELETE /slurmdb/associations/":          {ready: []string{account, user}, path: "/slurmdb/associations/?account=opN&user=uN&cluster=lab"},
@@ -67,6 +67,8 @@ var calls = map[string]call{
 	"GET /slurmdb/cluster/{cluster_name}":    {path: "/slurmdb/cluster/lab"},
 	"DELETE /slurmdb/cluster/{cluster_name}": {ready: []string{"slurm sacctmgr -i -Q add cluster opN"}, path: "/slurmdb/cluster/opN"},
 	"POST /slurmdb/clusters/":                {body: `{"clusters": [{"name": "newN"}]}`},
+	"GET /slurmdb/instance/":                 {since: "23.11"},
+	"GET /slurmdb/instances/":                {since: "23.11"},
 	"GET /slurmdb/conf":                      {since: "26.05"},
 	"POST /slurmdb/config":                   {body: `{"accounts": [{"name": "confN", "description": "d", "organization": "o"}]}`},
 	"GET /slurmdb/job/{job_id}":              {path: "/slurmdb/job/RECORD"},
@@ -79,7 +81,7 @@ var calls = map[string]call{
 	"GET /slurmdb/user/{name}":               {path: "/slurmdb/user/alice"},
 	"DELETE /slurmdb/user/{name}":            {ready: []string{account, user}, path: "/slurmdb/user/uN"},
 	"POST /slurmdb/users/":                   {body: `{"users": [{"name": "newN"}]}`},
-	"POST /slurmdb/users_association/":       {body: `{"association_condition": {"users": ["assocN"], "accounts": ["physics"], "clusters": ["lab"]}, "user": {}}`},
+	"POST /slurmdb/users_association/":       {body: `{"association_condition": {"users": ["assocN"], "accounts": ["physics"], "clusters": ["lab"]}, "user": {}}`, since: "23.11"},
 	"GET /slurmdb/wckey/{id}":                {path: "/slurmdb/wckey/WCKEY"},
 	"DELETE /slurmdb/wckey/{id}":             {ready: []string{"slurm sacctmgr -i -Q add user bob wckey=opN cluster=lab"}, path: "/slurmdb/wckey/opN"},
 	"POST /slurmdb/wckeys/":                  {body: `{"wckeys": [{"name": "newN", "cluster": "lab", "user": "alice"}]}`},
@@ -207,6 +209,7 @@ func TestInvalidBodies(t *testing.T) {
 	root, err := m.tokenOf("root")
 	must(t, err)
 	held := m.run(t, "alice", "sbatch", "--parsable", "-H", "-o", "/dev/null", "--wrap=true")
+	eventually(t, "the job is recorded", func() bool { return m.run(t, "root", "sacct", "-nXP", "-j", held, "-o", "jobid") != "" })
 	before, statuses := m.state(t), map[int]int{}
 	for _, row := range declared(t) {
 		bare := row[1] + " " + strings.Replace(row[2], "/"+row[0], "", 1)
