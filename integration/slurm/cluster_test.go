@@ -65,7 +65,7 @@ type missing struct{ what string }
 func (e missing) Error() string { return e.what }
 
 // real returns the cluster, or ends a test that has none. Other tests may have
-// submitted jobs. It is started anew when more was changed, so that tests do not
+// submitted jobs. It is started again when more was changed, so that tests do not
 // depend on their order.
 func real(t *testing.T) *machine {
 	t.Helper()
@@ -81,12 +81,12 @@ func fresh(t *testing.T) *machine {
 	return m
 }
 
-func (m *machine) ready(t *testing.T, anew bool) *machine {
+func (m *machine) ready(t *testing.T, again bool) *machine {
 	t.Helper()
 	if skipped != "" {
 		t.Skip(skipped)
 	}
-	if anew {
+	if again {
 		must(t, m.up())
 	}
 	m.used = true
