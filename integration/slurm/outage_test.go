@@ -80,7 +80,7 @@ func (d *daemon) descriptors(t *testing.T) int {
 // TestOutage kills and stops the daemons behind a gateway that goes on: each outage has its status within the
 // limit, what does not need the daemon goes on, service returns by itself, and nothing stays open that was not before.
 func TestOutage(t *testing.T) {
-	m := fresh(t)
+	m := real(t)
 	gateway := m.gateway(t, "-u", "nobody", "-g", "nogroup")
 	c := m.client(ourSocket)
 	const jobs, accounts = "/slurm/v0.0.42/jobs", "/slurmdb/v0.0.42/accounts"
@@ -178,7 +178,7 @@ func TestOutage(t *testing.T) {
 // TestMungedOutage checks that users whom munged verifies get 503 while munged
 // is down, and are served again afterwards.
 func TestMungedOutage(t *testing.T) {
-	m := fresh(t)
+	m := real(t)
 	alice := users[0]
 	m.gateway(t, "-u", alice.name, "-g", alice.name, "-a", "rest_auth/local")
 	c := m.as(alice.id, alice.id, ourSocket)
