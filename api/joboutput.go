@@ -29,19 +29,25 @@ func stdout(j *JobRow) string {
 }
 
 // stderr returns the path of the error output, which by default is that of the
-// output.
+// output. An allocation without a script has no default.
 func stderr(j *JobRow) string {
-	if j.StdErr != "" {
+	switch {
+	case j.StdErr != "":
 		return expandPath(j, j.StdErr)
+	case j.BatchFlag != 0:
+		return stdout(j)
 	}
-	return stdout(j)
+	return ""
 }
 
 func stdin(j *JobRow) string {
-	if j.StdIn == "" {
+	switch {
+	case j.StdIn != "":
+		return expandPath(j, j.StdIn)
+	case j.BatchFlag != 0:
 		return "/dev/null"
 	}
-	return expandPath(j, j.StdIn)
+	return ""
 }
 
 // expandPath replaces the words of a pattern that are known for a job as a whole, and makes

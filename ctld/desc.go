@@ -49,7 +49,7 @@ func (c *Controller) accept(client server.Identity, d *model.JobDesc, now time.T
 	if err != nil {
 		return nil, nil, "", err
 	}
-	limit, err := timeLimit(d, part)
+	limit, err := timeLimit(d.TimeLimit, part)
 	if err != nil {
 		return nil, nil, "", err
 	}
@@ -59,6 +59,9 @@ func (c *Controller) accept(client server.Identity, d *model.JobDesc, now time.T
 	j := &job{record: &record{Need: need}}
 	j.Job = c.shownAs(d, now)
 	j.Job.UserID, j.Job.UserName, j.Job.GroupID = user.UID, user.Name, group
+	if !c.super(client.UID) {
+		j.Job.Nice = max(j.Job.Nice, model.NiceOffset) // Slurm ignores a negative one, too
+	}
 	j.Job.Partition, j.Job.TimeLimit = part.Name, limit
 	j.Job.NumCPUs, j.Job.TRESReq = uint32(need.CPUs), tres(need.CPUs, need.Memory)+",node=1"
 
@@ -331,10 +334,9 @@ func largest(d *model.JobDesc, need, total queue.Need) string {
 	return "minimum_cpus_per_node"
 }
 
-// timeLimit returns the job's time limit in minutes: its own, otherwise the
+// timeLimit returns a job's time limit in minutes: its own, otherwise the
 // partition's default, otherwise the partition's maximum.
-func timeLimit(d *model.JobDesc, p *model.Partition) (model.Opt[uint32], error) {
-	limit := d.TimeLimit
+func timeLimit(limit model.Opt[uint32], p *model.Partition) (model.Opt[uint32], error) {
 	if !limit.Set && !limit.Infinite {
 		limit = p.DefaultTime
 	}

@@ -104,7 +104,7 @@ func (c *Controller) awaitRunning(client server.Identity, id uint32, until time.
 		case phase == waiting:
 			return nil, refuse(errs.Conflict, fault.JobPending, "job %d is waiting", id)
 		case phase == ended:
-			return nil, refuse(errs.Unsupported, fault.NotSupported, "this controller does not requeue jobs that have ended")
+			return nil, refuse(errs.Unsupported, fault.NotSupported, "job %d has ended, and this controller does not keep the scripts of such jobs", id)
 		case time.Now().After(until):
 			return nil, refuse(errs.Conflict, fault.JobChanging, "job %d is being started; try again", id)
 		}

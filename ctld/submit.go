@@ -101,7 +101,9 @@ func (c *Controller) reserve(j *job, now time.Time) error {
 	j.number = c.next
 	j.home = c.home(j.number, 0)
 	j.Job.StepID = model.StepID{JobID: c.next}
-	j.Job.Priority = priority(j.Job.Priority, c.next)
+	if !j.held() {
+		j.Job.Priority = usualPriority(c.next, j.Job.Nice)
+	}
 	c.next++
 	j.phase = starting
 	c.jobs[j.id()] = j
@@ -113,18 +115,13 @@ func (c *Controller) reserve(j *job, now time.Time) error {
 // have other meanings in the protocol.
 const maxJobID = 0x03ffffff
 
-// priority returns a priority that falls with the job number, like the order of
-// starting; 0 means held.
-func priority(wanted, id uint32) uint32 {
-	if wanted == 0 {
-		return 0
-	}
-	return usualPriority(id)
-}
-
 // usualPriority returns the priority of a job that no administrator has given
-// one.
-func usualPriority(id uint32) uint32 { return 0xffff0000 - id }
+// one. It falls with the job number, like the order of starting, and with the
+// nice value, which is offset by NiceOffset.
+func usualPriority(id, nice uint32) uint32 {
+	const highest = 0xfffffffd // greater numbers have other meanings
+	return uint32(min(max(0xffff0000-int64(id)+model.NiceOffset-int64(nice), 1), highest))
+}
 
 // commitNew records the new job in one transaction. It counts the bytes that
 // this writes against the user's quota, and the bytes that the job's end will

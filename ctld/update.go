@@ -1,6 +1,7 @@
 package ctld
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -17,10 +18,10 @@ import (
 
 // handleUpdate changes a job. It answers when the change is on disk. Owners may
 // change texts of their jobs, hold and release them, lower their priority and
-// time limit, and set begin time and time limit of those that wait. Root and the
-// scheduler's user may do that for all jobs, and may raise priorities and extend
-// the time limit of a running job. A job that they hold stays held until they
-// release it.
+// time limit, and set begin time, partition, nice value and time limit of those
+// that wait. Root and the scheduler's user may do that for all jobs, and may raise
+// priorities, set negative nice values and extend the time limit of a running job.
+// A job that they hold stays held until they release it.
 //
 // Either all fields are changed or none. Errors: 2017, there is no such job or
 // the client may not see it; 2002, the client may not do this; 2020, the job is
@@ -84,7 +85,7 @@ func (c *Controller) updateJob(client server.Identity, named string, d *model.Jo
 }
 
 // changeable are the fields that checkUpdate permits.
-const changeable = "account, admin_comment, begin_time, comment, extra, hold, name, priority, qos, time_limit and wckey"
+const changeable = "account, admin_comment, begin_time, comment, extra, hold, name, nice, partition, priority, qos, time_limit and wckey"
 
 // commandFlags are the flags that scontrol of Slurm 24.11 sets in each update, as it
 // was seen to send them. They change nothing.
@@ -98,14 +99,19 @@ func checkUpdate(uid uint32, d *model.JobDesc, super bool, now time.Time) error 
 	if rest.MailType == model.Leave16 {
 		rest.MailType = 0
 	}
-	for _, field := range []*model.Opt[uint16]{&rest.OOMKillStep, &rest.NTasksPerBoard, &rest.BoardsPerNode, &rest.SocketsPerBoard, &rest.ResvPortCnt, &rest.SegmentSize} {
+	for _, field := range []*model.Opt[uint16]{&rest.OOMKillStep, &rest.NTasksPerBoard, &rest.BoardsPerNode, &rest.SocketsPerBoard, &rest.ResvPortCnt, &rest.SegmentSize,
+		&rest.MemUpdateDelay, &rest.MemUpdateMargin} {
 		if field.Number == 0 { // scontrol sends it, and this controller has none of them
 			*field = model.Opt[uint16]{}
 		}
 	}
+	if rest.PowerFlags.Number == 0 { // of scontrol 22.05
+		rest.PowerFlags = model.Opt[uint8]{}
+	}
 	rest.Flags &^= commandFlags
 	rest.Account, rest.AdminComment, rest.BeginTime, rest.Comment, rest.Extra, rest.Name = "", "", 0, "", "", ""
 	rest.Priority, rest.QOS, rest.TimeLimit, rest.WCKey = model.Opt[uint32]{}, "", model.Opt[uint32]{}, ""
+	rest.Nice, rest.Partition = model.Opt[uint32]{}, ""
 	switch {
 	case rest.UserID.Set && rest.UserID.Number != uid && !super:
 		return refuseField(errs.Denied, fault.NoUserID, "user_id", "you may not give your job to another user")
@@ -113,6 +119,8 @@ func checkUpdate(uid uint32, d *model.JobDesc, super bool, now time.Time) error 
 		return refuse(errs.Unsupported, fault.NotSupported, "of a job, this controller can change only %s, and not %s", changeable, strings.Join(setFields(rest), ", "))
 	case d.AdminComment != "" && !super:
 		return refuseField(errs.Denied, fault.AccessDenied, "admin_comment", "only root and the scheduler's user may change it")
+	case d.Nice.Set && d.Nice.Number < model.NiceOffset && !super:
+		return refuseField(errs.Denied, fault.AccessDenied, "nice", "only root and the scheduler's user may set it below 0")
 	case d.BeginTime > model.At(now.Add(maxWait)):
 		return refuseField(errs.Invalid, fault.InvalidTimeValue, "begin_time", "more than %d days ahead", maxWait/(24*time.Hour))
 	}
@@ -142,16 +150,25 @@ type update struct {
 func (u *update) decide(j *job) (func(*record), error) {
 	d, pending := u.d, j.phase == waiting
 	super := u.c.super(u.client.UID)
+	for _, t := range []struct {
+		field string
+		given bool
+	}{{"begin_time", d.BeginTime != 0}, {"nice", d.Nice.Set}, {"partition", d.Partition != "" && d.Partition != j.Job.Partition}} {
+		if t.given && !pending {
+			return nil, refuse(errs.Conflict, fault.JobNotPending, "job %d has started, so it has no %s to change", j.number, t.field)
+		}
+	}
+	part, err := u.partition(j)
+	if err != nil {
+		return nil, err
+	}
 	priority, reason, err := u.priority(j, super)
 	if err != nil {
 		return nil, err
 	}
-	limit, err := u.timeLimit(j, super)
+	limit, err := u.timeLimit(j, part, super)
 	if err != nil {
 		return nil, err
-	}
-	if d.BeginTime != 0 && !pending {
-		return nil, refuse(errs.Conflict, fault.JobNotPending, "job %d has started, so it has no begin_time to change", j.number)
 	}
 	u.limited = !pending && limit != j.Job.TimeLimit
 	return func(r *record) {
@@ -170,8 +187,12 @@ func (u *update) decide(j *job) (func(*record), error) {
 		if d.BeginTime != 0 {
 			m.EligibleTime = d.BeginTime
 		}
-		if d.Priority != (model.Opt[uint32]{}) {
+		if d.Priority != (model.Opt[uint32]{}) || d.Nice.Set {
 			m.Priority, m.StateReason = priority, reason
+		}
+		m.Nice = d.Nice.Or(m.Nice)
+		if part != nil {
+			m.Partition = part.Name
 		}
 		m.TimeLimit = limit
 		if u.limited {
@@ -192,17 +213,23 @@ func ends(m *model.Job) model.Time {
 // the owner may end.
 const userHold = 2
 
-// priority returns the new priority of j, and the reason why it waits.
+// priority returns the new priority of j, and the reason why it waits. A nice
+// value counts for a job with the usual priority, and not for one that was given
+// another.
 func (u *update) priority(j *job, super bool) (priority, reason uint32, err error) {
 	wanted, now := u.d.Priority, j.Job.Priority
+	usual := usualPriority(j.number, u.d.Nice.Or(j.Job.Nice))
+	if now == usualPriority(j.number, j.Job.Nice) {
+		now = usual
+	}
 	if wanted == (model.Opt[uint32]{}) {
-		return 0, 0, nil
+		return now, j.Job.StateReason, nil
 	}
 	if j.phase != waiting {
 		return 0, 0, refuse(errs.Conflict, fault.JobNotPending, "job %d has started, so its priority has no effect", j.number)
 	}
 	byAdmin := j.held() && j.Job.StateReason == reasonHeldAdmin
-	switch usual := usualPriority(j.number); {
+	switch {
 	case wanted.Set && wanted.Number == 0:
 		switch {
 		case byAdmin && !super, byAdmin && u.d.AllocSID.Or(0) != userHold:
@@ -223,11 +250,23 @@ func (u *update) priority(j *job, super bool) (priority, reason uint32, err erro
 	return wanted.Number, reasonNone, nil
 }
 
-// timeLimit returns the new time limit of j.
-func (u *update) timeLimit(j *job, super bool) (model.Opt[uint32], error) {
+// partition returns the partition that j is to move to, or nil.
+func (u *update) partition(j *job) (*model.Partition, error) {
+	if u.d.Partition == "" || u.d.Partition == j.Job.Partition {
+		return nil, nil
+	}
+	return u.c.partitionOf(u.d)
+}
+
+// timeLimit returns the new time limit of j, which moves to partition part unless
+// that is nil.
+func (u *update) timeLimit(j *job, part *model.Partition, super bool) (model.Opt[uint32], error) {
 	now, wanted := j.Job.TimeLimit, u.d.TimeLimit
 	if wanted == (model.Opt[uint32]{}) || wanted == now {
-		return now, nil
+		if part == nil || super {
+			return now, nil
+		}
+		return timeLimit(now, part)
 	}
 	longer := wanted.Infinite || now.Set && wanted.Number > now.Number
 	switch {
@@ -241,8 +280,8 @@ func (u *update) timeLimit(j *job, super bool) (model.Opt[uint32], error) {
 		return wanted, nil
 	}
 	for i := range u.c.cfg.Partitions {
-		if p := &u.c.cfg.Partitions[i]; p.Name == j.Job.Partition {
-			return timeLimit(u.d, p)
+		if p := &u.c.cfg.Partitions[i]; p.Name == cmp.Or(u.d.Partition, j.Job.Partition) {
+			return timeLimit(wanted, p)
 		}
 	}
 	return wanted, nil

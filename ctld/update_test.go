@@ -37,8 +37,10 @@ func waitingJob(t *testing.T, c *Controller) uint32 {
 
 func TestUpdate(t *testing.T) {
 	c, _ := controller(t, Config{SchedUser: admin.UID, Partitions: []model.Partition{
-		{Name: "short", StateUp: partitionUp, Flags: partitionDefault, MaxTime: model.Some[uint32](10)}}})
+		{Name: "short", StateUp: partitionUp, Flags: partitionDefault, MaxTime: model.Some[uint32](10)},
+		{Name: "long", StateUp: partitionUp}, {Name: "shorter", StateUp: partitionUp, MaxTime: model.Some[uint32](5)}, {Name: "down"}}})
 	some, begin := model.Some[uint32], model.At(time.Now().Add(2*time.Hour))
+	nice := func(n int64) model.JobDesc { return model.JobDesc{Nice: some(uint32(model.NiceOffset + n))} }
 	type step struct {
 		who  server.Identity
 		d    model.JobDesc
@@ -81,8 +83,40 @@ func TestUpdate(t *testing.T) {
 		{"no time", []step{{owner, model.JobDesc{TimeLimit: some(0)}, fault.InvalidTimeLimit}}, func(j, b model.Job) bool { return j.TimeLimit == b.TimeLimit }},
 		{"begin time", []step{{owner, model.JobDesc{BeginTime: begin}, 0}}, func(j, _ model.Job) bool { return j.EligibleTime == begin }},
 		{"begin time in years", []step{{owner, model.JobDesc{BeginTime: begin + 2*366*86400}, fault.InvalidTimeValue}}, func(j, b model.Job) bool { return j.EligibleTime == b.EligibleTime }},
-		{"unsupported", []step{{owner, model.JobDesc{Name: "n", Partition: "short"}, fault.NotSupported}, {owner, model.JobDesc{MailType: 1}, fault.NotSupported},
-			{admin, model.JobDesc{Nice: some(1)}, fault.NotSupported}}, func(j, b model.Job) bool { return j.Name == b.Name }},
+		{"unsupported", []step{{owner, model.JobDesc{Name: "n", Licenses: "x"}, fault.NotSupported}, {owner, model.JobDesc{MailType: 1}, fault.NotSupported},
+			{admin, model.JobDesc{MemUpdateDelay: model.Some[uint16](5)}, fault.NotSupported}}, func(j, b model.Job) bool { return j.Name == b.Name }},
+		{"what scontrol sends unasked", []step{{owner, model.JobDesc{Name: "n", PowerFlags: model.Some[uint8](0), NTasksPerBoard: model.Some[uint16](0), MailType: model.Leave16,
+			MemUpdateDelay: model.Some[uint16](0), MemUpdateMargin: model.Some[uint16](0), Flags: commandFlags}, 0}}, func(j, _ model.Job) bool { return j.Name == "n" }},
+		{"partition", []step{{owner, model.JobDesc{Partition: "long"}, 0}},
+			func(j, b model.Job) bool {
+				return j.Partition == "long" && j.TimeLimit == b.TimeLimit && j.Priority == b.Priority
+			}},
+		{"partition and its time limit", []step{{owner, model.JobDesc{Partition: "long", TimeLimit: some(600)}, 0}, {owner, model.JobDesc{TimeLimit: some(700)}, 0}},
+			func(j, _ model.Job) bool { return j.Partition == "long" && j.TimeLimit == some(700) }},
+		{"back to a partition with a time limit", []step{{owner, model.JobDesc{Partition: "long", TimeLimit: some(600)}, 0}, {owner, model.JobDesc{Partition: "short"}, fault.InvalidTimeLimit}},
+			func(j, _ model.Job) bool { return j.Partition == "long" }},
+		{"partition of shorter jobs", []step{{owner, model.JobDesc{Partition: "shorter"}, fault.InvalidTimeLimit}, {owner, model.JobDesc{Partition: "shorter", TimeLimit: some(5)}, 0}},
+			func(j, _ model.Job) bool { return j.Partition == "shorter" && j.TimeLimit == some(5) }},
+		{"administrator's partition", []step{{admin, model.JobDesc{Partition: "shorter"}, 0}},
+			func(j, b model.Job) bool { return j.Partition == "shorter" && j.TimeLimit == b.TimeLimit }},
+		{"partition that is down", []step{{owner, model.JobDesc{Partition: "down"}, 2070}, {owner, model.JobDesc{Partition: "none", Name: "n"}, fault.InvalidPartition}},
+			func(j, b model.Job) bool { return j.Partition == b.Partition && j.Name == b.Name }},
+		{"nice", []step{{owner, nice(100), 0}}, func(j, b model.Job) bool { return j.Nice == model.NiceOffset+100 && j.Priority == b.Priority-100 }},
+		{"nice and back", []step{{owner, nice(100), 0}, {owner, nice(0), 0}}, func(j, b model.Job) bool { return j.Nice == b.Nice && j.Priority == b.Priority }},
+		{"as nice as can be", []step{{owner, nice(1<<31 - 1), 0}, {owner, nice(0), 0}}, func(j, b model.Job) bool { return j.Priority == b.Priority }},
+		{"nice below 0", []step{{owner, nice(-1), fault.AccessDenied}}, func(j, b model.Job) bool { return j.Nice == b.Nice && j.Priority == b.Priority }},
+		{"administrator's nice below 0", []step{{admin, nice(-5), 0}}, func(j, b model.Job) bool { return j.Nice == model.NiceOffset-5 && j.Priority == b.Priority+5 }},
+		{"nice as far as can be", []step{{admin, nice(-1 << 31), 0}}, func(j, _ model.Job) bool { return j.Nice == 0 && j.Priority == 0xfffffffd }},
+		{"nice of a lowered job", []step{{admin, model.JobDesc{Priority: some(7)}, 0}, {owner, nice(100), 0}, {owner, nice(0), 0}},
+			func(j, b model.Job) bool { return j.Priority == 7 && j.Nice == b.Nice }},
+		{"nice of a held job", []step{{owner, hold, 0}, {owner, nice(100), 0}},
+			func(j, _ model.Job) bool {
+				return j.Priority == 0 && j.StateReason == reasonHeldUser && j.Nice == model.NiceOffset+100
+			}},
+		{"nice of a released job", []step{{owner, hold, 0}, {owner, nice(100), 0}, {owner, release, 0}},
+			func(j, b model.Job) bool { return j.Priority == b.Priority-100 }},
+		{"nice of a job that an administrator holds", []step{{admin, hold, 0}, {owner, nice(100), 0}, {owner, release, fault.AccessDenied}},
+			func(j, _ model.Job) bool { return j.Priority == 0 && j.StateReason == reasonHeldAdmin }},
 		{"another owner", []step{{owner, model.JobDesc{UserID: some(0)}, fault.NoUserID}, {admin, model.JobDesc{UserID: some(0)}, fault.NotSupported}},
 			func(j, _ model.Job) bool { return j.UserID == owner.UID }},
 		{"a stranger", []step{{server.Identity{UID: 65000}, hold, fault.InvalidJobID}}, func(j, b model.Job) bool { return j.Priority == b.Priority }},
@@ -101,6 +135,35 @@ func TestUpdate(t *testing.T) {
 				t.Errorf("the job is %+v", j)
 			}
 		})
+	}
+}
+
+// TestSubmittedNice checks that a nice value changes the priority, and that only
+// administrators can submit jobs with one below 0.
+func TestSubmittedNice(t *testing.T) {
+	c, _ := controller(t, Config{SchedUser: admin.UID})
+	user := me
+	if user.UID == 0 {
+		user = owner // any but root
+	}
+	for _, tt := range []struct {
+		who         server.Identity
+		given, want int64
+	}{{user, 0, 0}, {user, 100, 100}, {user, -100, 0}, {admin, 100, 100}, {admin, -100, -100}} {
+		d := desc(t.TempDir(), "true")
+		d.BeginTime = model.At(time.Now().Add(time.Hour))
+		d.UserID, d.Nice = model.Some(user.UID), model.Some(uint32(model.NiceOffset+tt.given))
+		j, spec, _, err := c.accept(tt.who, d, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.enqueue(j, spec, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		shown := see(t, c, j.id())
+		if shown.Nice != uint32(model.NiceOffset+tt.want) || int64(shown.Priority) != 0xffff0000-int64(j.id())-tt.want {
+			t.Errorf("%+v: nice %d, priority %d of job %d", tt, shown.Nice, shown.Priority, j.id())
+		}
 	}
 }
 
@@ -132,8 +195,10 @@ func TestUpdateOfARunningJob(t *testing.T) {
 			t.Errorf("%+v: %v", d, err)
 		}
 	}
-	if err := c.updateJob(me, text, &model.JobDesc{BeginTime: model.At(time.Now())}); errs.KindOf(err) != errs.Conflict {
-		t.Errorf("begin time: %v", err)
+	for _, d := range []model.JobDesc{{BeginTime: model.At(time.Now())}, {Nice: model.Some[uint32](model.NiceOffset)}, {Partition: "other"}} {
+		if err := c.updateJob(me, text, &d); errs.KindOf(err) != errs.Conflict {
+			t.Errorf("%+v: %v", d, err)
+		}
 	}
 	if err := c.updateJob(admin, text, &model.JobDesc{TimeLimit: model.Some[uint32](900), Comment: "more"}); err != nil {
 		t.Fatal(err)

@@ -41,6 +41,7 @@ func TestJobChanges(t *testing.T) {
 		{"comment", `{"comment": "c"}`, 200, "", []any{"comment"}, "c"},
 		{"time limit", `{"time_limit": {"set": true, "number": 7}}`, 200, "", []any{"time_limit", "number"}, 7.0},
 		{"priority", `{"priority": {"set": true, "number": 9}}`, 200, "", []any{"priority", "number"}, 9.0},
+		{"nice", `{"nice": 5}`, 200, "", []any{"nice"}, 5.0},
 		{"hold", `{"hold": true}`, 200, "", []any{"state_reason"}, "JobHeldUser"},
 		{"release", `{"hold": false}`, 200, "", []any{"state_reason"}, "BeginTime"},
 		{"begin time", `{"begin_time": {"set": true, "number": 1}, "hold": true}`, 200, "", []any{"state_reason"}, "JobHeldUser"},

@@ -32,7 +32,7 @@ var compared = map[string][]string{
 // TestAccountChanges changes records through both gateways, with the same
 // accounting daemon, and compares what sacctmgr shows after each change.
 func TestAccountChanges(t *testing.T) {
-	m := real(t)
+	m := fresh(t)
 	if m.release == "22.05" {
 		t.Skip("the gateway of 22.05 serves v0.0.36 to v0.0.38, none of which is served here")
 	}
@@ -147,6 +147,9 @@ func TestAccountChanges(t *testing.T) {
 		{name: "delete an account with one below", method: "DELETE", path: "account/aNAME", show: showAccount},
 	} {
 		tt.path = "/slurmdb/" + version + "/" + tt.path
+		if tt.name == "delete a wckey that several users have" { // most records are there
+			t.Run("every GET", func(t *testing.T) { sides.compareGETs(t) })
+		}
 		if lists := compared[tt.name]; lists != nil {
 			t.Run("records before "+tt.name, func(t *testing.T) { sides.sameMade(t, version, "slurmdb/", lists...) })
 		}

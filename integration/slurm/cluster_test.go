@@ -31,6 +31,9 @@ type machine struct {
 	token   string // alice's
 	admin   string // slurm's own, who may see everything
 	wckey   string // the number of a workload key that furnish has made
+
+	used    bool // a test has submitted jobs
+	changed bool // a test has changed more than that
 }
 
 var (
@@ -61,13 +64,33 @@ type missing struct{ what string }
 
 func (e missing) Error() string { return e.what }
 
-// real returns the cluster, or ends a test that has none.
+// real returns the cluster, or ends a test that has none. Other tests may have
+// submitted jobs. It is started again when more was changed, so that tests do not
+// depend on their order.
 func real(t *testing.T) *machine {
+	t.Helper()
+	return cluster.ready(t, cluster.changed)
+}
+
+// fresh returns the cluster as it was installed, for a test that compares lists, or
+// that changes nodes, records, settings or daemons.
+func fresh(t *testing.T) *machine {
+	t.Helper()
+	m := cluster.ready(t, cluster.changed || cluster.used)
+	m.changed = true
+	return m
+}
+
+func (m *machine) ready(t *testing.T, again bool) *machine {
 	t.Helper()
 	if skipped != "" {
 		t.Skip(skipped)
 	}
-	return &cluster
+	if again {
+		must(t, m.up())
+	}
+	m.used = true
+	return m
 }
 
 func (m *machine) open(release string) error {
@@ -89,6 +112,15 @@ func (m *machine) open(release string) error {
 		return fmt.Errorf("make build: %w\n%s", err, out)
 	}
 	m.release = release
+	if err := m.up(); err != nil {
+		return err
+	}
+	return m.install("schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor", "schedrestd-exporter", "schedrestd-dispatcher")
+}
+
+// up starts the machine again, without jobs and records.
+func (m *machine) up() error {
+	m.used, m.changed, m.wckey = false, false, ""
 	told, err := m.script("up")
 	if err != nil {
 		return err
@@ -100,9 +132,6 @@ func (m *machine) open(release string) error {
 		case "first":
 			m.first = value
 		}
-	}
-	if err := m.install("schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedrestd-resolver", "schedrestd-auditor", "schedrestd-exporter", "schedrestd-dispatcher"); err != nil {
-		return err
 	}
 	if m.token, err = m.tokenOf("alice"); err != nil {
 		return err

@@ -97,7 +97,6 @@ func TestOutage(t *testing.T) {
 			return got == http.StatusOK
 		})
 	}
-	t.Cleanup(func() { m.quiet(t) })
 	returns(t, jobs)
 	returns(t, accounts)
 	busy := func() {

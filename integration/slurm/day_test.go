@@ -85,14 +85,9 @@ var newer = map[string]bool{"another user cancels jobs": true, "user cancels job
 // before the same controller. It compares statuses, what Slurm's commands show
 // after each, the records at the end, and the audit log. With 22.05, whose
 // gateway serves v0.0.36 to v0.0.38, the changes are made through ours alone.
-//
-// It runs after the tests that compare lists, since its jobs and nodes would be
-// in them.
 func TestDay(t *testing.T) {
-	m := real(t)
+	m := fresh(t)
 	version := map[string]string{"22.05": "v0.0.42", "24.11": "v0.0.42", "26.05": "v0.0.45"}[m.release]
-	m.quiet(t)
-	t.Cleanup(func() { m.quiet(t) })
 	if m.release != "22.05" {
 		m.reference(t)
 	}
@@ -113,6 +108,7 @@ func TestDay(t *testing.T) {
 	}
 	if m.release != "22.05" {
 		t.Run("records", func(t *testing.T) { sides.sameMade(t, version, "slurm/", "jobs", "nodes") })
+		t.Run("every GET", func(t *testing.T) { sides.compareGETs(t) })
 	}
 	t.Run("audit", func(t *testing.T) { sides.audit(t, gateway, "day") })
 	if t.Failed() {

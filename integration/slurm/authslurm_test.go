@@ -11,10 +11,9 @@ import (
 )
 
 // withSlurmsKey makes the machine a cluster with AuthType=auth/slurm, without
-// munged, until the test ends.
+// munged.
 func (m *machine) withSlurmsKey(t *testing.T) {
 	t.Helper()
-	m.quiet(t)
 	key := make([]byte, 64)
 	rand.Read(key)
 	file := filepath.Join(m.root, "etc/slurm/slurm.key")
@@ -25,24 +24,10 @@ func (m *machine) withSlurmsKey(t *testing.T) {
 	}
 	// slurmd wants it to be root's, and slurmctld writes the file with its number there.
 	m.run(t, "root", "install", "-d", "-o", "root", "-m", "0777", "/run/slurm")
-	restart := func() {
-		for _, name := range []string{"slurmd", "slurmctld", "slurmdbd"} {
-			m.try("root", "pkill", "-TERM", "-x", name) // it may have been stopped already
-			eventually(t, name+" has ended", func() bool {
-				_, err := m.try("root", "pgrep", "-x", name)
-				return err != nil
-			})
-		}
-		for _, name := range []string{"slurmdbd", "slurmctld", "slurmd"} {
-			m.restart(t, name)
-		}
-	}
-	configs := map[string][]byte{}
 	for _, name := range []string{"slurm.conf", "slurmdbd.conf"} {
 		file := filepath.Join(m.root, "etc/slurm", name)
 		text, err := os.ReadFile(file)
 		must(t, err)
-		configs[file] = text
 		text = regexp.MustCompile(`(?m)^AuthInfo=.*\n`).ReplaceAll(text, nil)
 		text = []byte(strings.Replace(string(text), "AuthType=auth/munge", "AuthType=auth/slurm", 1))
 		if name == "slurm.conf" {
@@ -50,27 +35,24 @@ func (m *machine) withSlurmsKey(t *testing.T) {
 		}
 		must(t, os.WriteFile(file, text, 0)) // it keeps owner and mode
 	}
-	t.Cleanup(func() {
-		for file, text := range configs {
-			must(t, os.WriteFile(file, text, 0))
-		}
-		m.run(t, "root", "install", "-d", "-o", "slurm", "-m", "0755", "/run/slurm")
-		m.restart(t, "munged")
-		restart()
-	})
 	m.signal(t, "munged", "TERM")
-	restart()
+	for _, name := range []string{"slurmd", "slurmctld", "slurmdbd"} {
+		m.signal(t, name, "TERM")
+		eventually(t, name+" has ended", func() bool {
+			_, err := m.try("root", "pgrep", "-x", name)
+			return err != nil
+		})
+	}
+	for _, name := range []string{"slurmdbd", "slurmctld", "slurmd"} {
+		m.restart(t, name)
+	}
 }
 
 // TestAuthSlurm checks, with AuthType=auth/slurm and without munged, that local
 // users are served with credentials of Slurm's sack.socket, and users with
 // tokens as ever.
-//
-// It is in the last file, because it restarts all daemons with other settings,
-// and the tests that follow in this run would begin with daemons that have just
-// started.
 func TestAuthSlurm(t *testing.T) {
-	m := real(t)
+	m := fresh(t)
 	if m.release == "22.05" {
 		t.Skip("auth/slurm is new in 23.11")
 	}

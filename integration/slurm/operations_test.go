@@ -1,0 +1,260 @@
+package slurm
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// call is a request for an operation that is expected to be done. In all texts N
+// stands for the version's number, JOB for a new job that is held, RUNS for one that
+// runs, and RECORD for one that the accounting daemon has.
+type call struct {
+	ready  []string // commands that make what the request is about
+	path   string   // "": the operation's
+	body   string
+	status int    // 0: 200
+	why    string // for another status
+	since  string // the first release that has it; older ones are answered with 501
+}
+
+// Commands that make things, with the user who runs them in front.
+const (
+	account  = "slurm sacctmgr -i -Q add account opN"
+	user     = "slurm sacctmgr -i -Q add user uN account=opN"
+	reserved = "root scontrol create reservation ReservationName=opN StartTime=now+3days Duration=60 Nodes=n02 Users=alice Flags=overlap"
+	job      = `{"script": "#!/bin/sh\n", "job": {"hold": true, "current_working_directory": "/tmp", "standard_output": "/dev/null", "environment": ["A=1"]}}`
+)
+
+// calls are requests by "METHOD path" without versions. Other operations are GETs,
+// which need nothing.
+var calls = map[string]call{
+	"POST /slurm/job/submit":                       {body: job},
+	"POST /slurm/job/allocate":                     {body: `{"job": {"name": "opN", "current_working_directory": "/tmp", "environment": ["A=1"]}}`},
+	"GET /slurm/job/{job_id}":                      {path: "/slurm/job/JOB"},
+	"POST /slurm/job/{job_id}":                     {path: "/slurm/job/JOB", body: `{"comment": "opN"}`},
+	"DELETE /slurm/job/{job_id}":                   {path: "/slurm/job/JOB"},
+	"GET /slurm/job/{job_id}/requeue":              {path: "/slurm/job/RUNS/requeue"},
+	"POST /slurm/jobs/requeue":                     {body: `{"jobs": ["RUNS"]}`},
+	"GET /slurm/resources/{job_id}":                {path: "/slurm/resources/RUNS", since: "25.11"},
+	"DELETE /slurm/jobs/":                          {body: `{"jobs": ["JOB"]}`, since: "24.11"},
+	"GET /slurm/node/{node_name}":                  {path: "/slurm/node/node1"},
+	"POST /slurm/node/{node_name}":                 {path: "/slurm/node/n01", body: `{"comment": "opN"}`},
+	"POST /slurm/nodes/":                           {body: `{"name": "n01", "extra": "opN"}`},
+	"POST /slurm/new/node/":                        {body: `{"node_conf": "NodeName=newN CPUs=1 State=CLOUD"}`},
+	"DELETE /slurm/node/{node_name}":               {ready: []string{"root scontrol create NodeName=dynN CPUs=1 State=CLOUD"}, path: "/slurm/node/dynN"},
+	"GET /slurm/partition/{partition_name}":        {path: "/slurm/partition/debug"},
+	"DELETE /slurm/partition/{partition_name}":     {ready: []string{"root scontrol create PartitionName=opN Nodes=node1"}, path: "/slurm/partition/opN"},
+	"POST /slurm/partitions/":                      {body: `{"partitions": [{"name": "newN", "nodes": {"configured": "node1"}}]}`},
+	"GET /slurm/reservation/{reservation_name}":    {ready: []string{reserved}, path: "/slurm/reservation/opN"},
+	"DELETE /slurm/reservation/{reservation_name}": {ready: []string{reserved}, path: "/slurm/reservation/opN"},
+	"POST /slurm/reservation":                      {body: `{"name": "newN", "start_time": 2000000000, "duration": 60, "users": ["alice"], "node_list": ["n03"], "flags": ["OVERLAP"]}`},
+	"POST /slurm/reservations/":                    {body: `{"reservations": [{"name": "moreN", "start_time": 2000000000, "duration": 60, "users": ["alice"], "node_list": ["n04"], "flags": ["OVERLAP"]}]}`},
+
+	"GET /slurmdb/account/{account_name}":    {path: "/slurmdb/account/physics"},
+	"DELETE /slurmdb/account/{account_name}": {ready: []string{account}, path: "/slurmdb/account/opN"},
+	"POST /slurmdb/accounts/":                {body: `{"accounts": [{"name": "newN", "description": "d", "organization": "o"}]}`},
+	"POST /slurmdb/accounts_association/":    {body: `{"association_condition": {"accounts": ["assocN"], "clusters": ["lab"]}}`, since: "23.11"},
+	"GET /slurmdb/association/":              {path: "/slurmdb/association/?account=physics&user=alice&cluster=lab"},
+	"DELETE /slurmdb/association/":           {ready: []string{account, user}, path: "/slurmdb/association/?account=opN&user=uN&cluster=lab"},
+	"DELETE /slurmdb/associations/":          {ready: []string{account, user}, path: "/slurmdb/associations/?account=opN&user=uN&cluster=lab"},
+	"POST /slurmdb/associations/":            {ready: []string{account}, body: `{"associations": [{"account": "opN", "cluster": "lab", "user": "", "shares_raw": 3}]}`},
+	"GET /slurmdb/cluster/{cluster_name}":    {path: "/slurmdb/cluster/lab"},
+	"DELETE /slurmdb/cluster/{cluster_name}": {ready: []string{"slurm sacctmgr -i -Q add cluster opN"}, path: "/slurmdb/cluster/opN"},
+	"POST /slurmdb/clusters/":                {body: `{"clusters": [{"name": "newN"}]}`},
+	"GET /slurmdb/instance/":                 {since: "23.11"},
+	"GET /slurmdb/instances/":                {since: "23.11"},
+	"GET /slurmdb/conf":                      {since: "26.05"},
+	"POST /slurmdb/config":                   {body: `{"accounts": [{"name": "confN", "description": "d", "organization": "o"}]}`},
+	"GET /slurmdb/job/{job_id}":              {path: "/slurmdb/job/RECORD"},
+	"POST /slurmdb/job/{job_id}":             {path: "/slurmdb/job/RECORD", body: `{"comment": {"job": "opN"}}`},
+	"POST /slurmdb/jobs/":                    {body: `{"job_id_list": ["RECORD"], "job_rec": {"comment": {"job": "opN"}}}`},
+	"GET /slurmdb/qos/{qos}":                 {path: "/slurmdb/qos/quick"},
+	"DELETE /slurmdb/qos/{qos}":              {ready: []string{"slurm sacctmgr -i -Q add qos opN"}, path: "/slurmdb/qos/opN"},
+	"POST /slurmdb/qos/":                     {body: `{"qos": [{"name": "newN"}]}`},
+	"POST /slurmdb/tres/":                    {body: `{"TRES": [{"type": "gres", "name": "opN"}]}`, status: 501, why: "no release of Slurm makes one by request"},
+	"GET /slurmdb/user/{name}":               {path: "/slurmdb/user/alice"},
+	"DELETE /slurmdb/user/{name}":            {ready: []string{account, user}, path: "/slurmdb/user/uN"},
+	"POST /slurmdb/users/":                   {body: `{"users": [{"name": "newN"}]}`},
+	"POST /slurmdb/users_association/":       {body: `{"association_condition": {"users": ["assocN"], "accounts": ["physics"], "clusters": ["lab"]}, "user": {}}`, since: "23.11"},
+	"GET /slurmdb/wckey/{id}":                {path: "/slurmdb/wckey/WCKEY"},
+	"DELETE /slurmdb/wckey/{id}":             {ready: []string{"slurm sacctmgr -i -Q add user bob wckey=opN cluster=lab"}, path: "/slurmdb/wckey/opN"},
+	"POST /slurmdb/wckeys/":                  {body: `{"wckeys": [{"name": "newN", "cluster": "lab", "user": "alice"}]}`},
+	"POST /util/hostlist":                    {body: `{"hostnames": ["n1", "n2"]}`},
+	"POST /util/hostnames":                   {body: `{"hostlist": "n[1-2]"}`},
+}
+
+var inPath = regexp.MustCompile(`/(v0\.0\.(\d+))/`)
+
+// declared returns the rows of api/testdata/paths.tsv: version, method and path.
+func declared(t *testing.T) (rows [][3]string) {
+	t.Helper()
+	text, err := os.ReadFile("../../api/testdata/paths.tsv")
+	must(t, err)
+	for line := range strings.Lines(string(text)) {
+		if cells := strings.Split(line, "\t"); len(cells) > 2 && strings.HasPrefix(cells[0], "v0.0.") {
+			rows = append(rows, [3]string{cells[0], cells[1], cells[2]})
+		}
+	}
+	if len(rows) < 300 {
+		t.Fatalf("only %d operations are declared", len(rows))
+	}
+	return rows
+}
+
+// moreNodes lets the cluster have nodes that its configuration does not name.
+func (m *machine) moreNodes(t *testing.T) {
+	t.Helper()
+	file := filepath.Join(m.root, "etc/slurm/slurm.conf")
+	text, err := os.ReadFile(file)
+	must(t, err)
+	must(t, os.WriteFile(file, append(text, "MaxNodeCount=200\n"...), 0))
+	m.signal(t, "slurmctld", "TERM")
+	eventually(t, "slurmctld has ended", func() bool {
+		_, err := m.try("root", "pgrep", "-x", "slurmctld")
+		return err != nil
+	})
+	m.restart(t, "slurmctld")
+}
+
+// TestOperations requests every operation that slurmrestd declares, once in each
+// version, and expects it to be done.
+func TestOperations(t *testing.T) {
+	m := fresh(t)
+	m.moreNodes(t)
+	gateway := m.client(ourSocket)
+	m.gateway(t, "-u", "nobody", "-g", "nogroup")
+	root, err := m.tokenOf("root")
+	must(t, err)
+	m.run(t, "slurm", "sacctmgr", "-i", "-Q", "add", "user", "alice", "wckey=one")
+	m.wckey, _, _ = strings.Cut(m.run(t, "root", "sacctmgr", "-nP", "show", "wckey", "where", "wckey=one", "format=id"), "\n")
+	record := m.run(t, "alice", append(batch, "-H")...)
+	var running []string
+	for range 5 {
+		running = append(running, m.run(t, "alice", batch...))
+	}
+	eventually(t, "jobs run and are recorded", func() bool {
+		return strings.Count(m.run(t, "root", "squeue", "-h", "-t", "RUNNING", "-o", "%i,"), ",") == len(running) &&
+			m.run(t, "root", "sacct", "-nXP", "-j", record, "-o", "jobid") != ""
+	})
+	statuses, used := map[int]int{}, map[string]bool{}
+	for _, row := range declared(t) {
+		number := inPath.FindStringSubmatch(row[2])[2]
+		bare := row[1] + " " + strings.Replace(row[2], "/"+row[0], "", 1)
+		c := calls[bare]
+		used[bare] = true
+		path := row[2]
+		if c.path != "" {
+			path = strings.Replace(c.path, "/slurm/", "/slurm/"+row[0]+"/", 1)
+			path = strings.Replace(path, "/slurmdb/", "/slurmdb/"+row[0]+"/", 1)
+		}
+		words := strings.NewReplacer("opN", "op"+number, "newN", "new"+number, "moreN", "more"+number, "dynN", "dyn"+number, "uN", "u"+number,
+			"assocN", "assoc"+number, "confN", "conf"+number, "WCKEY", m.wckey, "RECORD", record, "RUNS", running[0], "JOB", m.readied(t, c, number))
+		if strings.Contains(c.path+c.body, "RUNS") {
+			running = running[1:]
+		}
+		a, err := ask(gateway, row[1], words.Replace(path), words.Replace(c.body), "X-SLURM-USER-TOKEN: "+root)
+		must(t, err)
+		statuses[a.status]++
+		want := http.StatusOK
+		switch {
+		case c.since > m.release:
+			want = http.StatusNotImplemented
+		case c.status != 0:
+			want = c.status
+		}
+		if a.status != want {
+			t.Errorf("%s %s: status %d, want %d: %s", row[1], words.Replace(path), a.status, want, remarks(a.body))
+		}
+	}
+	for bare := range calls {
+		if !used[bare] {
+			t.Errorf("%s is not declared", bare)
+		}
+	}
+	t.Logf("statuses: %v", statuses)
+	if out := m.run(t, "root", "scontrol", "-o", "show", "nodes"); m.release >= "23" && !strings.Contains(out, "NodeName=new45 ") {
+		t.Error("node new45 was not made")
+	}
+}
+
+// batch submits a job.
+var batch = []string{"sbatch", "--parsable", "-o", "/dev/null", "--wrap=sleep 600"}
+
+// readied runs a call's commands, and returns the number of a held job if the call
+// is about one.
+func (m *machine) readied(t *testing.T, c call, number string) string {
+	t.Helper()
+	for _, line := range c.ready {
+		words := strings.Fields(regexp.MustCompile(`(op|u|dyn)N\b`).ReplaceAllString(line, "${1}"+number))
+		m.try(words[0], words[1:]...) // an earlier operation may have made it
+	}
+	if strings.Contains(c.path+c.body, "JOB") {
+		return m.run(t, "alice", append(batch, "-H")...)
+	}
+	return ""
+}
+
+// TestInvalidBodies sends bodies that can't be understood to every operation that
+// takes one, in each version, and expects refusals and an unchanged cluster.
+func TestInvalidBodies(t *testing.T) {
+	m := fresh(t)
+	m.gateway(t, "-u", "nobody", "-g", "nogroup")
+	c := m.client(ourSocket)
+	root, err := m.tokenOf("root")
+	must(t, err)
+	held := m.run(t, "alice", "sbatch", "--parsable", "-H", "-o", "/dev/null", "--wrap=true")
+	eventually(t, "the job is recorded", func() bool { return m.run(t, "root", "sacct", "-nXP", "-j", held, "-o", "jobid") != "" })
+	before, statuses := m.state(t), map[int]int{}
+	for _, row := range declared(t) {
+		bare := row[1] + " " + strings.Replace(row[2], "/"+row[0], "", 1)
+		valid := calls[bare].body
+		if valid == "" {
+			continue
+		}
+		path := strings.NewReplacer("{job_id}", held, "{node_name}", "n01").Replace(row[2])
+		for _, body := range invalid(valid) {
+			a, err := ask(c, row[1], path, body, "X-SLURM-USER-TOKEN: "+root, "Content-Type: application/json")
+			must(t, err)
+			statuses[a.status]++
+			if a.status < 400 || a.status >= 500 && a.status != calls[bare].status {
+				t.Errorf("%s %s with %s: status %d: %s", row[1], path, body, a.status, remarks(a.body))
+			}
+		}
+	}
+	t.Logf("statuses: %v", statuses)
+	if after := m.state(t); after != before {
+		t.Errorf("changed from\n%s\nto\n%s", without(before, after), without(after, before))
+	}
+}
+
+// state returns the jobs, reservations, nodes, partitions and records of the cluster.
+func (m *machine) state(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	for _, list := range []string{
+		"squeue --all -h -o %i|%T|%j|%u|%k|%l", "scontrol -a -o show reservation", "sinfo -a -h -N -o %N|%P|%T|%E|%w|%f", "scontrol -a -o show partition",
+		"sacctmgr -nP show account", "sacctmgr -nP show user", "sacctmgr -nP show assoc", "sacctmgr -nP show qos", "sacctmgr -nP show cluster format=cluster,flags",
+		"sacctmgr -nP show wckey", "sacctmgr -nP show tres",
+	} {
+		fmt.Fprintf(&b, "%s\n%s\n", list, m.run(t, "root", strings.Fields(list)...))
+	}
+	lines := strings.Split(b.String(), "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// invalid returns bodies that can't be understood: without JSON, without an
+// object, and the valid one with a value of another type in each place.
+func invalid(valid string) []string {
+	list := []string{"{", "[]", "null", `"x"`, "1", valid[1:], valid + "}", valid[:len(valid)-1], strings.Replace(valid, ":", "", 1), strings.Replace(valid, `"`, "", 1)}
+	for _, place := range regexp.MustCompile(`: ("[^"]*"|true|\d+|\[[^][]*\]|\[\{[^][]*\}\])`).FindAllStringSubmatchIndex(valid, -1) {
+		list = append(list, valid[:place[2]]+`[[{}]]`+valid[place[3]:])
+	}
+	return list
+}
