@@ -201,7 +201,7 @@ func TestNames(t *testing.T) {
 // Limits of the code lines that the parent is linked with, of our own. A line counts
 // when it has code, whatever else is on it.
 const (
-	mostLines        = 7565 // of all packages
+	mostLines        = 7574 // of all packages
 	mostPrivsep      = 4241 // of privsep and the packages in its folder
 	mostPrivsepAlone = 1300 // of each of these
 )

@@ -250,7 +250,7 @@ func (c Config) keyOptions(who identity.Service, https bool) keys.Options {
 
 // serviceSetup returns the setup that the services receive.
 func (c Config) serviceSetup() ipc.ServiceSetup {
-	return ipc.ServiceSetup{LogLevel: c.Setup.LogLevel, Seal: c.Setup.Seal &^ ipc.SealUnix}
+	return ipc.ServiceSetup{LogLevel: c.Setup.LogLevel, Log: c.Setup.Log, Seal: c.Setup.Seal &^ ipc.SealUnix}
 }
 
 // openAudit opens the files of the auditor, before privileges are dropped. Without
