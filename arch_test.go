@@ -203,7 +203,7 @@ func TestNames(t *testing.T) {
 // Limits of the code lines that the parent is linked with, of our own. A line counts
 // when it has code, whatever else is on it.
 const (
-	mostLines        = 7325 // of all packages
+	mostLines        = 7334 // of all packages
 	mostPrivsep      = 4096 // of privsep and the packages in its folder
 	mostPrivsepAlone = 1300 // of each of these
 )

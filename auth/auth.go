@@ -66,6 +66,7 @@ type Peer struct {
 	Listener string // address it was accepted on
 
 	Forwarded string // client address that a trusted proxy sent; "" when there is none
+	RequestID string // id of the request that a trusted proxy sent; "" when there is none
 }
 
 // String returns the peer's address or uid, for a log.

@@ -56,6 +56,14 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 	return Credential{}, refuse("no token")
 }
 
+// IsSent reports whether a request has anything that identifies a user, valid or
+// not.
+func IsSent(h http.Header) bool {
+	name, unnamed := userName(h)
+	token, unread := userToken(h)
+	return name != "" || token != "" || unnamed != nil || unread != nil || intact(h) != nil
+}
+
 // intact refuses a request whose Connection or Proxy-Connection header lists an
 // identity header, quoted or not: readers differ in how they parse that. A
 // listed header is for the next hop only, and a proxy strips it. Where the

@@ -57,7 +57,7 @@ func Rename() { self.Rename("schedrestd-disp") }
 // Main runs the dispatcher and returns its exit status.
 func Main() int {
 	level := new(slog.LevelVar)
-	return Run(loglevel.New(os.Stderr, level), level, Defaults)
+	return Run(nil, level, Defaults)
 }
 
 // Limits bounds what workers may do and how long they stay.
@@ -78,13 +78,34 @@ type Limits struct {
 var Defaults = Limits{Wear: 200_000, Age: 12 * time.Hour, Rest: time.Minute, Farewell: time.Hour, HandLimit: 10 * time.Second,
 	LogBurst: 20_000, LogRate: 10_000, DialBurst: work.DialBurst, DialRate: work.DialRate}
 
-// Run does the same as Main, with that log and those limits.
+// Run does the same as Main, with those limits, and that log of its own if it is
+// not nil.
 func Run(log *slog.Logger, level *slog.LevelVar, limits Limits) int {
-	return own.Main(ipc.Dispatcher, confine, func(channel *ipc.Channel) own.Service {
+	out := relay.Text(os.Stderr)
+	prepare := func(setup ipc.ServiceSetup) (security.Sealed, error) {
+		if setup.Log != "" {
+			out = relay.Open(setup.Log, os.Stderr)
+		}
+		if log == nil {
+			log = newLog(setup.Log, out, level)
+			slog.SetDefault(log)
+		}
+		return confine(setup.Seal)
+	}
+	return own.Main(ipc.Dispatcher, prepare, func(channel *ipc.Channel) own.Service {
 		parent := process.NewParent(channel)
-		return &dispatcher{parent: parent, limits: limits, log: log, level: level, starter: process.NewStarter(parent, os.Stderr),
+		return &dispatcher{parent: parent, limits: limits, log: log, level: level, starter: process.NewStarter(parent, out),
 			replies: make(chan ipc.Received, 1), finishing: make(chan struct{})}
 	})
+}
+
+// newLog returns the log of this process, which is where the lines of the others
+// go.
+func newLog(to string, out *relay.Log, level *slog.LevelVar) *slog.Logger {
+	if to == "" || to == "text" || to == "json" {
+		return loglevel.New(to, os.Stderr, level)
+	}
+	return loglevel.New("text", out, level)
 }
 
 // confine takes from the process what it does not need: it changes no file,

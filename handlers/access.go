@@ -14,6 +14,7 @@ import (
 // they reached an endpoint or could not even be parsed.
 type Access struct {
 	ID           string
+	Foreign      bool // ID comes from a trusted proxy
 	Peer         auth.Peer
 	User         string // user of the verified credential; "": none
 	Claimed      string // the user that a rejected credential names, unverified; "" if it names none
@@ -32,10 +33,13 @@ func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
 	if a.Route == "" {
 		a.Route = "none"
 	}
-	attrs := append(make([]slog.Attr, 0, 12),
+	attrs := append(make([]slog.Attr, 0, 13),
 		slog.String("id", a.ID), slog.String("peer", a.Peer.String()), slog.String("user", a.User),
 		slog.String("method", schema.Shorten(conceal(a.Method))), slog.String("path", schema.Shorten(conceal(a.Path))), slog.String("route", a.Route),
 		slog.Int("status", a.Status), slog.Int("bytes", a.Bytes), slog.Duration("took", a.Took))
+	if a.Foreign {
+		attrs = append(attrs, slog.String("id_from", "proxy"))
+	}
 	if a.Peer.Forwarded != "" {
 		attrs = append(attrs, slog.String("forwarded_for", a.Peer.Forwarded))
 	}
@@ -50,7 +54,7 @@ func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
 
 // logAccess writes the log line of c.
 func (c *call) logAccess() {
-	a := Access{ID: c.id, User: c.who.User(), Claimed: c.claimed, Method: c.r.Method, Path: c.r.URL.Path, Status: c.w.status, Bytes: c.w.bytes,
+	a := Access{ID: c.id, Foreign: c.foreign, User: c.who.User(), Claimed: c.claimed, Method: c.r.Method, Path: c.r.URL.Path, Status: c.w.status, Bytes: c.w.bytes,
 		Took: time.Since(c.begun), Because: c.why}
 	a.Peer, _ = auth.PeerFrom(c.ctx)
 	level := slog.LevelInfo

@@ -77,6 +77,9 @@ func (c *call) about(object string) Change {
 	if peer, ok := auth.PeerFrom(c.ctx); ok {
 		a.Forwarded = peer.Forwarded
 	}
+	if c.foreign { // an id of the gateway has no colon, so a client can't choose one
+		a.Request = "proxy:" + c.id
+	}
 	if c.route != nil {
 		a.Method, a.Route = c.route.Method, c.route.Path
 	}

@@ -15,15 +15,16 @@ import (
 
 // call is the state of one request.
 type call struct {
-	h      *handler
-	w      *response
-	r      *http.Request
-	ctx    context.Context
-	id     string // of the request, for the client and the log
-	begun  time.Time
-	memory share  // for the body
-	stays  bool   // the connection stays open once the body was read
-	why    string // the request is refused; "" if it is not
+	h       *handler
+	w       *response
+	r       *http.Request
+	ctx     context.Context
+	id      string // of the request, for the client and the log
+	foreign bool   // id comes from a trusted proxy, so it may not be unique
+	begun   time.Time
+	memory  share  // for the body
+	stays   bool   // the connection stays open once the body was read
+	why     string // the request is refused; "" if it is not
 
 	match
 	media    string           // media type of the answer
@@ -53,6 +54,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *handler) newCall(w http.ResponseWriter, r *http.Request) *call {
 	c := &call{h: h, w: &response{ResponseWriter: w}, r: r, ctx: r.Context(), id: rand.Text(), begun: time.Now(), media: mediaJSON}
 	c.memory.call = c
+	if peer, _ := auth.PeerFrom(c.ctx); peer.RequestID != "" && conceal(peer.RequestID) == peer.RequestID {
+		c.id, c.foreign = peer.RequestID, true
+	}
 	w.Header().Set("X-Request-Id", c.id)
 	return c
 }

@@ -34,30 +34,32 @@ type Config struct {
 	Controller Controller
 	Accounting Accounting // nil: accounting is not in use, and its paths do not exist
 	Auth       auth.Options
-	Judge      *auth.Judge                 // verifies credentials; nil: only the daemons do
-	Names      api.Names                   // served spellings
-	Parsers    []feature.Parser            // served API versions and their options; nil: all
-	Content    feature.Content             // served paths; 0: all
-	Statuses   []string                    // responses in the OpenAPI document; nil: feature.DefaultStatuses
-	JSON, YAML schema.Layout               // layout of bodies
-	Ready      func(context.Context) error // error: new requests should go elsewhere; nil: always ready
-	Docs       bool                        // the page at /docs is served
-	Cluster    string                      // name of the cluster
-	Release    string                      // release of this program, "1.2.3"
-	Users      api.Users                   // nil: users are shown by number
-	Resolver   Resolver                    // looks up ids of names; nil: no name is known
-	ErrorText  func(int) string            // returns Slurm's text for its error numbers; nil: the number
-	Sized      bool                        // every answer announces its length; otherwise only those to HTTP/1.0
-	Memory     Memory                      // for large bodies and stored answers; nil: no limit
-	MaxBody    int64                       // maximum length of a request's body; 0: no bodies
-	ReadBody   time.Duration               // timeout of a body that makes no progress
-	Strict     bool                        // refuse bodies with unknown fields, also with +fast
-	Audit      Audit                       // records changes; nil: changes are not recorded
-	Keys       Keys                        // keeps Idempotency-Keys; nil: they are refused
-	Log        *slog.Logger                // nil: no log
+	Judge      *auth.Judge      // verifies credentials; nil: only the daemons do
+	Names      api.Names        // served spellings
+	Parsers    []feature.Parser // served API versions and their options; nil: all
+	Content    feature.Content  // served paths; 0: all
+	Statuses   []string         // responses in the OpenAPI document; nil: feature.DefaultStatuses
+	JSON, YAML schema.Layout    // layout of bodies
+	Docs       bool             // the page at /docs is served
+	Cluster    string           // name of the cluster
+	Release    string           // release of this program, "1.2.3"
+	Users      api.Users        // nil: users are shown by number
+	Resolver   Resolver         // looks up ids of names; nil: no name is known
+	ErrorText  func(int) string // returns Slurm's text for its error numbers; nil: the number
+	Sized      bool             // every answer announces its length; otherwise only those to HTTP/1.0
+	Memory     Memory           // for large bodies and stored answers; nil: no limit
+	MaxBody    int64            // maximum length of a request's body; 0: no bodies
+	ReadBody   time.Duration    // timeout of a body that makes no progress
+	Strict     bool             // refuse bodies with unknown fields, also with +fast
+	Audit      Audit            // records changes; nil: changes are not recorded
+	Keys       Keys             // keeps Idempotency-Keys; nil: they are refused
+	Log        *slog.Logger     // nil: no log
 
 	// Observe is called with each request after its answer; nil: no one observes.
 	Observe func(Observed)
+
+	// Ready returns why new requests should go elsewhere; nil: always ready.
+	Ready func(context.Context) (reasons []string)
 
 	// Admit returns an error if the request of an authenticated user is refused;
 	// nil: all are admitted.

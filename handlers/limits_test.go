@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"schedrestd/errs"
 	"schedrestd/model"
 )
 
@@ -81,21 +80,20 @@ func TestContinue(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	about := errs.New(errs.Unavailable, "not now")
 	for _, tt := range []struct {
 		method, path string
 		status       int
 		body         string
 	}{
-		{"GET", "/healthz", 200, "ok\n"}, {"HEAD", "/healthz", 200, "ok\n"}, {"GET", "/healthz/", 200, "ok\n"}, {"GET", "/readyz", 503, ""},
+		{"GET", "/healthz", 200, "ok\n"}, {"HEAD", "/healthz", 200, "ok\n"}, {"GET", "/healthz/", 200, "ok\n"}, {"GET", "/livez", 200, "ok\n"}, {"GET", "/readyz", 503, unready},
 		{"POST", "/healthz", 405, ""}, {"OPTIONS", "/readyz", 204, ""}, {"GET", "/healthz/x", 404, ""},
 	} {
 		f := demo()
 		cfg := config(f)
-		cfg.Ready = func(context.Context) error { return about }
+		cfg.Ready = func(context.Context) []string { return []string{"not now"} }
 		r := newRequest(tt.method, tt.path, "")
 		r.Header.Set("Accept", "text/html") // no request is refused for that here
-		if tt.status == 405 || tt.status == 503 || tt.status == 404 {
+		if tt.status == 405 || tt.status == 404 {
 			r.Header.Del("Accept")
 		}
 		w := serve(t, cfg, r)
@@ -110,7 +108,7 @@ func TestPages(t *testing.T) {
 		}
 	}
 	cfg := config(demo())
-	cfg.Ready = func(context.Context) error { return nil }
+	cfg.Ready = func(context.Context) []string { return nil }
 	if w := serve(t, cfg, newRequest("GET", "/readyz", "")); w.Code != http.StatusOK {
 		t.Errorf("ready: status %d", w.Code)
 	}

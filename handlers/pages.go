@@ -3,6 +3,10 @@ package handlers
 import (
 	"maps"
 	"net/http"
+	"strings"
+
+	"schedrestd/auth"
+	"schedrestd/errs"
 )
 
 // page is a path outside of the API, without daemon and version. It is read
@@ -18,6 +22,7 @@ type page struct {
 func (h *handler) pages() map[string]page {
 	pages := map[string]page{
 		"healthz": {id: "healthz", quiet: true, do: h.getHealth},
+		"livez":   {id: "livez", quiet: true, do: h.getHealth},
 		"readyz":  {id: "readyz", quiet: true, do: h.getReadiness},
 	}
 	maps.Copy(pages, h.documentPages())
@@ -51,12 +56,28 @@ func (c *call) servePage() error {
 // token, so it asks no daemon and reveals nothing.
 func (h *handler) getHealth(c *call) error { return c.sendText(http.StatusOK, "ok\n") }
 
-// getReadiness returns 503 while new requests should go to another gateway.
+// unready is the answer of /readyz to everyone while new requests should go to
+// another gateway.
+const unready = "unready\n"
+
+// getReadiness returns 503 while new requests should go to another gateway. The
+// reasons tell about the site, so only authenticated clients get them.
 func (h *handler) getReadiness(c *call) error {
+	var reasons []string
 	if h.Ready != nil {
-		if err := h.Ready(c.r.Context()); err != nil {
-			return err
-		}
+		reasons = h.Ready(c.ctx)
 	}
-	return c.sendText(http.StatusOK, "ok\n")
+	if len(reasons) == 0 {
+		return c.sendText(http.StatusOK, "ok\n")
+	}
+	text := unready
+	switch err := c.authenticate(); {
+	case err == nil:
+		text += strings.Join(reasons, "\n") + "\n"
+	case errs.KindOf(err) == errs.Unavailable || errs.KindOf(err) == errs.Timeout: // no key here, and no daemon to ask
+	case errs.KindOf(err) != errs.Unauthenticated || auth.IsSent(c.r.Header): // a guess is answered like everywhere
+		return err
+	}
+	c.w.Header().Set("Retry-After", "5")
+	return c.sendText(http.StatusServiceUnavailable, text)
 }

@@ -33,7 +33,7 @@ const (
 // the first message that a process receives and is checked before anything that
 // may differ between builds, so that a process of another build can say why it
 // exits. Versions are equal or not; there is no order.
-const tableVersion = 0x068caffa
+const tableVersion = 0x45e81c12
 
 // WorkerFD is the descriptor of a worker's channel to the parent.
 const WorkerFD = 3

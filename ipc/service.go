@@ -8,12 +8,14 @@ type ServiceSetup struct {
 	Files    uint32 // its limit of open descriptors
 	Tasks    uint32 // its user's limit of processes and threads
 	LogLevel int8   // as slog.Level
+	Log      string // where to and how the dispatcher logs, as in SCHEDRESTD_LOG; "" is text
 	Seal     Seal
 }
 
 func (s *ServiceSetup) Walk(w *Walker) {
 	w.Version()
 	w.Fields(&s.Files, &s.Tasks, &s.LogLevel, &s.Seal)
+	w.Text(maxLog, &s.Log)
 }
 
 // MetricsFD gives the exporter a listening socket.

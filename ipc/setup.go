@@ -5,6 +5,7 @@ const (
 	maxName    = 255
 	MaxAddress = 255
 	maxNames   = 32
+	maxLog     = 128 // the value of SCHEDRESTD_LOG
 )
 
 // Setup is what a worker gets before it serves. It has no secrets: no key and no
@@ -17,6 +18,7 @@ type Setup struct {
 	Local    bool   // rest_auth/local is served
 	Reach    Reach  // how daemons are reached
 	LogLevel int8   // as slog.Level
+	Log      string // as in ServiceSetup; workers don't read it
 	Settings []byte // the rest of the configuration (package work)
 
 	SchedUID   uint32   // uid of SchedUser; privsep's
@@ -56,6 +58,7 @@ func (s *Setup) Walk(w *Walker) {
 	w.Fields(&s.Files, &s.Tasks, &s.JWT, &s.Local)
 	Enum(w, &s.Reach, "reach", 0, ReachTCP|ReachUnix|ReachMunge)
 	w.Fields(&s.LogLevel)
+	w.Text(maxLog, &s.Log)
 	w.Blob(&s.Settings, MaxMessage)
 	w.Fields(&s.SchedUID)
 	List(w, &s.Privileged, maxNames, 2, func(t *string) { w.Text(maxName, t) })

@@ -36,7 +36,7 @@ var always = In(Serving, Draining)
 // workers and services.
 var _ = Register(
 	// the part of the configuration that the worker needs; it has no secrets
-	Of[Setup](1, Parent, Worker, In(Initial), 34, MaxMessage-1, 0, Told),
+	Of[Setup](1, Parent, Worker, In(Initial), 36, MaxMessage-1, 0, Told),
 	// the process attributes that the kernel must report
 	Of[Attributes](2, Parent, Worker|Services, In(Told), 2, 8<<10, 0, Proving),
 	// the process attributes are as expected, the sandbox is active and was tested, and the process can serve
@@ -52,7 +52,7 @@ var _ = Register(
 	// answers the Ping with this number
 	Of[Pong](8, Worker|Services, Parent, always, 8, 8, 0, Initial),
 	// the part of the configuration that a service needs; it has no secrets
-	Of[ServiceSetup](32, Parent, Services, In(Initial), 14, 14, 0, Told),
+	Of[ServiceSetup](32, Parent, Services, In(Initial), 16, 16+maxLog, 0, Told),
 	// a TLS key, its certificates, the certificate authorities of clients and the key of HS256 tokens, as open files whose owner and mode were checked; an empty file stands for none
 	Of[SecretKeys](59, Parent, Keeper, In(Proving, Serving), 4, 4, 4, Initial),
 	// whether the keys are in use, or which one can't be used and why; a worker gets connections after it
@@ -90,7 +90,7 @@ var _ = Register(
 	// ranges of subordinate uids, in ascending order
 	Of[PlanSubuids](73, Config, Parent, In(Planned), 2, 2+12*SubuidsAtOnce, 0, Initial),
 	// the Setup of the workers, which ends the Plan
-	Of[PlanSetup](74, Config, Parent, In(Planned), 34, MaxMessage-1, 0, Over),
+	Of[PlanSetup](74, Config, Parent, In(Planned), 36, MaxMessage-1, 0, Over),
 	// how this run of the gateway serves
 	Of[Dispatch](80, Parent, Dispatcher, In(Serving), 60, MaxMessage-1, 0, Initial),
 	// the channel on which accepted connections come, and a netlink socket that reports the owners of sockets
@@ -102,7 +102,7 @@ var _ = Register(
 	// ranges of subordinate uids of that generation, in ascending order
 	Of[SubuidRanges](84, Parent, Dispatcher, In(Serving), 2, 2+12*SubuidsAtOnce, 0, Initial),
 	// the Setup of that generation's workers, which ends its configuration
-	Of[GenerationSetup](85, Parent, Dispatcher, In(Serving), 34, MaxMessage-1, 0, Initial),
+	Of[GenerationSetup](85, Parent, Dispatcher, In(Serving), 36, MaxMessage-1, 0, Initial),
 	// whether the keeper of that generation accepts its keys
 	Of[Verdict](86, Dispatcher, Parent, In(Serving), 4, 4+MaxReason, 0, Initial),
 	// the keys that each worker of that generation gets, as in Keys

@@ -9,17 +9,22 @@ import (
 // Verbose is the level between info and debug.
 const Verbose slog.Level = -2
 
-// New returns a logger that writes to w, from a level that can change.
-func New(w io.Writer, from *slog.LevelVar) *slog.Logger {
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: from, ReplaceAttr: named}))
+// New returns a logger that writes to w, from a level that can change. format is
+// "json", or another one for text.
+func New(format string, w io.Writer, from *slog.LevelVar) *slog.Logger {
+	o := &slog.HandlerOptions{Level: from, ReplaceAttr: spelled}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// named writes the name of the level that slog does not have.
-func named(groups []string, a slog.Attr) slog.Attr {
-	if a.Key != slog.LevelKey || len(groups) > 0 {
-		return a
+// spelled writes durations as in text, and the name of the level that slog does not have.
+func spelled(groups []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.String())
 	}
-	if l, ok := a.Value.Any().(slog.Level); ok && l == Verbose {
+	if l, ok := a.Value.Any().(slog.Level); ok && l == Verbose && a.Key == slog.LevelKey && len(groups) == 0 {
 		a.Value = slog.StringValue("VERBOSE")
 	}
 	return a

@@ -45,6 +45,7 @@ var variables = []variable{
 	{"SCHEDRESTD_EXEMPT", setExempt},
 	{"SCHEDRESTD_IDEMPOTENCY_FILE", setClaims},
 	{"SCHEDRESTD_LISTEN", setListen},
+	{"SCHEDRESTD_LOG", setLog},
 	{"SCHEDRESTD_MAX_CONNECTIONS", setConnections},
 	{"SCHEDRESTD_METRICS", setMetrics},
 	{"SCHEDRESTD_NETNS", setNetns(func(o *options) *string { return &o.netns }, "SCHEDRESTD_NETNS")},
@@ -93,6 +94,33 @@ func setDocs(o *options, v string) error {
 		return nil
 	}
 	return errs.New(errs.Invalid, "environment: SCHEDRESTD_DOCS=%s", v).WithHint("allowed values: on, off")
+}
+
+// logSockets are the sockets of the formats of the log that need one.
+var logSockets = map[string]string{"text": "", "json": "", "journald": "/run/systemd/journal/socket", "syslog": "/dev/log"}
+
+// maxSocketPath is how long the kernel permits the path of a UNIX socket to be.
+const maxSocketPath = 107
+
+// setLog sets where and how is logged. The path of another socket may follow the
+// word.
+func setLog(o *options, v string) error {
+	word, path, given := strings.Cut(v, ":")
+	usual, known := logSockets[word]
+	switch {
+	case !known || given && usual == "":
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_LOG=%s", v).WithHint("allowed values: text, json, journald, syslog, journald:SOCKET, syslog:SOCKET")
+	case given && (!filepath.IsAbs(path) || len(path) > maxSocketPath):
+		return errs.New(errs.Invalid, "environment: SCHEDRESTD_LOG=%s does not name a socket", v).WithHint("write an absolute path of at most %d bytes after the colon", maxSocketPath)
+	}
+	o.log = word
+	if !given {
+		path = usual
+	}
+	if path != "" {
+		o.log = word + ":" + path
+	}
+	return nil
 }
 
 func setNetns(of func(*options) *string, name string) func(*options, string) error {

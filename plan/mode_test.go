@@ -36,7 +36,7 @@ func TestModes(t *testing.T) {
 func TestAnnounce(t *testing.T) {
 	var out bytes.Buffer
 	var from slog.LevelVar
-	log := loglevel.New(&out, &from)
+	log := loglevel.New("", &out, &from)
 	inetd.announce(options{}, log)
 	if out.Len() > 0 {
 		t.Errorf("said without a reason:\n%s", &out)

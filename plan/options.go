@@ -39,6 +39,7 @@ type options struct {
 	// From the environment alone.
 	switches   switches
 	names      string    // SCHEDRESTD_NAMES
+	log        string    // SCHEDRESTD_LOG, with the path of the socket
 	noDocs     bool      // SCHEDRESTD_DOCS
 	jwt        string    // SCHED_JWT; only "daemon" is ever printed
 	sackSocket string    // SCHED_SACK_SOCKET

@@ -196,7 +196,7 @@ func TestLevelNames(t *testing.T) {
 	var out bytes.Buffer
 	var from slog.LevelVar
 	from.Set(-8)
-	log := loglevel.New(&out, &from)
+	log := loglevel.New("", &out, &from)
 	for _, l := range levels[2:] {
 		if l.Level < slog.LevelDebug {
 			continue

@@ -29,7 +29,7 @@ func newPlanner(o options, path string, errOut io.Writer) *planner {
 		p.path = filepath.Join(o.start.Directory, path)
 	}
 	p.level.Set(o.level(p.usual, nil))
-	p.log = loglevel.New(errOut, &p.level)
+	p.log = loglevel.New(o.log, errOut, &p.level)
 	return p
 }
 

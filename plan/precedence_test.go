@@ -75,6 +75,7 @@ func TestPrecedence(t *testing.T) {
 		"SCHEDRESTD_AUDIT_SYNC":            {value: "yes", want: true, other: "no", got: config(func(c *query.WholePlan) any { return c.Audit.Sync })},
 		"SCHEDRESTD_IDEMPOTENCY_FILE":      {value: "/a", want: "/a", other: "/b", got: config(func(c *query.WholePlan) any { return c.Audit.Claims })},
 		"SCHEDRESTD_DOCS":                  {value: "off", want: false, other: "on", got: setup(func(s work.Setup) any { return s.Docs })},
+		"SCHEDRESTD_LOG":                   {value: "syslog", want: "syslog:/dev/log", other: "json", got: setup(func(s work.Setup) any { return s.Log })},
 		"SCHEDRESTD_EXEMPT":                {value: "10.0.0.0/8", want: []string{"10.0.0.0/8"}, other: "::1", got: setup(func(s work.Setup) any { return prefixes(s.Admission.Exempt) })},
 		"SCHEDRESTD_TRUSTED_PROXIES":       {value: "192.0.2.7", want: []string{"192.0.2.7/32"}, other: "unix:0", got: setup(func(s work.Setup) any { return prefixes(s.Admission.Proxies) })},
 		"SCHEDRESTD_PENALTIES": {value: "crash:1m", want: []time.Duration{time.Second, time.Minute, 30 * time.Second}, other: "off", got: setup(func(s work.Setup) any {

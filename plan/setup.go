@@ -78,7 +78,7 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 		return nil, err
 	}
 	setup, err := o.setup(c, m, log)
-	setup.LogLevel = int8(level)
+	setup.LogLevel, setup.Log = int8(level), o.log
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ var resolverSayings = []said{
 	// Messages that are not in the protocol, or not for a worker to send.
 	{name: "a kind that is not in the protocol", frame: word(99, 0), ends: true},
 	{name: "kind 0", frame: word(0, 0), ends: true},
-	{name: "ServiceSetup, as the parent", frame: word(ipc.KindOf(new(ipc.ServiceSetup)), 14), ends: true},
+	{name: "ServiceSetup, as the parent", frame: word(ipc.KindOf(new(ipc.ServiceSetup)), 16), ends: true},
 	{name: "a second channel (Client)", frame: word(ipc.KindOf(new(work.Client)), 4), ends: true},
 	{name: "Ping, as the parent", frame: word(ipc.KindOf(new(ipc.Ping)), 8), ends: true},
 	{name: "LookupResult, as the resolver", frame: word(ipc.KindOf(new(work.LookupResult)), 15), ends: true},

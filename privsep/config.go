@@ -223,7 +223,7 @@ func (c Config) keyOptions(who identity.Service, https bool) keys.Options {
 
 // serviceSetup returns the setup that the services receive.
 func (c Config) serviceSetup() ipc.ServiceSetup {
-	return ipc.ServiceSetup{LogLevel: c.Setup.LogLevel, Seal: c.Setup.Seal &^ ipc.SealUnix}
+	return ipc.ServiceSetup{LogLevel: c.Setup.LogLevel, Log: c.Setup.Log, Seal: c.Setup.Seal &^ ipc.SealUnix}
 }
 
 // dispatch returns what a dispatcher needs to know of this run.

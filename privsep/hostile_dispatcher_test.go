@@ -64,7 +64,7 @@ var violations = map[string]struct {
 
 // playCompromised plays a dispatcher that commits a violation.
 func playCompromised(part string) int {
-	return own.Main(ipc.Dispatcher, func(ipc.Seal) (security.Sealed, error) { return security.Sealed{}, nil },
+	return own.Main(ipc.Dispatcher, func(ipc.ServiceSetup) (security.Sealed, error) { return security.Sealed{}, nil },
 		func(parent *ipc.Channel) own.Service { return &compromised{parent: parent, part: part} })
 }
 

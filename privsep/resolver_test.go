@@ -25,7 +25,7 @@ func playResolver(part string) int {
 	case "good":
 		return resolving.Main()
 	case "names everyone": // tests have no accounts
-		return serving.Main(ipc.Resolver, func(ipc.Seal) (security.Sealed, error) { return security.Sealed{}, nil }, func(parent *ipc.Channel) serving.Service { return everyone{parent} })
+		return serving.Main(ipc.Resolver, func(ipc.ServiceSetup) (security.Sealed, error) { return security.Sealed{}, nil }, func(parent *ipc.Channel) serving.Service { return everyone{parent} })
 	case "crash":
 		panic("no resolver here")
 	case "mute":

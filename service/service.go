@@ -46,7 +46,7 @@ type Service interface {
 // channel, 1 when the process refused to serve, 2 when it was not started by
 // the parent. confine is the last step before Ready; build makes the service,
 // which may send to the parent.
-func Main(role ipc.Role, confine func(ipc.Seal) (security.Sealed, error), build func(parent *ipc.Channel) Service) int {
+func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sealed, error), build func(parent *ipc.Channel) Service) int {
 	// Signals that a terminal or a service manager sends to all processes are
 	// for the parent.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
@@ -80,7 +80,7 @@ func Main(role ipc.Role, confine func(ipc.Seal) (security.Sealed, error), build 
 }
 
 // begin goes from the first message to Ready.
-func begin(role ipc.Role, parent *ipc.Channel, confine func(ipc.Seal) (security.Sealed, error)) error {
+func begin(role ipc.Role, parent *ipc.Channel, confine func(ipc.ServiceSetup) (security.Sealed, error)) error {
 	if err := self.Settle(); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func begin(role ipc.Role, parent *ipc.Channel, confine func(ipc.Seal) (security.
 	if err := self.Prove(expect); err != nil {
 		return err
 	}
-	sealed, err := confine(setup.Seal)
+	sealed, err := confine(*setup)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ const maxText = 1500
 
 // logger writes each record as one line, level first. The parent puts the time,
 // the worker and its identity before it, since a worker could forge those
-// (privsep/spawn/output.go).
+// (dispatcher/relay).
 //
 // To wake the parent for each request would cost more than the line itself. So
 // lines are written together, after a delay that no person notices. A line of

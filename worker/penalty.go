@@ -190,15 +190,20 @@ func (o *offences) behind(r *http.Request) netip.Addr {
 	return penalty.OneClient(addr)
 }
 
-// named returns r with the address that a trusted proxy names beside the
-// proxy's own, for the logs.
+// named returns r with what a trusted proxy says about it, for the logs: the
+// address of the client beside the proxy's own, and the request's id.
 func (o *offences) named(r *http.Request) *http.Request {
-	addr := o.forwardedFor(r)
-	if !addr.IsValid() {
+	addr, id := o.forwardedFor(r), ""
+	if o.speaks(r) {
+		id = proxyID(r.Header)
+	}
+	if !addr.IsValid() && id == "" {
 		return r
 	}
 	peer, _ := auth.PeerFrom(r.Context())
-	peer.Forwarded = addr.String()
+	if peer.RequestID = id; addr.IsValid() {
+		peer.Forwarded = addr.String()
+	}
 	return r.WithContext(auth.WithPeer(r.Context(), peer))
 }
 

@@ -2,29 +2,57 @@ package worker
 
 import (
 	"context"
+	"crypto/x509"
+	"fmt"
 	"sync/atomic"
+	"time"
 
-	"schedrestd/errs"
 	"schedrestd/rpc/client"
 )
 
-// leaving is set while this worker drains: it finishes its requests, and
-// /readyz tells load balancers to send no more. A retired worker does not set
-// it, because other workers go on serving. A process never has more than one
-// worker, so this can be a package variable.
-var leaving atomic.Bool
+// The state of this process that /readyz reports. A process never has more than
+// one worker, so these can be package variables.
+var (
+	// leaving is set while this worker drains: it finishes its requests, and
+	// /readyz tells load balancers to send no more. A retired worker does not set
+	// it, because other workers go on serving.
+	leaving atomic.Bool
 
-// readiness returns the check behind /readyz. Its error says why new requests
-// should go elsewhere. reachable reports whether a controller can be reached;
-// nil means that none is needed.
-func readiness(reachable func(context.Context) bool) func(context.Context) error {
-	return func(ctx context.Context) error {
-		switch {
-		case leaving.Load():
-			return errs.New(errs.Unavailable, "this server is shutting down")
-		case reachable != nil && !reachable(ctx):
-			return errs.New(errs.Unavailable, "the controller has been unreachable for %s", client.UnreachableAfter)
+	// shown is the certificate that https:// clients see; nil: none is served.
+	shown atomic.Pointer[x509.Certificate]
+
+	// keyless is set when there should be a certificate that can't be used.
+	keyless atomic.Bool
+)
+
+// readiness returns the check behind /readyz. It returns why new requests should
+// go elsewhere. reachable reports whether a controller can be reached; nil means
+// that none is needed.
+func readiness(reachable func(context.Context) bool) func(context.Context) []string {
+	return func(ctx context.Context) (reasons []string) {
+		if leaving.Load() {
+			reasons = append(reasons, "draining: this server is shutting down")
 		}
-		return nil
+		if keyless.Load() {
+			reasons = append(reasons, "keys: the certificate can't be used; see the log")
+		}
+		if c := shown.Load(); c != nil {
+			reasons = append(reasons, outside(c, time.Now())...)
+		}
+		if reachable != nil && !reachable(ctx) {
+			reasons = append(reasons, fmt.Sprintf("controller: unreachable for %s", client.UnreachableAfter))
+		}
+		return reasons
 	}
+}
+
+// outside returns why clients reject the certificate at that time.
+func outside(c *x509.Certificate, now time.Time) []string {
+	switch {
+	case now.Before(c.NotBefore):
+		return []string{"keys: the certificate is not valid before " + c.NotBefore.UTC().Format(time.RFC3339)}
+	case now.After(c.NotAfter):
+		return []string{"keys: the certificate expired at " + c.NotAfter.UTC().Format(time.RFC3339)}
+	}
+	return nil
 }

@@ -47,7 +47,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Connection", "close")
 		}
 	}
-	if r.URL.Path == "/healthz" { // whether this process is alive does not depend on room
+	if r.URL.Path == "/healthz" || r.URL.Path == "/livez" { // whether this process is alive does not depend on room
 		g.serve(w, r, c)
 		return
 	}

@@ -47,8 +47,11 @@ func (s *secure) use(m *ipc.Keys, certificate, authorities *os.File) {
 	}
 	if err != nil {
 		slog.Error("certificates from the parent rejected", "error", err)
+		keyless.Store(true)
 		return
 	}
+	shown.Store(list[0])
+	keyless.Store(false)
 	c := tls.Certificate{Leaf: list[0], PrivateKey: remoteKey{remote: s.remote, public: list[0].PublicKey}}
 	for _, one := range list {
 		c.Certificate = append(c.Certificate, one.Raw)

@@ -67,7 +67,7 @@ func run(errOut *os.File) (status int, err error) {
 	signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit before the gateway serves
 	level := new(slog.LevelVar)
 	level.Set(slog.Level(plan.LogLevel))
-	c := config(plan, loglevel.New(errOut, level))
+	c := config(plan, loglevel.New(plan.Setup.Log, errOut, level))
 	c.Activated = sockets
 	if plan.HasSocketGroup {
 		c.SocketGroup = &plan.SocketGID

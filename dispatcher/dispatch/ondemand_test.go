@@ -14,6 +14,7 @@ import (
 
 	"schedrestd/dispatcher/pool"
 	"schedrestd/dispatcher/process"
+	"schedrestd/dispatcher/relay"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 )
@@ -71,7 +72,7 @@ func TestLostWorkersAreLimited(t *testing.T) {
 		return err
 	}))
 	defer other.Close()
-	s := process.NewStarter(process.NewParent(channel), io.Discard)
+	s := process.NewStarter(process.NewParent(channel), relay.Text(io.Discard))
 	go func() { // starts no process
 		for {
 			m, err := other.Receive()

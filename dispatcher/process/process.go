@@ -10,7 +10,6 @@ package process
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"os"
 	"sync"
 	"time"
@@ -91,7 +90,7 @@ const (
 // Starter asks the parent for processes. Several goroutines may use it.
 type Starter struct {
 	parent *Parent
-	output io.Writer // for the lines that processes log
+	output *relay.Log // for the lines that processes log
 
 	mu      sync.Mutex          // guards the following, and keeps requests in order
 	last    uint32              // number of the last process
@@ -108,7 +107,7 @@ type request struct {
 }
 
 // NewStarter returns a Starter that asks at parent.
-func NewStarter(parent *Parent, output io.Writer) *Starter {
+func NewStarter(parent *Parent, output *relay.Log) *Starter {
 	return &Starter{parent: parent, output: output, asked: map[uint32]*request{}, running: map[uint32]*Process{}}
 }
 

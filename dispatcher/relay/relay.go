@@ -1,10 +1,11 @@
-// Package relay copies the lines that processes log. They are not parsed: each is
-// escaped, cut and put behind the time and what the parent knows of its process, as
+// Package relay copies the lines that processes log. Each is escaped, cut and put
+// behind the time and what the parent knows of its process, as
 //
 //	time=2026-11-22T15:04:05.000Z worker=2 worker_pid=4711 worker_uid=65534 LINE
 //
 // A process may be compromised. It can neither fill the disk, nor forge lines of
 // others, nor send codes to a terminal; in LINE it may claim to be another one.
+// Other formats are described at Log.
 package relay
 
 import (
@@ -30,13 +31,13 @@ const logTime = "2006-01-02T15:04:05.000Z07:00"
 
 // Lines copies lines to the log until from ends, as far as quota allows. label is put
 // before each.
-func Lines(from io.Reader, to io.Writer, label string, quota *Quota) {
+func Lines(from io.Reader, to *Log, label string, quota *Quota) {
 	in := bufio.NewReaderSize(from, readAhead)
 	var missed int
 	var since time.Time
 	tell := func() {
 		if missed > 0 {
-			write(to, time.Now(), label, fmt.Sprintf(`level=WARN msg="too many log lines" lines_left_out=%d`, missed))
+			to.line(time.Now(), label, fmt.Sprintf(`level=WARN msg="too many log lines" lines_left_out=%d`, missed))
 		}
 		missed = 0
 	}
@@ -49,7 +50,7 @@ func Lines(from io.Reader, to io.Writer, label string, quota *Quota) {
 				if missed > 0 && now.Sub(since) >= time.Second {
 					tell()
 				}
-				write(to, now, label, line)
+				to.line(now, label, line)
 			case missed == 0:
 				since = now
 				fallthrough

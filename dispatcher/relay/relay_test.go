@@ -41,7 +41,7 @@ func FuzzRelay(f *testing.F) {
 		go func() { _, _ = w.WriteString(text); w.Close() }()
 		defer r.Close()
 		var out bytes.Buffer
-		Lines(r, &out, "worker=3 worker_pid=4 worker_uid=5 ", NewQuota(1<<20, 1))
+		Lines(r, Text(&out), "worker=3 worker_pid=4 worker_uid=5 ", NewQuota(1<<20, 1))
 		for line := range strings.Lines(out.String()) {
 			said := strings.TrimSuffix(line, "\n")
 			if said == line || !prefix.MatchString(line) || len(line) > 2*printable.Most {

@@ -98,15 +98,21 @@ func TestHealth(t *testing.T) {
 	asked := func(path string, want int) bool {
 		a, text := send(l, "GET", path, "", nil)
 		return a.StatusCode == want && (want != 200 || text == "ok\n") && (want != 503 ||
-			strings.Contains(text, "the controller has been unreachable") && a.Header.Get("Retry-After") != "")
+			text == "unready\n" && a.Header.Get("Retry-After") != "")
 	}
-	if !asked("/healthz", 200) || !asked("/readyz", 200) {
+	if !asked("/healthz", 200) || !asked("/livez", 200) || !asked("/readyz", 200) {
 		t.Error("not healthy, or not ready, at the start")
 	}
 	harness.Must(t, l.Daemons["schedctld"].Stop())
 	harness.Eventually(t, "/readyz is 503", func() bool { return asked("/readyz", 503) })
-	if !asked("/healthz", 200) {
+	if !asked("/healthz", 200) || !asked("/livez", 200) {
 		t.Error("the gateway is not healthy without a controller")
+	}
+	if a, text := send(l, "GET", "/readyz", "", map[string]string{"X-SCHED-USER-TOKEN": l.OwnToken}); a.StatusCode != 503 || !strings.Contains(text, "\ncontroller: unreachable for ") {
+		t.Errorf("a user gets %d %q as the reason", a.StatusCode, text)
+	}
+	if a, _ := send(l, "GET", "/readyz", "", map[string]string{"X-SCHED-USER-TOKEN": "guess"}); a.StatusCode != 401 {
+		t.Errorf("a guessed token gets %d", a.StatusCode)
 	}
 	defer func() {
 		l.Up(l.Ctld)

@@ -1,0 +1,235 @@
+package relay
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/printable"
+)
+
+// Log writes the lines of all processes but the parent, in one of these formats:
+//
+//	text           as they are, behind the time and the label
+//	json           an object a line
+//	journald:PATH  datagrams with the fields of systemd-journald
+//	syslog:PATH    datagrams as RFC 5424
+//
+// The fields of a line are taken apart only if all of it has the form of slog's
+// text, and no key appears twice or is one that the label or this package writes.
+// Otherwise the whole line is one string. Therefore a process that writes rubbish
+// changes neither the form of the output nor a field about itself.
+type Log struct {
+	format string
+	errOut io.Writer
+	socket int // of journald or syslog; -1: it can't be reached
+	down   atomic.Bool
+}
+
+// Text returns a Log of text lines.
+func Text(to io.Writer) *Log { return &Log{format: "text", errOut: to, socket: -1} }
+
+// Open returns the Log that SCHEDRESTD_LOG describes. Call it before the sandbox
+// closes: it may connect to a socket, and never does again. Lines that it can't
+// deliver go to errOut.
+func Open(to string, errOut io.Writer) *Log {
+	format, path, _ := strings.Cut(to, ":")
+	l := &Log{format: format, errOut: errOut, socket: -1}
+	if path == "" {
+		return l
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err == nil {
+		if err = unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+			unix.Close(fd)
+		}
+	}
+	if err != nil {
+		l.lost(err)
+		return l
+	}
+	l.socket = fd
+	return l
+}
+
+// lost logs, once until it works again, that lines go to standard error.
+func (l *Log) lost(err error) {
+	if !l.down.Swap(true) {
+		write(l.errOut, time.Now(), "", fmt.Sprintf(`level=ERROR msg="log not reachable; using standard error" log=%s error=%q`, l.format, err))
+	}
+}
+
+// Write writes a line of slog's text of this process, which begins with the time.
+func (l *Log) Write(line []byte) (int, error) {
+	text := printable.Text(strings.TrimSuffix(string(line), "\n"))
+	if begins, rest, ok := strings.Cut(text, " "); ok && strings.HasPrefix(begins, "time=") {
+		text = rest
+	}
+	l.line(time.Now(), "", text)
+	return len(line), nil
+}
+
+// line writes a line, which is printable, of the process with that label.
+func (l *Log) line(now time.Time, label, line string) {
+	switch {
+	case l.format == "json":
+		_, _ = l.errOut.Write(asJSON(now, label, line))
+		return
+	case l.socket >= 0:
+		message := asSyslog
+		if l.format == "journald" {
+			message = asJournal
+		}
+		_, err := unix.Write(l.socket, message(now, label, line))
+		if err == nil {
+			l.down.Store(false)
+			return
+		}
+		l.lost(err)
+	}
+	write(l.errOut, now, label, line)
+}
+
+// field is a key and a value of a line.
+type field struct{ key, value string }
+
+// first is what the value of a key without quotes, or a key, consists of.
+var (
+	keyForm  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}=`)
+	bareForm = regexp.MustCompile(`^[^ "=]+`)
+)
+
+// owned are the keys that this package writes.
+var owned = []string{"time", "line", "request_id"}
+
+// fields splits a line of slog's text. ok is false if it has another form, or a
+// key that is taken.
+func fields(line string, taken []field) (list []field, ok bool) {
+	has := func(list []field, key string) bool {
+		return slices.ContainsFunc(list, func(f field) bool { return f.key == key })
+	}
+	for rest := line; ; rest = rest[1:] {
+		key := strings.TrimSuffix(keyForm.FindString(rest), "=")
+		if key == "" || slices.Contains(owned, key) || has(taken, key) || has(list, key) {
+			return nil, false
+		}
+		rest = rest[len(key)+1:]
+		raw := bareForm.FindString(rest)
+		value := raw
+		if strings.HasPrefix(rest, `"`) {
+			var err error
+			if raw, err = strconv.QuotedPrefix(rest); err != nil {
+				return nil, false
+			}
+			value, _ = strconv.Unquote(raw)
+		}
+		list = append(list, field{key, printable.Text(value)})
+		switch rest = rest[len(raw):]; {
+		case raw == "" || rest != "" && rest[0] != ' ':
+			return nil, false
+		case rest == "":
+			return list, true
+		}
+	}
+}
+
+// split returns the fields of a label, and those of a line.
+func split(label, line string) (trusted, said []field) {
+	trusted, _ = fields(strings.TrimSuffix(label, " "), nil)
+	said, ok := fields(line, trusted)
+	if !ok {
+		said = []field{{"line", line}}
+	}
+	return trusted, said
+}
+
+// numbers are the keys of a request whose values are numbers.
+var numbers = []string{"status", "bytes"}
+
+// numberForm is a number that each reader of JSON reads exactly.
+var numberForm = regexp.MustCompile(`^(0|[1-9][0-9]{0,14})$`)
+
+// asJSON returns a line as an object. The label comes first.
+func asJSON(now time.Time, label, line string) []byte {
+	trusted, said := split(label, line)
+	text := []byte(`{"time":"` + now.Format(logTime) + `"`)
+	add := func(f field, number bool) {
+		text = append(append(append(text, `,"`...), f.key...), `":`...)
+		if number && numberForm.MatchString(f.value) {
+			text = append(text, f.value...)
+			return
+		}
+		value, _ := json.Marshal(f.value) // a string can't fail
+		text = append(text, value...)
+	}
+	for _, f := range trusted {
+		add(f, true)
+	}
+	for _, f := range said {
+		add(f, slices.Contains(numbers, f.key))
+	}
+	return append(text, "}\n"...)
+}
+
+// identifier is the gateway's name in a log that it shares with other programs.
+const identifier = "schedrestd"
+
+// severity returns the severity of syslog of a line: at most that of an error,
+// and that of a warning if the line names no level.
+func severity(said []field) int {
+	for _, f := range said {
+		if f.key == "level" {
+			switch word, _, _ := strings.Cut(f.value, "+"); word {
+			case "ERROR":
+				return 3
+			case "INFO", "VERBOSE":
+				return 6
+			case "DEBUG":
+				return 7
+			}
+		}
+	}
+	return 4
+}
+
+// asJournal returns a line in journald's native protocol.
+func asJournal(_ time.Time, label, line string) []byte {
+	trusted, said := split(label, line)
+	var text []byte
+	add := func(key, value string) {
+		text = append(append(text, key...), '\n')
+		text = binary.LittleEndian.AppendUint64(text, uint64(len(value)))
+		text = append(append(text, value...), '\n')
+	}
+	add("MESSAGE", label+line)
+	add("PRIORITY", strconv.Itoa(severity(said)))
+	add("SYSLOG_IDENTIFIER", identifier)
+	add("SYSLOG_PID", strconv.Itoa(os.Getpid()))
+	for _, f := range slices.Concat(trusted, said) {
+		switch f.key {
+		case "line", "msg", "level":
+			continue // in MESSAGE and PRIORITY
+		case "id":
+			f.key = "request_id"
+		}
+		add("SCHEDRESTD_"+strings.ToUpper(f.key), f.value)
+	}
+	return text
+}
+
+// asSyslog returns a line as RFC 5424 has it, without a host name.
+func asSyslog(now time.Time, label, line string) []byte {
+	const daemon = 3 << 3
+	_, said := split(label, line)
+	return fmt.Appendf(nil, "<%d>1 %s - %s %d - - %s", daemon+severity(said), now.Format(logTime), identifier, os.Getpid(), label+line)
+}

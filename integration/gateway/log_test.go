@@ -1,0 +1,97 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"schedrestd/integration/harness"
+)
+
+// logSocket stands for the socket of journald or syslogd, which every user may
+// reach.
+func logSocket(t *testing.T) (*net.UnixConn, string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "log-")
+	harness.Must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	harness.Must(t, os.Chmod(dir, 0o755))
+	path := filepath.Join(dir, "socket")
+	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	harness.Must(t, err)
+	t.Cleanup(func() { c.Close() })
+	harness.Must(t, os.Chmod(path, 0o666))
+	return c, path
+}
+
+// await returns the first datagram that has the text.
+func await(t *testing.T, c *net.UnixConn, text string) []byte {
+	t.Helper()
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute)) // the test's own end
+	for b := make([]byte, 64<<10); ; {
+		n, err := c.Read(b)
+		harness.Must(t, err)
+		if bytes.Contains(b[:n], []byte(text)) {
+			return b[:n]
+		}
+	}
+}
+
+// TestLogJSON checks that each line of the log is an object, and that the one
+// about a request has the id that its proxy sent.
+func TestLogJSON(t *testing.T) {
+	t.Parallel()
+	l := harness.NewLab(t, harness.WithOptions(nil, "SCHEDRESTD_LOG=json", "SCHEDRESTD_TRUSTED_PROXIES=127.0.0.1"))
+	a := l.Ask("GET", "/sched/"+harness.Version+"/ping", "", "X-Request-Id: from-the-proxy")
+	if id := a.Header.Get("X-Request-Id"); id != "from-the-proxy" {
+		t.Errorf("the answer has the id %q", id)
+	}
+	var request map[string]any
+	harness.Eventually(t, "the line about the request", func() bool {
+		lines := strings.SplitAfter(l.Logged(), "\n")
+		for _, line := range lines[:len(lines)-1] {
+			var fields map[string]any
+			if err := json.Unmarshal([]byte(line), &fields); err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			if fields["msg"] == "request" && fields["id"] == "from-the-proxy" {
+				request = fields
+			}
+		}
+		return request != nil
+	})
+	if request["status"] != 200. || request["worker"] == nil || request["id_from"] != "proxy" || request["line"] != nil {
+		t.Errorf("the request's fields: %v", request)
+	}
+}
+
+// TestLogSockets checks that a request's line reaches journald with fields, and
+// syslog.
+func TestLogSockets(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"journald", "syslog"} {
+		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			c, path := logSocket(t)
+			l := harness.NewLab(t, harness.WithOptions(nil, "SCHEDRESTD_LOG="+format+":"+path))
+			id := l.Ask("GET", "/sched/"+harness.Version+"/ping", "").Header.Get("X-Request-Id")
+			got := await(t, c, id)
+			if format == "syslog" {
+				if !bytes.HasPrefix(got, []byte("<30>1 ")) || !bytes.Contains(got, []byte(" - schedrestd ")) {
+					t.Errorf("%q", got)
+				}
+				return
+			}
+			field := append([]byte("SCHEDRESTD_REQUEST_ID\n"), binary.LittleEndian.AppendUint64(nil, uint64(len(id)))...)
+			if !bytes.Contains(got, append(field, id+"\n"...)) {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}

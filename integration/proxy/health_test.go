@@ -1,0 +1,89 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"schedrestd/demo/site"
+	"schedrestd/integration/harness"
+)
+
+// balancers are the configurations of docs/LOGS.md, and how each program is
+// started with one.
+var balancers = []struct {
+	name, pkg, document string
+	start               func(dir, sections string) (config string, args []string)
+}{
+	{"haproxy", "haproxy", "/etc/haproxy/haproxy.cfg, two gateways", func(dir, sections string) (string, []string) {
+		return "defaults\n\ttimeout connect 10s\n\ttimeout client 50s\n\ttimeout server 50s\n\n" + sections, []string{"-db", "-f"}
+	}},
+	{"nginx", "nginx-light", "/etc/nginx/conf.d/gateways.conf", func(dir, sections string) (string, []string) {
+		main := "master_process off;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n"
+		for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+			main += kind + "_temp_path " + dir + "/" + kind + ";\n"
+		}
+		return main + sections + "}\n", []string{"-e", "stderr", "-g", "daemon off;", "-c"}
+	}},
+}
+
+// TestDrainingGateway checks that a load balancer, configured as in
+// docs/LOGS.md, sends requests to the other gateway once one is stopped, and
+// that no request fails.
+func TestDrainingGateway(t *testing.T) {
+	t.Parallel()
+	for _, b := range balancers {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			program := harness.Program(t, b.name, b.pkg)
+			l := harness.NewLab(t)
+			address := func() string { return fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)) }
+			front, first, second := address(), address(), address()
+			env := []string{"SCHEDRESTD_TRUSTED_PROXIES=127.0.0.1"}
+			one, two := l.Gate(t, env, first), l.Gate(t, env, second)
+			sections := harness.Replaced(t, harness.CodeBlock(t, "LOGS.md", b.document),
+				`^\tbind :6820$`+"|"+`^\tlisten 6820;$`, map[string]string{"haproxy": "\tbind " + front, "nginx": "\tlisten " + front + ";"}[b.name],
+				regexp.QuoteMeta("192.0.2.11:6820"), first, regexp.QuoteMeta("192.0.2.12:6820"), second)
+			dir := t.TempDir()
+			config := filepath.Join(dir, "config")
+			text, args := b.start(dir, sections)
+			harness.Must(t, os.WriteFile(config, []byte(text), 0o600))
+			d, err := site.Start(site.Part{Program: site.Program{Name: b.name, Path: program, Args: append(args, config), Log: l.Log(b.name)}, At: front, Answers: harness.Accepts(front)})
+			harness.Must(t, err)
+			t.Cleanup(func() { d.Stop() })
+			harness.Must(t, d.Await(t.Context()))
+			ask := func() string {
+				req, err := http.NewRequest("GET", "http://"+front+"/sched/"+harness.Version+"/ping", nil)
+				harness.Must(t, err)
+				req.Header.Set("X-SCHED-USER-TOKEN", l.OwnToken)
+				req.Header.Set("X-Request-Id", "of-the-client")
+				resp, err := http.DefaultClient.Do(req)
+				harness.Must(t, err)
+				defer resp.Body.Close()
+				body, _ := io.ReadAll(resp.Body)
+				id := resp.Header.Get("X-Request-Id")
+				if resp.StatusCode != http.StatusOK || id == "" || id == "of-the-client" {
+					t.Fatalf("status %d, id %q: %s", resp.StatusCode, id, body)
+				}
+				return id
+			}
+			seen := func(g *harness.Gate, id string) bool {
+				return regexp.MustCompile(`msg=request id=` + id + ` .* id_from=proxy`).MatchString(g.Logged())
+			}
+			harness.Eventually(t, "both gateways serve", func() bool {
+				a, b := ask(), ask()
+				return seen(one, a) && seen(two, b) || seen(one, b) && seen(two, a)
+			})
+			harness.Must(t, one.Stop())
+			var last string
+			for range 20 {
+				last = ask()
+			}
+			harness.Eventually(t, "the other gateway serves the last request", func() bool { return seen(two, last) })
+		})
+	}
+}

@@ -1,0 +1,55 @@
+package worker
+
+import (
+	"encoding/hex"
+	"net/http"
+	"strings"
+)
+
+// maxRequestID limits the id of a proxy, in bytes.
+const maxRequestID = 128
+
+// proxyID returns the request's id that a proxy sent: X-Request-Id, otherwise
+// the trace of traceparent; "" if there is none. One that is sent twice or that
+// is malformed counts as none: the answer and both logs repeat the id.
+func proxyID(h http.Header) string {
+	if ids := h.Values("X-Request-Id"); len(ids) == 1 && isRequestID(ids[0]) {
+		return ids[0]
+	}
+	if parents := h.Values("Traceparent"); len(parents) == 1 {
+		return traceID(parents[0])
+	}
+	return ""
+}
+
+// isRequestID reports whether s consists of visible ASCII characters.
+func isRequestID(s string) bool {
+	for _, r := range s {
+		if r <= ' ' || r > '~' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxRequestID
+}
+
+// traceID returns the trace-id of a traceparent, as W3C Trace Context defines
+// it: VERSION-TRACE-PARENT-FLAGS in lower-case hex. Later versions may append
+// fields.
+func traceID(s string) string {
+	if len(s) > maxRequestID {
+		return ""
+	}
+	parts := strings.Split(s, "-")
+	if len(parts) < 4 || len(parts) > 4 && parts[0] == "00" || parts[0] == "ff" ||
+		!isHex(parts[0], 2) || !isHex(parts[1], 32) || !isHex(parts[2], 16) || !isHex(parts[3], 2) ||
+		strings.Trim(parts[1], "0") == "" || strings.Trim(parts[2], "0") == "" {
+		return ""
+	}
+	return parts[1]
+}
+
+// isHex reports whether s has so many lower-case hex digits, and nothing else.
+func isHex(s string, digits int) bool {
+	_, err := hex.DecodeString(s)
+	return err == nil && len(s) == digits && s == strings.ToLower(s)
+}
