@@ -42,7 +42,7 @@ const (
 // cpuTime returns a field for a CPU time.
 func cpuTime[O, S, U any](name, doc string, seconds func() schema.Type[S], micro func() schema.Type[U], sec func(*O) *S, usec func(*O) *U) schema.Field[O] {
 	return schema.Group(name, doc, []schema.Field[O]{
-		schema.F("seconds", seconds, sec, "Whole seconds of it", schema.Unit("s")),
+		schema.F("seconds", seconds, sec, "Whole seconds of the time", schema.Unit("s")),
 		schema.F("microseconds", micro, usec, "Microseconds in addition to the seconds", schema.Unit("µs")),
 	})
 }

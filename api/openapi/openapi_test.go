@@ -260,7 +260,7 @@ func TestStatuses(t *testing.T) {
 		o.Statuses = list
 		one := o
 		one.Parsers, one.Names = parsers(t, "v0.0.43"), api.NamesSched
-		read(t, one) // is sound; that of everything takes long to judge
+		read(t, one) // the document of all versions would take too long to check
 		var doc struct {
 			Paths map[string]map[string]struct{ Responses map[string]any }
 		}
