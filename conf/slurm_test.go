@@ -114,8 +114,8 @@ func TestControllers(t *testing.T) {
 	}
 }
 
-// TestEmptySlurmConf: of an empty file its name alone tells whose keys it
-// lacks.
+// TestEmptySlurmConf checks the error for an empty file. The error names the
+// missing keys in the spelling that belongs to the name of the file.
 func TestEmptySlurmConf(t *testing.T) {
 	_, _, err := readCluster("/etc/slurm.conf", files{"/etc/slurm.conf": ""}.open)
 	const want = "/etc/slurm.conf: the file is empty\n/etc/slurm.conf: ClusterName is missing\n/etc/slurm.conf: SlurmctldHost is missing"
