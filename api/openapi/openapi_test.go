@@ -87,7 +87,7 @@ func TestOperations(t *testing.T) {
 			for _, names := range api.NamesBoth.Spellings() {
 				view := schema.View{Version: v, Names: names}
 				item := doc.Paths.Value(strings.TrimSuffix(e.URL(view), "/"))
-				if !e.In(v) { // another endpoint may be there
+				if !e.In(v) { // another endpoint may have this path in version v
 					continue
 				}
 				if item == nil || item.GetOperation(e.Method) == nil {
