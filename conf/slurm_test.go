@@ -66,8 +66,8 @@ func TestSlurmSyntax(t *testing.T) {
 	}
 }
 
-// TestControllers: who the controllers are, in order, in the new keys and the
-// old ones.
+// TestControllers checks the list of controllers and its order, with the new keys
+// and with the old ones.
 func TestControllers(t *testing.T) {
 	const beside = "/c: ControlMachine and BackupController are ignored because SlurmctldHost is set"
 	tests := []struct {

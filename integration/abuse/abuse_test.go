@@ -93,8 +93,8 @@ var (
 	errNoMore  = errors.New("no more answers")
 )
 
-// readReply reads one answer. It refuses all that a strict reader could: who answers an abuse must not be
-// abused to answer in two ways. That to a HEAD has no body.
+// readReply reads one answer. It is as strict as a reader can be, because the gateway's answer to an abuse must
+// not be ambiguous itself. head says that the request was a HEAD, whose answer has no body.
 func readReply(in *bufio.Reader, head bool) (r reply, err error) {
 	line := func() string {
 		var text string
