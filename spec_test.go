@@ -105,7 +105,7 @@ func testsOf(t *testing.T, folder string) *tested {
 	found := &tested{folder, map[string]bool{}, map[string]bool{}}
 	testsIn[folder] = found
 	pattern := filepath.Join(folder, "*_test.go")
-	if folder == "integration" { // its tests are in folders by subject, and are named without these
+	if folder == "integration" { // each subject has a folder with tests of its own
 		pattern = filepath.Join(folder, "*", "*_test.go")
 	}
 	files, err := filepath.Glob(pattern)

@@ -14,9 +14,9 @@ var AccountsBody = changes("openapi_accounts_resp", "accounts", "account_list", 
 var PostAccounts = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "accounts/", ID: "post_accounts",
 	Doc: "Make or change accounts", Request: AccountsBody, Answer: Empty,
-	About:   "Makes the accounts that do not exist, without associations, and changes those that do. coordinators replaces the coordinators of an account; without it they stay. All changes are made, or none.",
+	About:   "Creates the accounts that do not exist, without associations, and changes those that exist. coordinators replaces the coordinators of an account; without it they stay. All changes are made, or none.",
 	Takes:   "The accounts",
-	Returns: "Nothing but the envelope: the accounts are as the request has them. A warning names each that was so before",
+	Returns: "Only the envelope: the accounts now match the request. A warning names each that already did",
 })
 
 // NamedAccountParams name an account.
@@ -33,7 +33,7 @@ var AccountsRemoved = removed("openapi_accounts_removed_resp", "removed_accounts
 var DeleteAccount = declare(namedAccountParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "account/{account_name}", ID: "delete_account",
 	Doc: "Remove an account", Answer: AccountsRemoved,
-	About:   "Removes the account of that name with its associations. One whose jobs run, or that is the default of a user, can't be removed (409). A name that no account has is answered with 404.",
+	About:   "Removes the named account and its associations. An account with running jobs, or that is the default account of a user, can't be removed (409). A name that no account has is answered with 404.",
 	Returns: "The account",
 })
 
@@ -70,7 +70,7 @@ var AccountsAdded = added("openapi_accounts_add_cond_resp_str", "added_accounts"
 var PostAccountsAssociation = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "accounts_association/", ID: "post_accounts_association",
 	Doc: "Make accounts with associations", Request: AccountsToBody, Answer: AccountsAdded,
-	About:   "Makes the accounts that do not exist, and an association of each in each of the clusters. Existing records stay unchanged. Either all are made or none.",
+	About:   "Creates the accounts that do not exist, and an association for each account in each of the clusters. Existing records stay unchanged. Either all are created or none.",
 	Takes:   "The accounts, the clusters, and what the associations have",
 	Returns: "What was added",
 })

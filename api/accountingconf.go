@@ -57,9 +57,9 @@ var slurmdbdConf = schema.Object("slurmdbd_conf",
 // purgeAfter declares an age, in one of the units.
 var purgeAfter = schema.Object("slurmdb_purge_units",
 	schema.Show("set", schema.Boolean, func(n *uint32) bool { return *n != model.Leave32 }, "Whether they are purged"),
-	schema.Show("hours", schema.Int32, inUnit(model.PurgeHours), "Age, when it is in hours", schema.Unit("h")),
-	schema.Show("days", schema.Int32, inUnit(model.PurgeDays), "Age, when it is in days", schema.Unit("d")),
-	schema.Show("months", schema.Int32, inUnit(model.PurgeMonths), "Age, when it is in months", schema.Unit("months")),
+	schema.Show("hours", schema.Int32, inUnit(model.PurgeHours), "Age in hours, if that is its unit", schema.Unit("h")),
+	schema.Show("days", schema.Int32, inUnit(model.PurgeDays), "Age in days, if that is its unit", schema.Unit("d")),
+	schema.Show("months", schema.Int32, inUnit(model.PurgeMonths), "Age in months, if that is its unit", schema.Unit("months")),
 	schema.Show("archive", schema.Boolean, func(n *uint32) bool { return *n != model.Leave32 && *n&model.PurgeArchive != 0 }, "Whether purged records go to a file"),
 )
 

@@ -69,7 +69,7 @@ var ConfigRequest = schema.Object("openapi_slurmdbd_config_resp", append([]schem
 var PostConfig = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "config", ID: "post_config",
 	Doc: "Load records of accounting", Request: ConfigRequest, Answer: Empty,
-	About:   "Makes or changes the clusters, accounts, qualities of service, users, associations and workload keys in the body, as the operations for each of them do. All changes are made, or none; but the tables of new clusters stay. Trackable resources and deleted records are left out, with a warning.",
+	About:   "Creates or changes the clusters, accounts, qualities of service, users, associations and workload keys in the body, as the operations for each of them do. All changes are made, or none; but the tables of new clusters stay. Trackable resources and deleted records are left out, with a warning.",
 	Takes:   "The records",
-	Returns: "Nothing but the envelope: the records are as the request has them",
+	Returns: "Only the envelope: the records now match the request",
 })

@@ -42,7 +42,7 @@ const (
 // cpuTime returns a field for a CPU time.
 func cpuTime[O, S, U any](name, doc string, seconds func() schema.Type[S], micro func() schema.Type[U], sec func(*O) *S, usec func(*O) *U) schema.Field[O] {
 	return schema.Group(name, doc, []schema.Field[O]{
-		schema.F("seconds", seconds, sec, "Whole seconds of it", schema.Unit("s")),
+		schema.F("seconds", seconds, sec, "Whole seconds of the time", schema.Unit("s")),
 		schema.F("microseconds", micro, usec, "Microseconds in addition to the seconds", schema.Unit("µs")),
 	})
 }
@@ -265,7 +265,7 @@ var accountingJobsParams = schema.Object("",
 	jobFlag("disable_wait_for_result", model.JobFilterNoWait, "Do not wait for a slow database"),
 	jobFlag("usage_time_as_submit_time", model.JobFilterNoDefaultUsage, "Apply start_time and end_time to the time of submission"),
 	jobFlag("show_batch_script", model.JobFilterScript, "Show the script"),
-	jobFlag("show_job_environment", model.JobFilterEnvironment, "Request the environment, which no field of the answer shows"),
+	jobFlag("show_job_environment", model.JobFilterEnvironment, "Ask the accounting daemon for the environment; the answer has no field for it"),
 	passedOver[AccountingJobsParams]("format", schema.Until(V45)),
 	texts("groups", "Groups, by name or number", func(p *AccountingJobsParams) *[]string { return &p.GroupIDs }),
 	texts("job_name", "Names", func(p *AccountingJobsParams) *[]string { return &p.Names }),

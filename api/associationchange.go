@@ -9,9 +9,9 @@ var AssociationsBody = changes("openapi_assocs_resp", "associations", "assoc_lis
 var PostAssociations = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "associations/", ID: "post_associations",
 	Doc: "Make or change associations", Request: AssociationsBody, Answer: Empty,
-	About:   "Makes the associations that do not exist, and changes the fields that the body has for those that do. An association is identified by account, cluster, user and partition; account and cluster are required. A list of limits replaces the existing limits; without the list they stay. Either all changes are made or none.",
+	About:   "Creates the associations that do not exist. Of existing ones it changes the fields in the body. An association is identified by account, cluster, user and partition; account and cluster are required. A list of limits replaces the existing limits; without the list they stay. Either all changes are made or none.",
 	Takes:   "The associations",
-	Returns: "Nothing but the envelope: the associations now match the request. A warning names each that already did",
+	Returns: "Only the envelope: the associations now match the request. A warning names each that already did",
 })
 
 // AssociationsRemoved declares the answer of DeleteAssociations and DeleteAssociation.

@@ -49,7 +49,7 @@ var commonAssoc = schema.Object("assoc_rec_set",
 	schema.F("maxwalldurationperjob", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxWallPJ }, "Time of one job", schema.Unit("min")),
 	schema.F("minpriothresh", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MinPrioThreshold }, "Priority of a job that resources are kept for", schema.Bare),
 	schema.F("parent", schema.String, func(a *AssociationRow) *string { return &a.ParentAccount }, "Account above; when missing, root"),
-	schema.F("priority", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.Priority }, "What the jobs' priority has of it", schema.Bare),
+	schema.F("priority", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.Priority }, "Its part in the priority of jobs", schema.Bare),
 	schema.Both("qoslevel", schema.Named("qos_string_id_list", schema.List(schema.String)), func(*AssociationRow) []string { return nil }, func(a *AssociationRow, names []string) error { a.QOS = &names; return nil }, "Qualities of service"),
 	schema.F("fairshare", schema.Int32, func(a *AssociationRow) *uint32 { return &a.Shares }, "Shares; 2147483647: the parent's", schema.Bare),
 )

@@ -18,9 +18,9 @@ func blankCluster() ClusterRow {
 var PostClusters = declare(clustersParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "clusters/", ID: "post_clusters",
 	Doc: "Make clusters", Request: ClustersBody, Answer: Empty,
-	About:   "Makes the clusters that do not exist. A cluster that exists is not changed, and a warning names it, because the accounting daemon would reset it. Only administrators may do this.",
+	About:   "Creates the clusters that do not exist. A cluster that exists is not changed, and a warning names it, because the accounting daemon would reset it. Only administrators may do this.",
 	Takes:   "The clusters",
-	Returns: "Nothing but the envelope: the clusters exist",
+	Returns: "Only the envelope: the clusters exist",
 })
 
 // ClustersRemoved declares the answer of DeleteCluster.
@@ -30,6 +30,6 @@ var ClustersRemoved = removed("openapi_clusters_removed_resp", "deleted_clusters
 var DeleteCluster = declare(clusterParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "cluster/{cluster_name}", ID: "delete_cluster",
 	Doc: "Remove a cluster", Answer: ClustersRemoved,
-	About:   "Removes the cluster of that name from accounting, if it matches the parameters as well. One whose jobs run can't be removed (409). A name that no cluster has is answered with 404. Only administrators may.",
+	About:   "Removes the named cluster from accounting, if it also matches the parameters. A cluster with running jobs can't be removed (409). A name that no cluster has is answered with 404. Only administrators may.",
 	Returns: "The cluster",
 })

@@ -23,7 +23,7 @@ var (
 	packing     = map[string]uint32{"pack": 0x800000, "nopack": 0x400000}
 )
 
-// errDistribution returns the error of a text that is no distribution.
+// errDistribution returns the error for an invalid distribution.
 func errDistribution(s string) error {
 	return fmt.Errorf("expected a distribution such as block:cyclic:fcyclic,Pack or plane=4, got %q", schema.Shorten(s))
 }

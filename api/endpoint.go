@@ -17,15 +17,15 @@ type Endpoint struct {
 	Accounting bool   // under the accounting daemon's path segment
 	Util       bool   // under the path segment of operations without a daemon
 	Path       string // after the version, "node/{node_name}"; a "/" at the end is for documents alone
-	ID         string // of the operation, "get_node"
+	ID         string // operationId of the document, such as "get_node"
 	Doc        string // one line
 	About      string // more, in sentences
-	Takes      string // what the body of a request has, one line
-	Returns    string // what the answer has when all went well, one line
+	Takes      string // describes the body of a request, in one line
+	Returns    string // describes the answer to a successful request, in one line
 	Params     Described
 	Request    Described // nil: no body
 	Answer     Answered
-	Missing    Missing        // what a client of slurmrestd is answered for a name that is not found
+	Missing    Missing        // how slurmrestd answers for an unknown name
 	Since      schema.Version // 0: from the first version on
 	Until      schema.Version // gone from that version on; 0: never
 	Changes    bool           // a GET that changes something

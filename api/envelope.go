@@ -32,14 +32,14 @@ type Warning struct {
 
 // Meta says who answered whom.
 type Meta struct {
-	Accounting bool   // of an endpoint of the accounting daemon
-	Util       bool   // of an endpoint that needs no daemon
+	Accounting bool   // the endpoint is one of the accounting daemon
+	Util       bool   // the endpoint needs no daemon
 	Version    string // "v0.0.42"
 	Storage    bool   // whether accounting is in use
 	Source     string // address of the client
 	User       string
 	Group      string
-	Release    string // of this program, "1.2.3": what answered, in our own spelling
+	Release    string // release of this program, such as "1.2.3", for answers in our own spelling
 	Controller string // the controller's, which Slurm's spelling has instead; "" when it is not known
 	Cluster    string
 }

@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// HostlistAnswer has a host list: it answers PostHostlist.
+// HostlistAnswer is the answer of PostHostlist, a host list.
 type HostlistAnswer struct {
 	Hostlist string
 	Envelope
@@ -50,7 +50,7 @@ var HostnamesBody = schema.Object("openapi_hostnames_req_resp", hostsField("host
 
 // answersHave returns a field of a body that only answers fill.
 func answersHave[O, T any](name string, typ func() schema.Type[T]) schema.Field[O] {
-	return schema.Ignore[O](name, typ, "Nothing: answers have it")
+	return schema.Ignore[O](name, typ, "Ignored: only answers have it")
 }
 
 // maxHosts bounds the names that a body stands for: a few bytes can stand for

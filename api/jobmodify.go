@@ -70,7 +70,7 @@ var namedAccountingJobParams = schema.Object("",
 var PostAccountingJob = declare(namedAccountingJobParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "job/{job_id}", ID: "post_job",
 	Doc: "Change a recorded job", Request: JobModifyBody, Answer: JobModified, Since: V44,
-	About:   "Changes what the body names in the record of a job of this cluster, and leaves the rest alone. Users may change their own jobs' comment, extra, wckey and derived_exit_code; the rest is for operators. A job that is not recorded is answered with 404.",
+	About:   "Changes only the fields in the body, in the accounting record of a job of this cluster. Users may change their own jobs' comment, extra, wckey and derived_exit_code; the rest is for operators. A job that is not recorded is answered with 404.",
 	Takes:   "The fields to change",
 	Returns: "The job",
 })

@@ -11,7 +11,8 @@ import (
 // nodeArray is nodes as an array of names or host lists; one text is taken too.
 var nodeArray = schema.Named("hostlist_string", nodeList)
 
-// oneState returns the type of a set of states of which only one may be set.
+// oneState returns the type of a list of states that has at most one
+// element.
 func oneState() schema.Type[model.JobState] { return oneStateType{jobStates.Type()} }
 
 type oneStateType struct{ schema.Type[model.JobState] }

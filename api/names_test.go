@@ -69,13 +69,15 @@ var unnamed = map[string]string{
 	"v0.0.40_power_mgmt_data":         "the same",
 }
 
-// renamed are the schemas that have a name of ours.
+// renamed lists the schemas whose names differ from the documents', with the
+// reasons.
 var renamed = map[string]string{
 	"tres_of_task": "it has two fields more, which are always sent, than the one that documents name there",
 }
 
-// TestSchemaNames: schemas have the names that clients were generated with. v0.0.41 names next to
-// none, and v0.0.43 and later no sets of words; there v0.0.42 has the names.
+// TestSchemaNames checks that schemas keep their names, which are in the code of
+// generated clients. The documents of v0.0.41 name hardly any schema, and those of
+// v0.0.43 and later no sets of words; these are compared with v0.0.42.
 func TestSchemaNames(t *testing.T) {
 	docs := readDocuments(t)
 	for name, b := range bodies() {

@@ -31,7 +31,7 @@ var partitionChange = schema.Object("partition_info",
 	schema.Group("nodes", "Its nodes", []partitionField{
 		schema.F("allowed_allocation", schema.String, func(p *PartitionChange) *string { return &p.AllowAllocNodes }, "Nodes that jobs may be submitted from"),
 		schema.F("configured", schema.String, func(p *PartitionChange) *string { return &p.Nodes }, "Their names, as a host list; ALL for all"),
-		schema.Ignore[PartitionChange]("total", schema.Int32[int32], "Nothing: the controller counts them", schema.Count),
+		schema.Ignore[PartitionChange]("total", schema.Int32[int32], "Ignored: the controller counts them", schema.Count),
 	}),
 	schema.Group("accounts", "Access by account", []partitionField{
 		schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowAccounts }, "Accounts that may; ALL for all"),
@@ -48,13 +48,13 @@ var partitionChange = schema.Object("partition_info",
 	schema.F("alternate", schema.String, func(p *PartitionChange) *string { return &p.Alternate }, "Partition that takes the jobs when this one is down"),
 	schema.Group("tres", "Trackable resources", []partitionField{
 		schema.F("billing_weights", schema.String, func(p *PartitionChange) *string { return &p.BillingWeights }, "What each counts in bills"),
-		schema.Ignore[PartitionChange]("configured", schema.String, "Nothing: the controller works it out"),
+		schema.Ignore[PartitionChange]("configured", schema.String, "Ignored: the controller determines it"),
 	}),
-	schema.Ignore[PartitionChange]("cluster", schema.String, "Nothing"),
-	schema.Ignore[PartitionChange]("select_type", selectParameters.Type, "Nothing: the configuration sets it"),
+	schema.Ignore[PartitionChange]("cluster", schema.String, "Ignored"),
+	schema.Ignore[PartitionChange]("select_type", selectParameters.Type, "Ignored: the configuration sets it"),
 	schema.Group("cpus", "Its processors", []partitionField{
 		schema.F("task_binding", partitionBindings.Type, func(p *PartitionChange) *uint32 { return &p.CPUBind }, "How tasks are bound to processors by default"),
-		schema.Ignore[PartitionChange]("total", schema.Int32[int32], "Nothing: the controller counts them", schema.Count),
+		schema.Ignore[PartitionChange]("total", schema.Int32[int32], "Ignored: the controller counts them", schema.Count),
 	}),
 	schema.Group("defaults", "What jobs get that do not ask", append(
 		takenMemory(func(p *PartitionChange) *model.Opt[uint64] { return &p.DefMemPerCPU }),
@@ -68,10 +68,10 @@ var partitionChange = schema.Object("partition_info",
 		schema.F("cpus_per_node", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxCPUsPerNode }, "Number of processors of a node that all jobs together can have", schema.Count),
 		schema.F("cpus_per_socket", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxCPUsPerSocket }, "Number of processors of a socket that all jobs together can have", schema.Count),
 		schema.F("nodes", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxNodes }, "Number of nodes of a job", schema.Count),
-		schema.Ignore[PartitionChange]("shares", schema.Int32[int32], "Nothing: see partition.oversubscribe", schema.Bare, schema.Deprecated(V45)),
-		schema.Group("oversubscribe", "Jobs beside each other", []partitionField{
-			schema.Ignore[PartitionChange]("jobs", schema.Int32[int32], "Nothing: see partition.oversubscribe", schema.Count, schema.Deprecated(V45)),
-			schema.Ignore[PartitionChange]("flags", oversubscription.Type, "Nothing: see partition.oversubscribe", schema.Deprecated(V45)),
+		schema.Ignore[PartitionChange]("shares", schema.Int32[int32], "Ignored: see partition.oversubscribe", schema.Bare, schema.Deprecated(V45)),
+		schema.Group("oversubscribe", "Sharing of resources between jobs", []partitionField{
+			schema.Ignore[PartitionChange]("jobs", schema.Int32[int32], "Ignored: see partition.oversubscribe", schema.Count, schema.Deprecated(V45)),
+			schema.Ignore[PartitionChange]("flags", oversubscription.Type, "Ignored: see partition.oversubscribe", schema.Deprecated(V45)),
 		}),
 		schema.F("time", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxTime }, "Time limit", schema.Unit("min")),
 		schema.F("over_time_limit", number, func(p *PartitionChange) *model.Opt[uint16] { return &p.OverTimeLimit }, "Time by which a job may exceed its limit", schema.Unit("min")),
@@ -79,24 +79,24 @@ var partitionChange = schema.Object("partition_info",
 	schema.Group("minimums", "What jobs must have", []partitionField{
 		schema.F("nodes", plain, func(p *PartitionChange) *model.Opt[uint32] { return &p.MinNodes }, "Number of nodes of a job", schema.Count),
 	}),
-	schema.F("name", schema.String, func(p *PartitionChange) *string { return &p.Name }, "Name of the partition; it is needed"),
-	schema.F("node_sets", schema.String, func(p *PartitionChange) *string { return &p.NodeSets }, "Sets of nodes that it is made of, beside nodes.configured"),
+	schema.F("name", schema.String, func(p *PartitionChange) *string { return &p.Name }, "Name of the partition; required"),
+	schema.F("node_sets", schema.String, func(p *PartitionChange) *string { return &p.NodeSets }, "Node sets of the partition, in addition to nodes.configured"),
 	schema.Take("preempt_mode", partitionPreemption.Type, func(p *PartitionChange, n uint16) error { return settable(&p.PreemptMode, n, "CLUSTER_GLOBAL") }, "What happens to its jobs when others preempt them"),
 	schema.Group("priority", "Rank of its jobs", []partitionField{
 		schema.F("job_factor", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityJobFactor }, "Its part in a job's priority", schema.Bare),
-		schema.F("tier", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityTier }, "Jobs of a higher one are looked at first, and may preempt", schema.Bare),
+		schema.F("tier", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityTier }, "Jobs of a partition with a higher tier are scheduled first, and may preempt", schema.Bare),
 	}),
 	schema.Group("timeouts", "Saving power: nothing that can be changed here", []partitionField{
-		schema.Ignore[PartitionChange]("resume", number[uint16], "Nothing: the configuration sets it", schema.Unit("s")),
-		schema.Ignore[PartitionChange]("suspend", number[uint16], "Nothing: the configuration sets it", schema.Unit("s")),
+		schema.Ignore[PartitionChange]("resume", number[uint16], "Ignored: the configuration sets it", schema.Unit("s")),
+		schema.Ignore[PartitionChange]("suspend", number[uint16], "Ignored: the configuration sets it", schema.Unit("s")),
 	}),
-	schema.F("topology", schema.String, func(p *PartitionChange) *string { return &p.Topology }, "Topology that holds for it, by name"),
-	schema.Group("partition", "The partition as such", []partitionField{
+	schema.F("topology", schema.String, func(p *PartitionChange) *string { return &p.Topology }, "Name of the topology that it uses"),
+	schema.Group("partition", "State and sharing of the partition", []partitionField{
 		schema.Take("state", partitionStates.Type, func(p *PartitionChange, n uint16) error { return settable(&p.StateUp, n, "UNKNOWN") }, "UP; DOWN: jobs wait; DRAIN: no new ones; INACTIVE: both"),
 		schema.Take("exclusive", schema.String, takeExclusive, "Resources that its jobs do not share: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO"),
 		schema.Take("oversubscribe", schema.String, takeOversubscription, "How many jobs share a resource: NO, YES, FORCE, or with a number as \"YES:4\""),
 	}),
-	schema.Ignore[PartitionChange]("suspend_time", number[uint32], "Nothing: the configuration sets it", schema.Unit("s")),
+	schema.Ignore[PartitionChange]("suspend_time", number[uint32], "Ignored: the configuration sets it", schema.Unit("s")),
 )
 
 // takenMemory returns the fields of partitionMemory for changes.
@@ -118,7 +118,7 @@ func takenMemory(at func(*PartitionChange) *model.Opt[uint64]) []partitionField 
 		}
 	}
 	return []partitionField{
-		schema.Ignore[PartitionChange]("memory_per_cpu", schema.Int64[int64], "Nothing: see the two fields that follow", schema.Unit("MiB"), schema.Deprecated(V45)),
+		schema.Ignore[PartitionChange]("memory_per_cpu", schema.Int64[int64], "Ignored: see the next two fields", schema.Unit("MiB"), schema.Deprecated(V45)),
 		schema.Take("partition_memory_per_cpu", number, take(model.MemPerCPU), "Memory of each processor", schema.Unit("MiB")),
 		schema.Take("partition_memory_per_node", number, take(0), "Memory of each node; 0 for no limit", schema.Unit("MiB")),
 	}
@@ -204,18 +204,18 @@ type PartitionChanges struct{ Partitions []PartitionChange }
 // PartitionChangesBody declares the fields of a PartitionChanges.
 var PartitionChangesBody = schema.Object("openapi_partitions_mod_req",
 	schema.F("partitions", schema.Named("update_partition_msg_list", schema.List(changedPartition)), func(b *PartitionChanges) *[]PartitionChange { return &b.Partitions }, "The partitions", schema.Required(0)),
-	schema.Ignore[PartitionChanges]("meta", metaType.Type, "Nothing: answers have it"),
-	schema.Ignore[PartitionChanges]("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), "Nothing: answers have it"),
-	schema.Ignore[PartitionChanges]("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), "Nothing: answers have it"),
+	schema.Ignore[PartitionChanges]("meta", metaType.Type, "Ignored: only answers have it"),
+	schema.Ignore[PartitionChanges]("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), "Ignored: only answers have it"),
+	schema.Ignore[PartitionChanges]("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), "Ignored: only answers have it"),
 )
 
 // PostPartitions makes or changes partitions.
 var PostPartitions = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "partitions/", ID: "post_partitions",
 	Doc: "Make or change partitions", Request: PartitionChangesBody, Answer: Empty, Since: V45,
-	About:   "Changes what each entry names of the partition of that name, or makes one if there is none, one entry after the other. One that is refused does not keep the next from being done. When any is refused, the status is that of the first refusal, errors has one entry for each, and warnings name those that were done. Totals, timeouts, suspend_time, select_type, cluster and tres.configured have no effect. Changes last until the controller reads its configuration again. Only administrators may.",
+	About:   "Creates or changes one partition for each entry, in order. Only the fields in an entry are changed. If an entry is refused, the next ones are still tried. When any is refused, the status is that of the first refusal, errors has one entry for each, and warnings name those that were done. Totals, timeouts, suspend_time, select_type, cluster and tres.configured have no effect. Changes last until the controller reads its configuration again. Only administrators may.",
 	Takes:   "The partitions",
-	Returns: "Nothing but the envelope: all were made or changed",
+	Returns: "Only the envelope: all were created or changed",
 })
 
 // NamedPartitionParams name a partition.
@@ -229,6 +229,6 @@ var namedPartitionParams = schema.Object("",
 var DeletePartition = declare(namedPartitionParams, Endpoint{
 	Method: http.MethodDelete, Path: "partition/{partition_name}", ID: "delete_partition",
 	Doc: "Delete a partition", Answer: Empty, Since: V45,
-	About:   "Deletes the partition of that name until the controller reads its configuration again. One that has jobs can't be deleted (409). Only administrators may. A name that no partition has is answered with 404.",
-	Returns: "Nothing but the envelope: the partition is deleted",
+	About:   "Deletes the named partition until the controller reads its configuration again. A partition with jobs can't be deleted (409). Requires administrator rights. A name that no partition has is answered with 404.",
+	Returns: "Only the envelope: the partition is deleted",
 })

@@ -23,7 +23,7 @@ func TestTaskLists(t *testing.T) {
 	}
 }
 
-// TestHostLists: what is no list of hosts reaches no daemon.
+// TestHostLists checks that an invalid list of hosts is not sent to a daemon.
 func TestHostLists(t *testing.T) {
 	parse := hostList().Parser(schema.View{Version: V43})
 	for text, want := range map[string]bool{

@@ -44,7 +44,7 @@ var qosFlags = schema.Words("qos_flags",
 	schema.Bit("RELATIVE", uint32(1)<<10),
 )
 
-// qosPreemptModes are the words for what becomes of jobs that make room.
+// qosPreemptModes are the words for what happens to preempted jobs.
 var qosPreemptModes = schema.Words("qos_preempt_modes",
 	schema.Part("DISABLED", ^uint16(0), 0),
 	schema.Bit("SUSPEND", uint16(1)<<0),
@@ -79,7 +79,7 @@ var QOS = schema.Object("qos",
 				}),
 			}),
 			schema.Group("tres", "Of trackable resources", []schema.Field[QOSRow]{
-				qosLimit("total", func(q *model.QOS) *string { return &q.GrpTRES }, "Of all its jobs together, concurrently"),
+				qosLimit("total", func(q *model.QOS) *string { return &q.GrpTRES }, "Limits for all its jobs that run at the same time"),
 				schema.Group("minutes", "In resource minutes", []schema.Field[QOSRow]{
 					qosLimit("total", func(q *model.QOS) *string { return &q.GrpTRESMins }, "Of all its jobs, accumulated", schema.Since(V42)),
 					schema.Group("per", "Of each", []schema.Field[QOSRow]{

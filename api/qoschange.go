@@ -23,21 +23,21 @@ var postQOSParams = schema.Object("",
 	unused[PostQOSParams]("format", schema.Until(V45)),
 	unused[PostQOSParams]("with_deleted", schema.Until(V42)),
 	unused[PostQOSParams]("Include deleted QOS", schema.Since(V42)),
-	schema.Ignore[PostQOSParams]("preempt_mode", joined(qosPreemptModes), "Nothing: the body has what is changed"),
+	schema.Ignore[PostQOSParams]("preempt_mode", joined(qosPreemptModes), "Ignored: the body has the changes"),
 )
 
 // unused returns a parameter of a change that Slurm's gateway has and ignores.
 func unused[P any](name string, opts ...schema.Option) schema.Field[P] {
-	return schema.Ignore[P](name, csv, "Nothing: the body has what is changed", opts...)
+	return schema.Ignore[P](name, csv, "Ignored: the body has the changes", opts...)
 }
 
 // PostQOS makes and changes qualities of service.
 var PostQOS = declare(postQOSParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "qos/", ID: "post_qos",
 	Doc: "Make or change qualities of service", Request: QOSBody, Answer: Empty,
-	About:   "Makes those that do not exist and changes those that do: what a record names. One is named by name or, when it exists, by id. Flags, the list of preempt and each list of limits replace what there is; those that are missing leave it. All changes are made, or none.",
+	About:   "Creates the QOS that do not exist, and changes the given fields of those that exist. A record names its QOS by name or, if it exists, by id. Flags, the list of preempt and each list of limits replace what there is; those that are missing leave it. All changes are made, or none.",
 	Takes:   "The qualities of service",
-	Returns: "Nothing but the envelope: they are as the request has them. A warning names each that was so before",
+	Returns: "Only the envelope: the QOS now match the request. A warning names each that already did",
 })
 
 // NamedQOSParams name a quality of service.

@@ -13,27 +13,27 @@ import (
 
 // ReservationUpdate declares the fields of a reservation to make or change.
 var ReservationUpdate = schema.Object("reservation_desc_msg",
-	schema.F("accounts", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Accounts }, "Accounts that may use it; one with a - before it may not"),
+	schema.F("accounts", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Accounts }, "Accounts that may use it; an account with a - before its name may not"),
 	schema.F("burst_buffer", schema.String, func(u *model.ReservationUpdate) *string { return &u.BurstBuffer }, "Burst buffers that it holds"),
 	schema.F("comment", schema.String, func(u *model.ReservationUpdate) *string { return &u.Comment }, "Any text"),
 	schema.F("core_count", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.Cores }, "Number of cores that it holds", schema.Count),
-	schema.F("duration", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.Duration }, "How long it lasts; a new one needs this or end_time", schema.Unit("min")),
+	schema.F("duration", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.Duration }, "Duration; a new reservation needs this or end_time", schema.Unit("min")),
 	schema.F("end_time", givenMoment, func(u *model.ReservationUpdate) *model.Time { return &u.EndTime }, "When it ends", schema.Unit(TimeText)),
 	schema.F("features", schema.String, func(u *model.ReservationUpdate) *string { return &u.Features }, "Features that its nodes must have"),
 	schema.F("flags", givenFlags, func(u *model.ReservationUpdate) *model.Opt[uint64] { return &u.Flags }, "Special properties; a word that begins with NO_ removes another"),
 	schema.F("groups", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Groups }, "Groups that may use it"),
 	schema.F("licenses", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Licenses }, "Licenses that it holds"),
 	schema.F("max_start_delay", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.MaxStartDelay }, "Time by which a job outside of it may delay one in it", schema.Unit("s")),
-	schema.F("name", schema.String, func(u *model.ReservationUpdate) *string { return &u.Name }, "Name of the reservation; it is needed"),
+	schema.F("name", schema.String, func(u *model.ReservationUpdate) *string { return &u.Name }, "Name of the reservation; required"),
 	schema.F("node_count", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.NodeCount }, "Number of nodes that it holds", schema.Count),
 	schema.F("node_list", nodeArray, func(u *model.ReservationUpdate) *string { return &u.Nodes }, "Nodes that it holds, as a host list; ALL for all"),
 	schema.F("partition", schema.String, func(u *model.ReservationUpdate) *string { return &u.Partition }, "Partition to take the nodes from"),
 	schema.Group("purge_completed", "Removal when it is not used", []schema.Field[model.ReservationUpdate]{
 		schema.F("time", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.PurgeCompleted }, "Time without jobs after which it is removed", schema.Unit("s")),
 	}),
-	schema.F("start_time", givenMoment, func(u *model.ReservationUpdate) *model.Time { return &u.StartTime }, "When it begins; a new one needs it", schema.Unit(TimeText)),
+	schema.F("start_time", givenMoment, func(u *model.ReservationUpdate) *model.Time { return &u.StartTime }, "Start time; required for a new reservation", schema.Unit(TimeText)),
 	schema.F("tres", tresText, func(u *model.ReservationUpdate) *string { return &u.TRES }, "Trackable resources that it holds"),
-	schema.F("users", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Users }, "Users that may use it; one with a - before it may not"),
+	schema.F("users", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Users }, "Users that may use it; a user with a - before the name may not"),
 )
 
 // givenMoment returns the type of a moment that is unset when it is 0.
@@ -119,7 +119,7 @@ func tresText() schema.Type[string] {
 var givenTRES = schema.Object("tres",
 	schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Kind, as cpu or gres", schema.Required(0)),
 	schema.F("name", schema.String, func(t *model.TRES) *string { return &t.Name }, "Which of that kind"),
-	schema.Ignore[model.TRES]("id", schema.Int32[int32], "Nothing: type and name say which", schema.Bare),
+	schema.Ignore[model.TRES]("id", schema.Int32[int32], "Ignored: type and name identify the resource", schema.Bare),
 	schema.F("count", schema.Int64, func(t *model.TRES) *uint64 { return &t.Count }, "Number of them, of MiB where it is memory", schema.Count),
 )
 
@@ -202,7 +202,7 @@ var ReservationsChanged = enveloped("openapi_reservation_mod_resp", func(a *Rese
 var PostReservation = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "reservation", ID: "post_reservation",
 	Doc: "Make or change a reservation", Request: ReservationUpdate, Answer: ReservationsChanged, Since: V43,
-	About:   "Changes what the body names of the reservation of that name, or makes one if there is none. Capitals make no difference in the name of one that exists. A new one needs start_time, duration or end_time, what it holds, and users, groups or accounts; with a partition alone it holds all of its nodes. Only operators may.",
+	About:   "Creates the named reservation, or changes the fields in the body if it exists. The name of an existing reservation is not case-sensitive. A new one needs start_time, duration or end_time, what it holds, and users, groups or accounts; with a partition alone it holds all of its nodes. Only operators may.",
 	Takes:   "The reservation",
 	Returns: "The reservation, as the request has it: it was made or changed",
 })
@@ -211,7 +211,7 @@ var PostReservation = declare(noParams, Endpoint{
 var PostReservations = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "reservations/", ID: "post_reservations",
 	Doc: "Make or change reservations", Request: ReservationUpdatesBody, Answer: ReservationsChanged, Since: V43,
-	About:   "Does for each entry what POST reservation does, one after the other. One that is refused does not keep the next from being made. When any is refused, the status is that of the first refusal, errors has one entry for each, and reservations has those that were made or changed.",
+	About:   "Creates or changes one reservation for each entry, in order, like POST reservation. If an entry is refused, the next ones are still tried. When any is refused, the status is that of the first refusal, errors has one entry for each, and reservations has those that were made or changed.",
 	Takes:   "The reservations",
 	Returns: "The reservations, as the request has them: all were made or changed",
 })

@@ -70,7 +70,7 @@ func readTime(s string, now time.Time) (model.Time, error) {
 	return model.At(at), nil
 }
 
-// fromNow returns the current time, or the time so much later or earlier.
+// fromNow returns the current time, shifted by an offset such as +2hours.
 func fromNow(m []string, now time.Time) time.Time {
 	n, _ := strconv.ParseInt(m[2], 10, 64) // at most ten digits, or none
 	n *= timeUnits[strings.TrimSuffix(strings.ToLower(m[3]), "s")]

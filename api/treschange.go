@@ -11,5 +11,5 @@ var PostTRES = declare(noParams, Endpoint{
 	Doc: "Refused: trackable resources are configured", Request: TRESBody, Answer: Empty,
 	About:   "Is always answered with 501: the accounting daemon takes no trackable resources from clients. They are added by AccountingStorageTRES in slurm.conf.",
 	Takes:   "Trackable resources",
-	Returns: "Nothing: it is always refused",
+	Returns: "Always refused",
 })

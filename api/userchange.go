@@ -14,9 +14,9 @@ var UsersBody = changes("openapi_users_resp", "users", "user_list", fresh(User.T
 var PostUsers = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "users/", ID: "post_users",
 	Doc: "Make or change users", Request: UsersBody, Answer: Empty,
-	About:   "Makes the users that do not exist, without associations, and changes those that do. old_name renames a user. All changes are made, or none. A user can submit jobs only with an association: POST users_association/ makes both.",
+	About:   "Creates the users that do not exist, without associations, and changes those that exist. old_name renames a user. All changes are made, or none. A user can submit jobs only with an association: POST users_association/ makes both.",
 	Takes:   "The users",
-	Returns: "Nothing but the envelope: the users are as the request has them. A warning names each that was so before",
+	Returns: "Only the envelope: the users now match the request. A warning names each that already did",
 })
 
 // NamedUserParams name a user.
@@ -31,7 +31,7 @@ var DeleteUser = declare(namedUserParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "user/{name}", ID: "delete_user",
 	Doc: "Remove a user", Answer: Empty,
 	About:   "Removes the user of that name with all associations. One whose jobs run can't be removed (409). A name that no user has is answered with 404.",
-	Returns: "Nothing but the envelope: the user is removed",
+	Returns: "Only the envelope: the user is removed",
 })
 
 // UsersTo is the body of PostUsersAssociation.
@@ -69,15 +69,15 @@ var UsersAdded = added("openapi_users_add_cond_resp_str", "added_users", "Added 
 type UsersToParams struct{}
 
 var usersToParams = schema.Object("",
-	schema.Ignore[UsersToParams]("update_time", instant, "Nothing: it is for lists", schema.Unit(TimeText)),
-	schema.Ignore[UsersToParams]("flags", joined(showFlags), "Nothing: it is for lists"),
+	schema.Ignore[UsersToParams]("update_time", instant, "Ignored: it only applies to lists", schema.Unit(TimeText)),
+	schema.Ignore[UsersToParams]("flags", joined(showFlags), "Ignored: it only applies to lists"),
 )
 
 // PostUsersAssociation makes users with associations.
 var PostUsersAssociation = declare(usersToParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "users_association/", ID: "post_users_association",
 	Doc: "Make users with associations", Request: UsersToBody, Answer: UsersAdded,
-	About:   "Makes the users that do not exist, and an association of each with each of the accounts in each of the clusters and partitions. Existing records stay unchanged. Either all are made or none.",
+	About:   "Creates the users that do not exist, and an association for each user with each of the accounts in each of the clusters and partitions. Existing records stay unchanged. Either all are created or none.",
 	Takes:   "The users, the accounts, and what the associations have",
 	Returns: "What was added",
 })

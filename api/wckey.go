@@ -74,9 +74,9 @@ var postWCKeysParams = schema.Object("",
 var PostWCKeys = declare(postWCKeysParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "wckeys/", ID: "post_wckeys",
 	Doc: "Make workload keys", Request: WCKeysBody, Answer: Empty,
-	About:   "Makes the workload keys that do not exist. name, cluster and user must be given. All are made, or none.",
+	About:   "Creates the workload keys that do not exist. name, cluster and user are required. Either all are created or none.",
 	Takes:   "The workload keys",
-	Returns: "Nothing but the envelope: the workload keys exist. A warning names each that existed before",
+	Returns: "Only the envelope: the workload keys exist. A warning names each that existed before",
 })
 
 // WCKeysRemoved declares the answer of DeleteWCKey.

@@ -229,7 +229,8 @@ func TestFollowed(t *testing.T) {
 	}
 }
 
-// small is a disk with so much room, and more from the second write on.
+// small is a disk that is nearly full: the first write gets free bytes, and each
+// later one 100.
 type small struct {
 	free int
 	text string

@@ -26,7 +26,7 @@ type claimer struct {
 	mu     sync.Mutex
 	asked  *rate.Bucket
 	later  *rate.Bucket      // how many claims over that rate it may send
-	open   map[uint64]uint64 // by the worker's number of the claim: the store's number, or 0 before there is one
+	open   map[uint64]uint64 // from the worker's number of a claim to the store's, which is 0 until the store has the claim
 	exited bool
 
 	made   int  // claims in its life; only the ledger's goroutine uses it

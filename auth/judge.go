@@ -24,7 +24,7 @@ type Judge struct {
 	Now   func() time.Time                        // nil: time.Now
 
 	genuine  memory[hash]       // tokens whose signature was verified
-	accepted memory[acceptance] // what daemons accepted
+	accepted memory[acceptance] // tokens that daemons accepted
 	refused  memory[acceptance] // … and rejected, a moment ago
 	asking   questions
 }

@@ -17,7 +17,7 @@ const mostAsked = 64
 type questions struct {
 	mu    sync.Mutex
 	asked map[acceptance]*question
-	slots map[string]chan struct{} // by daemon, so that a slow one does not delay questions to the other
+	slots map[string]chan struct{} // by daemon, so that a slow daemon does not delay questions to the other
 }
 
 // question is one pending question.
@@ -66,7 +66,7 @@ func (q *questions) join(of acceptance) (one *question, mine bool) {
 
 // ask asks for all requests that wait.
 func (q *questions) ask(ctx context.Context, of acceptance, one *question, ask func(context.Context) error) error {
-	defer func() { // in any case: no request must wait indefinitely
+	defer func() { // even after a panic, so that no request waits indefinitely
 		q.mu.Lock()
 		if q.asked[of] == one {
 			delete(q.asked, of)

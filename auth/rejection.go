@@ -15,7 +15,7 @@ type Rejection struct {
 	User string // the user that the request claims to come from; "" unless it is a user name
 	Hash uint64 // of the name and the token that were sent, or of why they could not be read
 
-	dated *proof // of a token that only its dates speak against; nil otherwise
+	dated *proof // of a token that is rejected for its dates only; nil otherwise
 }
 
 // NewRejection returns what a rejected request claims. The user's name has the

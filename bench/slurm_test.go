@@ -74,7 +74,7 @@ func BenchmarkSlurmJobs(b *testing.B) {
 	l.list(b, "jobs", volley{path: "/jobs", count: 1, record: `"job_id"`}, 1)
 }
 
-// Slurm's gateway is not asked: it was killed for want of memory at 22 GB.
+// slurmrestd is not measured: it was killed at 22 GB, when memory was exhausted.
 func BenchmarkSlurmJobsAtOnce(b *testing.B) {
 	l := slurm.open(b)
 	l.fill(b, manyJobs)

@@ -207,8 +207,8 @@ func exit(err error) error {
 	return &Exit{status, err}
 }
 
-// command completes a command: its errors get an exit status, those of its
-// command line included.
+// command sets the function of cmd. Errors of run and of cmd's command line get an
+// exit status.
 func command(cmd *cobra.Command, run func(*cobra.Command, []string) error) *cobra.Command {
 	args := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, words []string) error {

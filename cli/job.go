@@ -62,7 +62,7 @@ controller has forgotten is looked up in accounting.`,
 	})
 }
 
-// checkIDs returns an error if one of ids is no job id.
+// checkIDs returns an error if one of ids is not a valid job id.
 func checkIDs(ids []string) error {
 	for _, id := range ids {
 		if err := rest.CheckJobID(id); err != nil {

@@ -29,7 +29,7 @@ func (f files) open(path string) ([]byte, uint32, error) {
 
 const minimal = "ClusterName=c\nSchedctldHost=h\n"
 
-// munged is what a configuration in Slurm's keys has for want of an AuthType.
+// munged is the default of AuthType in a configuration with Slurm's keys.
 var munged = Auth{AuthType: "auth/munge", Munge: Munge{Socket: "/run/munge/munge.socket.2"}}
 
 func TestReadCluster(t *testing.T) {

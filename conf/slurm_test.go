@@ -66,8 +66,8 @@ func TestSlurmSyntax(t *testing.T) {
 	}
 }
 
-// TestControllers: who the controllers are, in order, in the new keys and the
-// old ones.
+// TestControllers checks the list of controllers and its order, with the new keys
+// and with the old ones.
 func TestControllers(t *testing.T) {
 	const beside = "/c: ControlMachine and BackupController are ignored because SlurmctldHost is set"
 	tests := []struct {
@@ -114,8 +114,8 @@ func TestControllers(t *testing.T) {
 	}
 }
 
-// TestEmptySlurmConf: of an empty file its name alone tells whose keys it
-// lacks.
+// TestEmptySlurmConf checks the error for an empty file. The error names the
+// missing keys in the spelling that belongs to the name of the file.
 func TestEmptySlurmConf(t *testing.T) {
 	_, _, err := readCluster("/etc/slurm.conf", files{"/etc/slurm.conf": ""}.open)
 	const want = "/etc/slurm.conf: the file is empty\n/etc/slurm.conf: ClusterName is missing\n/etc/slurm.conf: SlurmctldHost is missing"

@@ -127,10 +127,10 @@ type dispatcher struct {
 	audit                      *auditlog.Log
 	names                      *dispatch.Names
 	announcing                 announced         // the generation whose configuration is being received
-	replies                    chan ipc.Received // of the parent, to the goroutine that builds
+	replies                    chan ipc.Received // answers of the parent, for the goroutine that builds a generation
 	finishing                  chan struct{}     // closed when the gateway ends
-	closing                    sync.WaitGroup    // of generations
-	accepting                  sync.WaitGroup    // until the parent sends no more connections
+	closing                    sync.WaitGroup    // waits until generations are closed
+	accepting                  sync.WaitGroup    // waits until the parent sends no more connections
 	violations                 chan string       // inetd: how the worker broke the protocol of a service
 
 	*pool.Set
@@ -139,7 +139,7 @@ type dispatcher struct {
 	owners   []ipc.Subuids // ranges in force
 	current  *generation   // in force
 	built    time.Time     // when it was
-	failed   int           // generations in a row that lost a service soon, or could not replace one that did
+	failed   int           // successive generations that lost a service soon after their start, or could not be replaced after that
 	asked    bool          // for a generation
 	stopped  bool
 }

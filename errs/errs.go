@@ -24,7 +24,7 @@ const (
 	Unauthenticated             // a missing or invalid credential
 	Denied                      // authenticated, but not allowed
 	NotFound                    // the named thing does not exist
-	Conflict                    // in the wrong state for this
+	Conflict                    // the object is in the wrong state for the request
 	TooLarge                    // over a size limit
 	TooMany                     // over a rate or a count limit
 	Unavailable                 // a daemon is unreachable

@@ -20,7 +20,7 @@ func (h *handler) postAccounts(c *call, _ *api.NoParams) error {
 
 func accountName(a *model.Account) string { return a.Name }
 
-// putAccount makes an account, or changes one that there is.
+// putAccount creates an account or changes an existing one.
 func (c *call) putAccount(e model.Editor, a *model.Account, at string) (changed bool, err error) {
 	if err := hasName(a.Name, at); err != nil {
 		return false, err

@@ -37,8 +37,8 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 	if len(filter.Clusters) == 0 && h.Cluster != "" && c.r.URL.RawQuery != "" {
 		filter.Clusters = []string{h.Cluster}
 	}
-	// The daemon compares numbers, and only some gateways can find the number of a name. Whose name it
-	// is is in the record: who is asked for by name is picked here.
+	// The daemon compares numbers, and only some gateways can find the number of a name. The records
+	// have the names, so users and groups that the client names are selected here.
 	users, groups := byName(&filter.UserIDs), byName(&filter.GroupIDs)
 	list := func(each func(*model.AccountingJob) error) error {
 		return recordsOf[model.AccountingJob](h, c, filter)(func(j *model.AccountingJob) error {

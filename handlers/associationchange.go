@@ -29,7 +29,7 @@ func associationName(a *api.AssociationRow) string {
 	return name
 }
 
-// putAssociation makes an association, or changes one that there is.
+// putAssociation creates an association or changes an existing one.
 func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string) (bool, error) {
 	for _, part := range []struct{ name, value string }{{"account", row.Account}, {"cluster", row.Cluster}} {
 		if part.value == "" {

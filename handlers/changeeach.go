@@ -25,7 +25,7 @@ type eachChange struct {
 var errNotTried = errs.New(errs.Unavailable, "not tried, because the change before it failed")
 
 // changeEach changes the named records with do. A refused one does not keep the
-// next from being tried; a failure that is no refusal does. The error is nil when
+// next from being tried; any other failure does. The error is nil when
 // any was changed.
 func changeEach(c *call, kind, list string, names []string, do func(i int) error) (*eachChange, error) {
 	e := &eachChange{kind: kind, list: list, names: names, errs: make([]error, len(names))}

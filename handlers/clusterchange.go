@@ -21,7 +21,8 @@ const clusterDeleted uint32 = 1 << 1
 
 func clusterName(l *api.ClusterRow) string { return l.Name }
 
-// addCluster makes a cluster that there is not. A daemon would reset one that there is.
+// addCluster creates a cluster. It refuses an existing one, which the daemon would
+// reset.
 func (c *call) addCluster(e model.Editor, row *api.ClusterRow, at string) (bool, error) {
 	if err := hasName(row.Name, at); err != nil {
 		return false, err

@@ -56,7 +56,8 @@ func documentOf(t *testing.T, h *handler) *openapi3.T {
 	return doc
 }
 
-// asDocumented fails the test when w is no answer to r that the document of h describes.
+// asDocumented fails the test unless the OpenAPI document of h describes the
+// answer w to r.
 func asDocumented(t *testing.T, h *handler, r *http.Request, w *httptest.ResponseRecorder) {
 	t.Helper()
 	m := h.router.find(r)

@@ -23,7 +23,7 @@ type Keys interface {
 
 // KeyClaim is a claim of an Idempotency-Key. All of it are hashes.
 type KeyClaim struct {
-	Key  [32]byte // of user and key
+	Key  [32]byte // hash of the user and the key
 	User [32]byte
 	Body [32]byte // of the whole request
 }

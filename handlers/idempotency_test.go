@@ -174,7 +174,7 @@ func (full) Claim(context.Context, KeyClaim) (KeyState, []byte, func(KeyState, [
 	return KeyFull, nil, nil, nil
 }
 
-// busy is answering another request for so many questions.
+// busy answers the first left claims with "in progress".
 type busy struct {
 	left int
 	keyMemory

@@ -82,7 +82,7 @@ func (h *handler) deleteJob(c *call, p *api.KillParams) error {
 	results, err := change(c, p.Job, func() ([]model.KillResult, error) {
 		return h.Controller.KillEach(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
 	}, func(list []model.KillResult) Result {
-		if len(list) == 0 { // what a controller lists is what failed
+		if len(list) == 0 { // a controller lists only the jobs that failed
 			return Result{Objects: p.Job}
 		}
 		return signalled(list)

@@ -13,7 +13,7 @@ import (
 	"schedrestd/model"
 )
 
-// big is a controller with so many jobs that their list goes out in pieces.
+// big is a controller that has enough jobs for a list of several pieces.
 func big() *fake {
 	f := demo()
 	for i := range 500 {

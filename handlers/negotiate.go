@@ -50,7 +50,7 @@ func readPreference(element string) (preference, bool) {
 			return p, false
 		}
 		p.quality = q
-		break // what follows are extensions, of which there are none
+		break // extensions follow; none are defined
 	}
 	return p, p.name != ""
 }
@@ -167,7 +167,7 @@ func quality(prefs []preference, offer string) (q int, said bool) {
 const (
 	mediaJSON  = "application/json"
 	mediaYAML  = "application/yaml"
-	mediaXYAML = "application/x-yaml" // from before it was registered; clients of slurmrestd say so
+	mediaXYAML = "application/x-yaml" // used before application/yaml was registered, and by clients of slurmrestd
 )
 
 // bodyMedia are the media types in which every answer is available.

@@ -30,7 +30,7 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 	}
 	each, err := changeEach(c, "partition", at, names, func(i int) error {
 		u := body.Partitions[i].Update()
-		// "default" stands for what partitions that are configured later begin with.
+		// "default" holds the initial values of partitions that are configured later.
 		if existing[u.Name] || u.Name == "default" {
 			if *u == (model.PartitionUpdate{Name: u.Name}) {
 				return errs.New(errs.Invalid, "partition %s exists, and the body has no field to change", u.Name).WithSource(sourceOf(at, i, "name"))

@@ -29,11 +29,11 @@ func qosName(q *api.QOSRow) string {
 
 const (
 	qosDeleted uint32 = 1 << 13
-	// qosChangesFlags are the flags that say what becomes of the others.
+	// qosChangesFlags are the flags that say whether the existing flags are kept.
 	qosChangesFlags uint32 = 1<<29 | 1<<30
 )
 
-// putQOS makes a quality of service, or changes one that there is.
+// putQOS creates a quality of service or changes an existing one.
 func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) {
 	if c.leavesOut(row.Flags, qosDeleted, at) {
 		return false, nil

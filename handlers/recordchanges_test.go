@@ -12,7 +12,7 @@ import (
 	"schedrestd/model"
 )
 
-// changed returns what a change is, and of which records.
+// changed describes a change: its kind and its records.
 func changed(change any) string {
 	names := func(kind string, n int, name func(int) string) string {
 		list := make([]string, n)

@@ -73,7 +73,7 @@ type match struct {
 	route  *route // nil when err is not
 	page   *page  // instead of a route
 	view   schema.View
-	fast   bool // what can't be understood is passed over (+fast)
+	fast   bool // values that can't be understood are ignored (+fast)
 	params map[string]string
 	allow  []string // methods that the path has
 	err    error

@@ -13,7 +13,7 @@ import (
 	"schedrestd/model"
 )
 
-// pot is a Memory of so many bytes.
+// pot is a Memory with a fixed number of bytes.
 type pot struct{ left int }
 
 func (p *pot) Hold(_ model.Credential, n int) bool {

@@ -17,7 +17,7 @@ func (h *handler) postUsers(c *call, _ *api.NoParams) error {
 
 func userName(u *model.User) string { return u.Name }
 
-// putUser makes a user, or changes one that there is.
+// putUser creates a user or changes an existing one.
 func (c *call) putUser(e model.Editor, u *model.User, at string) (changed bool, err error) {
 	if err := hasName(u.Name, at); err != nil {
 		return false, err

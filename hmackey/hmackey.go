@@ -38,7 +38,7 @@ func Check(data []byte) error {
 	// like this.
 	case begins("{") && bytes.Contains(text, []byte(`"keys"`)):
 		return errors.New("a key set, which is not secret: use jwks= for it")
-	case bytes.Count(data, data[:1]) == len(data): // as a crash may leave it behind
+	case bytes.Count(data, data[:1]) == len(data): // a crash may leave such a file
 		return fmt.Errorf("the same byte %d times, which is not secret", len(data))
 	}
 	return nil

@@ -21,7 +21,7 @@ type head struct {
 	chunked   bool
 	hadBody   bool // the request announces a body, or the one before it did
 
-	unsupported *Error // what is well-formed and can't be done; nil: nothing
+	unsupported *Error // error for a well-formed request that is not supported; nil: none
 }
 
 // Head reads lines from b, which begins with the current request, and returns

@@ -178,7 +178,8 @@ func TestReceiveIsStrict(t *testing.T) {
 	}
 }
 
-// TestOtherBuild: whatever the first message of another build is like, who hears it knows what is wrong, and can say so.
+// TestOtherBuild checks that the first message of a process of another build
+// leads to an error that names this cause, whatever that message contains.
 func TestOtherBuild(t *testing.T) {
 	for _, frame := range [][]byte{
 		append([]byte{byte(ipc.KindOf(new(ipc.Setup))), 13, 0, 0, 0}, make([]byte, 300)...),
@@ -202,7 +203,7 @@ func TestOtherBuild(t *testing.T) {
 	}
 }
 
-// TestNoNetwork: what is no network does not come out as all of them.
+// TestNoNetwork checks that an invalid network is not decoded as all networks.
 func TestNoNetwork(t *testing.T) {
 	if _, err := (work.Setup{Admission: work.Admission{Exempt: make([]netip.Prefix, 1)}}).Pack(); err == nil {
 		t.Error("it went out")
@@ -262,8 +263,9 @@ func TestFullChannel(t *testing.T) {
 	}
 }
 
-// TestTrySendBesideSend: a Send that waits for room does not make a TrySend wait, which may be the Ping that finds out
-// that the peer was stopped.
+// TestTrySendBesideSend checks that TrySend returns at once while a Send waits
+// for room. Pings are sent with TrySend: if it waited, a peer that was stopped
+// would not be noticed.
 func TestTrySendBesideSend(t *testing.T) {
 	parent, _ := pair(t, ipc.Serving)
 	for parent.TrySend(&ipc.Ping{}) == nil {

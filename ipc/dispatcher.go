@@ -19,7 +19,7 @@ type Dispatch struct {
 	Waiting  uint32 // connections that may wait for a slot
 
 	StartLimit time.Duration // for a process to send Ready
-	Silence    time.Duration // a process that answers no Ping for so long is killed
+	Silence    time.Duration // a process that answers no Ping for this time is killed
 
 	// For the log.
 	Audit                  Audit

@@ -11,7 +11,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// seeds are frames of every kind, with nothing in them and with something everywhere, and some that break the protocol.
+// seeds adds frames of every kind to the corpus: with zero values, with a value in every field, and some that
+// violate the protocol.
 func seeds(f *testing.F) {
 	for _, r := range ipc.Table() {
 		for _, frame := range [][]byte{frameOf(f, least(r)), frameOf(f, full(r))} {
@@ -26,8 +27,8 @@ func seeds(f *testing.F) {
 }
 
 // fuzzSide feeds packets to one end. Whatever is accepted must have been permitted by
-// the protocol table, and must encode back to the very same bytes: no second spelling, no
-// leftover, no allocation that the bytes don't account for.
+// the protocol table, and must encode back to the very same bytes. Decoding may not
+// allocate more than the size of the packet justifies.
 func fuzzSide(f *testing.F, self, peer ipc.Role) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, phase, fds uint8, frame []byte) {

@@ -14,8 +14,8 @@ import (
 
 // TestWycheproof tests the keeper with the public vectors for HS256, as
 // auth.TestWycheproof does the daemons: there are two implementations of HS256,
-// which must not differ. The keeper gets the parts into which a worker splits a
-// token; the worker checks that it is one, as cut does here.
+// which must not differ. The keeper gets the parts of a token. A worker splits the
+// token and checks its form; in this test cut does that.
 func TestWycheproof(t *testing.T) {
 	dir := os.Getenv("WYCHEPROOF")
 	if dir == "" {
@@ -49,7 +49,7 @@ func TestWycheproof(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		key := &tokenKey{secret, true} // one of the vectors' is no secret: TestTokenKeys is for that
+		key := &tokenKey{secret, true} // some of the vectors' keys would be refused as too weak; TestTokenKeys checks that
 		for _, test := range group.Tests {
 			cases++
 			question := query.Verify{}

@@ -1,7 +1,7 @@
 package model
 
 // Association links a user to an account of a cluster, optionally in one
-// partition. Without a user it is that of the account itself. A limit that is
+// partition. Without a user it is the association of the account itself. A limit that is
 // not set or unlimited has no effect.
 type Association struct {
 	Usage            []Usage

@@ -3,17 +3,17 @@ package model
 // Editor looks at the records of the accounting daemon and changes them, within
 // one transaction: all of its changes are kept, or none.
 type Editor interface {
-	// List is as Accounting.List; it shows what the transaction has changed so far.
+	// List lists records like Accounting.List, with the changes of this transaction.
 	List(Listing) error
 
 	// Change makes a change: an Add, a Modify, a Remove, or one of the types below.
-	// It returns the daemon's description of each record that it has changed. No
-	// changed record is not an error.
+	// It returns the daemon's description of each changed record. It is no error
+	// if no record was changed.
 	Change(change any) ([]string, error)
 }
 
 // Add adds records: accounts, associations, clusters, QOS, users or workload keys.
-// Of an account or a user it makes the record alone, without an association.
+// A new account or user has no association.
 type Add[T any] struct{ Records []T }
 
 // Modify changes what Record has set of the records that Filter selects. Start

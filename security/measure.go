@@ -16,8 +16,8 @@ type Inheritance struct {
 	Namespaces map[string]string // "ipc" → "ipc:[4026531839]"
 }
 
-// Inherited returns what a child of that thread will inherit. The thread need
-// not be the calling one.
+// Inherited returns what a child process will inherit from a thread of this
+// process. thread is the thread's id.
 func Inherited(thread int) (Inheritance, error) {
 	dir := fmt.Sprintf("/proc/self/task/%d/", thread)
 	status, err := readStatus(dir + "status")

@@ -53,8 +53,8 @@ func TestBrokenStream(t *testing.T) {
 	}
 }
 
-// TestClosedWindow: a stream without a window is reset when another request
-// waits for its place, which is an offence.
+// TestClosedWindow checks that a stream whose window is closed is reset while
+// another request waits, and that this counts as an offence of its client.
 func TestClosedWindow(t *testing.T) {
 	st := newStage(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: raw, Admission: penal}, nil)
 	told := make(chan work.Wrong, 10)

@@ -1,13 +1,13 @@
 // Package openapi writes the document that describes the REST surface, for people and for the
-// programs that generate clients. Everything in it is read off the tables of package api; nothing
-// about an endpoint or a field is said here a second time.
+// programs that generate clients. Everything in it comes from the tables of package api; this
+// package knows no endpoint and no field.
 //
-// The document is OpenAPI 3.0.3, not 3.1: it is what clients of slurmrestd are generated from, and
-// the generators for Go read 3.1 in part only. It goes to a schema.Encoder piece by piece, so JSON
-// and YAML come of the same code; the same Options give the same bytes.
+// The document is OpenAPI 3.0.3, not 3.1: clients of slurmrestd are generated from 3.0.3, and the
+// generators for Go support only parts of 3.1. It is written piece by piece to a schema.Encoder, so
+// JSON and YAML have the same code. The same Options give the same bytes.
 //
-// Which schemas have a name and which are written where they are used is the matter of the
-// flags of an API version: see policy.
+// The flags of an API version determine which schemas have a name, and which are written where
+// they are used: see policy.
 package openapi
 
 import (
@@ -80,7 +80,7 @@ type operation struct {
 	params  *schema.Shape
 	request *schema.Shape // nil: none
 	answer  *schema.Shape
-	failed  *schema.Shape // what is answered instead when it goes wrong
+	failed  *schema.Shape // schema of the answer to a failed request
 }
 
 // collect lists the operations, oldest version first within each spelling, and their schemas.

@@ -87,7 +87,7 @@ func TestOperations(t *testing.T) {
 			for _, names := range api.NamesBoth.Spellings() {
 				view := schema.View{Version: v, Names: names}
 				item := doc.Paths.Value(strings.TrimSuffix(e.URL(view), "/"))
-				if !e.In(v) { // another endpoint may be there
+				if !e.In(v) { // another endpoint may have this path in version v
 					continue
 				}
 				if item == nil || item.GetOperation(e.Method) == nil {
@@ -260,7 +260,7 @@ func TestStatuses(t *testing.T) {
 		o.Statuses = list
 		one := o
 		one.Parsers, one.Names = parsers(t, "v0.0.43"), api.NamesSched
-		read(t, one) // is sound; that of everything takes long to judge
+		read(t, one) // the document of all versions would take too long to check
 		var doc struct {
 			Paths map[string]map[string]struct{ Responses map[string]any }
 		}

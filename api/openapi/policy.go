@@ -45,7 +45,8 @@ func policyOf(p feature.Parser) policy {
 	}
 }
 
-// names reports whether a schema that is used so many times is named.
+// names reports whether a schema that is used the given number of times gets a
+// name.
 func (p policy) names(s *schema.Shape, uses int) bool {
 	rule := p.objects
 	if s.Kind == "array" {

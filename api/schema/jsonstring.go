@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// string reads a string at its opening quote. One without escapes is a piece of the
-// text itself, not a copy.
+// string reads a string at its opening quote. A string without escapes is a
+// slice of the input, not a copy.
 func (r *jsonReader) string() (string, error) {
 	r.at++ // "
 	start := r.at

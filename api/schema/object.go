@@ -165,5 +165,5 @@ func parseMembers[O any](r *Report, doc *Value, o *O, list []taken[O], names []s
 			r.In(f.name, func() { r.Error(doc, "missing") })
 		}
 	}
-	return len(r.Errors) == before // to a Lenient report always: a field is lost, not the object
+	return len(r.Errors) == before // a Lenient report has no errors: the object loses a field
 }

@@ -122,7 +122,7 @@ func tooLarge(e *SyntaxError, hint string) *SyntaxError {
 func parseYAML(ctx context.Context, text string) (tree *yaml.Node, err error) {
 	from := &slowly{ctx: ctx, text: text}
 	defer func() {
-		if p := recover(); p != nil { // a fault in the parser is no reason to fall over
+		if p := recover(); p != nil { // a bug in the parser must not end the process
 			tree, err = nil, from.fail(fmt.Errorf("the parser failed"))
 		}
 	}()

@@ -172,8 +172,8 @@ func (y *YAMLWriter) done() {
 	}
 }
 
-// String writes s plain where every reader takes it for that text, and
-// otherwise quoted.
+// String writes s, in quotes if a YAML reader could take the plain text for
+// something other than the string s.
 func (y *YAMLWriter) String(s string) {
 	y.scalar("!!str")
 	y.text(s)

@@ -357,8 +357,9 @@ func (s *Store) forget(c *claim) {
 	}
 }
 
-// expired reports whether a claim is too old for any request that had its place.
-// One that is as far in the future was written while the clock was wrong.
+// expired reports whether a claim is older than the time for which keys are kept.
+// A claim from equally far in the future counts as expired, too: the clock was
+// wrong when it was written.
 func (s *Store) expired(c *claim) bool { return s.now().Sub(c.first).Abs() >= Lifetime+renewal }
 
 // Live returns the number of claims.

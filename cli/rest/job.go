@@ -133,7 +133,7 @@ func (j *Job) ExitStatus() int {
 
 var jobID = regexp.MustCompile(`^[0-9]{1,10}(_[0-9]{1,10})?$`)
 
-// CheckJobID returns an error if text is no job id. 12 and 12_3, the task of an
+// CheckJobID returns an error if text is not a valid job id. 12 and 12_3, the task of an
 // array, are.
 func CheckJobID(text string) error {
 	if !jobID.MatchString(text) || strings.Trim(text, "0_") == "" {

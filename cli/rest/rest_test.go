@@ -242,7 +242,7 @@ func TestTokenOfAnotherServer(t *testing.T) {
 	}
 }
 
-// TestAnswers checks what becomes of answers, those of slurmrestd among them.
+// TestAnswers checks how answers are read, including those of slurmrestd.
 func TestAnswers(t *testing.T) {
 	const gone = `{"jobs": [], "errors": [{"description": "Unable to query JobId=7", "error_number": 2017, "error": "Invalid job id specified", "source": "_handle_job_get"}]}`
 	for _, tt := range []struct {

@@ -33,8 +33,8 @@ func whyRefused(token bool, uid, gid int) string {
 }
 
 // tokenOf returns the token of the environment, or "" when there is none. It
-// checks everything that can be checked without the key: the token belongs to
-// the user, who may learn what is wrong with it. field is userclaimfield=.
+// checks everything that can be checked without the key. Unlike the gateway, it
+// may say what is wrong, because the token belongs to the user. field is userclaimfield=.
 func tokenOf(field string) (string, error) {
 	token, err := conf.Env("SCHED_JWT")
 	if err != nil {

@@ -50,7 +50,7 @@ func main() {
 // run gets a Plan and carries it out, until a signal arrives or, in inetd mode,
 // the client disconnects.
 func run(errOut *os.File) (status int, err error) {
-	signal.Ignore(syscall.SIGUSR1) // until counters exist
+	signal.Ignore(syscall.SIGUSR1) // until the handler that logs counters is installed
 	sockets, unusable := listen.Activated()
 	planner, err := planner.New(os.Args[1:], os.Environ(), os.Stdout, errOut,
 		ipc.ConfigSetup{Passed: len(sockets) > 0, Terminal: inetd.IsTerminal(os.Stdin)})

@@ -333,9 +333,9 @@ func (t tree) qos(a *model.Association) []string {
 	return nil
 }
 
-// ListAssociations returns the associations that f selects. Unless f has flags
-// against it, limits and QOS that are not set are those of the next one above
-// that has them.
+// ListAssociations returns the associations that f selects. An association
+// without a limit or QOS of its own inherits it from the nearest association above
+// that has one, unless the flags of f prevent this.
 func (b *Catalog) ListAssociations(f *model.AssocFilter) (list []model.Association) {
 	t := b.tree()
 	for _, a := range b.selected(f) {

@@ -8,7 +8,7 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// Flags of a change of a QOS that say what becomes of the flags it has.
+// Flags of a change of a QOS that say whether its existing flags are kept.
 const (
 	addFlags    uint32 = 1 << 29
 	removeFlags uint32 = 1 << 30

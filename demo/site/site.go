@@ -83,7 +83,7 @@ func New(dir string) (*Site, error) {
 			return nil, err
 		}
 	}
-	// Users connect to the sockets in it, and the dispatcher looks them up.
+	// Users connect to the sockets in this directory, and the dispatcher opens them by path.
 	if err := os.Chmod(filepath.Join(dir, "run"), 0o711); err != nil {
 		return nil, err
 	}

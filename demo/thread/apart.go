@@ -28,8 +28,8 @@ func Apart(do func() error) error {
 	return <-done
 }
 
-// As calls do on a thread of its own whose uids and gids for the kernel are
-// these. Package syscall would change all threads. It requires root.
+// As calls do on a new thread that has the effective ids uid and gid. Package
+// syscall would change the ids of all threads. As requires root.
 func As(uid, gid uint32, do func() error) error {
 	return Apart(func() error {
 		for _, set := range [][2]uintptr{{unix.SYS_SETRESGID, uintptr(gid)}, {unix.SYS_SETRESUID, uintptr(uid)}} {

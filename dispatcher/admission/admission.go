@@ -56,7 +56,7 @@ type Conn struct {
 	arrival uint64
 	expires time.Time // ends its wait for its own source; zero: it has no such end
 
-	stage work.Stage // as its worker reports it; zero until a worker has it
+	stage work.Stage // as the worker reports it; zero until a worker has the connection
 	queue *list.List // resting or busy; nil until a worker has it
 	place *list.Element
 	round int       // of the last time it was asked to yield

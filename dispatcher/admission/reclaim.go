@@ -11,7 +11,7 @@ import (
 // at rest go first, oldest first. Connections that are being answered keep
 // their answer: when asked, they end after the next one.
 type reclaim struct {
-	resting list.List // reported Waiting or Resting, in that order of time
+	resting list.List // connections reported as Waiting or Resting, the oldest report first
 	busy    list.List // being answered, as far as is known, or asked already
 	asked   int       // that were asked in this round, and are there still
 	round   int       // from 1

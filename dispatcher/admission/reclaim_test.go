@@ -85,7 +85,7 @@ func TestAskedBefore(t *testing.T) {
 	}
 	f.comes(2)
 	f.next(t, 0)
-	f.Tick(noon) // 0 is there still
+	f.Tick(noon) // connection 0 was asked to close, and is still open
 	f.next(t, 1)
 	f.forget(f.list[0])
 	f.rests(f.list[4])

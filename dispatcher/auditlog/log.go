@@ -18,7 +18,7 @@ type Log struct {
 	parent  *process.Parent
 
 	mu     sync.Mutex // guards asking
-	asking []*Feed    // whose auditor asks after the file, in order
+	asking []*Feed    // feeds whose auditors wait for the file, in order
 }
 
 // New returns the audit log, whose file parent has.

@@ -20,10 +20,10 @@ import (
 type Options struct {
 	Switches   ipc.Switches
 	Admission  work.Admission
-	Worker     security.Identity // of workers that serve all users, or users that are not looked up
-	Nobody     security.Identity // of workers that serve no user
-	Identities int               // become_user: most identities that have a worker concurrently
-	Rest       time.Duration     // become_user: a worker without a connection is retired after it
+	Worker     security.Identity // identity of workers that serve all users, or users that are not looked up
+	Nobody     security.Identity // identity of workers that serve no user
+	Identities int               // become_user: limit of the identities that have workers at the same time
+	Rest       time.Duration     // become_user: a worker that has had no connection for this time is retired
 	HandLimit  time.Duration     // how long a connection waits for room
 	// OwnerOf returns the user that a subordinate uid belongs to, or uid; nil: there are none.
 	OwnerOf func(uid uint32) uint32

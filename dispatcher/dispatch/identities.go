@@ -86,8 +86,8 @@ type leave struct {
 	since time.Time
 }
 
-// ownShare is the part of the pools that one user can have, who may have many
-// groups: one of this many.
+// ownShare limits the pools of one user, who can have a pool for each of many
+// groups, to this fraction of all pools: a quarter.
 const ownShare = 4
 
 // hasPlace reports whether c can be served now.

@@ -26,7 +26,7 @@ func resolved(t *testing.T, f func(*work.Lookup) *work.LookupResult) *Names {
 // answer is the answer to a question.
 type answer struct{ named, sure bool }
 
-// TestNamed: uids are asked for once while the answer is kept, and an answer that can't be had is not kept.
+// TestNamed checks that a uid is looked up once while its answer is cached, and that a failed look-up is not cached.
 func TestNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0

@@ -37,7 +37,7 @@ type Options struct {
 	Lost       <-chan string                // gets why a service exited
 	Finish     <-chan struct{}              // closed when the worker has to finish
 	StartLimit time.Duration                // for a process to send Ready
-	Silence    time.Duration                // a worker that answers no Ping for so long is killed
+	Silence    time.Duration                // a worker that answers no Ping for this time is killed
 	Ready      func(ipc.Ready)              // called when the worker is ready
 }
 

@@ -30,7 +30,7 @@ type Config struct {
 	Wear        uint64        // connections after which Pool.WornOut is called
 	StartLimit  time.Duration // for a worker to send Ready
 	HandLimit   time.Duration // how long a connection waits while no worker can take it
-	Silence     time.Duration // a worker that answers no Ping for so long is killed
+	Silence     time.Duration // a worker that answers no Ping for this time is killed
 	Farewell    time.Duration // a retired worker that has connections is asked to finish after it
 	LogBurst    int           // lines that a worker may log at once
 	LogRate     int           // … and per second

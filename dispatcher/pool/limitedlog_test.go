@@ -100,8 +100,8 @@ func sleeping(t *testing.T) int {
 	return fd
 }
 
-// TestLingeringClients: what a client sent with a request costs the parent, which turns it away, no thread for long, and none
-// that serves others. Many have done it at once.
+// TestLingeringClients checks that many refused clients, which still send data behind their requests, keep no thread of
+// the parent busy for long, and none that serves others.
 func TestLingeringClients(t *testing.T) {
 	s := running(t, Options{Connections: 1, Log: slog.New(slog.DiscardHandler)}).Slots
 	var clients []*os.File

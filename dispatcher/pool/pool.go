@@ -39,7 +39,7 @@ type Pool struct {
 
 	gen     *Generation
 	who     security.Identity // of every worker; they may share what they have seen
-	lost    *limitedCount     // of workers that failed or did not start, over many pools; nil: each is logged
+	lost    *limitedCount     // counts workers that failed or did not start, in many pools; nil: each is logged
 	routine *limitedCount     // … of routine events
 	started func(error)       // see Set.Start
 
@@ -47,7 +47,7 @@ type Pool struct {
 	vacant   []*place  // that wait for demand
 	unproved int       // places whose first worker is neither ready nor gone
 	failed   error     // why first workers were not ready
-	lives    int       // of workers that were begun and have not ended
+	lives    int       // workers that were started and have not exited
 	waiting  Queue     // until a worker takes them
 	handed   uint64    // connections given to workers
 	used     time.Time // when a connection last came or ended

@@ -18,9 +18,9 @@ type Slots struct {
 	*admission.State
 	*Loop
 	log    *slog.Logger
-	Admit  func(*Connection)                                         // gives one that has a slot to a worker
-	Answer func(c *Connection, status int, retryAfter time.Duration) // has a worker answer one that is turned away
-	Closed func(*Connection)                                         // reports one that is gone; any number of times
+	Admit  func(*Connection)                                         // passes a connection that has a slot to a worker
+	Answer func(c *Connection, status int, retryAfter time.Duration) // has a worker send an error on a refused connection
+	Closed func(*Connection)                                         // reports a closed connection; may be called more than once for it
 	silent func()                                                    // reports workers that do not answer; see Pool.excuseSilent
 
 	unserved *limitedCount // connections that were turned away

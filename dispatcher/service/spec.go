@@ -23,7 +23,7 @@ type Options struct {
 	Threads    int           // that run concurrently
 	Quota      *relay.Quota  // for what its processes log
 	StartLimit time.Duration // for a process to send Ready
-	Silence    time.Duration // a process that answers no Ping for so long is killed
+	Silence    time.Duration // a process that answers no Ping for this time is killed
 	Farewell   time.Duration // for a process to exit when its channel is closed; 0: process.LastWords
 	Log        *slog.Logger
 }

@@ -19,8 +19,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// abuse is a request that is wrong, odd, or made to be understood in two ways. One that is looked at alone ends
-// its connection or leaves it for the marker, which is sent behind it in the same write.
+// abuse is a request that is malformed, unusual or ambiguous. The marker, a valid request, is sent behind it in the
+// same write. The gateway either closes the connection after the abuse, or answers the marker too.
 type abuse struct {
 	name string
 	text string
@@ -30,13 +30,13 @@ type abuse struct {
 
 // These are the most frequent outcomes.
 const (
-	served = "own 404, mark 404" // it asks for a node that there is not; the gateway was ready for the next request
+	served = "own 404, mark 404" // it asks for an unknown node; the gateway was ready for the next request
 	taken  = "own 422, mark 404" // a submission that lacks nearly everything
 	ended  = "own 404"           // served, and the connection closed
-	last   = "own 422"           // the same of a submission
+	last   = "own 422"           // as ended, for a submission
 )
 
-// nonce stands for the number of an exchange, and is as long.
+// nonce is replaced by the number of the exchange, which has the same length.
 const nonce = "#####"
 
 // speech is how one client of a way to the gateway speaks.
@@ -93,8 +93,8 @@ var (
 	errNoMore  = errors.New("no more answers")
 )
 
-// readReply reads one answer. It refuses all that a strict reader could: who answers an abuse must not be
-// abused to answer in two ways. That to a HEAD has no body.
+// readReply reads one answer. It is as strict as a reader can be, because the gateway's answer to an abuse must
+// not be ambiguous itself. head says that the request was a HEAD, whose answer has no body.
 func readReply(in *bufio.Reader, head bool) (r reply, err error) {
 	line := func() string {
 		var text string
@@ -185,7 +185,7 @@ type exposure struct {
 	failed  error // of the reading, unless it ended as it should
 }
 
-// exposed sends an abuse, with its marker behind, and reads until the connection ends, or nothing comes for so long.
+// exposed sends an abuse and its marker, and reads until the connection ends or nothing was received for the given time.
 func exposed(a abuse, number int, marker string, dial func() (net.Conn, error), patience time.Duration) *exposure {
 	e := &exposure{abuse: a, number: fmt.Sprintf("%05d", number)}
 	text := a.text

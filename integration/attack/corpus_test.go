@@ -17,7 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write golden files")
 
-// placements are where a text of the corpus stands in a submission. None of them is a whole one.
+// placements are the places in a submission at which a text of the corpus is inserted. No result is a complete
+// submission.
 var placements = []struct{ name, before, behind string }{
 	{"whole", "", ""},
 	{"name", `{"job": {"name": `, `}}`},

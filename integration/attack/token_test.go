@@ -7,7 +7,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// carriage is one way to send a token, and what becomes of it. In headers and path $HS and $RS are good tokens, $bad one whose signature
+// carriage is one way to send a token, and its outcome. In headers and path $HS and $RS are good tokens, $bad one whose signature
 // is another's, $user their user.
 type carriage struct {
 	name    string

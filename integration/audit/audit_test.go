@@ -348,7 +348,7 @@ func TestAuditInetd(t *testing.T) {
 		t.Errorf("%+v", lines)
 	}
 
-	// One that can't begin, for want of a worker's program, leaves no log behind.
+	// A start that fails because the worker's program is missing creates no log.
 	program, err := os.ReadFile(filepath.Join(harness.Bin, "schedrestd"))
 	harness.Must(t, err)
 	cmd = l.Inetd("-a", "rest_auth/jwt")

@@ -165,7 +165,7 @@ func TestEachDaemonAlone(t *testing.T) {
 		c := k.Client()
 		defer c.CloseIdleConnections()
 		status := k.Ask(c, "GET", path, "", "X-SCHED-USER-TOKEN: "+token).Status
-		if status == http.StatusBadGateway { // through a turnstile, a daemon that is down is one that hangs up, sooner or later
+		if status == http.StatusBadGateway { // the turnstile accepts for the daemon: when the daemon is down, it closes the connection sooner or later
 			status = http.StatusServiceUnavailable
 		}
 		return status

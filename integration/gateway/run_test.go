@@ -163,7 +163,7 @@ func waiting(t *testing.T, address string) int {
 	harness.Must(t, err)
 	var n int64
 	harness.Eventually(t, "a process listens on "+address, func() (found bool) { // a table that changes while it is read loses lines
-		table, err := os.ReadFile("/proc/thread-self/net/tcp") // that of the first thread may be of a namespace that a test made
+		table, err := os.ReadFile("/proc/thread-self/net/tcp") // /proc/net is the first thread's, which a test may have moved to another namespace
 		harness.Must(t, err)
 		for line := range strings.Lines(string(table)) {
 			f := strings.Fields(line)

@@ -83,7 +83,8 @@ func NewLab(t *testing.T, change ...func(*Lab)) *Lab {
 	Must(t, err)
 	listen := fmt.Sprintf("127.0.0.1:%d", port[0])
 	l.DBD, l.Ctld, l.Restd = l.Scheddbd(Bin), l.Schedctld(Bin), l.Schedrestd(Bin, listen)
-	// Every client of a test has one address, and many tests send what is refused: those of admission alone have this on.
+	// All clients of a test have the same address, and many tests send requests that would be penalized. Only the tests
+	// of admission switch penalties on.
 	l.Restd.Env = append(l.Restd.Env, "SCHEDRESTD_PENALTIES=off")
 	l.URL = l.Restd.At
 	for _, f := range change {

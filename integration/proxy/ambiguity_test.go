@@ -8,8 +8,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// ambiguity is a request that two readers could understand in two ways. The user sends it to a proxy, which adds a token
-// that may act for all, and hopes that something of what the proxy adds does not count.
+// ambiguity is a request that proxy and gateway could understand differently. The user sends it to a proxy, which adds
+// a token that may act for every user, and hopes that the gateway ignores the name that the proxy adds.
 type ambiguity struct {
 	name     string
 	headers  string // lines that the user adds; {holder} is the token's owner, {user} the user

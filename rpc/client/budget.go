@@ -157,9 +157,10 @@ func (b *Budget) try(r *allowance, n int) bool {
 	return b.admit(&turn{allowance: r, n: n, come: true}, b.queue)
 }
 
-// take waits until r may have n bytes; when ctx ends first it returns
-// errs.Unavailable. For an answer that has not come, it returns nil without
-// memory when only expected answers are in the way.
+// take waits until r may have n bytes. It returns errs.Unavailable when ctx ends
+// first. come says that the answer has arrived. If it has not, and only the
+// memory of other expected answers is missing, take returns nil after a while
+// without reserving memory.
 func (b *Budget) take(ctx context.Context, r *allowance, n int, come bool) error {
 	t := &turn{allowance: r, n: n, come: come, ready: make(chan struct{})}
 	b.mu.Lock()

@@ -12,8 +12,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestBudgetAfterBrokenAnswers: who announces megabytes as the answer to whatever short question, and
-// breaks off, takes no memory from the answers of others.
+// TestBudgetAfterBrokenAnswers checks that a daemon that announces megabytes as the answer to a short
+// request, and then breaks off, takes no memory from the answers of others.
 func TestBudgetAfterBrokenAnswers(t *testing.T) {
 	p := script(t, "daemon", func(nc net.Conn, _ message.Header) {
 		io.WriteString(nc, "\x00\x80\x00\x00")

@@ -10,8 +10,8 @@ import (
 // Kill sends a signal to the job that id names: "123", "123_4", "123+1". Signal
 // 9 ends it.
 //
-// It is not sent twice: the second of two signals is answered with "already
-// done", which would be taken for the answer to the first.
+// The request is never repeated, because the controller answers a second signal
+// with "already done", which would look like the answer to the first.
 func (c *Client) Kill(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error {
 	body := &message.KillJob{JobText: id, Signal: signal, Flags: uint16(flags)}
 	return c.query(ctx, cred, request{kind: message.RequestKillJob, body: body}, message.ResponseRC, nil)

@@ -10,10 +10,10 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// KillJobs sends a signal to the jobs that k selects, and returns what became of
-// them: without model.KillVerbose of those alone that failed. It is not sent
-// twice, as Kill. errs.Unsupported, with nothing sent, from a controller before
-// 24.05.
+// KillJobs sends a signal to the jobs that k selects. It returns one result for
+// each job that could not be signalled, and with model.KillVerbose also for the
+// others. Like Kill, it never repeats the request. A controller before 24.05 does
+// not know it: then nothing is sent and the error is errs.Unsupported.
 func (c *Client) KillJobs(ctx context.Context, cred model.Credential, k *model.KillJobs) ([]model.KillResult, error) {
 	var results []model.KillResult
 	answer := message.KillJobsResponse{Jobs: codec.Stream[model.KillResult]{Each: pass(func(r *model.KillResult) error {

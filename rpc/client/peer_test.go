@@ -422,7 +422,8 @@ func TestStandbyAnswersPings(t *testing.T) {
 	}
 }
 
-// TestPingOfAStranger: who answers a ping with something else is not up.
+// TestPingOfAStranger checks that a server that answers a ping with another message
+// is not reported as up.
 func TestPingOfAStranger(t *testing.T) {
 	p := script(t, "ctl", func(nc net.Conn, r message.Header) { answer(nc, r.Version, 4711, message.Empty{}) })
 	c := client.New(client.Config{Controllers: []client.Address{p.Address}})

@@ -89,7 +89,7 @@ func (c *Client) learnRelease(ctx context.Context, cred model.Credential) error 
 	return nil
 }
 
-// tell remembers what d told, for so long.
+// tell remembers what d answered, for the given time.
 func (d *daemon) tell(release string, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

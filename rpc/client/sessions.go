@@ -103,7 +103,7 @@ func (p *sessions) put(s *session) {
 	}
 }
 
-// rested reports whether s was idle for so long that the daemon may be gone.
+// rested reports whether s was idle long enough for the daemon to have closed it.
 func (p *sessions) rested(s *session) bool {
 	return s.reused && time.Since(s.since) >= cmp.Or(p.rest, restFor)
 }

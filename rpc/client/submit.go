@@ -48,7 +48,7 @@ func withDefaults(desc model.JobDesc) model.JobDesc {
 	return desc
 }
 
-// allWithDefaults does so for the components of a job.
+// allWithDefaults calls withDefaults for each component of a job.
 func allWithDefaults(descs []model.JobDesc) (list []model.JobDesc) {
 	for _, desc := range descs {
 		list = append(list, withDefaults(desc))

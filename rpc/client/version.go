@@ -154,7 +154,7 @@ func (d *daemon) miss(f *failure) {
 	d.misses, d.missed = d.misses+1, *f
 }
 
-// tired reports whether so many probes of d failed that it is to be spared for
+// tired reports whether too many probes of d failed, so that it is not asked for
 // a while.
 func (d *daemon) tired(now time.Time) bool {
 	d.mu.Lock()

@@ -4,8 +4,8 @@ package codec
 type pieces struct {
 	next   func() ([]byte, error)
 	before int    // bytes of the pieces that were read
-	later  int    // bytes of those to come
-	joined []byte // a value that lay in several
+	later  int    // bytes of the pieces that were not read yet
+	joined []byte // copy of a value that spanned several pieces
 }
 
 // NewPiecesDecoder returns a Codec that reads first, followed by the pieces

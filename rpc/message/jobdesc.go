@@ -170,8 +170,9 @@ func selectPlugin(c *codec.Codec, name string) {
 	c.Uint32(name, &plugin)
 }
 
-// authenticated walks a user or group number whose "not set" means that of the
-// credential: NO_VAL at protocol 38, 99 from 39 on, where NO_VAL is refused.
+// authenticated walks the number of a user or group. When v is not set, the
+// controller uses the number in the credential. "Not set" is sent as NO_VAL at
+// protocol 38, and as 99 from 39 on, where controllers refuse NO_VAL.
 func authenticated(c *codec.Codec, name string, v *model.Opt[uint32]) {
 	const nobody = 99
 	if c.Until(codec.V2302) {

@@ -17,7 +17,7 @@ type RecordList struct {
 	Request func(filter any) Body
 	answer  func(each any, stop func(error) error) (answer Body, code *uint32)
 
-	names  [3]string // in the tables of the protocol: of the question, its walk and that of a record
+	names  [3]string // names in the protocol's tables: the request, its walk, and the walk of a record
 	record func(*codec.Codec)
 	stream any
 }

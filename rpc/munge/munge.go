@@ -59,9 +59,9 @@ type Client struct {
 	Socket string        // "": DefaultSocket
 	TTL    time.Duration // lifetime of credentials, in whole seconds; 0: munged's default, 5 minutes
 
-	// Trusted reports whether a user may run munged; nil: root's, and that of the owner of
-	// the socket's directory, who decides what the directory has in it anyway. In a directory like
-	// /tmp that leaves root. In a user namespace that shows neither, say it here.
+	// Trusted reports whether a user may run munged; nil: root and the owner of the
+	// socket's directory may, because the owner can replace the socket anyway. In a directory like
+	// /tmp only root may. Set it in a user namespace in which neither user is visible.
 	Trusted func(uid uint32) bool
 
 	// Dial opens a connection to the socket; nil: by itself. The kernel must know

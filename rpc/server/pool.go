@@ -106,10 +106,11 @@ func (s *Server) claim(c *conn, id Identity) error {
 		WithHint("at most %d are answered concurrently; wait for an answer before sending the next request", c.in.each)
 }
 
-// longestSilent returns the connection of p to close first among those that fit
-// and wait for their client, or nil. Connections of a Super come last, and
-// those of the source with the most connections first, so that a client that
-// connects often closes its own connections. The caller holds mu.
+// longestSilent returns the connection of p to close first, or nil. Only
+// connections that fit and wait for their client are considered. Those of the
+// source with the most connections come first, so that a client that connects
+// often closes its own connections, and those of a user whom Super accepts last.
+// The caller holds mu.
 func (s *Server) longestSilent(p *pool, fits func(*conn) bool) *conn {
 	count := map[source]int{}
 	for c := range s.conns {
