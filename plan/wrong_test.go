@@ -67,6 +67,13 @@ func TestWrongValues(t *testing.T) {
 			{value: "50:0", error: "", hint: "50:200"},
 			{value: "2000000", error: "", hint: "from 1 to 1000000"},
 		},
+		"SCHEDRESTD_LOG": {
+			{value: "JSON", error: "", hint: "allowed values: text, json, journald, syslog, journald:SOCKET"},
+			{value: "json:/dev/log", error: "", hint: "allowed values: text, json,"},
+			{value: "syslog:", error: "does not name a socket", hint: "an absolute path of at most 107 bytes"},
+			{value: "journald:journal.sock", error: "does not name a socket", hint: "an absolute path"},
+			{value: "syslog:/" + strings.Repeat("d", 107), error: "does not name a socket", hint: "at most 107 bytes"},
+		},
 		"SCHEDRESTD_AUDIT_LOG": {
 			{value: "audit.log", error: "neither an absolute path nor stderr", hint: "/var/log/schedrestd/audit.log"},
 			{value: "syslog", error: "neither an absolute path nor stderr", hint: "or stderr"},
