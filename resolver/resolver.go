@@ -94,4 +94,6 @@ func known(q *work.Lookup, ask func(question) (answer, error)) *work.LookupResul
 }
 
 // confine takes from the process what getent does not need.
-func confine(s ipc.ServiceSetup) (security.Sealed, error) { return seal.ReadOnly(s.Seal&ipc.SealRequire != 0) }
+func confine(s ipc.ServiceSetup) (security.Sealed, error) {
+	return seal.ReadOnly(s.Seal&ipc.SealRequire != 0)
+}

@@ -14,8 +14,9 @@ func operations(alice, bob string) []change {
 		showMany  = "squeue -h -t all -u alice -n manyNAME -o %T|%j"
 		showArray = "squeue -h -r -S i -u alice -n arrayNAME -o %T|%r|%j|%K"
 		base      = `"current_working_directory": "/tmp", "standard_output": "/dev/null", "environment": ["PATH=/usr/bin:/bin"]`
-		waits     = `"script": "#!/bin/sh\ntrap 'echo caught >/tmp/signal-NAME' USR1\necho ready >/tmp/signal-NAME\nwhile :; do sleep 0.2; done\n"`
-		gone      = "theirs reports success, with the failure in status"
+		// Signals are lost until slurmstepd has noted that the script runs.
+		waits = `"script": "#!/bin/sh\ntrap 'echo caught >/tmp/signal-NAME' USR1\nsleep 2\necho ready >/tmp/signal-NAME\nwhile :; do sleep 0.2; done\n"`
+		gone  = "theirs reports success, with the failure in status"
 	)
 	return []change{
 		{name: "operator drains a node", method: "POST", path: "node/NODE", body: `{"state": ["DRAIN"], "reason": "broken NAME"}`, show: showNode, status: 200},
