@@ -83,7 +83,10 @@ func TestDrainingGateway(t *testing.T) {
 				})
 				return by
 			}
-			harness.Eventually(t, "both gateways serve", func() bool { return serves(ask()) != serves(ask()) })
+			harness.Eventually(t, "both gateways serve", func() bool {
+				by := serves(ask())
+				return by != serves(ask())
+			})
 			harness.Must(t, one.Stop())
 			for range 20 {
 				if serves(ask()) != two {
