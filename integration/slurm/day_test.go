@@ -14,9 +14,8 @@ func operations(alice, bob string) []change {
 		showMany  = "squeue -h -t all -u alice -n manyNAME -o %T|%j"
 		showArray = "squeue -h -r -S i -u alice -n arrayNAME -o %T|%r|%j|%K"
 		base      = `"current_working_directory": "/tmp", "standard_output": "/dev/null", "environment": ["PATH=/usr/bin:/bin"]`
-		// Signals are lost until slurmstepd has noted that the script runs.
-		waits = `"script": "#!/bin/sh\ntrap 'echo caught >/tmp/signal-NAME' USR1\nsleep 2\necho ready >/tmp/signal-NAME\nwhile :; do sleep 0.2; done\n"`
-		gone  = "theirs reports success, with the failure in status"
+		waits     = `"script": "#!/bin/sh\ntrap 'echo caught >/tmp/signal-NAME' USR1\necho ready >/tmp/signal-NAME\nwhile :; do sleep 0.2; done\n"`
+		gone      = "theirs reports success, with the failure in status"
 	)
 	return []change{
 		{name: "operator drains a node", method: "POST", path: "node/NODE", body: `{"state": ["DRAIN"], "reason": "broken NAME"}`, show: showNode, status: 200},
@@ -88,6 +87,7 @@ var newer = map[string]bool{"another user cancels jobs": true, "user cancels job
 // gateway serves v0.0.36 to v0.0.38, the changes are made through ours alone.
 func TestDay(t *testing.T) {
 	m := fresh(t)
+	m.run(t, "root", "rm", "-f", "/tmp/signal-of0", "/tmp/signal-of1") // of a run before
 	version := map[string]string{"22.05": "v0.0.42", "24.11": "v0.0.42", "26.05": "v0.0.45"}[m.release]
 	if m.release != "22.05" {
 		m.reference(t)
