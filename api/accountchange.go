@@ -16,7 +16,7 @@ var PostAccounts = declare(noParams, Endpoint{
 	Doc: "Make or change accounts", Request: AccountsBody, Answer: Empty,
 	About:   "Creates the accounts that do not exist, without associations, and changes those that exist. coordinators replaces the coordinators of an account; without it they stay. All changes are made, or none.",
 	Takes:   "The accounts",
-	Returns: "Only the envelope: the accounts now match the request. A warning names each that already did",
+	Returns: "Only `meta`, `errors` and `warnings`: the accounts now match the request. A warning names each that already did",
 })
 
 // NamedAccountParams name an account.

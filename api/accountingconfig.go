@@ -71,5 +71,5 @@ var PostConfig = declare(noParams, Endpoint{
 	Doc: "Load records of accounting", Request: ConfigRequest, Answer: Empty,
 	About:   "Creates or changes the clusters, accounts, qualities of service, users, associations and workload keys in the body, as the operations for each of them do. All changes are made, or none; but the tables of new clusters stay. Trackable resources and deleted records are left out, with a warning.",
 	Takes:   "The records",
-	Returns: "Only the envelope: the records now match the request",
+	Returns: "Only `meta`, `errors` and `warnings`: the records now match the request",
 })

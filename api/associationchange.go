@@ -11,7 +11,7 @@ var PostAssociations = declare(noParams, Endpoint{
 	Doc: "Make or change associations", Request: AssociationsBody, Answer: Empty,
 	About:   "Creates the associations that do not exist. Of existing ones it changes the fields in the body. An association is identified by account, cluster, user and partition; account and cluster are required. A list of limits replaces the existing limits; without the list they stay. Either all changes are made or none.",
 	Takes:   "The associations",
-	Returns: "Only the envelope: the associations now match the request. A warning names each that already did",
+	Returns: "Only `meta`, `errors` and `warnings`: the associations now match the request. A warning names each that already did",
 })
 
 // AssociationsRemoved declares the answer of DeleteAssociations and DeleteAssociation.

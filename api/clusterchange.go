@@ -20,7 +20,7 @@ var PostClusters = declare(clustersParams, Endpoint{
 	Doc: "Make clusters", Request: ClustersBody, Answer: Empty,
 	About:   "Creates the clusters that do not exist. A cluster that exists is not changed, and a warning names it, because the accounting daemon would reset it. Only administrators may do this.",
 	Takes:   "The clusters",
-	Returns: "Only the envelope: the clusters exist",
+	Returns: "Only `meta`, `errors` and `warnings`: all requested clusters exist",
 })
 
 // ClustersRemoved declares the answer of DeleteCluster.

@@ -215,7 +215,7 @@ var PostPartitions = declare(noParams, Endpoint{
 	Doc: "Make or change partitions", Request: PartitionChangesBody, Answer: Empty, Since: V45,
 	About:   "Creates or changes one partition for each entry, in order. Only the fields in an entry are changed. If an entry is refused, the next ones are still tried. When any is refused, the status is that of the first refusal, errors has one entry for each, and warnings name those that were done. Totals, timeouts, suspend_time, select_type, cluster and tres.configured have no effect. Changes last until the controller reads its configuration again. Only administrators may.",
 	Takes:   "The partitions",
-	Returns: "Only the envelope: all were created or changed",
+	Returns: "Only `meta`, `errors` and `warnings`: all partitions were created or changed",
 })
 
 // NamedPartitionParams name a partition.
@@ -230,5 +230,5 @@ var DeletePartition = declare(namedPartitionParams, Endpoint{
 	Method: http.MethodDelete, Path: "partition/{partition_name}", ID: "delete_partition",
 	Doc: "Delete a partition", Answer: Empty, Since: V45,
 	About:   "Deletes the named partition until the controller reads its configuration again. A partition with jobs can't be deleted (409). Requires administrator rights. A name that no partition has is answered with 404.",
-	Returns: "Only the envelope: the partition is deleted",
+	Returns: "Only `meta`, `errors` and `warnings`: the partition is deleted",
 })

@@ -37,7 +37,7 @@ var PostQOS = declare(postQOSParams, Endpoint{
 	Doc: "Make or change qualities of service", Request: QOSBody, Answer: Empty,
 	About:   "Creates the QOS that do not exist, and changes the given fields of those that exist. A record names its QOS by name or, if it exists, by id. Flags, the list of preempt and each list of limits replace what there is; those that are missing leave it. All changes are made, or none.",
 	Takes:   "The qualities of service",
-	Returns: "Only the envelope: the QOS now match the request. A warning names each that already did",
+	Returns: "Only `meta`, `errors` and `warnings`: the QOS now match the request. A warning names each that already did",
 })
 
 // NamedQOSParams name a quality of service.

@@ -16,7 +16,7 @@ var PostUsers = declare(noParams, Endpoint{
 	Doc: "Make or change users", Request: UsersBody, Answer: Empty,
 	About:   "Creates the users that do not exist, without associations, and changes those that exist. old_name renames a user. All changes are made, or none. A user can submit jobs only with an association: POST users_association/ makes both.",
 	Takes:   "The users",
-	Returns: "Only the envelope: the users now match the request. A warning names each that already did",
+	Returns: "Only `meta`, `errors` and `warnings`: the users now match the request. A warning names each that already did",
 })
 
 // NamedUserParams name a user.
@@ -31,7 +31,7 @@ var DeleteUser = declare(namedUserParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "user/{name}", ID: "delete_user",
 	Doc: "Remove a user", Answer: Empty,
 	About:   "Removes the user of that name with all associations. One whose jobs run can't be removed (409). A name that no user has is answered with 404.",
-	Returns: "Only the envelope: the user is removed",
+	Returns: "Only `meta`, `errors` and `warnings`: the user is removed",
 })
 
 // UsersTo is the body of PostUsersAssociation.

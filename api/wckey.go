@@ -76,7 +76,7 @@ var PostWCKeys = declare(postWCKeysParams, Endpoint{
 	Doc: "Make workload keys", Request: WCKeysBody, Answer: Empty,
 	About:   "Creates the workload keys that do not exist. name, cluster and user are required. Either all are created or none.",
 	Takes:   "The workload keys",
-	Returns: "Only the envelope: the workload keys exist. A warning names each that existed before",
+	Returns: "Only `meta`, `errors` and `warnings`: all requested workload keys exist. A warning names each that existed before",
 })
 
 // WCKeysRemoved declares the answer of DeleteWCKey.

@@ -139,7 +139,7 @@ func severalWCKeys(found []model.WCKey) error {
 	for i := range found {
 		list = append(list, fmt.Sprintf("%d (%s)", found[i].ID, wckeyName(&found[i])))
 	}
-	e := errs.New(errs.Invalid, "%d workload keys are called so, and what is removed here is one: nothing was removed", len(found)).
+	e := errs.New(errs.Invalid, "%d workload keys match, and only one can be removed at a time: nothing was removed", len(found)).
 		WithHint("use the number of one of %s", shortList(strings.Join(list, ", ")))
 	e.Number = 9210
 	return e

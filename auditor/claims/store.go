@@ -324,7 +324,7 @@ func (s *Store) read(number uint64) (*claim, error) {
 func decode(b []byte, at int) (*claim, error) {
 	c, newer := decodeClaim(b)
 	if newer {
-		return nil, errors.New("another version of this program wrote it")
+		return nil, errors.New("the record was written by another version of this program")
 	}
 	if c != nil && int(c.number%Slots) != at {
 		return nil, nil
