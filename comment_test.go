@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestComments checks that a comment that begins with a name begins with that
-// of its declaration. It often keeps the old name after a rename, and
-// staticcheck checks only exported names.
+// TestComments checks that a comment that begins with a name begins with the
+// name of its declaration. After a rename, comments often keep the old name,
+// and staticcheck checks only exported names.
 func TestComments(t *testing.T) {
 	files := token.NewFileSet()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -29,7 +29,7 @@ func TestComments(t *testing.T) {
 			case *ast.FuncDecl:
 				comment(t, files, n.Name, n.Doc)
 			case *ast.GenDecl:
-				if n.Lparen.IsValid() { // it is about all of them
+				if n.Lparen.IsValid() { // the comment is about all declarations in parentheses
 					return true
 				}
 				switch s := n.Specs[0].(type) {
@@ -50,7 +50,7 @@ func TestComments(t *testing.T) {
 
 var (
 	firstWord = regexp.MustCompile(`^[A-Za-z]\w*`)
-	tests     = regexp.MustCompile(`^(Test|Benchmark|Fuzz)`) // what is said of these may begin as it likes
+	tests     = regexp.MustCompile(`^(Test|Benchmark|Fuzz)`) // comments on these may begin with any word
 )
 
 // comment fails if the comment on name begins with another name.

@@ -21,8 +21,8 @@ import (
 
 const noticesFile = "THIRD-PARTY.txt"
 
-// TestNotices compares THIRD-PARTY.txt with the modules that our programs link
-// and the texts that their licences require to be passed on.
+// TestNotices compares THIRD-PARTY.txt with the modules that our programs link,
+// and with the texts that their licences require us to include.
 func TestNotices(t *testing.T) {
 	want := notices(t)
 	if *update {
@@ -39,14 +39,14 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// linked is a module that is linked, and the directories with its licence
+// linked is a module that a program links, with the directories of its licence
 // files.
 type linked struct {
 	path, version, dir string
 	dirs               map[string]bool
 }
 
-// copied lists software that is no module and is in our sources.
+// copied lists software that is part of our sources and not a module.
 var copied = map[string]linked{
 	"swagger-ui-dist": {"swagger-ui-dist", apipage.Version, "handlers/apipage/swagger-ui", map[string]bool{"handlers/apipage/swagger-ui": true}},
 }
@@ -129,7 +129,7 @@ func linkedModules(t *testing.T, arch string, to map[string]*linked) {
 			m = &linked{p.Module.Path, p.Module.Version, p.Module.Dir, map[string]bool{}}
 			to[m.path] = m
 		}
-		// A package may be under another licence than its module.
+		// A package may have another licence than its module.
 		for dir := p.Dir; strings.HasPrefix(dir, m.dir); dir = filepath.Dir(dir) {
 			m.dirs[dir] = true
 		}

@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// TestSpecification checks docs/SPECIFICATION.md and docs/EXTENSIONS.md against the sources: each row
-// names a place and a test that exist. It can't judge whether the test shows what the row says.
+// TestSpecification checks docs/SPECIFICATION.md and docs/EXTENSIONS.md against
+// the sources. Each row must name a place and a test that exist. It can't check
+// whether the test proves the row.
 func TestSpecification(t *testing.T) {
 	var text strings.Builder
 	for _, name := range []string{"docs/SPECIFICATION.md", "docs/EXTENSIONS.md"} {
@@ -29,7 +30,7 @@ func TestSpecification(t *testing.T) {
 			continue
 		}
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
-		if head == "" || strings.HasPrefix(line, "| ---") { // the names of the columns, and the line below
+		if head == "" || strings.HasPrefix(line, "| ---") { // skip the names of the columns and the line below
 			head = line
 			continue
 		}
@@ -76,11 +77,11 @@ func quoted(cell string) []string {
 type tested struct {
 	folder    string
 	functions map[string]bool
-	words     map[string]bool // every text in them: names of parts are among these
+	words     map[string]bool // all string literals in the tests, which include the names of subtests
 }
 
-// has reports whether function has that part: a page, or a text that occurs in
-// the tests.
+// has reports whether function has that part: a script page, or a string
+// literal in the tests.
 func (t *tested) has(function, part string) bool {
 	if function == "TestCommand" || function == "TestCommands" {
 		folder := t.folder
@@ -105,7 +106,7 @@ func testsOf(t *testing.T, folder string) *tested {
 	found := &tested{folder, map[string]bool{}, map[string]bool{}}
 	testsIn[folder] = found
 	pattern := filepath.Join(folder, "*_test.go")
-	if folder == "integration" { // each subject has a folder with tests of its own
+	if folder == "integration" { // each subject has a subfolder with tests
 		pattern = filepath.Join(folder, "*", "*_test.go")
 	}
 	files, err := filepath.Glob(pattern)

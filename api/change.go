@@ -6,17 +6,17 @@ import "schedrestd/api/schema"
 // path returns records in the same form.
 type Changes[T any] struct{ Records []T }
 
-// changes declares the fields of a Changes. Its schema in the OpenAPI document is
-// that of the answer, as in slurmrestd.
+// changes declares the fields of a Changes. Its schema in the OpenAPI document
+// is that of the GET's answer, as in slurmrestd.
 func changes[T any](schemaName, field, list string, elem func() schema.Type[T], doc string) *schema.ObjectType[Changes[T]] {
 	return schema.Object(schemaName, append([]schema.Field[Changes[T]]{
 		schema.F(field, schema.Named(list, schema.List(elem)), func(c *Changes[T]) *[]T { return &c.Records }, doc, schema.Required(0)),
 	}, unusedEnvelope[Changes[T]]()...)...)
 }
 
-// unusedEnvelope returns the fields of an answer's envelope, which requests may
-// have too, without effect. Their descriptions are those of answers, because
-// documents describe both in one place.
+// unusedEnvelope returns the fields of an answer's envelope. Requests may
+// contain these fields too, without effect. Their descriptions are worded for
+// answers, because one schema describes both.
 func unusedEnvelope[O any]() []schema.Field[O] {
 	return []schema.Field[O]{
 		schema.Show("meta", metaType.Type, func(*O) (none Meta) { return none }, "The server and client of this request"),
@@ -43,7 +43,8 @@ func (t freshType[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 	}
 }
 
-// RemovedAnswer lists the records that a request removed, in the daemon's words.
+// RemovedAnswer lists the records that a request removed, as the accounting
+// daemon describes them.
 type RemovedAnswer struct {
 	Names []string
 	Envelope
@@ -57,7 +58,8 @@ func removed(schemaName, field, doc string) *AnswerType[RemovedAnswer] {
 		schema.F(field, stringList, func(a *RemovedAnswer) *[]string { return &a.Names }, doc, schema.Required(0)))
 }
 
-// AddedAnswer says in the daemon's words what a request added.
+// AddedAnswer lists the records that a request added, as the accounting daemon
+// describes them.
 type AddedAnswer struct {
 	Added string
 	Envelope

@@ -10,10 +10,10 @@ import (
 	"schedrestd/api/schema"
 )
 
-// documented is one row of testdata/schemas.tsv.
+// documented is a row of testdata/schemas.tsv.
 type documented struct{ field, typ, required, deprecated string }
 
-// documents are the rows by version and schema.
+// documents has the rows of testdata/schemas.tsv by version and schema.
 type documents map[[2]string][]documented
 
 func readDocuments(t *testing.T) documents {
@@ -24,8 +24,9 @@ func readDocuments(t *testing.T) documents {
 	return docs
 }
 
-// flatten lists what is in a schema as "path: type", with named schemas written out: v0.0.41
-// writes almost everything in place and the others name theirs, which makes no
+// flatten lists the contents of a schema as "path: type" and replaces
+// references to named schemas by their contents. v0.0.41 defines almost
+// everything in place and the other versions name their schemas, which makes no
 // difference to a client.
 func (d documents) flatten(version, name, path string, into map[string]string) {
 	for _, row := range d[[2]string{version, name}] {
@@ -61,13 +62,13 @@ func (d documents) describe(version, inline string, row documented, path string,
 	case row.typ == "object":
 		into[path] = "object" + marks
 		d.flatten(version, inline, path, into)
-	case row.typ == "?": // not described
+	case row.typ == "?": // its contents are not described
 	default:
 		into[path] = enumOf.ReplaceAllString(row.typ, "string: $1") + marks
 	}
 }
 
-// declared lists what is in a Shape in the same way.
+// declared lists the contents of a Shape in the same form as flatten.
 func declared(s *schema.Shape, marks, path string, into map[string]string) {
 	switch {
 	case s.Kind == "object":
@@ -84,7 +85,7 @@ func declared(s *schema.Shape, marks, path string, into map[string]string) {
 			if p.Deprecated {
 				marks += " deprecated"
 				if !p.Required {
-					marks = "  deprecated" // as describe leaves the place of the other mark empty
+					marks = "  deprecated" // two blanks, because testdata leaves the place of "required" empty
 				}
 			}
 			declared(p.Shape, marks, path+"."+p.Name, into)
@@ -103,7 +104,8 @@ func declared(s *schema.Shape, marks, path string, into map[string]string) {
 	}
 }
 
-// ours are the fields that Slurm's gateway does not have. The list is short on purpose.
+// ours are the fields that slurmrestd does not have. The list should stay
+// short.
 var ours = map[string]string{
 	"errors[].code":                   "stable word for programs",
 	"errors[].retryable":              "whether trying again can help",
@@ -111,7 +113,7 @@ var ours = map[string]string{
 	"statistics.rollups[].last_run":   "what v0.0.40 really sends, beside what it documents",
 	"statistics.rollups[].last_cycle": "the same",
 
-	// Always sent, and in no document.
+	// slurmrestd always sends these fields, but its documents lack them.
 	"jobs[].steps[].tres.requested.max[].task": "the task that it is of",
 	"jobs[].steps[].tres.requested.max[].node": "the task that it is of",
 	"jobs[].steps[].tres.requested.min[].task": "the task that it is of",
@@ -122,10 +124,10 @@ var ours = map[string]string{
 	"jobs[].steps[].tres.consumed.min[].node":  "the task that it is of",
 }
 
-// undocumented are the bodies that Slurm's gateway sends and its documents don't have.
+// undocumented are the bodies that slurmrestd sends and its documents don't have.
 var undocumented = map[string]bool{"openapi_job_state_resp": true}
 
-// body is a table and the version from which on Slurm's gateway has it.
+// body is a table, with the first version in which slurmrestd has it.
 type body struct {
 	Described
 	since schema.Version
@@ -153,15 +155,15 @@ func bodies() map[string]body {
 	return all
 }
 
-// TestCoverage: in every version each body has all fields that clients of Slurm's own
-// gateway know, each of the type they know, and no other but ours.
+// TestCoverage checks that in every version each body has all the fields in
+// slurmrestd's documents, with the same types, and no other fields except ours.
 func TestCoverage(t *testing.T) {
 	docs := readDocuments(t)
 	found := map[string]bool{}
 	for name, b := range bodies() {
 		for _, v := range Versions {
 			if v < b.since {
-				continue // of an endpoint of ours
+				continue // this project's own endpoint
 			}
 			t.Run(name+"/"+v.String(), func(t *testing.T) {
 				want, got := map[string]string{}, map[string]string{}

@@ -2,8 +2,8 @@ package api
 
 import "strconv"
 
-// messageName returns the name of a controller message, or its number if it has
-// no name here.
+// messageName returns the name of a controller message, or its number if
+// messages lacks it.
 func messageName(n uint32) string {
 	if name := messages[n]; name != "" {
 		return name
@@ -11,8 +11,9 @@ func messageName(n uint32) string {
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// messages holds the numbers of a controller's messages, as in Slurm 26.05. No
-// controller receives a number that was reassigned since 22.05.
+// messages maps the numbers of a controller's messages, as in Slurm 26.05, to
+// their names. The numbers that were reassigned since 22.05 belong to messages
+// that no controller receives, so the table fits all releases.
 var messages = map[uint32]string{
 	1001:  "REQUEST_NODE_REGISTRATION_STATUS",
 	1002:  "MESSAGE_NODE_REGISTRATION_STATUS",

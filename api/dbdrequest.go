@@ -2,8 +2,8 @@ package api
 
 import "strconv"
 
-// requestName returns the name of an accounting request, or its number if it
-// has no name here.
+// requestName returns the name of an accounting request, or its number if
+// requests lacks it.
 func requestName(n uint32) string {
 	if name := requests[n]; name != "" {
 		return "DBD_" + name
@@ -11,7 +11,8 @@ func requestName(n uint32) string {
 	return strconv.FormatUint(uint64(n), 10)
 }
 
-// requests are the numbers of the accounting daemon's requests, without their DBD_.
+// requests maps the numbers of the accounting daemon's requests to their names,
+// without the prefix DBD_.
 var requests = map[uint32]string{
 	1401: "FINI",
 	1402: "ADD_ACCOUNTS",

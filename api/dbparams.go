@@ -27,8 +27,8 @@ func csv() schema.Type[[]string] {
 	})
 }
 
-// clusterTexts returns a parameter of cluster names, which are parts of table
-// names in the daemon's database.
+// clusterTexts returns a parameter of cluster names. They are checked, because
+// the daemon uses them in the names of database tables.
 func clusterTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
 	names := func() schema.Type[[]string] {
 		return asList(func(s string) ([]string, error) {
@@ -44,7 +44,7 @@ func clusterTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema
 	return schema.F(name, names, at, doc+", separated by commas", opts...)
 }
 
-// words returns the words of s between commas, without empty ones.
+// words returns the comma-separated words of s, without empty ones.
 func words(s string) (list []string) {
 	for part := range strings.SplitSeq(s, ",") {
 		if part = strings.TrimSpace(part); part != "" {
@@ -54,8 +54,8 @@ func words(s string) (list []string) {
 	return list
 }
 
-// numberTexts returns a parameter of numbers. They are checked here: a daemon
-// may insert them into a database query unchanged.
+// numberTexts returns a parameter of numbers. They are checked here, because a
+// daemon may insert them into a database query unchanged.
 func numberTexts[P any](name, doc string, at func(*P) *[]string, opts ...schema.Option) schema.Field[P] {
 	numbers := func() schema.Type[[]string] {
 		return asList(func(s string) (list []string, err error) {
@@ -130,7 +130,8 @@ func passedOver[P any](name string, opts ...schema.Option) schema.Field[P] {
 	return schema.Ignore[P](name, csv, "Ignored: selects the columns of a table, but answers have all fields", opts...)
 }
 
-// someName returns the type of a part of a path that names an object of a kind.
+// someName returns the type of a path segment that names an object of the given
+// kind.
 func someName(kind string) func() schema.Type[string] {
 	return func() schema.Type[string] {
 		return asText(func(s string) (string, error) {

@@ -37,7 +37,8 @@ func environment() schema.Type[[]string] {
 		})
 }
 
-// takeEnvironment keeps what rlimits may have put there before.
+// takeEnvironment sets the environment, and keeps the variables that the fields
+// for resource limits have added.
 func takeEnvironment(d *model.JobDesc, vars []string) error {
 	d.Environment = append(vars, d.Environment...)
 	return nil
@@ -62,7 +63,7 @@ func nodeList() schema.Type[string] {
 		})
 }
 
-// anyArray takes any array and makes nothing of it.
+// anyArray returns the type of an array whose contents are ignored.
 func anyArray() schema.Type[struct{}] {
 	return schema.Simple(&schema.Shape{Kind: "array"}, func(e schema.Encoder, _ *struct{}) {
 		e.BeginArray()

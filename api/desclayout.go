@@ -12,11 +12,12 @@ import (
 	"schedrestd/model"
 )
 
-// planeLayout is the distribution with a size: distribution_plane_size, or the
-// number in "plane=4".
+// planeLayout is the distribution that has a plane size:
+// distribution_plane_size, or the number in "plane=4".
 const planeLayout uint32 = 4
 
-// Distribution: four bits each for nodes, sockets and cores, then two flags.
+// A distribution has four bits each for nodes, sockets and cores, and two
+// flags.
 var (
 	nodeLayouts = map[string]uint32{"cyclic": 1, "block": 2, "arbitrary": 3, "plane": planeLayout}
 	coreLayouts = map[string]uint32{"cyclic": 1, "block": 2, "fcyclic": 3}
@@ -57,9 +58,10 @@ func takeDistribution(d *model.JobDesc, s string) error {
 	return nil
 }
 
-// takePlane reads how many tasks go to a node before the next one gets some.
+// takePlane parses the plane size: the number of tasks that are placed on a
+// node before the next node gets any.
 func takePlane(d *model.JobDesc, size string) error {
-	const most = 1<<16 - 3 // the RPC's two marks are greater
+	const most = 1<<16 - 3 // larger numbers mean "not set" or "unlimited" in the RPC
 	n, err := strconv.ParseUint(size, 10, 16)
 	if err != nil || n == 0 || n > most {
 		return fmt.Errorf("expected a plane size of 1 to %d tasks, got %q", most, schema.Shorten(size))
@@ -68,7 +70,8 @@ func takePlane(d *model.JobDesc, size string) error {
 	return nil
 }
 
-// Frequencies and governors are numbers with the top bit set; a plain number is in kHz.
+// In the RPC, frequencies are in kHz. Numbers with the top bit set stand for
+// the words below and for governors.
 var (
 	frequencies = map[string]uint32{"low": 0x80000001, "medium": 0x80000002, "high": 0x80000003, "highm1": 0x80000004}
 	governors   = map[string]uint32{
@@ -77,7 +80,8 @@ var (
 	}
 )
 
-// takeCPUFrequency reads "frequency", "low-high", each with ":governor", or a governor alone.
+// takeCPUFrequency parses "frequency" or "low-high", each optionally followed
+// by ":governor", or a governor alone.
 func takeCPUFrequency(d *model.JobDesc, s string) error {
 	rest, governor, governed := strings.Cut(strings.ToLower(s), ":")
 	if n, alone := governors[rest]; alone && !governed {

@@ -13,9 +13,9 @@ var (
 	points = regexp.MustCompile(`^(Time (of|at|when|from|since)|(Boot|End|Start|Earliest start|Expected end) time|Start of|Deadline|Return 304)\b`)
 )
 
-// TestDescriptions checks that every field and parameter has a description. For
-// a number it names the unit or the counted objects, unless the field is marked
-// as having none.
+// TestDescriptions checks that every field and parameter has a description. The
+// description of a number must name its unit or the objects that it counts,
+// unless the field is marked as having neither.
 func TestDescriptions(t *testing.T) {
 	numbers := 0
 	for _, e := range Endpoints {
@@ -41,7 +41,8 @@ func TestDescriptions(t *testing.T) {
 	}
 }
 
-// checkFields checks all fields below s and returns how many are numbers.
+// checkFields checks all fields below s, and returns how many of them are
+// numbers.
 func checkFields(t *testing.T, in string, s *schema.Shape) (numbers int) {
 	if s.Items != nil {
 		numbers += checkFields(t, in+"[]", s.Items)
@@ -70,7 +71,7 @@ func checkFields(t *testing.T, in string, s *schema.Shape) (numbers int) {
 	return numbers
 }
 
-// isNumber reports whether s is a number, or the wrapper of one.
+// isNumber reports whether s is a number or the wrapper of a number.
 func isNumber(s *schema.Shape) bool {
 	return s.Kind == "integer" || s.Kind == "number" || strings.Contains(s.Name, "_no_val")
 }

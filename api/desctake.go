@@ -10,8 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// The functions below parse fields of a job description that are not stored in
-// the model unchanged.
+// The functions below parse fields of a job description that the model stores
+// in another form.
 
 func takeThreadSpec(d *model.JobDesc, n uint16) error {
 	if n >= specializedThreads-2 {
@@ -22,7 +22,7 @@ func takeThreadSpec(d *model.JobDesc, n uint16) error {
 }
 
 func takeNice(d *model.JobDesc, n int32) error {
-	const most = 1<<31 - 3 // beyond it stand the RPC's two marks
+	const most = 1<<31 - 3 // larger numbers mean "not set" or "unlimited" in the RPC
 	if n < -most || n > most {
 		return fmt.Errorf("%d is out of range, %d to %d", n, -most, most)
 	}
@@ -37,7 +37,8 @@ func takeHold(d *model.JobDesc, hold bool) error {
 	return nil
 }
 
-// takePriority leaves a job that hold holds back held.
+// takePriority sets the priority, unless the field hold has set it to 0: the
+// job stays held.
 func takePriority(d *model.JobDesc, n model.Opt[uint32]) error {
 	if d.Priority != model.Some[uint32](0) {
 		d.Priority = n
@@ -86,8 +87,8 @@ func takeGroup(d *model.JobDesc, s string) (err error) {
 	return err
 }
 
-// identity reads the number or the name of a user or a group. An empty text is
-// neither.
+// identity parses the number or the name of a user or a group. For an empty
+// text it returns neither.
 func identity(s string) (number model.Opt[uint32], name string, err error) {
 	if strings.Trim(s, "0123456789") != "" || s == "" {
 		return number, s, nil
@@ -99,8 +100,8 @@ func identity(s string) (number model.Opt[uint32], name string, err error) {
 	return model.Some(uint32(n)), "", nil
 }
 
-// rlimit returns a field for a resource limit, which jobs carry in their
-// environment.
+// rlimit returns a field for a resource limit, which the RPC carries as a
+// variable of the job's environment.
 func rlimit(name, doc, unit string) descField {
 	return schema.Take(name, number, func(d *model.JobDesc, n model.Opt[uint64]) error {
 		if n.Set {
@@ -110,7 +111,7 @@ func rlimit(name, doc, unit string) descField {
 	}, doc, schema.Unit(unit))
 }
 
-// takeNodes reads "4", "2-4", or a list of numbers that would all do.
+// takeNodes parses "4", "2-4", or a list of acceptable numbers of nodes.
 func takeNodes(d *model.JobDesc, s string) error {
 	if strings.ContainsAny(s, ",:") {
 		d.JobSizes = s
@@ -144,7 +145,7 @@ func takeWarnSignal(d *model.JobDesc, s string) (err error) {
 	return err
 }
 
-// parseSignal reads a signal's number, or its name with or without SIG.
+// parseSignal parses a signal's number, or its name with or without SIG.
 func parseSignal(s string) (uint16, error) {
 	if n, err := strconv.ParseUint(s, 10, 16); err == nil && n < 128 {
 		return uint16(n), nil

@@ -2,7 +2,7 @@ package api
 
 import "schedrestd/api/schema"
 
-// Sets of words that only job descriptions have. The bits are the RPC's.
+// Sets of words that only job descriptions have. The bits are those of the RPC.
 
 var cpuBindings = schema.Words("cpu_binding_flags",
 	schema.Part("CPU_BIND_TO_THREADS", uint16(0x1e), 0x02),
@@ -36,7 +36,7 @@ var openModes = schema.Words("open_mode",
 	schema.Part("TRUNCATE", uint8(3), 2),
 )
 
-// warnFlags are the words for what a signal goes to.
+// warnFlags are the words for which processes of a job get the warning signal.
 var warnFlags = schema.Words("warn_flags",
 	schema.Bit("BATCH_JOB", uint16(1)<<0),
 	schema.Bit("ARRAY_TASK", uint16(1)<<1),

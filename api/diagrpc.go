@@ -8,8 +8,8 @@ import (
 	"schedrestd/model"
 )
 
-// Requests in what a controller counts. v0.0.40 has them as objects without names or promises, with plain
-// numbers.
+// RPC statistics of the controller. In v0.0.40 they are objects whose schemas
+// have no name and no required fields, with plain numbers.
 
 // rpcList returns the type of a list of RPC statistics.
 func rpcList[T any](name string, row *schema.ObjectType[T]) func() schema.Type[[]T] {
@@ -58,7 +58,7 @@ var rpcType = schema.Object("stats_msg_rpc_type", append(append(
 	schema.F("cycle_max", schema.Int32, func(r *model.RPCTypeStats) *uint16 { return &r.CycleMax }, "Maximum number of requests served in one cycle", schema.Count, schema.Since(V41), schema.Required(0)),
 )...)
 
-// rpcUserRow is a count of one user's requests, with the user's name.
+// rpcUserRow is the count of one user's requests, with the user's name.
 type rpcUserRow struct {
 	name string
 	*model.RPCUserStats
@@ -87,7 +87,8 @@ var rpcDump = schema.Object("stats_msg_rpc_dump", append(
 	schema.Show("count", schema.Named("hostlist_string", schema.StreamOf(schema.String)), pendingHosts, "Nodes of the reservation: names, not a count", schema.Required(0)),
 )...)
 
-// mostHosts bounds what one host list expression may stand for: a few bytes can be billions.
+// mostHosts limits the number of names that one host list expression may expand
+// to. An expression of a few bytes can expand to billions.
 const mostHosts = 200_000
 
 func pendingHosts(p *model.PendingHosts) schema.Stream[string] {
@@ -111,7 +112,7 @@ type DiagAnswer struct {
 	Envelope
 }
 
-// Diag is the table of a DiagAnswer.
+// Diag declares the fields of a DiagAnswer.
 var Diag = enveloped("openapi_diag_resp", func(a *DiagAnswer) *Envelope { return &a.Envelope },
 	schema.F("statistics", ControllerStats.Type, func(a *DiagAnswer) *ControllerStatsRow { return &a.Stats }, "Statistics of the controller", schema.Required(0)),
 )

@@ -14,30 +14,31 @@ import (
 // implements it.
 type Endpoint struct {
 	Method     string
-	Accounting bool   // under the accounting daemon's path segment
-	Util       bool   // under the path segment of operations without a daemon
-	Path       string // after the version, "node/{node_name}"; a "/" at the end is for documents alone
-	ID         string // operationId of the document, such as "get_node"
-	Doc        string // one line
-	About      string // more, in sentences
-	Takes      string // describes the body of a request, in one line
-	Returns    string // describes the answer to a successful request, in one line
+	Accounting bool   // the path is in the accounting daemon's segment
+	Util       bool   // the path is in the segment of operations that need no daemon
+	Path       string // path after the version, "node/{node_name}"; only documents have a trailing "/"
+	ID         string // operationId in the document, such as "get_node"
+	Doc        string // summary, in one line
+	About      string // longer description, in sentences
+	Takes      string // description of the request's body, in one line
+	Returns    string // description of a successful answer, in one line
 	Params     Described
-	Request    Described // nil: no body
+	Request    Described // table of the request's body; nil for no body
 	Answer     Answered
 	Missing    Missing        // how slurmrestd answers for an unknown name
-	Since      schema.Version // 0: from the first version on
-	Until      schema.Version // gone from that version on; 0: never
+	Since      schema.Version // first version that has the operation; 0 for all
+	Until      schema.Version // first version that lacks the operation; 0 for none
 	Changes    bool           // a GET that changes something
-	Keyed      bool           // it takes an Idempotency-Key
-	Ours       schema.Version // Slurm's gateway has it from this version on; 0: in all
+	Keyed      bool           // the operation accepts an Idempotency-Key
+	Ours       schema.Version // first version in which slurmrestd has the operation too; 0 for all
 }
 
-// Missing says how Slurm's gateway answers a name that it does not find.
+// Missing is the way in which slurmrestd answers for a name that does not
+// exist.
 type Missing uint8
 
-// The ways. Clients of slurmrestd rely on them: to many a 404 is a failure, and 200 with an empty list
-// is "not found".
+// The values of Missing. Clients of slurmrestd rely on them. Many of them treat
+// 404 as a failure, and recognize 200 with an empty list as "not found".
 const (
 	MissingIs404 Missing = iota
 	MissingIs422
@@ -45,16 +46,18 @@ const (
 	MissingIsWarning // 200, an empty list, and a warning
 )
 
-// Always in Endpoint.Ours says that Slurm's gateway has it in no version.
+// Always as Endpoint.Ours means that no version of slurmrestd has the
+// operation.
 const Always schema.Version = 255
 
-// Described is a table, of a body or of parameters.
+// Described is a table of the fields of a body, or of parameters.
 type Described interface {
 	Shape(schema.View) *schema.Shape
 }
 
-// Operation is an Endpoint with the table that its parameters are parsed by. A parameter that
-// Path names in braces is a part of the path; the others are in the query.
+// Operation is an Endpoint with the table that parses its parameters.
+// Parameters that Path names in braces are in the path; all others are in the
+// query.
 type Operation[P any] struct {
 	*Endpoint
 	Params *schema.ObjectType[P]
@@ -78,7 +81,7 @@ func (e *Endpoint) Segment(s schema.Spelling) string {
 	return pathController.in(s)
 }
 
-// URL returns the whole path in v.
+// URL returns the endpoint's path in v, with the leading segments.
 func (e *Endpoint) URL(v schema.View) string {
 	return "/" + e.Segment(v.Names) + "/" + v.Version.String() + "/" + e.Path
 }
@@ -102,8 +105,8 @@ func (e *Endpoint) In(v schema.Version) bool {
 	return v >= e.Since && (e.Until == 0 || v < e.Until)
 }
 
-// Endpoints is every endpoint there is: those that declare made, by path. Paths
-// and IDs follow what clients of slurmrestd know.
+// Endpoints lists the endpoints that declare has made, by path. Their paths and
+// IDs are those of slurmrestd.
 var Endpoints []*Endpoint
 
 func init() {

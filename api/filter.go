@@ -8,12 +8,13 @@ import (
 )
 
 // IsFilter reports whether an operation of the API, in any version, has a
-// parameter of this name that could narrow a list. A client that sends it to an
-// operation without it expects fewer entries than it would get.
+// parameter of this name that narrows a list. A client that sends such a
+// parameter to an operation that lacks it would get more entries than it
+// expects.
 func IsFilter(name string) bool { return filters()[name] }
 
-// filters returns the parameters of all lists, except those that have no effect
-// and those that every list of the controller has: they don't narrow a list.
+// filters returns the parameters of all lists that narrow the list. It omits
+// parameters without effect, and those that every list of the controller has.
 var filters = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{}
 	for _, v := range Versions {

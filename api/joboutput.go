@@ -7,8 +7,9 @@ import (
 	"schedrestd/model"
 )
 
-// Where a job's output goes travels as a pattern, or not at all when nothing was
-// said (controllers before 26.05); clients were always shown a path.
+// The controller sends the paths of a job's input and output as patterns.
+// Controllers before 26.05 leave out paths that the job did not set. slurmrestd
+// always shows complete paths.
 
 // defaultOutput returns the output path of a job that sets none.
 func defaultOutput(j *JobRow) string {
@@ -28,8 +29,8 @@ func stdout(j *JobRow) string {
 	return ""
 }
 
-// stderr returns the path of the error output, which by default is that of the
-// output. An allocation without a script has no default.
+// stderr returns the path of the error output, which defaults to the path of
+// the output. An allocation without a script has no default.
 func stderr(j *JobRow) string {
 	switch {
 	case j.StdErr != "":
@@ -50,8 +51,8 @@ func stdin(j *JobRow) string {
 	return ""
 }
 
-// expandPath replaces the words of a pattern that are known for a job as a whole, and makes
-// the path absolute.
+// expandPath replaces the pattern's placeholders that have one value for the
+// whole job, and makes the path absolute.
 func expandPath(j *JobRow, pattern string) string {
 	path := model.ExpandPattern(pattern, func(letter byte) (string, bool) { return pathWord(j, letter) })
 	if strings.HasPrefix(pattern, "/") {

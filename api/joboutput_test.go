@@ -6,7 +6,7 @@ import (
 	"schedrestd/model"
 )
 
-// TestOutputPaths checks the paths that a job's input and output have by default. Only a
+// TestOutputPaths checks the default paths of a job's input and output. Only a
 // job with a script has defaults.
 func TestOutputPaths(t *testing.T) {
 	for _, tt := range []struct {

@@ -7,7 +7,8 @@ import (
 
 const jobBase model.JobState = 0xff
 
-// jobStates are the words of a job's state: one for its base state, one for each flag.
+// jobStates are the words for a job's state: one for the base state, and one
+// for each flag.
 var jobStates = schema.Words("job_state",
 	schema.Part("PENDING", jobBase, model.JobPending),
 	schema.Part("RUNNING", jobBase, model.JobRunning),

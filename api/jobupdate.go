@@ -9,7 +9,7 @@ import (
 	"schedrestd/model"
 )
 
-// taskResult reports the outcome for some tasks of an array.
+// taskResult declares the result of a change for some tasks of an array.
 var taskResult = schema.Object("job_array_response_msg_entry",
 	schema.Show("job_id", schema.Int32, func(r *model.TaskResult) uint32 { return leadingNumber(r.Tasks) }, "Number of the job", schema.Bare),
 	schema.F("step_id", schema.String, func(r *model.TaskResult) *string { return &r.Tasks }, "The tasks, such as \"12_[1-3]\""),
@@ -24,11 +24,11 @@ func leadingNumber(s string) uint32 {
 	if end := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
 		s = s[:end]
 	}
-	n, _ := strconv.ParseUint(s, 10, 32) // not a number: 0
+	n, _ := strconv.ParseUint(s, 10, 32) // 0 if s is not a number
 	return uint32(n)
 }
 
-// UpdatedAnswer answers PostJob.
+// UpdatedAnswer is the body of the answer to PostJob.
 type UpdatedAnswer struct {
 	Job     string
 	Results []model.TaskResult

@@ -2,7 +2,8 @@ package api
 
 import "schedrestd/api/schema"
 
-// Sets of words that jobs and job descriptions share. The bits are the RPC's.
+// Sets of words that jobs and job descriptions share. The bits are those of the
+// RPC.
 
 // jobFlags are the words of a job's flags.
 var jobFlags = schema.Words("job_flags",
@@ -54,7 +55,7 @@ func flag(name string, bit uint, opts ...schema.Option) schema.Word[uint64] {
 	return schema.Bit(name, uint64(1)<<bit, opts...)
 }
 
-// mailTypes are the words for what a user is mailed about.
+// mailTypes are the words for the events about which a user gets mail.
 var mailTypes = schema.Words("job_mail_flags",
 	schema.Bit("BEGIN", uint16(1)<<0),
 	schema.Bit("END", uint16(1)<<1),
@@ -69,7 +70,7 @@ var mailTypes = schema.Words("job_mail_flags",
 	schema.Bit("INVALID_DEPENDENCY", uint16(1)<<10),
 )
 
-// profiles are the words for the data that is profiled while a job runs.
+// profiles are the words for the data that is collected while a job runs.
 var profiles = schema.Words("acct_gather_profile",
 	schema.Part("NOT_SET", ^uint32(0), 0),
 	schema.Part("NONE", ^uint32(0), 1),
@@ -88,7 +89,7 @@ var sharing = schema.Words("job_shared",
 	schema.Part("topo", ^uint16(0), 4, schema.Since(V41)),
 )
 
-// exclusiveness says the same in the words of before v0.0.42.
+// exclusiveness are the words for sharing nodes before v0.0.42.
 var exclusiveness = schema.Words("job_exclusive_flags",
 	schema.Part("true", ^uint16(0), 0),
 	schema.Part("false", ^uint16(0), 1),
@@ -97,7 +98,8 @@ var exclusiveness = schema.Words("job_exclusive_flags",
 	schema.Part("topo", ^uint16(0), 4, schema.Since(V41)),
 )
 
-// showFlags are the words for what the controller was asked to show.
+// showFlags are the words for the objects that a request asks the controller to
+// show.
 var showFlags = schema.Words("job_show_flags",
 	schema.Bit("ALL", uint16(1)<<0),
 	schema.Bit("DETAIL", uint16(1)<<1),

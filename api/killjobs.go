@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// nodeArray is nodes as an array of names or host lists; one text is taken too.
+// nodeArray is an array of node names or host lists. One text is accepted too.
 var nodeArray = schema.Named("hostlist_string", nodeList)
 
 // oneState returns the type of a list of states that has at most one
@@ -52,8 +52,9 @@ func takeState(k *model.KillJobs, s model.JobState) error {
 	return nil
 }
 
-// takeKilledUser keeps a number or a name. Two that differ are refused: it is
-// the gateway that would have to choose whose jobs end.
+// takeKilledUser sets the user whose jobs are killed, by number or name. It
+// refuses two different users: the gateway would have to choose whose jobs to
+// kill.
 func takeKilledUser(k *model.KillJobs, s string) error {
 	number, name, err := identity(s)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"schedrestd/model"
 )
 
-// mebibytes returns the type of an amount of memory in MiB. A string may have
-// another unit.
+// mebibytes returns the type of an amount of memory in MiB. A string may give
+// the amount in another unit.
 func mebibytes() schema.Type[model.Opt[uint64]] { return mebibyteType{} }
 
 type mebibyteType struct{ wrapper[uint64] }
@@ -34,8 +34,8 @@ func (m mebibyteType) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 
 var memoryText = regexp.MustCompile(`^(\d{1,19})([KMGT]?)B?$`)
 
-// parseMebibytes reads an amount as Slurm's commands take it, in MiB without a
-// unit. A part of a MiB counts as a whole one.
+// parseMebibytes parses an amount as Slurm's commands do, in MiB if it has no
+// unit. A fraction of a MiB is rounded up.
 func parseMebibytes(s string) (uint64, bool) {
 	m := memoryText.FindStringSubmatch(strings.ToUpper(s))
 	if m == nil {

@@ -6,22 +6,23 @@ import (
 	"schedrestd/api/schema"
 )
 
-// Every name that this project spells differently from Slurm stands here, once, in
-// both spellings; so that clients written for slurmrestd work without a change.
+// Every name that this project spells differently from Slurm is defined here,
+// in both spellings, so that clients written for slurmrestd work without
+// changes.
 var (
-	// first segment of a path
+	// First segments of paths.
 	pathController = name{"sched", "slurm"}
 	pathAccounting = name{"scheddb", "slurmdb"}
 
-	// headers
+	// Headers.
 	headerUser  = name{"X-SCHED-USER-NAME", "X-SLURM-USER-NAME"}
 	headerToken = name{"X-SCHED-USER-TOKEN", "X-SLURM-USER-TOKEN"}
 
-	// members of bodies
+	// Members of bodies.
 	fieldDaemonStart = name{"schedd_start_time", "slurmd_start_time"}
 	fieldMetaProduct = name{"sched", "slurm"}
 
-	// values in meta.plugin
+	// Values of meta.plugin.
 	pluginController = name{"openapi/schedctld", "openapi/slurmctld"}
 	pluginAccounting = name{"openapi/scheddb", "openapi/slurmdbd"}
 	pluginStorage    = name{"accounting_storage/scheddbd", "accounting_storage/slurmdbd"}
@@ -33,21 +34,22 @@ const pathUtil = "util"
 // HeaderUser returns the header that names the user of a request.
 func HeaderUser(s schema.Spelling) string { return headerUser.in(s) }
 
-// HeaderToken returns the header with the token.
+// HeaderToken returns the header that contains the token.
 func HeaderToken(s schema.Spelling) string { return headerToken.in(s) }
 
-// HeaderKey is the header with the client's name of a submission, which the same
-// submission has when it is repeated. It is an extension of this gateway.
+// HeaderKey is the header with the key of a submission, which the client
+// chooses and repeats when it retries. It is an extension of this gateway.
 const HeaderKey = "Idempotency-Key"
 
-// MaxKey is the length of the longest Idempotency-Key.
+// MaxKey is the maximum length of an Idempotency-Key.
 const MaxKey = 255
 
-// HeaderReplayed is the header of an answer that an earlier request got first.
+// HeaderReplayed marks an answer that is repeated from an earlier request with
+// the same key.
 const HeaderReplayed = "Idempotency-Replayed"
 
-// SchemaName returns the name of a schema in documents, "v0.0.42_node". Tables
-// name schemas like Slurm.
+// SchemaName returns the name of a schema in documents, such as "v0.0.42_node".
+// Tables use Slurm's names for schemas.
 func SchemaName(shape string, v schema.View) string {
 	if v.Names == schema.Sched {
 		shape = strings.ReplaceAll(shape, "slurm", "sched")
@@ -55,7 +57,7 @@ func SchemaName(shape string, v schema.View) string {
 	return v.Version.String() + "_" + shape
 }
 
-// name is one name in both spellings.
+// name is a name in both spellings.
 type name struct{ sched, slurm string }
 
 // in returns the name in the spelling s.

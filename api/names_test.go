@@ -10,7 +10,8 @@ import (
 	"schedrestd/feature"
 )
 
-// TestParsersAreTheVersions: what can be named on the command line is what the tables have.
+// TestParsersAreTheVersions checks that the parsers which the command line
+// accepts are the API versions of the tables.
 func TestParsersAreTheVersions(t *testing.T) {
 	var named []schema.Version
 	for _, p := range feature.Parsers {
@@ -24,7 +25,7 @@ func TestParsersAreTheVersions(t *testing.T) {
 	}
 }
 
-// names lists which named schema stands where in a documented body, by path.
+// names lists the named schemas in a documented body, by path.
 func (d documents) names(version, name, path string, into map[string]string) {
 	for _, row := range d[[2]string{version, name}] {
 		inline, at := name+"."+row.field, path+"."+row.field
@@ -42,7 +43,7 @@ func (d documents) names(version, name, path string, into map[string]string) {
 	}
 }
 
-// shapeNames lists the same of a Shape.
+// shapeNames lists the named schemas in a Shape, by path.
 func shapeNames(v schema.View, s *schema.Shape, path string, into map[string]string) {
 	for _, p := range s.Fields {
 		if p.Ours {
@@ -61,7 +62,8 @@ func shapeNames(v schema.View, s *schema.Shape, path string, into map[string]str
 	}
 }
 
-// unnamed are the schemas that Slurm names and we write in place.
+// unnamed are the schemas that have a name in Slurm's documents and are in
+// place in ours.
 var unnamed = map[string]string{
 	"v0.0.40_job_submit_response_msg": "it is a part of the answer's own table, there to hold what stands beside it too",
 	"v0.0.40_power_flags":             "an array of nothing",
@@ -69,21 +71,21 @@ var unnamed = map[string]string{
 	"v0.0.40_power_mgmt_data":         "the same",
 }
 
-// renamed lists the schemas whose names differ from the documents', with the
-// reasons.
+// renamed lists our schemas whose names differ from those in Slurm's documents,
+// with the reasons.
 var renamed = map[string]string{
 	"tres_of_task": "it has two fields more, which are always sent, than the one that documents name there",
 }
 
-// TestSchemaNames checks that schemas keep their names, which are in the code of
-// generated clients. The documents of v0.0.41 name hardly any schema, and those of
-// v0.0.43 and later no sets of words; these are compared with v0.0.42.
+// TestSchemaNames checks that schemas keep the names that the code of generated
+// clients uses. The documents of v0.0.41 name hardly any schema, and those of
+// v0.0.43 and later name no sets of words. These are compared with v0.0.42.
 func TestSchemaNames(t *testing.T) {
 	docs := readDocuments(t)
 	for name, b := range bodies() {
 		for _, v := range []schema.Version{V40, V42, V43, V44, V45} {
 			if v < b.since {
-				continue // of an endpoint of ours
+				continue // this project's own endpoint
 			}
 			view := schema.View{Version: v, Names: schema.Slurm}
 			want, got := map[string]string{}, map[string]string{}
@@ -125,7 +127,8 @@ func wordPaths(s *schema.Shape, path string, into map[string]bool) {
 	}
 }
 
-// TestOneNameOneSchema: in one View a name stands for one thing, as a document can have it once.
+// TestOneNameOneSchema checks that within a View each name stands for one
+// schema, because a document can define a name only once.
 func TestOneNameOneSchema(t *testing.T) {
 	for _, v := range Versions {
 		for _, names := range NamesBoth.Spellings() {

@@ -7,8 +7,9 @@ import (
 
 const nodeBase model.NodeState = 0xf
 
-// nodeStates are the words of a node's state: one for its base state, one for each
-// flag. All flags are shown; INVALID alone stands for "no state".
+// nodeStates are the words for a node's state: one for the base state, and one
+// for each flag. All flags are shown. INVALID is shown alone and stands for "no
+// state".
 var nodeStates = schema.Words("node_states",
 	schema.Part("INVALID", ^model.NodeState(0), model.NodeStateNone, schema.Alone),
 	schema.Part("UNKNOWN", nodeBase, model.NodeUnknown),
@@ -49,8 +50,8 @@ var nodeStates = schema.Words("node_states",
 // certFlags are the words about a node's TLS certificate.
 var certFlags = schema.Words("", schema.Bit("TOKEN_SET", uint16(1)))
 
-// shownState returns a node's state, completed as controllers expect clients to
-// do: a node that is partly allocated is MIXED.
+// shownState returns a node's state after the step that controllers leave to
+// clients: a partly allocated node becomes MIXED.
 func shownState(n *NodeRow) model.NodeState {
 	if !n.Unmixed && n.State.Base() == model.NodeAllocated && n.AllocCPUs > 0 && n.AllocCPUs < n.EffectiveCPUs {
 		return n.State&^nodeBase | model.NodeMixed

@@ -9,14 +9,15 @@ import (
 	"schedrestd/model"
 )
 
-// A number that may be missing or without limit is an object in JSON: {set,
-// infinite, number}. In a request a plain integer is taken for it too.
+// In JSON, a number that may be unset or infinite is an object: {set, infinite,
+// number}. A request may also have a plain integer.
 
 // number returns the type of a wrapped model.Opt.
 func number[T model.Unsigned]() schema.Type[model.Opt[T]] { return wrapper[T]{} }
 
-// rawNumber returns the type of a wrapped integer of the protocol, in which the
-// largest value means "infinite" and the next smaller one "not set".
+// rawNumber returns the type of a wrapped integer of the protocol. In the
+// protocol, the largest value means "infinite" and the next smaller one "not
+// set".
 func rawNumber[T model.Unsigned]() schema.Type[T] { return rawWrapper[T]{} }
 
 type rawWrapper[T model.Unsigned] struct{ wrapper[T] }
@@ -53,7 +54,8 @@ func (wrapper[T]) Shape(v schema.View) *schema.Shape {
 	return wrapperShape(v, "uint"+strconv.Itoa(width), &schema.Shape{Kind: "integer", Format: format, Wide: width > 31})
 }
 
-// wrapperShape describes the wrapper of a number; of is what the schema's name begins with.
+// wrapperShape describes the wrapper of a number. The schema's name begins with
+// of.
 func wrapperShape(v schema.View, of string, number *schema.Shape) *schema.Shape {
 	name := of + "_no_val_struct"
 	if v.Version < V41 {
@@ -71,7 +73,8 @@ func (wrapper[T]) Renderer(schema.View) func(schema.Encoder, *model.Opt[T]) {
 	return func(e schema.Encoder, o *model.Opt[T]) { renderWrapper(e, o.Set, o.Infinite, uint64(o.Number)) }
 }
 
-// renderWrapper writes a wrapper. A list of jobs is made of them for the most part.
+// renderWrapper writes a wrapper. It is optimized for compact JSON, because
+// most of a job list consists of wrappers.
 func renderWrapper(e schema.Encoder, set, infinite bool, n uint64) {
 	if !set {
 		n = 0
@@ -107,8 +110,8 @@ func beginWrapper(e schema.Encoder, set, infinite bool) {
 	e.Key("number")
 }
 
-// given is a wrapper as a client sends it. A number with neither set nor infinite is meant
-// to count.
+// given is a wrapper as a client sends it. A number with neither set nor
+// infinite counts as set.
 type given struct {
 	set, infinite *bool
 	number        *int64
@@ -146,13 +149,13 @@ func (wrapper[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *mod
 	}
 }
 
-// greatest returns the largest number of T's width without a special meaning.
+// greatest returns the largest number of T's width that has no special meaning.
 func greatest[T model.Unsigned]() int64 {
 	return int64(min(uint64(^T(0)-2), math.MaxInt64))
 }
 
-// plain returns the type of a model.Opt shown as a plain integer, 0 if it is
-// not set.
+// plain returns the type of a model.Opt that is shown as a plain integer, or as
+// 0 if it is unset.
 func plain[T model.Unsigned]() schema.Type[model.Opt[T]] {
 	return schema.Simple(&schema.Shape{Kind: "integer", Format: "int32", Wide: greatest[T]() > math.MaxInt32},
 		func(e schema.Encoder, o *model.Opt[T]) { e.Uint(uint64(o.Or(0))) },
@@ -163,8 +166,8 @@ func plain[T model.Unsigned]() schema.Type[model.Opt[T]] {
 		})
 }
 
-// truth returns the type of a number shown as a boolean: true for all values
-// except 0.
+// truth returns the type of a number that is shown as a boolean: false for 0,
+// true for all others.
 func truth[T schema.Integer]() schema.Type[T] {
 	return schema.Simple(&schema.Shape{Kind: "boolean"},
 		func(e schema.Encoder, n *T) { e.Bool(*n != 0) },
@@ -179,7 +182,7 @@ func truth[T schema.Integer]() schema.Type[T] {
 		})
 }
 
-// optTruth returns the type like truth for an optional number.
+// optTruth returns a type like that of truth, for an optional number.
 func optTruth[T model.Unsigned]() schema.Type[model.Opt[T]] {
 	parse := truth[T]().Parser(schema.View{})
 	return schema.Simple(&schema.Shape{Kind: "boolean"},
@@ -190,8 +193,8 @@ func optTruth[T model.Unsigned]() schema.Type[model.Opt[T]] {
 		})
 }
 
-// double returns the type of a wrapped floating-point number. Values that JSON
-// can't represent and Slurm's two special values are shown as not set.
+// double returns the type of a wrapped floating-point number. Slurm's two
+// special values and numbers that JSON can't represent are shown as unset.
 func double() schema.Type[float64] {
 	return shaped[float64]{schema.Simple(nil,
 		func(e schema.Encoder, f *float64) {
@@ -221,7 +224,7 @@ var givenDoubleType = schema.Object("",
 	schema.F("number", schema.Float, func(g *givenDouble) *float64 { return &g.number }, ""),
 )
 
-// takeDouble reads a floating-point number, or its wrapper.
+// takeDouble parses a floating-point number or the wrapper of one.
 func takeDouble(r *schema.Report, doc *schema.Value, into *float64) bool {
 	if doc.Kind != schema.Map {
 		return schema.Float().Parser(schema.View{})(r, doc, into)
@@ -239,7 +242,8 @@ func takeDouble(r *schema.Report, doc *schema.Value, into *float64) bool {
 	return true
 }
 
-// shaped is a type that is described in another way in some versions, and nothing else.
+// shaped is a type whose description depends on the version. Parsing and
+// rendering do not.
 type shaped[T any] struct {
 	schema.Type[T]
 	shape func(schema.View) *schema.Shape

@@ -9,7 +9,8 @@ import (
 	"schedrestd/model"
 )
 
-// TestWrapperIsOneInAllLayouts compares the way that compact JSON has of its own with the other.
+// TestWrapperIsOneInAllLayouts checks that the optimized code for compact JSON
+// writes the same wrapper as the general code.
 func TestWrapperIsOneInAllLayouts(t *testing.T) {
 	render := number[uint32]().Renderer(schema.View{Version: V43})
 	for _, o := range []model.Opt[uint32]{{}, model.Some[uint32](7), model.Some[uint32](0), model.Infinite[uint32](), {Number: 9}, {Number: 9, Set: true, Infinite: true}} {

@@ -8,10 +8,10 @@ import (
 	"schedrestd/model"
 )
 
-// Parameters are declared as the fields of bodies are. Clients of slurmrestd know every one of
-// them as a string, whatever it means.
+// Parameters are declared like the fields of bodies. For clients of slurmrestd,
+// the type of every parameter is a string.
 
-// NoParams is for an endpoint without parameters.
+// NoParams is the type of the parameters of an endpoint that has none.
 type NoParams struct{}
 
 var noParams = schema.Object[NoParams]("")
@@ -38,14 +38,14 @@ func updateTime[P any](at func(*P) *model.Query) schema.Field[P] {
 
 func flags[P any](at func(*P) *model.Query) schema.Field[P] { return flagsOr("all records", at) }
 
-// flagsOr returns the parameter flags; otherwise describes its default.
+// flagsOr returns the parameter flags. otherwise describes its default.
 func flagsOr[P any](otherwise string, at func(*P) *model.Query) schema.Field[P] {
 	return schema.F("flags", joined(showFlags), func(p *P) *uint16 { return (*uint16)(&at(p).Flags) },
 		"Additional information to show; words separated by commas. Default: "+otherwise)
 }
 
-// asList returns the Type of a list that is written as text in parameters. A
-// parameter that is set more than once has the values of all of them.
+// asList returns the type of a parameter that is a list in one text. A
+// parameter that is given several times has the values of all occurrences.
 func asList[T any](parse func(string) (T, error)) schema.Type[T] {
 	one := asText(parse)
 	parseOne := one.Parser(schema.View{})
@@ -53,8 +53,7 @@ func asList[T any](parse func(string) (T, error)) schema.Type[T] {
 		func(r *schema.Report, v *schema.Value, into *T) bool { return parseOne(r, joinValues(v), into) })
 }
 
-// joinValues returns the values of a parameter as one text with commas between
-// them.
+// joinValues joins the values of a parameter with commas.
 func joinValues(v *schema.Value) *schema.Value {
 	if v.Kind != schema.Array {
 		return v
@@ -66,7 +65,7 @@ func joinValues(v *schema.Value) *schema.Value {
 	return &schema.Value{Kind: schema.Text, Key: v.Key, Text: strings.Join(values, ","), Untyped: true}
 }
 
-// asText returns the type of a parameter that is written as text and never
+// asText returns the type of a parameter that is parsed from text and never
 // shown.
 func asText[T any](parse func(string) (T, error)) schema.Type[T] {
 	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, _ *T) { e.Null() },
@@ -118,7 +117,7 @@ func jobName() schema.Type[string] {
 	})
 }
 
-// joined returns the type of a set of words as one text, separated by commas.
+// joined returns the type of a set of words in one comma-separated text.
 func joined[T schema.Integer](set *schema.WordSet[T]) func() schema.Type[T] {
 	return func() schema.Type[T] { return joinedWords[T]{set} }
 }
@@ -127,7 +126,6 @@ type joinedWords[T schema.Integer] struct{ *schema.WordSet[T] }
 
 func (w joinedWords[T]) Shape(v schema.View) *schema.Shape { return w.WordSet.Shape(v).Items }
 
-// Parser reads them.
 func (w joinedWords[T]) Parser(v schema.View) func(*schema.Report, *schema.Value, *T) bool {
 	parse := w.WordSet.Parser(v)
 	return func(r *schema.Report, doc *schema.Value, into *T) bool { return parse(r, joinValues(doc), into) }

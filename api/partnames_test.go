@@ -6,7 +6,8 @@ import (
 	"schedrestd/api/schema"
 )
 
-// TestTaskLists: a task is found in a list of ranges, with steps and a limit.
+// TestTaskLists checks that InTaskList finds tasks in lists of ranges, with
+// steps and a limit.
 func TestTaskLists(t *testing.T) {
 	for list, want := range map[string][]uint32{
 		"1-3,7": {1, 2, 3, 7}, "0-9:3%2": {0, 3, 6, 9}, "5": {5}, "": nil, "x-3": nil, "3-1": nil, "4-": nil, "2-6:0": {2, 3, 4, 5, 6}, "8%1": {8},
@@ -23,7 +24,7 @@ func TestTaskLists(t *testing.T) {
 	}
 }
 
-// TestHostLists checks that an invalid list of hosts is not sent to a daemon.
+// TestHostLists checks that an invalid host list is not sent to a daemon.
 func TestHostLists(t *testing.T) {
 	parse := hostList().Parser(schema.View{Version: V43})
 	for text, want := range map[string]bool{

@@ -6,7 +6,8 @@ import (
 	"schedrestd/model"
 )
 
-// How long a job waited is known when it began or ended; else it is still waiting.
+// TestPlanned checks the waiting time of a job. It ends when the job starts or
+// ends; otherwise the job is still waiting.
 func TestPlanned(t *testing.T) {
 	const now = 1000
 	for _, tt := range []struct {
@@ -30,7 +31,8 @@ func TestPlanned(t *testing.T) {
 	}
 }
 
-// Memory for each of a resource is what the record says of memory then.
+// TestJobMemory checks the memory that a job requests. A request for memory per
+// trackable resource must take precedence.
 func TestJobMemory(t *testing.T) {
 	for perTRES, want := range map[string]uint64{"": 100, "gres/gpu:1024": 1024, "gres:gpu:tesla:512,gres:shard:7": 512, "gres/gpu": 100} {
 		if got := jobMemory(&JobRow{Job: &model.Job{MinMemory: 100, MemPerTRES: perTRES}}); got != want {

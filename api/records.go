@@ -9,8 +9,7 @@ import (
 	"schedrestd/model"
 )
 
-// Records holds the names of the things that accounting records refer to by
-// number.
+// Records translates ids in accounting records to names.
 type Records struct {
 	TRES  map[uint32]model.TRES
 	QOS   map[uint32]string
@@ -18,7 +17,7 @@ type Records struct {
 }
 
 // amounts parses "1=4,2=1000": ids of trackable resources with their amounts.
-// An unknown id has no type.
+// The result for an unknown id has no type.
 func (r *Records) amounts(s string) []model.TRES {
 	var list []model.TRES
 	for part := range strings.SplitSeq(s, ",") {
@@ -52,7 +51,8 @@ func (r *Records) qos(id uint32) string {
 	return strconv.FormatUint(uint64(id), 10)
 }
 
-// qosList names those that are given as "1", or as "+1" and "-1" where they change a parent's.
+// qosList returns the names for ids such as "1", or "+1" and "-1", which add to
+// or remove from the parent's list.
 func (r *Records) qosList(ids []string) []string {
 	list := make([]string, 0, len(ids))
 	for _, s := range ids {
@@ -66,16 +66,16 @@ func (r *Records) qosList(ids []string) []string {
 	return list
 }
 
-// Limit is a limit of trackable resources that a client gave, and where it is
-// in an M, which has it as text.
+// Limit is a limit of trackable resources that a client sent. It refers to the
+// field of an M that has the limit as text.
 type Limit[M any] struct {
 	At   func(*M) *string
 	List []model.TRES
 }
 
-// SetLimits writes limits into m, by the numbers of the resources. It removes
-// the resources of old that a given limit lacks. The error names a resource
-// that does not exist.
+// SetLimits writes limits into m, with the resources' ids. It removes the
+// resources that the limit in old has and the client's limit lacks. The error
+// names a resource that does not exist.
 func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 	for _, l := range limits {
 		var parts []string
@@ -103,8 +103,8 @@ func SetLimits[M any](r *Records, m, old *M, limits []Limit[M]) error {
 	return nil
 }
 
-// tresNumber returns the number of a trackable resource that a client names by
-// type and name, or by number.
+// tresNumber returns the id of a trackable resource, which a client gives by
+// type and name or by id.
 func (r *Records) tresNumber(t model.TRES) (uint32, error) {
 	if t.Type == "" {
 		if _, known := r.TRES[t.ID]; known {
@@ -127,8 +127,8 @@ func tresName(t model.TRES) string {
 	return t.Type + "/" + t.Name
 }
 
-// QOSNumber returns the number of a quality of service that a client names, or
-// gives by number.
+// QOSNumber returns the id of a quality of service, which a client gives by
+// name or id.
 func (r *Records) QOSNumber(name string) (uint32, error) {
 	for id, known := range r.QOS {
 		if known == name {
@@ -141,8 +141,8 @@ func (r *Records) QOSNumber(name string) (uint32, error) {
 	return 0, fmt.Errorf("there is no quality of service %q", schema.Shorten(name))
 }
 
-// QOSNumbers returns the numbers of a list of names, which may begin with + or
-// -, as QOSNumber does for one.
+// QOSNumbers returns the ids of several qualities of service, as QOSNumber does
+// for one. Names may begin with + or -.
 func (r *Records) QOSNumbers(names []string) ([]string, error) {
 	list := []string{}
 	for _, name := range names {

@@ -9,7 +9,7 @@ import (
 	"schedrestd/model"
 )
 
-// requeueFlags are the words for how jobs are queued again.
+// requeueFlags are the words for the options of requeuing jobs.
 var requeueFlags = schema.Words("openapi_job_requeue_flags",
 	schema.Bit("Incomplete", model.RequeueIncomplete),
 	schema.Bit("Hold", model.RequeueHold),
@@ -33,18 +33,18 @@ var requeueParams = schema.Object("",
 	requeueFlag("SpecialExit", model.RequeueSpecialExit, "Mark the job as a special exit; requires Hold"),
 )
 
-// RequeuedAnswer answers GetJobRequeue.
+// RequeuedAnswer is the body of the answer to GetJobRequeue.
 type RequeuedAnswer struct {
 	Results []model.TaskResult
 	Envelope
 }
 
-// Requeued is the table of a RequeuedAnswer.
+// Requeued declares the fields of a RequeuedAnswer.
 var Requeued = enveloped("openapi_job_requeue_resp", func(a *RequeuedAnswer) *Envelope { return &a.Envelope },
 	schema.F("status", taskResults, func(a *RequeuedAnswer) *[]model.TaskResult { return &a.Results }, "Result for each task of a job array; empty for other jobs", schema.Required(0)),
 )
 
-// GetJobRequeue queues a job again.
+// GetJobRequeue requeues a job.
 var GetJobRequeue = declare(requeueParams, Endpoint{
 	Method: http.MethodGet, Path: "job/{job_id}/requeue", ID: "get_job_requeue", Changes: true,
 	Doc: "Queue a job again", Answer: Requeued, Since: V45,
@@ -52,13 +52,13 @@ var GetJobRequeue = declare(requeueParams, Endpoint{
 	Returns: "The job was requeued; for a job array, the result for each task",
 })
 
-// Requeues is the body of a request to queue jobs again.
+// Requeues is the body of a request to requeue jobs.
 type Requeues struct {
 	Jobs  []string
 	Flags model.Requeue
 }
 
-// Check returns what is wrong with r as a whole.
+// Check returns an error if the fields of r contradict each other.
 func (r *Requeues) Check() error {
 	if len(r.Jobs) == 0 {
 		return errors.New("expected at least one job")
@@ -66,14 +66,14 @@ func (r *Requeues) Check() error {
 	return nil
 }
 
-// RequeueBody is the table of a Requeues.
+// RequeueBody declares the fields of a Requeues.
 var RequeueBody = schema.Object("openapi_jobs_requeue_query",
 	schema.F("jobs", schema.Named("selected_step_list", jobNames), func(r *Requeues) *[]string { return &r.Jobs }, "The jobs, or tasks such as \"12_3\""),
 	schema.F("flags", requeueFlags.Type, func(r *Requeues) *model.Requeue { return &r.Flags }, "Options for requeueing"),
 )
 
-// jobNames returns the type of an array of job names, or of one text separated
-// by commas.
+// jobNames returns the type of an array of job names, or of one comma-separated
+// text.
 func jobNames() schema.Type[[]string] {
 	list := csvString()
 	parse, one := list.Parser(schema.View{}), jobName().Parser(schema.View{})
@@ -100,12 +100,12 @@ type RequeuesAnswer struct {
 	Envelope
 }
 
-// RequeuedJobs is the table of a RequeuesAnswer.
+// RequeuedJobs declares the fields of a RequeuesAnswer.
 var RequeuedJobs = enveloped("openapi_jobs_requeue_resp", func(a *RequeuesAnswer) *Envelope { return &a.Envelope },
 	schema.F("status", schema.Named("job_array_response_msg_ptr_list", schema.List(taskResults)), func(a *RequeuesAnswer) *[][]model.TaskResult { return &a.Results }, "The result for each job, in the order of the request", schema.Required(0)),
 )
 
-// PostJobsRequeue queues several jobs again.
+// PostJobsRequeue requeues several jobs.
 var PostJobsRequeue = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "jobs/requeue", ID: "post_jobs_requeue",
 	Doc: "Queue several jobs again", Request: RequeueBody, Answer: RequeuedJobs, Since: V45,

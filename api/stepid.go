@@ -7,8 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// stepIDType is the name of a job, or of one of its steps, in parts. A job
-// description takes it too, and nothing but the number counts there.
+// stepIDType declares the parts of the id of a job or of one of its steps. A
+// job description accepts it too, but uses only the job's number.
 var stepIDType = schema.Object("slurm_step_id",
 	schema.F("sluid", orNothing(sluid), func(s *model.StepID) *uint64 { return &s.SLUID }, "Id that is unique among all jobs of all clusters; empty if unknown"),
 	schema.F("job_id", jobNumber, func(s *model.StepID) *uint32 { return &s.JobID }, "Number of the job", schema.Bare),
@@ -27,7 +27,7 @@ func takeStepID(d *model.JobDesc, s model.StepID) error {
 	return nil
 }
 
-// orNothing makes a type whose values make no difference in a request.
+// orNothing returns a type like of, whose values have no effect in a request.
 func orNothing[T any](of func() schema.Type[T]) func() schema.Type[T] {
 	return func() schema.Type[T] { return unheeded[T]{of()} }
 }
@@ -74,7 +74,7 @@ func sluid() schema.Type[uint64] {
 	}, nil)
 }
 
-// stepText returns the type of a step's number, or of the word for its kind.
+// stepText returns the type of a step's number, or the word for a special step.
 func stepText() schema.Type[model.Opt[uint32]] {
 	return schema.Simple(&schema.Shape{Kind: "string"}, func(e schema.Encoder, o *model.Opt[uint32]) {
 		if !o.Set {

@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// Marks that Slurm uses for a time that is not set or has no end.
+// Slurm's special values for a time that is not set or has no end.
 const (
 	timeNotSet   model.Time = math.MaxUint32 - 1
 	timeInfinite model.Time = math.MaxUint32
@@ -33,15 +33,16 @@ func moment() schema.Type[model.Time] {
 		parseTime), wrapper[uint64]{}.Shape}
 }
 
-// givenSeconds returns the type of a time as plain seconds since 1970 that is
-// parsed in every form that moment accepts.
+// givenSeconds returns the type of a time that is shown as plain seconds since
+// 1970 and parsed in every form that moment accepts.
 func givenSeconds() schema.Type[model.Time] {
 	plain := seconds()
 	return schema.Simple(plain.Shape(schema.View{}), plain.Renderer(schema.View{}), parseTime)
 }
 
-// parseTime reads a time as a wrapper, as seconds since 1970, or as a text in
-// any form that Slurm's commands take. An empty text is a time that is not set.
+// parseTime parses a time from a wrapper, from seconds since 1970, or from a
+// text in any form that Slurm's commands accept. An empty text is an unset
+// time.
 func parseTime(r *schema.Report, doc *schema.Value, into *model.Time) bool {
 	if doc.Kind == schema.Text {
 		if doc.Text == "" {

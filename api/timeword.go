@@ -12,11 +12,13 @@ import (
 	"schedrestd/model"
 )
 
-// TimeText is the unit of a parameter that is a time.
+// TimeText describes the forms of a parameter that is a time, in place of a
+// unit.
 const TimeText = UnixTime + ", or in words: 2024-01-02T10:00, 01/02/24, 10:00, today, tomorrow, noon, midnight, now, now-1hour; " +
 	"in the gateway's time zone, unless the text ends with another"
 
-// Which time zone it is stands in a file that a worker may not open any more when the first word comes.
+// The first use of the time zone reads a file. A worker can't open files once
+// it is confined, so the zone is read here.
 //
 //lint:ignore SA4017 it reads that file
 var _, _ = time.Now().Zone()
@@ -28,7 +30,8 @@ func instant() schema.Type[model.Time] {
 
 var (
 	timeSeconds = regexp.MustCompile(`^(?:[uU][tT][sS])?(\d{1,18})(?:\.\d*)?$`)
-	// A "+" that is not escaped is a blank once a query was read; nothing else can stand there.
+	// In a parsed query, an unescaped "+" has become a blank. Blanks have no
+	// other meaning there.
 	timeNow    = regexp.MustCompile(`(?i)^now(?:\s*([-+ ])\s*(\d{1,10})\s*(seconds?|minutes?|hours?|days?|weeks?)?)?$`)
 	timeBlanks = regexp.MustCompile(`^[-\s]*(?:T?(\d.*)|(\D.*)|)$`)
 	timeWord   = regexp.MustCompile(`(?i)^(today|tomorrow|midnight|noon|elevenses|fika|teatime)`)
@@ -42,12 +45,13 @@ var (
 	timeHours = map[string]int{"midnight": 0, "noon": 12, "elevenses": 11, "fika": 15, "teatime": 16}
 )
 
-// readTime parses a time as Slurm's manuals describe it, or in RFC 3339. A time
-// without a date is the next one, and so is a date without a year.
+// readTime parses a time in the forms of Slurm's manuals, or in RFC 3339. For a
+// time without a date, and a date without a year, it returns the next
+// occurrence.
 //
-// Digits alone are seconds since 1970, never the date MMDDYY. A part that is
-// given twice, or an impossible one such as the 30th of February, is refused:
-// Slurm takes the last one, or another day.
+// Digits alone are seconds since 1970, never the date MMDDYY. Unlike Slurm, it
+// refuses a text that has a part twice or an impossible date such as the 30th
+// of February. Slurm uses the last of the two parts, or another day.
 func readTime(s string, now time.Time) (model.Time, error) {
 	wrong := fmt.Errorf("expected a time such as 1700000000 (seconds since 1970), 2024-01-02T10:00, 01/02/24, 10:00, today, noon or now-1hour, got %q", schema.Shorten(s))
 	at, ok := time.Time{}, false
@@ -57,7 +61,7 @@ func readTime(s string, now time.Time) (model.Time, error) {
 		at, ok = time.Unix(n, 0), err == nil
 	case timeNow.MatchString(s):
 		at, ok = fromNow(timeNow.FindStringSubmatch(s), now), true
-	case !strings.HasPrefix(s, "-"): // a number below zero is no date
+	case !strings.HasPrefix(s, "-"): // a negative number is not a date
 		var err error
 		if at, err = time.Parse(time.RFC3339, strings.Replace(s, " ", "+", 1)); err != nil {
 			at, err = dayAndHour(s, now)
@@ -80,7 +84,7 @@ func fromNow(m []string, now time.Time) time.Time {
 	return time.Unix(now.Unix()+n, 0)
 }
 
-// dayAndHour puts together the day and the time of the day that s says, in any order.
+// dayAndHour parses a text that has a day and a time of day, in either order.
 func dayAndHour(s string, now time.Time) (time.Time, error) {
 	p := timeParts{now: now}
 	for s != "" {
@@ -92,17 +96,17 @@ func dayAndHour(s string, now time.Time) (time.Time, error) {
 	return p.time()
 }
 
-// timeParts is what a text has said so far.
+// timeParts has the parts of a time that were parsed so far.
 type timeParts struct {
 	now                  time.Time
-	year, month, day     int // 0: not said
+	year, month, day     int // 0 if absent
 	hour, minute, second int
-	days, hours          int // how often each was said
+	days, hours          int // number of times that each occurred
 }
 
 var errNoTime = errors.New("not a time")
 
-// take takes one part from the beginning of s.
+// take parses one part at the beginning of s.
 func (p *timeParts) take(s string) (rest string, err error) {
 	if s == "" {
 		return "", nil
@@ -133,7 +137,7 @@ func (p *timeParts) take(s string) (rest string, err error) {
 	return "", errNoTime
 }
 
-// word takes one that names a day or a time of the day.
+// word parses a word that stands for a day or a time of day.
 func (p *timeParts) word(word string) {
 	if hour, ok := timeHours[word]; ok {
 		p.hour, p.minute, p.second = hour, 0, 0
@@ -152,7 +156,7 @@ func (p *timeParts) on(day time.Time) {
 	p.year, p.month, p.day = year, int(month), mday
 }
 
-// half takes what is said of which half of the day it is. Noon is 12:00 pm.
+// half parses am or pm. Noon is 12:00 pm.
 func (p *timeParts) half(word string) error {
 	switch {
 	case word == "":
@@ -166,7 +170,7 @@ func (p *timeParts) half(word string) error {
 	return nil
 }
 
-// time returns the time that was written.
+// time returns the time that the parts describe.
 func (p *timeParts) time() (time.Time, error) {
 	if p.days > 1 || p.hours > 1 || p.days+p.hours == 0 || p.hour > 23 || p.minute > 59 || p.second > 59 {
 		return time.Time{}, errNoTime

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// TestTimeWords: times as Slurm's commands take them, as sacct's manual lists them. It is a Sunday's early
-// afternoon in a zone with a summer time that is over.
+// TestTimeWords checks the forms of times that Slurm's commands accept, as
+// listed in sacct's manual. The tests run at an early Sunday afternoon, in a
+// time zone whose summer time has ended.
 func TestTimeWords(t *testing.T) {
 	zone := time.FixedZone("", 3600)
 	now := time.Date(2026, 11, 22, 14, 30, 15, 500, zone)
@@ -30,7 +31,7 @@ func TestTimeWords(t *testing.T) {
 		"01/02/24-10:00:59": day(2024, 1, 2, 10, 0, 59), "12/24": day(2026, 12, 24, 0, 0, 0), "01/02": day(2027, 1, 2, 0, 0, 0), "11/22": day(2027, 11, 22, 0, 0, 0),
 		"11/22-15:00": day(2026, 11, 22, 15, 0, 0), "02/29/24": day(2024, 2, 29, 0, 0, 0),
 		"2024-01-02T10:00:00Z": time.Date(2024, 1, 2, 10, 0, 0, 0, time.UTC).Unix(), "2024-01-02T10:00:00-02:00": time.Date(2024, 1, 2, 12, 0, 0, 0, time.UTC).Unix(),
-		"2024-01-02T10:00:00 02:00": time.Date(2024, 1, 2, 8, 0, 0, 0, time.UTC).Unix(), // its "+" was not escaped
+		"2024-01-02T10:00:00 02:00": time.Date(2024, 1, 2, 8, 0, 0, 0, time.UTC).Unix(), // the "+" was not escaped
 	} {
 		if got, err := readTime(text, now); err != nil || int64(got) != want {
 			t.Errorf("%q: %d (%v), %v; want %d (%v)", text, got, time.Unix(int64(got), 0).In(zone), err, want, time.Unix(want, 0).In(zone))
@@ -48,13 +49,14 @@ func TestTimeWords(t *testing.T) {
 	}
 }
 
-// TestSummerTime: a day is not always 24 hours long, and an hour always is one.
+// TestSummerTime checks offsets over the change to summer time: a day is not
+// always 24 hours long.
 func TestSummerTime(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
 		t.Skipf("needs a table of time zones: %v", err)
 	}
-	now := time.Date(2026, 3, 28, 23, 30, 0, 0, zone) // the clock jumps from 2 to 3 that night
+	now := time.Date(2026, 3, 28, 23, 30, 0, 0, zone) // that night, the clock jumps from 2 to 3
 	for text, want := range map[string]int64{
 		"tomorrow 12:00": time.Date(2026, 3, 29, 10, 0, 0, 0, time.UTC).Unix(),
 		"now+4hours":     time.Date(2026, 3, 29, 2, 30, 0, 0, time.UTC).Unix(),

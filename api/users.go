@@ -6,20 +6,20 @@ import (
 	"schedrestd/api/schema"
 )
 
-// Users gives the names of users and groups, which the scheduler often knows by
-// number only. An unknown number's name is the number.
+// Users translates the ids of users and groups to names, because the scheduler
+// often knows only the ids. The name of an unknown id is its number.
 type Users interface {
 	User(uid uint32) string
 	Group(gid uint32) string
 }
 
-// Numbers are the Users of a process that can't look names up.
+// Numbers implements Users for a process that can't look up names.
 type Numbers struct{}
 
 // User returns uid in decimal; root is always shown by name.
 func (Numbers) User(uid uint32) string { return number0("root", uid) }
 
-// Group returns gid in decimal.
+// Group returns gid in decimal; group 0 is always shown as root.
 func (Numbers) Group(gid uint32) string { return number0("root", gid) }
 
 func number0(zero string, n uint32) string {

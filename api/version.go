@@ -1,18 +1,18 @@
-// Package api declares the REST surface: which endpoints there are and what the
-// objects in their bodies look like, in every API version served and in both
-// spellings, each once. It contains no behaviour and no HTTP. Package handlers
-// joins its endpoints with functions. Router, parsing, rendering and documents are
-// derived from these tables, so that they always agree.
+// Package api declares the REST API: its endpoints and the objects in their
+// bodies, in all API versions and both spellings. It contains no behaviour and
+// no HTTP. Package handlers connects its endpoints to functions. The router,
+// parsing, rendering and the OpenAPI documents are derived from these tables,
+// so that they always agree.
 //
-// Each file has one entity: node.go has the table of nodes, and so on. Fields and
-// types are those of slurmrestd, version by version; a test compares them with its
-// documents. Our additions are marked Ours.
+// Each file declares one entity: node.go has the table of nodes, and so on.
+// Fields and types are those of slurmrestd, version by version. A test compares
+// them with its documents. Our additions are marked Ours.
 package api
 
 import "schedrestd/api/schema"
 
-// The API versions. v0.0.41 is v0.0.42 in most things; v0.0.40 types several
-// numbers differently.
+// The API versions. v0.0.41 hardly differs from v0.0.42. v0.0.40 has other
+// types for several numbers.
 const (
 	V40 schema.Version = 40
 	V41 schema.Version = 41

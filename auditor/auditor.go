@@ -1,14 +1,15 @@
-// Package auditor is the process that keeps the audit log: a line before each
-// change that a worker makes, and one after it. Workers ask it for permission.
-// It also keeps the Idempotency-Keys of submissions (ledger.go), in another file.
-// The parent gives it the open file and, for each connection, what the kernel
-// reports about the client. So a worker can't forge those facts, and the
-// parent, which may be root, formats nothing that a worker sends.
+// Package auditor is the process that writes the audit log: a line before each
+// change that a worker makes, and one after it. Before a worker makes a change,
+// it asks the auditor for permission. The auditor also keeps the
+// Idempotency-Keys of submissions (ledger.go), in another file. The parent
+// gives it the open files and, for each connection, what the kernel reports
+// about the client. So a worker can't forge those facts, and the parent, which
+// may run as root, formats nothing that a worker sends.
 //
-// It starts as a worker does, with an identity of its own. It can append to the
-// log that it was given, and can't read, truncate or open any file. It can read
-// and write the file of Idempotency-Keys, if there is one.
-// docs/AUDIT.md says what it guarantees.
+// The auditor starts as a worker does, with an identity of its own. It can
+// append to the log that it was given, and can't read, truncate or open any
+// file. It can read and write the file of Idempotency-Keys, if there is one.
+// docs/AUDIT.md lists its guarantees.
 //
 // Start with Main.
 package auditor
@@ -46,18 +47,18 @@ func confine(setup ipc.ServiceSetup) (security.Sealed, error) {
 type auditor struct {
 	parent   *ipc.Channel
 	file     *file
-	followed chan string   // gets the answer to a Follow
+	followed chan string   // gets the parent's answer to a Follow
 	gone     chan struct{} // closed when the gateway shuts down
 	exiting  sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows
-	journal *journal   // nil until there is a file
+	mu      sync.Mutex // guards the fields below
+	journal *journal   // nil until the parent has sent a file
 	ledger  *ledger    // nil: Idempotency-Keys are not kept
-	alone   bool       // each worker has a user of its own
+	alone   bool       // each worker serves a single user
 	held    map[uint32]map[uint64]ipc.Connection
 	owner   map[uint64]uint32 // worker that holds the connection
 	highest uint64            // highest connection number that the parent has sent
-	more    chan struct{}     // closed and replaced when the parent sends another one
+	more    chan struct{}     // closed and replaced when the parent sends facts about another connection
 	clients map[uint32]*client
 }
 
@@ -84,7 +85,7 @@ func (a *auditor) Handle(m ipc.Received) (done bool, err error) {
 	case *ipc.Followed:
 		select {
 		case a.followed <- msg.Reason:
-		default: // follow has given up
+		default: // follow no longer waits
 		}
 	default:
 		return false, nil
@@ -92,7 +93,7 @@ func (a *auditor) Handle(m ipc.Received) (done bool, err error) {
 	return true, nil
 }
 
-// open makes fd the file for lines from now on.
+// open makes fd the file to which lines are written from now on.
 func (a *auditor) open(fd int, m *ipc.LogFD) error {
 	a.file.use(fd, m)
 	a.mu.Lock()
@@ -107,7 +108,7 @@ func (a *auditor) open(fd int, m *ipc.LogFD) error {
 	return err
 }
 
-// keep makes fd the file of Idempotency-Keys. It is sent once.
+// keep makes fd the file of Idempotency-Keys. The parent sends it once.
 func (a *auditor) keep(fd int, m *ipc.ClaimsFD) (err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -121,15 +122,15 @@ func (a *auditor) keep(fd int, m *ipc.ClaimsFD) (err error) {
 	return err
 }
 
-// follow asks the parent whether the file still has its name. If not, the
-// parent sends another file before it answers.
+// follow asks the parent whether the file still has its name. If it does not,
+// the parent sends another file before it answers.
 func (a *auditor) follow() error {
 	select {
 	case <-a.followed: // a late answer to the previous question
 	default:
 	}
 	if err := a.parent.Send(new(ipc.Follow)); err != nil {
-		return nil // the gateway is shutting down: what is left goes to the current file
+		return nil // the gateway is shutting down: remaining lines go to the current file
 	}
 	select {
 	case reason := <-a.followed:
@@ -138,13 +139,13 @@ func (a *auditor) follow() error {
 		}
 		return nil
 	case <-a.gone:
-		return nil // the same
+		return nil // the gateway is shutting down
 	case <-time.After(writeLimit):
 		return fmt.Errorf("the parent did not answer within %s", writeLimit)
 	}
 }
 
-// hold notes that a worker gets a connection.
+// hold notes that the parent passes a connection to a worker.
 func (a *auditor) hold(m *work.Facts) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -175,9 +176,9 @@ func (a *auditor) reach(id uint64) {
 // factsLimit is how long facts that the parent has sent may take to arrive.
 const factsLimit = 200 * time.Millisecond
 
-// holds returns what is known of a connection of that worker. The parent sends
-// the facts before it passes the connection, but over another channel, so they
-// may arrive a moment later.
+// holds returns the facts about a connection of the given worker. The parent
+// sends the facts before it passes the connection, but over another channel, so
+// they may arrive a moment later.
 func (a *auditor) holds(worker uint32, id uint64) (*ipc.Connection, error) {
 	late := time.NewTimer(factsLimit)
 	defer late.Stop()
@@ -222,7 +223,8 @@ func (a *auditor) Serve(c *service.Client) {
 	})
 }
 
-// workerExited notes that a worker has exited. Its earlier messages are handled first.
+// workerExited notes that a worker has exited. The worker's earlier messages
+// are handled first.
 func (a *auditor) workerExited(m *work.Exited) {
 	a.mu.Lock()
 	w := a.clients[m.Worker]
@@ -244,7 +246,7 @@ func (a *auditor) workerExited(m *work.Exited) {
 	})
 }
 
-// Close writes what is queued, and returns when that is done or impossible.
+// Close writes the queued lines, and returns when that is done or impossible.
 func (a *auditor) Close() {
 	close(a.gone)
 	a.exiting.Wait()
@@ -259,7 +261,7 @@ func (a *auditor) Close() {
 	}
 }
 
-// Counters returns what was counted since the start.
+// Counters returns the auditor's counters since its start.
 func (a *auditor) Counters() (list []any) {
 	a.mu.Lock()
 	j, l := a.journal, a.ledger

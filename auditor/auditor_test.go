@@ -23,8 +23,9 @@ import (
 	"schedrestd/service"
 )
 
-// FuzzAuditLine: whatever a worker sends, a line is one line of JSON with that
-// text, and safe on a terminal.
+// FuzzAuditLine checks that a line is one line of JSON with the texts that the
+// worker has sent, and that it is safe on a terminal, whatever these texts
+// contain.
 func FuzzAuditLine(f *testing.F) {
 	for _, s := range []string{"", "alice", "a\"b\\c", "\x00\x1f\x7f\n\r\t", "\xff\xc3", "\u2028\u202e\ufeff", "𝄞\U000e0001\U0010ffff", strings.Repeat("é", 600)} {
 		f.Add(s, s)
@@ -51,7 +52,7 @@ func FuzzAuditLine(f *testing.F) {
 				t.Fatalf("%v in %q", err, line)
 			}
 			for _, pair := range [][2]string{{user, got.Worker.User}, {user, got.Worker.Forwarded}, {object, got.Worker.Object}} {
-				want := string([]rune(pair[0])) // each byte that is no UTF-8 is U+FFFD
+				want := string([]rune(pair[0])) // U+FFFD replaces each byte of invalid UTF-8
 				if len(pair[0]) <= auditText && pair[1] != want || len(pair[1]) > 3*auditText+3 {
 					t.Fatalf("%q came back as %q", pair[0], pair[1])
 				}
@@ -66,7 +67,7 @@ type disk struct {
 	free   int
 	text   string
 	hang   chan struct{}
-	unsure bool // what is appended next may be there, or not
+	unsure bool // the next append reports that its text may or may not be in the file
 }
 
 func (d *disk) append(text []byte) (int, error) {
@@ -116,8 +117,8 @@ func await(t *testing.T, what string, happened func() bool) {
 	}
 }
 
-// TestAuditDiskFull: intents are refused while nothing can be written, outcomes
-// are kept, and written when there is room.
+// TestAuditDiskFull checks that intents are refused while the disk is full.
+// Outcomes are queued, and written when there is space again.
 func TestAuditDiskFull(t *testing.T) {
 	d := &disk{free: 4}
 	a := testAudit(t, d, false, patience)
@@ -140,8 +141,8 @@ func TestAuditDiskFull(t *testing.T) {
 	}
 }
 
-// TestAuditOpen: with FailOpen, changes are granted while nothing can be
-// written, and the queue stays bounded.
+// TestAuditOpen checks that with FailOpen changes are granted while nothing can
+// be written, and that the queue stays bounded.
 func TestAuditOpen(t *testing.T) {
 	d := &disk{}
 	a := testAudit(t, d, true, patience)
@@ -157,9 +158,9 @@ func TestAuditOpen(t *testing.T) {
 	a.close()
 }
 
-// TestAuditHangs: while the file hangs, intents are refused in time and nothing
-// else is delayed. An intent that was or may have been written later gets a
-// line that says that the change was not made.
+// TestAuditHangs checks that intents are refused in time while the file hangs,
+// and that nothing else is delayed. If an intent was or may have been written
+// later, a line must say that the change was not made.
 func TestAuditHangs(t *testing.T) {
 	for _, unsure := range []bool{false, true} {
 		d := &disk{free: 1 << 20, hang: make(chan struct{}), unsure: unsure}
@@ -179,8 +180,8 @@ func TestAuditHangs(t *testing.T) {
 	}
 }
 
-// TestTorn: a partial line from a full disk stays a line of its own, and lines
-// go to the file that was sent last.
+// TestTorn checks that a partial line from a full disk stays a line of its own,
+// and that lines go to the file that was sent last.
 func TestTorn(t *testing.T) {
 	dir := t.TempDir()
 	f := new(file)
@@ -209,8 +210,8 @@ func TestTorn(t *testing.T) {
 	}
 }
 
-// TestFollowed: nothing is written when the parent reports that the file can't
-// be used.
+// TestFollowed checks that nothing is written when the parent reports that the
+// file can't be used.
 func TestFollowed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	reason := errors.New("its file was removed")
@@ -229,8 +230,8 @@ func TestFollowed(t *testing.T) {
 	}
 }
 
-// small is a disk that is nearly full: the first write gets free bytes, and each
-// later one 100.
+// small is a disk that is nearly full: the first write gets free bytes, and
+// each later one 100.
 type small struct {
 	free int
 	text string
@@ -245,8 +246,8 @@ func (s *small) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// TestAuditCutOff: wherever a full disk cuts lines off, the complete lines are
-// those that count as written.
+// TestAuditCutOff lets a full disk cut lines off, at each byte in turn. It checks
+// that append counts as written exactly the lines that a reader finds complete.
 func TestAuditCutOff(t *testing.T) {
 	const two, third = "{1}\n{2}\n", "{3}\n"
 	for free := range len(two) {
@@ -269,14 +270,14 @@ func TestAuditCutOff(t *testing.T) {
 	null, err := os.Open(os.DevNull)
 	must(t, err)
 	defer null.Close()
-	f := &file{now: &opened{File: null, is: ipc.LogFD{Sync: true}, tail: tail{to: &small{free: 5}}}} // a device has no disk
+	f := &file{now: &opened{File: null, is: ipc.LogFD{Sync: true}, tail: tail{to: &small{free: 5}}}} // a device can't be synced
 	if n, err := f.append([]byte(two)); n != 0 || !errors.Is(err, errUnsure) {
 		t.Errorf("what was written and can't be brought to the disk: %d bytes, %v", n, err)
 	}
 }
 
-// TestAsksForLeaveOnAndOn: a worker that asks too fast gets Later, and one that
-// goes on asking is reported.
+// TestAsksForLeaveOnAndOn checks that a worker that asks too fast gets Later,
+// and that a worker that then continues to ask is reported.
 func TestAsksForLeaveOnAndOn(t *testing.T) {
 	a := newClient(new(journal), someone(t, 1000), func(uint64) (*ipc.Connection, error) { return new(ipc.Connection), nil })
 	a.asked.Owe(time.Now(), 3600*changeRate)
@@ -292,9 +293,10 @@ func TestAsksForLeaveOnAndOn(t *testing.T) {
 	}
 }
 
-// TestChangesNeverEnded: workers that complete no change get a part of the
-// room, whatever their own limit, and leave room for all others. That is
-// logged. Intents for closed connections count against the rate, too.
+// TestChangesNeverEnded checks that a worker that completes no change gets only
+// a part of the free changes, whatever its own limit, so that some are left for
+// all others. That must be logged. Intents for closed connections must count
+// against the rate, too.
 func TestChangesNeverEnded(t *testing.T) {
 	log := logged(t)
 	shared, err := newJournal(false)
@@ -340,7 +342,7 @@ func someone(t *testing.T, requests uint32) *service.Client {
 	return service.NewClient(work.Client{Number: 1, Requests: requests}, pair(t, ipc.Auditor, ipc.Worker))
 }
 
-// pair returns one end of a channel; the other one is not read.
+// pair returns one end of a channel. Nothing reads the other end.
 func pair(t *testing.T, self, peer ipc.Role) *ipc.Channel {
 	t.Helper()
 	c, fd, err := ipc.Pair(self, peer)
@@ -349,7 +351,7 @@ func pair(t *testing.T, self, peer ipc.Role) *ipc.Channel {
 	return c
 }
 
-// logged returns what is logged during the test.
+// logged returns the text that is logged during the test.
 func logged(t *testing.T) *bytes.Buffer {
 	t.Helper()
 	text, before := new(bytes.Buffer), slog.Default()
@@ -358,8 +360,8 @@ func logged(t *testing.T) *bytes.Buffer {
 	return text
 }
 
-// TestHolds: a worker makes changes for the connections that it was given,
-// until they end.
+// TestHolds checks that a worker can make changes only for connections that it
+// was given, and only until they end.
 func TestHolds(t *testing.T) {
 	a := newAuditor(nil)
 	a.hold(&work.Facts{Worker: 1, Connection: ipc.Connection{ID: 1, Addr: "a"}})

@@ -16,30 +16,30 @@ import (
 	"schedrestd/service"
 )
 
-// claimer is one worker and its claims.
+// claimer handles the claims of one worker.
 type claimer struct {
 	*service.Client
 	ledger    *ledger
-	perWorker bool // the worker's uid is its user
-	most      int  // concurrent claims: more than the requests that it answers
+	perWorker bool // the worker serves only the user with its uid
+	most      int  // maximum of concurrent claims: more than the requests that the worker answers
 
 	mu     sync.Mutex
 	asked  *rate.Bucket
-	later  *rate.Bucket      // how many claims over that rate it may send
-	open   map[uint64]uint64 // from the worker's number of a claim to the store's, which is 0 until the store has the claim
+	later  *rate.Bucket      // limits the claims that the worker may send over the rate of asked
+	open   map[uint64]uint64 // maps the worker's number of a claim to the store's number, or to 0 until the store has the claim
 	exited bool
 
-	made   int  // claims in its life; only the ledger's goroutine uses it
-	unfair uint // … and how many of its claims found no room
+	made   int  // claims that the worker has made; only the ledger's goroutine uses it
+	unfair uint // how many claims were refused because the file is full
 }
 
-// The limits on the claims of a worker, above those of what it may submit.
+// Limits on the claims of a worker. They exceed the limits on its submissions.
 const (
 	claimBurst = 2000
-	claimRate  = 1000 // a second
+	claimRate  = 1000 // per second
 )
 
-// Every answer that the protocol permits can be kept.
+// Every answer that the protocol permits fits into the file.
 const _ = uint(claims.MaxAnswer - query.MaxKept)
 
 func newClaimer(l *ledger, c *service.Client, perWorker bool) *claimer {
@@ -110,8 +110,9 @@ func (c *claimer) claim(m *query.Claim) error {
 	return nil
 }
 
-// own returns the key and the share of a claim. Where each worker has a user of
-// its own, what it sends concerns no other user.
+// own returns the key and the share of a claim. If each worker serves a single
+// user, both include the worker's uid, so that the claim can't affect other
+// users.
 func (c *claimer) own(m *query.Claim) (key, share [32]byte) {
 	if !c.perWorker {
 		return m.Key, m.User
@@ -120,8 +121,8 @@ func (c *claimer) own(m *query.Claim) (key, share [32]byte) {
 	return sha256.Sum256(append(user, m.Key[:]...)), sha256.Sum256(user)
 }
 
-// warnFull logs that a claim found no room, the first, the second, the fourth
-// time and so on.
+// warnFull logs that a claim was refused because the file is full. It logs the
+// first, the second, the fourth, the eighth refusal and so on.
 func (c *claimer) warnFull() {
 	if c.unfair++; bits.OnesCount(c.unfair) == 1 {
 		slog.Warn("no room for an Idempotency-Key", "client", c.Number, "client_pid", c.PID, "client_uid", c.UID,
@@ -129,8 +130,8 @@ func (c *claimer) warnFull() {
 	}
 }
 
-// answer sends the worker the state of a key. The ledger's goroutine calls it,
-// or that of the worker.
+// answer sends the state of a key to the worker. It runs in the ledger's
+// goroutine or in that of the worker.
 func (c *claimer) answer(id, number uint64, state claims.State, kept []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,15 +172,16 @@ func (c *claimer) settle(m *query.Settle) error {
 	return nil
 }
 
-// end queues the end of a claim, until it is written. then is called once, when
-// it is written or the first attempt has failed; it may be nil.
+// end queues the end of a claim, and tries again until it is written. It calls
+// then once, after the first attempt, whether that succeeds or fails. then may
+// be nil.
 func (c *claimer) end(number uint64, state claims.State, kept []byte, then func()) {
 	c.ledger.do(func(failed error) func(error) {
 		if failed == nil {
 			failed = c.ledger.store.Settle(number, state, kept)
 			c.ledger.note(failed)
 		}
-		return func(error) { // of a sync: the end is in the file, and may be lost if the machine crashes
+		return func(error) { // ignores the error of the sync: the end is in the file, and only a crash of the machine could lose it
 			if failed != nil {
 				time.AfterFunc(ledgerPause, func() { c.end(number, state, kept, nil) })
 			}
@@ -190,8 +192,8 @@ func (c *claimer) end(number uint64, state claims.State, kept []byte, then func(
 	})
 }
 
-// ended ends the claims that the worker left open: their requests may have been
-// carried out. All its messages were handled.
+// ended ends the claims that the worker left open. Their requests may have been
+// carried out. All messages of the worker have been handled before.
 func (c *claimer) ended() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,24 +14,24 @@ import (
 	"schedrestd/service"
 )
 
-// client is one worker and its changes.
+// client handles the changes of one worker.
 type client struct {
 	*service.Client
 	audit *journal
-	most  int // concurrent changes: more than the requests that it answers
+	most  int // maximum of concurrent changes: more than the requests that the worker answers
 	// holds returns what the parent reported about a connection of this worker.
-	// It returns nil for one that the worker no longer has, and an error for
-	// one that it never had.
+	// It returns nil if the worker no longer has the connection, and an error
+	// if it never had it.
 	holds func(id uint64) (*ipc.Connection, error)
-	ended chan struct{} // closed when all its messages were handled
+	ended chan struct{} // closed when all messages of the worker were handled
 
 	mu        sync.Mutex
 	asked     *rate.Bucket
-	later     *rate.Bucket         // how many Later answers it may get
+	later     *rate.Bucket         // limits how many Later answers the worker may get
 	under     map[uint64]*underway // by the worker's number of the change
 	hasExited bool
 
-	unfair uint // how many Later answers it got because others need room
+	unfair uint // how many Later answers the worker got to leave space for others
 }
 
 // underway is a change between its intent and its outcome.
@@ -40,12 +40,13 @@ type underway struct {
 	granted bool
 }
 
-// A daemon limits how fast an honest worker makes changes. A worker that asks
-// for more would fill the disk with false lines, and gets the answer Later.
+// The daemons limit how fast an honest worker makes changes. A worker that asks
+// for more changes would fill the disk with false lines, so it gets the answer
+// Later.
 const (
 	changeBurst = 2000
-	changeRate  = 1000   // a second
-	laterRate   = 20_000 // a second; a worker that goes on asking is killed
+	changeRate  = 1000   // per second
+	laterRate   = 20_000 // per second; a worker that sends more intents is killed
 )
 
 func newClient(a *journal, c *service.Client, holds func(uint64) (*ipc.Connection, error)) *client {
@@ -56,7 +57,7 @@ func newClient(a *journal, c *service.Client, holds func(uint64) (*ipc.Connectio
 // handle handles messages about changes. It never waits for the log. done is
 // false for any other message.
 func (a *client) handle(m ipc.Message) (done bool, err error) {
-	if a.audit == nil { // Idempotency-Keys alone are kept
+	if a.audit == nil { // this auditor keeps only Idempotency-Keys
 		return false, nil
 	}
 	switch m := m.(type) {
@@ -68,8 +69,8 @@ func (a *client) handle(m ipc.Message) (done bool, err error) {
 	return false, nil
 }
 
-// intend queues the line of an intent. When the connection has ended meanwhile,
-// the change is refused: its client does not wait for it.
+// intend queues the line of an intent. If the connection has ended meanwhile,
+// intend refuses the change, because no client waits for it.
 func (a *client) intend(m *query.Intent) error {
 	facts, err := a.holds(m.Connection)
 	if err != nil {
@@ -105,7 +106,7 @@ func (a *client) intend(m *query.Intent) error {
 		return nil
 	case !fair:
 		a.audit.counts.later.add(1)
-		if a.unfair++; bits.OnesCount(a.unfair) == 1 { // the first, the second, the fourth and so on
+		if a.unfair++; bits.OnesCount(a.unfair) == 1 { // log the first, the second, the fourth time and so on
 			slog.Warn("worker holds too many changes without an outcome",
 				"client", a.Number, "client_pid", a.PID, "client_uid", a.UID, "under_way", under, "told_to_come_later_so_far", a.unfair)
 		}
@@ -119,8 +120,8 @@ func (a *client) intend(m *query.Intent) error {
 	return nil
 }
 
-// answer sends the worker permission or a refusal. The journal's goroutine or a
-// timer calls it.
+// answer sends the worker the decision on its change: granted or refused. It
+// runs in the journal's goroutine or in a timer.
 func (a *client) answer(id uint64, u *underway, granted bool) {
 	a.mu.Lock()
 	leave := query.Withheld

@@ -13,13 +13,14 @@ import (
 	"schedrestd/ipc"
 )
 
-// sink is what lines are written to. One goroutine uses it.
+// sink receives the lines. Only one goroutine uses it.
 type sink interface {
-	// append writes text at the end, and returns how much of it is in the file.
+	// append writes text at the end, and returns how many of its bytes are in
+	// the file.
 	append(text []byte) (int, error)
 }
 
-// errUnsure reports that lines may or may not be in the file.
+// errUnsure means that lines may or may not be in the file.
 var errUnsure = errors.New("sync the audit log")
 
 // file is the open file that the parent sent last.
@@ -27,23 +28,23 @@ type file struct {
 	follow func() error // asks the parent whether the file still has its name
 
 	mu     sync.Mutex // guards next
-	next   *opened    // received, and not used yet
+	next   *opened    // received, but not used yet
 	now    *opened
-	looked time.Time // when the parent was asked last
+	looked time.Time // when the parent was asked for the last time
 }
 
-// opened is one file.
+// opened is a file that the parent sent.
 type opened struct {
 	*os.File
 	is   ipc.LogFD
 	tail tail
 }
 
-// followPause is how long the parent's answer is valid: follow is called for
-// each batch of lines, but not more often.
+// followPause is how long the parent's answer is valid. The journal calls
+// follow for each batch of lines, but not more often than this.
 const followPause = time.Millisecond
 
-// use makes fd the file for lines from now on.
+// use makes fd the file to which lines are written from now on.
 func (f *file) use(fd int, m *ipc.LogFD) {
 	to := &opened{File: os.NewFile(uintptr(fd), "audit log"), is: *m}
 	to.tail = tail{to.File, m.Torn}
@@ -68,8 +69,8 @@ func (f *file) current() *opened {
 	return f.now
 }
 
-// append writes at the end of the file. With Sync, what it reports as written
-// is on disk.
+// append writes text at the end of the file, and returns how many bytes are in
+// the file. With Sync these are also on disk.
 func (f *file) append(text []byte) (int, error) {
 	to := f.current()
 	if now := time.Now(); to.is.Named && now.Sub(f.looked) >= followPause {
@@ -82,23 +83,23 @@ func (f *file) append(text []byte) (int, error) {
 	n, err := to.tail.append(text)
 	if n > 0 && to.is.Sync {
 		if err := unix.Fdatasync(int(to.Fd())); err != nil {
-			// The kernel may have dropped what it could not write.
+			// The kernel may have dropped data that it could not write.
 			return 0, fmt.Errorf("%w: %w", errUnsure, err)
 		}
 	}
 	return n, err
 }
 
-// tail is the end of what lines are written to.
+// tail is the end of the file to which lines are written.
 type tail struct {
 	to   io.Writer
-	torn bool // it ends within a line that a full disk cut off
+	torn bool // the end is a partial line, which a full disk cut off
 }
 
-// append writes text, and returns how much of it is in the file. A line break
-// separates it from a partial line that was written before, so that no reader
-// takes that for the beginning of the next line. A line that lacks only its
-// line break counts as written.
+// append writes text, and returns how many of its bytes are in the file. If the
+// file ends with a partial line, append first writes a line break. Otherwise a
+// reader would take the partial line for the beginning of the next one. A line
+// without its line break counts as written.
 func (t *tail) append(text []byte) (int, error) {
 	head := 0
 	if t.torn {

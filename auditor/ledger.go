@@ -11,31 +11,33 @@ import (
 	"schedrestd/auditor/claims"
 )
 
-// ledger keeps the claims of Idempotency-Keys: one goroutine that owns the file,
-// and a queue that never blocks. docs/IDEMPOTENCY.md says what it guarantees.
+// ledger keeps the claims of Idempotency-Keys. It has one goroutine that owns
+// the file, and a queue that never blocks. docs/IDEMPOTENCY.md lists its
+// guarantees.
 type ledger struct {
 	store  *claims.Store
 	counts ledgerCounts
-	wrote  bool  // in this turn
-	failed error // of a write in this turn
+	wrote  bool  // something was written in this turn
+	failed error // first error of a write in this turn
 
 	mu    sync.Mutex
-	queue []func(ready error) (after func(commit error)) // the first part runs between Begin and Commit
+	queue []func(ready error) (after func(commit error)) // each runs between Begin and Commit; after runs when Commit has returned
 	ill   bool                                           // the last turn failed
 	over  bool
-	wake  chan struct{} // signals that there is something to do
+	wake  chan struct{} // signals that the queue has entries
 	gone  chan struct{} // closed when the goroutine has returned
 }
 
-// ledgerCounts counts what happened since the start.
+// ledgerCounts counts events since the start.
 type ledgerCounts struct {
 	claimed, replayed, refused, failed count
 }
 
-// ledgerPause is how long nothing is tried after the file could not be used.
+// ledgerPause is how long the ledger waits before it tries again a file that
+// could not be used.
 const ledgerPause = time.Second
 
-// ledgerBatch is how many claims share one sync.
+// ledgerBatch is the maximum number of claims that share one sync.
 const ledgerBatch = 256
 
 func newLedger(file claims.File) (*ledger, error) {
@@ -43,13 +45,13 @@ func newLedger(file claims.File) (*ledger, error) {
 	if _, err := rand.Read(by[:]); err != nil {
 		return nil, fmt.Errorf("create an id for this user of the idempotency file: %w", err)
 	}
-	now := func() time.Time { return time.Now().Round(0) } // as the file has it, without the monotonic clock
+	now := func() time.Time { return time.Now().Round(0) } // the file has no monotonic clock
 	return &ledger{store: claims.New(file, by, now), wake: make(chan struct{}, 1), gone: make(chan struct{})}, nil
 }
 
-// do queues a use of the file. use gets why the file can't be used, or nil, and
-// returns a function that gets the error of the sync. Both run in the ledger's
-// goroutine.
+// do queues a use of the file. use gets the reason why the file can't be used,
+// or nil. It returns a function that gets the error of the sync. Both run in
+// the ledger's goroutine.
 func (l *ledger) do(use func(ready error) func(error)) {
 	l.mu.Lock()
 	l.queue = append(l.queue, use)
@@ -64,8 +66,8 @@ func (l *ledger) poke() {
 	}
 }
 
-// run works through the queue, in a goroutine of its own. A file that hangs
-// delays only this goroutine.
+// run processes the queue, in a goroutine of its own. A file that hangs delays
+// only this goroutine.
 func (l *ledger) run() {
 	defer close(l.gone)
 	var failed time.Time
@@ -90,8 +92,8 @@ func (l *ledger) run() {
 	}
 }
 
-// turn makes one batch. The file is not tried again within a pause after it
-// failed.
+// turn processes one batch. If the file failed less than ledgerPause ago, turn
+// does not try it again.
 func (l *ledger) turn(batch []func(error) func(error), failed time.Time) error {
 	if time.Since(failed) < ledgerPause {
 		for _, use := range batch {
@@ -128,7 +130,7 @@ func (l *ledger) note(err error) {
 	}
 }
 
-// sayHealth logs when the file can't be used any longer, and when it can again.
+// sayHealth logs when the file becomes unusable, and when it can be used again.
 func (l *ledger) sayHealth(err error) {
 	l.mu.Lock()
 	was := l.ill
@@ -143,8 +145,8 @@ func (l *ledger) sayHealth(err error) {
 	}
 }
 
-// close works through the queue, and returns when that is done or its time is
-// over.
+// close processes the rest of the queue, and returns when that is done or its
+// time limit is over.
 func (l *ledger) close() {
 	l.mu.Lock()
 	l.over = true

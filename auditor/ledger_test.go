@@ -19,7 +19,7 @@ import (
 	"schedrestd/service"
 )
 
-// keysFile is a file of claims that can be full, not work at all, or hang.
+// keysFile is a file of claims that can be full, fail, or hang.
 type keysFile struct {
 	mu   sync.Mutex
 	text []byte
@@ -77,13 +77,14 @@ func keeping(t *testing.T, b claims.File) *ledger {
 	return l
 }
 
-// peer is a worker, and its end of its channel to the auditor.
+// peer is a worker with its end of its channel to the auditor.
 type peer struct {
 	*claimer
 	channel *ipc.Channel
 }
 
-// enter returns a worker of that uid.
+// enter connects a new worker with this uid to the ledger. perWorker: the worker serves
+// only that user.
 func enter(t *testing.T, l *ledger, uid uint32, perWorker bool) peer {
 	t.Helper()
 	here, fd, err := ipc.Pair(ipc.Auditor, ipc.Worker)
@@ -110,7 +111,7 @@ func (p peer) claims(t *testing.T, id uint64, key, body byte) *query.Claimed {
 	return p.says(t, &query.Claim{ID: id, Key: [32]byte{key}, User: [32]byte{9}, Body: [32]byte{body}}).(*query.Claimed)
 }
 
-// TestClaims follows a key through two workers.
+// TestClaims checks the answers to a key that two workers use.
 func TestClaims(t *testing.T) {
 	l := keeping(t, new(keysFile))
 	one, two := enter(t, l, 1, false), enter(t, l, 2, false)
@@ -143,8 +144,8 @@ func TestClaims(t *testing.T) {
 	l.close()
 }
 
-// TestClaimsOfTheDead checks that the claims of a worker that exits are unknown
-// at once, and free when it never got an answer.
+// TestClaimsOfTheDead checks that the claims of a worker that exits become
+// unknown at once. They become free if the worker never got an answer.
 func TestClaimsOfTheDead(t *testing.T) {
 	b := &keysFile{hang: make(chan struct{}, 10)}
 	l := keeping(t, b)
@@ -159,15 +160,15 @@ func TestClaimsOfTheDead(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for got := other.claims(t, 2, 2, 0); got.State != query.ClaimFresh; got = other.claims(t, 2, 2, 0) {
-		if got.State != query.ClaimRunning { // until the ledger has come to it
+		if got.State != query.ClaimRunning { // the ledger has processed the queue
 			t.Fatalf("%+v", got)
 		}
 	}
 	l.close()
 }
 
-// TestClaimsOfUsers checks that with become_user a worker can neither name the
-// keys of others nor use their share.
+// TestClaimsOfUsers checks that with become_user a worker can neither use the
+// keys of other users nor take places from their share.
 func TestClaimsOfUsers(t *testing.T) {
 	l := keeping(t, new(keysFile))
 	one, two := enter(t, l, 1, true), enter(t, l, 2, true)
@@ -181,8 +182,8 @@ func TestClaimsOfUsers(t *testing.T) {
 	l.close()
 }
 
-// TestClaimsDiskFull checks that claims are refused while the file is full, that
-// an answer is written when there is room, and that the log says both.
+// TestClaimsDiskFull checks that claims are refused while the disk is full, and
+// that an answer is written when there is space. The log must report both.
 func TestClaimsDiskFull(t *testing.T) {
 	log := logged(t)
 	b := new(keysFile)
@@ -210,8 +211,8 @@ func TestClaimsDiskFull(t *testing.T) {
 	}
 }
 
-// TestClaimsIll checks that a file that can't be locked is not tried for each
-// claim.
+// TestClaimsIll checks that the ledger refuses claims while its file can't be
+// locked, and takes them again later.
 func TestClaimsIll(t *testing.T) {
 	logged(t)
 	b := &keysFile{ill: errors.New("no locks available")}
@@ -227,7 +228,7 @@ func TestClaimsIll(t *testing.T) {
 	l.close()
 }
 
-// TestClaimsLiars checks what a worker is reported for.
+// TestClaimsLiars checks which messages cause a worker to be reported.
 func TestClaimsLiars(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
@@ -256,7 +257,7 @@ func TestClaimsLiars(t *testing.T) {
 			_, err := p.handle(&query.Settle{Claim: 1, State: query.ClaimAnswered})
 			return err
 		},
-		"claim 3, which it does not have": func(p peer) error { // not before it was answered
+		"claim 3, which it does not have": func(p peer) error { // Settle before the Claim is answered
 			_, _ = p.handle(claim(3))
 			_, err := p.handle(&query.Settle{Claim: 3, State: query.ClaimAnswered})
 			return err
@@ -271,8 +272,8 @@ func TestClaimsLiars(t *testing.T) {
 	}
 }
 
-// TestClaimsWithoutLog checks that without an audit log no change is recorded
-// that a worker announces.
+// TestClaimsWithoutLog checks an auditor without an audit log. It must ignore
+// the announcement of a change, and must report only the counters of claims.
 func TestClaimsWithoutLog(t *testing.T) {
 	c := newClient(nil, someone(t, 1), nil)
 	if done, _ := c.handle(new(query.Intent)); done {
@@ -286,7 +287,8 @@ func TestClaimsWithoutLog(t *testing.T) {
 	a.Close()
 }
 
-// TestClaimsShareSyncs checks that claims that wait for the disk share its time.
+// TestClaimsShareSyncs checks that claims that wait for the disk share one
+// sync.
 func TestClaimsShareSyncs(t *testing.T) {
 	b := &slowFile{}
 	l := keeping(t, b)

@@ -11,9 +11,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// A line of the audit log is a JSON object. It has an object with what the
-// parent and the kernel know, and another with what the worker sent, which may
-// be captured.
+// A line of the audit log is a JSON object. It contains an object with facts
+// from the parent and the kernel, and another with values that the worker sent.
+// The second can't be trusted, because an attacker may control the worker.
 
 // events of the audit log.
 const (
@@ -25,10 +25,10 @@ const (
 const (
 	endReported = "reported" // the worker reported the outcome
 	endUnknown  = "unknown"  // the worker exited without reporting; the change may have been made
-	endNotMade  = "not_made" // it was refused after its intent was written
+	endNotMade  = "not_made" // the change was refused after its intent was written
 )
 
-// auditText limits a text of a worker in the log, in bytes; the protocol's
+// auditText limits each text of a worker in the log, in bytes. The protocol's
 // limit is lower.
 const auditText = 1024
 
@@ -64,9 +64,9 @@ func (l *auditLine) begin(name string) {
 
 func (l *auditLine) end() { l.b = append(l.b, '}') }
 
-// change is what is known of a change, from its intent on.
+// change holds the facts about a change that are known from its intent on.
 type change struct {
-	id     string // in the log
+	id     string // id of the change in the log
 	facts  ipc.Connection
 	worker work.Client
 	said   *query.Intent
@@ -107,7 +107,7 @@ func (c *change) outcome(now time.Time, ended, because string, o *query.Outcome)
 	return append(l.b, '\n')
 }
 
-// start writes what the parent knows, and leaves that object open.
+// start writes the object with the facts of the parent, and leaves it open.
 func (c *change) start(now time.Time, event string) *auditLine {
 	l := &auditLine{make([]byte, 1, 1024)}
 	l.b[0] = '{'
@@ -136,7 +136,8 @@ func (c *change) start(now time.Time, event string) *auditLine {
 	return l
 }
 
-// words writes what the worker sent, and leaves that object open.
+// words writes the object with the values that the worker sent, and leaves it
+// open.
 func (c *change) words(l *auditLine) {
 	l.begin("worker")
 	l.text("request", c.said.Request)
@@ -162,10 +163,10 @@ func (c *change) words(l *auditLine) {
 	}
 }
 
-// appendJSON appends s as a JSON string. Invalid UTF-8 becomes U+FFFD,
-// characters that can't be printed are escaped, and a text that is too long
-// ends with "…". So a line is one valid line whatever the worker sent, and is
-// safe to show on a terminal.
+// appendJSON appends s as a JSON string. It replaces invalid UTF-8 by U+FFFD,
+// escapes characters that can't be printed, and shortens a text that is too
+// long to end with "…". So a line is one valid line whatever the worker sent,
+// and is safe to show on a terminal.
 func appendJSON(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := 0; i < len(s); {
@@ -186,7 +187,8 @@ func appendJSON(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// appendEscaped appends \uXXXX, and a pair of them for r past U+FFFF.
+// appendEscaped appends \uXXXX, or a surrogate pair of these if r is beyond
+// U+FFFF.
 func appendEscaped(b []byte, r rune) []byte {
 	const hex = "0123456789abcdef"
 	if r > 0xffff {

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// journal is the audit log: one goroutine that writes, and a queue that never
-// blocks. docs/AUDIT.md has the format.
+// journal is the audit log. It has one goroutine that writes, and a queue that
+// never blocks. docs/AUDIT.md has the format.
 type journal struct {
-	failOpen bool   // make changes even when nothing can be written
+	failOpen bool   // grant changes even if nothing can be written
 	run      string // id of this process: the first part of each change's id
 	now      func() time.Time
 	last     atomic.Uint64
-	patience time.Duration // time limit for writing an intent; after it the intent is refused
+	patience time.Duration // time limit for writing an intent; afterwards the intent is refused
 	counts   journalCounts
 
 	mu    sync.Mutex
@@ -27,25 +27,25 @@ type journal struct {
 	lost  int  // lines dropped since the last successful write
 	ill   bool // the last write failed
 	over  bool
-	wake  chan struct{} // signals that there is something to do
+	wake  chan struct{} // signals that the queue has entries
 	gone  chan struct{} // closed when the goroutine has returned
 }
 
-// journalCounts counts what happened since the start.
+// journalCounts counts events since the start.
 type journalCounts struct {
 	lines, failed           count // lines written completely; failed writes
-	granted, refused, later count // intents by answer
+	granted, refused, later count // number of intents by answer
 	lost                    count // dropped lines
 }
 
 // record is one queued line.
 type record struct {
 	text   []byte
-	intent *intent // nil: an outcome, which is retried until it is written
+	intent *intent // nil: an outcome, whose write is tried again until it succeeds
 }
 
-// intent is a change that waits for its line. Its writer or its timer answers
-// it, whichever is first.
+// intent is a change whose line is not written yet. The goroutine that writes
+// or the timer answers it, whichever is first.
 type intent struct {
 	answered atomic.Bool
 	answer   func(granted bool)
@@ -53,7 +53,8 @@ type intent struct {
 	unmade   func() []byte // returns the line that says that the change was not made
 }
 
-// done answers once. It reports false when the intent was already answered.
+// done answers the intent once. It returns false if the intent was already
+// answered.
 func (i *intent) done(granted bool) bool {
 	if !i.answered.CompareAndSwap(false, true) {
 		return false
@@ -64,8 +65,8 @@ func (i *intent) done(granted bool) bool {
 }
 
 const (
-	mostOwed   = 8192            // concurrent changes of all workers; beyond it they are refused
-	writeLimit = 5 * time.Second // for an intent's line
+	mostOwed   = 8192            // concurrent changes of all workers; more are refused
+	writeLimit = 5 * time.Second // time limit for writing the line of an intent
 	retryPause = time.Second     // between two attempts to write outcomes
 	batchSize  = 256 << 10       // bytes written at once
 	partialEnd = "\n"            // separates a partial line from the next one
@@ -80,22 +81,22 @@ func newJournal(failOpen bool) (*journal, error) {
 		wake: make(chan struct{}, 1), gone: make(chan struct{})}, nil
 }
 
-// name returns the id of one more change, unique over all runs.
+// name returns an id for the next change. It is unique among all runs.
 func (a *journal) name() string { return fmt.Sprintf("%s-%d", a.run, a.last.Add(1)) }
 
-// isFair reports whether a worker with that many open changes may have one
-// more: while there is room for as many again. So a captured worker that
-// completes no change gets half of the room, another one half of the rest, and
-// all others still find room.
+// isFair reports whether a worker with that many open changes may have another
+// one. It may as long as even more changes are free than it has. So a captured
+// worker that completes no change gets half of all changes, a second one gets
+// half of the rest, and some are always left for the others.
 func (a *journal) isFair(under int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return under == 0 || under < mostOwed-a.owed
 }
 
-// intend queues the line of a change, and calls answer from another goroutine;
-// granted reports whether the change may be made. It never waits. Each granted
-// change owes an outcome.
+// intend queues the line of a change, and calls answer from another goroutine.
+// granted reports whether the change may be made. intend never waits. Each
+// granted change must be followed by an outcome.
 func (a *journal) intend(text []byte, unmade func() []byte, answer func(granted bool)) {
 	i := &intent{answer: answer, unmade: unmade}
 	a.mu.Lock()
@@ -117,7 +118,7 @@ func (a *journal) intend(text []byte, unmade func() []byte, answer func(granted 
 	a.poke()
 }
 
-// expire ends the time of an intent that was not written.
+// expire ends the time limit of an intent that was not written.
 func (a *journal) expire(i *intent) {
 	a.mu.Lock()
 	//lint:ignore SA2001 it waits until intend has set the timer
@@ -137,8 +138,8 @@ func (a *journal) expire(i *intent) {
 	}
 }
 
-// settle ends a granted change with its line. nil means that no line is owed
-// after all.
+// settle queues the line of the outcome of a granted change. If text is nil, no
+// outcome is expected any longer.
 func (a *journal) settle(text []byte) {
 	a.mu.Lock()
 	switch {
@@ -167,8 +168,8 @@ func (a *journal) poke() {
 	}
 }
 
-// close writes what is queued, and returns when that is done or its time is
-// over.
+// close writes the rest of the queue, and returns when that is done or its time
+// limit is over.
 func (a *journal) close() {
 	a.mu.Lock()
 	a.over = true
@@ -186,8 +187,8 @@ func (a *journal) close() {
 	}
 }
 
-// write writes the queue, in a goroutine of its own. A file that hangs, as one
-// on a network can, delays only this goroutine.
+// write writes the queue, in a goroutine of its own. A file that hangs, for
+// example on a network, delays only this goroutine.
 func (a *journal) write(to sink) {
 	defer close(a.gone)
 	retry := time.NewTimer(0)
@@ -202,7 +203,7 @@ func (a *journal) write(to sink) {
 		idle, over := len(a.queue) == 0, a.over
 		a.mu.Unlock()
 		if over {
-			return // turn has tried the rest a last time
+			return // turn has tried the rest for the last time
 		}
 		if !idle {
 			retry.Reset(retryPause)
@@ -210,8 +211,8 @@ func (a *journal) write(to sink) {
 	}
 }
 
-// turn writes a part of the queue, and reports whether there may be more to do
-// at once.
+// turn writes a part of the queue, and reports whether the next part can be
+// tried at once.
 func (a *journal) turn(to sink) bool {
 	a.mu.Lock()
 	batch := a.takeBatch()
@@ -246,8 +247,8 @@ func (a *journal) takeBatch() (batch []record) {
 	return batch
 }
 
-// put writes a batch at once, and returns how many of its lines are in the file
-// completely.
+// put writes the whole batch, and returns how many of its lines are completely
+// in the file.
 func (a *journal) put(to sink, batch []record) (whole int, err error) {
 	var text []byte
 	for _, r := range batch {
@@ -266,7 +267,8 @@ func (a *journal) put(to sink, batch []record) (whole int, err error) {
 	return len(batch), nil
 }
 
-// judge answers a batch: the lines that were written, and the rest.
+// judge answers the intents of a batch: those whose lines were written, and the
+// rest.
 func (a *journal) judge(written, rest []record, err error) {
 	a.sayHealth(err)
 	a.counts.lines.add(len(written))
@@ -274,7 +276,7 @@ func (a *journal) judge(written, rest []record, err error) {
 		switch {
 		case r.intent == nil:
 			a.settle(nil)
-		case !r.intent.done(true) && !a.failOpen: // it expired while it was written
+		case !r.intent.done(true) && !a.failOpen: // the intent expired while it was being written
 			a.disown(r.intent, false)
 		}
 	}
@@ -289,7 +291,7 @@ func (a *journal) judge(written, rest []record, err error) {
 			a.mu.Lock()
 			a.lose()
 			a.mu.Unlock()
-		case errors.Is(err, errUnsure): // the line may be there
+		case errors.Is(err, errUnsure): // the line may be in the file
 			a.disown(r.intent, first)
 		case first:
 			a.settle(nil)
@@ -301,8 +303,8 @@ func (a *journal) judge(written, rest []record, err error) {
 }
 
 // disown writes that a change was not made, although its intent is or may be in
-// the log. When expire came first, it assumed that there is no line, so the
-// outcome is owed again.
+// the log. If expire answered the intent first, it assumed that there is no
+// line, so an outcome is now expected again.
 func (a *journal) disown(i *intent, first bool) {
 	if !first {
 		a.mu.Lock()
@@ -312,8 +314,8 @@ func (a *journal) disown(i *intent, first bool) {
 	a.settle(i.unmade())
 }
 
-// sayHealth logs when the log can't be written any longer, and when it can
-// again.
+// sayHealth logs when the log can't be written any longer, and when it can be
+// written again.
 func (a *journal) sayHealth(err error) {
 	a.mu.Lock()
 	was, lost := a.ill, a.lost

@@ -30,25 +30,25 @@ import (
 // Refused is the whole public answer to a missing or invalid credential.
 const Refused = "no valid credential was sent"
 
-// Options is what FromRequest and Inspect need to know of the gateway.
+// Options holds the settings of the gateway that FromRequest and Inspect need.
 type Options struct {
 	JWT            bool             // rest_auth/jwt is served
 	Local          bool             // rest_auth/local is served
-	UID            uint32           // of this process; local clients must have the same
-	User           func() string    // name of UID; "" when it has none
-	UserClaimField string           // claim that may name the user, apart from sun and username
-	Now            func() time.Time // nil: time.Now
+	UID            uint32           // user of this process; local clients must have the same
+	User           func() string    // returns the name of UID; "" if it has none
+	UserClaimField string           // claim that may contain the user's name, in addition to sun and username
+	Now            func() time.Time // nil for time.Now
 
 	// Privileged reports whether tokens must not act as this user
-	// (require_user_name): neither the user's own token without a name to act
-	// as, nor a token that names the user. nil: there is no such user. A proxy
-	// that holds root's token may forget the name, have it stripped, or pass on
-	// a name that the client chose. Such a request is refused rather than
-	// served as root.
+	// (require_user_name). A request is refused if its token belongs to such a
+	// user and it names no user to act as, or if it names such a user. If
+	// Privileged is nil, there is no such user. A proxy that holds root's token
+	// may forget the name, have it stripped, or pass on a name that the client
+	// chose. Without this check, such a request would be served as root.
 	Privileged func(user string) bool
 }
 
-// timeOf returns the time of a clock; nil is this machine's.
+// timeOf returns the current time of a clock. A nil clock is this machine's.
 func timeOf(now func() time.Time) time.Time {
 	if now == nil {
 		return time.Now()
@@ -58,15 +58,15 @@ func timeOf(now func() time.Time) time.Time {
 
 // Peer is the other end of a connection, as the kernel reports it.
 type Peer struct {
-	Network  string // "unix", "tcp", or "stdio" of an inetd run
-	UID, GID uint32 // SO_PEERCRED on "unix"; on "stdio" the owner of standard input
+	Network  string // "unix", "tcp", or "stdio" when started by inetd
+	UID, GID uint32 // SO_PEERCRED on "unix"; the owner of standard input on "stdio"
 	PID      int32
-	Verified bool   // UID and GID belong to a user: become.Ucred.Verify checked them where they were read
+	Verified bool   // UID and GID belong to one user; become.Ucred.Verify has checked them
 	Addr     string // remote address on "tcp"
-	Listener string // address it was accepted on
+	Listener string // address on which the connection was accepted
 
-	Forwarded string // client address that a trusted proxy sent; "" when there is none
-	RequestID string // id of the request that a trusted proxy sent; "" when there is none
+	Forwarded string // client address that a trusted proxy sent; "" for none
+	RequestID string // request id that a trusted proxy sent; "" for none
 }
 
 // String returns the peer's address or uid, for a log.
@@ -79,7 +79,7 @@ func (p Peer) String() string {
 
 type peerKey struct{}
 
-// WithPeer returns ctx with the peer of the connection it belongs to.
+// WithPeer returns a copy of ctx that contains the peer of its connection.
 func WithPeer(ctx context.Context, p Peer) context.Context {
 	return context.WithValue(ctx, peerKey{}, p)
 }
@@ -93,13 +93,13 @@ func PeerFrom(ctx context.Context) (p Peer, ok bool) {
 
 // Credential identifies the client of a request: a token, or a local user.
 type Credential struct {
-	Token    string // as sent; "" when Local
-	ActAs    string // name sent beside a token; "": the token's own user
-	Claims   Claims // of Token, not verified
-	Local    bool   // the kernel reported UID and GID
+	Token    string // as sent; "" if Local
+	ActAs    string // name sent with a token; "" stands for the token's own user
+	Claims   Claims // claims of Token, not verified
+	Local    bool   // the kernel reported the client's UID and GID
 	UID, GID uint32
 
-	proof *proof // of Token; nil before it is parsed
+	proof *proof // rest of the parsed Token; nil before it is parsed
 }
 
 // takenApart returns the parsed form of c's token.
@@ -114,8 +114,8 @@ func (c Credential) takenApart() (*proof, error) {
 	return p.proof(c.Token), nil
 }
 
-// User returns whom the credential claims to be, for logs only: it may be
-// forged.
+// User returns the user that the credential claims to belong to. It is for logs
+// only, because it may be forged.
 func (c Credential) User() string {
 	switch {
 	case c.Local:
@@ -135,7 +135,7 @@ func (c Credential) String() string { return c.User() }
 func (c Credential) GoString() string { return c.String() }
 
 // refuse returns the error of an invalid credential. The arguments must be our
-// own words and numbers, not bytes of the client.
+// own words and numbers, never bytes that the client sent.
 func refuse(format string, args ...any) error {
 	return &errs.Error{Kind: errs.Unauthenticated, Message: Refused, Err: fmt.Errorf(format, args...)}
 }

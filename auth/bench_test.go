@@ -31,8 +31,8 @@ func BenchmarkVerifyRS256(b *testing.B) {
 	}
 }
 
-// The highest cost of one forged token: no kid, the maximum of keys, none of
-// them right.
+// BenchmarkRefuseRS256 measures the highest cost of one forged token: it has no
+// kid, the set has the maximum number of keys, and none of them fits.
 func BenchmarkRefuseRS256(b *testing.B) {
 	keys := make([]string, maxKeys)
 	for i := range keys {
@@ -56,7 +56,8 @@ func BenchmarkInspect(b *testing.B) {
 	}
 }
 
-// A token that a daemon accepted, among the maximum of remembered ones.
+// BenchmarkGenuineRemembered measures a token that a daemon has accepted, in a
+// full memory.
 func BenchmarkGenuineRemembered(b *testing.B) {
 	j := Judge{Now: clock}
 	for i := range mostRemember - 1 {

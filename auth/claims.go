@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Leeway is how far the clocks of this machine and of a token's issuer may
-// differ. A token is accepted this long before iat and nbf, and by the daemons
-// this long after exp.
+// Leeway is the tolerated difference between the clocks of this machine and of
+// a token's issuer. The gateway accepts a token this long before iat and nbf.
+// The daemons also accept it this long after exp.
 const Leeway = 5 * time.Second
 
 // Claims is the content of a token.
 type Claims struct {
-	User      string // the user it is for
+	User      string // user that the token was issued for
 	IssuedAt  time.Time
 	Expires   time.Time
-	NotBefore time.Time // zero when the token does not say
-	Algorithm string    // "HS256" or "RS256", as its header has it
-	KeyID     string    // kid of its header, "" when it has none
+	NotBefore time.Time // zero if the token has none
+	Algorithm string    // "HS256" or "RS256", from the token's header
+	KeyID     string    // kid of the token's header; "" if it has none
 }
 
-// read checks the claims at the time now. field is one more claim that may name
-// the user.
+// read checks the claims at the time now. field is another claim that may
+// contain the user's name.
 func (o object) read(field string, now time.Time) (Claims, error) {
 	var c Claims
 	for _, date := range []struct {
@@ -58,9 +58,9 @@ type outOfDate string
 
 func (e outOfDate) Error() string { return string(e) }
 
-// user returns the token's user: sun, otherwise username, otherwise the claim
-// that the site configured. The first that is present decides, even when it is
-// not a user name.
+// user returns the token's user: the claim sun, otherwise username, otherwise
+// the claim that the site configured. The first claim that is present is used,
+// even if it does not contain a user name.
 func (o object) user(field string) (string, error) {
 	for _, name := range []string{"sun", "username", field} {
 		value, ok, err := o.text(name)
@@ -80,8 +80,9 @@ func (o object) user(field string) (string, error) {
 const maxName = 64
 
 // PosixName reports whether name is a user name by POSIX.1-2017 (3.437):
-// letters, digits, period, underscore, and hyphen except at the start. "0" is
-// one, so a look-up of such a name must never treat it as a number.
+// letters, digits, period, underscore, and hyphen except at the start. "0" is a
+// valid name, so code that looks up such a name must never treat it as a
+// number.
 func PosixName(name string) bool {
 	if name == "" || len(name) > maxName || name[0] == '-' {
 		return false

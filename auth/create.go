@@ -8,15 +8,15 @@ import (
 	"schedrestd/errs"
 )
 
-// How long a created token is valid.
+// Lifetimes of created tokens.
 const (
 	DefaultLifespan = 1800 * time.Second
-	MaxLifespan     = 366 * 24 * time.Hour // longer is an account without a password
+	MaxLifespan     = 366 * 24 * time.Hour // a token with a longer lifetime would be an account without a password
 )
 
-// Create returns a token for user that is valid for lifespan, in whole seconds,
-// from now. The caller decides who may have a token for whom. Errors are
-// errs.Invalid.
+// Create returns a token for user that is valid from now, for lifespan in whole
+// seconds. The caller must check who may create tokens for which user. Errors
+// are errs.Invalid.
 func Create(key Key, user string, lifespan time.Duration, now time.Time) (string, error) {
 	switch {
 	case len(key.secret()) < minKey:

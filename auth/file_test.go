@@ -23,8 +23,8 @@ func refusal(secret bool, path string, trust guard.Trust) (err error) {
 	return err
 }
 
-// paste runs a hint unchanged in the shell of a careful administrator. Where it
-// asks for a URL, set is served.
+// paste runs an unmodified hint in the shell of a careful administrator. It
+// replaces the placeholder for a URL by one that serves set.
 func paste(t *testing.T, hint, set string) {
 	t.Helper()
 	hint = strings.ReplaceAll(hint, " URL ", " file://"+set+" ")
@@ -33,9 +33,9 @@ func paste(t *testing.T, hint, set string) {
 	}
 }
 
-// TestHintsFix runs hints in a shell, as root when other users need the file,
-// one after the other until there is no error. Then the process that needs the
-// file can read it.
+// TestHintsFix checks that running the hints in a shell, one after the other,
+// fixes the file. It runs them as root if the file is for other users.
+// Afterwards the process that needs the file must be able to read it.
 func TestHintsFix(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip(err)
@@ -49,9 +49,9 @@ func TestHintsFix(t *testing.T) {
 	set := filepath.Join(t.TempDir(), "published")
 	write(t, set, good, 0o644)
 	tests := map[string]struct {
-		of    string // "key" or "set"; "" both
-		root  bool   // only root can do that
-		hints int    // as many as there are things wrong; 0 is 1
+		of    string // "key" or "set"; "" for both
+		root  bool   // only root can prepare or fix this
+		hints int    // number of faults; 0 stands for 1
 		spoil func(dir, path string)
 	}{
 		"nothing":                          {spoil: func(_, path string) { must(t, os.Remove(path)) }},
@@ -96,10 +96,10 @@ func TestHintsFix(t *testing.T) {
 						paste(t, hint, set)
 					}
 					most := max(1, test.hints)
-					switch { // additionally
-					case owner != reader && owner != 0: // it belongs to another user, like the directory
+					switch { // add the hints for the file's owner
+					case owner != reader && owner != 0: // the file and the directory belong to another user
 						most += 2
-					case owner != reader && of == "key": // only root can read it
+					case owner != reader && of == "key": // only root can read the file
 						most++
 					}
 					if said == 0 || said > most {
@@ -114,11 +114,11 @@ func TestHintsFix(t *testing.T) {
 	}
 }
 
-// asked returns the hint for a process of uid that reads the file path; "" when
-// it can.
+// asked returns the hint that a process of the user uid gets for the file path,
+// or "" if it can read the file.
 func asked(t *testing.T, uid int, of, path string) string {
 	t.Helper()
-	self, err := os.Open("/proc/self/exe") // which its user may not be able to reach
+	self, err := os.Open("/proc/self/exe") // opened here, because the other user may be unable to reach its directory
 	must(t, err)
 	defer self.Close()
 	c := exec.Command("/proc/self/fd/3", "-test.run=^TestAsks$")
@@ -137,7 +137,7 @@ func asked(t *testing.T, uid int, of, path string) string {
 	return hint
 }
 
-// TestAsks is the other process of asked.
+// TestAsks runs in the second process of asked.
 func TestAsks(t *testing.T) {
 	of, path := os.Getenv("ASKS_OF"), os.Getenv("ASKS_FOR")
 	if of == "" {
@@ -148,7 +148,8 @@ func TestAsks(t *testing.T) {
 	}
 }
 
-// TestHintsAreSafe: no hint overwrites a file that was named by mistake.
+// TestHintsAreSafe checks that no hint overwrites a file that was named by
+// mistake.
 func TestHintsAreSafe(t *testing.T) {
 	const certificate = "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUQ\n-----END CERTIFICATE-----\n"
 	path := filepath.Join(t.TempDir(), "a key")
@@ -172,8 +173,8 @@ func TestHintsAreSafe(t *testing.T) {
 	}
 }
 
-// TestDirectoriesOfKeys: a user who owns or may write a directory above could
-// put another key there.
+// TestDirectoriesOfKeys checks the directories above a key file. A user who
+// owns one, or may write to it, could replace the key.
 func TestDirectoriesOfKeys(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to give a directory away")
@@ -184,12 +185,12 @@ func TestDirectoriesOfKeys(t *testing.T) {
 	for _, test := range []struct {
 		uid, gid int
 		mode     os.FileMode
-		want     string // "" for accepted
+		want     string // "" if the key is accepted
 	}{
 		{0, 0, 0o755, ""},
 		{0, 0, 0o775, ""},
 		{sched, sched, 0o700, ""},
-		{sched, sched, 0o775, ""}, // the group of this user alone
+		{sched, sched, 0o775, ""}, // the group has only this user
 		{alice, alice, 0o700, "belongs to uid 31237, must belong to uid 0 or 31234"},
 		{alice, alice, 0o755, "belongs to uid 31237"},
 		{0, users, 0o770, "is writable by group 31238"},

@@ -9,26 +9,26 @@ import (
 	"schedrestd/guard"
 )
 
-// lookEvery is how often a Followed checks its file for changes.
+// lookEvery is the interval in which a Followed checks its file for changes.
 const lookEvery = time.Second
 
-// Followed is a key set in a file that is read again when it changes. It is
-// safe for concurrent use.
+// Followed is a key set that is read from its file again when the file changes.
+// It is safe for concurrent use.
 type Followed struct {
 	path  string
 	trust guard.Trust
 	told  func(error)
 	set   atomic.Pointer[KeySet]
 
-	looking sync.Mutex // held by the goroutine that checks the file; others use the current set meanwhile
-	seen    string     // the file's stamp when it was last tried
+	looking sync.Mutex // held by the goroutine that checks the file; others continue with the current set
+	seen    string     // stamp of the file when it was last read
 	looked  time.Time
 }
 
-// FollowKeySet reads a key set as LoadKeySet does, and reads it again when its
-// file changes. When the new set can't be used, or the file is gone, the
-// current one stays. told is called once for each change, with the error or
-// nil, and may call KeySet.
+// FollowKeySet reads a key set like LoadKeySet, and reads it again whenever the
+// file changes. If the new set can't be used, or the file is gone, the current
+// set stays in use. FollowKeySet calls told once for each change, with the
+// error or nil. told may call KeySet.
 func FollowKeySet(path string, told func(error), trust guard.Trust) (*Followed, error) {
 	f := &Followed{path: path, trust: trust, told: told}
 	f.seen, f.looked = guard.Stamp(path), time.Now()
@@ -55,7 +55,7 @@ func (f *Followed) KeySet() *KeySet {
 // look reads the file if it has changed.
 func (f *Followed) look() {
 	f.looked = time.Now()
-	seen := guard.Stamp(f.path) // before it is opened: a change while it is read is noticed next time
+	seen := guard.Stamp(f.path) // taken before the file is opened, so that a change during the read is noticed next time
 	if seen == f.seen {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 	"schedrestd/errs"
 )
 
-// followed is a followed key set, with the reports about it.
+// followed is a Followed key set whose calls of told are recorded.
 type followed struct {
 	*Followed
 	path string
@@ -28,21 +28,21 @@ func follow(t *testing.T, set string) *followed {
 	return f
 }
 
-// ids checks the file as if a second had passed, and returns the kids of the
-// current keys.
+// ids makes the set check its file as if a second had passed, and returns the
+// kids of its keys.
 func (f *followed) ids() string {
 	f.looked = time.Now().Add(-lookEvery)
 	return f.KeySet().String()
 }
 
-// wants checks which key is in use, and the reports since the last call: "" is
-// the nil of a new set.
+// wants checks the keys in use, and the errors passed to told since the last
+// call. "" stands for a nil error.
 func (f *followed) wants(t *testing.T, ids string, told ...string) {
 	t.Helper()
 	if got := f.ids(); got != ids {
 		t.Errorf("in use is %s, want %s", got, ids)
 	}
-	f.ids() // nothing is logged twice
+	f.ids() // a second check must report nothing
 	if len(f.told) != len(told) {
 		t.Fatalf("told %v, want %q", f.told, told)
 	}
@@ -128,11 +128,12 @@ func TestFollowKeySet(t *testing.T) {
 	}
 }
 
-// A file is not looked at for every token.
+// TestFollowKeySetLooksOnceASecond checks that the file is not checked for
+// every token.
 func TestFollowKeySetLooksOnceASecond(t *testing.T) {
 	f := follow(t, keySet(jwk(&providerKey().PublicKey, `,"kid":"1"`)))
 	must(t, os.Remove(f.path))
-	f.looked = time.Now().Add(time.Hour) // a second that does not end in this test
+	f.looked = time.Now().Add(time.Hour) // a second that does not end during this test
 	f.KeySet()
 	if f.told != nil {
 		t.Errorf("looked at once: %v", f.told)
@@ -140,8 +141,8 @@ func TestFollowKeySetLooksOnceASecond(t *testing.T) {
 	f.wants(t, `kid "1"`, "no such file")
 }
 
-// A caller gets the current set while another one reads a slow file, and so
-// does told.
+// TestFollowKeySetWaitsForNobody checks that callers of KeySet, including told,
+// get the current set while another goroutine reads a slow file.
 func TestFollowKeySetWaitsForNobody(t *testing.T) {
 	f := follow(t, keySet(jwk(&providerKey().PublicKey, `,"kid":"1"`)))
 	var meanwhile *KeySet
@@ -160,8 +161,8 @@ func TestFollowKeySetWaitsForNobody(t *testing.T) {
 	}
 }
 
-// For the race detector: one file, one goroutine that changes it, many that use
-// it.
+// TestFollowKeySetTogether is for the race detector: one goroutine changes the
+// file, and many use the set.
 func TestFollowKeySetTogether(t *testing.T) {
 	public := &providerKey().PublicKey
 	path := filepath.Join(t.TempDir(), "set")

@@ -7,39 +7,39 @@ import (
 	"schedrestd/errs"
 )
 
-// Judge decides at the gateway whether a credential is genuine, before anything
-// is done for it.
+// Judge decides at the gateway whether a credential is genuine, before the
+// gateway does any work for its client.
 //
-// It verifies a signature when it has the key. Otherwise it asks the daemon
-// that will serve the request, and remembers a positive answer for a minute at
-// most: for that daemon, that very token and that name to act as. Only the
-// daemon decides whether a token's user may act for another. The daemon also
-// verifies every request itself. The judge only avoids work for attackers, and
-// grants nothing.
+// If the Judge has the key, it verifies the signature. Otherwise it asks the
+// daemon that will serve the request, and remembers an acceptance for at most a
+// minute, for that daemon, token and name to act as. Only the daemon decides
+// whether a token's user may act for another. The daemon also verifies every
+// request itself, so the Judge grants nothing. It only avoids work for
+// attackers.
 //
-// The zero Judge has no key. It is safe for concurrent use.
+// The zero Judge has no key. A Judge is safe for concurrent use.
 type Judge struct {
-	HS256 func(context.Context, Signature) Answer // nil: the key is not available here
-	RS256 func(context.Context, Signature) Answer // nil: there is no key set here
-	Now   func() time.Time                        // nil: time.Now
+	HS256 func(context.Context, Signature) Answer // nil if the key is not available to this process
+	RS256 func(context.Context, Signature) Answer // nil if this process has no key set
+	Now   func() time.Time                        // nil for time.Now
 
-	genuine  memory[hash]       // tokens whose signature was verified
+	genuine  memory[hash]       // tokens whose signature was verified here
 	accepted memory[acceptance] // tokens that daemons accepted
-	refused  memory[acceptance] // … and rejected, a moment ago
+	refused  memory[acceptance] // tokens that daemons rejected less than a second ago
 	asking   questions
 }
 
-// acceptance identifies what a daemon accepted: a token that acts as a name. The
-// token itself is not kept.
+// acceptance identifies a decision of a daemon, by token and name to act as. It
+// has the token's hash instead of the token.
 type acceptance struct {
 	daemon string
 	token  hash
 	actAs  string
 }
 
-// Signature is what is needed to verify a token.
+// Signature has the parts of a token that are needed to verify it.
 type Signature struct {
-	KeyID  string // kid of the token's header; "" when it has none
+	KeyID  string // kid of the token's header; "" for none
 	Signed string // the signed text: header and payload
 	Bytes  []byte
 }
@@ -49,16 +49,16 @@ type Answer uint8
 
 // The answers.
 const (
-	Unknown Answer = iota // there is no key to verify with
+	Unknown Answer = iota // there is no key for verification
 	Good
 	Bad
 )
 
-// Genuine returns nil when c is genuine: by the peer's uid, by a key that is
-// here, or by the answer of the daemon of that name. ask asks that daemon with
-// a request that costs it as little as possible, once for all concurrent
-// requests with the same credential. The error is errs.Unauthenticated, or why
-// the daemon could not be asked.
+// Genuine returns nil if c is genuine. This is decided by the peer's uid, by a
+// key of this process, or by the named daemon. Genuine calls ask to send that
+// daemon a cheap request, once for all concurrent requests with the same
+// credential. The error is errs.Unauthenticated, or the reason why the daemon
+// could not be asked.
 func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask func(context.Context) error) error {
 	if c.Local {
 		return nil
@@ -80,7 +80,7 @@ func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask fu
 		return err
 	}
 	return j.asking.once(ctx, yes, func(ctx context.Context) error {
-		if j.accepted.has(yes, now) { // another request has just been answered
+		if j.accepted.has(yes, now) { // the answer to another request has just arrived
 			return nil
 		}
 		asked, refused := j.accepted.asking(), j.refused.asking()
@@ -95,26 +95,27 @@ func (j *Judge) Genuine(ctx context.Context, c Credential, daemon string, ask fu
 	})
 }
 
-// refusedFor is how long a daemon's rejection is remembered. A client that
-// repeats a rejected credential pays nothing for it (package penalty), and must
-// not make the daemon work for each repetition.
+// refusedFor is the time for which a daemon's rejection is remembered. A client
+// that repeats a rejected credential gets no penalty for the repetition
+// (package penalty), so the repetitions must not cost the daemon work.
 const refusedFor = time.Second
 
-// OutOfDate reports whether the rejected token is merely out of date: its user
-// must fetch a new one, or a clock is wrong. Where a key is available it must
-// verify the signature. Otherwise the token is believed: it was refused without
-// asking any daemon, so an attacker who guesses learns nothing by sending it.
+// OutOfDate reports whether a token was rejected only for its dates. Then its
+// user must fetch a new one, or a clock is wrong. If a key is available, the
+// key must verify the signature. Otherwise the token is believed: it was
+// refused without asking any daemon, so an attacker who guesses learns nothing
+// from it.
 func (j *Judge) OutOfDate(ctx context.Context, r Rejection) bool {
 	if r.dated == nil {
 		return false
 	}
 	now := timeOf(j.Now)
-	_, err := j.verified(ctx, r.dated, now, now) // a lifetime of 0: the result is not remembered
+	_, err := j.verified(ctx, r.dated, now, now) // with a lifetime of 0, the result is not remembered
 	return err == nil
 }
 
-// Forget drops what is remembered of c: the daemon of that name has just
-// refused it.
+// Forget removes c from the memory, because the named daemon has just refused
+// it.
 func (j *Judge) Forget(c Credential, daemon string) {
 	p, err := c.takenApart()
 	if c.Local || err != nil {
@@ -125,7 +126,7 @@ func (j *Judge) Forget(c Credential, daemon string) {
 	j.asking.forget()
 }
 
-// verified reports whether a key that is here verifies p's signature.
+// verified reports whether a key of this process verifies p's signature.
 func (j *Judge) verified(ctx context.Context, p *proof, expires, now time.Time) (bool, error) {
 	if j.genuine.has(p.hash, now) {
 		return true, nil

@@ -12,17 +12,18 @@ import (
 	"schedrestd/errs"
 )
 
-// court is a Judge with a clock and daemons that count their calls.
+// court is a Judge with a clock of its own, with daemons that count their
+// calls.
 type court struct {
 	Judge
 	now    time.Time
-	asked  map[string]int // by daemon
-	answer error          // theirs
-	looked int            // how often a key that is here was tried
+	asked  map[string]int // number of calls by daemon
+	answer error          // answer of the daemons
+	looked int            // number of calls of the keys
 }
 
-// newCourt returns a court whose keys give that answer for both algorithms;
-// without keys when says is nil.
+// newCourt returns a court whose keys give the same answer for both algorithms.
+// If says is nil, it has no keys.
 func newCourt(says *Answer) *court {
 	b := &court{now: now, asked: map[string]int{}}
 	b.Now = func() time.Time { return b.now }
@@ -40,7 +41,7 @@ func (b *court) genuine(c Credential, daemon string) error {
 	})
 }
 
-// wants has the judge accept c, and checks how often the daemon and the key
+// wants makes the judge accept c, and checks how often the daemon and the keys
 // were asked since the last call.
 func (b *court) wants(t *testing.T, c Credential, daemon string, asked, looked int) {
 	t.Helper()
@@ -51,7 +52,8 @@ func (b *court) wants(t *testing.T, c Credential, daemon string, asked, looked i
 	}
 }
 
-// credentialOf returns FromRequest's credential for a token and a name.
+// credentialOf returns the credential that FromRequest returns for a token and
+// a name.
 func credentialOf(t testing.TB, token, actAs string) Credential {
 	t.Helper()
 	claims, proof, err := inspect(token, Options{Now: clock})
@@ -64,20 +66,20 @@ const (
 	accounting = "accounting"
 )
 
-// Without a key the daemon decides, and its acceptance counts for that daemon,
-// token and name.
+// TestJudgeAsksTheDaemon checks that without a key the daemon decides, and that
+// its acceptance holds only for that daemon, token and name.
 func TestJudgeAsksTheDaemon(t *testing.T) {
 	for algorithm, token := range map[string]string{"HS256": sign(goodHeader, goodClaims), "RS256": signRSA(t, providerKey(), `{"alg":"RS256"}`, goodClaims)} {
 		t.Run(algorithm, func(t *testing.T) {
 			b, alice := newCourt(nil), credentialOf(t, token, "")
 			b.wants(t, alice, controller, 1, 0)
 			b.wants(t, alice, controller, 0, 0)
-			b.wants(t, alice, accounting, 1, 0) // each daemon is asked
+			b.wants(t, alice, accounting, 1, 0) // each daemon is asked once
 			b.wants(t, credentialOf(t, token, "bob"), controller, 1, 0)
 			b.wants(t, credentialOf(t, token, "bob"), controller, 0, 0)
 			b.wants(t, credentialOf(t, token, "carol"), controller, 1, 0)
 			b.wants(t, credentialOf(t, token, "bob"), accounting, 1, 0)
-			b.wants(t, credentialOf(t, sign(`{"alg":"HS256"}`, goodClaims), ""), controller, 1, 0) // says the same, and is another
+			b.wants(t, credentialOf(t, sign(`{"alg":"HS256"}`, goodClaims), ""), controller, 1, 0) // another token with the same claims
 			b.now = b.now.Add(remembered - time.Second)
 			b.wants(t, alice, controller, 0, 0)
 			b.now = b.now.Add(time.Second)
@@ -86,8 +88,8 @@ func TestJudgeAsksTheDaemon(t *testing.T) {
 	}
 }
 
-// An answer is forgotten when the token expires, although tokens are accepted a
-// few seconds longer.
+// TestJudgeForgetsAtTheEndOfTheToken checks that an acceptance is forgotten
+// when the token expires, although daemons accept tokens a few seconds longer.
 func TestJudgeForgetsAtTheEndOfTheToken(t *testing.T) {
 	good := Good
 	for name, b := range map[string]*court{"asked": newCourt(nil), "verified here": newCourt(&good)} {
@@ -108,8 +110,8 @@ func TestJudgeForgetsAtTheEndOfTheToken(t *testing.T) {
 	}
 }
 
-// A key decides about a token's own user, and no daemon is asked; for another
-// name its daemon is.
+// TestJudgeWithKeys checks that no daemon is asked if a key verifies the token
+// and it acts as its own user. For another name, the daemon is asked.
 func TestJudgeWithKeys(t *testing.T) {
 	good := Good
 	token := sign(goodHeader, goodClaims)
@@ -117,7 +119,7 @@ func TestJudgeWithKeys(t *testing.T) {
 	b := newCourt(&good)
 	b.wants(t, alice, controller, 0, 1)
 	b.wants(t, alice, controller, 0, 0)
-	b.wants(t, alice, accounting, 0, 0) // the key's word counts everywhere
+	b.wants(t, alice, accounting, 0, 0) // the result of a key holds for every daemon
 	b.wants(t, same, controller, 0, 0)
 	b.wants(t, bob, controller, 1, 0)
 	b.wants(t, bob, controller, 0, 0)
@@ -127,8 +129,8 @@ func TestJudgeWithKeys(t *testing.T) {
 	b.wants(t, alice, controller, 0, 0)
 }
 
-// The question has the signed text, the signature and the kid, and goes only to
-// the keys of its algorithm.
+// TestJudgeQuestion checks that a key gets the signed text, the signature and
+// the kid, and that only the keys of the token's algorithm are asked.
 func TestJudgeQuestion(t *testing.T) {
 	for _, test := range []struct{ alg, token, kid string }{
 		{"HS256", sign(`{"alg":"HS256","kid":"h"}`, goodClaims), "h"},
@@ -147,7 +149,7 @@ func TestJudgeQuestion(t *testing.T) {
 			t.Errorf("got %v, asked %q, want %q", err, got, want)
 		}
 	}
-	// Keys for one algorithm say nothing of the other.
+	// Keys for one algorithm don't decide about the other.
 	b := newCourt(nil)
 	b.RS256 = func(context.Context, Signature) Answer { b.looked++; return Good }
 	b.wants(t, credentialOf(t, sign(goodHeader, goodClaims), ""), controller, 1, 0)
@@ -177,7 +179,7 @@ func TestJudgeRefuses(t *testing.T) {
 			b := newCourt(test.says)
 			b.answer = test.answer
 			c := credentialOf(t, token, test.actAs)
-			for i := range 2 { // nothing of it is remembered but a daemon's no, for a moment
+			for i := range 2 { // only a daemon's rejection is remembered, and only for a moment
 				err := b.genuine(c, controller)
 				if errs.KindOf(err) != test.want || b.asked[controller] != test.asked*(i+1) || test.answer != nil && !errors.Is(err, test.answer) {
 					t.Errorf("got %v, asked %d times", err, b.asked[controller])
@@ -205,8 +207,8 @@ func TestJudgeRefuses(t *testing.T) {
 	})
 }
 
-// When the keys can't decide, the daemon is asked, and again when its answer is
-// forgotten.
+// TestJudgeUnknown checks that the daemon is asked if the keys can't decide,
+// and asked again after its answer is forgotten.
 func TestJudgeUnknown(t *testing.T) {
 	says := Unknown
 	b, alice := newCourt(&says), credentialOf(t, sign(goodHeader, goodClaims), "")
@@ -218,7 +220,7 @@ func TestJudgeUnknown(t *testing.T) {
 	b.wants(t, alice, controller, 0, 1)
 }
 
-// A local credential needs no look-up.
+// TestJudgeLocal checks that a local credential needs no verification.
 func TestJudgeLocal(t *testing.T) {
 	bad := Bad
 	b := newCourt(&bad)
@@ -226,8 +228,8 @@ func TestJudgeLocal(t *testing.T) {
 	b.wants(t, Credential{Local: true, UID: 1000, GID: 1000}, controller, 0, 0)
 }
 
-// Forget drops one credential of one daemon, and the result of the keys for
-// that token.
+// TestJudgeForget checks that Forget removes one credential for one daemon, and
+// the keys' result for that token.
 func TestJudgeForget(t *testing.T) {
 	token := sign(goodHeader, goodClaims)
 	alice, bob := credentialOf(t, token, ""), credentialOf(t, token, "bob")
@@ -251,8 +253,8 @@ func TestJudgeForget(t *testing.T) {
 	b.wants(t, bob, controller, 1, 1)
 }
 
-// An answer to a question that was asked before a refusal is used only for that
-// request.
+// TestJudgeForgetsMeanwhile checks that an answer is used only for its own
+// request if a refusal arrives after the question was sent.
 func TestJudgeForgetsMeanwhile(t *testing.T) {
 	alice, bob := credentialOf(t, sign(goodHeader, goodClaims), ""), credentialOf(t, sign(goodHeader, goodClaims), "bob")
 	good := Good
@@ -275,7 +277,8 @@ func TestJudgeForgetsMeanwhile(t *testing.T) {
 	}
 }
 
-// A credential that does not come from a request is judged like any other.
+// TestJudgeOfNoRequest checks that a credential that does not come from a
+// request is judged like any other.
 func TestJudgeOfNoRequest(t *testing.T) {
 	b, c := newCourt(nil), credentialOf(t, sign(goodHeader, goodClaims), "")
 	c.proof = nil
@@ -285,8 +288,8 @@ func TestJudgeOfNoRequest(t *testing.T) {
 	b.wants(t, c, controller, 1, 0)
 }
 
-// When the client disconnects, no further question is asked and nothing is
-// remembered.
+// TestJudgeCancelled checks that after the client has disconnected, no further
+// question is sent and nothing is remembered.
 func TestJudgeCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -304,7 +307,8 @@ func TestJudgeCancelled(t *testing.T) {
 	}
 }
 
-// For the race detector: many goroutines, with new keys meanwhile.
+// TestJudgeTogether is for the race detector: many goroutines use a Judge while
+// its keys change.
 func TestJudgeTogether(t *testing.T) {
 	set := parsedSet(t, jwk(&providerKey().PublicKey, ``))
 	j := Judge{RS256: func(_ context.Context, s Signature) Answer { return set.Answer(s) }, Now: clock}

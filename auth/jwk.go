@@ -12,29 +12,29 @@ import (
 	"strings"
 )
 
-// Bounds of an RSA key in bits. RFC 7518 3.3 requires 2048 at least; verifying
-// forged tokens with a key beyond the upper bound would cost too much.
+// Limits on an RSA key, in bits. RFC 7518 3.3 requires at least 2048. Verifying
+// forged tokens with a key above the upper limit would cost too much.
 const (
 	minRSA = 2048
 	maxRSA = 8192
 )
 
-// rsaKey is one key of a set. Only n and e are used, and the members that say
-// whether the key is for signatures. Certificates (x5c, x5t, x5u) are ignored,
-// and no chain is followed.
+// rsaKey is a key of a set. Of its members, only n and e are used, and those
+// that state whether it is for signatures. Certificates (x5c, x5t, x5u) are
+// ignored, so no chain is followed.
 type rsaKey struct {
-	id     string // kid; "" when it has none
+	id     string // kid; "" for none
 	public *rsa.PublicKey
 }
 
 // private lists the secret members of a JSON Web Key: RFC 7518, 6.2.2, 6.3.2
-// and 6.4, and of the key type AKP. Workers get the key set, and every user may
-// read it.
+// and 6.4, and those of the key type AKP. A set with any of them is refused,
+// because workers get the set and every user may read it.
 var private = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"}
 
-// parseKey parses a JSON Web Key (RFC 7517 4). useless says why a valid key
-// can't be used here. A member that is null counts as absent: some providers
-// write every member that a key could have.
+// parseKey parses a JSON Web Key (RFC 7517 4). useless is the reason why a
+// valid key can't be used here. A null member counts as absent, because some
+// providers write every member that a key could have.
 func parseKey(data []byte) (key rsaKey, useless string, err error) {
 	o, err := parseObject(data)
 	if err != nil {
@@ -56,7 +56,8 @@ func parseKey(data []byte) (key rsaKey, useless string, err error) {
 	return key, "", err
 }
 
-// useless returns why a key can't verify RS256 signatures; "" when it can.
+// useless returns the reason why a key can't verify RS256 signatures, or "" if
+// it can.
 func (o object) useless() (why string, err error) {
 	for _, member := range []struct{ name, want string }{{"kty", "RSA"}, {"use", "sig"}, {"alg", rs256}} {
 		value, ok, err := o.text(member.name)
@@ -79,7 +80,7 @@ func (o object) useless() (why string, err error) {
 	return "", nil
 }
 
-// rsa returns the public key of n and e.
+// rsa returns the public key with the members n and e.
 func (o object) rsa() (*rsa.PublicKey, error) {
 	n, err := o.number("n")
 	if err != nil {
@@ -96,16 +97,16 @@ func (o object) rsa() (*rsa.PublicKey, error) {
 	case n.Bit(0) == 0:
 		return nil, errors.New("n is even")
 	case e.BitLen() > 31 || e.Int64() < 3 || e.Bit(0) == 0:
-		return nil, errors.New("e is not an odd number from 3 to 2^31-1") // what crypto/rsa accepts, except 1, which is no encryption at all
+		return nil, errors.New("e is not an odd number from 3 to 2^31-1") // what crypto/rsa accepts, except 1, with which RSA does not encrypt
 	case roca(n):
 		return nil, errors.New("RSA key is vulnerable to ROCA (CVE-2017-15361): its private key can be computed")
 	}
 	return &rsa.PublicKey{N: n, E: int(e.Int64())}, nil
 }
 
-// number parses a whole number in base64url, big-endian. Leading zeros and
-// padding are accepted: some providers write them, and a public key has no
-// canonical form that could be evaded.
+// number parses a whole number in base64url, big-endian. It accepts leading
+// zeros and padding, because some providers write them and no check depends on
+// the text of a public key.
 func (o object) number(name string) (*big.Int, error) {
 	text, ok, err := o.text(name)
 	if !ok || err != nil {

@@ -16,26 +16,26 @@ import (
 	"schedrestd/guard/content"
 )
 
-// Bounds of a key set. A token without a kid is tried with every key, so their
-// number limits what one forged token costs. Identity providers publish two or
-// three.
+// Limits on a key set. A token without a kid is tried with every key, so the
+// number of keys limits the cost of a forged token. Identity providers publish
+// two or three keys.
 const (
 	MaxKeySet = 1 << 20 // bytes of the file
 	maxKeys   = 32
 )
 
 // KeySet holds the RSA keys of a JSON Web Key Set (RFC 7517) that verify RS256
-// tokens. Each may sign for any user. When two have the same kid, both are
-// tried.
+// tokens. Each key may sign for any user. If two keys have the same kid, both
+// are tried.
 type KeySet struct {
 	keys     []rsaKey
-	others   map[string]int // how many keys of the set can't be used, by reason
+	others   map[string]int // number of keys that can't be used, by reason
 	warnings []string
 }
 
-// LoadKeySet reads the key set in the file path, and refuses a file that other
-// users may write or replace. trust and the kinds of errors are as for LoadKey.
-// Every error has the command that fixes it.
+// LoadKeySet reads the key set in the file path. It refuses a file that other
+// users may write or replace. trust and the kinds of errors are those of
+// LoadKey. Every error contains the command that fixes it.
 func LoadKeySet(path string, trust guard.Trust) (*KeySet, error) {
 	trust = orSelf(trust)
 	anew := recipe{
@@ -63,9 +63,9 @@ func badDownload(data []byte) bool {
 }
 
 // ParseKeySet parses a key set. Keys of other types and for other purposes are
-// ignored, since identity providers publish them too. The whole set is refused
-// (errs.Invalid) when it has a private or secret key, a weak RSA key, or no
-// usable key. Errors contain no key.
+// ignored, because identity providers publish them too. The whole set is
+// refused (errs.Invalid) if it has a private or secret key, a weak RSA key, or
+// no usable key. Errors contain no key.
 func ParseKeySet(data []byte) (*KeySet, error) {
 	list, err := keyList(data)
 	if err != nil {
@@ -104,9 +104,9 @@ func keyList(data []byte) (list []json.RawMessage, err error) {
 	return list, nil
 }
 
-// verify checks an RS256 signature of the text signed. A kid selects the keys
-// that have the same kid or none; without a kid every key is tried. A nil set
-// has no key.
+// verify checks an RS256 signature of the text signed. If the token has a kid,
+// the keys with that kid and those without one are tried; otherwise every key.
+// A nil set has no keys.
 func (s *KeySet) verify(kid, signed string, signature []byte) error {
 	if s == nil {
 		return errNoKey
@@ -127,7 +127,7 @@ func (s *KeySet) verify(kid, signed string, signature []byte) error {
 	return errSignature
 }
 
-// Answer returns the result of verifying a signature; Unknown for a nil set.
+// Answer returns the result of verifying a signature, or Unknown for a nil set.
 func (s *KeySet) Answer(sig Signature) Answer {
 	switch {
 	case s == nil:
@@ -141,12 +141,13 @@ func (s *KeySet) Answer(sig Signature) Answer {
 // Len returns the number of keys.
 func (s *KeySet) Len() int { return len(s.keys) }
 
-// Warnings returns what an administrator should know about the file of the set.
-// Unusable keys are not among the warnings: every identity provider has some.
+// Warnings returns problems of the set's file that an administrator should
+// know. Unusable keys are not among them, because every identity provider has
+// some.
 func (s *KeySet) Warnings() []string { return s.warnings }
 
-// String returns the kids of the usable keys and why others are ignored, for a
-// log.
+// String returns the kids of the usable keys and the reasons why others are
+// ignored, for a log.
 func (s *KeySet) String() string {
 	ids := make([]string, len(s.keys))
 	for i, key := range s.keys {
@@ -155,7 +156,8 @@ func (s *KeySet) String() string {
 	return fmt.Sprintf("kid %s", strings.Join(ids, ", ")) + s.passedOver()
 }
 
-// passedOver returns how many keys are ignored, and why, to append to a text.
+// passedOver returns a text with the number of ignored keys for each reason.
+// The caller appends it to another text.
 func (s *KeySet) passedOver() (text string) {
 	for _, reason := range slices.Sorted(maps.Keys(s.others)) {
 		text += fmt.Sprintf("; %d ignored: %s", s.others[reason], reason)

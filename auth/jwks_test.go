@@ -16,14 +16,14 @@ import (
 	"schedrestd/errs"
 )
 
-// The provider's keys, made once for all tests.
+// The identity provider's keys, generated once for all tests.
 var (
 	providerKey = sync.OnceValue(func() *rsa.PrivateKey { return newRSA("the provider", 2048) })
 	otherKey    = sync.OnceValue(func() *rsa.PrivateKey { return newRSA("somebody else", 2048) })
 )
 
-// newRSA returns the same key for the same seed, so that a finding of the
-// fuzzer can be repeated.
+// newRSA returns the same key for the same seed, so that findings of the fuzzer
+// are reproducible.
 func newRSA(seed string, bits int) *rsa.PrivateKey {
 	p, q := newPrime(seed+", p", bits/2), newPrime(seed+", q", bits/2)
 	one := big.NewInt(1)
@@ -36,8 +36,8 @@ func newRSA(seed string, bits int) *rsa.PrivateKey {
 	return key
 }
 
-// newPrime returns a prime of that many bits, a multiple of 256, with the two
-// highest bits set.
+// newPrime returns a prime with the given number of bits, which must be a
+// multiple of 256. Its two highest bits are set.
 func newPrime(seed string, bits int) *big.Int {
 	var raw []byte
 	for i := range bits / 256 {
@@ -51,7 +51,7 @@ func newPrime(seed string, bits int) *big.Int {
 	return p
 }
 
-// jwk returns the key as a provider publishes it, with further members.
+// jwk returns the key in a provider's format. members are additional members.
 func jwk(key *rsa.PublicKey, members string) string {
 	return fmt.Sprintf(`{"kty":"RSA","n":"%s","e":"%s"%s}`, number(key.N), number(big.NewInt(int64(key.E))), members)
 }
@@ -67,14 +67,14 @@ func parsedSet(t testing.TB, keys ...string) *KeySet {
 	return set
 }
 
-// odd returns a modulus of that many bits whose factors are unknown.
+// odd returns a modulus with the given number of bits and unknown factors.
 func odd(bits uint) *big.Int {
 	n := new(big.Int).Lsh(big.NewInt(1), bits-1)
 	return n.Add(n, big.NewInt(1))
 }
 
-// rocaLike returns a modulus of 2048 bits with the mark of the vulnerable
-// chips.
+// rocaLike returns a modulus of 2048 bits that looks like those of the
+// vulnerable chips.
 func rocaLike() *big.Int {
 	product := big.NewInt(2)
 	for _, p := range rocaPrimes {
@@ -86,13 +86,13 @@ func rocaLike() *big.Int {
 
 const ec = `{"kty":"EC","kid":"ec","use":"sig","alg":"ES256","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}`
 
-// Sets as known providers publish them, and other valid ones. Each has the
-// provider's key.
+// TestKeySetAccepted checks sets of known providers, and other valid ones. Each
+// has the provider's key.
 func TestKeySetAccepted(t *testing.T) {
 	public := &providerKey().PublicKey
 	n := number(public.N)
 	tests := []struct {
-		name, set, want string // as a log shows it
+		name, set, want string // want: how a log shows the set
 	}{
 		{"nothing but n and e", keySet(jwk(public, ``)), `kid ""`},
 		{"as Google", `{"keys": [` + jwk(public, `,"alg":"RS256","kid":"a","use":"sig"`) + `, ` + jwk(&otherKey().PublicKey, `,"alg":"RS256","kid":"b","use":"sig"`) + "]}\n", `kid "a", "b"`},
@@ -211,7 +211,7 @@ func TestLoadKeySet(t *testing.T) {
 	for _, test := range []struct {
 		name, set string
 		mode      os.FileMode
-		want      string // part of the refusal; empty: accepted
+		want      string // part of the error; "" if the set is accepted
 		hint      string
 	}{
 		{"for its owner alone", good, 0o400, "", ""},
@@ -253,16 +253,17 @@ func TestLoadKeySet(t *testing.T) {
 	})
 }
 
-// A kid selects a key; a key without one may match any token.
+// TestKeySetKid checks that a kid selects a key, and that a key without a kid
+// is tried for any token.
 func TestKeySetKid(t *testing.T) {
 	a, b := &providerKey().PublicKey, &otherKey().PublicKey
 	signed := b64("{}") + "." + b64("{}")
-	signature := signatureOf(t, providerKey(), signed) // by a
+	signature := signatureOf(t, providerKey(), signed) // signature by key a
 	for _, test := range []struct {
 		name string
 		keys []string
 		kid  string
-		want string // "" when the signature is good
+		want string // "" if the signature is valid
 	}{
 		{"the same kid", []string{jwk(b, `,"kid":"b"`), jwk(a, `,"kid":"a"`)}, "a", ""},
 		{"another key's kid", []string{jwk(b, `,"kid":"b"`), jwk(a, `,"kid":"a"`)}, "b", errSignature.Error()},
@@ -294,8 +295,8 @@ func TestKeySetKid(t *testing.T) {
 	}
 }
 
-// FuzzKeySet: nothing makes the parser panic, and an accepted set has only
-// valid keys that can verify.
+// FuzzKeySet checks that no input makes the parser panic, and that an accepted
+// set has only valid keys that can verify.
 func FuzzKeySet(f *testing.F) {
 	public := &providerKey().PublicKey
 	f.Add([]byte(keySet(jwk(public, `,"kid":"a","use":"sig","alg":"RS256","key_ops":["verify"],"x5c":null`), ec)))
@@ -326,7 +327,7 @@ func FuzzKeySet(f *testing.F) {
 			ours = ours || public.Equal(key.public)
 			again = append(again, jwk(key.public, ``))
 		}
-		// A set that is written and parsed again is the same: it verifies the
+		// Writing and parsing the set must not change it: it still verifies the
 		// provider's signatures if it has the provider's key.
 		for _, s := range []*KeySet{set, parsedSet(t, again...)} {
 			if (s.verify("", signed, signature) == nil) != ours {

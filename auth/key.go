@@ -11,20 +11,20 @@ import (
 	"schedrestd/hmackey"
 )
 
-// Bounds of an HS256 key in bytes.
+// Limits on an HS256 key, in bytes.
 const (
 	minKey = hmackey.Least
 	maxKey = hmackey.Most
 )
 
-// Key is the cluster's HS256 key, with which its holder can act as any user. It
-// prints as "(key)" with every verb.
+// Key is the cluster's HS256 key. Anyone who has it can act as any user. Every
+// verb of package fmt prints it as "(key)".
 type Key struct {
-	bytes    func() []byte // a function: fmt can't print its value, even where it can't call Format
+	bytes    func() []byte // a function, because fmt can't print its result, even where it can't call Format
 	warnings []string
 }
 
-// secret returns nil for the zero Key.
+// secret returns the bytes of the key, or nil for the zero Key.
 func (k Key) secret() []byte {
 	if k.bytes == nil {
 		return nil
@@ -32,19 +32,19 @@ func (k Key) secret() []byte {
 	return k.bytes()
 }
 
-// LoadKey reads the key in the file path, and refuses a file that other users
-// may read, write or replace. As for Slurm, all bytes of the file are the key:
-// the line end that an editor adds is part of it, and so are the lines around a
-// private key in PEM, which a site's guide may have told to use. Content that
-// is not secret is refused: a public key, a certificate, a key set, or one
-// repeated byte, which a crash may leave behind.
+// LoadKey reads the key in the file path. It refuses a file that other users
+// may read, write or replace. As for Slurm, all bytes of the file are the key.
+// This includes the line end that an editor adds, and the first and last line
+// of a private key in PEM, which some sites use as the key. Content that is not
+// secret is refused: a public key, a certificate, a key set, or one repeated
+// byte, which a crash may leave behind.
 //
-// trust names the owners, apart from root, of the file and the directories
-// above it, and whose group may write those. Without owners it is this
-// process's user. The first owner must be able to read the file. The error is
-// errs.NotFound or errs.Denied when this process can't read the file, and
-// errs.Invalid when it must not use it. Every error has the command that fixes
-// it.
+// trust lists the permitted owners, apart from root, of the file and the
+// directories above it, and the owners whose group may write to them. Without
+// owners, this process's user is the owner. The first owner must be able to
+// read the file. The error is errs.NotFound or errs.Denied if this process
+// can't read the file, and errs.Invalid if it must not use the file. Every
+// error contains the command that fixes it.
 func LoadKey(path string, trust guard.Trust) (Key, error) {
 	trust = orSelf(trust)
 	reader := trust.Owners[0]
@@ -55,7 +55,7 @@ func LoadKey(path string, trust guard.Trust) (Key, error) {
 		unlock:    fmt.Sprintf("chown %d %%[1]s && chmod 0600 %%[1]s", reader),
 		secret:    fmt.Sprint(reader),
 	}
-	if reader != 0 { // the user who runs the command
+	if reader != 0 { // 0 is root, who runs the command
 		anew.owner = fmt.Sprintf(" && chown %d %%[1]s", reader)
 		anew.directory += anew.owner
 	}
@@ -86,8 +86,9 @@ func NewKey(secret []byte) (Key, error) {
 	return Key{bytes: func() []byte { return own }}, nil
 }
 
-// Warnings returns what an administrator should know about the file of the key.
+// Warnings returns problems of the key's file that an administrator should
+// know.
 func (k Key) Warnings() []string { return k.warnings }
 
-// Format keeps the key out of everything that is printed.
+// Format keeps the key out of all formatted output.
 func (k Key) Format(f fmt.State, _ rune) { fmt.Fprint(f, "(key)") }

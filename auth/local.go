@@ -3,10 +3,10 @@ package auth
 import "net/http"
 
 // local implements rest_auth/local: the client must run as this process's own
-// user. It is at the other end of a UNIX socket, or of the pipe, file or
-// terminal of an inetd run that no other user may open. The daemons see this
-// process's uid, so serving any other user, even root, would give that user
-// another identity.
+// user. The client is at the other end of a UNIX socket. When started by inetd,
+// it may also be at the other end of a pipe, file or terminal that no other
+// user may open. The daemons see the uid of this process, so serving any other
+// user, even root, would give that user another identity.
 func local(r *http.Request, name string, opt Options) (Credential, error) {
 	peer, ok := PeerFrom(r.Context())
 	switch {

@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	remembered   = 60 * time.Second // at most: for this long a gateway may not notice that a daemon's key changed
-	mostRemember = 4096             // one entry has about 150 bytes
+	remembered   = 60 * time.Second // maximum; for this long, a gateway may not notice that a daemon's key has changed
+	mostRemember = 4096             // an entry takes about 150 bytes
 )
 
 // memory remembers positive answers for a while. The zero memory is empty.
 type memory[Of comparable] struct {
 	mu       sync.Mutex
 	until    map[Of]time.Time
-	takeback uint64 // how often an entry was dropped
+	takeback uint64 // number of removals of entries
 }
 
 func (m *memory[Of]) has(it Of, now time.Time) bool {
@@ -24,20 +24,22 @@ func (m *memory[Of]) has(it Of, now time.Time) bool {
 	return now.Before(m.until[it])
 }
 
-// asking returns a value for add. Call it before the question is asked.
+// asking returns the value for add's parameter asked. It must be called before
+// the question is sent.
 func (m *memory[Of]) asking() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.takeback
 }
 
-// add remembers an answer until the token expires, and for a minute at most. An
-// answer to a question that was asked before an entry was dropped is not
-// remembered: it may be based on the previous keys. A full memory forgets other
-// entries, expired ones first; their tokens are asked about again.
+// add remembers an acceptance until the token expires, but for at most a
+// minute. It does nothing if an entry was removed after the question was sent,
+// because the answer may be based on the previous keys. If the memory is full,
+// other entries are removed, expired ones first. Their tokens have to be
+// verified again.
 func (m *memory[Of]) add(it Of, expires, now time.Time, asked uint64) {
-	// Counted from now: the token's expiry alone would move when the clock is
-	// set back.
+	// Computed from the current time, because the token's expiry alone would
+	// move when the clock is set back.
 	lasts := min(remembered, expires.Sub(now))
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,8 +55,8 @@ func (m *memory[Of]) add(it Of, expires, now time.Time, asked uint64) {
 	m.until[it] = now.Add(lasts)
 }
 
-// evict removes expired entries, and any others until an eighth is free. It
-// looks at every entry, which must not happen for each add.
+// evict removes expired entries, and then others until an eighth of the memory
+// is free. It visits every entry, which would be too slow for every add.
 func (m *memory[Of]) evict(now time.Time) {
 	maps.DeleteFunc(m.until, func(_ Of, until time.Time) bool { return !now.Before(until) })
 	for it := range m.until {

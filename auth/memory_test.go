@@ -36,7 +36,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// Each of the three counts.
+// TestMemoryTellsApart checks that entries are distinguished by daemon, token
+// and name.
 func TestMemoryTellsApart(t *testing.T) {
 	var m memory[acceptance]
 	it := acceptance{"controller", hashOf("token"), "bob"}
@@ -62,8 +63,9 @@ func TestMemoryTellsApart(t *testing.T) {
 	new(memory[acceptance]).drop(it)
 }
 
-// An answer to a question from before an entry was dropped is not remembered:
-// it may be based on the previous keys.
+// TestMemoryTakenBackMeanwhile checks that an answer is not remembered if an
+// entry was removed after the question was sent. The answer may be based on the
+// previous keys.
 func TestMemoryTakenBackMeanwhile(t *testing.T) {
 	it, other := acceptance{"controller", hashOf("token"), "bob"}, acceptance{"accounting", hashOf("another"), ""}
 	for name, takeBack := range map[string]func(*memory[acceptance]){
@@ -84,8 +86,8 @@ func TestMemoryTakenBackMeanwhile(t *testing.T) {
 	}
 }
 
-// Setting the clock back does not extend entries, which use the monotonic
-// clock.
+// TestMemoryAndTheClock checks that setting the clock back does not extend
+// entries, because they use the monotonic clock.
 func TestMemoryAndTheClock(t *testing.T) {
 	var m memory[acceptance]
 	it, now := acceptance{"controller", hashOf("token"), "bob"}, time.Now()
@@ -102,8 +104,8 @@ func TestMemoryAndTheClock(t *testing.T) {
 	}
 }
 
-// The memory stays bounded; it always has the newest token, and expired ones
-// are dropped first.
+// TestMemoryIsBounded checks that the memory has a maximum size, always
+// contains the newest token, and removes expired tokens first.
 func TestMemoryIsBounded(t *testing.T) {
 	var m memory[acceptance]
 	one := func(i int) acceptance { return acceptance{"controller", hashOf(fmt.Sprint(i)), ""} }
@@ -114,7 +116,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	for i := range mostRemember / 2 {
 		m.add(one(mostRemember+i), now.Add(time.Second), now, m.asking())
 	}
-	later := now.Add(2 * time.Second) // the second half counts no more
+	later := now.Add(2 * time.Second) // by then, the second half has expired
 	for i := range mostRemember / 2 {
 		m.add(one(2*mostRemember+i), long, later, m.asking())
 	}

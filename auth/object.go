@@ -14,10 +14,11 @@ import (
 // object is a JSON object with unparsed members.
 type object map[string]json.RawMessage
 
-// parseObject parses one JSON object and nothing after it. A name that occurs
-// twice (after unescaping) is refused: parsers differ on which one counts, and
-// a token must mean the same to the gateway and to the daemon. Names are
-// compared byte by byte, not as encoding/json matches them to struct fields.
+// parseObject parses data that consists of one JSON object. It refuses an
+// object in which a name occurs twice (after unescaping). Parsers differ on
+// which of the two counts, and a token must mean the same to the gateway and to
+// the daemon. Names are compared byte by byte, unlike in encoding/json, which
+// ignores case for struct fields.
 func parseObject(data []byte) (object, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("not UTF-8")
@@ -54,7 +55,7 @@ func parseObject(data []byte) (object, error) {
 	return o, nil
 }
 
-// text returns the string member name; ok is false when there is none.
+// text returns the string member name. ok is false if there is no such member.
 func (o object) text(name string) (value string, ok bool, err error) {
 	raw, ok := o[name]
 	if !ok {
@@ -66,9 +67,10 @@ func (o object) text(name string) (value string, ok bool, err error) {
 	return value, true, json.Unmarshal(raw, &value)
 }
 
-// seconds returns the member name as Unix time; ok is false when there is none.
-// RFC 7519 allows any number. Here it must be a whole number from 0 to the end
-// of the year 9999, since parsers would not agree on 1e400 and the like.
+// seconds returns the member name as Unix time. ok is false if there is no such
+// member. RFC 7519 allows any number. This function accepts only whole numbers
+// from 0 to the end of the year 9999, because parsers would not agree on
+// others, such as 1e400.
 func (o object) seconds(name string) (value int64, ok bool, err error) {
 	raw, ok := o[name]
 	if !ok {
@@ -78,12 +80,14 @@ func (o object) seconds(name string) (value int64, ok bool, err error) {
 	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil && n >= 0 && n <= last {
 		return n, true, nil
 	}
-	// No digit first: a string, an object, or a negative number.
+	// If the first character is not a digit, it is a string, an object or a
+	// negative number.
 	if raw[0] < '0' || raw[0] > '9' {
 		return 0, true, errors.New("not a time")
 	}
-	// Not as a float, which loses small fractions, and without an exponent that
-	// makes a number too long to hold.
+	// It is not parsed as a float, which would lose small fractions. An
+	// exponent is refused, because it could stand for a number that is too long
+	// to store.
 	if _, exponent, _ := strings.Cut(strings.ToLower(string(raw)), "e"); exponent != "" {
 		if n, err := strconv.Atoi(exponent); err != nil || n < -20 || n > 20 {
 			return 0, true, errors.New("not a time")

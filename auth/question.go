@@ -7,30 +7,30 @@ import (
 	"schedrestd/errs"
 )
 
-// mostAsked limits concurrent questions to one daemon. A client that sends
-// tokens that were never seen before makes a worker keep at most this many
-// connections to it.
+// mostAsked limits the concurrent questions to each daemon. So a client that
+// sends many new tokens makes a worker keep at most this many connections to a
+// daemon.
 const mostAsked = 64
 
-// questions holds the questions that daemons are being asked. The zero value
-// has none.
+// questions holds the pending questions to daemons. The zero value has none.
 type questions struct {
 	mu    sync.Mutex
 	asked map[acceptance]*question
-	slots map[string]chan struct{} // by daemon, so that a slow daemon does not delay questions to the other
+	slots map[string]chan struct{} // by daemon, so that a slow daemon does not delay the questions to others
 }
 
 // question is one pending question.
 type question struct {
-	answered chan struct{} // closed when it is answered or given up
-	given    bool          // there is an answer
+	answered chan struct{} // closed when the question is answered or abandoned
+	given    bool          // whether there is an answer
 	err      error         // the answer
 }
 
-// once asks, or waits for the answer when the same question is pending. A
-// client that sends one new token many times concurrently costs its daemon one
-// question. An acceptance or a rejection is an answer. When the asking client
-// disconnects there is none, and another waiting request asks.
+// once asks a question, or waits for the answer if the same question is
+// pending. So a client that sends a new token in many concurrent requests costs
+// the daemon one question. Both acceptance and rejection are answers. If the
+// client whose request asks disconnects, there is no answer, and another
+// waiting request asks.
 func (q *questions) once(ctx context.Context, of acceptance, ask func(context.Context) error) error {
 	for {
 		one, mine := q.join(of)
@@ -48,8 +48,8 @@ func (q *questions) once(ctx context.Context, of acceptance, ask func(context.Co
 	}
 }
 
-// join returns the pending question, or registers it. mine reports whether the
-// caller must ask it.
+// join returns the pending question, or registers a new one. mine reports
+// whether the caller must ask it.
 func (q *questions) join(of acceptance) (one *question, mine bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -64,9 +64,9 @@ func (q *questions) join(of acceptance) (one *question, mine bool) {
 	return one, true
 }
 
-// ask asks for all requests that wait.
+// ask asks the question for all waiting requests.
 func (q *questions) ask(ctx context.Context, of acceptance, one *question, ask func(context.Context) error) error {
-	defer func() { // even after a panic, so that no request waits indefinitely
+	defer func() { // deferred, so that even after a panic no request waits forever
 		q.mu.Lock()
 		if q.asked[of] == one {
 			delete(q.asked, of)
@@ -98,8 +98,8 @@ func (q *questions) slotsOf(daemon string) chan struct{} {
 	return q.slots[daemon]
 }
 
-// forget keeps new requests from joining the pending questions: the answers may
-// be based on the previous keys.
+// forget prevents new requests from joining the pending questions, because the
+// answers may be based on the previous keys.
 func (q *questions) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

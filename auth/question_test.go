@@ -11,8 +11,8 @@ import (
 	"schedrestd/errs"
 )
 
-// together has n concurrent requests ask for c. ask is called for the first one
-// when all others wait.
+// together starts n concurrent requests that ask about c. The first one calls
+// ask when all others are waiting.
 func together(t *testing.T, j *Judge, n int, c Credential, ask func(context.Context) error) (answers []error) {
 	t.Helper()
 	answers = make([]error, n)
@@ -23,9 +23,9 @@ func together(t *testing.T, j *Judge, n int, c Credential, ask func(context.Cont
 	return answers
 }
 
-// One new token in many concurrent requests costs its daemon one question,
-// whatever the answer. Another name to act as is another question, and so is
-// another token or daemon.
+// TestOneQuestion checks that concurrent requests with the same new token send
+// its daemon one question, whatever the answer. A different name to act as,
+// token or daemon makes a different question.
 func TestOneQuestion(t *testing.T) {
 	token := sign(goodHeader, goodClaims)
 	alice := credentialOf(t, token, "")
@@ -64,8 +64,9 @@ func TestOneQuestion(t *testing.T) {
 	}
 }
 
-// When the client that asks for all disconnects, another request asks. A
-// request that only waits stops when its own client disconnects.
+// TestAnotherAsks checks that another request asks if the client whose request
+// was asking disconnects. A request that only waits ends when its own client
+// disconnects.
 func TestAnotherAsks(t *testing.T) {
 	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
 	synctest.Test(t, func(t *testing.T) {
@@ -111,18 +112,20 @@ func TestAnotherAsks(t *testing.T) {
 	})
 }
 
-// A request does not ask again when the same question has just been answered.
+// TestJustAnswered checks that a request does not ask if the same question has
+// just been answered.
 func TestJustAnswered(t *testing.T) {
 	b, alice := newCourt(nil), credentialOf(t, sign(goodHeader, goodClaims), "")
 	b.HS256 = func(context.Context, Signature) Answer {
 		b.HS256 = nil
-		must(t, b.genuine(alice, controller)) // another request, meanwhile
+		must(t, b.genuine(alice, controller)) // another request that finishes first
 		return Unknown
 	}
 	b.wants(t, alice, controller, 1, 0)
 }
 
-// A panic in ask does not leave others waiting.
+// TestAskerFallsOver checks that waiting requests continue after a panic in
+// ask.
 func TestAskerFallsOver(t *testing.T) {
 	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +146,8 @@ func TestAskerFallsOver(t *testing.T) {
 
 var errAsked = errors.New("the daemon was asked")
 
-// After a refusal no request waits for an answer that was asked for before it.
+// TestNobodyJoinsTheQuestionOfBefore checks that after a refusal no request
+// waits for the answer to an earlier question.
 func TestNobodyJoinsTheQuestionOfBefore(t *testing.T) {
 	alice := credentialOf(t, sign(goodHeader, goodClaims), "")
 	for name, forget := range map[string]func(*Judge){
@@ -173,8 +177,8 @@ func TestNobodyJoinsTheQuestionOfBefore(t *testing.T) {
 	}
 }
 
-// The questions to each daemon about new tokens are limited; the others wait
-// while their clients do.
+// TestQuestionsAreBounded checks that the number of concurrent questions to
+// each daemon is limited. Further questions wait as long as their clients do.
 func TestQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, answer := &Judge{Now: clock}, make(chan struct{})

@@ -12,14 +12,15 @@ import (
 // Rejection describes the credential of a request that was answered 401, for
 // the log and for penalties. Nothing in it is verified.
 type Rejection struct {
-	User string // the user that the request claims to come from; "" unless it is a user name
-	Hash uint64 // of the name and the token that were sent, or of why they could not be read
+	User string // user that the request claims to come from; "" unless it is a valid user name
+	Hash uint64 // hash of the name and the token that were sent, or of the reason why they could not be read
 
-	dated *proof // of a token that is rejected for its dates only; nil otherwise
+	dated *proof // proof of a token that was rejected only for its dates; otherwise nil
 }
 
-// NewRejection returns what a rejected request claims. The user's name has the
-// characters and the length of a user name, so that it can't forge a log line.
+// NewRejection returns the claims of a rejected request. The user has only
+// characters that user names may have, and at most the length of one, so that
+// it can't forge a log line.
 func NewRejection(r *http.Request, opt Options) Rejection {
 	name, unnamed := userName(r.Header)
 	token, unread := userToken(r.Header)
@@ -39,7 +40,8 @@ func NewRejection(r *http.Request, opt Options) Rejection {
 func CertificateHash(raw []byte) uint64 { return hashOfParts("certificate", string(raw)) }
 
 // hashOfParts returns a hash that distinguishes credentials. 64 bits are
-// enough, since a guesser would have to find two guesses with the same hash.
+// enough: an attacker gains nothing from two guesses with the same hash unless
+// they can find such guesses.
 func hashOfParts(parts ...string) uint64 {
 	sum := sha256.New()
 	for _, part := range parts {
@@ -48,8 +50,8 @@ func hashOfParts(parts ...string) uint64 {
 	return binary.BigEndian.Uint64(sum.Sum(nil))
 }
 
-// unverified returns the user that a token names, and its proof when nothing
-// but its dates speaks against it.
+// unverified returns the user that a token names. If the token is invalid only
+// for its dates, it also returns its proof.
 func unverified(token, field string, now time.Time) (user string, dated *proof) {
 	p, err := parse(token)
 	if err != nil {

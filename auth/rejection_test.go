@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// rejected returns the Rejection of a request with these headers.
+// rejected returns the Rejection of a request with the given headers.
 func rejected(headers ...string) Rejection {
 	r := &http.Request{Header: http.Header{}}
 	for i := 0; i < len(headers); i += 2 {
@@ -16,8 +16,8 @@ func rejected(headers ...string) Rejection {
 	return NewRejection(r, Options{Now: clock, UserClaimField: "uid"})
 }
 
-// TestRejectedUser: the log names the user that a rejected credential claims,
-// when that is a user name.
+// TestRejectedUser checks that the log names the user that a rejected
+// credential claims, if it is a user name.
 func TestRejectedUser(t *testing.T) {
 	const token, name = "X-SCHED-USER-TOKEN", "X-SCHED-USER-NAME"
 	long := make([]byte, 2000)
@@ -47,8 +47,8 @@ func TestRejectedUser(t *testing.T) {
 	}
 }
 
-// TestRejectionHash: different credentials have different hashes, and a
-// repetition has the same.
+// TestRejectionHash checks that different credentials have different hashes,
+// and that a repeated credential has the same.
 func TestRejectionHash(t *testing.T) {
 	const token, name = "X-SCHED-USER-TOKEN", "X-SCHED-USER-NAME"
 	list := [][]string{
@@ -71,8 +71,8 @@ func TestRejectionHash(t *testing.T) {
 	}
 }
 
-// TestOutOfDate: a token is out of date when only its dates are invalid, as far
-// as the keys can tell.
+// TestOutOfDate checks that a token counts as out of date if only its dates are
+// invalid, as far as the keys can verify it.
 func TestOutOfDate(t *testing.T) {
 	good, bad, unknown := Good, Bad, Unknown
 	for _, tt := range []struct {
@@ -97,7 +97,7 @@ func TestOutOfDate(t *testing.T) {
 	}
 	b := newCourt(&good)
 	c := credentialOf(t, sign(goodHeader, goodClaims), "")
-	b.now = c.Claims.Expires.Add(time.Second) // the daemons would still take it
+	b.now = c.Claims.Expires.Add(time.Second) // the daemons would still accept it
 	r := &http.Request{Header: http.Header{"X-Sched-User-Token": {c.Token}}}
 	if !b.OutOfDate(context.Background(), NewRejection(r, Options{Now: b.Now})) {
 		t.Error("within the leeway it is no expired token")

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Headers that carry identity, in both spellings.
+// Headers that carry an identity, in both spellings.
 var (
 	nameHeaders  = []string{"X-Sched-User-Name", "X-Slurm-User-Name"}
 	tokenHeaders = []string{"X-Sched-User-Token", "X-Slurm-User-Token"}
@@ -16,11 +16,11 @@ var (
 
 const authorization = "Authorization"
 
-// FromRequest returns the credential of r, or a refusal.
+// FromRequest returns the credential of r, or an error.
 //
-// A token that was sent always counts, also on a local connection: its client
-// must never be served as another user. Whatever can be read in two ways is
-// refused, since a proxy before us may have read it the other way.
+// If a token was sent, it is used even on a local connection, because its
+// client must never be served as another user. Everything that could be read in
+// two ways is refused, because a proxy in front may have read it the other way.
 func FromRequest(r *http.Request, opt Options) (Credential, error) {
 	if err := intact(r.Header); err != nil {
 		return Credential{}, err
@@ -42,8 +42,8 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 			return Credential{}, err
 		}
 		if !timeOf(opt.Now).Before(claims.Expires) {
-			// The daemons accept it a little longer, so that a request that was
-			// admitted before is still answered when it takes several calls.
+			// The daemons accept the token a little longer, so that a request
+			// that was admitted before its expiry can still make several calls.
 			return Credential{}, refuse("token: expired")
 		}
 		if opt.Privileged != nil && opt.Privileged(cmp.Or(name, claims.User)) {
@@ -56,8 +56,8 @@ func FromRequest(r *http.Request, opt Options) (Credential, error) {
 	return Credential{}, refuse("no token")
 }
 
-// IsSent reports whether a request has anything that identifies a user, valid or
-// not.
+// IsSent reports whether a request has anything that identifies a user, valid
+// or not.
 func IsSent(h http.Header) bool {
 	name, unnamed := userName(h)
 	token, unread := userToken(h)
@@ -65,10 +65,10 @@ func IsSent(h http.Header) bool {
 }
 
 // intact refuses a request whose Connection or Proxy-Connection header lists an
-// identity header, quoted or not: readers differ in how they parse that. A
-// listed header is for the next hop only, and a proxy strips it. Where the
-// proxy holds root's token and adds the user's name, the client could have that
-// name removed and would be served as root.
+// identity header. It ignores quotes, because parsers differ on them. A listed
+// header is only for the next hop, and a proxy removes it. If the proxy holds
+// root's token and adds the user's name, a client could have that name removed
+// and would be served as root.
 func intact(h http.Header) error {
 	for _, value := range slices.Concat(h["Connection"], h["Proxy-Connection"]) {
 		for option := range strings.FieldsFuncSeq(value, notInNames) {
@@ -81,10 +81,11 @@ func intact(h http.Header) error {
 	return hyphened(h)
 }
 
-// hyphened refuses an identity header that is written with underscores. To us
-// it would be another header, but a program behind CGI can't distinguish the
-// two. A proxy may have taken it for the user's name, or may set that one by
-// mistake; its token would then count without a name.
+// hyphened refuses an identity header that is spelled with underscores. For us
+// it is a different header, but a program behind CGI can't distinguish the two.
+// A proxy may have taken it for the user's name, or may set it by mistake
+// instead of the right one. The proxy's token would then be used without a
+// name.
 func hyphened(h http.Header) error {
 	for sent := range h {
 		if !strings.Contains(sent, "_") {
@@ -104,7 +105,7 @@ func notInNames(r rune) bool {
 	return r != '-' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 }
 
-// userName returns the name to act as; "" when none was sent.
+// userName returns the name to act as, or "" if none was sent.
 func userName(h http.Header) (string, error) {
 	name, err := only(h, nameHeaders)
 	if err == nil && name != "" && !PosixName(name) {
@@ -113,9 +114,9 @@ func userName(h http.Header) (string, error) {
 	return name, err
 }
 
-// userToken returns the token of either spelling or of "Authorization: Bearer";
-// "" when none was sent. Another scheme is ignored: a proxy that asks its
-// clients for a password may pass it on.
+// userToken returns the token in either spelling or in "Authorization: Bearer",
+// or "" if none was sent. Other schemes are ignored, because a proxy that asks
+// its clients for a password may pass it on.
 func userToken(h http.Header) (string, error) {
 	token, err := only(h, tokenHeaders)
 	if err != nil {
@@ -139,10 +140,10 @@ func userToken(h http.Header) (string, error) {
 	return bearer, nil
 }
 
-// only returns the value of the one header of names that was sent; "" when none
-// was. A second header is refused even when both are equal, and so is an empty
-// value: treating it as absent would turn "act as no user" into "act as the
-// token's user".
+// only returns the value of the only header of names that was sent, or "" if
+// none was. A second header is refused even if both are equal. An empty value
+// is refused too: treating it as absent would turn "act as no user" into "act
+// as the token's user".
 func only(h http.Header, names []string) (string, error) {
 	var values []string
 	for _, name := range names {

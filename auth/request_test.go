@@ -63,7 +63,7 @@ func TestFromRequest(t *testing.T) {
 		opt    Options
 		peer   *Peer
 		header string
-		want   *Credential // nil: refused
+		want   *Credential // nil if the request is refused
 		why    string
 	}{
 		{"token", both, &tcp, T, token, ""},
@@ -142,7 +142,7 @@ func TestFromRequest(t *testing.T) {
 			if d := cmp.Diff(*test.want, got, cmpopts.IgnoreUnexported(Credential{})); d != "" || err != nil {
 				t.Errorf("%v, -want +got\n%s", err, d)
 			}
-			var proof *proof // of the token; nil for other credentials
+			var proof *proof // proof of the token; nil for other credentials
 			if token := test.want.Token; token != "" {
 				p, err := parse(token)
 				must(t, err)
@@ -171,8 +171,8 @@ func TestCredentialUser(t *testing.T) {
 	}
 }
 
-// FuzzFromRequest looks for a header with which a local client is served as
-// another user.
+// FuzzFromRequest searches for a header that makes the gateway serve a local
+// client as another user.
 func FuzzFromRequest(f *testing.F) {
 	good := sign(goodHeader, goodClaims)
 	f.Add("X-SCHED-USER-TOKEN: " + good + "\nConnection: X-SCHED-USER-NAME")

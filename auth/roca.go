@@ -2,23 +2,24 @@ package auth
 
 import "math/big"
 
-// rocaPrimes lists the first primes after 2. A vulnerable chip uses at least
+// rocaPrimes lists the first primes after 2. The vulnerable chips use at least
 // this many for RSA keys of any size.
 var rocaPrimes = []int64{
 	3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97,
 	101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167,
 }
 
-// roca reports whether a modulus can be factored (Nemec and others, "The Return
-// of Coppersmith's Attack", 2017). The vulnerable chips, in smart cards and
-// TPMs, made primes that are powers of 65537 modulo the product of small
-// primes. Their product n is then a power of 65537 modulo each of them; any
-// other n is that by chance once in more than a hundred million.
+// roca reports whether a modulus can be factored because of the vulnerability
+// ROCA (Nemec and others, "The Return of Coppersmith's Attack", 2017). The
+// vulnerable chips, in smart cards and TPMs, generated primes that are powers
+// of 65537 modulo the product of small primes. Their product n is then a power
+// of 65537 modulo each of these small primes. For any other n, the probability
+// of that is below one in a hundred million.
 func roca(n *big.Int) bool {
 	for _, p := range rocaPrimes {
 		left := new(big.Int).Mod(n, big.NewInt(p)).Int64()
 		power := int64(1)
-		for range p { // more than there are powers
+		for range p { // more iterations than there are powers
 			if power == left {
 				break
 			}

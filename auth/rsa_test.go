@@ -18,7 +18,8 @@ import (
 	"schedrestd/errs"
 )
 
-// signRSA returns a token made only with the standard library, as sign does.
+// signRSA returns a token that, like sign's, is made only with the standard
+// library.
 func signRSA(t testing.TB, key *rsa.PrivateKey, header, claims string) string {
 	t.Helper()
 	signed := b64(header) + "." + b64(claims)
@@ -33,15 +34,16 @@ func signatureOf(t testing.TB, key *rsa.PrivateKey, signed string) []byte {
 	return signature
 }
 
-// provider returns a verifier with only the provider's key, with that kid.
+// provider returns a verifier that has only the provider's key, with the given
+// kid.
 func provider(t testing.TB, kid string) Verifier {
 	t.Helper()
 	set := parsedSet(t, jwk(&providerKey().PublicKey, fmt.Sprintf(`,"kid":%q`, kid)))
 	return Verifier{Keys: func() *KeySet { return set }, Now: clock}
 }
 
-// Tokens of other implementations are valid, for both algorithms, and their
-// claims are checked alike.
+// TestOtherMakers checks that tokens of other implementations are valid, for
+// both algorithms, and that their claims are checked the same way.
 func TestOtherMakers(t *testing.T) {
 	v := provider(t, "a")
 	v.Key, v.UserClaimField = testKey(t), "preferred_username"
@@ -67,8 +69,9 @@ func TestOtherMakers(t *testing.T) {
 	}
 }
 
-// The key decides the algorithm (RFC 8725 2.1 and 3.1): an attacker can't use
-// the public key as a secret in any form, nor is a secret a public key.
+// TestConfusion checks that the key determines the algorithm (RFC 8725 2.1 and
+// 3.1): an attacker can't use the public key as a secret in any form, or a
+// secret as a public key.
 func TestConfusion(t *testing.T) {
 	public := &providerKey().PublicKey
 	pkix, err := x509.MarshalPKIXPublicKey(public)
@@ -115,8 +118,8 @@ func TestConfusion(t *testing.T) {
 	}
 }
 
-// Keys come from the administrator: keys in a token, or named by it, are
-// ignored (RFC 8725 3.10).
+// TestKeysOfTheToken checks that keys in a token, or named by it, are ignored,
+// because keys come from the administrator (RFC 8725 3.10).
 func TestKeysOfTheToken(t *testing.T) {
 	stranger := jwk(&otherKey().PublicKey, `,"kid":"a","alg":"RS256","use":"sig"`)
 	for name, member := range map[string]string{
@@ -152,15 +155,15 @@ func TestKeysOfTheToken(t *testing.T) {
 	}
 }
 
-// Claims are checked after the signature, and for both algorithms alike: dates
-// and users that TestAttacks refuses under HS256 are refused under RS256 (RFC
-// 8725 3.3).
+// TestAttacksSignedByTheProvider checks that claims are checked after the
+// signature, in the same way for both algorithms. The dates and users that
+// TestAttacks refuses under HS256 are refused under RS256 (RFC 8725 3.3).
 func TestAttacksSignedByTheProvider(t *testing.T) {
 	v, count := provider(t, "a"), 0
 	for _, test := range attacks {
 		header, claims := headerOf(test.token + "..")
 		if header != goodHeader || sign(header, claims) != test.token {
-			continue // an attack on the form
+			continue // the attack is on the form
 		}
 		count++
 		t.Run(test.name, func(t *testing.T) {

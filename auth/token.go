@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// MaxToken is the longest token that is parsed, in bytes. Our tokens have 200;
-// those of an identity provider with many claims have a few thousand.
+// MaxToken is the maximum length of a token, in bytes. Our tokens have 200
+// bytes. Those of an identity provider with many claims have a few thousand.
 const MaxToken = 8 << 10
 
-// The algorithms of RFC 7518 that are accepted. As RFC 8725 section 3.1 asks,
-// this is a list of allowed values: "none" in any spelling is not in it.
+// The accepted algorithms of RFC 7518. As RFC 8725 section 3.1 requires, this
+// is a list of allowed values. It does not contain "none" in any spelling.
 const (
 	hs256 = "HS256"
 	rs256 = "RS256"
 )
 
-// parts is a parsed token, before its signature is checked and its payload
-// read.
+// parts is a token that has been split and decoded. Its signature has not been
+// checked, and its payload has not been parsed.
 type parts struct {
 	alg       string
-	kid       string // "" when the header has none
+	kid       string // "" if the header has none
 	payload   []byte
-	signed    string // the text that the signature is over
+	signed    string // the text that the signature covers
 	signature []byte
 }
 
 // Inspect checks everything about a token except its signature: size, form,
-// algorithm, header, dates, user. It is a filter before the signature is
-// verified.
+// algorithm, header, dates and user. It is a filter in front of the
+// verification.
 func Inspect(token string, opt Options) (Claims, error) {
 	claims, _, err := inspect(token, opt)
 	return claims, err
@@ -49,16 +49,16 @@ func inspect(token string, opt Options) (Claims, *proof, error) {
 	return claims, p.proof(token), err
 }
 
-// proof is what is needed to verify a token, apart from its claims. A token is
-// parsed once per request, since parsing is most of what a request costs
-// otherwise.
+// proof has the data that is needed to verify a token after its claims were
+// checked. A token is parsed once per request, because otherwise parsing would
+// be most of a request's cost.
 type proof struct {
 	Signature
 	alg  string
 	hash hash
 }
 
-// hash is the hash of a whole token, which can't be used as a credential.
+// hash is the hash of a whole token. It can't be used as a credential.
 type hash [sha256.Size]byte
 
 func hashOf(token string) hash { return sha256.Sum256([]byte(token)) }
@@ -82,7 +82,8 @@ func (p parts) claims(field string, now time.Time) (Claims, error) {
 }
 
 // parse splits the compact form of RFC 7515: header, payload and signature,
-// each in base64url. Two segments, or five (an encrypted token), are refused.
+// each in base64url. It refuses texts with two segments, or with five (an
+// encrypted token).
 func parse(token string) (parts, error) {
 	if len(token) > MaxToken {
 		return parts{}, errors.New("too long")
@@ -110,10 +111,10 @@ func parse(token string) (parts, error) {
 	return p, p.header(header)
 }
 
-// decode parses base64url in its canonical form only: no padding, no line ends
-// (which Go's decoder skips), no stray bits in the last letter. Otherwise one
-// token would have many texts, and what is remembered or revoked by its text
-// could be evaded.
+// decode decodes base64url, and accepts only the canonical form: without
+// padding, line ends (which Go's decoder skips) or stray bits in the last
+// letter. Otherwise one token would have many texts, and a client could evade
+// decisions that were remembered or revoked by text.
 func decode(text string) ([]byte, error) {
 	if strings.ContainsAny(text, "\r\n") {
 		return nil, errors.New("line end")
@@ -121,14 +122,14 @@ func decode(text string) ([]byte, error) {
 	return base64.RawURLEncoding.Strict().DecodeString(text)
 }
 
-// header checks the JOSE header. Members that would bring a key (jwk, jku, x5c,
-// x5u) are always ignored: keys come from the administrator.
+// header checks the JOSE header. Members that would supply a key (jwk, jku,
+// x5c, x5u) are ignored, because keys come from the administrator.
 func (p *parts) header(h object) error {
 	if _, ok := h["crit"]; ok {
-		return errors.New("header: crit") // we know no extension, and RFC 7515 4.1.11 says to refuse
+		return errors.New("header: crit") // RFC 7515 4.1.11 requires refusing unknown extensions, and we know none
 	}
 	if _, ok := h["b64"]; ok {
-		return errors.New("header: b64") // RFC 7797: would change what the signature is over
+		return errors.New("header: b64") // RFC 7797: would change the text that the signature covers
 	}
 	if _, ok := h["cty"]; ok {
 		return errors.New("header: cty") // RFC 7519 5.2: a token within a token

@@ -27,8 +27,8 @@ const (
 	goodClaims = `{"iat":1700000000,"exp":1700001800,"sun":"alice"}`
 )
 
-// sign returns a token made only with the standard library, so that these tests
-// do not depend on the JWT library.
+// sign returns a token that is made only with the standard library, so that
+// these tests do not depend on the JWT library.
 func sign(header, claims string) string {
 	signed := b64(header) + "." + b64(claims)
 	mac := hmac.New(sha256.New, secret)
@@ -103,8 +103,8 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// attacks are refused only for their form: each has a valid signature where its
-// form has room for one.
+// attacks are tokens that must be refused for their form alone. Their
+// signatures are valid, where the form allows one.
 var attacks = []struct{ name, token, why string }{
 	{"nothing", "", "not three segments"},
 	{"two segments", b64(goodHeader) + "." + b64(goodClaims), "not three segments"},
@@ -190,7 +190,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// These have a valid form: only the key can tell.
+// TestForged checks tokens with a valid form, which only the key can refuse.
 func TestForged(t *testing.T) {
 	good := sign(goodHeader, goodClaims)
 	head, rest, _ := strings.Cut(good, ".")
@@ -216,7 +216,8 @@ func TestForged(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	// A verifier without a key must not accept a signature by an empty key.
+	// A verifier without a key must not accept a signature that was made with
+	// an empty key.
 	mac := hmac.New(sha256.New, nil)
 	mac.Write([]byte(head + "." + payload))
 	empty := head + "." + payload + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
@@ -225,8 +226,8 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// refused checks that err has the public text and the cause, and nothing of the
-// token in either.
+// refused checks that err has the public text and the cause, and that neither
+// contains any part of the token.
 func refused(t *testing.T, err error, why, token string) {
 	t.Helper()
 	if errs.KindOf(err) != errs.Unauthenticated || !strings.Contains(fmt.Sprint(err), why) {
@@ -279,8 +280,9 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// FuzzToken: an accepted token is byte by byte what the standard library would
-// have signed, and all others are refused with the same text.
+// FuzzToken checks that each accepted token is byte by byte the one that the
+// standard library would have signed. All others must be refused with the same
+// text.
 func FuzzToken(f *testing.F) {
 	f.Add(sign(goodHeader, goodClaims))
 	f.Add(signRSA(f, providerKey(), `{"alg":"RS256","kid":"a"}`, goodClaims))
@@ -317,7 +319,7 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-// headerOf returns the arguments with which sign makes token again.
+// headerOf returns the arguments with which sign would return token.
 func headerOf(token string) (header, claims string) {
 	parts := strings.Split(token, ".")
 	h, _ := base64.RawURLEncoding.DecodeString(parts[0])
@@ -325,8 +327,8 @@ func headerOf(token string) (header, claims string) {
 	return string(h), string(c)
 }
 
-// FuzzClaims fuzzes the content of a segment, which random base64 seldom
-// reaches.
+// FuzzClaims fuzzes the decoded content of a segment, because random base64
+// seldom decodes to anything meaningful.
 func FuzzClaims(f *testing.F) {
 	f.Add(goodClaims)
 	f.Add(claim(`"nbf":1e3,"username":"b","\u0073un":"a","x":{"y":[1,2,{}]}`))

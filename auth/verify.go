@@ -7,26 +7,26 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Verifier verifies tokens. The daemons use it for every token, whatever the
-// gateway decided.
+// Verifier verifies tokens. The daemons use it for every token, regardless of
+// the gateway's decision.
 type Verifier struct {
-	Key            Key              // for HS256; with the zero Key such tokens are refused
-	Keys           func() *KeySet   // for RS256, called each time; without a set such tokens are refused
+	Key            Key              // for HS256; with the zero Key, HS256 tokens are refused
+	Keys           func() *KeySet   // for RS256, called for each token; without a set, RS256 tokens are refused
 	UserClaimField string           // as in Options
-	Now            func() time.Time // nil: time.Now
+	Now            func() time.Time // nil for time.Now
 }
 
-// Verify checks a token as Inspect does, and its signature with the keys that
-// are here. The key, never the token, determines the algorithm: what the token
-// says only selects among the keys for that algorithm, so that an RSA key is
-// never used as a secret, or the reverse.
+// Verify checks a token like Inspect, and then verifies its signature. The type
+// of the key determines the algorithm. The token's header only selects among
+// the keys for that algorithm, so that an RSA key is never used as a secret, or
+// the reverse.
 func (v Verifier) Verify(token string) (Claims, error) {
 	p, err := parse(token)
 	if err != nil {
 		return Claims{}, refuse("token: %w", err)
 	}
-	// The signature first: the rest is checked only when the key's holder wrote
-	// it.
+	// The signature is checked first, so that only the contents of genuine
+	// tokens are parsed further.
 	if err := v.genuine(p); err != nil {
 		return Claims{}, refuse("token: %w", err)
 	}
@@ -56,7 +56,7 @@ func (v Verifier) genuine(p parts) error {
 // verify checks an HS256 signature of the text signed.
 func (k Key) verify(signed string, signature []byte) error {
 	if len(k.secret()) < minKey {
-		return errNoKey // an empty key would accept tokens that any attacker signs
+		return errNoKey // with an empty key, tokens that any attacker has signed would be accepted
 	}
 	if jwt.SigningMethodHS256.Verify(signed, signature, k.secret()) != nil {
 		return errSignature

@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// vectors is a file of Project Wycheproof.
+// vectors is the content of a file of Project Wycheproof.
 type vectors struct {
 	NumberOfTests int
 	TestGroups    []struct {
 		Comment         string
-		Public, Private json.RawMessage // a key, or a set of keys; a secret one is private alone
+		Public, Private json.RawMessage // a key or a set of keys; for a secret, only Private is set
 		Tests           []struct {
 			TcID        int
 			Comment     string
@@ -24,7 +24,7 @@ type vectors struct {
 	}
 }
 
-// stricter are the cases whose verdict is not ours, each with its reason.
+// stricter maps the test cases in which our verdict differs to the reasons.
 var stricter = map[string]string{
 	"json_web_signature_test.json 367": "was to have padding, and has none: the very text of case 357, which is valid",
 	"json_web_signature_test.json 370": "was to have padding, and has none: the very text of case 357, which is valid",
@@ -33,18 +33,18 @@ var stricter = map[string]string{
 	"json_web_key_test.json 2":         "two secret keys in a set: a key set has public keys alone, and HS256 has one key, in a file of its own",
 }
 
-// TestWycheproof checks form and signature with the public vectors. Their
-// payloads are not claims, so claims are not checked here. Any algorithm but
-// HS256 and RS256 is refused, whatever the vector's result.
+// TestWycheproof checks form and signatures with the public vectors. Their
+// payloads contain no claims, so claims are not checked here. Every algorithm
+// except HS256 and RS256 must be refused, whatever the vector's result.
 func TestWycheproof(t *testing.T) {
 	dir := os.Getenv("WYCHEPROOF")
 	if dir == "" {
-		dir = "../../shared/vectors/wycheproof" // beside the repository
+		dir = "../../shared/vectors/wycheproof" // next to the repository
 	}
 	needed := map[string]bool{}
 	for _, file := range []struct {
 		name        string
-		cases, good int // as of the day they were taken: less were a hole
+		cases, good int // numbers at the time of the download; fewer would mean lost coverage
 	}{{"json_web_signature_test.json", 401, 18}, {"json_web_key_test.json", 26, 2}} {
 		t.Run(file.name, func(t *testing.T) {
 			data, err := os.ReadFile(filepath.Join(dir, file.name))
@@ -87,13 +87,13 @@ func TestWycheproof(t *testing.T) {
 	}
 }
 
-// accepts reports whether a token is genuine, whatever its claims.
+// accepts reports whether a token is genuine. It ignores the claims.
 func accepts(v Verifier, token string) bool {
 	p, err := parse(token)
 	return err == nil && v.genuine(p) == nil
 }
 
-// ours reports whether a token's header has one of the two algorithms.
+// ours reports whether a token's header has one of our two algorithms.
 func ours(token string) bool {
 	head, _, _ := strings.Cut(token, ".")
 	raw, _ := base64.RawURLEncoding.DecodeString(strings.ReplaceAll(head, "?", ""))
@@ -101,9 +101,9 @@ func ours(token string) bool {
 	return json.Unmarshal(raw, &header) == nil && (header.Alg == "HS256" || header.Alg == "RS256")
 }
 
-// verifierOf returns a verifier with the keys as an administrator would
-// configure them: one secret for HS256 as the key file, all others as a key
-// set. Keys that are refused there are omitted.
+// verifierOf returns a verifier with the keys in the form in which an
+// administrator would configure them: a secret for HS256 in the key file, all
+// others in a key set. It omits keys that would be refused there.
 func verifierOf(t *testing.T, public, private json.RawMessage) Verifier {
 	t.Helper()
 	raw := public

@@ -1,8 +1,9 @@
 // Package become determines the process at the other end of a UNIX socket, and
-// defines the ids that belong to no account. Package nss looks up names,
-// package stage starts programs under another identity.
+// defines ids that belong to no account. Package nss looks up names. Package
+// stage starts programs under another identity.
 //
-// It reads nothing that comes over the network: the privileged parent links it.
+// The privileged parent links this package, so it reads nothing that comes over
+// the network.
 package become
 
 // Ids that the kernel uses for unknown users.

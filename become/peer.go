@@ -8,11 +8,12 @@ import (
 	"schedrestd/errs"
 )
 
-// Ucred is what the kernel recorded about a peer when it connected. uid and gid
-// belong together: under MUNGE the gid becomes the job's group.
+// Ucred holds the credentials that the kernel recorded for a peer when it
+// connected. uid and gid belong together: under MUNGE the gid becomes the job's
+// group.
 type Ucred struct {
 	UID, GID uint32
-	PID      int32 // 0 when the peer is in a PID namespace that is not visible here
+	PID      int32 // 0 when the peer is in a PID namespace that this process can't see
 }
 
 // PeerFD returns the credentials of the process at the other end of the UNIX
@@ -28,9 +29,10 @@ func PeerFD(fd int) (Ucred, error) {
 	return Ucred{UID: c.Uid, GID: c.Gid, PID: c.Pid}, nil
 }
 
-// Verify returns nil when the credentials can belong to a user of the cluster,
-// or why they can't. The overflow ids are shared by all unknown users of other
-// user namespaces, and a job in group 0 could write what group root may.
+// Verify returns nil if the credentials can belong to a user of the cluster,
+// and an error otherwise. It refuses the overflow ids, because the kernel reports
+// them for every id of another user namespace that is unknown here. It refuses
+// group 0, because a job in it could write files that only group root may write.
 func (u Ucred) Verify() error {
 	switch {
 	case u.UID == Overflow || u.GID == Overflow:

@@ -7,11 +7,13 @@ import (
 )
 
 // PrivateGroup reports whether group has its owner's name and no other members,
-// as many systems give each user: only the owner may write what it may write.
+// as on the many systems that give each user a group of their own. If it is
+// true, only the owner can use the rights of the group.
 //
-// It reads /etc/passwd and /etc/group alone and knows no groups of a directory
-// service: an answer from the network must not decide what root trusts. Package
-// nss has the same question for processes that ask such services anyway.
+// It reads only /etc/passwd and /etc/group, not the groups of a directory
+// service: an answer from the network must not determine what root trusts.
+// Package nss has the same function for processes that ask such services
+// anyway.
 func PrivateGroup(owner, group uint32) bool { return privateGroup("/etc", owner, group) }
 
 func privateGroup(etc string, owner, group uint32) bool {
@@ -20,8 +22,8 @@ func privateGroup(etc string, owner, group uint32) bool {
 	return ok && ok2 && user[3] == its[2] && user[0] == its[0] && its[3] == ""
 }
 
-// entry returns the fields of the first line of a file of /etc whose number is
-// id.
+// entry returns the fields of the first line with the number id in a file of
+// /etc.
 func entry(path string, fields int, id uint32) ([]string, bool) {
 	text, _ := os.ReadFile(path)
 	for line := range strings.Lines(string(text)) {

@@ -14,7 +14,8 @@ var admission = &comparison{title: fmt.Sprintf("admission and audit log, median 
 
 func init() { tables = append(tables, admission) }
 
-// The cost of counting offences and rates when there are none.
+// BenchmarkAdmission measures the cost of penalties and request rates when no
+// client is limited.
 func BenchmarkAdmission(b *testing.B) {
 	l := theLab.open(b)
 	both := []server{l.with(b, "admitting", "SCHEDRESTD_RATE=1000000:1000000"), l.with(b, "open", "SCHEDRESTD_PENALTIES=off")}
@@ -27,8 +28,8 @@ func BenchmarkAdmission(b *testing.B) {
 	})
 }
 
-// The cost of recording a change: two lines and two messages, and with SYNC the
-// disk as well.
+// BenchmarkAudit measures the cost of recording a change: two lines and two
+// messages. With SYNC it includes the wait for the disk.
 func BenchmarkAudit(b *testing.B) {
 	l := theLab.open(b)
 	l.occupy(b)
@@ -51,13 +52,14 @@ func BenchmarkAudit(b *testing.B) {
 	}
 }
 
-// with starts a gateway with additional settings.
+// with starts a gateway with additional environment variables.
 func (l *lab) with(b *testing.B, name string, env ...string) server {
 	b.Helper()
 	return l.built(b, l.bin, name, env...)
 }
 
-// built starts a gateway with settings, from the programs in the directory bin.
+// built starts a gateway from the programs in the directory bin, with
+// additional environment variables.
 func (l *lab) built(b *testing.B, bin, name string, env ...string) server {
 	b.Helper()
 	ports, err := site.FreePorts(1)

@@ -1,11 +1,11 @@
-// Package bench measures the cost of separate processes: the same requests, in
-// the same run, to the gateway (parent and workers) and to the same handler in
-// one plain process, both with the same controller.
+// Package bench measures the cost of separate processes. It sends the same
+// requests, in the same run, to the gateway (parent and workers) and to the
+// same handler in one plain process. Both use the same controller.
 //
-// Machines and moments differ, so only ratios within one run are meaningful.
-// Each benchmark's iterations are paired rounds, first one then the other, in
-// changing order; the median is reported. make bench prints the results as a
-// table.
+// Results differ between machines and between runs, so only ratios within one
+// run are meaningful. Each iteration of a benchmark is a pair of rounds, one
+// for each server, in alternating order. The median is reported. make bench
+// prints the results as a table.
 package bench
 
 import (
@@ -29,18 +29,18 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// row is one line of a table: what was measured, a figure for each column, and
-// the ratio of the first two when it is meaningful.
+// row is one line of a table: the name of the measurement, a figure for each
+// column, and the ratio of the first two figures if it is meaningful.
 type row struct {
 	what, unit string
 	figures    []float64
-	ratio      float64 // 0: none
+	ratio      float64 // 0: not meaningful
 
-	least, greatest float64 // bounds of the ratio at a probability of 95 %; 0: not computed
-	rounds          int     // that the bounds come from
+	least, greatest float64 // 95 % confidence interval of the ratio; 0: not computed
+	rounds          int     // number of rounds from which the interval was computed
 }
 
-// comparison is a table of measurements of the same run.
+// comparison is a table of measurements of one run.
 type comparison struct {
 	title   string
 	columns []string
@@ -49,7 +49,7 @@ type comparison struct {
 
 func (c *comparison) add(r row) { c.rows = append(c.rows, r) }
 
-// tables are printed in this order.
+// tables lists the tables in the order in which they are printed.
 var tables = []*comparison{pairs, reference, kinds, crowd, memory}
 
 var pairs = &comparison{title: fmt.Sprintf("cost of separate processes, median of paired rounds, %d clients", clients), columns: []string{"parent + workers", "one process"}}
@@ -80,26 +80,28 @@ func printTables() {
 // clients is the number of concurrent connections.
 const clients = 16
 
-// A persistent connection, as clients of a busy site have. The aim is 1.15.
+// BenchmarkPingKeptAlive measures requests on persistent connections, as the
+// clients of a busy site use them. The ratio should be at most 1.15.
 func BenchmarkPingKeptAlive(b *testing.B) {
 	pair(b, "ping, kept alive", load{request: get("/sched/v0.0.43/ping"), kept: true, count: 3000})
 }
 
-// A connection for each request, as curl in a script.
+// BenchmarkPingConnectionEach measures requests on a new connection each, as
+// curl makes them in a script.
 func BenchmarkPingConnectionEach(b *testing.B) {
 	pair(b, "ping, a connection each", load{request: get("/sched/v0.0.43/ping"), count: 1500})
 }
 
-// Each job waits behind one that occupies all processors, so that the
-// submission is measured and not the job. Waiting jobs are cancelled after
-// each round: the controller limits how many it holds.
+// BenchmarkSubmit measures submissions. Each job waits behind one that occupies
+// all processors, so that no job starts during the measurement. Waiting jobs
+// are cancelled after each round, because the controller limits their number.
 func BenchmarkSubmit(b *testing.B) {
 	l := theLab.open(b)
 	l.occupy(b)
 	pair(b, "submit, kept alive", load{request: post("/sched/v0.0.43/job/submit", l.waiting()), kept: true, count: 160, after: l.cancelWaiting})
 }
 
-// sample is the result of one round of one of the two.
+// sample is the result of one round of one server.
 type sample struct {
 	cpu  float64 // microseconds per request, of all serving processes
 	rate float64 // requests per second
@@ -111,7 +113,7 @@ func pair(b *testing.B, what string, l load) {
 	compare(b, pairs, what, []server{lab.gateway(b), lab.single(b)}, l)
 }
 
-// measure runs l once against s.
+// measure sends the requests of l to s once.
 func measure(b *testing.B, s server, l load) sample {
 	b.Helper()
 	before, begun := s.cpu(b), time.Now()

@@ -16,7 +16,8 @@ var crowd = &comparison{title: "one healthy client, a connection for each ping",
 // that never ends.
 const slowOnes = 500
 
-// How many idle connections affect a normal client.
+// BenchmarkCrowd measures how many slow clients affect the latency of a normal
+// one.
 func BenchmarkCrowd(b *testing.B) {
 	l := theLab.open(b)
 	g := l.gateway(b)
@@ -38,8 +39,8 @@ func BenchmarkCrowd(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// latencies returns the times of some pings one after the other, in
-// milliseconds.
+// latencies returns the durations, in milliseconds, of pings that are sent one
+// after the other.
 func (l *lab) latencies(b *testing.B, s server) []float64 {
 	b.Helper()
 	var list []float64
@@ -74,11 +75,11 @@ func slow(b *testing.B, s server) (end func()) {
 			}
 		})
 	}
-	time.Sleep(2 * time.Second) // all have begun
+	time.Sleep(2 * time.Second) // until all have begun to send
 	return func() { close(quit); wait.Wait() }
 }
 
-// dribble sends a byte per second until the other side closes the connection.
+// dribble sends a byte per second until the server closes the connection.
 func dribble(c net.Conn, quit <-chan struct{}) {
 	gone := make(chan struct{})
 	go func() {

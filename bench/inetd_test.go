@@ -13,8 +13,9 @@ import (
 
 var reference = &comparison{title: "one ping in inetd mode, from start to end, median", columns: []string{"schedrestd", "reference"}}
 
-// The whole run of one ping in inetd mode, all processes started: beside
-// Slurm's own gateway where LAB_ENV names the lab.env of a running lab.
+// BenchmarkInetd measures a whole run of the gateway in inetd mode for one
+// ping, with the start of all processes. If LAB_ENV names the lab.env of a
+// running lab, it also measures Slurm's gateway.
 func BenchmarkInetd(b *testing.B) {
 	l := theLab.open(b)
 	ours := l.inetd()
@@ -56,7 +57,7 @@ func BenchmarkInetd(b *testing.B) {
 	}
 }
 
-// run is the time that one process and its children used.
+// run is the elapsed time and the CPU time of one process and its children.
 type run struct{ wall, cpu time.Duration }
 
 func measureRun(b *testing.B, cmd *exec.Cmd) run {
@@ -78,14 +79,14 @@ const ask = "GET http://localhost/%s/%s/ping HTTP/1.1\r\n%s: %s\r\n\r\n"
 func (l *lab) inetd() func() *exec.Cmd {
 	part := l.Schedrestd(l.bin, "")
 	return func() *exec.Cmd {
-		cmd := exec.Command(part.Path, part.Args[:len(part.Args)-1]...) // without an address
+		cmd := exec.Command(part.Path, part.Args[:len(part.Args)-1]...) // without the address, which is the last argument
 		cmd.Env = part.Env
 		cmd.Stdin = strings.NewReader(fmt.Sprintf(ask, "sched", "v0.0.43", "X-SCHED-USER-TOKEN", l.token))
 		return cmd
 	}
 }
 
-// slurmInetd returns a command that runs Slurm's gateway once; nil without a
+// slurmInetd returns a command that runs Slurm's gateway once, or nil without a
 // lab.
 func slurmInetd(b *testing.B) func() *exec.Cmd {
 	path := os.Getenv("LAB_ENV")
@@ -104,7 +105,7 @@ func slurmInetd(b *testing.B) func() *exec.Cmd {
 	must(b, err)
 	return func() *exec.Cmd {
 		cmd := exec.Command("/usr/sbin/slurmrestd", "-a", "rest_auth/jwt")
-		cmd.Err = nil // the path is one in the lab
+		cmd.Err = nil // the path is inside the root of the lab
 		cmd.Env = []string{"SLURM_JWT=daemon", "PATH=/usr/sbin:/usr/bin"}
 		cmd.Dir = "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: uid, Gid: gid}}

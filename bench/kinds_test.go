@@ -19,11 +19,11 @@ import (
 
 var kinds = &comparison{title: "a connection for each ping over a UNIX socket, median", columns: []string{"shared worker", "worker per uid", "worker per connection"}}
 
-// someone is a user that clients connect as.
+// someone is the user of a client's process.
 type someone struct{ uid, gid uint32 }
 
-// people returns users of this machine that have a name, as a site's users
-// have: looking up a missing one takes longer.
+// people returns users of this machine that have names, like the users of a
+// site. Looking up a uid without a name takes longer.
 func people(b *testing.B) []someone {
 	b.Helper()
 	text, err := os.ReadFile("/etc/passwd")
@@ -46,8 +46,9 @@ func people(b *testing.B) []someone {
 	return list
 }
 
-// A connection for each request, answered by a shared worker, by one of the
-// user's own and by one of the connection's own.
+// BenchmarkKinds measures requests on a new connection each. They are answered
+// by a shared worker, by a worker for the user, and by a worker for the
+// connection.
 func BenchmarkKinds(b *testing.B) {
 	if os.Geteuid() != 0 {
 		b.Skip("needs root, to connect as several users")
@@ -85,14 +86,14 @@ func BenchmarkKinds(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// local starts a gateway with only rest_auth/local on a UNIX socket, whose
-// clients are who.
+// local starts a gateway with only rest_auth/local on a UNIX socket. who
+// returns the user of a client's process.
 func (l *lab) local(b *testing.B, name, switches string, who func(client int) someone, args ...string) server {
 	b.Helper()
 	return l.localOf(b, l.bin, name, switches, who, args...)
 }
 
-// localOf starts a gateway as local does, with the programs of the directory
+// localOf starts a gateway as local does, with the programs in the directory
 // bin.
 func (l *lab) localOf(b *testing.B, bin, name, switches string, who func(client int) someone, args ...string) server {
 	b.Helper()
@@ -123,8 +124,8 @@ func (l *lab) localOf(b *testing.B, bin, name, switches string, who func(client 
 	return s
 }
 
-// family returns the CPU time of a process, its present children and those that
-// have exited.
+// family returns the CPU time of a process, of its running children, and of the
+// children that have exited.
 func family(b *testing.B, pid int) time.Duration {
 	b.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

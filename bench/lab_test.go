@@ -20,17 +20,17 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// lab is one site for all benchmarks.
+// lab is a site that all benchmarks use.
 type lab struct {
 	*site.Site
-	bin     string // where the programs are
+	bin     string // directory of the programs
 	token   string
-	daemons []*site.Daemon // accounting daemon, controller, gateway, the one process
+	daemons []*site.Daemon // accounting daemon, controller, gateway, single process
 }
 
 var theLab lab
 
-// open starts everything, once.
+// open starts the site when it is called for the first time.
 func (l *lab) open(b *testing.B) *lab {
 	b.Helper()
 	if l.Site != nil {
@@ -44,7 +44,7 @@ func (l *lab) open(b *testing.B) *lab {
 	must(b, os.Chmod(dir, 0o711))
 	l.Site, err = site.New(dir)
 	must(b, err)
-	must(b, os.Chmod(filepath.Join(dir, "run"), 0o755)) // gateways of other users ask there
+	must(b, os.Chmod(filepath.Join(dir, "run"), 0o755)) // gateways that run as other users connect to the controller's socket
 	must(b, l.Configure())
 	ports, err := site.FreePorts(2)
 	must(b, err)
@@ -73,8 +73,8 @@ func (l *lab) start(b *testing.B, p site.Part) *site.Daemon {
 	return d
 }
 
-// close stops everything. The job that occupies the node would outlive its
-// controller.
+// close stops the site. It also ends the job that occupies the node, because
+// the job would outlive its controller.
 func (l *lab) close() {
 	var jobs []process.Stat
 	if len(l.daemons) > 1 {
@@ -84,7 +84,7 @@ func (l *lab) close() {
 		l.daemons[i].Stop()
 	}
 	process.SignalAll(jobs, syscall.SIGTERM)
-	for range 200 { // the job's step has still to write how it ended
+	for range 200 { // the job's step still has to write its outcome
 		if l.Site == nil || os.RemoveAll(l.Dir) == nil {
 			return
 		}
@@ -92,7 +92,7 @@ func (l *lab) close() {
 	}
 }
 
-// plain returns this program as the single process, see serveSingle.
+// plain returns this program as the single process: see serveSingle.
 func (l *lab) plain(b *testing.B, listen string) site.Part {
 	b.Helper()
 	self, err := os.Executable()
@@ -109,7 +109,7 @@ func (l *lab) plain(b *testing.B, listen string) site.Part {
 			Call: 10 * time.Second, Connect: 2 * time.Second, Drain: time.Minute, Header: 32 << 10, Body: 50 << 20, Answers: 256 << 20},
 	}})
 	must(b, err)
-	p := l.Schedrestd("", listen) // for how it answers
+	p := l.Schedrestd("", listen) // for its Answers function
 	p.Program = site.Program{Name: "one process", Path: self, Env: []string{singleEnv + "=" + string(text)}, Log: l.Log("single")}
 	return p
 }
@@ -119,9 +119,9 @@ type server struct {
 	name   string
 	dial   dialer
 	daemon *site.Daemon
-	pids   []int // its own first
+	pids   []int // its own process first
 
-	changing bool // its children come and go
+	changing bool // its children change during a measurement
 }
 
 func (l *lab) gateway(b *testing.B) server { return l.server(b, 2) }
@@ -133,7 +133,7 @@ func (l *lab) server(b *testing.B, i int) server {
 	return serving(b, d, to(strings.TrimPrefix(d.At, "http://")))
 }
 
-// serving returns the daemon d with its present processes.
+// serving returns the server for daemon d, with its current processes.
 func serving(b *testing.B, d *site.Daemon, dial dialer) server {
 	b.Helper()
 	s := server{name: d.Name, dial: dial, daemon: d, pids: []int{d.PID()}}
@@ -145,8 +145,8 @@ func serving(b *testing.B, d *site.Daemon, dial dialer) server {
 	return s
 }
 
-// fail ends the benchmark with err and the warnings and errors at the end of
-// the server's log.
+// fail ends the benchmark with err and with the last warnings and errors in the
+// server's log.
 func (s server) fail(b *testing.B, err error) {
 	b.Helper()
 	lines := slices.DeleteFunc(s.daemon.LastLines(5000), func(line string) bool {
@@ -156,7 +156,7 @@ func (s server) fail(b *testing.B, err error) {
 	b.Fatalf("%s: %v\n%s", s.name, err, strings.Join(lines, "\n"))
 }
 
-// cpu returns the CPU time of all processes of s.
+// cpu returns the CPU time that all processes of s have used.
 func (s server) cpu(b *testing.B) time.Duration {
 	b.Helper()
 	if s.changing {
@@ -169,9 +169,10 @@ func (s server) cpu(b *testing.B) time.Duration {
 	return sum
 }
 
-// clock returns the CPU time of a process, 0 for one that has exited.
+// clock returns the CPU time of a process, or 0 if it has exited.
 func clock(pid int) time.Duration {
-	// The clock of another process, as clock_getcpuclockid(3) makes its number.
+	// This computes the id of another process's CPU clock, as
+	// clock_getcpuclockid(3) does.
 	const sched = 2
 	var ts unix.Timespec
 	if unix.ClockGettime(int32(^pid)<<3|sched, &ts) != nil {
@@ -180,7 +181,8 @@ func clock(pid int) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// occupy gives all processors of the node to one job, so that all others wait.
+// occupy starts a job that takes all processors of the node, so that all later
+// jobs wait.
 func (l *lab) occupy(b *testing.B) {
 	b.Helper()
 	g := site.NewGateway(l.daemons[2].At, l.token)
@@ -194,7 +196,7 @@ func (l *lab) occupy(b *testing.B) {
 }
 
 // cancelWaiting cancels every job that has not started. The controller forgets
-// cancelled jobs when it needs the room.
+// cancelled jobs when it needs the space.
 func (l *lab) cancelWaiting(b *testing.B) {
 	b.Helper()
 	g := site.NewGateway(l.daemons[2].At, l.token)
@@ -207,7 +209,7 @@ func (l *lab) cancelWaiting(b *testing.B) {
 	}
 }
 
-// waiting returns the body of a job that will wait.
+// waiting returns the body of a submission of a job that will wait.
 func (l *lab) waiting() string {
 	var d site.Description
 	d.Job.Name, d.Job.Script, d.Job.WorkDir, d.Job.TimeLimit = "waits", "#!/bin/sh\ntrue\n", "/tmp", 1

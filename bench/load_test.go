@@ -17,14 +17,14 @@ import (
 
 // load is a number of identical requests.
 type load struct {
-	request string // with room for headers
-	kept    bool   // on persistent connections; otherwise one for each request
+	request string // with a %s for headers
+	kept    bool   // persistent connections; otherwise each request has its own
 	count   int
-	local   bool          // without a token: the kernel identifies the user
-	alone   bool          // one client
-	token   func() string // for each request; nil: always the lab's
+	local   bool          // without a token, because the kernel identifies the user
+	alone   bool          // one client instead of several
+	token   func() string // returns the token of the next request; nil: the lab's token
 
-	after func(*testing.B) // called after each round, outside of the measurement; may be nil
+	after func(*testing.B) // called after each round, outside the measurement; may be nil
 }
 
 func get(path string) string {
@@ -35,16 +35,16 @@ func post(path, body string) string {
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%%s\r\n", path, len(body)) + body
 }
 
-// dialer makes client's next connection.
+// dialer opens the next connection of a client.
 type dialer func(client int) (net.Conn, error)
 
-// to dials a TCP address.
+// to returns a dialer for a TCP address.
 func to(address string) dialer {
 	return func(int) (net.Conn, error) { return net.Dial("tcp", address) }
 }
 
-// run sends all requests from several clients and reads the answers. Any other
-// than 200 is an error.
+// run sends all requests from several clients and reads the answers. Any status
+// other than 200 is an error.
 func (l load) run(dial dialer) error {
 	var next func() string
 	switch {
@@ -72,7 +72,7 @@ func (l load) run(dial dialer) error {
 	return errors.Join(failures...)
 }
 
-// text returns a request with that token; without one when it is "".
+// text returns a request with token, or without a token if that is "".
 func (l load) text(token string) string {
 	var headers string
 	if token != "" {
@@ -99,7 +99,8 @@ func (l load) client(i int, dial dialer, next func() string, left *atomic.Int64)
 	return nil
 }
 
-// converse sends requests on one connection as often as l says.
+// converse sends requests on one connection until none are left, or only one if
+// l does not keep connections.
 func (l load) converse(c net.Conn, next func() string, left *atomic.Int64) error {
 	in := bufio.NewReader(c)
 	for left.Add(-1) >= 0 {

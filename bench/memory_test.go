@@ -17,7 +17,8 @@ var memory = &comparison{title: "memory in MB", columns: []string{"1000 connecti
 
 const manyOnes = 1000
 
-// The memory of open connections that were each answered once.
+// BenchmarkMemory measures the memory that open connections take after one
+// request each.
 func BenchmarkMemory(b *testing.B) {
 	l := theLab.open(b)
 	ports, err := site.FreePorts(1)
@@ -36,7 +37,7 @@ func BenchmarkMemory(b *testing.B) {
 			c.Close()
 		}
 		if len(memory.rows) > 0 {
-			continue // what is left of one round is in the next: the first counts
+			continue // only the first round counts, because later ones reuse its memory
 		}
 		memory.add(row{what: "parent, resident", unit: "MB", figures: []float64{with[0], without[0]}, ratio: with[0] / without[0]})
 		memory.add(row{what: "both workers, proportional", unit: "MB", figures: []float64{with[1], without[1]}, ratio: with[1] / without[1]})

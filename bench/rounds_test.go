@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// compare measures both in rounds of changing order, and adds the CPU time and
-// the rate of each to the table into.
+// compare measures both servers in rounds of alternating order, and adds the
+// CPU time and the rate of each to the table into.
 func compare(b *testing.B, into *comparison, what string, both []server, l load) {
 	for _, s := range both {
 		measure(b, s, l) // warm up
@@ -41,13 +41,13 @@ func compare(b *testing.B, into *comparison, what string, both []server, l load)
 		b.ReportMetric(first, name)
 		b.ReportMetric(r.ratio, name+"-ratio")
 	}
-	b.ReportMetric(0, "ns/op") // of a whole round: says nothing
+	b.ReportMetric(0, "ns/op") // the duration of a whole round has no meaning
 }
 
 // interval contains the median of the distribution with a probability of at
-// least 95 %, whatever the distribution is: the number of values below the
-// median is distributed like heads in n coin tosses. With fewer than 6 values
-// it is the whole list.
+// least 95 %. That holds for every distribution, because the number of values
+// below the median is distributed like the number of heads in n coin tosses.
+// With fewer than 6 values, the interval is the whole list.
 func interval(list []float64) (low, high float64) {
 	list = slices.SortedFunc(slices.Values(list), cmp.Compare)
 	n := len(list)
@@ -62,7 +62,7 @@ func interval(list []float64) (low, high float64) {
 	return list[rank], list[n-1-rank]
 }
 
-// TestInterval: the ranks are those of the table of the sign test.
+// TestInterval checks the ranks against the table of the sign test.
 func TestInterval(t *testing.T) {
 	for n, rank := range map[int]int{1: 0, 5: 0, 6: 0, 9: 1, 20: 5, 30: 9, 100: 39} {
 		var list []float64

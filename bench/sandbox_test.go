@@ -12,8 +12,8 @@ var sandboxed = &comparison{title: fmt.Sprintf("the workers' sandbox, median of 
 
 func init() { tables = append(tables, sandboxed) }
 
-// The cost of the sandbox: the same gateway with and without it. The aim is
-// 1.05.
+// BenchmarkSandbox measures the cost of the sandbox: the same gateway with and
+// without it. The ratio should be at most 1.05.
 func BenchmarkSandbox(b *testing.B) {
 	l := theLab.open(b)
 	without := withoutSandbox(b)
@@ -47,7 +47,7 @@ func BenchmarkSandbox(b *testing.B) {
 	})
 }
 
-// withoutSandbox returns the directory of the programs that were built without the
+// withoutSandbox returns the directory of programs that were built without the
 // sandbox.
 func withoutSandbox(b *testing.B) string {
 	b.Helper()

@@ -10,8 +10,8 @@ import (
 	"schedrestd/worker"
 )
 
-// singleEnv holds, as JSON, the settings that make this program the single
-// process.
+// singleEnv names a variable. If it is set, this program runs as the single
+// process, with the settings that the variable holds as JSON.
 const singleEnv = "SCHEDRESTD_BENCH_SINGLE"
 
 // single is the configuration of the single process.
@@ -20,8 +20,8 @@ type single struct {
 	Setup  work.Setup
 }
 
-// serveSingle serves the same as a worker, with the same time limits, from one
-// process that accepts for itself.
+// serveSingle serves the same API as a worker, with the same time limits, in a
+// single process that accepts the connections itself.
 func serveSingle(text string) {
 	var s single
 	err := json.Unmarshal([]byte(text), &s)

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// The same requests to this gateway and to Slurm's own, both with the same real
-// controller: see slurmlab_test.go. A ratio is how many times better this
-// gateway is, whatever is measured.
+// These tables compare this gateway with Slurm's own. Both get the same
+// requests and use the same real controller: see slurmlab_test.go. A ratio
+// above 1 always means that this gateway is better.
 var (
 	slurmSmall = &comparison{title: fmt.Sprintf("real Slurm, median of paired rounds, %d clients; ratio: times better", clients), columns: ours2theirs}
 	slurmLists = &comparison{title: "real Slurm, one client, median of paired rounds; ratio: times better", columns: ours2theirs}
@@ -20,7 +20,7 @@ var ours2theirs = []string{"schedrestd", "slurmrestd"}
 func init() { tables = append(tables, slurmSmall, slurmLists, slurmCrowd) }
 
 // manyJobs is the minimum length of the list of jobs. Slurm's gateway takes
-// half a minute and almost 3 GB for it, once.
+// half a minute and almost 3 GB for one such list.
 const (
 	manyJobs    = 20_000
 	listsAtOnce = 8
@@ -42,8 +42,9 @@ func BenchmarkSlurmNodeConnectionEach(b *testing.B) {
 	slurm.open(b).compare(b, "one node", volley{path: "/node/node1", count: 1500})
 }
 
-// The load of a portal's users: the machine is mostly idle. The other
-// benchmarks keep it busy, where the slowest answers wait for a CPU.
+// BenchmarkSlurmPingAtRate measures latencies under the load of a portal's
+// users, while the machine is mostly idle. The other benchmarks keep it busy,
+// so that their slowest answers wait for a CPU.
 func BenchmarkSlurmPingAtRate(b *testing.B) {
 	slurm.open(b).compare(b, "ping", volley{path: "/ping", kept: true, count: 1500, interval: unhurried})
 }
@@ -56,8 +57,8 @@ func BenchmarkSlurmNodeAtRate(b *testing.B) {
 // total of 500 per second.
 const unhurried = clients * time.Second / 500
 
-// All nodes that the lab has; "lab-up SUITE --nodes 5000" makes the list worth
-// measuring.
+// BenchmarkSlurmNodesKeptAlive measures lists of all nodes of the lab. To get
+// enough nodes, start the lab with "lab-up SUITE --nodes 5000".
 func BenchmarkSlurmNodesKeptAlive(b *testing.B) {
 	slurm.open(b).list(b, "nodes", volley{path: "/nodes", kept: true, count: 1, record: `"hostname"`}, b.N)
 }
@@ -66,15 +67,18 @@ func BenchmarkSlurmNodesConnectionEach(b *testing.B) {
 	slurm.open(b).list(b, "nodes", volley{path: "/nodes", count: 1, record: `"hostname"`}, b.N)
 }
 
-// Slurm's gateway is asked only once: it keeps what it took, and one list takes
-// as long as a hundred of ours.
+// BenchmarkSlurmJobs measures lists of all jobs. It requests only one from
+// Slurm's gateway. That gateway keeps the memory of a list, and takes as long
+// for one list as this gateway for a hundred.
 func BenchmarkSlurmJobs(b *testing.B) {
 	l := slurm.open(b)
 	l.fill(b, manyJobs)
 	l.list(b, "jobs", volley{path: "/jobs", count: 1, record: `"job_id"`}, 1)
 }
 
-// slurmrestd is not measured: it was killed at 22 GB, when memory was exhausted.
+// BenchmarkSlurmJobsAtOnce measures concurrent lists of all jobs. It does not
+// measure slurmrestd: it exhausted the machine's memory and was killed at 22
+// GB.
 func BenchmarkSlurmJobsAtOnce(b *testing.B) {
 	l := slurm.open(b)
 	l.fill(b, manyJobs)
@@ -96,8 +100,9 @@ func BenchmarkSlurmJobsAtOnce(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// Held jobs: only accepting them is measured. They come last, so that they do
-// not lengthen the list of jobs.
+// BenchmarkSlurmSubmitKeptAlive measures submissions of held jobs, so that only
+// accepting them is measured. It comes late, so that these jobs do not lengthen
+// the list of jobs.
 func BenchmarkSlurmSubmitKeptAlive(b *testing.B) {
 	slurm.open(b).compare(b, "submit", volley{path: "/job/submit", body: heldJob, kept: true, count: 400})
 }
@@ -106,27 +111,29 @@ func BenchmarkSlurmSubmitConnectionEach(b *testing.B) {
 	slurm.open(b).compare(b, "submit", volley{path: "/job/submit", body: heldJob, count: 400})
 }
 
-// Runs after all short benchmarks.
+// BenchmarkSlurmSmallMemory reports the peak memory after all short benchmarks,
+// so it must run after them.
 func BenchmarkSlurmSmallMemory(b *testing.B) {
 	l := slurm.open(b)
 	both := l.pair(b)
 	g, r := both[0].peak(b), both[1].peak(b)
 	slurmSmall.add(row{what: "peak memory of the largest process, after all of these", unit: "MB", figures: []float64{g, r}, ratio: r / g})
 	for b.Loop() {
-		continue // it is what it is
+		continue // the figure does not change
 	}
 	b.ReportMetric(g, "peak-MB")
 	b.ReportMetric(0, "ns/op")
 }
 
-// paired holds the results of each round of each of the two, ours first, by the
-// figure's name.
+// paired holds the results of all rounds by the name of the figure. Each has
+// two lists: ours first, then theirs.
 type paired struct {
 	order  []figure
 	values map[string]*[2][]float64
 }
 
-// figure is something that is measured: its unit, and whether more is better.
+// figure is a measured quantity: its name, its unit, and whether more is
+// better.
 type figure struct {
 	name, unit string
 	more       bool
@@ -143,8 +150,8 @@ func (p *paired) note(f figure, which int, value float64) {
 	p.values[f.name][which] = append(p.values[f.name][which], value)
 }
 
-// into adds all figures to a table. Where one of the two was not asked in every
-// round, the medians are compared instead of the rounds.
+// into adds all figures to a table. If one of the two gateways was not asked in
+// every round, it compares the medians instead of the rounds.
 func (p *paired) into(b *testing.B, c *comparison, what string) {
 	for _, f := range p.order {
 		v := p.values[f.name]
@@ -164,7 +171,7 @@ func (p *paired) into(b *testing.B, c *comparison, what string) {
 		c.add(line)
 		b.ReportMetric(middle(ratios), metric(f.name)+"-ratio")
 	}
-	b.ReportMetric(0, "ns/op") // of a whole round: says nothing
+	b.ReportMetric(0, "ns/op") // the duration of a whole round has no meaning
 }
 
 // better returns how many times better ours is than theirs.
@@ -187,7 +194,7 @@ var (
 	figLater  = figure{"peak memory after all", "MB", false}
 )
 
-// compare sends requests to both in rounds, in changing order.
+// compare sends requests to both gateways in rounds of alternating order.
 func (l *slurmLab) compare(b *testing.B, what string, v volley) {
 	both := l.pair(b)
 	for _, s := range both {
@@ -209,9 +216,9 @@ func (l *slurmLab) compare(b *testing.B, what string, v volley) {
 	p.into(b, slurmSmall, what+", "+v.manner())
 }
 
-// list asks both for a long list, which each answers in a process that has not
-// answered before: what it takes at most is of interest. The reference is asked
-// in at most so many rounds.
+// list requests a long list from both gateways. Each runs in a new process, so
+// that its peak memory is that of the list. Slurm's gateway is asked in at most
+// theirRounds rounds.
 func (l *slurmLab) list(b *testing.B, what string, v volley, theirRounds int) {
 	both := [2]server{l.ours(b), l.theirs(b)}
 	var p paired

@@ -17,25 +17,26 @@ import (
 	"schedrestd/demo/site"
 )
 
-// volley is a number of the same request to a gateway of a real Slurm: each
-// path is of a version that both serve, and starts behind it.
+// volley is a number of identical requests to a gateway of a real Slurm. The
+// path follows slurmVersion, which both gateways serve.
 type volley struct {
 	path, body string
-	kept       bool // on persistent connections; otherwise one for each request
+	kept       bool // persistent connections; otherwise each request has its own
 	count      int
-	record     string // what each record of the answer has once
+	record     string // a text that occurs once in each record of the answer
 
-	// A client sends one request per interval; 0: as soon as the last one is
-	// answered. A request that is late because the answer before it was counts
-	// from when it was due.
+	// A client sends one request per interval, or with 0 as soon as the last
+	// one is answered. If a request is late because it waited for the previous
+	// answer, its latency counts from the time at which it was due.
 	interval time.Duration
 }
 
-// answered is how long an answer took, from before its connection was made, or
-// from before its request was sent where there was one.
+// answered holds the latencies of one answer. They count from before the
+// connection was made, or on an existing connection from before the request was
+// sent.
 type answered struct {
-	first time.Duration // to the first byte of its body
-	took  time.Duration // to the last
+	first time.Duration // to the first byte of the body
+	took  time.Duration // to the last byte
 
 	size, records int
 }
@@ -65,8 +66,8 @@ func (v volley) manner() string {
 	return manner
 }
 
-// ask sends everything from several clients and reads the answers. Any other
-// than 200 ends the benchmark.
+// ask sends all requests from several clients and reads the answers. Any status
+// other than 200 ends the benchmark.
 func (v volley) ask(b *testing.B, l *slurmLab, s server) []answered {
 	b.Helper()
 	text := v.text(l.token)
@@ -102,8 +103,8 @@ func (v volley) text(token string) string {
 	return fmt.Sprintf(request, headers)
 }
 
-// client runs one client: it sends requests until none are left, the first one
-// when it is due.
+// client sends requests one after the other until none are left. The first one
+// is sent when it is due.
 func (v volley) client(dial dialer, text string, due time.Time, left *atomic.Int64) (list []answered, err error) {
 	var c net.Conn
 	var in *bufio.Reader
@@ -160,7 +161,8 @@ func (v volley) converse(c net.Conn, in *bufio.Reader, text string, begun time.T
 	return a, err
 }
 
-// A recordCounter counts occurrences of what, even when two writes split one.
+// recordCounter counts occurrences of the text what, even if an occurrence is split
+// between two writes.
 type recordCounter struct {
 	what, rest  []byte
 	size, count int

@@ -26,12 +26,13 @@ import (
 	"schedrestd/worker"
 )
 
-// handshakes compares a key in the keeper with one in the process that makes
-// the handshakes.
+// handshakes compares handshakes with a key in the keeper with handshakes whose
+// key is in the process that makes them.
 var handshakes = &comparison{title: "a TLS 1.3 handshake (P-256) for each request, median of paired rounds", columns: []string{"key in the keeper", "key in the process"}}
 
-// secureEnv makes this program the single-process server with TLS. It holds the
-// directory of the key and the certificate; singleEnv holds the settings.
+// secureEnv names a variable. If it is set, this program runs as the single
+// process with TLS. It holds the directory of the key and the certificate;
+// singleEnv holds the settings.
 const secureEnv = "SCHEDRESTD_BENCH_SECURE"
 
 func init() {
@@ -42,7 +43,7 @@ func init() {
 	tables = append(tables, handshakes)
 }
 
-// serveSecure serves as serveSingle does, with TLS and the key in its own
+// serveSecure serves as serveSingle does, with TLS and with the key in its own
 // memory.
 func serveSecure(text, dir string) error {
 	var s single
@@ -57,7 +58,8 @@ func serveSecure(text, dir string) error {
 	return server.ListenAndServeTLS(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
 }
 
-// A new connection for each request, with a handshake that resumes nothing.
+// BenchmarkHandshakes measures requests on a new connection each, with a
+// handshake that resumes no earlier session.
 func BenchmarkHandshakes(b *testing.B) {
 	l := theLab.open(b)
 	ports, err := site.FreePorts(2)
@@ -86,8 +88,8 @@ func BenchmarkHandshakes(b *testing.B) {
 	compare(b, handshakes, "a handshake each", both, load{request: get("/healthz"), count: 400})
 }
 
-// certified puts a key, its certificate and a configuration that names them
-// into dir, and returns a client's configuration.
+// certified writes a key, its certificate and a configuration that names them
+// into dir. It returns a configuration for clients.
 func (l *lab) certified(b *testing.B, dir string) *tls.Config {
 	b.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -112,12 +114,12 @@ func (l *lab) certified(b *testing.B, dir string) *tls.Config {
 	return &tls.Config{RootCAs: roots, ServerName: "bench"}
 }
 
-// securely connects and makes the handshake.
+// securely returns a dialer that connects to address and makes the handshake.
 func securely(address string, config *tls.Config) dialer {
 	return func(int) (net.Conn, error) { return tls.Dial("tcp", address, config) }
 }
 
-// shaken returns a function that reports whether a server answers.
+// shaken returns a function that reports whether a server answers with TLS.
 func shaken(address string, config *tls.Config) func(context.Context) error {
 	return func(context.Context) error {
 		c, err := tls.Dial("tcp", address, config)

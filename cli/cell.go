@@ -77,7 +77,7 @@ func limit(n rest.Number) string {
 	return elapsed(time.Duration(n.Int()) * time.Minute)
 }
 
-// clock returns a time of the server in the time zone of this process.
+// clock returns a time that the server sent, in the time zone of this process.
 func clock(n rest.Number) string {
 	if n.Int() == 0 {
 		return ""
@@ -85,8 +85,8 @@ func clock(n rest.Number) string {
 	return time.Unix(n.Int(), 0).Format("2006-01-02T15:04:05")
 }
 
-// memory returns a number of MiB with the largest unit that leaves it whole,
-// or with one digit after the point.
+// memory returns a number of MiB in the largest unit in which it is a whole
+// number. If there is none, it has one digit after the point.
 func memory(mib int64) string {
 	switch {
 	case mib >= 1<<20:

@@ -23,8 +23,9 @@ import (
 	"schedrestd/errs"
 )
 
-// gateway is a server with a few jobs. states, if it is set, has the state and
-// the exit code of job 5 for one request after the other; the last one stays.
+// gateway is a server with a few jobs. If states is set, it has the state and
+// the exit code of job 5 for consecutive requests. The last element is used for
+// all later requests.
 type gateway struct {
 	t *testing.T
 
@@ -33,7 +34,7 @@ type gateway struct {
 	submitted map[string]any
 	headers   http.Header
 	cancelled []string
-	failures  int // requests for job 5 that are answered 503 first
+	failures  int // number of requests for job 5 that are first answered 503
 }
 
 const jobList = `{"jobs": [
@@ -86,8 +87,8 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ran runs a command against g as ann and returns its status, output and
-// errors.
+// ran runs a command against g as ann, and returns its exit status, its output
+// and its errors.
 func ran(t *testing.T, g *gateway, args ...string) (status int, out, errOut string) {
 	t.Helper()
 	g.t = t
@@ -114,7 +115,8 @@ func ran(t *testing.T, g *gateway, args ...string) (status int, out, errOut stri
 	return status, stdout.String(), stderr.String()
 }
 
-// TestTables checks the tables, and that nothing in them controls a terminal.
+// TestTables checks the tables, and that they contain no control sequences for
+// a terminal.
 func TestTables(t *testing.T) {
 	for _, tt := range []struct {
 		args string
@@ -182,8 +184,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestSubmit checks what is sent, what is printed, and that the command ends
-// with the job's status.
+// TestSubmit checks the request, the output, and that the command ends with the
+// job's exit status.
 func TestSubmit(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "job.sh")
 	if err := os.WriteFile(file, []byte("#!/bin/sh\n#SBATCH -n 2 -p cpu\necho\n"), 0o600); err != nil {
@@ -240,8 +242,8 @@ func TestCancelCommand(t *testing.T) {
 	}
 }
 
-// TestWatch checks that changes are printed and that the status is that of the
-// job.
+// TestWatch checks that changes are printed and that the exit status is that of
+// the job.
 func TestWatch(t *testing.T) {
 	status, out, errOut := ran(t, &gateway{states: []string{`PENDING`, `PENDING`, `RUNNING`, `FAILED {"return_code": {"set": true, "number": 3}}`}}, "watch", "5")
 	var states []string
@@ -315,7 +317,7 @@ func TestStatuses(t *testing.T) {
 }
 
 // TestCompletion checks that ids, nodes and partitions are completed, and that
-// a name from the server can't become a command.
+// a name from the server can't become a shell command.
 func TestCompletion(t *testing.T) {
 	for args, want := range map[string]string{
 		"__complete job ":         "12\ttrain\\x1b[2J ann RUNNING\n3\twait bob PENDING\n4\tdone ann FAILED\n19_4\ttask bob COMPLETED\n:4\n",

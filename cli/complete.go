@@ -12,12 +12,12 @@ import (
 	"schedrestd/printable"
 )
 
-// completionTime is the time in which a completion must be ready: a shell waits
+// completionTime is the time limit for a completion, because the shell waits
 // for it.
 const completionTime = 3 * time.Second
 
-// complete runs list with a connection. Without a connection there are no
-// completions: an error would be printed into the user's command line.
+// complete calls list with a connection. If it can't connect, there are no
+// completions, because an error would be printed into the user's command line.
 func (o *options) complete(list func(context.Context, *connection, func(word, description string)) error) ([]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
 	defer cancel()
@@ -27,7 +27,7 @@ func (o *options) complete(list func(context.Context, *connection, func(word, de
 	if err == nil {
 		err = list(ctx, c, func(word, description string) {
 			if strings.ContainsAny(word, " \t\n\\'\"$`;&|<>()*?!#~") || printable.Text(word) != word {
-				return // no shell may run any of it
+				return // a shell must not run any part of it
 			}
 			words = append(words, cobra.CompletionWithDesc(word, printable.Text(description)))
 		})
@@ -38,13 +38,13 @@ func (o *options) complete(list func(context.Context, *connection, func(word, de
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeJobs completes the ids of the jobs that accept admits.
+// completeJobs completes the ids of the jobs for which accept returns true.
 func (o *options) completeJobs(accept func(*rest.Job) bool) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return o.complete(func(ctx context.Context, c *connection, add func(string, string)) error {
 			_, err := c.Jobs(ctx, nil, func(j *rest.Job) error {
 				if accept(j) {
-					id, _, _ := strings.Cut(j.Label(), "_[") // tasks that wait have one record
+					id, _, _ := strings.Cut(j.Label(), "_[") // pending tasks share one record
 					add(id, j.Name+" "+j.User+" "+j.BaseState())
 				}
 				return nil

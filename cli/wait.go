@@ -15,20 +15,20 @@ import (
 	"schedrestd/printable"
 )
 
-// patience is how long a command that waits for a job retries when the server
-// does not answer.
+// patience is the time for which a command that waits for a job retries if the
+// server does not answer.
 const patience = 15 * time.Minute
 
-// Pauses between two requests about the same job: short at first, since many
-// jobs are.
+// Pauses between requests about the same job. They are short at first, because
+// many jobs are short.
 const (
 	firstPause = 500 * time.Millisecond
 	lastPause  = 5 * time.Second
 )
 
 // follow polls the job id until it, or each task of that array, has ended. It
-// calls report with every state that it reads. gate limits the requests of
-// several that follow at a time.
+// calls report with every state that it gets. gate limits the concurrent
+// requests of several calls.
 func (c *connection) follow(ctx context.Context, id string, gate chan struct{}, report func([]rest.Job)) ([]rest.Job, error) {
 	pause, failing := firstPause, time.Time{}
 	for {
@@ -58,7 +58,7 @@ func (c *connection) follow(ctx context.Context, id string, gate chan struct{}, 
 	}
 }
 
-// mayPass reports whether the reason of a failure may pass by itself.
+// mayPass reports whether a retry may succeed after the failure.
 func mayPass(err error) bool {
 	switch errs.KindOf(err) {
 	case errs.Unavailable, errs.Timeout, errs.TooMany, errs.BadAnswer, errs.Internal:
@@ -67,8 +67,8 @@ func mayPass(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// statusOf returns the exit status for jobs that have ended: the first that is
-// not 0.
+// statusOf returns the exit status for jobs that have ended: the first one that
+// is not 0.
 func statusOf(jobs []rest.Job) int {
 	for i := range jobs {
 		if status := jobs[i].ExitStatus(); status != 0 {
@@ -78,8 +78,8 @@ func statusOf(jobs []rest.Job) int {
 	return 0
 }
 
-// progress shows the state of a job: on a terminal in one line that changes,
-// elsewhere in a line for each change.
+// progress shows the state of a job: on a terminal in one line that is updated,
+// otherwise with a line for each change.
 type progress struct {
 	w        io.Writer
 	terminal table.Terminal
@@ -116,15 +116,15 @@ func (p *progress) show(id string, jobs []rest.Job) {
 	p.last = line
 }
 
-// end leaves the last line on the terminal.
+// end keeps the last line on the terminal.
 func (p *progress) end() {
 	if p.terminal.Is() && p.last != "" {
 		fmt.Fprintln(p.w)
 	}
 }
 
-// summary describes the states of jobs: of one in detail, of several by
-// number.
+// summary describes the states of jobs: that of one job in detail, those of
+// several by their numbers.
 func summary(jobs []rest.Job) (string, table.Color) {
 	if len(jobs) == 1 {
 		j := &jobs[0]

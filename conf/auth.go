@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// authKeys returns the keys that both files share; auth returns where their
-// values go.
+// authKeys returns the keys that both files share. auth returns the structure
+// that gets their values.
 func authKeys[T any](auth func(*T) *Auth) []key[T] {
 	each := func(name string, set func(*Auth, string) error) key[T] {
 		return key[T]{name: name, set: func(to *T, v string) error { return set(auth(to), v) }}
@@ -41,8 +41,8 @@ func setAuthType(a *Auth, v string) error {
 	return nil
 }
 
-// setAuthInfo sets the socket (munged's under auth/munge, the controller's own
-// under auth/cred) and the lifetime of MUNGE credentials. The other parameters
+// setAuthInfo sets the socket (munged's with auth/munge, the controller's own
+// with auth/cred) and the lifetime of MUNGE credentials. The other parameters
 // are for Slurm's plugins.
 func setAuthInfo(a *Auth, v string) error {
 	var n notes
@@ -58,8 +58,8 @@ func setAuthInfo(a *Auth, v string) error {
 	return n.err()
 }
 
-// socket returns the path in a parameter "socket=PATH", or in the older form
-// PATH.
+// socket returns the path in a parameter "socket=PATH", or in PATH, the older
+// form.
 func socket(p string) (path string, ok bool) {
 	if strings.HasPrefix(p, "/") && !strings.Contains(p, "=") {
 		return p, true
@@ -68,8 +68,8 @@ func socket(p string) (path string, ok bool) {
 	return path, ok && fold(name) == "socket"
 }
 
-// setAltTypes sets the alternative authentication methods. Slurm's methods that
-// a gateway does not need as alternatives are ignored.
+// setAltTypes sets the alternative authentication methods. It ignores methods
+// of Slurm that a gateway does not need as alternatives.
 func setAltTypes(a *Auth, v string) error {
 	var n notes
 	for _, t := range commas(v) {
@@ -85,9 +85,9 @@ func setAltTypes(a *Auth, v string) error {
 	return n.err()
 }
 
-// setAltParameters sets the parameters of tokens. A repeated parameter is
-// refused, since it must be clear which of two keys counts. In a site's file
-// the first one is used, as in Slurm.
+// setAltParameters sets the parameters of tokens. It refuses a repeated
+// parameter, because it must be clear which of two keys is used. In a site's
+// file the first one is used, as in Slurm.
 func setAltParameters(a *Auth, v string) error {
 	var n notes
 	given := map[string]bool{}
@@ -104,8 +104,7 @@ func setAltParameters(a *Auth, v string) error {
 	return n.err()
 }
 
-// setParameter sets one parameter; n collects what the administrator should
-// know.
+// setParameter sets one parameter. n collects the warnings and errors.
 func (a *Auth) setParameter(name, value string, hasValue bool, n *notes) {
 	pass := func(err error, what string) {
 		if err != nil {
@@ -133,7 +132,7 @@ func (a *Auth) setParameter(name, value string, hasValue bool, n *notes) {
 		if hasValue { // "=no" could be read both ways
 			pass(errors.New("takes no value"), "enabled; its value is ignored")
 		}
-	case "use_jwt_client_ids": // Slurm's, for its daemons
+	case "use_jwt_client_ids": // for Slurm's daemons
 	default:
 		n.add(fmt.Sprintf("unknown parameter %q, ignored", name))
 	}
@@ -141,7 +140,7 @@ func (a *Auth) setParameter(name, value string, hasValue bool, n *notes) {
 
 // notes collects remarks on the parts of one value.
 type notes struct {
-	refusal error // of the first part that our daemons refuse
+	refusal error // error for the first part that our daemons refuse
 	texts   []string
 }
 
@@ -152,7 +151,7 @@ func (n *notes) tolerate(refusal error, text string) {
 	n.add(text)
 }
 
-// err returns the result of a key's function.
+// err returns the result for a key's function.
 func (n *notes) err() error {
 	text := strings.Join(n.texts, "; ")
 	switch {
@@ -164,25 +163,25 @@ func (n *notes) err() error {
 	return nil
 }
 
-// lostParameter refuses a parameter that appears as a key: a space after a
-// comma ended the value that it belongs to, and the restriction that it sets
-// would be lost.
+// lostParameter refuses a parameter that appears as a key. This happens if
+// there is a space after a comma: the space ends the value, and the parameter's
+// restriction would be lost.
 func lostParameter(*Auth, string) error {
 	return errors.New("is a parameter of AuthAltParameters=; write it there, after a comma and without spaces")
 }
 
-// Limits of the lifetime of created tokens.
+// Limits on the lifetime of created tokens.
 const (
-	longestTokenLifespan = 366 * 24 * time.Hour // whatever the configuration says
-	usualTokenLifespan   = 30 * 24 * time.Hour  // a stolen token should be usable for days, not for years
+	longestTokenLifespan = 366 * 24 * time.Hour // maximum for the configuration
+	usualTokenLifespan   = 30 * 24 * time.Hour  // default; a stolen token should be usable for days, not for years
 )
 
-// LongestToken returns the longest lifetime of tokens created with this
-// configuration.
+// LongestToken returns the maximum lifetime of tokens that are created with
+// this configuration.
 func (a *Auth) LongestToken() time.Duration { return cmp.Or(a.MaxTokenLifespan, usualTokenLifespan) }
 
-// setClaim sets the name of the claim that holds the user. It can't be one of
-// the token's dates.
+// setClaim sets the name of the claim that contains the user. It must not be
+// one of the claims for dates.
 func setClaim(to *string, v string) error {
 	if v == "" || len(v) > 64 || v == "exp" || v == "iat" || v == "nbf" {
 		return wants("the name of a claim")
@@ -193,7 +192,7 @@ func setClaim(to *string, v string) error {
 
 // Default paths.
 const (
-	slurmState   = "/var/spool" // Slurm's StateSaveLocation
+	slurmState   = "/var/spool" // default of Slurm's StateSaveLocation
 	mungedSocket = "/run/munge/munge.socket.2"
 )
 
@@ -219,5 +218,6 @@ func (a *Auth) complete(slurm bool, state string) {
 	}
 }
 
-// defaultMessageTimeout is how long a daemon may take to answer, as in Slurm.
+// defaultMessageTimeout is the default time limit for a daemon's answer, as in
+// Slurm.
 const defaultMessageTimeout = 10 * time.Second

@@ -9,17 +9,17 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestAltParameters: what AuthAltParameters may look like, read alike from both
-// files.
+// TestAltParameters checks the values of AuthAltParameters, which both files
+// may have.
 func TestAltParameters(t *testing.T) {
 	both := func(key, set string) Auth { return Auth{JWTKey: key, JWKS: set} }
 	const year = 366 * 24 * time.Hour
 	tests := []struct {
 		name  string
-		value string // as it stands in the file, with its quotes
+		value string // as in the file, with its quotes
 		want  Auth
-		warns string // of the one warning, behind the key's name
-		fails string // the text of the one problem
+		warns string // text of the only warning, after the key's name
+		fails string // text of the only problem
 	}{
 		{name: "a key", value: "jwt_key=/k", want: both("/k", "")},
 		{name: "a key set", value: "jwks=/j", want: both("", "/j")},
@@ -98,8 +98,9 @@ func TestAltParameters(t *testing.T) {
 	}
 }
 
-// A blank ends the value: what comes behind it would be a key of its own, and
-// not known. A restriction that is lost like that must not pass with a warning.
+// TestParametersBehindABlank checks a value with a blank, which ends the value:
+// the rest would be an unknown key. If this drops a restriction, a warning is
+// not sufficient.
 func TestParametersBehindABlank(t *testing.T) {
 	for line, want := range map[string]string{
 		"AuthAltParameters=jwt_key=/k, jwks=/j":               "/f:3: jwks: is a parameter of AuthAltParameters=; write it there, after a comma and without spaces",

@@ -8,8 +8,9 @@ import (
 )
 
 // clusterDraft is a Cluster that is being read. The keys of the accounting
-// daemon apply only when the type, which may come later, says that there is
-// one. Those of the old pair of controllers apply only without SchedctldHost.
+// daemon have an effect only if the type, which may come later, requires one.
+// Those of the old pair of controllers have an effect only without
+// SchedctldHost.
 type clusterDraft struct {
 	Cluster
 	accounted       bool
@@ -48,7 +49,7 @@ var clusterGrammar = grammar[clusterDraft]{
 		"nodeset":       nil,
 		"downnodes":     nil,
 		"frontendname":  nil,
-		"switchname":    nil, // of topology.conf, if it is included
+		"switchname":    nil, // key of topology.conf, which may be included
 		"blockname":     nil,
 		"poweraction":   nil,
 	},
@@ -101,8 +102,8 @@ func (c *clusterDraft) oldHosts(r *reading[clusterDraft]) {
 	}
 }
 
-// setOldHost sets the name of a machine, which may be a list of names of the
-// same machine.
+// setOldHost sets the name of a machine. The value may be a list of names of
+// the same machine.
 func setOldHost(to *string, v string) error {
 	name, _, _ := strings.Cut(v, ",")
 	return setHost(to, name)
@@ -120,9 +121,9 @@ func setAccounting(c *clusterDraft, v string) error {
 	return nil
 }
 
-// setAccountingMunge sets the socket of a munged with another key, which issues
-// credentials for accounting daemons that clusters share. Otherwise the value
-// is a password, and is not read.
+// setAccountingMunge sets the socket of a munged with another key. It issues
+// credentials for accounting daemons that clusters share. If the value is not
+// such a socket, it is a password, and is not read.
 func setAccountingMunge(c *clusterDraft, v string) error {
 	for _, p := range commas(v) {
 		if path, ok := socket(p); ok && filepath.IsAbs(path) {
@@ -133,8 +134,9 @@ func setAccountingMunge(c *clusterDraft, v string) error {
 	return nil
 }
 
-// checkTLSType refuses daemons that use TLS: connecting without it can't work,
-// and listening without it is not what was configured.
+// checkTLSType refuses a configuration whose daemons use TLS. Without TLS,
+// connecting to them can't work, and listening would contradict the
+// configuration.
 func checkTLSType(v string) error {
 	if name := plugin(v, "tls/"); name != "none" {
 		return errors.New("want tls/none: TLS between daemons (tls/s2n) is not supported. " +

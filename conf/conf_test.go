@@ -16,7 +16,7 @@ import (
 	"schedrestd/guard"
 )
 
-// files is a source of texts by path, all owned by root.
+// files has the contents of files by path. All are owned by root.
 type files map[string]string
 
 func (f files) open(path string) ([]byte, uint32, error) {
@@ -29,7 +29,7 @@ func (f files) open(path string) ([]byte, uint32, error) {
 
 const minimal = "ClusterName=c\nSchedctldHost=h\n"
 
-// munged is the default of AuthType in a configuration with Slurm's keys.
+// munged is the default Auth of a configuration with Slurm's keys.
 var munged = Auth{AuthType: "auth/munge", Munge: Munge{Socket: "/run/munge/munge.socket.2"}}
 
 func TestReadCluster(t *testing.T) {
@@ -133,7 +133,7 @@ func TestReadCluster(t *testing.T) {
 	}
 }
 
-// Each text is all that is wrong with its file, by line.
+// TestProblems checks that all problems of a file are reported, by line.
 func TestProblems(t *testing.T) {
 	tests := []struct {
 		name string
@@ -209,8 +209,8 @@ func TestInclude(t *testing.T) {
 	}
 }
 
-// A file of ours may include a whole slurm.conf, whose own Includes lead to
-// where Slurm reads them.
+// TestIncludeSlurmConf checks that a file of ours may include a whole
+// slurm.conf, whose own Includes are resolved as in Slurm.
 func TestIncludeSlurmConf(t *testing.T) {
 	f := files{
 		"/etc/sched/sched.conf": "Include /etc/slurm/slurm.conf\nInclude ours.conf\nTLSParameters=restd_cert_file=/c",
@@ -232,8 +232,9 @@ func TestIncludeSlurmConf(t *testing.T) {
 	}
 }
 
-// A line added to a sched.conf that was not there hides slurm.conf: the refusal
-// names it, and the line that it proposes works.
+// TestShadowed checks the error for a new sched.conf with a few lines, which
+// hides slurm.conf. The error must name slurm.conf and propose a line that
+// works.
 func TestShadowed(t *testing.T) {
 	kept := DefaultPaths
 	defer func() { DefaultPaths = kept }()
@@ -288,8 +289,8 @@ func TestReadDbd(t *testing.T) {
 	}
 }
 
-// TestEmpty checks that /dev/null, an empty configuration, gives every default and
-// no error.
+// TestEmpty checks that /dev/null, an empty configuration, results in all
+// defaults without an error.
 func TestEmpty(t *testing.T) {
 	c, warnings, err := Read("/dev/null")
 	want := &Cluster{Path: "/dev/null", ControllerPort: 6817, MessageTimeout: 10 * time.Second, Auth: Auth{AuthType: "auth/cred"}}
@@ -324,8 +325,8 @@ func TestReadFromDisk(t *testing.T) {
 	}
 }
 
-// TestJudge checks that files which determine what root does belong to root or
-// SchedUser, and that no other user can change them.
+// TestJudge checks that files that determine what root does must belong to root
+// or SchedUser, and that no other user may change them.
 func TestJudge(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
@@ -348,7 +349,7 @@ func TestJudge(t *testing.T) {
 		uid, gid int
 		mode     os.FileMode
 		dirUID   int
-		want     string // part of the error; "": none
+		want     string // part of the error; "" for none
 	}{
 		{"root's", 0, 0, 0o644, 0, ""},
 		{"SchedUser's", schedUser, schedUser, 0o644, 0, ""},

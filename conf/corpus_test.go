@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// etc is testdata/slurm, seen as /etc/slurm.
+// etc reads testdata/slurm as /etc/slurm.
 func etc(path string) ([]byte, uint32, error) {
 	data, err := os.ReadFile(filepath.Join("testdata/slurm", strings.TrimPrefix(path, "/etc/slurm/")))
 	return data, 0, err
@@ -21,7 +21,8 @@ func etc(path string) ([]byte, uint32, error) {
 // TestCorpus reads files in the forms that sites use, and compares the settings
 // that a gateway gets from them.
 func TestCorpus(t *testing.T) {
-	// site is what most of them have in common.
+	// site returns the settings that most of the files share. change may modify
+	// them.
 	site := func(change func(*Cluster)) Cluster {
 		c := Cluster{SlurmKeys: true, Controllers: []Host{{"ctl", "ctl"}}, ControllerPort: 6817, User: "slurm", MessageTimeout: 10 * time.Second, Auth: munged}
 		change(&c)
@@ -120,7 +121,7 @@ func TestCorpus(t *testing.T) {
 			}
 		})
 	}
-	if all, err := filepath.Glob("testdata/slurm/*.conf"); err != nil || len(all) != len(tests)-1 { // and that in a directory
+	if all, err := filepath.Glob("testdata/slurm/*.conf"); err != nil || len(all) != len(tests)-1 { // one file is in a directory
 		t.Errorf("%d files, %d are tested: %v", len(all), len(tests), err)
 	}
 }
@@ -136,7 +137,8 @@ func huge(n int) string {
 	return b.String()
 }
 
-// A cluster may have all its nodes on one line, or thousands of lines.
+// TestHuge checks clusters with all nodes on one line, and with thousands of
+// lines.
 func TestHuge(t *testing.T) {
 	c, warnings, err := readCluster("/c", files{"/c": huge(20_000)}.open)
 	if err != nil || len(warnings) > 0 || len(c.Nodes) != 20_000 {

@@ -7,13 +7,13 @@ import (
 	"schedrestd/errs"
 )
 
-// Env returns the value of an environment variable that has two spellings: name
-// is ours ("SCHED_CONF", "SCHEDRESTD_LISTEN"), the other begins with SLURM. An
+// Env returns the value of an environment variable that has two spellings. name
+// is ours ("SCHED_CONF", "SCHEDRESTD_LISTEN"); the other begins with SLURM. An
 // empty value counts as unset.
 //
-// When both are set and differ, it returns an error that shows neither value
-// (SCHED_JWT is a token): choosing one could select another user's identity or
-// file.
+// If both are set and differ, Env returns an error that shows neither value
+// (SCHED_JWT is a token), because choosing one could select another user's
+// identity or file.
 func Env(name string) (string, error) {
 	value := os.Getenv(name)
 	rest, ok := strings.CutPrefix(name, "SCHED")
@@ -31,13 +31,13 @@ func Env(name string) (string, error) {
 		WithHint("unset one of them")
 }
 
-// DefaultPaths lists where the cluster's configuration is looked for when
-// neither the command line nor the environment names it. In the last, slurmd
-// and sackd keep what they fetch from the controller, on machines without a
+// DefaultPaths lists the places of the cluster's configuration if neither the
+// command line nor the environment names it. At the last path, slurmd and sackd
+// store the file that they fetch from the controller, on machines without a
 // file of their own.
 var DefaultPaths = []string{"/etc/sched/sched.conf", "/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf"}
 
-// Find returns the path of the cluster's configuration: flag when it is not
-// empty, otherwise SCHED_CONF or SLURM_CONF, otherwise the first of
+// Find returns the path of the cluster's configuration. This is flag if it is
+// not empty, otherwise SCHED_CONF or SLURM_CONF, otherwise the first of
 // DefaultPaths that exists.
 func Find(flag string) (string, error) { return own.Find(flag) }

@@ -13,23 +13,23 @@ import (
 
 // Files opens configuration files.
 //
-// Links are followed, because sites keep slurm.conf as a link into a tree that
-// their configuration management owns. Only links made by root, this process's
-// user or the owner of the link's directory are followed (guard). Neither the
-// file at the end nor a directory on the way may be writable by other users.
-// The owner of the file is reported: that user decides what a root process
-// does.
+// It follows links, because some sites make slurm.conf a link into a tree of
+// their configuration management. It follows only links made by root, this
+// process's user or the owner of the link's directory (guard). Neither the file
+// at the end nor a directory on the path may be writable by other users. The
+// owner of the file is reported, because that user determines what a root
+// process does.
 type Files interface {
-	// Open opens a file that suits guard.Configuration.
+	// Open opens a file that satisfies guard.Configuration.
 	Open(path string) (*os.File, error)
-	// Exists reports whether there is something at path.
+	// Exists reports whether path exists.
 	Exists(path string) bool
 }
 
-// Reader reads configuration files.
+// Reader reads configuration files through Files.
 type Reader struct{ Files }
 
-// own reads the files that this process can open itself.
+// own reads files that this process opens itself.
 var own = Reader{disk{}}
 
 type disk struct{}
@@ -40,21 +40,19 @@ func (disk) Open(path string) (*os.File, error) {
 	return f, err
 }
 
-// Exists reports whether there is something at path.
+// Exists reports whether path exists.
 func (disk) Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// Read reads the cluster's configuration, as the function Read, from the files
-// of r.
+// Read reads the cluster's configuration through r. See the function Read.
 func (r Reader) Read(path string) (*Cluster, []Warning, error) {
 	c, warnings, err := readCluster(path, from(r.Files))
 	return c, warnings, r.hinted(path, err)
 }
 
-// Find finds the cluster's configuration, as the function Find, among the files
-// of r.
+// Find finds the cluster's configuration through r. See the function Find.
 func (r Reader) Find(flag string) (string, error) {
 	if flag != "" {
 		return flag, nil
@@ -71,7 +69,8 @@ func (r Reader) Find(flag string) (string, error) {
 		WithHint("name one with -f FILE or SCHED_CONF; /dev/null means no configuration")
 }
 
-// hinted adds to an error about a missing key that the file hides another one.
+// hinted adds a hint to an error about a missing key, if the file hides another
+// one.
 func (r Reader) hinted(path string, err error) error {
 	problems, ok := errors.AsType[Problems](err)
 	lacks := func(p Problem) bool { return p.Line == 0 && strings.HasSuffix(p.Text, missing) }
@@ -81,11 +80,11 @@ func (r Reader) hinted(path string, err error) error {
 	return problems.err(r.shadowed(path))
 }
 
-// missing ends a Problem about a key that a file must have.
+// missing is the end of a Problem about a required key.
 const missing = " is missing"
 
-// shadowed returns a hint when path is one of DefaultPaths and hides a later
-// one that exists; otherwise "". That happens when an administrator creates the
+// shadowed returns a hint if path is one of DefaultPaths and hides a later one
+// that exists, and "" otherwise. This happens when an administrator creates the
 // first file to add one line.
 func (r Reader) shadowed(path string) string {
 	at := slices.Index(DefaultPaths, path)

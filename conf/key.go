@@ -10,46 +10,46 @@ import (
 	"strings"
 )
 
-// key is one configuration key and what its value does to a T.
+// key is a configuration key, with a function that sets its value in a T.
 type key[T any] struct {
 	name string // in our spelling
 	set  func(to *T, value string) error
-	list bool // every value counts, not only the last
+	list bool // all values are used, not only the last
 }
 
-// grammar is the keys of one kind of configuration file.
+// grammar has the keys of a kind of configuration file.
 type grammar[T any] struct {
 	keys   []key[T]
-	lines  map[string]func(*T) *[]Line // keys that start a line that is kept whole; with a nil function the line is ignored
-	passed string                      // Slurm's keys that are ignored
+	lines  map[string]func(*T) *[]Line // keys that start a line that is stored as a whole; if the function is nil, the line is ignored
+	passed string                      // keys of Slurm that are ignored
 }
 
-// given is one pair as it was in a file.
+// given is a pair of a file.
 type given struct {
 	Pair
 	file  string
 	line  int
-	slurm bool // Slurm's spelling
+	slurm bool // whether the key is in Slurm's spelling
 }
 
-// reading is one run of a grammar over a file.
+// reading is the application of a grammar to a file.
 type reading[T any] struct {
 	grammar  grammar[T]
 	to       *T
 	owner    uint32
 	slurm    bool
-	site     bool // Slurm's daemons read the file; see isSite
-	said     bool // it has a line that is not a comment
+	site     bool // whether Slurm's daemons read the file; see isSite
+	said     bool // whether the file has a line that is not a comment
 	files    []string
-	opened   bool               // path is not /dev/null, and could be opened
-	failed   error              // why it could not
+	opened   bool               // whether path is not /dev/null and could be opened
+	failed   error              // why it could not be opened
 	given    map[string][]given // by name; applied ones are removed
-	seen     map[string]bool    // names of keys that were applied
+	seen     map[string]bool    // names of the keys that were applied
 	warnings []Warning
 	problems Problems
 }
 
-// read applies a grammar to a file and what it includes.
+// read applies a grammar to a file and the files that it includes.
 func read[T any](g grammar[T], to *T, path string, open source) *reading[T] {
 	r := &reading[T]{grammar: g, to: to, given: map[string][]given{}, seen: map[string]bool{}}
 	if path == null {
@@ -68,8 +68,8 @@ func read[T any](g grammar[T], to *T, path string, open source) *reading[T] {
 	return r
 }
 
-// isSite reports whether the file is one that a site's Slurm uses, rather than
-// one written for our daemons: ours support only auth/cred, which Slurm's do
+// isSite reports whether the file is used by a site's Slurm, as opposed to a
+// file written for our daemons. Ours support only auth/cred, which Slurm's do
 // not.
 func (r *reading[T]) isSite() bool {
 	kind := ""
@@ -106,14 +106,14 @@ func (r *reading[T]) entry(e entry) {
 	}
 }
 
-// skips reports whether a line that starts with key is ignored completely.
+// skips reports whether a line that starts with key is ignored as a whole.
 func (g grammar[T]) skips(key string) bool {
 	keep, ok := g.lines[fold(key)]
 	return ok && keep == nil
 }
 
-// apply sets every given key, in the grammar's order, and then warns about the
-// rest.
+// apply sets every given key, in the grammar's order, and then adds warnings
+// about the rest.
 func (r *reading[T]) apply() {
 	for _, k := range r.grammar.keys {
 		name := fold(k.name)
@@ -147,26 +147,29 @@ func (r *reading[T]) apply() {
 	}
 }
 
-// errStrayQuote refuses a partly quoted value of a key that is used here: it is
-// probably not the intended value. Slurm accepts it, including the quote.
+// errStrayQuote refuses a partly quoted value of a key that is used here,
+// because it is probably not the intended value. Slurm accepts it, including
+// the quote.
 var errStrayQuote = errors.New("an unclosed quote, or text after the closing quote")
 
-// passedOver is an ignored value, or part of one, that causes a warning.
+// passedOver describes an ignored value, or ignored part of one. It causes a
+// warning.
 type passedOver string
 
 func (p passedOver) Error() string { return string(p) }
 
-// tolerated is a value that Slurm accepts and our daemons refuse. In a file
-// that Slurm's daemons read it causes a warning, and note says what happens: a
-// gateway that can't read the cluster's own configuration would be useless. In
-// a file written for us it is an error.
+// tolerated describes a value that Slurm accepts and our daemons refuse. In a
+// file that Slurm's daemons read, it causes a warning with note, because the
+// gateway must be able to read the cluster's own configuration. In a file that
+// was written for us, it is an error.
 type tolerated struct {
 	error
 	note string
 }
 
-// choose returns the values that count: all of a list, the last of any other
-// key, and those of one spelling when both were given with the same meaning.
+// choose returns the values to use: all of a list, and the last of any other
+// key. If a key was given in both spellings, it returns the values of one
+// spelling.
 func (r *reading[T]) choose(k key[T], values []given) []given {
 	var spelled [2][]given
 	for _, v := range values {
@@ -199,11 +202,11 @@ func (r *reading[T]) warn(v given, text string) {
 	r.warnings = append(r.warnings, Warning{v.file, v.line, text})
 }
 
-// require reports each of names that the file does not have, in the file's
-// spelling, and an empty file.
+// require reports an error for each of names that the file lacks, in the file's
+// spelling, and for an empty file.
 func (r *reading[T]) require(path string, names ...string) {
 	empty := !r.said && len(r.problems) == 0
-	slurms := r.slurm || empty && strings.HasPrefix(filepath.Base(path), "slurm") // there is no key whose spelling could tell
+	slurms := r.slurm || empty && strings.HasPrefix(filepath.Base(path), "slurm") // an empty file has no key that shows the spelling
 	if r.opened && empty {
 		r.problems = append(r.problems, Problem{path, 0, "the file is empty"})
 	}
@@ -217,13 +220,14 @@ func (r *reading[T]) require(path string, names ...string) {
 	}
 }
 
-// finish warns about an unexpected owner and returns all warnings and problems
-// in order.
+// finish adds a warning about an unexpected owner, and returns all warnings and
+// problems in order.
 func (r *reading[T]) finish(path, user string) ([]Warning, error) {
 	if r.failed != nil {
 		return nil, r.failed
 	}
-	// For root Judge refuses it; an ordinary user may have reasons.
+	// For root, Judge refuses such a file. An ordinary user may have reasons
+	// for it.
 	if r.opened && user == "" && r.owner != 0 && int(r.owner) != os.Geteuid() {
 		text := fmt.Sprintf("owned by uid %d, which is neither root nor the user of this process", r.owner)
 		r.warnings = append(r.warnings, Warning{path, 0, text})
@@ -234,8 +238,8 @@ func (r *reading[T]) finish(path, user string) ([]Warning, error) {
 }
 
 // ours returns a key's name in our spelling, folded, and whether it was in
-// Slurm's. The word may be within the key, as in EpilogSlurmctld. The old names
-// of the controllers are Slurm's only.
+// Slurm's. The part that differs may be within the key, as in EpilogSlurmctld.
+// The old names of the controllers exist only in Slurm's spelling.
 func ours(key string) (name string, slurm bool) {
 	name = fold(key)
 	old := name == "controlmachine" || name == "backupcontroller"

@@ -9,9 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestManual: sched.conf(5) has an entry for each key that means something
-// here, and for no other; the parameters that it lists are those that are
-// known.
+// TestManual checks that sched.conf(5) has an entry for each key that has an
+// effect, and for no other, and that it lists the supported parameters.
 func TestManual(t *testing.T) {
 	text, err := os.ReadFile("../docs/man/sched.conf.5")
 	if err != nil {
@@ -43,8 +42,8 @@ func TestManual(t *testing.T) {
 			t.Errorf("%s has no entry", key)
 		}
 	}
-	// Parameters that are known as keys, too, so that one that was cut off its
-	// list is noticed.
+	// Parameters are also known as keys, so that one that was separated from
+	// its list is noticed.
 	known := map[string]bool{"disable_token_creation": true}
 	for name := range want {
 		if name == strings.ToLower(name) {

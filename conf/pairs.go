@@ -6,7 +6,7 @@ import (
 )
 
 // pairs splits a logical line into its Key=Value pairs, as Slurm does. Spaces
-// may surround the "="; a value ends at a space unless it is in double quotes.
+// may surround the "=". A value ends at a space unless it is in double quotes.
 // An arithmetic sign before the "=" ("Key+=Value") has no meaning in these
 // files. Errors name the column and never the text, which may be part of a
 // password.
@@ -34,9 +34,9 @@ func pairs(line string) ([]Pair, error) {
 	return out, nil
 }
 
-// value parses the value that begins at at, and returns where the next pair may
-// begin. Quotes that do not surround the whole value are part of it, and it
-// ends at a space as usual.
+// value parses the value that begins at at. It returns the index at which the
+// next pair may begin. Quotes that do not surround the whole value are part of
+// it, and it ends at a space as usual.
 func value(line string, at int) (text string, next int) {
 	if at < len(line) && line[at] == '"' {
 		length := strings.IndexByte(line[at+1:], '"')
@@ -65,5 +65,5 @@ func keyByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.'
 }
 
-// fold returns a key in the form in which upper and lower case compare equal.
+// fold returns a key in lower case, for comparisons that ignore case.
 func fold(key string) string { return strings.ToLower(key) }

@@ -1,8 +1,8 @@
 package conf
 
-// Keys of Slurm's files that matter to its daemons and not here. They are
-// ignored silently, so that the warnings about a site's slurm.conf are real
-// mistakes. They are in our spelling, as in the grammars.
+// Keys of Slurm's files that matter only to its daemons. They are ignored
+// without warnings, so that each warning about a site's slurm.conf shows a real
+// mistake. They are in our spelling, as in the grammars.
 const (
 	passedCluster = `
 AccountingStorageEnforce AccountingStorageExternalHost AccountingStorageLoc

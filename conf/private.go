@@ -22,10 +22,10 @@ const (
 	PrivateUsage
 	PrivateUsers
 
-	PrivateNone // set in every value but the zero value: the configuration has the key
+	PrivateNone // set whenever the configuration has the key
 
 	allPrivate   = PrivateNone - 1
-	unsetPrivate = PrivateJobs | PrivateUsers // hidden without the key; Slurm hides nothing then
+	unsetPrivate = PrivateJobs | PrivateUsers // hidden if the configuration lacks the key; Slurm then hides nothing
 )
 
 var privateKinds = map[string]PrivateData{
@@ -33,7 +33,7 @@ var privateKinds = map[string]PrivateData{
 	"partitions": PrivatePartitions, "reservations": PrivateReservations, "usage": PrivateUsage, "users": PrivateUsers,
 }
 
-// Hides reports whether information of a kind is hidden.
+// Hides reports whether a kind of information is hidden.
 func (p PrivateData) Hides(kind PrivateData) bool {
 	if p&PrivateNone == 0 {
 		p = unsetPrivate
@@ -41,8 +41,8 @@ func (p PrivateData) Hides(kind PrivateData) bool {
 	return p&kind != 0
 }
 
-// Except returns the names of the kinds that the configuration lists one by one
-// and that are not in kinds.
+// Except returns the names of the kinds that the configuration lists
+// individually and that are not in kinds.
 func (p PrivateData) Except(kinds PrivateData) (names []string) {
 	if p&allPrivate == allPrivate {
 		return nil
@@ -56,7 +56,7 @@ func (p PrivateData) Except(kinds PrivateData) (names []string) {
 }
 
 // setPrivate parses a list of kinds, "all" or "none". An unknown word was meant
-// to hide something, so where it is not an error everything is hidden.
+// to hide something. So if it does not cause an error, everything is hidden.
 func setPrivate(to *PrivateData, v string) error {
 	words := commas(fold(v))
 	*to = PrivateNone

@@ -2,13 +2,13 @@ package conf
 
 import "testing"
 
-// TestPrivateData: both files take Slurm's words. Without the key jobs and
-// users are private.
+// TestPrivateData checks that both files accept Slurm's words. Without the key,
+// jobs and users must be private.
 func TestPrivateData(t *testing.T) {
 	tests := []struct {
 		line string
-		want PrivateData // that is hidden
-		bad  bool        // in a file of ours; of a site's all is hidden then
+		want PrivateData // hidden kinds
+		bad  bool        // refused in a file of ours; in a site's file, everything is hidden
 	}{
 		{line: "", want: PrivateJobs | PrivateUsers},
 		{line: "PrivateData=none"},

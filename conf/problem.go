@@ -7,13 +7,13 @@ import (
 	"schedrestd/errs"
 )
 
-// maxProblems limits what one bad file makes the program print.
+// maxProblems limits the output for one bad file.
 const maxProblems = 100
 
-// Warning is something in a configuration file that is ignored.
+// Warning describes a part of a configuration file that is ignored.
 type Warning struct {
 	File string
-	Line int // 0: about the file as a whole
+	Line int // 0 if it is about the whole file
 	Text string
 }
 
@@ -25,13 +25,13 @@ func (w Warning) String() string {
 	return fmt.Sprintf("%s:%d: %s", w.File, w.Line, w.Text)
 }
 
-// Problem is something that makes a configuration unusable.
+// Problem describes a part of a configuration file that makes it unusable.
 type Problem Warning
 
 func (p Problem) Error() string { return Warning(p).String() }
 
-// Problems lists everything wrong with a configuration, in the order of its
-// lines, so that an administrator can fix it all at once.
+// Problems lists all problems of a configuration, in the order of its lines, so
+// that an administrator can fix them together.
 type Problems []Problem
 
 // Error lists the problems, one per line.
@@ -47,7 +47,7 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// err returns p as an error, or nil when there is no problem.
+// err returns p as an error, or nil if there is no problem.
 func (p Problems) err(hint string) error {
 	if len(p) == 0 {
 		return nil

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// TestSite: what Slurm takes is taken from a file that Slurm's daemons read,
-// with a warning, and refused in one that is written for ours.
+// TestSite checks values that only Slurm accepts: in a file that Slurm's
+// daemons read they cause a warning, and in a file for our daemons an error.
 func TestSite(t *testing.T) {
 	const key = "AuthAltTypes=auth/jwt\nAuthAltParameters="
 	tests := []struct {
 		name, line string
-		warning    string // the last line's, in a site's file
+		warning    string // warning for the last line, in a site's file
 		check      func(*Cluster) bool
 	}{
 		{"a key beside the daemon's directory", key + "jwt_key=jwt.key", "AuthAltParameters: jwt_key: not an absolute path",
@@ -53,7 +53,7 @@ func TestSite(t *testing.T) {
 	}
 }
 
-// TestTimeouts: seconds as Slurm reads them, within bounds.
+// TestTimeouts checks that timeouts are parsed as in Slurm, within limits.
 func TestTimeouts(t *testing.T) {
 	const most = "MessageTimeout: reduced to the maximum, 3600"
 	tests := []struct {
@@ -88,7 +88,8 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// TestOddFiles: files as editors, scripts and other systems leave them.
+// TestOddFiles checks files in the forms in which editors, scripts and other
+// systems write them.
 func TestOddFiles(t *testing.T) {
 	const slurm = "ClusterName=c\nSlurmctldHost=h\n"
 	tests := []struct{ name, text, warning string }{
@@ -115,7 +116,8 @@ func TestOddFiles(t *testing.T) {
 	}
 }
 
-// TestFindOrder: a file that was fetched from the controller is found last.
+// TestFindOrder checks that a file that was fetched from the controller is
+// found last.
 func TestFindOrder(t *testing.T) {
 	t.Setenv("SCHED_CONF", "")
 	t.Setenv("SLURM_CONF", "")

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestSlurmSyntax: one line, and the pairs that Slurm's parser finds in it.
+// TestSlurmSyntax checks the pairs that Slurm's parser finds in a line.
 func TestSlurmSyntax(t *testing.T) {
 	tests := []struct {
 		name, line string
@@ -48,8 +48,8 @@ func TestSlurmSyntax(t *testing.T) {
 			}
 			c, _, err := readCluster("/c", files{"/c": minimal + "NodeName=n " + tt.line}.open)
 			if tt.problem != "" {
-				// The column counts from the line's begin, where the node's
-				// name is.
+				// The column is counted from the beginning of the line, with
+				// the node's name.
 				_, err := pairs(tt.line)
 				if err == nil || err.Error() != tt.problem {
 					t.Errorf("got %v, want %s", err, tt.problem)
@@ -114,8 +114,8 @@ func TestControllers(t *testing.T) {
 	}
 }
 
-// TestEmptySlurmConf checks the error for an empty file. The error names the
-// missing keys in the spelling that belongs to the name of the file.
+// TestEmptySlurmConf checks the error for an empty file. It must name the
+// missing keys in the spelling that the file's name implies.
 func TestEmptySlurmConf(t *testing.T) {
 	_, _, err := readCluster("/etc/slurm.conf", files{"/etc/slurm.conf": ""}.open)
 	const want = "/etc/slurm.conf: the file is empty\n/etc/slurm.conf: ClusterName is missing\n/etc/slurm.conf: SlurmctldHost is missing"
@@ -124,11 +124,11 @@ func TestEmptySlurmConf(t *testing.T) {
 	}
 }
 
-// TestMunge: where munged is asked, and for how long its word is good.
+// TestMunge checks the socket of munged, and the lifetime of its credentials.
 func TestMunge(t *testing.T) {
 	tests := []struct {
 		name, text string
-		socket     string // of a controller of ours
+		socket     string // socket of our own controller
 		want       Munge
 		accounting string
 		warning    string
@@ -169,7 +169,7 @@ func TestMunge(t *testing.T) {
 	}
 }
 
-// TestTLSType: what would have to be spoken inside TLS is refused, in both
+// TestTLSType checks that a configuration that requires TLS is refused, in both
 // files.
 func TestTLSType(t *testing.T) {
 	for value, ok := range map[string]bool{"tls/none": true, "none": true, "TLS/None": true, "tls/s2n": false, "s2n": false, "tls/openssl": false} {
@@ -183,7 +183,7 @@ func TestTLSType(t *testing.T) {
 	}
 }
 
-// TestIncludeNames: which files an Include reads.
+// TestIncludeNames checks which files an Include reads.
 func TestIncludeNames(t *testing.T) {
 	deep := files{}
 	for i := range 20 {

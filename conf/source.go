@@ -13,22 +13,22 @@ import (
 	"schedrestd/guard/content"
 )
 
-// Limits of the input. A site with 20 000 nodes needs about a megabyte, and a
-// wrong file must not fill the memory of a process that runs as root.
+// Limits on the input. A site with 20 000 nodes needs about a megabyte, and a
+// wrong file must not exhaust the memory of a process that runs as root.
 const (
-	maxBytes   = 8 << 20 // bytes in all
-	maxLine    = 1 << 20 // bytes of one line, continuations joined
-	maxFiles   = 1024    // files in all, Include counted: sites have one for each rack
-	maxInclude = 16      // how deep Includes may nest
+	maxBytes   = 8 << 20 // bytes in total
+	maxLine    = 1 << 20 // bytes of one line, with its continuations
+	maxFiles   = 1024    // files in total, including those of Include; some sites have one for each rack
+	maxInclude = 16      // nesting of Includes
 )
 
-// null is the path that means no configuration.
+// null is the path for an empty configuration.
 const null = "/dev/null"
 
 // source returns the bytes of a configuration file and the uid of its owner.
 type source func(path string) (data []byte, owner uint32, err error)
 
-// from returns a source that reads what files opens.
+// from returns a source that opens each path with files.Open.
 func from(files Files) source {
 	return func(path string) ([]byte, uint32, error) {
 		f, err := files.Open(path)
@@ -46,28 +46,30 @@ func from(files Files) source {
 	}
 }
 
-// Judge refuses files, which were read, that a process running as root must not
-// obey. They and the directories on the way must belong to root or to one of
-// owners, and no other user may change them. It runs after reading, because the
-// files themselves name SchedUser, who is one of owners. A user who could have
-// swapped them meanwhile owns a directory that fails here.
+// Judge refuses files that were read if a process that runs as root must not
+// use them. They and the directories of their paths must belong to root or to
+// one of owners, and no other user may change them. It runs after reading,
+// because the files themselves name SchedUser, who is one of owners. A user who
+// could have replaced them in the meantime owns a directory that is refused
+// here.
 func Judge(files []string, trust guard.Trust) error {
 	return guard.Judge(slices.DeleteFunc(slices.Clone(files), func(path string) bool { return path == null }), guard.Configuration, trust)
 }
 
-// entry is one logical line.
+// entry is a logical line.
 type entry struct {
 	file string
-	line int // where it begins
+	line int // number of its first line
 	text string
 }
 
-// loader collects the logical lines of a file and of those it includes.
+// loader collects the logical lines of a file and of the files that it
+// includes.
 type loader struct {
 	open     source
 	top      string   // directory of the main file, to which Include paths are relative as in Slurm; see include
-	files    []string // read so far
-	within   []string // files being read: each includes the next
+	files    []string // files read so far
+	within   []string // files being read; each includes the next
 	bytes    int
 	entries  []entry
 	warnings []Warning
@@ -90,7 +92,7 @@ func (l *loader) load(path string) (owner uint32, err error) {
 		return 0, errs.New(errs.Invalid, "configuration %s: more than %d bytes in all", path, maxBytes)
 	}
 	l.within = append(l.within, path)
-	l.split(path, strings.TrimPrefix(string(data), "\ufeff")) // editors of other systems mark UTF-8
+	l.split(path, strings.TrimPrefix(string(data), "\ufeff")) // editors of other systems add this mark to UTF-8
 	l.within = l.within[:len(l.within)-1]
 	return owner, nil
 }
@@ -102,8 +104,8 @@ func hint(err error) string {
 	return ""
 }
 
-// split splits text into logical lines. Comments are dropped first, as in
-// Slurm, so that a backslash at the end of a comment continues nothing.
+// split splits text into logical lines. It removes comments first, as Slurm
+// does, so that a backslash at the end of a comment does not continue the line.
 func (l *loader) split(path, text string) {
 	var whole strings.Builder
 	begun, number := 0, 0
@@ -133,7 +135,7 @@ func (l *loader) split(path, text string) {
 	}
 }
 
-// line keeps at, or reads what it includes.
+// line stores at, or reads the file that it includes.
 func (l *loader) line(at entry) {
 	end := strings.IndexAny(at.text+" ", " \t")
 	word, rest := at.text[:end], strings.TrimSpace(at.text[end:])
@@ -148,7 +150,7 @@ func (l *loader) line(at entry) {
 	}
 }
 
-// include reads the file that at names. As in Slurm, a name may contain %c, and
+// include reads the file that at names. As in Slurm, a name may contain %c, but
 // no patterns.
 func (l *loader) include(at entry, path string) {
 	if strings.Contains(path, "%c") {
@@ -180,8 +182,8 @@ func (l *loader) include(at entry, path string) {
 	}
 }
 
-// clusterName returns the name that was set so far; "" when there is none that
-// can be part of a path.
+// clusterName returns the cluster's name, if it has been set and can be part of
+// a path, and otherwise "".
 func (l *loader) clusterName() (name string) {
 	for _, e := range l.entries {
 		found, _ := pairs(e.text)
@@ -198,13 +200,13 @@ func (l *loader) problem(at entry, format string, args ...any) {
 	l.problems = append(l.problems, Problem{at.file, at.line, fmt.Sprintf(format, args...)})
 }
 
-// uncomment drops what follows an unescaped #. A # within a quoted value is
-// kept, although Slurm ends the line, and so the value, there.
+// uncomment removes everything from an unescaped # on. It keeps a # within a
+// quoted value, although Slurm ends the line, and so the value, there.
 func uncomment(line string) string {
 	if !strings.Contains(line, "#") {
 		return line
 	}
-	escaped, quoted, last := false, false, byte(0) // last is the last byte that is not blank
+	escaped, quoted, last := false, false, byte(0) // last is the last byte that is not a blank
 	for i := 0; i < len(line); i++ {
 		c := line[i]
 		switch {
@@ -237,8 +239,8 @@ func continued(line string) (string, bool) {
 	return line[:len(line)-1], true
 }
 
-// unescape drops the backslash before any byte. An escaped space or quote then
-// means the same as without the backslash.
+// unescape removes the backslash before any byte. An escaped space or quote
+// then has the same meaning as without the backslash.
 func unescape(line string) string {
 	if !strings.Contains(line, `\`) {
 		return line

@@ -8,19 +8,19 @@ import (
 	"schedrestd/errs"
 )
 
-// TLS holds the TLSParameters of the gateway's https:// listeners. Slurm has
-// the first two names as well.
+// TLS has the TLSParameters of the gateway's https:// listeners. Slurm also has
+// the first two names.
 type TLS struct {
-	Certificate string // restd_cert_file: certificates in PEM, the server's own first; "" when there are none
+	Certificate string // restd_cert_file: certificates in PEM, the server's own first; "" for none
 	Key         string // restd_cert_key_file: its private key in PEM
-	ClientCA    string // CAs of the clients that may connect; "" admits clients
+	ClientCA    string // CAs of the clients that may connect; "" to admit all clients
 	TLS12       bool   // restd_min_version=1.2
 }
 
 // Restd returns the TLSParameters of the gateway. It accepts a certificate
-// without a key and the reverse, since Slurm's daemons have defaults for both;
-// the caller checks that. An unknown name that starts with restd_ is refused:
-// if it were ignored, a misspelled restd_ca_file would admit every client.
+// without a key and the reverse, because Slurm's daemons have defaults for
+// both; the caller must check this. It refuses an unknown name that starts with
+// restd_, because ignoring a misspelled restd_ca_file would admit every client.
 func (c *Cluster) Restd() (t TLS, err error) {
 	paths := map[string]*string{"restd_cert_file": &t.Certificate, "restd_cert_key_file": &t.Key, "restd_ca_file": &t.ClientCA}
 	names := make([]string, 0, len(c.TLS))

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// wants returns the error for an invalid value. It does not repeat the value:
-// the line that the error names shows it.
+// wants returns the error for an invalid value. It does not repeat the value,
+// which is in the line that the error names.
 func wants(what string) error { return errors.New("want " + what) }
 
-// commas splits a comma-separated value; spaces and empty elements are dropped.
+// commas splits a comma-separated value. It drops spaces and empty elements.
 func commas(v string) []string {
 	var out []string
 	for part := range strings.SplitSeq(v, ",") {
@@ -36,7 +36,7 @@ func setName(to *string, v string) error {
 	return nil
 }
 
-// setUser sets a user's name or uid; "root" is the default and stays empty.
+// setUser sets a user's name or uid. "root" is the default and is stored as "".
 func setUser(to *string, v string) error {
 	if v == "" || len(v) > 256 || v[0] == '-' || strings.ContainsAny(v, ":/, \t") {
 		return wants("a user name or uid")
@@ -48,13 +48,13 @@ func setUser(to *string, v string) error {
 	return nil
 }
 
-// setPort sets a port; of a range it uses the first.
+// setPort sets a port. Of a range it uses the first one.
 func setPort(to *int, v string) error {
 	var more int
 	return setPorts(to, &more, v)
 }
 
-// setPorts sets a port or a range. Slurm's controller listens on each, and
+// setPorts sets a port or a range. Slurm's controller listens on each port, and
 // clients use any of them, so that the connections are spread over more queues.
 func setPorts(first, more *int, v string) error {
 	low, high, ranged := strings.Cut(v, "-")
@@ -81,16 +81,16 @@ func setSeconds(to *time.Duration, v string) error {
 	return nil
 }
 
-// The longest timeouts for a daemon. After such a time the client is gone, and
-// a waiting request only takes the place of others.
+// Maximum timeouts for a daemon. After such a time the client is gone, and a
+// waiting request only takes the place of others.
 const (
 	longestMessage = time.Hour
-	longestConnect = 2 * time.Minute // the kernel gives up about then
+	longestConnect = 2 * time.Minute // the kernel gives up after about this time
 )
 
-// setTimeout sets seconds as Slurm does: also hexadecimal, octal, or
-// "infinite", which here is the maximum. With 0 Slurm's commands would not wait
-// at all, which is never intended, so the default stays.
+// setTimeout sets a number of seconds as Slurm does: decimal, hexadecimal,
+// octal, or "infinite", which here means the maximum. With 0, Slurm's commands
+// would not wait at all, which is never intended, so the default is used.
 func setTimeout(to *time.Duration, v string, longest time.Duration) error {
 	n, err := strconv.ParseUint(v, 0, 64)
 	switch endless := fold(v) == "infinite" || fold(v) == "unlimited"; {
@@ -106,7 +106,7 @@ func setTimeout(to *time.Duration, v string, longest time.Duration) error {
 	return nil
 }
 
-// setPath sets an absolute path: a relative one would be a different file for
+// setPath sets an absolute path. A relative path would be a different file for
 // each daemon.
 func setPath(to *string, v string) error {
 	if !filepath.IsAbs(v) {
@@ -136,8 +136,8 @@ func addHost(to *[]Host, v string) error {
 	return nil
 }
 
-// setHost sets the name or the address of a machine; brackets around an IPv6
-// address are dropped.
+// setHost sets the name or the address of a machine. It removes brackets around
+// an IPv6 address.
 func setHost(to *string, v string) error {
 	if inner, ok := strings.CutPrefix(v, "["); ok {
 		if inner, ok = strings.CutSuffix(inner, "]"); ok && strings.Contains(inner, ":") {

@@ -7,8 +7,9 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// lockEdit locks j.edit. It fails when that takes until the given time, as when
-// the journal can't be written and the job's end waits for that.
+// lockEdit locks j.edit. It fails at the given time if another goroutine still
+// holds the lock, for example one that can't record the job's end because
+// writes to the journal fail.
 func (c *Controller) lockEdit(j *job, until time.Time) error {
 	for !j.edit.TryLock() {
 		if time.Now().After(until) {
@@ -21,11 +22,13 @@ func (c *Controller) lockEdit(j *job, until time.Time) error {
 	return nil
 }
 
-// amend changes the record of a job that has not ended, on disk and then in
-// memory. decide returns the change, which must not depend on what it finds, or
-// why the job can't be changed. A waiting job is not started meanwhile, so what
-// decide has found still holds when amend returns. The bytes written count against
-// the rate of user by. The caller holds j.edit.
+// amend changes the record of a job that has not ended, first on disk and then
+// in memory. decide returns a function that changes the record, or an error if
+// the job can't be changed. amend applies that function to the record before
+// the write and again to the record after it, so it must have the same effect
+// both times. A waiting job is not started before amend returns, so the checks
+// of decide still hold then. The bytes written count against the rate of user
+// by. The caller holds j.edit.
 func (c *Controller) amend(j *job, by uint32, decide func() (func(*record), error)) error {
 	now := time.Now()
 	c.mu.Lock()
@@ -73,7 +76,7 @@ func (c *Controller) amend(j *job, by uint32, decide func() (func(*record), erro
 		return errs.Wrap(err, errs.Unavailable, "the change of job %d could not be recorded", j.number)
 	}
 	c.count(j, l)
-	r = *j.record // it may have started meanwhile
+	r = *j.record // the job may have started during the write
 	change(&r)
 	j.record = &r
 	c.change(now)

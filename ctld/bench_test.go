@@ -18,7 +18,7 @@ func BenchmarkSubmit(b *testing.B) {
 	}
 	defer c.Close()
 	d := desc("/tmp", "true")
-	d.Priority = model.Some[uint32](0) // held: the rate of accepting alone
+	d.Priority = model.Some[uint32](0) // held, so that only accepting is measured
 	b.SetParallelism(8)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
@@ -29,8 +29,8 @@ func BenchmarkSubmit(b *testing.B) {
 	})
 }
 
-// BenchmarkRun measures how fast jobs run, from submission to recorded end, one
-// after the other.
+// BenchmarkRun measures how fast jobs run one after the other, from submission
+// to the recorded end.
 func BenchmarkRun(b *testing.B) {
 	c, err := Open(Config{State: filepath.Join(b.TempDir(), "state"), Log: quiet, CPUs: 1, MaxJobs: 1 << 30})
 	if err != nil {

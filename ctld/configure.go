@@ -36,8 +36,8 @@ func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, lo
 	case key != nil:
 		cfg.Tokens = &Tokens{Key: *key, Private: c.DisableTokenCreation, Longest: c.LongestToken()}
 	case c.JWT:
-		// Where an identity provider issues the tokens, creating tokens here as
-		// well must be the administrator's decision.
+		// The site's identity provider issues the tokens. Creating tokens here
+		// too must be the administrator's decision.
 		log.Info("token creation disabled", "reason", "AuthAltParameters has jwks and no jwt_key")
 	}
 	if c.Accounting != nil {
@@ -48,9 +48,9 @@ func configure(c *conf.Cluster, user nss.User, key *auth.Key, version string, lo
 	return cfg, nil
 }
 
-// readNode reads the NodeName= line of this machine: its name, and how much of
-// it jobs may use. A line describes this machine when it is the only line, or
-// when it has the machine's host name.
+// readNode reads the NodeName= line of this machine: the node's name, CPUs and
+// memory. A line describes this machine when it is the only line, or when it
+// has the machine's host name.
 func (cfg *Config) readNode(lines []conf.Line) error {
 	host, err := os.Hostname()
 	if err != nil {

@@ -1,20 +1,22 @@
 // Package ctld is the bundled controller: it queues batch jobs and runs them on
 // this one machine.
 //
-// It has three parts. The journal holds every job that was accepted; a
-// submission is answered once it is in the journal, on disk. The queue decides
-// which job starts next. A step process runs each job, enforces its limits, and
-// outlives the controller (package step). The Controller joins these parts. It
-// holds nothing that it could not read again from the journal and the steps'
-// files, so it may crash at any moment.
+// It has three parts. The journal holds every accepted job; a submission is
+// answered once it is in the journal, on disk. The queue decides which job
+// starts next. A step process runs each job, enforces its limits, and outlives
+// the controller (package step). The Controller joins these parts. It can
+// restore all of its state from the journal and the steps' files, so it may
+// crash at any moment.
 //
-// A job passes through these files: submit.go makes a job from a request and
-// records it; launch.go starts it when its turn has come, follows its step and
-// records its end. usage.go limits what each user may use. recover.go resumes
-// jobs after a restart. forget.go drops jobs some time after their end, and
-// spool.go passes them to the accounting daemon. Each request has a file:
-// ping.go, node.go, partition.go, job.go, submit.go, kill.go, killjobs.go, update.go, requeue.go,
-// token.go. amend.go changes a job in the journal. Lists are made from the snapshots of snapshot.go.
+// These files follow a job: submit.go makes a job from a request and records
+// it. launch.go starts it, follows its step and records its end. usage.go
+// limits what each user may use. recover.go resumes jobs after a restart.
+// forget.go drops jobs some time after their end, and spool.go sends their
+// records to the accounting daemon.
+//
+// Each request has a file: ping.go, node.go, partition.go, job.go, submit.go,
+// kill.go, killjobs.go, update.go, requeue.go, token.go. amend.go changes a job
+// in the journal. snapshot.go holds the snapshots from which lists are made.
 //
 // The controller never opens or enters a path that a user names: see package
 // step.
@@ -49,9 +51,9 @@ type Config struct {
 	State      string // directory used by this controller only; created when missing
 	Cluster    string
 	Node       string // name of this machine's node; "": its host name
-	Address    string // of this machine, as shown to clients
-	Port       int    // that the controller listens on, as shown to clients
-	Version    string // of this program, as shown to clients
+	Address    string // of this machine, shown to clients
+	Port       int    // on which the controller listens, shown to clients
+	Version    string // of this program, shown to clients
 	SchedUser  uint32 // may do everything that root may do
 	CPUs       int    // that jobs may use; 0: all
 	Memory     uint64 // MiB that jobs may use; 0: all
@@ -66,7 +68,7 @@ type Config struct {
 	Keep     time.Duration // how long a job is shown after its end; 0: 10 min
 	MaxJobs  int           // waiting, running and shown; 0: 10000
 
-	minute time.Duration // unit of time limits; tests make it shorter
+	minute time.Duration // unit of time limits; 0: a minute. Tests make it shorter
 	limits limits        // per user and in total; zero: defaultLimits. Tests lower them
 }
 
@@ -114,12 +116,13 @@ type Controller struct {
 	ctx     context.Context
 	stop    context.CancelFunc
 	tasks   sync.WaitGroup
-	wake    chan struct{} // the queue may have something to start
+	wake    chan struct{} // a value makes Run look at the queue
 	large   sync.Mutex    // held while a large job is encoded and written, so that only one is in memory. Locked before mu
 
 	queries *semaphore.Semaphore[uint32] // limits how many lists are encoded concurrently
 
-	// mu guards the fields below. Lists are neither filtered, sorted nor encoded under it.
+	// mu guards the fields below. Lists are filtered, sorted and encoded
+	// without it.
 	mu      sync.Mutex
 	jobs    map[uint32]*job
 	usage   usage
@@ -131,8 +134,9 @@ type Controller struct {
 	idle    model.Time // when the last job ended
 }
 
-// Open locks the state directory, reads what an earlier controller left there,
-// and resumes following the jobs that still run. No job is started before Run.
+// Open locks the state directory, reads the state that an earlier controller
+// left in it, and resumes following the jobs that still run. No job is started
+// before Run.
 func Open(cfg Config) (*Controller, error) {
 	c := &Controller{cfg: cfg, log: cfg.Log, started: time.Now(), uid: uint32(os.Geteuid()),
 		jobs: make(map[uint32]*job), wake: make(chan struct{}, 1), next: 1, queries: daemon.NewQueries()}
@@ -226,8 +230,9 @@ func (c *Controller) readMachine() error {
 	return nil
 }
 
-// openStepLog opens the file to which steps report problems. A file of more
-// than 1 MiB is first renamed to step.log.old, which replaces the one before.
+// openStepLog opens the file to which steps report problems. It first renames a
+// file of more than 1 MiB to step.log.old, and so replaces the previous
+// step.log.old.
 func openStepLog(path string) (*os.File, error) {
 	if st, err := os.Lstat(path); err == nil && st.Size() > 1<<20 {
 		if err := os.Rename(path, path+".old"); err != nil {
@@ -290,7 +295,7 @@ func (c *Controller) Close() error {
 	if c.program != nil {
 		c.program.Close()
 	}
-	for _, f := range []*os.File{c.stepLog, c.lock} { // the lock last
+	for _, f := range []*os.File{c.stepLog, c.lock} { // the lock must be released last
 		if f != nil {
 			err = errors.Join(err, f.Close())
 		}
@@ -310,14 +315,13 @@ func (c *Controller) unended() (ids []uint32) {
 	return ids
 }
 
-// super reports whether uid may do everything to everyone's jobs: see
-// daemon.Super.
+// super reports whether uid may do everything to all jobs: see daemon.Super.
 func (c *Controller) super(uid uint32) bool {
 	return uid == 0 || uid == c.cfg.SchedUser || uid == c.uid
 }
 
-// home returns the home of a job's step. Each run has its own, so that the files
-// of one run are never taken for those of the next.
+// home returns the home of a job's step. Each run of a job has its own home, so
+// that files of one run are never mistaken for those of the next.
 func (c *Controller) home(id uint32, run uint16) string {
 	name := fmt.Sprint(id)
 	if run > 0 {
@@ -326,7 +330,7 @@ func (c *Controller) home(id uint32, run uint16) string {
 	return filepath.Join(c.cfg.State, "steps", name)
 }
 
-// runOf returns the job and the run that a home of this name belongs to.
+// runOf returns the job and the run to which the home with this name belongs.
 func runOf(name string) (id uint32, run uint16, ok bool) {
 	first, second, later := strings.Cut(name, "-")
 	n, err := strconv.ParseUint(first, 10, 32)

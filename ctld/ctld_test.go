@@ -26,9 +26,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	step.Main() // this binary is also the steps …
+	step.Main() // this test binary also serves as the steps …
 	controllerMain()
-	os.Exit(m.Run()) // … and the controllers that it starts
+	os.Exit(m.Run()) // … and as the controllers that it starts
 }
 
 // me is the user of this process, as a client on the UNIX socket.
@@ -39,7 +39,8 @@ var other = server.Identity{UID: 65534, GID: 65534, Kernel: true}
 
 const fast = 300 * time.Millisecond
 
-// controller opens a Controller in this process and runs it until the test ends or stop is called.
+// controller opens a Controller in this process and runs it until the test ends
+// or calls stop.
 func controller(t *testing.T, cfg Config) (c *Controller, stop func()) {
 	t.Helper()
 	if cfg.State == "" {
@@ -116,7 +117,7 @@ func submit(t *testing.T, c *Controller, d *model.JobDesc) uint32 {
 	return answer.StepID.JobID
 }
 
-// see returns job id as its user sees it.
+// see returns job id as the job's owner sees it.
 func see(t *testing.T, c *Controller, id uint32) model.Job {
 	t.Helper()
 	c.mu.Lock()
@@ -128,8 +129,7 @@ func see(t *testing.T, c *Controller, id uint32) model.Job {
 	return j.shown(time.Now())
 }
 
-// await polls until done returns true. It is limited only by the test's own
-// deadline.
+// await polls until done returns true. Only the test's own deadline limits it.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for !done() {
@@ -204,8 +204,8 @@ func TestRefusedSubmissions(t *testing.T) {
 		name   string
 		who    server.Identity
 		change func(*model.JobDesc)
-		want   int    // Slurm's number
-		words  string // that the user must find in it
+		want   int    // Slurm's error number
+		words  string // must appear in the error message
 	}{
 		{"no script", me, func(d *model.JobDesc) { d.Script = "" }, fault.NoScript, "script: missing"},
 		{"no interpreter", me, func(d *model.JobDesc) { d.Script = "echo" }, fault.NoScript, "script: the first line must name an interpreter"},
@@ -388,8 +388,8 @@ func TestOtherUsersJobs(t *testing.T) {
 	c.mu.Unlock()
 }
 
-// renamed looks up the users of this machine; once set, the user who runs the
-// tests has another name.
+// renamed looks up the users of this machine. Once it is set, it returns
+// another name for the user who runs the tests.
 type renamed struct {
 	System
 	name atomic.Pointer[string]
@@ -404,7 +404,7 @@ func (r *renamed) LookupUID(uid uint32) (nss.User, error) {
 }
 
 // TestJobOfARenamedUserFails checks that a waiting job fails when its uid is
-// reassigned to another user.
+// reassigned to a user with another name.
 func TestJobOfARenamedUserFails(t *testing.T) {
 	users := new(renamed)
 	c, _ := controller(t, Config{CPUs: 1, Users: users})

@@ -21,7 +21,7 @@ import (
 // Limits of a job description.
 const (
 	maxScript      = 4 << 20
-	maxEnvironment = 4 << 20 // exec(2) has a lower limit, which the job meets when it starts
+	maxEnvironment = 4 << 20 // exec(2) has a lower limit, which applies when the job starts
 	maxPath        = 4096
 	maxName        = 1024
 	maxComment     = 4096
@@ -60,7 +60,7 @@ func (c *Controller) accept(client server.Identity, d *model.JobDesc, now time.T
 	j.Job = c.shownAs(d, now)
 	j.Job.UserID, j.Job.UserName, j.Job.GroupID = user.UID, user.Name, group
 	if !c.super(client.UID) {
-		j.Job.Nice = max(j.Job.Nice, model.NiceOffset) // Slurm ignores a negative one, too
+		j.Job.Nice = max(j.Job.Nice, model.NiceOffset) // Slurm ignores a negative nice value, too
 	}
 	j.Job.Partition, j.Job.TimeLimit = part.Name, limit
 	j.Job.NumCPUs, j.Job.TRESReq = uint32(need.CPUs), tres(need.CPUs, need.Memory)+",node=1"
@@ -89,9 +89,9 @@ func arguments(d *model.JobDesc) []string {
 }
 
 // runAs returns the user and group that the job runs as. Root and the
-// scheduler's user may submit for anyone; others only for themselves. A
-// requested group must be one of the user's groups: otherwise the job could
-// open every file of any group.
+// scheduler's user may submit for anyone, other users only for themselves. A
+// requested group must be one of the user's groups. Otherwise users could read
+// the files of any group.
 func (c *Controller) runAs(client server.Identity, d *model.JobDesc) (nss.User, uint32, error) {
 	uid := d.UserID.Or(client.UID)
 	if uid != client.UID && !c.super(client.UID) {
@@ -108,7 +108,7 @@ func (c *Controller) runAs(client server.Identity, d *model.JobDesc) (nss.User, 
 		return nss.User{}, 0, refuseField(errs.Invalid, fault.UnknownUser, "user_id", "this machine has no user %d", uid)
 	}
 	if c.uid != 0 {
-		return user, user.GID, nil // without root the step cannot change it
+		return user, user.GID, nil // without root's rights, the step can't change the group
 	}
 	gid := user.GID
 	switch {
@@ -150,15 +150,15 @@ func (c *Controller) partitionOf(d *model.JobDesc) (*model.Partition, error) {
 }
 
 // refuseField returns an error for one field of a job. The text begins with the
-// field's name, which tells the gateway, and so the client, where in the
-// request the error is.
+// field's name, from which the gateway tells the client where in the request
+// the error is.
 func refuseField(kind errs.Kind, number int, field, format string, args ...any) error {
 	return refuse(kind, number, "%s: %s", field, fmt.Sprintf(format, args...))
 }
 
-// checkSupported refuses requests that would change how, when or where the job
-// runs in a way that this controller does not support. A job that silently
-// ignored them would run wrongly.
+// checkSupported refuses fields that would change how, when or where the job
+// runs, if this controller does not support them. A job for which they were
+// silently ignored would run wrongly.
 func checkSupported(d *model.JobDesc) error {
 	for _, t := range []struct {
 		field, what string
@@ -255,8 +255,8 @@ func checkPaths(d *model.JobDesc) error {
 	return nil
 }
 
-// checkTexts limits the length of texts that are kept with a job, shown in
-// lists of jobs, and sent to the accounting daemon.
+// checkTexts limits the length of texts that are stored with a job, appear in
+// lists of jobs, and are sent to the accounting daemon.
 func checkTexts(d *model.JobDesc) error {
 	for _, t := range []struct {
 		field, text string
@@ -310,7 +310,7 @@ func (c *Controller) need(d *model.JobDesc) (queue.Need, error) {
 	return need, nil
 }
 
-// memoryField returns the field that the job's memory was given in.
+// memoryField returns the name of the field that requested the job's memory.
 func memoryField(d *model.JobDesc) string {
 	if d.MinMemory.Number&model.MemPerCPU != 0 {
 		return "memory_per_cpu"
@@ -318,7 +318,7 @@ func memoryField(d *model.JobDesc) string {
 	return "memory_per_node"
 }
 
-// largest returns the field that makes need exceed total.
+// largest returns the name of the field that makes need exceed total.
 func largest(d *model.JobDesc, need, total queue.Need) string {
 	each := uint64(d.CPUsPerTask.Or(1))
 	switch {
@@ -353,8 +353,8 @@ func timeLimit(limit model.Opt[uint32], p *model.Partition) (model.Opt[uint32], 
 	return limit, nil
 }
 
-// shownAs returns the job as clients see it, as far as the request determines
-// it.
+// shownAs returns the job as clients see it. It sets only what follows from the
+// request.
 func (c *Controller) shownAs(d *model.JobDesc, now time.Time) model.Job {
 	m := model.Job{
 		Name: d.Name, Account: d.Account, AdminComment: d.AdminComment, Comment: d.Comment, Extra: d.Extra, QOS: d.QOS, WCKey: d.WCKey,
@@ -371,7 +371,7 @@ func (c *Controller) shownAs(d *model.JobDesc, now time.Time) model.Job {
 		MemUpdateDelay: model.Some[uint16](0), MemUpdateMargin: model.Some[uint16](0),
 	}
 	if m.Name == "" {
-		m.Name = "sbatch" // as Slurm names a script without a name
+		m.Name = "sbatch" // the name that Slurm gives to a script without one
 	}
 	if m.Priority == 0 {
 		m.StateReason = reasonHeldUser

@@ -11,13 +11,13 @@ import (
 	"schedrestd/model"
 )
 
-// secrets are variables that a job must not have. Anyone who can read its
-// environment could act as the user until the token expires, and with a proxy's
-// token as any user.
+// secrets are variables that are removed from a job's environment. Anyone who
+// can read the environment could use the token in it: a user's token to act as
+// that user until it expires, a proxy's token to act as any user.
 var secrets = []string{"SCHED_JWT", "SLURM_JWT"}
 
-// stripSecrets removes secrets from env and returns the names of those that it
-// removed.
+// stripSecrets removes secrets from env and returns the names of the removed
+// variables.
 func stripSecrets(env []string) (kept []step.Raw, stripped []string) {
 	for _, v := range env {
 		name, _, _ := strings.Cut(v, "=")
@@ -32,10 +32,10 @@ func stripSecrets(env []string) (kept []step.Raw, stripped []string) {
 	return kept, stripped
 }
 
-// environment returns the environment of the script: the user's variables, what
-// a login would have set and the user did not, and the variables that describe
-// the job. The user can't override the latter. They have both prefixes, SCHED_
-// and SLURM_.
+// environment returns the environment of the script. It contains the user's
+// variables, those of a login that the user did not set, and those that
+// describe the job. The user can't override the last group, which has both
+// prefixes, SCHED_ and SLURM_.
 func (c *Controller) environment(given []step.Raw, j *model.Job, user nss.User) []step.Raw {
 	facts := c.jobFacts(j)
 	ours := make(map[string]bool)
@@ -67,7 +67,7 @@ func (c *Controller) environment(given []step.Raw, j *model.Job, user nss.User) 
 
 type fact struct{ name, value string }
 
-// jobFacts returns the variables that describe the job, under Slurm's names
+// jobFacts returns the variables that describe the job. Their names are Slurm's
 // without the prefix.
 func (c *Controller) jobFacts(j *model.Job) []fact {
 	number := func(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -12,9 +12,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestKilledAtFailpoints kills the controller between any two writes that
-// belong together, repeatedly, while jobs are submitted. It checks that no
-// accepted job is lost and none runs twice.
+// TestKilledAtFailpoints repeatedly kills the controller between two writes
+// that belong together, while jobs are submitted. It checks that no accepted
+// job is lost and none runs twice.
 func TestKilledAtFailpoints(t *testing.T) {
 	for _, point := range []string{"accepted", "recorded", "prepared", "spawned", "started", "outcome", "finished"} {
 		t.Run(point, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestKilledAtFailpoints(t *testing.T) {
 // later.
 func TestStepDiesAtFailpoints(t *testing.T) {
 	for point, want := range map[string]model.JobState{
-		"unclaimed": model.JobFailed, // each time, until the controller gives up
+		"unclaimed": model.JobFailed, // after each attempt, until the controller gives up
 		"claimed":   model.JobNodeFail,
 		"ended":     model.JobNodeFail,
 	} {
@@ -80,7 +80,7 @@ func TestKilledWhileRequeueing(t *testing.T) {
 			work := t.TempDir()
 			id := s.accepted(desc(work, "echo run >>runs; while [ ! -e go ]; do sleep 0.02; done"))
 			await(t, "it runs", func() bool { return exists(work + "/runs") })
-			s.client.Requeue(t.Context(), model.Credential{}, key("", uint64(id)), 0) // may get no answer
+			s.client.Requeue(t.Context(), model.Credential{}, key("", uint64(id)), 0) // the controller may be killed before it answers
 			s.cmd.Wait()
 			s.cmd = nil
 			s.start()

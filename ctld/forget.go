@@ -8,7 +8,7 @@ import (
 )
 
 // forget drops the jobs that ended longer than Config.Keep ago. Their
-// accounting records stay in the spool until they are sent.
+// accounting records stay in the spool until the accounting daemon has them.
 func (c *Controller) forget() {
 	now := time.Now()
 	c.mu.Lock()
@@ -40,7 +40,7 @@ func (c *Controller) drop(gone []*record) {
 	}
 	c.mu.Lock()
 	for _, r := range gone {
-		if j := c.jobs[r.id()]; j != nil && j.record == r { // no other request has dropped it meanwhile
+		if j := c.jobs[r.id()]; j != nil && j.record == r { // otherwise another request has dropped it meanwhile
 			delete(c.jobs, j.id())
 			c.count(j, load{})
 		}

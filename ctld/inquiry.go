@@ -11,8 +11,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Lists of things that a single machine does not have are empty, so that
-// clients can ask any controller.
+// These handlers return empty lists of objects that a single machine does not
+// have. So clients can send the same requests to every controller.
 
 // handleReservations returns an empty list: there are no reservations.
 func (c *Controller) handleReservations(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
@@ -83,8 +83,8 @@ func count(one bool) uint32 {
 }
 
 // handleJobStates returns the states of the requested jobs, or of all jobs,
-// that the client may see. It leaves out numbers of unknown jobs, and tasks and
-// components of jobs, which do not exist here.
+// that the client may see. It omits unknown job numbers. It also omits array
+// tasks and components of heterogeneous jobs, which do not exist here.
 func (c *Controller) handleJobStates(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.JobStateRequest
 	if err := r.Decode(&q); err != nil {

@@ -10,8 +10,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// TestInquiries checks that lists of things that one machine does not have are
-// empty, in every protocol version, and that jobs are counted.
+// TestInquiries checks, in every protocol version, that lists of objects that
+// one machine does not have are empty, and that jobs are counted.
 func TestInquiries(t *testing.T) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.Newest} {
 		c, _ := controller(t, Config{Node: "here"})

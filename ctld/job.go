@@ -39,7 +39,7 @@ func (c *Controller) handleUserJobs(ctx context.Context, r *server.Request) (mes
 	return jobInfo(ctx, list)
 }
 
-// jobInfo returns the answer that shows the jobs in list.
+// jobInfo returns an answer with the jobs in list.
 func jobInfo(ctx context.Context, list []*record) (message.Type, message.Body, error) {
 	now := time.Now()
 	info := &message.JobInfo{LastUpdate: model.At(now)}
@@ -67,8 +67,8 @@ func (c *Controller) handleJob(_ context.Context, r *server.Request) (message.Ty
 	return message.ResponseJobInfo, info, nil
 }
 
-// seen returns the job with this number, or error 2017 when there is none or
-// the client may not see it. The caller holds c.mu.
+// seen returns the job with this number. It returns error 2017 when there is no
+// such job or the client may not see it. The caller holds c.mu.
 func (c *Controller) seen(client server.Identity, id model.Opt[uint32]) (*job, error) {
 	j := c.jobs[id.Number]
 	if !id.Set || j == nil || !c.sees(client, j.record) {
@@ -85,8 +85,8 @@ const (
 	readyProlog = 4
 )
 
-// handleReady reports whether a job runs. The bits of node and prolog are
-// always set: nothing prepares the node for a job.
+// handleReady reports whether a job runs. The bits for the node and the prolog
+// are always set, because nothing has to prepare the node for a job.
 func (c *Controller) handleReady(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.JobInfoSingleRequest
 	if err := r.Decode(&q); err != nil {
@@ -106,13 +106,13 @@ func (c *Controller) handleReady(_ context.Context, r *server.Request) (message.
 }
 
 // sees reports whether the client may see job j and all of its texts. Every
-// request that shows jobs checks it.
+// handler that shows jobs calls it.
 func (c *Controller) sees(client server.Identity, j *record) bool {
 	return c.privacy.Sees(client.UID, j.Job.UserID, conf.PrivateJobs)
 }
 
 // shown returns the job as clients see it at time now, with the reason why it
-// waits.
+// waits if it does.
 func (r *record) shown(now time.Time) model.Job {
 	m := r.Job
 	if m.State.Base() == model.JobPending {
@@ -129,8 +129,8 @@ func (r *record) shown(now time.Time) model.Job {
 	return m
 }
 
-// ran records in m on which node the job runs or ran, and which resources it
-// has.
+// ran fills in the node on which job m runs or ran, and the resources that the
+// job has.
 func (c *Controller) ran(m *model.Job) {
 	m.Nodes, m.BatchHost, m.TRESAlloc = c.cfg.Node, c.cfg.Node, m.TRESReq
 	m.NodeIndexes = model.Bitmap{Len: 1, Set: true, Bits: []byte{1}}

@@ -16,14 +16,14 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleKill cancels a job (signal 9) or sends it a signal; signal 0 only
+// handleKill cancels a job (signal 9) or sends it a signal. Signal 0 only
 // checks whether the client may do so. Users may signal their own jobs, root
-// and the scheduler's user all jobs. It answers as soon as the step has been
-// notified. The job's end takes up to KillWait; clients see it by polling the
-// job.
+// and the scheduler's user all jobs. handleKill answers as soon as the step has
+// been notified. The job may then take up to KillWait to end; clients learn of
+// its end by polling the job.
 //
-// Errors: 2017, there is no such job or the client may not see it; 2002, it
-// belongs to another user; 2021, it has ended; 2024, it waits and can't be
+// Errors: 2017, there is no such job or the client may not see it; 2002, the
+// job belongs to another user; 2021, it has ended; 2024, it waits and can't be
 // signalled.
 func (c *Controller) handleKill(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.KillJob
@@ -55,7 +55,7 @@ func (c *Controller) kill(r *server.Request, id uint32, signal uint16, until tim
 	return c.signal(id, syscall.Signal(signal))
 }
 
-// killed returns the number of the job that a request names. Array tasks and
+// killed returns the number of the job that the request names. Array tasks and
 // components of heterogeneous jobs, such as "12_3" and "12+3", do not exist
 // here.
 func killed(q *message.KillJob) (uint32, error) {
@@ -90,7 +90,7 @@ func (c *Controller) mayKill(client server.Identity, id uint32) error {
 func (c *Controller) owned(client server.Identity, id uint32) (*job, error) {
 	j := c.jobs[id]
 	switch {
-	case j == nil, !c.sees(client, j.record): // the same answer, so that clients can't find out whether it exists
+	case j == nil, !c.sees(client, j.record): // the same error for both, so that clients can't find out which jobs exist
 		return nil, refuse(errs.NotFound, fault.InvalidJobID, "there is no job %d", id)
 	case client.UID != j.Job.UserID && !c.super(client.UID):
 		return nil, refuse(errs.Denied, fault.AccessDenied, "job %d belongs to another user", id)
@@ -98,11 +98,12 @@ func (c *Controller) owned(client server.Identity, id uint32) (*job, error) {
 	return j, nil
 }
 
-// cancel ends a job. One that is being started ends as soon as it has started.
+// cancel ends a job. A job that is being started ends as soon as it has
+// started.
 func (c *Controller) cancel(id uint32) error { return c.cancelBy(id, time.Now().Add(startPatience)) }
 
-// cancelBy cancels a job as cancel does, with a deadline for one that is being
-// started.
+// cancelBy cancels a job as cancel does. If the job is being started, cancelBy
+// waits at most until the given time.
 func (c *Controller) cancelBy(id uint32, until time.Time) error {
 	c.mu.Lock()
 	j := c.jobs[id]
@@ -122,14 +123,14 @@ func (c *Controller) cancelBy(id uint32, until time.Time) error {
 	case j.phase == running:
 		c.update(j, time.Now(), func(m *model.Job) { m.State |= model.JobCompleting })
 		s := j.step
-		defer c.mu.Unlock() // s is closed under it
+		defer c.mu.Unlock() // s is closed under c.mu
 		return gone(s.Cancel())
 	case j.phase == waiting && c.queue.Remove(id):
-		// This process won't start it any more, but the step of an earlier
+		// This process won't start the job any more, but the step of an earlier
 		// controller might.
 		j.phase = starting
 	default:
-		c.mu.Unlock() // whatever starts it will see that it is cancelled
+		c.mu.Unlock() // the goroutine that starts the job checks j.cancelled
 		return c.cancelStarted(j, until)
 	}
 	c.mu.Unlock()
@@ -145,19 +146,20 @@ func (c *Controller) cancelBy(id uint32, until time.Time) error {
 	return nil
 }
 
-// startPatience is how long a cancellation waits for a job that is being started, which takes milliseconds.
+// startPatience is how long a cancellation waits for a job that is being
+// started. Starting usually takes milliseconds.
 const startPatience = 10 * time.Second
 
-// cancelStarted waits until j, a cancelled job that is being started, has
-// either a step that was notified or has ended. Until then the cancellation
-// exists only in this process: if it were answered before, a crash of the
-// controller could lose it.
+// cancelStarted waits until the cancelled job j, which was being started, has
+// ended or its step has been notified. Until then only this process knows of
+// the cancellation. If the client got an answer earlier, a crash of the
+// controller could lose the cancellation.
 func (c *Controller) cancelStarted(j *job, until time.Time) error {
 	for time.Now().Before(until) {
 		c.mu.Lock()
 		phase, s := j.phase, j.step
 		if phase == running {
-			defer c.mu.Unlock() // s is closed under it
+			defer c.mu.Unlock() // s is closed under c.mu
 			return gone(s.Cancel())
 		}
 		c.mu.Unlock()
@@ -167,7 +169,7 @@ func (c *Controller) cancelStarted(j *job, until time.Time) error {
 		if err := sleep(c.ctx, 2*time.Millisecond); err != nil {
 			return errs.Wrap(err, errs.Unavailable, "cancellation of job %d interrupted", j.id())
 		}
-		if phase == waiting { // it was being submitted
+		if phase == waiting { // the job was being submitted
 			return c.cancelBy(j.id(), until)
 		}
 	}
@@ -188,7 +190,7 @@ func (c *Controller) signal(id uint32, sig syscall.Signal) error {
 	return gone(j.step.Signal(sig))
 }
 
-// gone returns nil when err says that the job has just ended by itself.
+// gone returns nil when err means that the job has just ended by itself.
 func gone(err error) error {
 	if errors.Is(err, process.ErrGone) {
 		return nil

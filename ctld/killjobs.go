@@ -14,11 +14,11 @@ import (
 )
 
 // handleKillJobs cancels or signals the jobs that a request names or selects by
-// a condition. Each job is treated as by handleKill. The answer lists the jobs
-// for which that failed, or all of them with model.KillVerbose.
+// conditions. Each job is treated as by handleKill. The answer lists the jobs
+// that could not be signalled, or with model.KillVerbose all jobs.
 //
-// A condition selects among the jobs that have not ended and that the client may
-// see. A request without job and condition is error 2173.
+// Conditions select among the jobs that have not ended and that the client may
+// see. A request without jobs and conditions gets error 2173.
 func (c *Controller) handleKillJobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.KillJobs
 	if err := r.Decode(&q); err != nil {
@@ -51,11 +51,11 @@ func (c *Controller) handleKillJobs(ctx context.Context, r *server.Request) (mes
 // named is a job that a request names or selects.
 type named struct {
 	id  uint32
-	err error // it can't be signalled
+	err error // why the job can't be signalled, or nil
 }
 
-// selected returns the jobs that meet all conditions: of those that k names, or
-// of all if it names none.
+// selected returns the jobs that meet all conditions. It chooses among the jobs
+// that k names, or among all jobs if k names none.
 func (c *Controller) selected(client server.Identity, k *model.KillJobs, conditions []func(*model.Job) bool) (jobs []named) {
 	matches := func(j *model.Job) bool {
 		return !slices.ContainsFunc(conditions, func(meets func(*model.Job) bool) bool { return !meets(j) })
@@ -76,14 +76,14 @@ func (c *Controller) selected(client server.Identity, k *model.KillJobs, conditi
 			continue
 		}
 		found := c.visible(client, list, []uint32{id})
-		if len(found) == 0 || matches(&found[0].Job) { // of one that does not exist, kill says so
+		if len(found) == 0 || matches(&found[0].Job) { // kill returns the error for an unknown job
 			jobs = append(jobs, named{id: id})
 		}
 	}
 	return jobs
 }
 
-// conditionsOf returns the conditions of k on a job.
+// conditionsOf returns the conditions that k sets on jobs.
 func conditionsOf(k *model.KillJobs) (list []func(*model.Job) bool) {
 	text := func(want string, of func(*model.Job) string) {
 		if want != "" {
@@ -109,7 +109,7 @@ func conditionsOf(k *model.KillJobs) (list []func(*model.Job) bool) {
 	return list
 }
 
-// killEach signals jobs and returns the results to answer with.
+// killEach signals jobs and returns the results for the answer.
 func (c *Controller) killEach(ctx context.Context, r *server.Request, k *model.KillJobs, jobs []named) []model.KillResult {
 	results := []model.KillResult{}
 	until := time.Now().Add(startPatience)

@@ -43,7 +43,7 @@ func TestSelectedJobs(t *testing.T) {
 		{"state", admin, model.KillJobs{State: model.Some(model.JobPending)}, []uint32{plain, named, charged, theirs}},
 		{"another state", admin, model.KillJobs{State: model.Some(model.JobRunning)}, nil},
 		{"user", admin, model.KillJobs{UserID: model.Some(owner.UID)}, []uint32{theirs}},
-		{"nodes", admin, model.KillJobs{Nodes: "here"}, nil}, // none of them has started
+		{"nodes", admin, model.KillJobs{Nodes: "here"}, nil}, // no job has started on a node
 		{"what a user sees", owner, model.KillJobs{Partition: "batch"}, []uint32{theirs}},
 		{"jobs", admin, model.KillJobs{Jobs: []string{"1", "99"}}, []uint32{plain, 99}},
 		{"jobs with a name", admin, model.KillJobs{Jobs: []string{"1", "2"}, Name: "n"}, []uint32{named}},
@@ -58,8 +58,8 @@ func TestSelectedJobs(t *testing.T) {
 	}
 }
 
-// TestKillJobs checks that selected jobs are cancelled, and what the answer says
-// of each.
+// TestKillJobs checks that selected jobs are cancelled, and that the answer has
+// the result for each.
 func TestKillJobs(t *testing.T) {
 	c, _ := controller(t, Config{CPUs: 1})
 	rpc, own := ask(t, c, codec.Newest), model.Credential{}
@@ -100,8 +100,8 @@ func TestKillJobs(t *testing.T) {
 	}
 }
 
-// TestKillJobsOfOthers checks that an ordinary user's request does not touch jobs
-// of others, even where they are shown.
+// TestKillJobsOfOthers checks that an ordinary user's request affects no jobs
+// of other users, even if the user may see them.
 func TestKillJobsOfOthers(t *testing.T) {
 	c, _ := controller(t, Config{})
 	id := waitingJob(t, c)

@@ -15,12 +15,12 @@ import (
 	"schedrestd/model"
 )
 
-// maxAttempts is how often the controller tries to start a job when the machine
-// fails to, for example because the disk is full.
+// maxAttempts is how often the controller tries to start a job that the machine
+// can't start, for example because the disk is full.
 const maxAttempts = 3
 
-// schedule starts the jobs whose turn has come, and sets begin to the time at
-// which the next one may start.
+// schedule starts the jobs that the queue selects, and sets begin to the time
+// at which the next job may start.
 func (c *Controller) schedule(begin *time.Timer) {
 	now := time.Now()
 	c.mu.Lock()
@@ -46,7 +46,7 @@ func (c *Controller) launch(j *job) {
 	case err == nil:
 		c.follow(j, s)
 	case errors.Is(err, step.ErrTaken):
-		// An earlier controller started it, and its step was slow to claim the
+		// An earlier controller started the step, which was slow to claim the
 		// job.
 		c.takeUp(j)
 	default:
@@ -69,8 +69,9 @@ func (c *Controller) start(j *job) (*step.Step, error) {
 	return s, err
 }
 
-// spec completes the recorded spec of a job with what is known only when it
-// starts: the user's current data and the environment that describes the job.
+// spec returns the recorded spec of a job, completed with values that are known
+// only when it starts: the user's current data and the environment that
+// describes the job.
 func (c *Controller) spec(j *job) (*step.Spec, error) {
 	b, err := c.journal.Get(key(specPrefix, uint64(j.id())))
 	if err == nil && b == nil {
@@ -102,7 +103,7 @@ func (c *Controller) spec(j *job) (*step.Spec, error) {
 	}
 	spec.Job, spec.Home = j.id(), j.home
 	spec.KillWait, spec.Cgroup = c.cfg.KillWait, c.cgroup
-	spec.TimeLimit = time.Duration(shown.TimeLimit.Number) * c.cfg.minute // it may have been changed since
+	spec.TimeLimit = time.Duration(shown.TimeLimit.Number) * c.cfg.minute // may have been changed after the submission
 	spec.Environment = c.environment(spec.Environment, shown, user)
 	return spec, nil
 }
@@ -111,7 +112,7 @@ func (c *Controller) spec(j *job) (*step.Spec, error) {
 // user. The job must not reach that user's files.
 var errOtherUser = errors.New("not the user that submitted the job")
 
-// takeUp follows a job that a step has claimed, also when an earlier controller
+// takeUp follows a job that a step has claimed, even if an earlier controller
 // started that step.
 func (c *Controller) takeUp(j *job) {
 	claim, ok, err := step.ReadClaim(j.home)
@@ -130,8 +131,8 @@ func (c *Controller) takeUp(j *job) {
 	}
 }
 
-// follow waits until the job under step s ends. When the controller stops
-// first, the job continues.
+// follow waits until the job under step s ends, or until the controller stops.
+// In the second case the job continues.
 func (c *Controller) follow(j *job, s *step.Step) {
 	c.mu.Lock()
 	j.phase, j.step = running, s
@@ -187,7 +188,8 @@ func (c *Controller) conclude(j *job, claim step.Claim) {
 	})
 }
 
-// verdict returns the state and reason that clients see for an outcome.
+// verdict returns the job state and the reason for an outcome, as clients see
+// them.
 func verdict(o step.Outcome) (model.JobState, uint32) {
 	switch o.State {
 	case step.Completed:
@@ -222,9 +224,9 @@ const (
 	reasonSignal    = 33
 )
 
-// lost records the end of a job whose step exited without an outcome because it
-// was killed or the machine rebooted. The job is not started again: it may have
-// done half of its work.
+// lost records the end of a job whose step exited without an outcome, because
+// the step was killed or the machine rebooted. The job is not started again: it
+// may have done half of its work.
 func (c *Controller) lost(j *job, claim step.Claim, why string) {
 	c.log.Error("job lost", "job", j.id(), "reason", why)
 	if claim.Step.PID != 0 {
@@ -289,9 +291,9 @@ func (c *Controller) notStarted(j *job, err error) {
 	})
 }
 
-// finish ends job j; change fills in how it ended. The step's files hold the
-// same information, so they are removed only after the end is in the journal. A
-// job that is to be requeued waits again instead.
+// finish ends job j. change records in the job how it ended. The step's files
+// hold the same information, so finish removes them only after the end is in
+// the journal. A job that is to be requeued returns to the queue instead.
 func (c *Controller) finish(j *job, change func(*model.Job)) {
 	j.edit.Lock()
 	defer j.edit.Unlock()
@@ -314,7 +316,7 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 	c.mu.Unlock()
 
 	if !c.persist(&r, journal.Entry{Key: key(specPrefix, uint64(j.id()))}) {
-		return // stopped: the next controller reads the files
+		return // the controller stops; the next one reads the files
 	}
 	failpoint.Here("finished")
 	if err := step.Retire(j.home); err != nil {
@@ -337,9 +339,9 @@ func (c *Controller) finish(j *job, change func(*model.Job)) {
 	c.poke()
 }
 
-// persist records the end of a job's run, together with more. It retries while
-// the journal fails, as on a full disk. It returns false when the controller
-// stops.
+// persist records the end of a job's run, together with the entries in more. It
+// retries while writing fails, for example because the disk is full. It returns
+// false when the controller stops.
 func (c *Controller) persist(r *record, more ...journal.Entry) bool {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		e, err := r.entry()

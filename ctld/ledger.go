@@ -17,15 +17,15 @@ import (
 // ledger sends job records to the accounting daemon, with the identity of the
 // controller's own user.
 //
-// That user may be root, so a program that listens in the accounting daemon's
-// place must not receive anything it could use. The controller uses a UNIX
-// socket only after the kernel has said that an administrator's process serves
-// it. The socket carries no credential, and with it TCP is not used. Over TCP,
-// where the server can't be verified, it sends a ticket (daemon.Ticket), which
+// That user may be root, so a program that listens in place of the accounting
+// daemon must not receive a credential that it could use. The controller sends
+// to a UNIX socket only if the kernel reports that an administrator's process
+// serves the socket. It then sends no credential and does not use TCP. Over
+// TCP, it can't verify the server, so it sends a ticket (daemon.Ticket), which
 // is valid for recording jobs only.
 type ledger struct {
 	client *client.Accounting
-	key    *auth.Key // for tickets; nil: over the UNIX socket
+	key    *auth.Key // for tickets; nil if the UNIX socket is used
 }
 
 // recordTimeout limits sending one batch. A ticket is valid for twice as long.
@@ -50,8 +50,8 @@ func newLedger(c *conf.Cluster, key *auth.Key, super func(uid uint32) bool) (*le
 	return &ledger{client: client.NewAccounting(cfg), key: key}, nil
 }
 
-// noTickets returns the error for accounting over TCP without a key, with a
-// hint about both remedies.
+// noTickets returns the error for accounting over TCP without a key. Its hint
+// names both remedies.
 func noTickets(c *conf.Cluster) error {
 	why, way := "this cluster has no jwt_key", "AuthAltTypes=auth/jwt and AuthAltParameters=jwt_key=PATH"
 	if c.JWT && c.JWKS != "" {

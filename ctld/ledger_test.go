@@ -20,8 +20,8 @@ import (
 )
 
 // TestSquattedAccountingPort checks that a program that listens on the
-// accounting daemon's port while that is down receives no token that is valid
-// at the controller.
+// accounting daemon's port, while the daemon is down, receives no token that is
+// valid at the controller.
 func TestSquattedAccountingPort(t *testing.T) {
 	key, err := auth.NewKey(make([]byte, 32))
 	if err != nil {
@@ -90,7 +90,7 @@ func TestSocketOfAStranger(t *testing.T) {
 		}
 		sent.Store(0)
 		err = l.Record(t.Context(), []model.Job{{}})
-		time.Sleep(10 * time.Millisecond) // connections made before are accepted by now
+		time.Sleep(10 * time.Millisecond) // earlier connections are accepted by now
 		served.Wait()
 		if n := sent.Load(); (n > 0) != known {
 			t.Errorf("known %t: %d bytes were sent", known, n)
@@ -101,8 +101,8 @@ func TestSocketOfAStranger(t *testing.T) {
 	}
 }
 
-// TestAccountingNeedsAWay checks the error without a socket and without a key:
-// it names both remedies, and says that a key set cannot sign.
+// TestAccountingNeedsAWay checks the error when there is neither a socket nor a
+// key: it names both remedies, and says that a key set can't sign.
 func TestAccountingNeedsAWay(t *testing.T) {
 	accounting := &conf.Accounting{Host: "127.0.0.1", Port: 1}
 	for _, tt := range []struct {

@@ -14,8 +14,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleNodes returns the list of nodes, which is this machine. Its load
-// changes all the time, so the list always counts as changed.
+// handleNodes returns the list of nodes, which contains only this machine. Its
+// load changes constantly, so clients always get the whole list.
 func (c *Controller) handleNodes(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.NodeInfoRequest
 	if err := r.Decode(&q); err != nil {
@@ -24,8 +24,8 @@ func (c *Controller) handleNodes(_ context.Context, r *server.Request) (message.
 	return c.nodeInfo()
 }
 
-// handleNode returns one node by name, or error 2018 when it is not this
-// machine's.
+// handleNode returns a node by name, or error 2018 for every name but that of
+// this machine's node.
 func (c *Controller) handleNode(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.NodeInfoSingleRequest
 	if err := r.Decode(&q); err != nil {
@@ -39,7 +39,7 @@ func (c *Controller) handleNode(_ context.Context, r *server.Request) (message.T
 
 func (c *Controller) nodeInfo() (message.Type, message.Body, error) {
 	info := &message.NodeInfo{LastUpdate: model.At(time.Now()), Nodes: codec.Stream[model.Node]{List: []model.Node{c.node()}}}
-	info.Hidden = model.Bitmap{Len: 1, Set: true, Bits: make([]byte, 1)} // none is
+	info.Hidden = model.Bitmap{Len: 1, Set: true, Bits: make([]byte, 1)} // the node is not hidden
 	return message.ResponseNodeInfo, info, nil
 }
 
@@ -58,7 +58,7 @@ func (c *Controller) node() model.Node {
 		BootTime: model.At(f.Boot), DaemonStartTime: model.At(c.started), LastBusy: idle,
 		AllocCPUs: uint16(min(used.CPUs, 0xfffd)), AllocMemory: used.Memory,
 		Architecture: f.Arch, OS: f.OS,
-		TRES: tres(total.CPUs, total.Memory), Topology: "", SuspendTime: model.Infinite[uint32](), // it is never powered down
+		TRES: tres(total.CPUs, total.Memory), Topology: "", SuspendTime: model.Infinite[uint32](), // SuspendTime: the node is never powered down
 	}
 	switch {
 	case used.CPUs >= total.CPUs:
@@ -77,7 +77,7 @@ func (c *Controller) node() model.Node {
 	return n
 }
 
-// noUser is the uid that means "no user" in the protocol.
+// noUser is the uid that stands for "no user" in the protocol.
 const noUser = 0xfffffffe
 
 // tres formats CPUs and memory in MiB, as "cpu=2,mem=1024M".

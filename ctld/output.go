@@ -6,13 +6,13 @@ import (
 	"schedrestd/model"
 )
 
-// defaultOutput is the output file, in the working directory, of a job that
-// names none.
+// defaultOutput is the name of the output file, in the working directory, of a
+// job that names none.
 const defaultOutput = "sched-%j.out"
 
-// expand replaces the patterns of a file name: %j and %A by the job's number,
-// %u by the user, %x by the job's name, %N by the node. The job opens the
-// result as its user, so it needs no check here.
+// expand replaces the patterns in a file name: %j and %A by the job's number,
+// %u by the user, %x by the job's name, %N by the node. The result is opened
+// with the rights of the job's user, so it needs no check here.
 func (c *Controller) expand(pattern string, j *model.Job) string {
 	return model.ExpandPattern(pattern, func(letter byte) (string, bool) { return c.word(letter, j) })
 }

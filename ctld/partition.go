@@ -33,12 +33,12 @@ func (c *Controller) handlePartitions(_ context.Context, r *server.Request) (mes
 	return message.ResponsePartitionInfo, info, nil
 }
 
-// unchanged reports whether a client that saw the state at last has missed no
-// change. A change in the same second counts as missed: it may have come after
-// the answer.
+// unchanged reports whether a client that knows the state as of last has missed
+// no change. A change in the same second counts as missed, because it may have
+// come after the client's last answer.
 func unchanged(last, changed model.Time) bool { return last > 0 && last-1 >= changed }
 
-// partition returns p completed with this machine's resources.
+// partition returns p, completed with this machine's resources.
 func (c *Controller) partition(p model.Partition) model.Partition {
 	c.mu.Lock()
 	total := c.queue.Total()
@@ -63,7 +63,7 @@ func defaultPartition() model.Partition {
 	}
 }
 
-// ReadPartitions reads PartitionName= lines of the configuration: name,
+// ReadPartitions reads the PartitionName= lines of the configuration: name,
 // Default, MaxTime, DefaultTime, State. It ignores other settings, which only
 // Slurm uses.
 func ReadPartitions(lines []conf.Line) ([]model.Partition, error) {
@@ -74,7 +74,7 @@ func ReadPartitions(lines []conf.Line) ([]model.Partition, error) {
 		p.Flags = 0
 		name, _ := line.Get("PartitionName")
 		if p.Name = name; strings.EqualFold(name, "DEFAULT") {
-			continue // defaults for later lines are not supported
+			continue // defaults for later lines, which are not supported
 		}
 		if v, ok := line.Get("Default"); ok && strings.EqualFold(v, "YES") {
 			p.Flags, byDefault = partitionDefault, byDefault+1
@@ -101,9 +101,9 @@ func ReadPartitions(lines []conf.Line) ([]model.Partition, error) {
 	return parts, nil
 }
 
-// readMinutes parses a time as Slurm's files have it: minutes, minutes:seconds,
-// hours:minutes:seconds, days-hours, days-hours:minutes,
-// days-hours:minutes:seconds, or UNLIMITED. Seconds are rounded up to a minute.
+// readMinutes parses a time in the formats of Slurm's files: minutes,
+// minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes,
+// days-hours:minutes:seconds, or UNLIMITED. It rounds seconds up to a minute.
 func readMinutes(s string) (model.Opt[uint32], error) {
 	if strings.EqualFold(s, "UNLIMITED") || strings.EqualFold(s, "INFINITE") {
 		return model.Infinite[uint32](), nil
@@ -114,7 +114,7 @@ func readMinutes(s string) (model.Opt[uint32], error) {
 		days, rest = "0", s
 	}
 	fields := strings.Split(rest, ":")
-	var unit []uint64 // seconds of each field
+	var unit []uint64 // seconds in one unit of each field
 	switch {
 	case hasDays:
 		unit = []uint64{3600, 60, 1}

@@ -8,7 +8,7 @@ import (
 )
 
 // handlePing answers every client that has a valid credential. Gateways also
-// use it to verify a token.
+// send it to verify a token.
 func (c *Controller) handlePing(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	if err := r.Decode(message.Empty{}); err != nil {
 		return 0, nil, err

@@ -12,12 +12,12 @@ import (
 )
 
 // TestPrivate checks that PrivateData= hides information only from other users,
-// and that they can't change what they see.
+// and that those users can't change the jobs that they see.
 func TestPrivate(t *testing.T) {
 	for _, tt := range []struct {
 		name               string
 		private            conf.PrivateData
-		jobs, nodes, parts bool // are seen
+		jobs, nodes, parts bool // whether the client sees them
 	}{
 		{name: "unset", nodes: true, parts: true},
 		{name: "none", private: conf.PrivateNone, jobs: true, nodes: true, parts: true},
@@ -28,7 +28,7 @@ func TestPrivate(t *testing.T) {
 			c, _ := controller(t, Config{Private: tt.private, Log: quiet})
 			j := &job{record: &record{Job: model.Job{UserID: 54321}}}
 			j.Job.Priority = 1
-			if err := c.reserve(j, time.Now()); err != nil { // and never starts
+			if err := c.reserve(j, time.Now()); err != nil { // the job never starts
 				t.Fatal(err)
 			}
 			refused := errs.NotFound
@@ -46,7 +46,8 @@ func TestPrivate(t *testing.T) {
 			for kind, seen := range map[message.Type]bool{
 				message.RequestNodeInfo: tt.nodes, message.RequestNodeInfoSingle: tt.nodes, message.RequestPartitionInfo: tt.parts,
 			} {
-				// A body that is missing is noticed only by a handler that may answer.
+				// The request has no body. Only a handler that the client may
+				// call reports that.
 				_, _, err := c.Handlers()[kind](t.Context(), &server.Request{Type: kind, Identity: other})
 				if denied := errs.KindOf(err) == errs.Denied; denied == seen {
 					t.Errorf("message %d: %v", kind, err)

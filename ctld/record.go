@@ -14,14 +14,14 @@ import (
 	"schedrestd/model"
 )
 
-// Keys of the journal. Numbers are padded so that the keys sort like them.
-// Format 2 added jobs that were requeued, whose later runs have homes of their
-// own.
+// Keys of the journal. Numbers are padded so that the keys sort in numeric
+// order. Format 2 added jobs that were requeued, whose later runs have homes of
+// their own.
 //
 //	format       version of the values below
 //	next         lowest number that the next job may have
-//	job/ID       record: the job as it is shown, and its resources
-//	spec/ID      step.Spec: what to run; dropped when the job has ended
+//	job/ID       record: the job as clients see it, and its resources
+//	spec/ID      step.Spec: what to run; removed when the job has ended
 //	spool/SEQ    model.Job: for the accounting daemon
 //	aside/SEQ    model.Job: refused by the accounting daemon
 const (
@@ -50,12 +50,12 @@ type job struct {
 	*record
 	number    uint32
 	edit      sync.Mutex // held while the record in the journal is replaced. Locked before Controller.mu and large
-	home      string     // of the current run's step; changes only between two runs
+	home      string     // directory of the current run's step; changes only between two runs
 	phase     phase
-	step      *step.Step // while running
+	step      *step.Step // nil unless the job runs
 	cancelled bool       // cancellation was requested
 	attempts  int        // number of attempts to start it
-	counted   load       // in Controller.usage
+	counted   load       // the load that Controller.usage counts for this job
 }
 
 // record is a job in the journal. It must not be modified once c.jobs holds it:
@@ -64,7 +64,7 @@ type record struct {
 	Job     model.Job  `json:"job"`
 	Need    queue.Need `json:"need"`
 	Limited bool       `json:"limited,omitempty"` // the time limit was changed during this run
-	Requeue requeue    `json:"requeue,omitempty"` // what follows this run
+	Requeue requeue    `json:"requeue,omitempty"` // what happens to the job after this run
 }
 
 // requeue says how a job is queued after its current run.
@@ -85,7 +85,7 @@ func (r *record) begin() time.Time { return r.Job.EligibleTime.Go() }
 
 func key(prefix string, n uint64) string { return fmt.Sprintf("%s%012d", prefix, n) }
 
-// numberIn returns the number in key k, and false when k does not have the
+// numberIn returns the number in key k. ok is false when k does not have the
 // prefix.
 func numberIn(k, prefix string) (uint64, bool) {
 	digits, ok := strings.CutPrefix(k, prefix)
@@ -110,8 +110,8 @@ func (r *record) entry() (journal.Entry, error) {
 	return entry(r.Job.UserID, key(jobPrefix, uint64(r.Job.StepID.JobID)), r)
 }
 
-// nextEntry returns the entry that holds the next job number. It prevents a
-// number from being used twice, even after all jobs were forgotten.
+// nextEntry returns the entry that holds the next job number. With it, no
+// number is used twice, even after all jobs were forgotten.
 func (c *Controller) nextEntry() journal.Entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()

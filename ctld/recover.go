@@ -18,11 +18,13 @@ import (
 
 // recover restores the state that an earlier controller left.
 //
-// The journal holds the accepted jobs, and the ends that were recorded. For a
-// job without an end, the files of its step tell the rest. Without a claim the
-// job was never started and waits as before. With an outcome it has ended
-// meanwhile. With a claim whose process lives it runs. With a claim whose
-// process is gone, or which is of another boot, it is lost.
+// The journal holds the accepted jobs, and the recorded ends. For a job without
+// a recorded end, the files of its step are read:
+//
+//   - Without a claim, the job was never started and waits as before.
+//   - With an outcome, the job has ended meanwhile.
+//   - With a claim whose process lives, the job runs.
+//   - With a claim of a process that is gone, or of another boot, the job is lost.
 func (c *Controller) recover() error {
 	if err := c.journal.Each(c.load); err != nil {
 		return fmt.Errorf("read the journal: %w", err)
@@ -75,7 +77,7 @@ func (c *Controller) load(k string, value []byte) (owner uint32, err error) {
 		c.next = max(c.next, j.id()+1)
 		return j.Job.UserID, nil
 	}
-	if id, ok := numberIn(k, specPrefix); ok { // Each passes jobs before specs
+	if id, ok := numberIn(k, specPrefix); ok { // Each passes jobs before specs, so the owner is known
 		if j := c.jobs[uint32(id)]; j != nil {
 			return j.Job.UserID, nil
 		}
@@ -93,8 +95,9 @@ func (c *Controller) load(k string, value []byte) (owner uint32, err error) {
 	return spooled.UserID, nil
 }
 
-// strays looks for homes of jobs that are not in the journal, and of earlier
-// runs of jobs that were requeued. It removes those that have ended. The number of a job that still runs is not used again.
+// strays looks for homes that belong to no job in the journal, or to an earlier
+// run of a requeued job. It removes those whose step has exited. The number of
+// a job that still runs is not used again.
 func (c *Controller) strays() error {
 	homes, err := os.ReadDir(filepath.Join(c.cfg.State, "steps"))
 	if err != nil {
@@ -128,7 +131,7 @@ func (c *Controller) resume(j *job) error {
 	home := j.home
 	if j.Job.State.Ended() {
 		j.phase = ended
-		return step.Retire(home) // the end was recorded but the files were not removed
+		return step.Retire(home) // the controller stopped after recording the end, before removing the files
 	}
 	claim, claimed, err := step.ReadClaim(home)
 	if errors.Is(err, step.ErrNewer) {
@@ -143,7 +146,7 @@ func (c *Controller) resume(j *job) error {
 		c.mu.Unlock()
 		return nil
 	}
-	c.mu.Lock() // jobs that were resumed before already run
+	c.mu.Lock() // goroutines of jobs that were resumed earlier already use c
 	c.queue.Occupy(j.id(), j.Need)
 	j.phase = starting
 	c.mu.Unlock()

@@ -25,8 +25,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// stateVariable makes this test binary run as a controller with the state
-// directory that it names.
+// stateVariable names a state directory. When it is set, this test binary runs
+// as a controller with that directory.
 const stateVariable = "CTLD_TEST_STATE"
 
 // controllerMain runs a controller until it is killed.
@@ -41,7 +41,7 @@ func controllerMain() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Remove(filepath.Join(state, "socket")) // of one that was killed
+	os.Remove(filepath.Join(state, "socket")) // left by a killed controller
 	ln, err := net.Listen("unix", filepath.Join(state, "socket"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -53,8 +53,8 @@ func controllerMain() {
 	os.Exit(1)
 }
 
-// site is a controller in a process of its own, which tests kill, and a client
-// of it.
+// site is a controller in a process of its own, and a client of it. Tests kill
+// the controller.
 type site struct {
 	t      *testing.T
 	state  string
@@ -65,7 +65,7 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ctld") // short: the path of a socket is bounded
+	dir, err := os.MkdirTemp("", "ctld") // short, because the length of a socket's path is limited
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func (s *site) kill() {
 }
 
 // submit retries until the controller answers. A submission without an answer
-// does not count as accepted, but may have been.
+// may have been accepted, but the test does not count it.
 func (s *site) submit(d *model.JobDesc) (uint32, error) {
 	for {
 		answer, err := s.client.Submit(s.t.Context(), model.Credential{}, d)
@@ -164,9 +164,9 @@ func (s *site) await(id uint32, want model.JobState) model.Job {
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
-// TestWhatHappensWithoutAController checks that a restarted controller reports
-// jobs correctly that ended, exceeded their limit, or continued while no
-// controller ran.
+// TestWhatHappensWithoutAController checks that a restarted controller
+// correctly reports jobs that ended, exceeded their limit, or continued while
+// no controller ran.
 func TestWhatHappensWithoutAController(t *testing.T) {
 	s := newSite(t)
 	dir := t.TempDir()
@@ -216,7 +216,7 @@ func TestWhatHappensWithoutAController(t *testing.T) {
 	}
 }
 
-// TestLostJobs checks that a job whose step is gone without an outcome is lost,
+// TestLostJobs checks that a job whose step exited without an outcome is lost,
 // and is not run again.
 func TestLostJobs(t *testing.T) {
 	tests := []struct {
@@ -232,7 +232,7 @@ func TestLostJobs(t *testing.T) {
 		}},
 		{"its number belongs to another process now", func(t *testing.T, home string, c step.Claim) {
 			killStep(t, c)
-			self, err := process.Self() // which a signal by number would hit
+			self, err := process.Self() // the process that a signal sent by number would hit
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -287,8 +287,8 @@ func killStep(t *testing.T, c step.Claim) {
 }
 
 // storm submits jobs from many clients while trouble keeps killing the
-// controller, until over reports that enough jobs were accepted and have run.
-// It then checks that every accepted job ran exactly once.
+// controller. It goes on until over reports that enough jobs were accepted and
+// have run. Then it checks that every accepted job ran exactly once.
 func storm(t *testing.T, jobs int, trouble func(s *site, over func() bool)) {
 	s := newSite(t)
 	work := t.TempDir()
@@ -352,7 +352,7 @@ func storm(t *testing.T, jobs int, trouble func(s *site, over func() bool)) {
 func TestKilledByTheClock(t *testing.T) {
 	storm(t, 200, func(s *site, over func() bool) {
 		deaths := 0
-		for pause := 20 * time.Millisecond; !over(); pause += 5 * time.Millisecond { // longer lives, so that a slow machine gets there too
+		for pause := 20 * time.Millisecond; !over(); pause += 5 * time.Millisecond { // each controller lives longer, so that slow machines succeed too
 			time.Sleep(pause)
 			s.kill()
 			s.start()
@@ -406,7 +406,7 @@ func TestStateIsRefused(t *testing.T) {
 	}
 }
 
-// recorder is an accounting daemon that may be unavailable.
+// recorder is an accounting daemon that can be made unavailable.
 type recorder struct {
 	mu   sync.Mutex
 	away bool
@@ -427,8 +427,8 @@ func (d *recorder) Record(_ context.Context, jobs []model.Job) error {
 	return nil
 }
 
-// TestSpool checks that job records reach the accounting daemon after it was
-// unavailable and the controller was restarted.
+// TestSpool checks that the accounting daemon gets job records that were made
+// while it was unavailable, even if the controller was restarted.
 func TestSpool(t *testing.T) {
 	d := &recorder{away: true, last: map[uint32]model.JobState{}}
 	c, stop := controller(t, Config{Accounting: d})
@@ -450,7 +450,7 @@ func TestSpool(t *testing.T) {
 	c, _ = controller(t, Config{State: c.cfg.State, Accounting: d})
 	e := submit(t, c, desc(t.TempDir(), "true"))
 	await(t, "the next job arrives", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return d.last[e].Base() == model.JobComplete })
-	if d.sent != sent+2 { // as it started and as it ended
+	if d.sent != sent+2 { // one record of the start and one of the end
 		t.Errorf("%d records more, want 2", d.sent-sent)
 	}
 }

@@ -14,14 +14,14 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleRequeue ends the run of a job and queues the job again. It answers when
-// the job's step has been notified, like handleKill; the job waits again when
-// all of its processes have exited. Its owner, root and the scheduler's user may
-// do this.
+// handleRequeue ends the run of a job and queues the job again. Like
+// handleKill, it answers when the job's step has been notified. The job is back
+// in the queue when all of its processes have exited. Its owner, root and the
+// scheduler's user may requeue a job.
 //
 // Errors: 2017, there is no such job or the client may not see it; 2002, it
-// belongs to another user; 2024, it waits; 2037, it was submitted as one that
-// must not be requeued; 2036, it has ended, and its script is no longer kept.
+// belongs to another user; 2024, it waits; 2037, its submission forbade
+// requeueing; 2036, it has ended, and its script is no longer stored.
 func (c *Controller) handleRequeue(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.RequeueRequest
 	if err := r.Decode(&q); err != nil {
@@ -65,7 +65,7 @@ func (c *Controller) requeueJob(client server.Identity, named string, flags mode
 		switch {
 		case j.cancelled:
 			return nil, refuse(errs.Conflict, fault.AlreadyDone, "job %d was cancelled", id)
-		case j.phase != running: // it ended and was requeued meanwhile
+		case j.phase != running: // the job ended and was requeued meanwhile
 			return nil, refuse(errs.Conflict, fault.JobPending, "job %d is waiting", id)
 		case j.Job.Requeue == 0:
 			return nil, refuse(errs.Conflict, fault.Disabled, "job %d was submitted as one that must not be requeued", id)
@@ -85,8 +85,8 @@ func (c *Controller) requeueJob(client server.Identity, named string, flags mode
 	return gone(j.step.Cancel())
 }
 
-// awaitRunning returns a job that runs and that the client may change. It waits for
-// one that is being started.
+// awaitRunning returns a job that runs and that the client may change. If the
+// job is being started, it waits until the job runs.
 func (c *Controller) awaitRunning(client server.Identity, id uint32, until time.Time) (*job, error) {
 	for {
 		c.mu.Lock()
@@ -114,9 +114,9 @@ func (c *Controller) awaitRunning(client server.Identity, id uint32, until time.
 	}
 }
 
-// unqueue takes back a request to requeue j, because j is to be cancelled.
-// Otherwise a controller that crashes would forget the cancellation, and its
-// successor would run the job again.
+// unqueue withdraws a requeue of j that was requested before, because j is to
+// be cancelled. Otherwise the journal would still say that j is requeued. A
+// controller that starts after a crash would then run the job again.
 func (c *Controller) unqueue(j *job, until time.Time) error {
 	if err := c.lockEdit(j, until); err != nil {
 		return err
@@ -125,15 +125,15 @@ func (c *Controller) unqueue(j *job, until time.Time) error {
 	err := c.amend(j, c.uid, func() (func(*record), error) {
 		return func(r *record) { r.Requeue = requeueNot }, nil
 	})
-	if errs.KindOf(err) == errs.Conflict { // it has ended
+	if errs.KindOf(err) == errs.Conflict { // the job has ended
 		return nil
 	}
 	return err
 }
 
-// again queues j after the end of a run. The next run has another home, so the
-// record of the job decides in one commit which run counts. The caller holds
-// j.edit.
+// again queues j after the end of a run. The next run has another home. So a
+// single commit of the job's record determines which run counts. The caller
+// holds j.edit.
 func (c *Controller) again(j *job) {
 	now := time.Now()
 	c.mu.Lock()
@@ -151,7 +151,7 @@ func (c *Controller) again(j *job) {
 	}
 	r.Requeue, r.Limited = requeueNot, false
 	if !c.persist(&r) {
-		return // stopped: the next controller reads the files
+		return // the controller stops; the next one reads the files
 	}
 	failpoint.Here("requeued")
 	if err := step.Retire(j.home); err != nil {
@@ -174,7 +174,7 @@ func (c *Controller) again(j *job) {
 	c.poke()
 }
 
-// toPending makes m a job that waits, without traces of a run.
+// toPending turns m into a waiting job, without any results of a run.
 func toPending(m *model.Job) {
 	m.State = model.JobPending
 	m.StartTime, m.EndTime = 0, 0

@@ -14,7 +14,7 @@ import (
 )
 
 // TestRequeue checks that the processes of a requeued job end, and that the job
-// runs once more.
+// then runs again.
 func TestRequeue(t *testing.T) {
 	for _, v := range []codec.Version{codec.V2205, codec.Newest} {
 		c, _ := controller(t, Config{})
@@ -40,8 +40,8 @@ func TestRequeue(t *testing.T) {
 	}
 }
 
-// TestRequeueHeld checks that a job that is requeued as held waits until it is
-// released by one who may.
+// TestRequeueHeld checks that a job that is requeued as held waits until a user
+// with the permission to do so releases it.
 func TestRequeueHeld(t *testing.T) {
 	c, _ := controller(t, Config{SchedUser: admin.UID})
 	for _, tt := range []struct {
@@ -104,14 +104,15 @@ func TestRefusedRequeues(t *testing.T) {
 	}
 }
 
-// TestCancelAfterRequeue checks that a job whose run is being ended for a requeue
-// can be cancelled, also when the controller is killed at once.
+// TestCancelAfterRequeue checks that a job whose run is being ended for a
+// requeue can be cancelled, even if the controller is killed immediately
+// afterwards.
 func TestCancelAfterRequeue(t *testing.T) {
 	for _, crash := range []bool{false, true} {
 		s := newSite(t)
 		s.start()
 		work := t.TempDir()
-		id := s.accepted(desc(work, `trap "" TERM; echo run >>runs; while :; do sleep 0.05; done`)) // lives for KillWait
+		id := s.accepted(desc(work, `trap "" TERM; echo run >>runs; while :; do sleep 0.05; done`)) // ignores SIGTERM, so it runs for KillWait more
 		await(t, "it runs", func() bool { return exists(filepath.Join(work, "runs")) })
 		text := key("", uint64(id))
 		if _, err := s.client.Requeue(t.Context(), model.Credential{}, text, 0); err != nil {

@@ -38,8 +38,8 @@ func (c *Controller) Handlers() map[message.Type]server.Handler {
 	return handlers
 }
 
-// unlessHidden returns h for clients that may see this kind of information, and
-// a refusal for others.
+// unlessHidden wraps h so that it refuses clients that may not see this kind of
+// information.
 func (c *Controller) unlessHidden(kind conf.PrivateData, what string, h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		if err := c.privacy.Refuse(r.Identity.UID, kind, what); err != nil {
@@ -49,8 +49,8 @@ func (c *Controller) unlessHidden(kind conf.PrivateData, what string, h server.H
 	}
 }
 
-// maxSubmit is the longest submission in bytes: a script, an environment, and
-// the other fields.
+// maxSubmit is the maximum length of a submission in bytes: a script, an
+// environment, and the other fields.
 const maxSubmit = maxScript + maxEnvironment + 2<<20
 
 // Limit returns the maximum length of a request in bytes.
@@ -69,8 +69,8 @@ func refuse(kind errs.Kind, number int, format string, args ...any) error {
 	return e
 }
 
-// asker appends to more the log attributes that identify the client of r. They
-// include both names when one user acts for another.
+// asker returns log attributes that identify the client of r, followed by more.
+// If one user acts for another, they include both names.
 func asker(r *server.Request, more ...any) []any {
 	more = append(more, "uid", r.Identity.UID)
 	if r.Identity.Name != "" {
@@ -82,7 +82,7 @@ func asker(r *server.Request, more ...any) []any {
 	return append(more, "peer", r.Peer)
 }
 
-// done returns the answer of a request that has no other result.
+// done returns the answer to a request that has no result but success.
 func done() (message.Type, message.Body, error) {
 	return message.ResponseRC, &message.RC{}, nil
 }

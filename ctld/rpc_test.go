@@ -19,7 +19,7 @@ import (
 )
 
 // ask serves c on a UNIX socket in one protocol version and returns a client of
-// it.
+// that socket.
 func ask(t *testing.T, c *Controller, v codec.Version) *client.Client {
 	t.Helper()
 	ln, err := net.Listen("unix", filepath.Join(c.cfg.State, "rpc"))

@@ -13,8 +13,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Serve runs the daemon as configured by c until ctx ends, which is not an
-// error. Running jobs continue, and the next controller resumes them.
+// Serve runs the daemon as configured by c until ctx ends, and then returns
+// nil. Running jobs continue, and the next controller resumes them.
 func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logger) error {
 	user, err := daemon.SchedUser(c.User)
 	if err != nil {
@@ -51,22 +51,23 @@ func Serve(ctx context.Context, c *conf.Cluster, version string, log *slog.Logge
 	return err
 }
 
-// Limits of the bytes of requests that are in memory concurrently. The limit of
+// Limits in bytes on the requests that are in memory concurrently. The limit of
 // one user admits the longest submission.
 const (
 	allRequests  = 64 << 20 // of all users
 	userRequests = 16 << 20 // of one user
 )
 
-// garbagePercent is GOGC: half of Go's default. Most of the controller's memory
-// holds jobs, which live long, so collecting garbage twice as often costs
-// little.
+// garbagePercent is the value of GOGC, half of Go's default. Most of the
+// controller's memory holds jobs, which live long, so collecting garbage twice
+// as often costs little.
 //
 // The kernel does not limit that memory. MemoryMax= in the unit would count the
-// jobs too, and a limit on the controller's own cgroup would count the step
-// processes, one for each running job. So each part has a limit of its own:
-// jobs have the quotas of usage.go, requests and answers the budgets of
-// rpc/server, and lists that are being encoded daemon.NewQueries.
+// processes of jobs too, and a limit on the controller's own cgroup would count
+// the step processes, one for each running job. So each part of the memory has
+// a limit of its own. Jobs have the quotas of usage.go. Requests and answers
+// have the budgets of rpc/server. Lists that are being encoded have
+// daemon.NewQueries.
 const garbagePercent = 50
 
 // socketMode returns the mode of the UNIX socket. It is open to all users,

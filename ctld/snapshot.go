@@ -13,7 +13,7 @@ import (
 
 // Lists are encoded from a snapshot, outside the lock. That works because a
 // record is never modified: update replaces it. A snapshot has one pointer for
-// each job. All requests share it until a job changes, and the lock is held
+// each job. All requests share a snapshot until a job changes. The lock is held
 // only while the pointers are copied.
 
 // update replaces the record of j with a copy that change has modified. The
@@ -25,7 +25,7 @@ func (c *Controller) update(j *job, now time.Time, change func(*model.Job)) {
 	c.change(now)
 }
 
-// change records that a job has changed, was added or was removed. The caller
+// change notes that a job has changed, was added or was removed. The caller
 // holds c.mu.
 func (c *Controller) change(now time.Time) {
 	c.changed = model.At(now)
@@ -58,7 +58,7 @@ func (c *Controller) snapshot() (list []*record, changed model.Time) {
 }
 
 // visible returns the records in list that the client may see. If ids is not
-// nil, it returns only those with an id in ids. It sorts ids.
+// nil, it returns only records of these jobs, and sorts ids.
 func (c *Controller) visible(client server.Identity, list []*record, ids []uint32) []*record {
 	slices.Sort(ids)
 	var found []*record
@@ -78,8 +78,8 @@ func (c *Controller) visible(client server.Identity, list []*record, ids []uint3
 
 // list returns a handler for a request whose answer grows with the number of
 // jobs. h decodes the request and returns the answer, which list encodes. It
-// encodes a few answers per user concurrently, and none for a client that has
-// closed its connection.
+// encodes only a few answers of each user concurrently, and none for a client
+// that has closed its connection.
 func (c *Controller) list(h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		place, err := c.queries.Acquire(ctx, r.Identity.UID)
@@ -96,8 +96,8 @@ func (c *Controller) list(h server.Handler) server.Handler {
 	}
 }
 
-// pull returns a function for the Pull of a codec.Stream. It returns one
-// element for each record in list, and fails once ctx has ended.
+// pull returns a function for the Pull of a codec.Stream. Each call returns the
+// element for the next record in list. After ctx has ended, calls fail.
 func pull[T any](ctx context.Context, list []*record, element func(*record) T) func() (*T, error) {
 	var one T
 	return func() (*T, error) {

@@ -56,12 +56,12 @@ func TestListIsASnapshot(t *testing.T) {
 	}
 }
 
-// TestVisible checks that users are shown their own jobs, only the requested
-// ones, sorted by number.
+// TestVisible checks that users see their own jobs, only the requested ones,
+// sorted by number.
 func TestVisible(t *testing.T) {
 	c, _ := controller(t, Config{MaxJobs: 100})
 	const ann, bea = 54321, 54322
-	for _, uid := range []uint32{ann, bea, ann, ann, bea} { // 1 to 5
+	for _, uid := range []uint32{ann, bea, ann, ann, bea} { // the jobs 1 to 5
 		if _, err := reserved(c, uid); err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestUnreadListsTakeLittleMemory(t *testing.T) {
 		unread = append(unread, nc)
 	}
 	for _, nc := range unread {
-		if _, err := nc.Read(make([]byte, 1)); err != nil { // it is encoded and being sent
+		if _, err := nc.Read(make([]byte, 1)); err != nil { // the list is encoded and being sent
 			t.Fatal(err)
 		}
 	}
@@ -134,7 +134,7 @@ func TestUnreadListsTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// peakMemory returns the most memory that a process has had, in bytes.
+// peakMemory returns the peak resident memory of a process, in bytes.
 func peakMemory(t *testing.T, pid int) (bytes int64) {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

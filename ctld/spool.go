@@ -19,13 +19,13 @@ type Accounting interface {
 	Record(ctx context.Context, jobs []model.Job) error
 }
 
-// spool keeps records for the accounting daemon in the journal until the daemon
-// has acknowledged them, so that no record is lost while either daemon is down.
-// Memory holds only their numbers.
+// spool stores records for the accounting daemon in the journal until the
+// daemon has acknowledged them, so that no record is lost while either daemon
+// is down. Only the numbers of the records are in memory.
 //
 // When the accounting daemon is unavailable for long, the records may reach
 // their limit. Then the oldest records of the user whose records take the most
-// space are dropped. A user can't displace the records of others.
+// space are dropped. So no user can displace the records of others.
 type spool struct {
 	c    *Controller
 	wake chan struct{}
@@ -39,7 +39,7 @@ type spool struct {
 // records is a list of records in the journal.
 type records struct {
 	prefix  string   // of their keys
-	most    int64    // limit of their bytes in the journal
+	most    int64    // limit of the bytes that they take in the journal
 	numbers []uint64 // ascending
 }
 
@@ -56,8 +56,8 @@ func newSpool(c *Controller) *spool {
 		pending: records{prefix: spoolPrefix, most: spoolMost}, aside: records{prefix: asidePrefix, most: asideMost}}
 }
 
-// load restores a record of an earlier controller. Keys come in ascending
-// order.
+// load adds a record that an earlier controller stored. Calls come in ascending
+// order of n.
 func (s *spool) load(n uint64) {
 	s.pending.numbers = append(s.pending.numbers, n)
 	s.next = max(s.next, n+1)
@@ -68,9 +68,9 @@ func (s *spool) add(j model.Job) error {
 	return s.with(j, func(e journal.Entry) error { return s.c.journal.Commit(e) })
 }
 
-// with calls commit with the spool's entry for a job, so that other entries can
-// be committed together with it. It adds the record to the pending ones when
-// commit succeeds.
+// with calls commit with the journal entry of a record of job j, so that other
+// entries can be committed together with it. When commit succeeds, the record
+// is pending.
 func (s *spool) with(j model.Job, commit func(journal.Entry) error) error {
 	s.mu.Lock()
 	n := s.next
@@ -95,8 +95,9 @@ func (s *spool) with(j model.Job, commit func(journal.Entry) error) error {
 }
 
 // run sends records until the controller stops. When the accounting daemon
-// refuses a batch, run halves it until it has found the record that is refused,
-// and sets that aside. Otherwise one bad record would block all others.
+// refuses a batch, run halves the batch until it has found the record that is
+// refused, and sets that record aside. Otherwise one bad record would block all
+// others.
 func (s *spool) run() {
 	down, most := false, spoolBatch
 	for s.c.ctx.Err() == nil {
@@ -149,9 +150,9 @@ func (s *spool) batch(most int) []uint64 {
 	return slices.Clone(s.pending.numbers[:min(len(s.pending.numbers), most)])
 }
 
-// send sends as many of the records in batch as fit into one message, starting
-// with the first. It removes them from the spool once they are acknowledged. n
-// is the number of records in that message.
+// send sends the records at the start of batch, as many as fit into one
+// message. It removes them from the spool once the daemon has acknowledged
+// them. n is the number of records in that message.
 func (s *spool) send(batch []uint64) (n int, err error) {
 	var jobs []model.Job
 	bytes := 0
@@ -177,8 +178,8 @@ func (s *spool) send(batch []uint64) (n int, err error) {
 }
 
 // setAside removes a record that the accounting daemon refuses from the pending
-// ones. It stays in the journal, for an administrator, until asideMost is
-// exceeded.
+// ones. The record stays in the journal, for an administrator. When these
+// records exceed asideMost, some are dropped.
 func (s *spool) setAside(n uint64, why error) error {
 	b, err := s.c.journal.Get(key(spoolPrefix, n))
 	if err != nil {

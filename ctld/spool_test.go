@@ -12,8 +12,8 @@ import (
 	"schedrestd/model"
 )
 
-// picky is an accounting daemon that refuses every batch that contains a
-// certain job.
+// picky is an accounting daemon that refuses every batch with a certain job in
+// it.
 type picky struct {
 	bad uint32
 
@@ -61,7 +61,7 @@ func TestRefusedRecordIsSetAside(t *testing.T) {
 }
 
 func TestBatchIsBoundedInBytes(t *testing.T) {
-	c, err := Open(Config{State: filepath.Join(t.TempDir(), "state"), Log: quiet, Accounting: &picky{}}) // not Run: nothing else sends
+	c, err := Open(Config{State: filepath.Join(t.TempDir(), "state"), Log: quiet, Accounting: &picky{}}) // Run is not called, so nothing else sends records
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,8 +79,8 @@ func TestBatchIsBoundedInBytes(t *testing.T) {
 	}
 }
 
-// TestLongTextsAreRefused checks that texts that are shown and kept with a job
-// have a maximum length.
+// TestLongTextsAreRefused checks that the texts that are stored with a job have
+// a maximum length.
 func TestLongTextsAreRefused(t *testing.T) {
 	c, _ := controller(t, Config{})
 	for what, change := range map[string]func(d *model.JobDesc, s string){
@@ -117,7 +117,7 @@ func TestLongTextsAreRefused(t *testing.T) {
 // records take the most space loses their oldest records, even if other records
 // are older.
 func TestNoUserPushesOutAnother(t *testing.T) {
-	c, err := Open(Config{State: filepath.Join(t.TempDir(), "state"), Log: quiet, Accounting: away{}}) // not Run: nothing is sent
+	c, err := Open(Config{State: filepath.Join(t.TempDir(), "state"), Log: quiet, Accounting: away{}}) // Run is not called, so nothing is sent
 	if err != nil {
 		t.Fatal(err)
 	}

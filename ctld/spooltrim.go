@@ -2,8 +2,8 @@ package ctld
 
 import "slices"
 
-// trim drops records of a list that exceeds its limit. Otherwise a full journal
-// would keep the controller from accepting jobs.
+// trim drops records of a list that exceeds its limit. Otherwise the journal
+// could fill up, and the controller would accept no more jobs.
 func (s *spool) trim(list *records) {
 	for uid, surplus := range s.surplus(list) {
 		s.c.log.Error("job records dropped: accounting spool full",
@@ -14,15 +14,15 @@ func (s *spool) trim(list *records) {
 	}
 }
 
-// held holds the records of one user, the oldest first.
+// held is the list of records of one user, the oldest first.
 type held struct {
 	numbers []uint64
 	sizes   []int64
 	bytes   int64
 }
 
-// surplus returns, by user, the records to drop. Each is the oldest record of
-// the user whose records take the most space.
+// surplus returns the records to drop, by user. It repeatedly selects the
+// oldest record of the user whose records take the most space.
 func (s *spool) surplus(list *records) map[uint32][]uint64 {
 	s.mu.Lock()
 	numbers := slices.Clone(list.numbers)

@@ -22,9 +22,9 @@ const noFollow = syscall.O_NOFOLLOW
 // open file, so the kernel releases it whenever this process exits. real is the
 // path of the directory without symbolic links.
 //
-// The directories above are checked too. The owner of one of them could replace
-// the state directory by one with links to other files, which root would then
-// use.
+// takeState checks the parent directories too. The owner of one of them could
+// replace the state directory by another one, with links to other files. Root
+// would then use those files.
 func takeState(dir string) (lock *os.File, real string, err error) {
 	if !filepath.IsAbs(dir) {
 		return nil, "", errs.New(errs.Invalid, "StateSaveLocation %q is not an absolute path", dir)
@@ -61,7 +61,7 @@ func takeState(dir string) (lock *os.File, real string, err error) {
 	return lock, real, nil
 }
 
-// enter opens the directory name in dir, and creates it when it is missing.
+// enter opens the directory name in dir, and creates it if it is missing.
 func enter(dir *os.File, name string) (*os.File, error) {
 	if err := unix.Mkdirat(int(dir.Fd()), name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
 		return nil, fmt.Errorf("make %s: %w", name, err)

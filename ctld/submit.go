@@ -15,10 +15,10 @@ import (
 )
 
 // handleSubmit accepts a batch job. It answers when the job is on disk. From
-// then on the job runs exactly once, even if this process crashes; if the
-// machine goes down while the job runs, it ends as NODE_FAIL.
+// then on the job runs exactly once, even if this process crashes. If the
+// machine goes down while the job runs, the job ends as NODE_FAIL.
 //
-// A job that could never run here is refused, for example one that needs more
+// A job that could never run here is refused: for example one that needs more
 // CPUs or memory than the machine has, or a feature that this controller lacks
 // (see desc.go).
 func (c *Controller) handleSubmit(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
@@ -34,8 +34,8 @@ func (c *Controller) handleSubmit(_ context.Context, r *server.Request) (message
 	return message.ResponseSubmitBatchJob, &message.SubmitResponse{Submitted: *answer}, nil
 }
 
-// Submit accepts and records a job that a client submits, or returns why it is
-// refused.
+// Submit checks and records a job that a client submits. If it refuses the job,
+// the error says why.
 func (c *Controller) Submit(client server.Identity, d *model.JobDesc) (*model.Submitted, error) {
 	now := time.Now()
 	j, spec, said, err := c.accept(client, d, now)
@@ -52,7 +52,7 @@ func (c *Controller) Submit(client server.Identity, d *model.JobDesc) (*model.Su
 // enqueue gives j a number, records it together with its spec, and adds it to
 // the queue.
 func (c *Controller) enqueue(j *job, spec *step.Spec, now time.Time) error {
-	j.edit.Lock() // its first record is written below
+	j.edit.Lock() // the first record of j is written below
 	defer j.edit.Unlock()
 	if err := c.reserve(j, now); err != nil {
 		return err
@@ -81,8 +81,9 @@ func (c *Controller) enqueue(j *job, spec *step.Spec, now time.Time) error {
 // batchStep is Slurm's number of the step that runs the batch script.
 const batchStep uint32 = 0xfffffffb
 
-// reserve gives j its number and counts it against the limits. Until its record
-// is on disk it stays in phase starting: clients see it, but it is not started.
+// reserve gives j its number and counts it against the limits. j stays in phase
+// starting until its record is on disk. Clients see it in that phase, but it is
+// not started.
 func (c *Controller) reserve(j *job, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,20 +112,21 @@ func (c *Controller) reserve(j *job, now time.Time) error {
 	return nil
 }
 
-// maxJobID is the limit at which job numbers start again at 1. Higher numbers
-// have other meanings in the protocol.
+// maxJobID is the highest job number. After it, numbers start again at 1.
+// Higher numbers have other meanings in the protocol.
 const maxJobID = 0x03ffffff
 
-// usualPriority returns the priority of a job that no administrator has given
-// one. It falls with the job number, like the order of starting, and with the
-// nice value, which is offset by NiceOffset.
+// usualPriority returns the priority of a job to which no administrator has
+// given one. It falls as the job number rises, so that jobs start in the order
+// of their numbers. It also falls with the nice value, which is offset by
+// NiceOffset.
 func usualPriority(id, nice uint32) uint32 {
-	const highest = 0xfffffffd // greater numbers have other meanings
+	const highest = 0xfffffffd // higher numbers have other meanings
 	return uint32(min(max(0xffff0000-int64(id)+model.NiceOffset-int64(nice), 1), highest))
 }
 
-// commitNew records the new job in one transaction. It counts the bytes that
-// this writes against the user's quota, and the bytes that the job's end will
+// commitNew records the new job in one transaction. It counts the written bytes
+// against the user's quota, and also the bytes that the end of the job will
 // add.
 func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	record, err := j.entry()
@@ -144,7 +146,7 @@ func (c *Controller) commitNew(j *job, spec *step.Spec, now time.Time) error {
 	l := c.kept(j, record.Size())
 	l.due += sizes(entries)
 	c.mu.Lock()
-	if err = c.slow(j.Job.UserID, now); err == nil { // again: another request may have been charged meanwhile
+	if err = c.slow(j.Job.UserID, now); err == nil { // checked again, because another request may have been charged meanwhile
 		err = c.take(j, l)
 	}
 	if err == nil {
@@ -177,7 +179,7 @@ func (c *Controller) texts(j *job) int64 {
 	return size
 }
 
-// files returns the paths of the job's output, error output and input.
+// files returns the paths of the job's output, error and input files.
 func (c *Controller) files(m *model.Job) (out, fail, in step.Raw) {
 	out = step.Raw(c.expand(m.StdOut, m))
 	if m.StdErr != "" {
@@ -189,7 +191,7 @@ func (c *Controller) files(m *model.Job) (out, fail, in step.Raw) {
 	return out, fail, in
 }
 
-// said returns the message for the user of an accepted job; stripped are the
+// said returns the message for a user whose job was accepted. stripped are the
 // variables that were removed from its environment.
 func said(stripped []string) string {
 	if len(stripped) == 0 {

@@ -16,19 +16,20 @@ import (
 // Tokens configures how this controller creates tokens.
 type Tokens struct {
 	Key     auth.Key
-	Private bool          // only for root and the scheduler's user (disable_token_creation)
+	Private bool          // only root and the scheduler's user may create tokens (disable_token_creation)
 	Longest time.Duration // longest lifespan
 }
 
-// lifespanUnset is what Slurm's commands send for "not set"; 0 means the same.
-// Their "unlimited" is lifespanUnset+1, which is refused as too long.
+// lifespanUnset is the value that Slurm's commands send for "not set"; 0 means
+// the same. Their value for "unlimited" is lifespanUnset+1, which is refused as
+// too long.
 const lifespanUnset = 0xfffffffe
 
 // handleToken creates a token. Root and the scheduler's user may create tokens
 // for any user, others only for themselves. A client that was authenticated by
-// a token gets none that expires later than that token. A token for root gives
-// full control of the cluster, so requests for other users are refused before
-// any lookup, and refusals are logged as well.
+// a token gets no token that expires later than its own. A token for root gives
+// full control of the cluster. So requests for other users are refused before
+// any lookup, and refusals are logged too.
 //
 // Errors: 6009, this controller creates no tokens; 2002, the token would be for
 // another user, or users may not create tokens; 2051, the lifespan is too long;
@@ -62,10 +63,10 @@ func (c *Controller) token(client server.Identity, q *message.TokenRequest) (tok
 	return token, name, lifespan, err
 }
 
-// tokenUser returns the user name for which the client gets a token.
+// tokenUser returns the name of the user for whom the client gets a token.
 func (c *Controller) tokenUser(client server.Identity, name string) (string, error) {
 	if c.super(client.UID) && name != "" {
-		if !auth.PosixName(name) { // not shown: it could be a misplaced token, and the error is logged
+		if !auth.PosixName(name) { // the error is logged without the name, which could be a token in the wrong place
 			return "", refuse(errs.Invalid, fault.UnknownUser, "the requested name is not a valid user name")
 		}
 		user, err := c.cfg.Users.LookupUser(name)
@@ -87,8 +88,9 @@ func (c *Controller) tokenUser(client server.Identity, name string) (string, err
 	return own.Name, believable(own)
 }
 
-// believable refuses a token that no daemon would accept: rpc/server's
-// Authority rejects users that it would reject on a UNIX socket.
+// believable refuses to create a token that no daemon would accept. The
+// Authority of rpc/server rejects the same users in tokens and on a UNIX
+// socket.
 func believable(u nss.User) error {
 	if u.UID == 0 || (become.Ucred{UID: u.UID, GID: u.GID}).Verify() == nil {
 		return nil
@@ -96,10 +98,10 @@ func believable(u nss.User) error {
 	return refuse(errs.Invalid, fault.BadUser, "tokens for %s are not accepted: uid %d or gid %d is reserved", u.Name, u.UID, u.GID)
 }
 
-// lifespan returns how long the token for the client is valid when the client
-// requests so many seconds. A client that was authenticated by a token gets
-// none that expires later. Otherwise a token that was stolen for a minute could
-// be renewed for ever.
+// lifespan returns how long a token for the client is valid when the client
+// requests so many seconds. A client that was authenticated by a token gets no
+// token that expires later than its own. Otherwise a token that was stolen for
+// a minute could be renewed for ever.
 func (c *Controller) lifespan(client server.Identity, seconds uint32) (time.Duration, error) {
 	d := time.Duration(seconds) * time.Second
 	if seconds == 0 || seconds == lifespanUnset {

@@ -18,7 +18,7 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// safeBuffer is a log that can be read while it is written.
+// safeBuffer is a log that can be read and written concurrently.
 type safeBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -80,9 +80,9 @@ func TestTokens(t *testing.T) {
 		user     string
 		lifespan uint32
 		private  bool
-		want     string // user of the token
+		want     string // name of the user in the token
 		seconds  int64
-		number   int // of the refusal, when there is no want
+		number   int // of the refusal, when want is empty
 	}{
 		{name: "own", uid: 1000, want: "ann", seconds: 1800},
 		{name: "own, by name", uid: 1000, user: "ann", lifespan: 60, want: "ann", seconds: 60},
@@ -96,7 +96,7 @@ func TestTokens(t *testing.T) {
 		{name: "another's", uid: 1000, user: "bea", number: denied},
 		{name: "root's", uid: 1000, user: "root", number: denied},
 		{name: "own, in capitals", uid: 1000, user: "ANN", number: denied},
-		{name: "unknown user's", uid: 1000, user: "zoe", number: denied}, // as another's: who exists is not told
+		{name: "unknown user's", uid: 1000, user: "zoe", number: denied}, // same refusal as for an existing user, so that clients can't find out which users exist
 		{name: "root for another", uid: 0, user: "bea", want: "bea", seconds: 1800},
 		{name: "root for itself", uid: 0, want: "root", seconds: 1800},
 		{name: "root for nobody", uid: 0, user: "zoe", number: unknown},
@@ -114,7 +114,7 @@ func TestTokens(t *testing.T) {
 		{name: "one's in nobody's group", uid: 1002, user: "stray", number: bad},
 		{name: "own, of one in group 0", uid: 1102, number: bad},
 		{name: "own, of one in group 0, by name", uid: 1102, user: "wheel", number: bad},
-		{name: "nobody's, for another", uid: 1000, user: "nobody", number: denied}, // permission is checked before the user
+		{name: "nobody's, for another", uid: 1000, user: "nobody", number: denied}, // permission is checked before the user is looked up
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -135,8 +135,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestTokenDoesNotOutliveTheOneItIsAskedWith checks that a stolen token can't
-// be used to create one that is valid longer.
+// TestTokenDoesNotOutliveTheOneItIsAskedWith checks that a client with a stolen
+// token can't create one that is valid longer.
 func TestTokenDoesNotOutliveTheOneItIsAskedWith(t *testing.T) {
 	c := &Controller{log: quiet, cfg: Config{Tokens: &Tokens{Longest: 30 * 24 * time.Hour}}}
 	in := func(d time.Duration) server.Identity { return server.Identity{Expires: time.Now().Add(d)} }
@@ -144,7 +144,7 @@ func TestTokenDoesNotOutliveTheOneItIsAskedWith(t *testing.T) {
 		name     string
 		who      server.Identity
 		seconds  uint32
-		at, most time.Duration // at least, at most; 0: refused
+		at, most time.Duration // the lifespan is between them; 0: refused
 	}{
 		{"kernel", server.Identity{Kernel: true}, 86400, 24 * time.Hour, 24 * time.Hour},
 		{"kernel, for years", server.Identity{Kernel: true}, 366 * 86400, 0, 0},
@@ -164,7 +164,7 @@ func TestTokenDoesNotOutliveTheOneItIsAskedWith(t *testing.T) {
 }
 
 // TestTokenOfASiteWithShortOnes checks that the default lifespan does not
-// exceed the longest that the site permits.
+// exceed the longest lifespan that the site permits.
 func TestTokenOfASiteWithShortOnes(t *testing.T) {
 	c := &Controller{log: quiet, cfg: Config{Tokens: &Tokens{Longest: time.Minute}}}
 	who := server.Identity{Kernel: true}
@@ -176,8 +176,8 @@ func TestTokenOfASiteWithShortOnes(t *testing.T) {
 	}
 }
 
-// TestCreationIsConfigured checks which keys in the configuration make the
-// controller create tokens.
+// TestCreationIsConfigured checks with which keys in the configuration the
+// controller creates tokens.
 func TestCreationIsConfigured(t *testing.T) {
 	key := testKey(t)
 	configured := func(a conf.Auth, key *auth.Key) *Tokens {

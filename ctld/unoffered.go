@@ -10,11 +10,11 @@ import (
 )
 
 // unoffered lists requests of Slurm's commands that this controller does not
-// support. They are refused with the number for "not supported". Slurm's
-// commands take the refusal of an unknown message for a network fault, and some
-// of them retry.
+// support. They are refused with the error number for "not supported". Slurm's
+// commands report the refusal of an unknown message as a network fault, and
+// some of them retry.
 var unoffered = map[message.Type]string{
-	1003: "reconfiguration", // REQUEST_RECONFIGURE, and so on
+	1003: "reconfiguration", // REQUEST_RECONFIGURE; the names of the others follow the same pattern
 	1005: "shutdown by request",
 	1009: "shutdown by request",
 	1010: "changing the log level",
@@ -76,7 +76,7 @@ var unoffered = map[message.Type]string{
 }
 
 // handleUnoffered refuses a known request that this controller does not
-// support, without reading its body.
+// support. It does not read the body.
 func handleUnoffered(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	return 0, nil, refuse(errs.Unsupported, fault.NotSupported, "this controller does not support %s", unoffered[r.Type])
 }

@@ -8,8 +8,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// TestUnoffered checks that known requests without support are refused with the
-// right number, and that supported requests are not among them.
+// TestUnoffered checks that each request in the list unoffered is refused with
+// the right number, and that no supported request is in that list.
 func TestUnoffered(t *testing.T) {
 	c, _ := controller(t, Config{Node: "here"})
 	handlers := c.Handlers()

@@ -16,12 +16,14 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// handleUpdate changes a job. It answers when the change is on disk. Owners may
-// change texts of their jobs, hold and release them, lower their priority and
-// time limit, and set begin time, partition, nice value and time limit of those
-// that wait. Root and the scheduler's user may do that for all jobs, and may raise
-// priorities, set negative nice values and extend the time limit of a running job.
-// A job that they hold stays held until they release it.
+// handleUpdate changes a job. It answers when the change is on disk.
+//
+// Owners may change the texts of their jobs, hold and release them, and lower
+// their priority and time limit. For waiting jobs, they may also set begin
+// time, partition, nice value and time limit. Root and the scheduler's user may
+// do all of this for all jobs. They may also raise priorities, set negative
+// nice values and extend the time limit of a running job. A job that they hold
+// stays held until they release it.
 //
 // Either all fields are changed or none. Errors: 2017, there is no such job or
 // the client may not see it; 2002, the client may not do this; 2020, the job is
@@ -44,9 +46,8 @@ func (c *Controller) handleUpdate(_ context.Context, r *server.Request) (message
 	return done()
 }
 
-// aboutJob returns the answer to a request that was refused for a job. It has a
-// text, unlike the answer to most requests. Slurm's commands expect it in this
-// form.
+// aboutJob returns the answer to a request that was refused for a job. Unlike
+// most answers, it contains a text. Slurm's commands expect it in this form.
 func aboutJob(named string, err error) (message.Type, message.Body, error) {
 	number, text := fault.Number(err)
 	if number == fault.Internal {
@@ -55,7 +56,8 @@ func aboutJob(named string, err error) (message.Type, message.Body, error) {
 	return message.ResponseJobArrayErrors, &message.JobArrayErrors{Errors: []message.JobArrayError{{Code: number, JobIDs: named, Message: text}}}, nil
 }
 
-// updateJob changes the job that a client names to what d has set.
+// updateJob changes the job that the client names. It sets the fields that are
+// set in d.
 func (c *Controller) updateJob(client server.Identity, named string, d *model.JobDesc) error {
 	id, err := jobID(named)
 	if err != nil {
@@ -87,8 +89,8 @@ func (c *Controller) updateJob(client server.Identity, named string, d *model.Jo
 // changeable are the fields that checkUpdate permits.
 const changeable = "account, admin_comment, begin_time, comment, extra, hold, name, nice, partition, priority, qos, time_limit and wckey"
 
-// commandFlags are the flags that scontrol of Slurm 24.11 sets in each update, as it
-// was seen to send them. They change nothing.
+// commandFlags are the flags that scontrol of Slurm 24.11 was observed to send
+// with each update. They change nothing.
 const commandFlags = 0x1e00_0000
 
 // checkUpdate refuses changes that this controller does not support, and those
@@ -101,11 +103,11 @@ func checkUpdate(uid uint32, d *model.JobDesc, super bool, now time.Time) error 
 	}
 	for _, field := range []*model.Opt[uint16]{&rest.OOMKillStep, &rest.NTasksPerBoard, &rest.BoardsPerNode, &rest.SocketsPerBoard, &rest.ResvPortCnt, &rest.SegmentSize,
 		&rest.MemUpdateDelay, &rest.MemUpdateMargin} {
-		if field.Number == 0 { // scontrol sends it, and this controller has none of them
+		if field.Number == 0 { // scontrol sends such fields with the value 0, and this controller supports none of them
 			*field = model.Opt[uint16]{}
 		}
 	}
-	if rest.PowerFlags.Number == 0 { // of scontrol 22.05
+	if rest.PowerFlags.Number == 0 { // scontrol 22.05 sends this value
 		rest.PowerFlags = model.Opt[uint8]{}
 	}
 	rest.Flags &^= commandFlags
@@ -143,10 +145,11 @@ type update struct {
 	c       *Controller
 	client  server.Identity
 	d       *model.JobDesc
-	limited bool // the time limit of a job that was started has changed
+	limited bool // the time limit of a started job has changed
 }
 
-// decide returns the change of j's record. The caller holds c.mu.
+// decide returns a function that changes j's record, or an error if the job
+// can't be changed. The caller holds c.mu.
 func (u *update) decide(j *job) (func(*record), error) {
 	d, pending := u.d, j.phase == waiting
 	super := u.c.super(u.client.UID)
@@ -201,7 +204,7 @@ func (u *update) decide(j *job) (func(*record), error) {
 	}, nil
 }
 
-// ends returns when a job that has started reaches its time limit, or 0.
+// ends returns when a started job reaches its time limit, or 0.
 func ends(m *model.Job) model.Time {
 	if m.StartTime == 0 || !m.TimeLimit.Set {
 		return 0
@@ -209,13 +212,13 @@ func ends(m *model.Job) model.Time {
 	return m.StartTime + model.Time(m.TimeLimit.Number)*60
 }
 
-// userHold is Slurm's JobDesc.AllocSID of an administrator's request whose hold
-// the owner may end.
+// userHold is the value of Slurm's JobDesc.AllocSID in an administrator's
+// request for a hold that the owner may release.
 const userHold = 2
 
 // priority returns the new priority of j, and the reason why it waits. A nice
-// value counts for a job with the usual priority, and not for one that was given
-// another.
+// value changes the usual priority of a job. It has no effect on a job to which
+// another priority was given.
 func (u *update) priority(j *job, super bool) (priority, reason uint32, err error) {
 	wanted, now := u.d.Priority, j.Job.Priority
 	usual := usualPriority(j.number, u.d.Nice.Or(j.Job.Nice))
@@ -258,8 +261,8 @@ func (u *update) partition(j *job) (*model.Partition, error) {
 	return u.c.partitionOf(u.d)
 }
 
-// timeLimit returns the new time limit of j, which moves to partition part unless
-// that is nil.
+// timeLimit returns the new time limit of j. If part is not nil, j moves to
+// that partition.
 func (u *update) timeLimit(j *job, part *model.Partition, super bool) (model.Opt[uint32], error) {
 	now, wanted := j.Job.TimeLimit, u.d.TimeLimit
 	if wanted == (model.Opt[uint32]{}) || wanted == now {
@@ -287,8 +290,9 @@ func (u *update) timeLimit(j *job, part *model.Partition, super bool) (model.Opt
 	return wanted, nil
 }
 
-// announce applies the time limit in j's record to its step, if it has one. A job
-// that is being started gets it in follow. The caller holds j.edit.
+// announce applies the time limit in j's record to its step, if it has one. If
+// the job is still being started, follow does so later. The caller holds
+// j.edit.
 func (c *Controller) announce(j *job) error {
 	c.mu.Lock()
 	limit, phase := time.Duration(j.Job.TimeLimit.Number)*c.cfg.minute, j.phase
@@ -300,15 +304,15 @@ func (c *Controller) announce(j *job) error {
 		return fmt.Errorf("time limit of job %d: %w", j.number, err)
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock() // j.step is closed under it
+	defer c.mu.Unlock() // j.step is closed under c.mu
 	if j.step == nil {
 		return nil
 	}
 	return gone(j.step.Announce())
 }
 
-// relimit applies a time limit that was changed before the step of j was
-// followed.
+// relimit applies a time limit that was changed before the controller followed
+// the step of j.
 func (c *Controller) relimit(j *job) {
 	j.edit.Lock()
 	defer j.edit.Unlock()

@@ -19,7 +19,7 @@ var admin = server.Identity{UID: 65533, GID: 65533, Kernel: true}
 // owner is an ordinary user who owns jobs that do not start.
 var owner = server.Identity{UID: 65534, GID: 65534, Kernel: true}
 
-// waitingJob puts a job of owner into c that waits for its begin time.
+// waitingJob submits a job of owner to c that waits for its begin time.
 func waitingJob(t *testing.T, c *Controller) uint32 {
 	t.Helper()
 	d := desc("/tmp", "true")
@@ -44,7 +44,7 @@ func TestUpdate(t *testing.T) {
 	type step struct {
 		who  server.Identity
 		d    model.JobDesc
-		want int // Slurm's number
+		want int // Slurm's error number
 	}
 	hold, release, userHeld := model.JobDesc{Priority: some(0)}, model.JobDesc{Priority: model.Infinite[uint32]()}, model.JobDesc{Priority: some(0), AllocSID: some(userHold)}
 	for _, tt := range []struct {
@@ -139,12 +139,12 @@ func TestUpdate(t *testing.T) {
 }
 
 // TestSubmittedNice checks that a nice value changes the priority, and that only
-// administrators can submit jobs with one below 0.
+// administrators can submit jobs with a negative one.
 func TestSubmittedNice(t *testing.T) {
 	c, _ := controller(t, Config{SchedUser: admin.UID})
 	user := me
 	if user.UID == 0 {
-		user = owner // any but root
+		user = owner // any user but root
 	}
 	for _, tt := range []struct {
 		who         server.Identity
@@ -167,7 +167,7 @@ func TestSubmittedNice(t *testing.T) {
 	}
 }
 
-// TestUpdateNames checks which texts name a job.
+// TestUpdateNames checks which texts are accepted as the name of a job.
 func TestUpdateNames(t *testing.T) {
 	c, _ := controller(t, Config{})
 	for _, named := range []string{"", "0", "99", "1_2", "1+2", "x", "4294967296"} {
@@ -177,8 +177,8 @@ func TestUpdateNames(t *testing.T) {
 	}
 }
 
-// TestUpdateOfARunningJob checks what can be changed of a job that runs, and
-// that its step obeys the new time limit.
+// TestUpdateOfARunningJob checks which fields of a running job can be changed,
+// and that its step obeys the new time limit.
 func TestUpdateOfARunningJob(t *testing.T) {
 	c, _ := controller(t, Config{SchedUser: admin.UID})
 	d := desc(t.TempDir(), "sleep 60")
@@ -216,7 +216,7 @@ func TestUpdateOfARunningJob(t *testing.T) {
 }
 
 // TestOrderOfPriority checks that a job with a raised priority starts before
-// those that were submitted earlier.
+// jobs that were submitted earlier.
 func TestOrderOfPriority(t *testing.T) {
 	c, _ := controller(t, Config{CPUs: 1})
 	first := submit(t, c, desc(t.TempDir(), "sleep 60"))
@@ -235,8 +235,8 @@ func TestOrderOfPriority(t *testing.T) {
 	}
 }
 
-// TestUpdateOverRPC checks that clients of every version get the change and the
-// text of a refusal.
+// TestUpdateOverRPC checks that an update over every protocol version has its
+// effect, and that the client gets the text of a refusal.
 func TestUpdateOverRPC(t *testing.T) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.Newest} {
 		c, _ := controller(t, Config{})
@@ -266,7 +266,7 @@ func TestUpdateOverRPC(t *testing.T) {
 }
 
 // TestUpdatesSurvive checks that changes are still there after the controller
-// was killed, and that a step obeys a time limit that was changed before.
+// was killed, and that a step obeys a time limit that was changed before that.
 func TestUpdatesSurvive(t *testing.T) {
 	s := newSite(t)
 	s.start()
@@ -298,5 +298,5 @@ func TestUpdatesSurvive(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.await(runs, model.JobCancelled)
-	s.await(waits, model.JobTimeout) // with the new limit
+	s.await(waits, model.JobTimeout) // with the new time limit
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // Limits per user, so that no user takes all resources of the controller. Root,
-// the scheduler's user and the controller's own user are exempt: they could
-// stop the controller anyway.
+// the scheduler's user and the controller's own user are exempt, because they
+// could stop the controller anyway.
 const (
 	userShare  = 4  // one user may have 1/userShare of MaxJobs
 	adminShare = 10 // 1/adminShare of MaxJobs is reserved for exempt users
@@ -21,8 +21,8 @@ const (
 
 // limits are limits in bytes, as stored in the journal.
 type limits struct {
-	user, all           int64 // scripts, environments and records of jobs
-	userTexts, allTexts int64 // of these, records of jobs that are shown, which are also in memory
+	user, all           int64 // bytes of scripts, environments and records of jobs
+	userTexts, allTexts int64 // part of these: records of jobs, which are also in memory
 	rate, burst         int64 // bytes written for one user's jobs: per second, and at once
 }
 
@@ -32,8 +32,8 @@ var defaultLimits = limits{
 	rate: 64 << 10, burst: 64 << 20,
 }
 
-// usage counts the jobs and bytes of each user, except for the bytes that the
-// journal counts.
+// usage counts the jobs and bytes of each user. It omits the bytes that the
+// journal counts itself.
 type usage struct {
 	all   load
 	users map[uint32]load
@@ -44,7 +44,7 @@ type usage struct {
 type load struct {
 	jobs  int   // waiting, running and shown
 	texts int64 // bytes of their records in the journal
-	due   int64 // bytes that will still be written to the journal for them
+	due   int64 // bytes that will be written to the journal for these jobs later
 }
 
 func (l load) plus(m load) load  { return load{l.jobs + m.jobs, l.texts + m.texts, l.due + m.due} }
@@ -64,16 +64,16 @@ func (c *Controller) count(j *job, l load) {
 	}
 }
 
-// kept returns the load of j when its record takes texts bytes in the journal.
+// kept returns the load of j if its record takes texts bytes in the journal.
 func (c *Controller) kept(j *job, texts int64) load {
 	l := load{jobs: 1, texts: texts}
 	if c.spool != nil && !j.Job.State.Ended() {
-		l.due = 2 * texts // to be spooled when it starts and when it ends
+		l.due = 2 * texts // a record for the spool when the job starts, and one when it ends
 	}
 	return l
 }
 
-// take counts j with load l. When that exceeds a limit, it first forgets the
+// take counts j with load l. If that exceeds a limit, it first forgets the
 // oldest ended jobs of the user, and releases c.mu meanwhile. The caller holds
 // c.mu.
 func (c *Controller) take(j *job, l load) error {
@@ -122,8 +122,8 @@ func (c *Controller) checkLimits(j *job, l load) error {
 	return nil
 }
 
-// slow refuses a submission of user uid while more was written for the user's
-// jobs than the rate allows. The caller holds c.mu.
+// slow refuses a submission of user uid if the bytes written for the user's
+// jobs exceed the permitted rate. The caller holds c.mu.
 func (c *Controller) slow(uid uint32, now time.Time) error {
 	b := c.usage.rates[uid]
 	if b == nil || c.super(uid) {
@@ -137,8 +137,8 @@ func (c *Controller) slow(uid uint32, now time.Time) error {
 		c.cfg.limits.rate>>10, max(time.Second, wait.Round(time.Second)))
 }
 
-// charge takes bytes that are written for a job of user uid off what the rate
-// allows. The caller holds c.mu.
+// charge subtracts bytes that are written for a job of user uid from the user's
+// allowance. The caller holds c.mu.
 func (c *Controller) charge(uid uint32, bytes int64, now time.Time) {
 	if c.super(uid) {
 		return
@@ -154,7 +154,7 @@ func (c *Controller) charge(uid uint32, bytes int64, now time.Time) {
 	b.Owe(now, float64(bytes))
 }
 
-// forgetRates drops the buckets of users for whom nothing was written lately.
+// forgetRates drops the buckets of users for whom nothing was written recently.
 // The caller holds c.mu.
 func (c *Controller) forgetRates(now time.Time) {
 	for uid, b := range c.usage.rates {
@@ -173,7 +173,7 @@ func sizes(entries []journal.Entry) (bytes int64) {
 }
 
 // forgetOldest forgets the oldest ended jobs of user uid before Config.Keep has
-// passed. The results of other users are kept.
+// passed. It does not affect jobs of other users.
 func (c *Controller) forgetOldest(uid uint32) {
 	list, _ := c.snapshot()
 	var done []*record
@@ -183,5 +183,5 @@ func (c *Controller) forgetOldest(uid uint32) {
 		}
 	}
 	slices.SortFunc(done, func(a, b *record) int { return cmp.Compare(a.Job.EndTime, b.Job.EndTime) })
-	c.drop(done[:min(len(done), max(1, c.cfg.MaxJobs/userShare/10))]) // several at once, so that the next submissions need none of this
+	c.drop(done[:min(len(done), max(1, c.cfg.MaxJobs/userShare/10))]) // several at once, so that the next submissions need not forget any
 }

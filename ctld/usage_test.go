@@ -51,7 +51,8 @@ func TestNoUserTakesAllSlots(t *testing.T) {
 	if n := fill(bea); n != 2 {
 		t.Errorf("a user has %d of 10 jobs", n)
 	}
-	// Bea's next submission does not drop ann's result, ann's own does.
+	// Bea's next submission does not drop Ann's result; Ann's own submission
+	// does.
 	if c.jobs[first.id()] == nil {
 		t.Error("another's result is dropped")
 	}
@@ -69,8 +70,8 @@ func TestNoUserTakesAllSlots(t *testing.T) {
 	}
 }
 
-// recorded adds a held job of uid to c, with texts and a script of so many
-// bytes, like a submission.
+// recorded adds a held job of uid to c, as a submission does. Its texts and its
+// script have the given numbers of bytes.
 func recorded(c *Controller, uid uint32, texts, script int, now time.Time) (*job, error) {
 	j, spec := &job{record: &record{}}, &step.Spec{Script: step.Raw(strings.Repeat("\x01", script))}
 	j.Job.UserID, j.Job.Comment = uid, strings.Repeat("\x01", texts)
@@ -78,7 +79,7 @@ func recorded(c *Controller, uid uint32, texts, script int, now time.Time) (*job
 }
 
 // TestNoUserTakesTheDisk checks that a user's limit counts the bytes in the
-// journal, whatever the jobs consist of.
+// journal, whatever the jobs contain.
 func TestNoUserTakesTheDisk(t *testing.T) {
 	const ann, bea = 54321, 54322
 	few := limits{user: 8 << 20, all: 32 << 20, userTexts: 2 << 20, allTexts: 8 << 20, rate: 1 << 20, burst: 1 << 30}
@@ -118,7 +119,7 @@ func TestNoUserTakesTheDisk(t *testing.T) {
 
 func fileSize(t *testing.T, c *Controller) int64 {
 	t.Helper()
-	c.journal.Get("") // waits until the file is rewritten, if it is
+	c.journal.Get("") // returns after a rewrite of the file that is under way
 	st, err := os.Stat(filepath.Join(c.cfg.State, "journal"))
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +128,7 @@ func fileSize(t *testing.T, c *Controller) int64 {
 }
 
 // TestRate checks that a user whose submissions write too much has to wait, and
-// that other users need not.
+// that other users do not.
 func TestRate(t *testing.T) {
 	const ann, bea, script = 54321, 54322, 256 << 10
 	some := defaultLimits

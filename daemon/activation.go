@@ -19,9 +19,9 @@ import (
 var passed = sync.OnceValues(notify.Sockets)
 
 // activated returns listeners for the passed sockets. Each must match the
-// configuration, which clients follow: address and port, or the path of the
-// UNIX socket. With a different socket, the configured port would be free for
-// any user.
+// configured address and port, or the path of the UNIX socket. Clients use the
+// configuration. If the passed socket had another port, any user could bind the
+// configured one.
 func activated(address, path string, o socket.Options) (list []net.Listener, err error) {
 	files, err := passed()
 	if err != nil {
@@ -92,7 +92,7 @@ func matchUnix(bound, path string) error {
 	if err != nil {
 		return mismatch(bound, path)
 	}
-	want, err := os.Lstat(path) // the path may lead through a link, such as /var/run
+	want, err := os.Lstat(path) // the path may contain a link, such as /var/run
 	if err != nil || !os.SameFile(have, want) {
 		return mismatch(bound, path)
 	}

@@ -11,7 +11,7 @@ import (
 	"schedrestd/errs"
 )
 
-// pass makes Listen find these sockets of a service manager.
+// pass makes Listen receive these sockets as if from a service manager.
 func pass(t *testing.T, sockets ...net.Listener) {
 	t.Helper()
 	var files []*os.File
@@ -32,7 +32,7 @@ func pass(t *testing.T, sockets ...net.Listener) {
 	})
 }
 
-// made returns a socket that a service manager created.
+// made returns a socket as a service manager creates it.
 func made(t *testing.T, network, address string) net.Listener {
 	t.Helper()
 	ln, err := net.Listen(network, address)
@@ -46,7 +46,7 @@ func made(t *testing.T, network, address string) net.Listener {
 func portOf(ln net.Listener) int { return ln.Addr().(*net.TCPAddr).Port }
 
 // TestPassedSockets checks that sockets of the service manager are served if
-// they match the configuration, and that they and their files remain when the
+// they match the configuration. They and their files must remain when the
 // daemon ends.
 func TestPassedSockets(t *testing.T) {
 	dir := t.TempDir()
@@ -127,8 +127,8 @@ func TestForeignSocketsAreRefused(t *testing.T) {
 	}
 }
 
-// TestTakenPort checks that a daemon whose port is in use does not start, and
-// names the user of the program that uses it.
+// TestTakenPort checks that a daemon does not start if its port is in use. The
+// error must name the user of the program that uses the port.
 func TestTakenPort(t *testing.T) {
 	held := made(t, "tcp", "127.0.0.1:0")
 	list, err := Listen("127.0.0.1", portOf(held), "", 0, 0)

@@ -1,8 +1,8 @@
 // Package daemon contains the code that the two bundled daemons, schedctld and
 // scheddbd, share: command line, SchedUser, protection of the cluster's key,
 // verification of tokens, listening, and serving until shutdown. Access control
-// is implemented only here, because a mistake in it gives root rights on the
-// cluster, and two copies would diverge.
+// is implemented only here. A mistake in it gives root rights on the cluster,
+// and two copies would diverge.
 //
 // The Serve function of a daemon performs these steps in this order:
 //
@@ -27,16 +27,16 @@ import (
 )
 
 // Isolate marks all inherited descriptors close-on-exec. The shell or service
-// manager that started the daemon may have left files of root open, which a
-// job's user would find in their own processes. It must be called first in
-// main.
+// manager that started the daemon may have left files of root open. A job's
+// user would then find them in their own processes. main must call Isolate
+// first.
 func Isolate() error {
 	err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 	return errs.Wrap(err, errs.Internal, "mark descriptors close-on-exec")
 }
 
 // Harden prepares this process for holding the cluster's key: other users can't
-// read files that it creates, and it can't be traced or dumped.
+// read files that it creates, and can't trace or dump it.
 func Harden() error {
 	unix.Umask(0o077)
 	return errs.Wrap(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0), errs.Internal, "disable tracing and core dumps")
@@ -52,8 +52,8 @@ func SchedUser(name string) (nss.User, error) {
 }
 
 // Judge refuses configuration files that users other than root and owners can
-// change, if this process runs as root: the files determine what root does and
-// whose keys are trusted. SchedUser may be among owners only where that gives
+// change, if this process runs as root. The files determine what root does and
+// which keys are trusted. SchedUser may be one of the owners only if that gives
 // the user no additional rights, because the file itself names SchedUser.
 func Judge(files []string, owners ...uint32) error {
 	if os.Geteuid() != 0 {
@@ -63,8 +63,8 @@ func Judge(files []string, owners ...uint32) error {
 }
 
 // Super returns a function that reports whether a user may do everything at a
-// daemon: root, the scheduler's user, and the user of the daemon itself, who
-// could stop it and read its files anyway.
+// daemon. These users are root, the scheduler's user, and the user of the
+// daemon itself, who could stop it and read its files anyway.
 func Super(schedUser uint32) func(uid uint32) bool {
 	self := uint32(os.Geteuid())
 	return func(uid uint32) bool { return uid == 0 || uid == schedUser || uid == self }

@@ -41,7 +41,7 @@ func TestInheritedDescriptorsAreNotPassedOn(t *testing.T) {
 		}}.Run(nil, io.Discard)
 		return
 	}
-	// A shell passes on what it has open; Go would not.
+	// A shell passes its open descriptors on; Go would not.
 	child := exec.Command("/bin/sh", "-c", `exec 9</etc/passwd; exec "$0" -test.run='^`+t.Name()+`$'`, os.Args[0])
 	child.Env = append(os.Environ(), "DAEMON_TEST=isolate")
 	if out, err := child.CombinedOutput(); err != nil {
@@ -72,7 +72,7 @@ func TestSuper(t *testing.T) {
 }
 
 // TestListenIsPatient checks that a restart succeeds even if a child of the old
-// daemon holds the port for a moment.
+// daemon still holds the port for a moment.
 func TestListenIsPatient(t *testing.T) {
 	held, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

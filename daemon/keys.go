@@ -16,15 +16,15 @@ import (
 
 // Keys verifies and creates tokens. The zero Keys accepts no token.
 type Keys struct {
-	Key    *auth.Key // for HS256 and for creating tokens; nil: there is no jwt_key=
-	JWKS   string    // path of the key set for RS256; "": there is no jwks=
+	Key    *auth.Key // for HS256 and for creating tokens; nil without jwt_key=
+	JWKS   string    // path of the key set for RS256; "" without jwks=
 	Verify func(token, actAs string) (server.Identity, error)
 }
 
-// ReadKeys reads the keys that a, the authentication section of the
-// configuration file path, names: one for HS256 (jwt_key=), a set for RS256
-// (jwks=), or both. Changes of the set are followed until ctx ends. It returns
-// an error if no client could authenticate, or if a named key can't be used.
+// ReadKeys reads the keys that are named in a, the authentication section of
+// the configuration file path: one for HS256 (jwt_key=), a set for RS256
+// (jwks=), or both. It follows changes of the set until ctx ends. It fails if
+// no client could authenticate, or if a named key can't be used.
 func ReadKeys(ctx context.Context, path string, a *conf.Auth, user nss.User, log *slog.Logger) (Keys, error) {
 	switch {
 	case a.AuthType != "auth/cred":
@@ -72,9 +72,9 @@ func ReadKeys(ctx context.Context, path string, a *conf.Auth, user nss.User, log
 	return k, nil
 }
 
-// keyOwners returns the users that may own key files, besides root. The first
+// keyOwners returns the users, apart from root, that may own key files. The first
 // is the user who has to read them: the scheduler's user, or this process's own
-// user if it is not root. Hints name the first.
+// user if it is not root. Hints name that user.
 func keyOwners(user nss.User) []uint32 {
 	if self := uint32(os.Geteuid()); self != 0 {
 		return []uint32{self, user.UID}

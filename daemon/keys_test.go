@@ -74,7 +74,7 @@ func payload(user string) string {
 	return b64(fmt.Appendf(nil, `{"iat":%d,"exp":%d,"preferred_username":%q}`, now, now+3600, user))
 }
 
-// keyring is a directory with a key and a key set, and the user who owns both.
+// keyring is a directory with a key and a key set, with the user who owns both.
 type keyring struct {
 	dir    string
 	secret []byte
@@ -127,7 +127,7 @@ func (k *keyring) auth(key, jwks string) *conf.Auth {
 	return a
 }
 
-// diary is a log that can be read while it is written.
+// diary is a log that can be read and written concurrently.
 type diary struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -151,8 +151,8 @@ func (d *diary) String() string {
 	return d.text.String()
 }
 
-// TestKeysVerify checks which tokens each combination of keys accepts, and that
-// a public key is never used as a secret for HS256.
+// TestKeysVerify checks which tokens are accepted with each combination of
+// keys, and that a public key is never used as a secret for HS256.
 func TestKeysVerify(t *testing.T) {
 	k := newKeyring(t)
 	key, other := providers()[0], providers()[1]
@@ -216,7 +216,7 @@ func TestKeysAreRefused(t *testing.T) {
 	}
 	tests := []struct {
 		key, jwks string
-		what      string // in the text, besides the file
+		what      string // expected in the text, apart from the name of the file
 		hint      string
 	}{
 		{"absent", "", "no such file", "head -c 32 /dev/urandom"},
@@ -230,7 +230,7 @@ func TestKeysAreRefused(t *testing.T) {
 		{"", "private", "private", "curl "},
 		{"", "small", "bits", "curl "},
 		{"", "writable", "lets other users write it", "chmod o-w "},
-		{"key", "garbage", "not a JSON object", "curl "}, // one good key does not make up for the other
+		{"key", "garbage", "not a JSON object", "curl "}, // the daemon does not start with one good and one bad key
 		{"open", "jwks", "lets other users access it", "chmod 0600 "},
 	}
 	for _, tt := range tests {
@@ -275,8 +275,8 @@ func TestOwnersOfKeys(t *testing.T) {
 }
 
 // TestDirectoriesOfKeys checks that a key directory is refused if it belongs to
-// another user or is writable by a group, except for SchedUser and SchedUser's
-// private group.
+// another user or is writable by a group. Exceptions are SchedUser and
+// SchedUser's private group.
 func TestDirectoriesOfKeys(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a directory away")
@@ -306,13 +306,13 @@ func TestDirectoriesOfKeys(t *testing.T) {
 	}
 }
 
-// TestKeysInAHome checks that files made with umask 002 are accepted if the
-// user has a private group.
+// TestKeysInAHome checks that files that were created with umask 002 are
+// accepted if the user has a private group.
 func TestKeysInAHome(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a directory away")
 	}
-	sched, err := nss.LookupUID(1) // an account of the system
+	sched, err := nss.LookupUID(1) // a system account
 	if err != nil || !nss.PrivateGroup(sched.UID, sched.GID) {
 		t.Skip("uid 1 has no group of its own")
 	}
@@ -325,13 +325,13 @@ func TestKeysInAHome(t *testing.T) {
 	}
 }
 
-// TestWaysIn checks configurations without an authentication method, and other
-// errors in the section.
+// TestWaysIn checks the errors for configurations without an authentication
+// method, and other errors in the section.
 func TestWaysIn(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		auth conf.Auth
-		text string // of the refusal; "": none
+		text string // of the error; "": none
 		hint string
 		logs string
 	}{
@@ -358,8 +358,8 @@ func TestWaysIn(t *testing.T) {
 }
 
 // TestKeySetIsFollowed checks that new keys of a provider are used without a
-// restart and old ones are dropped. A broken file changes nothing and is logged
-// once.
+// restart and that removed keys are no longer accepted. A broken file must
+// change nothing and be logged once.
 func TestKeySetIsFollowed(t *testing.T) {
 	k := newKeyring(t)
 	var log diary
@@ -399,7 +399,7 @@ func TestKeySetIsFollowed(t *testing.T) {
 		t.Error("the second key went with the first")
 	}
 
-	// No token is verified now; the broken file must be logged anyway.
+	// No token is verified now, but the broken file must be logged.
 	k.write(t, "jwks", `{"keys":`, 0o644)
 	const stays = "new key set rejected; keeping the current one"
 	await("the broken file is logged", func() bool { return log.count(stays) > 0 })
@@ -420,8 +420,8 @@ func TestKeySetIsFollowed(t *testing.T) {
 	}
 }
 
-// TestNoTicketsByAKeySet checks that with only a key set, tickets are neither
-// signed nor accepted.
+// TestNoTicketsByAKeySet checks that a daemon with only a key set neither signs
+// nor accepts tickets.
 func TestNoTicketsByAKeySet(t *testing.T) {
 	k := newKeyring(t)
 	keys, err := ReadKeys(t.Context(), "c", k.auth("", "jwks"), k.self, quiet)

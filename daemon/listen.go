@@ -17,18 +17,18 @@ import (
 	"schedrestd/socket/listener"
 )
 
-// patience limits how long Listen retries.
+// patience limits the time for which Listen retries.
 const patience = 2 * time.Second
 
 // Listen opens a TCP port, and the UNIX socket path unless it is "". The
-// socket's directory belongs to root or to schedUser, whichever daemon opens
-// it, so that both daemons can have their sockets in one directory. Owning it
-// gives schedUser no additional rights: clients accept that user's sockets, and
-// both daemons obey that user.
+// socket's directory belongs to root or to schedUser in both daemons, so that
+// they can share a directory. Owning it gives schedUser no additional rights:
+// clients accept that user's sockets, and both daemons obey that user.
 //
-// Sockets that the service manager passed are used instead of binding new ones:
-// their port is never free for another program, even while the daemon restarts.
-// They must match the configuration. Sockets that were not passed are bound.
+// If the service manager has passed sockets, Listen uses these instead of
+// binding new ones. Their port is never free for another program, even while
+// the daemon restarts. They must match the configuration. Listen binds the
+// sockets that were not passed.
 //
 // Listen retries while another process uses an address. A daemon that is killed
 // while it forks leaves a child that holds the port, and the lock beside the
@@ -71,14 +71,14 @@ func listen(address string, port int, path string, o socket.Options) (list []net
 	return list, nil
 }
 
-// serves reports whether list has a listener of that network.
+// serves reports whether list has a listener of the given network.
 func serves(list []net.Listener, network string) bool {
 	return slices.ContainsFunc(list, func(ln net.Listener) bool { return ln.Addr().Network() == network })
 }
 
-// explainBind returns the error for a failed bind. A program that took the port
-// receives the requests of the daemon's clients, including tokens, so the error
-// names its user.
+// explainBind returns the error for a failed bind. If another program has taken
+// the port, it receives the requests of the daemon's clients, including tokens.
+// So the error names the user of that program.
 func explainBind(err error, address string) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return errs.Wrap(err, errs.Conflict, "listen on %s", address)
@@ -96,8 +96,8 @@ func explainBind(err error, address string) error {
 		WithHint("stop that program, which may have received tokens of clients: ss -ltnp 'sport = :%s' shows it", port)
 }
 
-// holder returns the uid of the process that listens on at or, if at is the
-// unspecified address, on one of the local addresses.
+// holder returns the uid of the process that listens on at. If at has the
+// unspecified address, the process may listen on any local address.
 func holder(at netip.AddrPort) (uid uint32, err error) {
 	uid, err = portowner.Listener(netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
 	if err == nil || !at.Addr().IsUnspecified() {
@@ -111,7 +111,7 @@ func holder(at netip.AddrPort) (uid uint32, err error) {
 	return uid, err
 }
 
-// userOf returns uid with its user name.
+// userOf returns uid as a text with the user's name.
 func userOf(uid uint32) string {
 	if u, err := nss.LookupUID(uid); err == nil && u.Name != "" {
 		return "user " + u.Name + " (uid " + strconv.Itoa(int(uid)) + ")"
@@ -119,7 +119,7 @@ func userOf(uid uint32) string {
 	return "uid " + strconv.Itoa(int(uid))
 }
 
-// Close closes listeners that are not going to be served.
+// Close closes listeners that will not be served.
 func Close(listeners []net.Listener) (err error) {
 	for _, ln := range listeners {
 		err = errors.Join(err, ln.Close())

@@ -10,15 +10,15 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// Privacy decides what users see of others. Both daemons use it, so that
-// neither shows information that the other hides.
+// Privacy determines what users see of other users. Both daemons use it, so
+// that neither shows information that the other hides.
 type Privacy struct {
 	Hidden conf.PrivateData
-	Super  func(uid uint32) bool // sees everything
+	Super  func(uid uint32) bool // these users see everything
 }
 
-// Only returns the only user whose information of this kind uid may see. If it
-// is not set, uid may see that of all users.
+// Only returns the only user whose information of this kind uid may see. If the
+// result is not set, uid may see the information of all users.
 func (p Privacy) Only(uid uint32, kind conf.PrivateData) model.Opt[uint32] {
 	if !p.Hidden.Hides(kind) || p.Super(uid) {
 		return model.Opt[uint32]{}
@@ -26,7 +26,8 @@ func (p Privacy) Only(uid uint32, kind conf.PrivateData) model.Opt[uint32] {
 	return model.Some(uid)
 }
 
-// Sees reports whether uid sees information of a kind that belongs to owner.
+// Sees reports whether uid may see information of this kind that belongs to
+// owner.
 func (p Privacy) Sees(uid, owner uint32, kind conf.PrivateData) bool {
 	only := p.Only(uid, kind)
 	return !only.Set || only.Number == owner
@@ -45,7 +46,7 @@ func (p Privacy) Refuse(uid uint32, kind conf.PrivateData, what string) error {
 
 // Log logs two facts that may surprise an administrator: that all users see all
 // jobs, and that PrivateData= lists kinds that this daemon does not have. kinds
-// are those that it has.
+// are the kinds that it has.
 func (p Privacy) Log(log *slog.Logger, kinds conf.PrivateData) {
 	if !p.Hidden.Hides(conf.PrivateJobs) {
 		log.Info("jobs visible to all users", "reason", "PrivateData= does not list jobs")

@@ -17,7 +17,7 @@ import (
 	"schedrestd/release"
 )
 
-// Program is a daemon as a command. It runs in the foreground and logs to
+// Program is the command of a daemon. It runs in the foreground and logs to
 // stderr:
 //
 //	NAME [-f CONF] [-v]
@@ -28,7 +28,7 @@ import (
 type Program struct {
 	Name  string
 	Short string // one-line description
-	Conf  string // default path of the configuration; "": Serve determines it
+	Conf  string // default path of the configuration; "": Serve chooses it
 	About string // help text of -f
 	Serve func(ctx context.Context, path string, log *slog.Logger) error
 }
@@ -41,7 +41,7 @@ func (p Program) Run(args []string, errOut io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	notify.Prepare()
-	_, _ = passed() // removes the variables from the environment; Listen reports the error
+	_, _ = passed() // removes the service manager's variables from the environment; Listen reports the error
 	go notify.Watchdog(context.Background(), func() {})
 	err := Isolate()
 	if err == nil {
@@ -84,7 +84,7 @@ func (p Program) command() *cobra.Command {
 	return cmd
 }
 
-// Warn logs the warnings found in a configuration.
+// Warn logs the warnings about a configuration.
 func Warn(log *slog.Logger, warnings []conf.Warning) {
 	for _, w := range warnings {
 		log.Warn("configuration warning", "at", w.String())

@@ -7,18 +7,18 @@ import (
 	"schedrestd/semaphore"
 )
 
-// MaxQueries limits how many long answers a daemon computes concurrently.
-// Further requests wait.
+// MaxQueries limits the number of long answers that a daemon computes
+// concurrently. Further requests wait.
 const MaxQueries = 8
 
-// MaxUserQueries returns how many of them one user may have, so that no user's
-// queries occupy all processors.
+// MaxUserQueries returns how many long answers a daemon computes concurrently
+// for one user, so that no user's queries occupy all processors.
 func MaxUserQueries() int { return min(max(1, runtime.GOMAXPROCS(0)/2), MaxQueries/2) }
 
-// queryPatience limits how long a query waits for its turn.
+// queryPatience limits the time for which a query waits for its turn.
 const queryPatience = 30 * time.Second
 
-// NewQueries returns a semaphore for long answers. It limits their memory and
+// NewQueries returns a semaphore that limits the memory for long answers, and
 // the share of each user.
 func NewQueries() *semaphore.Semaphore[uint32] {
 	return semaphore.New[uint32](MaxQueries, MaxUserQueries(), queryPatience)

@@ -11,12 +11,13 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// shutdownTimeout limits how long pending requests may delay the shutdown.
+// shutdownTimeout limits the time for which pending requests may delay the
+// shutdown.
 const shutdownTimeout = 10 * time.Second
 
-// Serve serves the listeners until ctx ends, which is not an error, or until a
-// listener or work fails. It closes the listeners. work, if not nil, is the
-// daemon's background work; it ends with its context.
+// Serve serves the listeners until ctx ends, and then returns nil. It returns
+// an error if a listener or work fails. It closes the listeners. work is the
+// daemon's background work, or nil. It ends with its context.
 func Serve(ctx context.Context, s *server.Server, listeners []net.Listener, log *slog.Logger, work func(context.Context) error) error {
 	failed := make(chan error, len(listeners)+1)
 	for _, ln := range listeners {

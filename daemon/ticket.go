@@ -8,23 +8,23 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// tickets is the purpose for which the ticket key is derived.
+// tickets is the purpose from which the ticket key is derived.
 const tickets = "schedctld records jobs at scheddbd"
 
-// ticketUser is the user that tickets name. No such user needs to exist.
+// ticketUser is the user in tickets. No such user needs to exist.
 const ticketUser = "schedctld"
 
 // Ticket returns a token with which the controller records jobs at the
-// accounting daemon over TCP. A token for root would work as well, but a
-// program that listens on the accounting daemon's port while that is down would
-// receive it, and have root's rights at the controller. The controller does not
-// accept tickets.
+// accounting daemon over TCP. A token for root would work as well. But a
+// program that listens on the accounting daemon's port while the daemon is down
+// would receive it, and would have root's rights at the controller. The
+// controller does not accept tickets.
 func Ticket(key auth.Key, lifespan time.Duration) (string, error) {
 	return auth.Create(key.For(tickets), ticketUser, lifespan, time.Now())
 }
 
-// WithTickets returns a Verify function for the accounting daemon, which
-// accepts a ticket as a token for its own user.
+// WithTickets returns a Verify function for the accounting daemon. It accepts a
+// ticket as a token for the daemon's own user.
 func (k Keys) WithTickets() func(token, actAs string) (server.Identity, error) {
 	if k.Key == nil {
 		return k.Verify

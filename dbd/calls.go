@@ -10,13 +10,13 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// calls counts requests by message and by user.
+// calls counts requests by message type and by user.
 type calls struct {
 	since time.Time
 
 	mu       sync.Mutex
 	messages map[uint32]model.CallCount
-	users    map[uint32]model.CallCount // bounded by the number of users with a credential
+	users    map[uint32]model.CallCount // one entry for each user who has sent a request with a valid credential
 }
 
 func newCalls(now time.Time) *calls {
@@ -38,7 +38,7 @@ func count(m map[uint32]model.CallCount, id uint32, took time.Duration) {
 	m[id] = n
 }
 
-// lists returns both counts, sorted by number.
+// lists returns both counts, sorted by message type and by uid.
 func (c *calls) lists() (messages, users []model.CallCount) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

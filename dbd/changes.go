@@ -12,9 +12,10 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// A change needs level Operator, and one of clusters, of QOS and of anyone's
-// level Administrator. It is answered when it is part of the client's
-// transaction. A change that fails leaves the transaction as it was.
+// A change requires the level Operator. A change of clusters, of QOS, or of any
+// user's level requires Administrator. The daemon answers when the change is
+// part of the client's transaction. A change that fails leaves the transaction
+// as it was.
 
 // changes returns the handlers of the requests that change records.
 func (d *Daemon) changes() map[message.Type]server.Handler {
@@ -86,20 +87,20 @@ func (d *Daemon) changes() map[message.Type]server.Handler {
 	}
 }
 
-// unselective returns the error for a removal of everything, which is more
-// likely a mistake of the client.
+// unselective returns the error for a request to remove everything. It is
+// probably a mistake of the client.
 func unselective() error {
 	return errs.New(errs.Invalid, "the request selects all records; name those to remove")
 }
 
-// rule is the level that a change needs.
+// rule names a kind of change and the level that it requires.
 type rule struct {
 	what  string
 	level uint16
 }
 
-// allow refuses a change that the client may not make. Users may choose their
-// own default account.
+// allow returns an error if the client's level is too low for the change. All
+// users may choose their own default account.
 func (d *Daemon) allow(r *server.Request, needs rule, body message.Body) error {
 	level := d.level(r)
 	switch m := body.(type) {
@@ -124,7 +125,7 @@ func (d *Daemon) allow(r *server.Request, needs rule, body message.Body) error {
 	return nil
 }
 
-// grants returns what a change needs that also gives a user this level.
+// grants returns the rule for a change that also gives a user this level.
 func (needs rule) grants(level uint16) rule {
 	if level >= catalog.Operator {
 		return rule{"the level of users", catalog.Administrator}
@@ -132,7 +133,8 @@ func (needs rule) grants(level uint16) rule {
 	return needs
 }
 
-// change makes a change in the transaction of the client.
+// change applies do to the transaction of the client, if the client may make
+// the change.
 func (d *Daemon) change(ctx context.Context, r *server.Request, needs rule, body message.Body, do func(*catalog.Catalog) error) error {
 	if err := r.Decode(body); err != nil {
 		return err
@@ -148,7 +150,7 @@ func (d *Daemon) change(ctx context.Context, r *server.Request, needs rule, body
 	has := e.catalog
 	d.editing.mu.Unlock()
 	if has == nil {
-		has = d.store.Catalog() // rolled back meanwhile, as use says below
+		has = d.store.Catalog() // the transaction was rolled back meanwhile: use returns the error
 	}
 	next := has.Clone()
 	if err := do(next); err != nil {
@@ -177,8 +179,8 @@ func adding[T any](d *Daemon, needs rule, body func() listing[T], add func(*cata
 	}
 }
 
-// addingTo returns the handler of a request that is answered with a text about
-// what was added.
+// addingTo returns the handler of a request whose answer is a text that lists
+// the added records.
 func addingTo[M any, B interface {
 	*M
 	message.Body
@@ -200,8 +202,8 @@ func addingTo[M any, B interface {
 	}
 }
 
-// naming returns the handler of a request that is answered with the names of
-// the records that were changed, or of those that prevent the change.
+// naming returns the handler of a request whose answer lists names: of the
+// records that were changed, or of those that prevent the change.
 func naming[M any, B interface {
 	*M
 	message.Body

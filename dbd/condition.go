@@ -10,11 +10,11 @@ import (
 	"schedrestd/model"
 )
 
-// condition is one term of a query's WHERE clause, made from one filter.
+// condition is one term of a query's WHERE clause, derived from one filter.
 type condition struct {
 	sql  string
 	args []any
-	from string // how to read the table so that only the matching jobs are read; "": that needs the whole table
+	from string // table and index that let SQLite read only the matching jobs; "": no index helps
 }
 
 // Ways to read the table.
@@ -22,12 +22,12 @@ const (
 	byID       = "job NOT INDEXED"
 	bySubmit   = "job INDEXED BY job_by_submit"
 	byUse      = "job INDEXED BY job_by_use"
-	byColumn   = "job INDEXED BY job_by_" // followed by the column
+	byColumn   = "job INDEXED BY job_by_" // followed by the name of the column
 	everything = bySubmit
 )
 
-// conditions returns the conditions of f, all of which a job must meet. If
-// owner is set, only jobs of that user match.
+// conditions returns the conditions of f. A job must meet all of them. If owner
+// is set, only jobs of that user match.
 func conditions(f *model.AccountingJobFilter, owner model.Opt[uint32]) []condition {
 	list := []condition{steps(f.Steps)}
 	if owner.Set {
@@ -77,9 +77,10 @@ func times(f *model.AccountingJobFilter) (list []condition) {
 	return list
 }
 
-// steps returns the condition that a job is one of those named: by its number,
-// or by the number of its array or heterogeneous job, and perhaps its index in
-// it.
+// steps returns the condition that a job is one of those in named. A step names
+// a job by its number, or by the number of its array or heterogeneous job. In
+// the second case it may also have the job's index in the array or
+// heterogeneous job.
 func steps(named []model.SelectedStep) condition {
 	if len(named) == 0 {
 		return condition{}
@@ -120,14 +121,14 @@ func equal(column string, value int64) condition {
 	return condition{column + " = ?", []any{value}, byColumn + column}
 }
 
-// unindexed returns c without an index, for columns that have none.
+// unindexed returns c without an index, for a column that has none.
 func unindexed(c condition) condition {
 	c.from = ""
 	return c
 }
 
-// texts returns the condition that column is one of list, or no condition when
-// the list is empty.
+// texts returns the condition that column has a value in list, or no condition
+// when the list is empty.
 func texts(column string, list []string) condition {
 	if len(list) == 0 {
 		return condition{}
@@ -139,8 +140,8 @@ func texts(column string, list []string) condition {
 	return condition{column + " IN (" + repeated("?", len(args)) + ")", args, byColumn + column}
 }
 
-// numbers returns the condition that column is one of list. A text that is not
-// a number in its usual spelling matches no job.
+// numbers returns the condition that column has a value in list. A text that is
+// not a number in its usual spelling matches no job.
 func numbers(column string, list []string) condition {
 	if len(list) == 0 {
 		return condition{}
@@ -157,7 +158,7 @@ func numbers(column string, list []string) condition {
 	return condition{column + " IN (" + repeated("?", len(args)) + ")", args, byColumn + column}
 }
 
-// baseStates returns the condition that a job's state, without flags, is one of
+// baseStates returns the condition that a job's state, without flags, is in
 // list.
 func baseStates(list []string) condition {
 	c := numbers("state & 255", list)
@@ -167,8 +168,8 @@ func baseStates(list []string) condition {
 	return c
 }
 
-// between returns the conditions that column is within bounds; 0 means no
-// bound.
+// between returns the conditions that limit column to the range from least to
+// most. A bound of 0 means that there is none.
 func between(column string, least, most uint32) (list []condition) {
 	if least != 0 {
 		list = append(list, condition{sql: column + " >= ?", args: []any{int64(least)}})

@@ -1,21 +1,22 @@
 // Package dbd is the bundled accounting daemon. It stores the jobs of a cluster
 // of one machine in SQLite, together with clusters, accounts, users,
 // associations and QOS, and counts the requests that it receives. It speaks
-// slurmdbd's protocol over persistent connections, so that the gateway uses one
-// client for both. Jobs arrive in a message of our own (message.RecordJobs).
+// slurmdbd's protocol over persistent connections, so that the gateway uses the
+// same client for both. Jobs arrive in a message that slurmdbd does not know
+// (message.RecordJobs).
 //
-// It enforces no limit and has no usage roll-up and no workload keys. Requests
-// that need them are refused rather than answered incorrectly.
+// It enforces no limits, computes no usage and has no workload keys. It refuses
+// requests that need these features, because its answers would be wrong.
 //
-// The records other than jobs are in memory, as a catalog.Catalog. edit.go has the
-// transactions of clients, which change a copy, changes.go the requests that
-// change records, and lists.go those that list them. records.go keeps them in
-// the database.
+// All records except jobs are in memory, as a catalog.Catalog. edit.go has the
+// clients' transactions, which change a copy of it. changes.go has the requests
+// that change records, and lists.go the requests that list them. records.go
+// stores the records in the database.
 //
 // Each other request has a file (stats.go, record.go, jobs.go). The database is
 // in store.go and migrate.go. find.go finds jobs by the conditions of
-// condition.go. serve.go joins all of this with the code shared with schedctld
-// (package daemon).
+// condition.go. serve.go connects all of this with the code shared with
+// schedctld (package daemon).
 package dbd
 
 import (
@@ -43,16 +44,16 @@ type Daemon struct {
 	queries *semaphore.Semaphore[uint32]
 }
 
-// New returns a Daemon that stores its records in store. privacy determines what
-// users see; users for whom privacy.Super holds (root and the scheduler's user)
-// may record jobs and change all records.
+// New returns a Daemon that stores its records in store. privacy determines
+// what users see. Users for whom privacy.Super returns true (root and the
+// scheduler's user) may record jobs and change all records.
 func New(store *Store, privacy daemon.Privacy, log *slog.Logger) *Daemon {
 	return &Daemon{store: store, log: log, privacy: privacy, calls: newCalls(time.Now()), idle: longestIdle, wait: longestWait,
 		queries: daemon.NewQueries()}
 }
 
-// Handlers returns the handlers of all requests, for server.Server's
-// Persistent.
+// Handlers returns the handlers of all requests, for the field Persistent of
+// server.Server.
 func (d *Daemon) Handlers() map[message.Type]server.Handler {
 	handlers := map[message.Type]server.Handler{
 		message.AccountingGetStats:   d.stats,
@@ -73,7 +74,7 @@ func (d *Daemon) Handlers() map[message.Type]server.Handler {
 		handlers[t] = refuseUnoffered
 	}
 	for t, h := range handlers {
-		if t != message.AccountingFini { // which clients send after each question
+		if t != message.AccountingFini { // clients send AccountingFini after each query, so it is not counted
 			handlers[t] = d.counted(h)
 		}
 	}
@@ -89,7 +90,7 @@ func (d *Daemon) counted(h server.Handler) server.Handler {
 	}
 }
 
-// done returns the answer to r that has no other result.
+// done returns the answer to a request that has no result but success.
 func done(r *server.Request) (message.Type, message.Body, error) {
 	return message.AccountingRC, &message.PersistRC{Info: uint16(r.Type)}, nil
 }

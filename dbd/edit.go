@@ -13,28 +13,29 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Limits of transactions. Only one changes records at a time, so one whose
-// client is silent must not keep others from working.
+// Limits of transactions. Only one transaction changes records at a time. So a
+// client that stops sending must not keep the others waiting.
 const (
-	longestIdle = 10 * time.Second // between requests of a transaction, while others wait
-	longestWait = 15 * time.Second // for the transaction of another client
+	longestIdle = 10 * time.Second // between two requests of a transaction, if another client waits
+	longestWait = 15 * time.Second // until the transaction of another client ends
 )
 
 // edit is the transaction of a connection. It begins with the first change and
 // ends with AccountingFini or with the connection.
 type edit struct {
-	catalog *catalog.Catalog // with the changes so far
-	used    time.Time        // last request
-	over    bool             // rolled back because it was idle
+	catalog *catalog.Catalog // the records with the changes so far
+	used    time.Time        // time of the last request
+	over    bool             // the transaction was rolled back because it was idle
 }
 
-// editing is the transaction that may change records.
+// editing holds the only transaction that may change records.
 type editing struct {
 	mu  sync.Mutex // guards now and the fields of all edits; held during a commit
-	now *edit      // nil: none
+	now *edit      // nil: there is none
 }
 
-// take returns the transaction of the session, and begins one if there is none.
+// take returns the transaction of the session s. If s has none, take begins
+// one.
 func (d *Daemon) take(ctx context.Context, s *server.Session) (*edit, error) {
 	if e, ok := s.Value.(*edit); ok {
 		d.editing.mu.Lock()
@@ -56,7 +57,8 @@ func (d *Daemon) take(ctx context.Context, s *server.Session) (*edit, error) {
 	}
 }
 
-// use marks e as used. The caller holds mu.
+// use marks e as used now, or returns an error if e was rolled back. The caller
+// holds mu.
 func (g *editing) use(e *edit) error {
 	if e.over {
 		return errs.New(errs.Conflict, "the changes were rolled back: the client was idle for more than %v while another waited", longestIdle)
@@ -65,8 +67,8 @@ func (g *editing) use(e *edit) error {
 	return nil
 }
 
-// begin begins a transaction for s. It returns nil while that of another client
-// is in use.
+// begin begins a transaction for s. It returns nil while the transaction of
+// another client is in use.
 func (d *Daemon) begin(s *server.Session) *edit {
 	g := &d.editing
 	g.mu.Lock()
@@ -97,8 +99,8 @@ func (d *Daemon) finish(s *server.Session) {
 	s.Value, s.Close = nil, nil
 }
 
-// end answers AccountingFini (DBD_FINI): it commits or rolls back the changes of
-// the connection.
+// end handles AccountingFini (DBD_FINI): it commits or rolls back the changes
+// of the connection.
 func (d *Daemon) end(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.AccountingEnd
 	if err := r.Decode(&q); err != nil {
@@ -118,8 +120,8 @@ func (d *Daemon) end(ctx context.Context, r *server.Request) (message.Type, mess
 	return done(r)
 }
 
-// records returns the records as the client sees them: with the changes of its
-// own transaction.
+// records returns the records as the client of s sees them: with the changes in
+// its own transaction.
 func (d *Daemon) records(s *server.Session) *catalog.Catalog {
 	if e, ok := s.Value.(*edit); ok {
 		d.editing.mu.Lock()
@@ -131,8 +133,9 @@ func (d *Daemon) records(s *server.Session) *catalog.Catalog {
 	return d.store.Catalog()
 }
 
-// register adds the clusters of recorded jobs that the records lack. While a
-// client changes records it does nothing; the next job tries again.
+// register adds records of the clusters in names that have none; the names come
+// from recorded jobs. While a client changes records, register does nothing,
+// and the next job causes another attempt.
 func (d *Daemon) register(ctx context.Context, names []string) error {
 	d.editing.mu.Lock()
 	defer d.editing.mu.Unlock()
@@ -147,7 +150,7 @@ func (d *Daemon) register(ctx context.Context, names []string) error {
 	return d.store.addClusters(ctx, names)
 }
 
-// name returns the name of the client, or "" for a uid without one.
+// name returns the user name of the client, or "" if its uid has none.
 func (d *Daemon) name(r *server.Request) string {
 	if r.Identity.Name != "" {
 		return r.Identity.Name
@@ -159,8 +162,9 @@ func (d *Daemon) name(r *server.Request) string {
 	return u.Name
 }
 
-// level returns what the client may change: root and the scheduler's user
-// everything, others according to their own record.
+// level returns the level of the client, which determines what it may change.
+// Root and the scheduler's user may change everything. Other users have the
+// level in their record.
 func (d *Daemon) level(r *server.Request) uint16 {
 	if d.privacy.Super(r.Identity.UID) {
 		return catalog.Administrator

@@ -24,7 +24,7 @@ import (
 
 var ctx = context.Background()
 
-// add returns the change that adds an account.
+// add returns a change that adds an account.
 func add(account string) model.Add[model.Account] {
 	return model.Add[model.Account]{Records: []model.Account{{Name: account, Description: "d", Organization: "o"}}}
 }
@@ -53,8 +53,9 @@ func accounts(t *testing.T, list func(model.Listing) error) (names []string) {
 
 var rootCred = model.Credential{Token: "0"}
 
-// TestTransactions checks that changes are seen by their own connection at once,
-// by others after the commit, and by no client after a failure.
+// TestTransactions checks that clients see changes at once on the connection
+// that made them, and elsewhere only after the commit. After a failure no
+// client sees them.
 func TestTransactions(t *testing.T) {
 	path := storeFile(t)
 	d := New(open(t, path), daemon.Privacy{Super: onlyRoot}, quiet)
@@ -88,7 +89,7 @@ func TestTransactions(t *testing.T) {
 }
 
 // TestRecordsSurvive checks that a restarted daemon has the committed records
-// with all of their fields, and those of a database of version 2 its jobs.
+// with all of their fields, and that a database of version 2 keeps its jobs.
 func TestRecordsSurvive(t *testing.T) {
 	path := storeFile(t)
 	s := open(t, path)
@@ -114,7 +115,7 @@ func TestRecordsSurvive(t *testing.T) {
 	s.Close()
 	s = open(t, path)
 	want := b.Clone()
-	if err := want.AddClusters([]model.Cluster{{Name: "c1"}}); err != nil { // of the job
+	if err := want.AddClusters([]model.Cluster{{Name: "c1"}}); err != nil { // the cluster of the recorded job
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, s.Catalog(), cmp.Comparer(func(a, b []string) bool { return slices.Equal(a, b) })); diff != "" {
@@ -143,7 +144,7 @@ func TestRecordsSurvive(t *testing.T) {
 	}
 }
 
-// TestRights checks who may change what.
+// TestRights checks which users may make which changes.
 func TestRights(t *testing.T) {
 	s := open(t, storeFile(t))
 	b := s.Catalog().Clone()
@@ -176,7 +177,7 @@ func TestRights(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		change  any
-		allowed []string // tokens
+		allowed []string // tokens of the users who may make the change
 	}{
 		{"account", add("new"), []string{"0", "1001", "1002"}},
 		{"user", model.Add[model.User]{Records: []model.User{ordinary}}, []string{"0", "1001", "1002"}},
@@ -205,7 +206,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestWhatUsersSee checks what an ordinary user sees of others.
+// TestWhatUsersSee checks which records of others an ordinary user sees.
 func TestWhatUsersSee(t *testing.T) {
 	s := open(t, storeFile(t))
 	b := s.Catalog().Clone()
@@ -221,7 +222,7 @@ func TestWhatUsersSee(t *testing.T) {
 	for _, tt := range []struct {
 		name                    string
 		hidden                  conf.PrivateData
-		users, accounts, assocs int // how many
+		users, accounts, assocs int // number of visible records
 	}{
 		{"without the key", 0, 1, 3, 4}, // no associations of other users
 		{"users", conf.PrivateNone | conf.PrivateUsers, 1, 3, 4},
@@ -248,7 +249,8 @@ func TestWhatUsersSee(t *testing.T) {
 }
 
 // TestOneTransactionAtATime checks that a change waits for the transaction of
-// another client, but not for one whose client is silent or gone.
+// another client, but not if that client has stopped sending or has
+// disconnected.
 func TestOneTransactionAtATime(t *testing.T) {
 	d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyRoot}, quiet)
 	connect := tokens(t, d)
@@ -274,7 +276,8 @@ func TestOneTransactionAtATime(t *testing.T) {
 	if err := errors.Join(<-ended, <-second); err != nil {
 		t.Error(err)
 	}
-	// A client that is silent loses its transaction to the next one.
+	// When a client stops sending, the transaction of that client is rolled back
+	// as soon as another client wants to begin one.
 	proceed = make(chan struct{})
 	go func() {
 		ended <- connect().Edit(ctx, rootCred, func(e model.Editor) error {
@@ -332,8 +335,8 @@ func TestLostConnection(t *testing.T) {
 	}
 }
 
-// TestEveryChangeAtEveryVersion makes each kind of change in each protocol
-// version.
+// TestEveryChangeAtEveryVersion checks that each kind of change works in each
+// protocol version.
 func TestEveryChangeAtEveryVersion(t *testing.T) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2311, codec.V2411, codec.Newest} {
 		d := New(open(t, storeFile(t)), daemon.Privacy{Super: onlyRoot}, quiet)

@@ -21,14 +21,14 @@ const maxJobs = 50_000
 // answer.
 const longestQuery = 30 * time.Second
 
-// Jobs finds the jobs that f selects, and if owner is set, only those of that
-// user. It calls use with their number and with a function that returns one job
-// after the other, each valid until the next call.
+// Jobs finds the jobs that f selects. If owner is set, it finds only jobs of
+// that user. It calls use with the number of jobs, and with a function that
+// returns one job after the other. Each job is valid until the next call.
 //
 // A first statement selects the jobs and returns only their keys, all in one
-// row, because a statement can be interrupted only until its first row. The
-// records are then read by these keys in the same transaction, so that the
-// number stays correct.
+// row, because a statement can be interrupted only until its first row. Then
+// the records are read by these keys, in the same transaction, so that their
+// number is still correct.
 func (s *Store) Jobs(ctx context.Context, f *model.AccountingJobFilter, owner model.Opt[uint32],
 	use func(n int, next func() (cluster string, j *model.Job, err error)) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.longest, errs.New(errs.Timeout, "the query exceeded its time limit of %v", s.longest).
@@ -76,10 +76,10 @@ func (s *Store) inSnapshot(ctx context.Context, f func(tx *sql.Tx) error) error 
 }
 
 // selection returns a statement that finds the jobs that meet all conditions,
-// and the arguments of the statement. The statement yields one row: the number of jobs
-// found, the number that count, and the keys of those, in order. Unless duplicates is
-// set, only the job that was submitted last counts among jobs with the same
-// number. The search ends after most+1 jobs.
+// and the arguments of the statement. The statement yields one row: the number
+// of jobs found, the number of jobs that count, and the keys of those, in
+// order. If several jobs have the same number, only the one that was submitted
+// last counts, unless duplicates is set. The search ends after most+1 jobs.
 func selection(from string, list []condition, duplicates bool, most int) (query string, args []any) {
 	where := []string{"1"}
 	for _, c := range list {
@@ -127,17 +127,18 @@ func decode(v codec.Version, record []byte) (*model.Job, error) {
 	return &m.Jobs[0], nil
 }
 
-// firstProbe and lastProbe are the smallest and the largest number of jobs
-// counted to compare conditions.
+// firstProbe and lastProbe are the smallest and the largest number of jobs that
+// are counted to compare conditions.
 const (
 	firstProbe = 100
 	lastProbe  = 1_000_000
 )
 
-// cheapest returns how to read the table: by the condition that matches the
-// fewest jobs. SQLite has no statistics of single values here. So cheapest
-// counts the jobs, using only indices, up to a limit that grows until one
-// condition stays below it. The cost is proportional to that of the query
+// cheapest returns the table and index with which to read the table: those of
+// the condition that matches the fewest jobs. SQLite has no statistics of
+// single values here. So cheapest counts the jobs for each condition, using
+// only indices. It counts up to a limit, and raises the limit until one
+// condition stays below it. Its cost is proportional to the cost of the query
 // itself.
 func cheapest(ctx context.Context, tx *sql.Tx, list []condition) (from string, err error) {
 	var candidates []condition
@@ -173,13 +174,14 @@ func cheapest(ctx context.Context, tx *sql.Tx, list []condition) (from string, e
 	return candidates[0].from, nil
 }
 
-// clusters selects all names in the index, with one search for each.
+// clusters selects the names of all clusters from the index, with one search
+// for each name.
 const clusters = `WITH RECURSIVE each (name) AS (
 	SELECT min(cluster) FROM job UNION ALL
 	SELECT (SELECT min(cluster) FROM job WHERE cluster > each.name) FROM each WHERE name IS NOT NULL)
 SELECT name FROM each WHERE name IS NOT NULL`
 
-// Clusters returns the names of the clusters that have a job in the database.
+// Clusters returns the names of the clusters that have jobs in the database.
 func (s *Store) Clusters(ctx context.Context) (names []string, err error) {
 	rows, err := s.db.QueryContext(ctx, clusters)
 	if err != nil {

@@ -19,14 +19,14 @@ import (
 	"schedrestd/model"
 )
 
-// kept is a job with its cluster.
+// kept is a recorded job with its cluster.
 type kept struct {
 	cluster string
 	model.Job
 }
 
-// selects reports whether f selects j. It defines what each filter means; the
-// SQL statements must agree.
+// selects reports whether f selects j. It defines the meaning of each filter;
+// the SQL statements must give the same results.
 func selects(f *model.AccountingJobFilter, owner model.Opt[uint32], j *kept) bool {
 	in := func(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
 	decimal := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
@@ -63,8 +63,8 @@ func selects(f *model.AccountingJobFilter, owner model.Opt[uint32], j *kept) boo
 	return false
 }
 
-// isNamed reports whether s names j, by its number, or by its array's number
-// and perhaps its task.
+// isNamed reports whether s names j: by its number, or by its array's number
+// and possibly its index in the array.
 func isNamed(s *model.SelectedStep, j *model.Job) bool {
 	id := s.Step.JobID
 	switch {
@@ -76,7 +76,8 @@ func isNamed(s *model.SelectedStep, j *model.Job) bool {
 	return j.StepID.JobID == id || j.ArrayJobID == id || j.HetJobID == id
 }
 
-// wanted returns the jobs in all that f selects, in the order of answers.
+// wanted returns the jobs in all that f selects, in the order in which answers
+// list them.
 func wanted(f *model.AccountingJobFilter, owner model.Opt[uint32], all []kept) (list []kept) {
 	for i := range all {
 		if selects(f, owner, &all[i]) {
@@ -96,7 +97,7 @@ func wanted(f *model.AccountingJobFilter, owner model.Opt[uint32], all []kept) (
 	return list
 }
 
-// found returns the jobs that the database finds.
+// found returns the jobs that the daemon's query finds.
 func found(t testing.TB, s *Store, f *model.AccountingJobFilter, owner model.Opt[uint32]) (list []kept) {
 	t.Helper()
 	err := s.Jobs(context.Background(), f, owner, func(n int, next func() (string, *model.Job, error)) error {
@@ -148,8 +149,8 @@ func (c chance) job() kept {
 	return j
 }
 
-// list returns random values, usually none: with many filters no job would
-// match.
+// list returns a list of random values that is usually empty. Otherwise the
+// many filters would match no job.
 func list[T any](c chance, value func() T) (all []T) {
 	if c.IntN(5) == 0 {
 		for range 1 + c.IntN(3) {
@@ -186,8 +187,8 @@ func (c chance) filter() (f model.AccountingJobFilter) {
 	return f
 }
 
-// TestFiltersMeanTheSame checks that for random filters the SQL statements find
-// the same jobs as a check of each job.
+// TestFiltersMeanTheSame checks, for random filters, that the SQL statements
+// find the same jobs as selects.
 func TestFiltersMeanTheSame(t *testing.T) {
 	s := open(t, storeFile(t))
 	seed := rand.Uint64()
@@ -225,8 +226,8 @@ func TestFiltersMeanTheSame(t *testing.T) {
 	}
 }
 
-// TestPlans checks that each filter that can match few of many jobs is answered
-// by searching an index.
+// TestPlans checks that queries search an index for each filter that can match
+// few of many jobs.
 func TestPlans(t *testing.T) {
 	s := open(t, storeFile(t))
 	step := model.SelectedStep{Step: model.StepID{JobID: 1}}
@@ -301,8 +302,8 @@ func explain(t *testing.T, s *Store, query string, args ...any) string {
 	return plan.String()
 }
 
-// TestCheapest checks that the filter that matches the fewest jobs decides how
-// the table is read.
+// TestCheapest checks that the table is read by the filter that matches the
+// fewest jobs.
 func TestCheapest(t *testing.T) {
 	s := open(t, storeFile(t))
 	var all []model.Job
@@ -401,7 +402,7 @@ func TestConversion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2500 { // more than are read at a time
+	for range 2500 { // more than the conversion reads at a time
 		j := c.job()
 		j.StepID.JobID = uint32(c.IntN(1000))
 		record, err := encode(&j.Job)
@@ -441,8 +442,8 @@ const firstTable = `CREATE TABLE job (
 	CREATE INDEX job_by_user ON job (user_id, start_time);
 	CREATE INDEX job_by_end  ON job (end_time);`
 
-// TestClustersOfNamelessJobs checks that the search for clusters ends, whatever
-// the names of their jobs.
+// TestClustersOfNamelessJobs checks that the search finds all clusters and
+// ends, even if a job has an empty name.
 func TestClustersOfNamelessJobs(t *testing.T) {
 	s := open(t, storeFile(t))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

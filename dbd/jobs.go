@@ -12,8 +12,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// jobs answers AccountingGetJobs (DBD_GET_JOBS_COND). Jobs that are hidden from
-// the user are not searched.
+// jobs answers AccountingGetJobs (DBD_GET_JOBS_COND). It does not search jobs
+// that the client may not see.
 func (d *Daemon) jobs(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetAccountingJobs
 	if err := r.Decode(&q); err != nil {
@@ -47,8 +47,8 @@ func (d *Daemon) jobs(ctx context.Context, r *server.Request) (message.Type, mes
 	return message.AccountingGotJobs, body, err
 }
 
-// known refuses filters that this daemon does not support: an answer that
-// ignored them would be wrong.
+// known refuses filters that this daemon does not support. If it ignored them,
+// the answer would be wrong.
 func known(f *model.AccountingJobFilter) error {
 	for name, set := range map[string]bool{
 		"jobs by association": len(f.AssocIDs) > 0, "jobs by constraint": len(f.Constraints) > 0, "jobs by QOS": len(f.QOS) > 0, "jobs by reservation": len(f.Reservations)+len(f.ReservationIDs) > 0,
@@ -77,7 +77,7 @@ func past(cluster string, j *model.Job) model.AccountingJob {
 	}
 }
 
-// noUser is the user number that means "no user has cancelled the job".
+// noUser is the uid that means "no user has cancelled the job".
 const noUser = 1<<32 - 1
 
 func hetOffset(j *model.Job) model.Opt[uint32] {
@@ -101,8 +101,9 @@ func elapsed(j *model.Job) uint32 {
 	return uint32(j.EndTime - j.StartTime)
 }
 
-// byNumber converts "cpu=2,mem=1G" to the numbers used in records:
-// "1=2,2=1024". It omits resources without a number.
+// byNumber converts amounts of resources such as "cpu=2,mem=1G" to the form
+// with resource numbers that records use: "1=2,2=1024". It omits resources
+// without a number.
 func byNumber(s string) string {
 	var list []string
 	for part := range strings.SplitSeq(s, ",") {
@@ -119,8 +120,8 @@ func byNumber(s string) string {
 	return strings.Join(list, ",")
 }
 
-// scaled parses an amount with an optional suffix of M, G, T or P. Memory is in
-// MiB.
+// scaled parses an amount with an optional suffix of M, G, T or P. The result
+// is in MiB.
 func scaled(s string) (uint64, bool) {
 	shift := 0
 	if i := len(s) - 1; i >= 0 {

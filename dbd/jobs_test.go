@@ -11,7 +11,7 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestJobs asks a running daemon for recorded jobs.
+// TestJobs checks which recorded jobs a running daemon returns.
 func TestJobs(t *testing.T) {
 	s := newSite(t)
 	s.run(t)
@@ -88,7 +88,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// TestLists checks that lists without elements are empty and no error.
+// TestLists checks that an empty list is answered as empty, not as an error.
 func TestLists(t *testing.T) {
 	s := newSite(t)
 	s.run(t)

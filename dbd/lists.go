@@ -14,7 +14,7 @@ import (
 )
 
 // resources are the trackable resources that this daemon knows: the first four
-// of Slurm, whose numbers are the same everywhere.
+// of Slurm, whose numbers are the same in every cluster.
 var resources = []model.TRES{{ID: cpu, Type: "cpu"}, {ID: mem, Type: "mem"}, {ID: energy, Type: "energy"}, {ID: node, Type: "node"}}
 
 const (
@@ -24,7 +24,8 @@ const (
 	node
 )
 
-// listed returns an answer with these records. A list without any is not null.
+// listed returns an answer with these records. An empty list is not encoded as
+// null.
 func listed[T any](records []T) message.Listed[T] {
 	if records == nil {
 		records = []T{}
@@ -50,8 +51,8 @@ func (d *Daemon) tres(_ context.Context, r *server.Request) (message.Type, messa
 // in reports whether a filter matches s. An empty filter matches everything.
 func in(filter []string, s string) bool { return len(filter) == 0 || slices.Contains(filter, s) }
 
-// list returns the handler of a request whose answer grows with the records. A
-// few answers per user are encoded concurrently.
+// list returns a handler for a request whose answer grows with the number of
+// records. Only a few answers of each user are encoded concurrently.
 func (d *Daemon) list(h server.Handler) server.Handler {
 	return func(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 		place, err := d.queries.Acquire(ctx, r.Identity.UID)
@@ -77,8 +78,8 @@ func (d *Daemon) clusters(_ context.Context, r *server.Request) (message.Type, m
 	return message.AccountingGotClusters, &message.Clusters{Listed: listed(d.records(r.Session).ListClusters(&q.ClusterFilter))}, nil
 }
 
-// associations answers AccountingGetAssocs (DBD_GET_ASSOCS) with those that the
-// client may see.
+// associations answers AccountingGetAssocs (DBD_GET_ASSOCS) with the
+// associations that the client may see.
 func (d *Daemon) associations(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetAssociations
 	if err := r.Decode(&q); err != nil {
@@ -88,8 +89,8 @@ func (d *Daemon) associations(_ context.Context, r *server.Request) (message.Typ
 	return message.AccountingGotAssocs, &message.Associations{Listed: listed(list)}, nil
 }
 
-// accounts answers AccountingGetAccounts (DBD_GET_ACCOUNTS) with those that the
-// client may see.
+// accounts answers AccountingGetAccounts (DBD_GET_ACCOUNTS) with the accounts
+// that the client may see.
 func (d *Daemon) accounts(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetAccounts
 	if err := r.Decode(&q); err != nil {
@@ -104,8 +105,8 @@ func (d *Daemon) accounts(_ context.Context, r *server.Request) (message.Type, m
 	return message.AccountingGotAccounts, &message.Accounts{Listed: listed(list)}, nil
 }
 
-// users answers AccountingGetUsers (DBD_GET_USERS) with those that the client
-// may see.
+// users answers AccountingGetUsers (DBD_GET_USERS) with the users that the
+// client may see.
 func (d *Daemon) users(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	var q message.GetUsers
 	if err := r.Decode(&q); err != nil {
@@ -125,14 +126,14 @@ func (d *Daemon) qos(_ context.Context, r *server.Request) (message.Type, messag
 	return message.AccountingGotQOS, &message.QOSList{Listed: listed(d.records(r.Session).ListQOS(&q.QOSFilter))}, nil
 }
 
-// view is what a client sees of users and accounts.
+// view determines which users and accounts a client sees.
 type view struct {
-	self     string          // its own name
-	users    bool            // it sees those of others
-	accounts map[string]bool // that it sees; nil: all
+	self     string          // the client's own name
+	users    bool            // the client sees other users
+	accounts map[string]bool // accounts that the client sees; nil: all
 }
 
-// view returns what the client sees, by PrivateData=.
+// view returns the client's view according to PrivateData=.
 func (d *Daemon) view(r *server.Request) view {
 	v := view{self: d.name(r)}
 	all := d.level(r) >= catalog.Operator
@@ -151,7 +152,7 @@ func (d *Daemon) view(r *server.Request) view {
 func (v view) user(name string) bool    { return v.users || name != "" && name == v.self }
 func (v view) account(name string) bool { return v.accounts == nil || v.accounts[name] }
 
-// associations returns those of list that the client sees.
+// associations returns the associations in list that the client sees.
 func (v view) associations(list []model.Association) []model.Association {
 	return slices.DeleteFunc(list, func(a model.Association) bool {
 		return !v.account(a.Account) || a.User != "" && !v.user(a.User)

@@ -15,18 +15,19 @@ import (
 // applicationID marks the file as a database of scheddbd: "SCHD".
 const applicationID = 0x53434844
 
-// version is the format of the database, and jobVersion the oldest one whose
-// table job is as it is now. Every version has a table job with the columns
-// cluster, protocol and record, and record holds the whole job. So a table of an
-// older version is not migrated step by step: its records are stored again in
+// version is the current format of the database. jobVersion is the oldest
+// format whose table job is the same as now. Every version has a table job with
+// the columns cluster, protocol and record, and record holds the whole job. So
+// an older table is not migrated step by step: its records are stored again in
 // the current format. Version 3 added the table record.
 const (
 	version    = 3
 	jobVersion = 2
 )
 
-// table is the table of jobs. All columns except record serve queries. The long
-// record comes last, so that a query can read the others without it.
+// table creates the table of jobs. All columns except record serve queries. The
+// long record comes last, so that a query can read the other columns without
+// it.
 const table = `CREATE TABLE job (
 	id            INTEGER PRIMARY KEY,
 	cluster       TEXT    NOT NULL,
@@ -59,7 +60,7 @@ const table = `CREATE TABLE job (
 	UNIQUE (cluster, job_id, submit_time)
 ) STRICT`
 
-// indices find jobs by the filters of condition.go.
+// indices are for finding jobs by the filters of condition.go.
 const indices = `
 CREATE INDEX job_by_job_id    ON job (job_id);
 CREATE INDEX job_by_array     ON job (array_job_id, array_task_id);
@@ -134,11 +135,12 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 		return nil
 	}
 	log.Info("database converted")
-	_, err = s.db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)") // the write-ahead log is now as long as the database
+	_, err = s.db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)") // shortens the write-ahead log, which is now as long as the database
 	return err
 }
 
-// convert stores the jobs of the table older in the new one, and drops older.
+// convert stores the jobs of the old table older in the new table, and drops
+// older.
 func convert(ctx context.Context, tx *sql.Tx) error {
 	insert, err := tx.PrepareContext(ctx, upsert)
 	if err != nil {
@@ -157,8 +159,8 @@ func convert(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// eachOlder calls each with the next jobs after row last. It returns false when
-// there are no more.
+// eachOlder calls each for a batch of jobs after row last, and updates last. It
+// returns false when there are no more.
 func eachOlder(ctx context.Context, tx *sql.Tx, last *int64, each func(cluster string, j *model.Job) error) (more bool, err error) {
 	rows, err := tx.QueryContext(ctx, "SELECT rowid, cluster, protocol, record FROM older WHERE rowid > ? ORDER BY rowid LIMIT 1000", *last)
 	if err != nil {

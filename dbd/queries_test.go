@@ -16,7 +16,7 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// tokens serves d to clients whose token is their uid.
+// tokens serves d to clients that send their uid as the token.
 func tokens(t *testing.T, d *Daemon) (connect func() *client.Accounting) {
 	t.Helper()
 	s := &server.Server{Persistent: d.Handlers(), SpoolDir: t.TempDir(), Log: quiet, Super: d.privacy.Super,
@@ -43,7 +43,7 @@ func tokens(t *testing.T, d *Daemon) (connect func() *client.Accounting) {
 func onlyRoot(uid uint32) bool { return uid == 0 }
 
 // TestSlowQueries checks that queries that would take minutes do not delay
-// other users, and end when their clients close their connections.
+// other users, and that they end when their clients close their connections.
 func TestSlowQueries(t *testing.T) {
 	store := open(t, storeFile(t))
 	store.longest = time.Hour
@@ -105,8 +105,8 @@ func TestSlowQueryIsRefused(t *testing.T) {
 	}
 }
 
-// TestPrivateJobs checks that an ordinary user is shown only their own jobs,
-// whatever they ask for, like by the controller.
+// TestPrivateJobs checks that ordinary users see only their own jobs, whatever
+// they ask for, as with the controller.
 func TestPrivateJobs(t *testing.T) {
 	store := open(t, storeFile(t))
 	mine, theirs := job(1, 1, model.JobRunning), job(2, 1, model.JobRunning)

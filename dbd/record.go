@@ -10,11 +10,12 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// maxRecord is the longest batch of jobs in bytes, several times what schedctld
-// sends.
+// maxRecord is the maximum length of a batch of jobs in bytes. It is several
+// times what schedctld sends.
 const maxRecord = 32 << 20
 
-// maxChange is the longest list of records to add or change in bytes.
+// maxChange is the maximum length in bytes of a list of records to add or
+// change.
 const maxChange = 4 << 20
 
 // Limit returns the maximum length of a request in bytes.
@@ -28,9 +29,9 @@ func (d *Daemon) Limit(t message.Type, who server.Identity) int {
 	return maxChange
 }
 
-// record answers AccountingRecordJobs. The answer means that the jobs are on
+// record handles AccountingRecordJobs. An answer confirms that the jobs are on
 // disk; schedctld then drops them. Recording the same batch again changes
-// nothing. Only root and the scheduler's user may record jobs: otherwise any
+// nothing. Only root and the scheduler's user may record jobs. Otherwise any
 // user could falsify the accounting of others.
 func (d *Daemon) record(ctx context.Context, r *server.Request) (message.Type, message.Body, error) {
 	if !d.privacy.Super(r.Identity.UID) {
@@ -49,7 +50,7 @@ func (d *Daemon) record(ctx context.Context, r *server.Request) (message.Type, m
 			names = append(names, name)
 		}
 	}
-	// The jobs are on disk, so this must not fail the request.
+	// The jobs are on disk, so an error of register must not fail the request.
 	if err := d.register(ctx, names); err != nil {
 		d.log.Error("adding clusters of jobs failed", "error", err)
 	}

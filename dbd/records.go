@@ -13,8 +13,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// recordTable holds the records of package catalog, each as the message that lists
-// it.
+// recordTable creates the table of the records of package catalog. Each record
+// is encoded as the message that lists it.
 const recordTable = `CREATE TABLE record (
 	kind     TEXT    NOT NULL, -- a constant below
 	key      TEXT    NOT NULL, -- name, or number
@@ -23,8 +23,8 @@ const recordTable = `CREATE TABLE record (
 	PRIMARY KEY (kind, key)
 ) STRICT, WITHOUT ROWID`
 
-// Kinds of records. The value of one of kind last is the highest number that a
-// record of the kind in key has had.
+// Kinds of records. A record of kind last holds the highest number that a
+// record of another kind has ever had; its key is that kind.
 const (
 	kindCluster = "cluster"
 	kindAccount = "account"
@@ -34,7 +34,8 @@ const (
 	kindLast    = "last"
 )
 
-// row is a row of the table record; a nil value means that there is none.
+// row is a row of the table record. A nil value means that the row is to be
+// removed.
 type row struct {
 	kind, key string
 	value     []byte
@@ -46,7 +47,8 @@ type listing[T any] interface {
 	List() *message.Listed[T]
 }
 
-// differences returns the rows that turn the records of old into those of next.
+// differences returns the rows that change the records of old into those of
+// next.
 func differences(old, next *catalog.Catalog) (rows []row, err error) {
 	name := func(s string) string { return s }
 	for _, part := range []func() ([]row, error){
@@ -83,8 +85,8 @@ func differences(old, next *catalog.Catalog) (rows []row, err error) {
 
 func digits(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 
-// changed returns the rows for the records that differ. Records are not modified
-// in place, so equal pointers mean equal records.
+// changed returns rows for the records that differ between old and next.
+// Records are not modified in place, so equal pointers mean equal records.
 func changed[K comparable, T any](kind string, old, next map[K]*T, key func(K) string, list func() listing[T]) (rows []row, err error) {
 	for k := range old {
 		if next[k] == nil {
@@ -126,8 +128,9 @@ func write(ctx context.Context, tx *sql.Tx, rows []row) error {
 // Catalog returns the committed records.
 func (s *Store) Catalog() *catalog.Catalog { return s.catalog.Load() }
 
-// Replace makes next the committed records, on disk and then in memory. next
-// must come from Catalog, and only one caller may do this concurrently.
+// Replace makes next the committed records, first on disk and then in memory.
+// next must be derived from the result of Catalog. Calls must not be
+// concurrent.
 func (s *Store) Replace(ctx context.Context, next *catalog.Catalog) error {
 	rows, err := differences(s.Catalog(), next)
 	if err != nil || len(rows) == 0 {
@@ -148,7 +151,8 @@ func (s *Store) Replace(ctx context.Context, next *catalog.Catalog) error {
 	return nil
 }
 
-// load reads the records, and adds the clusters of jobs that are not among them.
+// load reads the records, and adds records of clusters that have jobs but no
+// record.
 func (s *Store) load(ctx context.Context) error {
 	b, err := s.read(ctx)
 	if err != nil {
@@ -184,8 +188,8 @@ func (s *Store) read(ctx context.Context) (*catalog.Catalog, error) {
 	return b, rows.Err()
 }
 
-// addClusters adds clusters that the records lack. Names that can't be those of
-// clusters are left out.
+// addClusters adds records of the clusters in names that have none. It omits
+// names that are not valid for clusters.
 func (s *Store) addClusters(ctx context.Context, names []string) error {
 	next := s.Catalog().Clone()
 	for _, name := range names {

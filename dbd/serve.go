@@ -15,8 +15,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// Serve runs the daemon as configured by c until ctx ends, which is not an
-// error.
+// Serve runs the daemon as configured by c until ctx ends, and then returns
+// nil.
 func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	user, err := daemon.SchedUser(c.User)
 	if err != nil {
@@ -37,8 +37,8 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	// The socket is open to all users of this machine, because the kernel reports
-	// the uid of each client.
+	// The socket is open to all users of this machine, because the kernel
+	// reports the uid of each client.
 	listeners, err := daemon.Listen(c.Address, c.Port, c.AuthSocket, 0o666, user.UID)
 	if err != nil {
 		return err
@@ -57,20 +57,19 @@ func Serve(ctx context.Context, c *conf.Dbd, log *slog.Logger) error {
 	return daemon.Serve(ctx, s, listeners, log, nil)
 }
 
-// settle drops the process to its final rights. When started by root, it
-// becomes the scheduler's user before it opens any file, because it will parse
-// input from the network.
+// settle drops the process's privileges. If root has started the process,
+// settle makes it run as the scheduler's user. That comes before the process
+// opens any file, because it will parse input from the network.
 func settle(user nss.User, log *slog.Logger) error {
 	switch euid := uint32(os.Geteuid()); {
 	case euid == 0 && user.UID != 0 && user.Name == "":
-		// A uid without an entry has no group, so the process would keep group
-		// 0.
+		// A uid without an entry has no known group, so the process would keep
+		// group 0.
 		return errs.New(errs.Invalid, "SchedUser=%d: no such user, and so no group to run as", user.UID).
 			WithHint("name an existing user, or start scheddbd under that uid")
 	case euid == 0 && user.UID != 0:
 		uid, gid := int(user.UID), int(user.GID)
-		// Package syscall changes all threads; x/sys changes only the calling
-		// one.
+		// Package syscall changes all threads, x/sys only the calling thread.
 		if err := errors.Join(syscall.Setgroups(nil), syscall.Setresgid(gid, gid, gid), syscall.Setresuid(uid, uid, uid)); err != nil {
 			return errs.Wrap(err, errs.Denied, "become %s", user)
 		}

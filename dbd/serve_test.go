@@ -25,11 +25,11 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// site is a configured daemon, and the key to create tokens with.
+// site is a configured daemon, and the key that signs tokens for it.
 type site struct {
 	*conf.Dbd
 	key     auth.Key
-	clients map[string]*client.Accounting // by network
+	clients map[string]*client.Accounting // by network ("unix", "tcp")
 }
 
 func newSite(t testing.TB) *site {
@@ -76,7 +76,7 @@ func (s *site) run(t testing.TB) (stop func()) {
 	})
 	t.Cleanup(stop)
 	for {
-		nc, err := net.Dial("unix", s.AuthSocket) // opened last
+		nc, err := net.Dial("unix", s.AuthSocket) // the daemon opens this socket last
 		if err == nil {
 			nc.Close()
 			return stop
@@ -175,7 +175,7 @@ func TestRestart(t *testing.T) {
 	ctx := context.Background()
 	for i, batch := range [][]model.Job{{job(1, 100, model.JobRunning)}, {job(1, 100, model.JobRunning), job(2, 100, model.JobPending)}, {job(1, 100, model.JobComplete)}} {
 		stop := s.run(t)
-		for range 2 { // as if the acknowledgement had been lost
+		for range 2 { // the second time, as if the acknowledgement of the first had been lost
 			if err := s.clients["unix"].RecordJobs(ctx, model.Credential{}, batch); err != nil {
 				t.Fatalf("run %d: %v", i, err)
 			}

@@ -10,13 +10,13 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// stats answers AccountingGetStats (DBD_GET_STATS) with the requests since the
-// daemon started, without this one. All users see how often each message was
-// received. How often each user sent requests is information about users
-// (PrivateData=users).
+// stats answers AccountingGetStats (DBD_GET_STATS) with the number of requests
+// since the daemon started, without this one. All users see how often each
+// message was received. The number of requests of each user is information
+// about users, so it depends on PrivateData=users.
 //
-// This daemon has no usage roll-up, so the three periods (hour, day, month)
-// have zero counts, and there is none for a cluster.
+// This daemon computes no usage, so the counts for the three periods (hour,
+// day, month) are zero, and there are no counts for clusters.
 func (d *Daemon) stats(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	if err := r.Decode(message.Empty{}); err != nil {
 		return 0, nil, err

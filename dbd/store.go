@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	_ "modernc.org/sqlite" // the driver "sqlite", in Go
+	_ "modernc.org/sqlite" // registers the driver "sqlite", which is written in Go
 
 	"schedrestd/become/nss"
 	"schedrestd/daemon"
@@ -28,25 +28,26 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Store is an open SQLite database of jobs and of the records of a catalog.Catalog,
-// which are in memory as well.
+// Store is an open SQLite database of jobs and of the records of a
+// catalog.Catalog. These records are in memory as well.
 type Store struct {
 	db      *sql.DB
-	lock    *os.File // held while the database is open, so that no two daemons use it
+	lock    *os.File // held while the database is open, so that no other daemon uses it
 	catalog atomic.Pointer[catalog.Catalog]
 
 	maxJobs int
-	longest time.Duration // of a query
+	longest time.Duration // maximum duration of a query
 }
 
 // OpenStore opens the database at path, which must be absolute, and creates it
-// when it does not exist. It fails when another user could read or replace the
+// if it does not exist. It fails when another user could read or replace the
 // database, when the database belongs to another program, and when a newer
 // release has written it. It converts a database of an older release.
 //
 // The database uses a write-ahead log with synchronous=FULL: a commit is on
 // disk before it is acknowledged, because schedctld drops acknowledged records.
-// NORMAL would save the fsync, and a power failure would lose the last batches.
+// NORMAL would save the fsync, but a power failure would then lose the last
+// batches.
 func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 	path, err := prepare(path)
 	if err != nil {
@@ -65,7 +66,7 @@ func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, erro
 		lock.Close()
 		return nil, errs.Wrap(err, errs.Internal, "database %s", path)
 	}
-	db.SetMaxIdleConns(daemon.MaxQueries + 1) // opening a connection takes several statements
+	db.SetMaxIdleConns(daemon.MaxQueries + 1) // connections are kept, because opening one takes several statements
 	s := &Store{db: db, lock: lock, maxJobs: maxJobs, longest: longestQuery}
 	if err = s.migrate(ctx, log); err == nil {
 		err = s.load(ctx)
@@ -81,10 +82,10 @@ func OpenStore(ctx context.Context, path string, log *slog.Logger) (*Store, erro
 	return s, nil
 }
 
-// prepare creates the file for its owner only, or checks the existing one, and
-// returns its path without symbolic links. SQLite gives its auxiliary files the
-// same mode. It creates them by path, so the directory must belong to this user
-// only.
+// prepare creates a file that only its owner can access, or checks the existing
+// file. It returns the file's path without symbolic links. SQLite gives its
+// auxiliary files the same mode. It creates them by path, so the directory must
+// belong to this user only.
 func prepare(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", errs.New(errs.Invalid, "database %q: not an absolute path", path)
@@ -121,8 +122,8 @@ func prepare(path string) (string, error) {
 	return real, err
 }
 
-// lockBeside locks path with ".lock" appended. The file is in a directory that
-// prepare has checked.
+// lockBeside creates and locks the file path + ".lock". prepare has checked its
+// directory.
 func lockBeside(path string) (*os.File, error) {
 	fd, err := unix.Open(path+".lock", unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -137,14 +138,15 @@ func lockBeside(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Close closes the database, then releases the lock for other daemons.
+// Close closes the database, and then releases the lock so that another daemon
+// can open it.
 func (s *Store) Close() error {
 	defer s.lock.Close()
 	return s.db.Close()
 }
 
-// upsert keeps the latest record of a job's run. An ended job does not become
-// running again because an older record arrives late, but a later run
+// upsert keeps the latest record of a job's run. An older record that arrives
+// late does not turn an ended job into a running one. But a later run
 // (restarts) replaces an earlier one.
 const upsert = `
 INSERT INTO job (cluster, job_id, submit_time, restarts, ended, state, state_reason, exit_code, user_id, group_id,
@@ -181,7 +183,7 @@ func put(ctx context.Context, insert *sql.Stmt, cluster string, j *model.Job) er
 	return unavailable(err)
 }
 
-// Record stores all jobs, or none when it fails. Jobs that name no cluster
+// Record stores all jobs, or none if it fails. Jobs without a cluster name
 // belong to cluster.
 func (s *Store) Record(ctx context.Context, cluster string, jobs []model.Job) error {
 	tx, err := s.db.BeginTx(ctx, nil)
@@ -202,19 +204,20 @@ func (s *Store) Record(ctx context.Context, cluster string, jobs []model.Job) er
 	return unavailable(tx.Commit())
 }
 
-// stored is the protocol version of new records. Older records stay readable,
-// because the walks know all versions.
+// stored is the protocol version in which new records are stored. Older records
+// stay readable, because the walks of package message know all versions.
 const stored = codec.Newest
 
 // encode encodes the whole job as a message, so that fields without a column
-// are kept as well.
+// are stored too.
 func encode(j *model.Job) ([]byte, error) {
 	c := codec.NewEncoder(stored, nil)
 	(&message.RecordJobs{Jobs: []model.Job{*j}}).Walk(c)
 	return c.Bytes(), c.Finish()
 }
 
-// unavailable returns the error for a database that can't be written, or nil.
+// unavailable returns the error for a database that can't be written. If err is
+// nil, it returns nil.
 func unavailable(err error) error {
 	if err == nil {
 		return nil

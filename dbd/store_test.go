@@ -29,7 +29,7 @@ func open(t testing.TB, path string) *Store {
 	return s
 }
 
-// storeFile returns a path at which a new database may be created.
+// storeFile returns a path at which a new database can be created.
 func storeFile(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(t.TempDir(), "jobs.sqlite")
@@ -196,7 +196,7 @@ func TestOpenStoreRefuses(t *testing.T) {
 }
 
 // TestRecordIntoAClosedStore checks that a database that can't be written
-// returns an error after which schedctld tries again.
+// causes an error after which schedctld tries again.
 func TestRecordIntoAClosedStore(t *testing.T) {
 	s := open(t, storeFile(t))
 	s.Close()
@@ -205,8 +205,8 @@ func TestRecordIntoAClosedStore(t *testing.T) {
 	}
 }
 
-// TestNothingIsMadeInABadPlace checks that no file is created before the
-// directory was checked.
+// TestNothingIsMadeInABadPlace checks that OpenStore creates no file before it
+// has checked the directory.
 func TestNothingIsMadeInABadPlace(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o777); err != nil {

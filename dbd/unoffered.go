@@ -11,8 +11,8 @@ import (
 )
 
 // unoffered lists requests of Slurm's commands that this daemon does not
-// support. They are refused with a text, which sacctmgr prints, and the number
-// for "not supported".
+// support. They are refused with the number for "not supported" and a text,
+// which sacctmgr prints.
 var unoffered = map[message.Type]string{
 	1411: "association usage", 1413: "cluster usage", 1430: "changing clusters",
 	1452: "workload keys", 1455: "workload keys", 1456: "workload keys", 1457: "workload key usage",
@@ -23,16 +23,16 @@ var unoffered = map[message.Type]string{
 	1493: "federations", 1494: "federations", 1496: "federations", 1497: "federations", 1503: "instances",
 }
 
-// refuseUnoffered refuses a known request that this daemon does not support,
-// without reading its body.
+// refuseUnoffered refuses a known request that this daemon does not support. It
+// does not read the body.
 func refuseUnoffered(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	e := errs.New(errs.Unsupported, "this accounting daemon does not support %s", unoffered[r.Type])
 	e.Number = fault.NotSupported
 	return 0, nil, e
 }
 
-// wckeys answers AccountingGetWCKeys (DBD_GET_WCKEYS) with an empty list: there
-// are none.
+// wckeys answers AccountingGetWCKeys (DBD_GET_WCKEYS) with an empty list,
+// because there are no workload keys.
 func (d *Daemon) wckeys(_ context.Context, r *server.Request) (message.Type, message.Body, error) {
 	return message.AccountingGotWCKeys, &message.WCKeys{Listed: listed([]model.WCKey{})}, r.Decode(new(message.GetWCKeys))
 }

@@ -1,6 +1,7 @@
 // Package demo runs the whole system on this machine until the user stops it:
-// accounting daemon, controller and gateway, with a configuration and a key of
-// its own in a temporary directory. No process of it outlives the demo.
+// accounting daemon, controller and gateway. They have a configuration and a
+// key of their own in a temporary directory. No process of the demo outlives
+// it.
 //
 // Two processes ensure that. The front is the process that the user started. It
 // creates the directory and starts the stage, which starts the daemons and
@@ -16,8 +17,8 @@
 //   - If the stage is killed with -9, the kernel kills the daemons (Pdeathsig).
 //     Their jobs become children of the front, which kills them.
 //
-// Only when both are killed at the same moment, running jobs continue until
-// their time limit.
+// If both are killed at the same moment, running jobs continue until their time
+// limit.
 //
 // The demo serves on the loopback interface, to users who can read the token in
 // the directory. It is not suitable for running a service.
@@ -90,7 +91,7 @@ func Run(opt Options) error {
 	return errors.Join(err, sweep(), remove(dir))
 }
 
-// front runs the stage and passes the first signal on to it.
+// front runs the stage. It passes the first signal on to the stage.
 func front(opt Options, program, dir string, signals <-chan os.Signal) error {
 	theirs, ours, err := os.Pipe()
 	if err != nil {
@@ -135,9 +136,9 @@ func status(err error) error {
 	return errs.New(errs.Internal, "demo interrupted: %v", exit)
 }
 
-// findBinaries returns the directory of the other programs: this program's own,
-// or after installation the sbin directory beside it. Programs in PATH could be
-// of another build.
+// findBinaries returns the directory of the other programs. It is the directory
+// of this program, or after installation the sbin directory beside it. Programs
+// in PATH could be from another build.
 func findBinaries() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -155,8 +156,8 @@ func findBinaries() (string, error) {
 	return "", errs.New(errs.NotFound, "some of the programs %s are not in %s", strings.Join(binaries, ", "), beside).WithHint("run make build")
 }
 
-// freeAddress checks, before anything is started, that the gateway can listen
-// on address, and chooses a port if it is 0.
+// freeAddress checks that the gateway can listen on address, before anything is
+// started. If the port is 0, it chooses one.
 func freeAddress(address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

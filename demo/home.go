@@ -9,21 +9,21 @@ import (
 )
 
 // home is the demo's directory: a site, and files that belong to the user of
-// the demo. If root runs the demo for another user, that user may pass through
-// the directory but not list it.
+// the demo. If root runs the demo for another user, that user may enter the
+// directory but not list it.
 //
-//	job/   0700  where the demo's jobs run and leave their output
+//	job/   0700  working directory of the demo's jobs, with their output
 //	token  0600  the token as a header line, for curl -H @FILE, so that it appears in no list of processes
 type home struct {
 	*site.Site
-	user  nss.User // the user of the token, who the jobs run as
+	user  nss.User // the jobs run as this user, and the token is for this user
 	token string
 }
 
 func (h *home) jobs() string   { return filepath.Join(h.Dir, "job") }
 func (h *home) header() string { return filepath.Join(h.Dir, "token") }
 
-// furnish fills the empty directory dir.
+// furnish creates the files of the demo in the empty directory dir.
 func furnish(dir string) (*home, error) {
 	s, err := site.New(dir)
 	if err != nil {

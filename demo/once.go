@@ -16,7 +16,7 @@ import (
 	"schedrestd/errs"
 )
 
-// script is the job that --once runs; it takes long enough to be seen running.
+// script is the job that --once runs. It takes long enough to be seen running.
 const script = `#!/bin/sh
 echo "Hello from job $SCHED_JOB_ID on $(uname -n). I am $(id -un 2>/dev/null || true)."
 for part in 1 2 3; do
@@ -109,11 +109,11 @@ func (s *stage) follow(ctx context.Context, id uint32) (site.Job, error) {
 	}
 }
 
-// output shows the output of the job.
+// output prints the output of the job.
 //
-// The directory belongs to the user, and this process may be root. So the file
-// is opened inside the directory, whatever links the user made, and must be a
-// regular file.
+// The directory belongs to the user, and this process may run as root. So
+// output does not follow links out of the directory when it opens the file, and
+// accepts only a regular file.
 func (s *stage) output(id uint32) error {
 	jobs, err := os.OpenRoot(s.jobs())
 	if err != nil {

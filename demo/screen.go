@@ -15,8 +15,8 @@ import (
 // screen prints the demo's output.
 type screen struct {
 	io.Writer
-	terminal bool // a line can be overwritten
-	over     bool // the current line will be overwritten
+	terminal bool // the output is a terminal, so a line can be overwritten
+	over     bool // the next output overwrites the current line
 }
 
 func newScreen(w io.Writer) screen {
@@ -30,7 +30,7 @@ func newScreen(w io.Writer) screen {
 
 func (s *screen) printf(format string, args ...any) { fmt.Fprintf(s, format, args...) }
 
-// update prints a line that replaces the line before it. If the output is not a
+// update prints a line that replaces the previous one. If the output is not a
 // terminal, it prints a normal line.
 func (s *screen) update(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
@@ -42,7 +42,7 @@ func (s *screen) update(format string, args ...any) {
 	s.over = true
 }
 
-// settle ends a line that was updated.
+// settle ends a line that was printed by update.
 func (s *screen) settle() {
 	if s.over {
 		s.printf("\n")
@@ -98,7 +98,7 @@ Ctrl-C stops everything, including jobs, and removes the directory.
 		st.jobs())
 }
 
-// lastWords prints the end of d's log to w.
+// lastWords writes the end of d's log to w.
 func (s *screen) lastWords(w io.Writer, d *site.Daemon) {
 	s.settle()
 	lines := d.LastLines(15)

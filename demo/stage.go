@@ -30,7 +30,8 @@ type stage struct {
 // runStage runs the stage process, which shows the demo and stops all of its
 // processes.
 func runStage(opt Options) error {
-	// Ctrl-C reaches all processes at the terminal. Only the front handles it.
+	// Ctrl-C signals all processes at the terminal. Only the front reacts to
+	// it.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	ctx, err := untilFrontEnds()
 	if err != nil {
@@ -55,9 +56,9 @@ func interrupted(opt Options) error {
 	return nil
 }
 
-// untilFrontEnds returns a context that ends with the other end of the pipe on
-// descriptor 3. The front closes it to stop the demo, and the kernel closes it
-// when the front is killed.
+// untilFrontEnds returns a context that ends when the other end of the pipe on
+// descriptor 3 is closed. The front closes it to stop the demo, and the kernel
+// closes it when the front is killed.
 func untilFrontEnds() (context.Context, error) {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(3, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFIFO {
@@ -73,8 +74,8 @@ func untilFrontEnds() (context.Context, error) {
 	return ctx, nil
 }
 
-// run shows the demo until ctx ends, a daemon exits, or with Once the job has
-// ended.
+// run shows the demo until ctx ends, until a daemon exits, or with Once until
+// the job has ended.
 func (s *stage) run(ctx context.Context) (err error) {
 	if s.home, err = furnish(s.Stage); err != nil {
 		return err
@@ -93,8 +94,8 @@ func (s *stage) run(ctx context.Context) (err error) {
 	})
 }
 
-// startDaemons starts the daemons one after the other, each when the one before
-// answers.
+// startDaemons starts the daemons one after the other. It starts each when the
+// previous one answers.
 func (s *stage) startDaemons(ctx context.Context) error {
 	bin, err := findBinaries()
 	if err != nil {
@@ -145,8 +146,8 @@ func (s *stage) enter(ctx context.Context) error {
 	return s.keep(token)
 }
 
-// watchDaemons runs show until it returns. If a daemon exits, it cancels show
-// and returns that as the error.
+// watchDaemons runs show until it returns. If a daemon exits, watchDaemons
+// cancels show and returns an error that names the daemon.
 func (s *stage) watchDaemons(ctx context.Context, show func(context.Context) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -167,8 +168,8 @@ func (s *stage) watchDaemons(ctx context.Context, show func(context.Context) err
 	return err
 }
 
-// end stops the daemons, clients before servers, and kills all other processes:
-// jobs outlive their controller, but must not outlive the demo.
+// end stops the daemons, clients before servers. Then it kills all other
+// processes: jobs outlive their controller, but must not outlive the demo.
 func (s *stage) end() error {
 	for i := len(s.daemons) - 1; i >= 0; i-- {
 		s.daemons[i].Stop()

@@ -12,25 +12,25 @@ import (
 	"schedrestd/errs"
 )
 
-// adopt makes this process the parent of all orphans below it.
+// adopt makes this process the parent of all orphans among its descendants.
 func adopt() error {
 	err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	return errs.Wrap(err, errs.Internal, "become a child subreaper")
 }
 
-// Limits of the time that the end of the demo may take.
+// Limits on how long the end of the demo may take.
 const (
 	sweepGently = 2 * time.Second // for step processes to clean up after their jobs
 	sweepLimit  = 6 * time.Second // for processes that can't be killed because they belong to another user or hang in the kernel
 )
 
-// sweep kills all processes below this process that still exist. Children that
-// os/exec waits for must have been waited for before.
+// sweep kills all remaining processes below this process. The caller must have
+// waited for all children that os/exec started.
 //
 // The remaining children are steps of jobs, whose controller is gone. They get
 // SIGTERM, because each has a control group to remove. The processes that steps
 // have started are killed. When a process is killed, its children become
-// children of its step or of this process, so the list is read again until
+// children of its step or of this process. So sweep reads the list again until
 // there are no children.
 func sweep() error {
 	var refused error
@@ -67,8 +67,8 @@ func split(list []process.Stat, parent int) (others, children []process.Stat) {
 	return others, children
 }
 
-// reap waits for children that have exited, briefly if none has, and reports
-// whether no child is left.
+// reap waits for children that have exited, and reports whether no child is
+// left. If no child has exited yet, it pauses briefly.
 func reap() (none bool) {
 	for waited := false; ; {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
@@ -85,7 +85,8 @@ func reap() (none bool) {
 	}
 }
 
-// remove deletes the demo's directory without following links in it.
+// remove deletes the demo's directory. It does not follow links in the
+// directory.
 func remove(dir string) error {
 	return errs.Wrap(os.RemoveAll(dir), errs.Internal, "remove %s", dir)
 }

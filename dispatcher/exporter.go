@@ -12,9 +12,9 @@ import (
 	"schedrestd/rate"
 )
 
-// scraper answers one process of the exporter. This process keeps the totals, so an
-// exporter that exits takes nothing away; it is started again, and nothing else
-// depends on it.
+// scraper answers one process of the exporter. The dispatcher keeps the totals,
+// so they survive when an exporter exits. The exporter is then started again.
+// Nothing else depends on it.
 type scraper struct {
 	*dispatcher
 	process *service.Process
@@ -23,14 +23,14 @@ type scraper struct {
 	asked   *rate.Bucket
 }
 
-// The limits on an exporter's questions: at once, and per second. An honest one asks
-// at most ten times a second.
+// Limits on an exporter's questions: at once, and per second. An honest
+// exporter asks at most ten times a second.
 const (
 	scrapeBurst = 40
 	scrapeRate  = 20
 )
 
-// export keeps an exporter running until the gateway ends.
+// export keeps an exporter running until the gateway shuts down.
 func (d *dispatcher) export() {
 	for failed := 0; ; failed++ {
 		begun := time.Now()
@@ -62,7 +62,7 @@ func (d *dispatcher) exportOnce() error {
 	}
 	var err error
 	x.process, err = d.exporter.Start(d.starter, g.ID, service.Hooks{Report: d.reportViolation, Handle: x.handle})
-	d.Do(g.Release) // the parent knows the generation until then
+	d.Do(g.Release) // the exporter belongs to the generation until then
 	if err != nil {
 		return err
 	}
@@ -99,10 +99,10 @@ func (x *scraper) answer() {
 		n := min(len(list), query.MaxSamples)
 		last = n == len(list)
 		if last {
-			x.busy.Store(false) // the exporter may ask again as soon as it has the last part
+			x.busy.Store(false) // when the exporter has the last part, it may ask again
 		}
 		if x.process.Channel.Send(&query.Samples{Last: last, Cells: list[:n]}) != nil {
-			return // it has exited
+			return // the exporter has exited
 		}
 		list = list[n:]
 	}

@@ -1,4 +1,4 @@
-// Package endpoint parses the addresses that the gateway listens on and the
+// Package endpoint parses the addresses on which the gateway listens and the
 // names of network namespaces, as an administrator writes them. It opens
 // nothing.
 package endpoint
@@ -18,21 +18,21 @@ import (
 	"schedrestd/socket"
 )
 
-// Endpoint is one LISTEN argument.
+// Endpoint is a LISTEN argument.
 type Endpoint struct {
-	Text    string // as it was given
+	Text    string // as it was specified
 	Network ipc.Network
 	TLS     bool   // https://
-	Host    string // TCP: "" is every interface
+	Host    string // TCP: name or address; "" means every interface
 	Port    uint16
-	Path    string // UNIX socket
+	Path    string // path of the UNIX socket
 }
 
 const listenHint = "an address is [host]:port, https://[host]:port or unix:/path/to/socket; an IPv6 address goes in brackets"
 
-// Check returns what is wrong with LISTEN arguments. It resolves no name and
-// opens nothing, so that a command can reject its arguments before it does any
-// work.
+// Check returns an error that says what is wrong with LISTEN arguments. It
+// resolves no name and opens nothing, so that a command can reject its
+// arguments before it does any work.
 func Check(list []string) error {
 	for _, text := range list {
 		if _, err := Parse(text); err != nil {
@@ -42,7 +42,7 @@ func Check(list []string) error {
 	return nil
 }
 
-// Parse parses one LISTEN argument.
+// Parse parses a LISTEN argument.
 func Parse(text string) (Endpoint, error) {
 	e := Endpoint{Text: text, Network: ipc.TCP}
 	bad := func(why string) (Endpoint, error) {
@@ -52,7 +52,8 @@ func Parse(text string) (Endpoint, error) {
 		e.Network, e.Path = ipc.Unix, path
 		switch {
 		case path == "" || path[0] == '@' || strings.ContainsRune(path, 0):
-			// An abstract socket has no owner, no mode and no directory.
+			// An abstract socket is refused, because it has no owner, mode or
+			// directory.
 			return bad("not a file path")
 		case !filepath.IsAbs(path) || strings.HasSuffix(path, "/"):
 			return bad("its path must be absolute and name a file")
@@ -81,8 +82,8 @@ func Parse(text string) (Endpoint, error) {
 	return e, nil
 }
 
-// Addresses returns the addresses to bind for e. The name is looked up once, in
-// a process without privileges.
+// Addresses returns the addresses to bind for e. It looks the name up, so it is
+// called once, in a process without privileges.
 func (e Endpoint) Addresses() ([]netip.AddrPort, error) {
 	if e.Host == "" {
 		return []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Unspecified(), e.Port)}, nil

@@ -7,7 +7,8 @@ import (
 	"schedrestd/errs"
 )
 
-// CheckSpace refuses a text that is neither a name nor a path.
+// CheckSpace refuses a text that is neither a name nor a path of a network
+// namespace.
 func CheckSpace(what, text string) error {
 	if strings.ContainsRune(text, 0) || text == "." || text == ".." || !filepath.IsAbs(text) && strings.Contains(text, "/") {
 		return errs.New(errs.Invalid, "%s is neither the name of a network namespace nor an absolute path", what).

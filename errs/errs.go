@@ -23,7 +23,7 @@ const (
 	Invalid                     // understood, but not acceptable
 	Unauthenticated             // a missing or invalid credential
 	Denied                      // authenticated, but not allowed
-	NotFound                    // the named thing does not exist
+	NotFound                    // the named object does not exist
 	Conflict                    // the object is in the wrong state for the request
 	TooLarge                    // over a size limit
 	TooMany                     // over a rate or a count limit
@@ -32,21 +32,21 @@ const (
 	BadAnswer                   // a daemon's answer is invalid
 	Unsupported                 // neither the gateway nor the daemon supports this
 
-	// Of the request itself, whatever it asks for.
-	MethodNotAllowed // the path exists without that method
+	// These kinds are about the request itself, regardless of its purpose.
+	MethodNotAllowed // the path exists without this method
 	UnsupportedMedia // an unsupported media type of the body
-	RequestTimeout   // the rest of the request did not come in time
+	RequestTimeout   // the rest of the request did not arrive in time
 	NotAcceptable    // no supported format that the client accepts
 	URITooLong       // the request's line is over its limit
 	HeaderTooLarge   // the request's header is over its limit
 
-	PreconditionFailed // a condition that the request makes is false
+	PreconditionFailed // a condition of the request is false
 
-	Unchanged // no failure: what was asked for "if it changed" did not
+	Unchanged // not a failure: the requested object has not changed
 )
 
 // OutcomeUnknown is the Code of a change that was sent and not answered. It may
-// have been carried out, and a retry may do it twice.
+// have been carried out, so a retry may do it twice.
 const OutcomeUnknown = "outcome_unknown"
 
 // Error is a failure with its kind and the texts for the client and the log.
@@ -54,11 +54,11 @@ type Error struct {
 	Kind    Kind
 	Message string // for the client: lower case, no full stop
 	Hint    string // how to fix it; may be empty
-	Code    string // stable word for programs; empty means the name of Kind
-	Source  string // where in the request, as "#/job/tasks"; may be empty
+	Code    string // stable identifier for programs; empty for the name of Kind
+	Source  string // place in the request, such as "#/job/tasks"; may be empty
 	Number  int    // Slurm's error number from a daemon, or 0
 	Detail  string // the daemon's own text, at the end of Message; may be empty
-	Err     error  // the cause, for the log
+	Err     error  // cause, for the log
 }
 
 // Error returns the text for logs and terminals: message, then cause.
@@ -75,14 +75,14 @@ func (e *Error) Error() string {
 // Unwrap returns the cause for errors.Is and errors.As.
 func (e *Error) Unwrap() error { return e.Err }
 
-// New returns an Error of kind k without a cause; format and args are as in
+// New returns an Error of kind k without a cause. format and args are those of
 // fmt.Sprintf.
 func New(k Kind, format string, args ...any) *Error {
 	return &Error{Kind: k, Message: fmt.Sprintf(format, args...)}
 }
 
-// Wrap returns err with a kind and with a message that hides err's own text
-// from clients. It returns nil when err is nil.
+// Wrap returns err with a kind and a message. Clients get the message but not
+// err's own text. Wrap returns nil if err is nil.
 func Wrap(err error, k Kind, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -126,7 +126,7 @@ func HintOf(err error) string {
 	return ""
 }
 
-// LogAttrs returns the attributes of a log line with the hint, unless that is empty.
+// LogAttrs returns attrs for a log line. It adds the hint unless that is empty.
 func LogAttrs(hint string, attrs ...any) []any {
 	if hint != "" {
 		attrs = append(attrs, "hint", hint)

@@ -17,14 +17,15 @@ import (
 )
 
 const (
-	// answerLimit is how long the dispatcher may take to send all samples.
+	// answerLimit is the time that the dispatcher has to send all samples.
 	answerLimit = 5 * time.Second
 
-	// fresh is how long samples are used again: several servers may scrape, and a
-	// client that scrapes without end must not keep the dispatcher busy.
+	// fresh is the time for which samples are reused. Several servers may
+	// scrape, and a client that scrapes continuously must not keep the
+	// dispatcher busy.
 	fresh = 100 * time.Millisecond
 
-	// mostScrapes is how many are answered at a time.
+	// mostScrapes is the maximum number of concurrent scrapes.
 	mostScrapes = 4
 )
 
@@ -40,7 +41,7 @@ func (e *exporter) handler() http.Handler {
 
 var errLate = errors.New("the dispatcher did not send its samples in time")
 
-// samples asks the dispatcher for its samples.
+// samples requests the dispatcher's samples.
 func (e *exporter) samples() (map[uint16]uint64, error) {
 	e.asking.Lock()
 	defer e.asking.Unlock()
@@ -72,7 +73,7 @@ func (e *exporter) samples() (map[uint16]uint64, error) {
 	}
 }
 
-// collector makes metrics of samples. It implements prometheus.Collector.
+// collector converts samples to metrics. It implements prometheus.Collector.
 type collector struct {
 	table   *table.Table
 	samples func() (map[uint16]uint64, error)
@@ -97,8 +98,8 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends the metrics. Of a family with more than a few combinations of labels,
-// those that are 0 are left out.
+// Collect sends the metrics. Families with many combinations of labels omit
+// those that are 0.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	values, err := c.samples()
 	if err != nil {
@@ -116,8 +117,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// mostZeros is the number of cells up to which a family is sent completely, so that
-// rates exist from the first event on.
+// mostZeros is the maximum number of cells of a family that is sent completely,
+// including zeros, so that rates exist from the first event on.
 const mostZeros = 16
 
 func (c *collector) metric(f *metric.Family, first, cells int, labels []string, values map[uint16]uint64, sparse bool) prometheus.Metric {

@@ -1,10 +1,12 @@
-// Package exporter is the process that serves the gateway's metrics to Prometheus. It is
-// neither root nor a worker, and has a sandbox of its own: it can accept connections on
-// the sockets that the parent has opened, and ask the dispatcher for numbers. It holds no
-// key, no token and no connection of a client of the API, and no name of a user.
+// Package exporter is the process that serves the gateway's metrics to
+// Prometheus. It is neither root nor a worker, and has a sandbox of its own: it
+// can accept connections on the sockets that the parent has opened, and ask the
+// dispatcher for numbers. It holds no key, no token, no connection of a client
+// of the API, and no name of a user.
 //
-// Workers count, the dispatcher adds up, and this process puts names to the numbers
-// (package metric/table). So counters don't depend on its life, nor on that of a worker.
+// Workers count, the dispatcher adds up the counts, and this process gives
+// names to the numbers (package metric/table). So counters survive a restart of
+// this process or of a worker.
 //
 // Start with Main.
 package exporter
@@ -27,7 +29,7 @@ import (
 	"schedrestd/service"
 )
 
-// Rename gives the process its name. Call it from an init function.
+// Rename sets the name of the process. It must be called from an init function.
 func Rename() { self.Rename("schedrestd-expo") }
 
 // Main runs the exporter and returns its exit status.
@@ -47,13 +49,13 @@ type exporter struct {
 	scrapes atomic.Uint64
 	failed  atomic.Uint64
 
-	asking sync.Mutex          // one question at a time
-	parts  chan *query.Samples // of the answer
-	last   map[uint16]uint64   // guarded by asking
-	at     time.Time           // … when it came
+	asking sync.Mutex          // held during a request, so that there is only one at a time
+	parts  chan *query.Samples // parts of the answer
+	last   map[uint16]uint64   // last answer; guarded by asking
+	at     time.Time           // time of the last answer
 }
 
-// Limits on clients of the metrics, which nothing authenticates.
+// Limits on clients of the metrics, which are not authenticated.
 const (
 	mostConnections = 32
 	readLimit       = 5 * time.Second
@@ -104,19 +106,19 @@ func (e *exporter) serve(fd int) error {
 	return nil
 }
 
-// Serve does nothing: the exporter has no channel to workers.
+// Serve does nothing, because the exporter has no channel to workers.
 func (e *exporter) Serve(*service.Client) {}
 
-// Counters returns what was counted since the start.
+// Counters returns the counts since the start.
 func (e *exporter) Counters() []any {
 	return []any{"metrics", slog.GroupValue(slog.Uint64("scrapes", e.scrapes.Load()), slog.Uint64("failed", e.failed.Load()))}
 }
 
-// Close ends the process: the dispatcher has closed the channel.
+// Close ends the process, because the dispatcher has closed the channel.
 func (e *exporter) Close() { _ = e.http.Close() }
 
-// bounded is a listener that accepts a limited number of connections at a time. Others
-// wait in the kernel.
+// bounded is a listener that accepts a limited number of concurrent
+// connections. Others wait in the kernel.
 type bounded struct {
 	net.Listener
 	free chan struct{}

@@ -17,7 +17,8 @@ import (
 	"schedrestd/metric/table"
 )
 
-// answering returns an exporter whose dispatcher answers with samples, in parts.
+// answering returns an exporter whose dispatcher answers with samples, in
+// parts.
 func answering(t *testing.T, values map[uint16]uint64) (e *exporter, asked *int) {
 	t.Helper()
 	asked = new(int)
@@ -41,7 +42,7 @@ func scrape(t *testing.T, e *exporter) (status int, text string) {
 	return w.Code, w.Body.String()
 }
 
-// every returns samples with something in each cell.
+// every returns samples with a value in each cell.
 func every() map[uint16]uint64 {
 	values := map[uint16]uint64{}
 	for cell := range table.New().Cells {
@@ -50,8 +51,8 @@ func every() map[uint16]uint64 {
 	return values
 }
 
-// TestScrape: the cells get their names, and a family without labels exists from the
-// start.
+// TestScrape checks that the cells get their names, and that a family without
+// labels exists from the start.
 func TestScrape(t *testing.T) {
 	all := table.New()
 	status, call := all.Operation("/sched/jobs", http.MethodGet), all.Durations.Cell(all.Operation("/sched/jobs", http.MethodGet))
@@ -88,7 +89,7 @@ func TestScrape(t *testing.T) {
 	}
 }
 
-// TestPromtool: promtool finds nothing to say about any metric.
+// TestPromtool checks that promtool reports no problem with any metric.
 func TestPromtool(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -105,7 +106,8 @@ func TestPromtool(t *testing.T) {
 	t.Logf("%d lines", strings.Count(text, "\n"))
 }
 
-// TestDispatcherGone: a scrape fails when no samples come, and doesn't show old ones.
+// TestDispatcherGone checks that a scrape fails if no samples arrive, and does
+// not return old ones.
 func TestDispatcherGone(t *testing.T) {
 	e := newExporter(func(ipc.Message, ...int) error { return errors.New("gone") })
 	if code, text := scrape(t, e); code != http.StatusInternalServerError || strings.Contains(text, "build_info{") {
@@ -113,7 +115,7 @@ func TestDispatcherGone(t *testing.T) {
 	}
 }
 
-// TestOtherPaths: there is nothing else.
+// TestOtherPaths checks that no other path exists.
 func TestOtherPaths(t *testing.T) {
 	e, asked := answering(t, nil)
 	for path, want := range map[string]int{"GET /": 404, "GET /metrics/": 404, "POST /metrics": 405, "GET /debug/pprof/": 404} {
@@ -129,8 +131,8 @@ func TestOtherPaths(t *testing.T) {
 	}
 }
 
-// TestBounded: a client that opens connections without end gets a fixed number, and
-// others are served when it closes one.
+// TestBounded checks that a client that keeps opening connections gets a
+// limited number, and that another client is served when one of them is closed.
 func TestBounded(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -163,9 +165,9 @@ func TestBounded(t *testing.T) {
 	case <-time.After(50 * time.Millisecond):
 	}
 	first.Close()
-	first.Close() // frees one place only
+	first.Close() // frees only one place
 	<-accepted
 	l.Close()
-	second.Close() // for an Accept that waits
+	second.Close() // frees a place for an Accept that waits
 	done.Wait()
 }

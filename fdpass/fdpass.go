@@ -1,13 +1,14 @@
-// Package fdpass protects processes that accept connections at UNIX sockets
-// from descriptors that a peer sends over them (SCM_RIGHTS). The process that
-// drops such a message, by read(2) or close(2), closes the descriptors in it.
-// That can sleep in the close of a lingering TCP socket for as long as the
-// sender likes, past every deadline, and block the thread.
+// Package fdpass protects processes that accept connections on UNIX sockets
+// from descriptors that a peer sends over them (SCM_RIGHTS). If read(2) or
+// close(2) drops a message with descriptors, the call closes these descriptors.
+// Closing a lingering TCP socket can then sleep for as long as the sender
+// likes, past every deadline, and block the thread.
 //
-// Refuse tells the kernel to reject such messages at their sender, since Linux
-// 6.16. Messages that were sent before, or on an older kernel, are dropped in
-// Do, which wakes a thread that sleeps there. Package unixconn reads and closes
-// in this way; Close and Release close.
+// Since Linux 6.16, Refuse makes the kernel reject such messages at their
+// sender. On older kernels, and for messages that were sent before Refuse, the
+// calls run in Do, which wakes a thread that sleeps there. Package unixconn
+// reads and closes in this way. Close and Release close descriptors and
+// connections.
 package fdpass
 
 import (
@@ -21,26 +22,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Refuse makes the kernel reject descriptors that are sent to fd, with EPERM at
-// the sender. fd is a UNIX socket that listens or is new; connections accepted
-// from it reject them too. It does nothing before Linux 6.16.
+// Refuse makes the kernel reject descriptors that are sent to fd. The sender
+// gets EPERM. fd is a UNIX socket that listens or is new; connections accepted
+// from it reject descriptors too. Refuse has no effect before Linux 6.16.
 func Refuse(fd int) { _ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) }
 
 const (
-	// patience is how long a call without a reason to wait may take. A call
-	// that takes longer for another reason is woken needlessly, which does no
-	// harm.
+	// patience is how long a call that has no reason to wait may take. If a
+	// call takes longer for another reason, its thread is woken needlessly,
+	// which does no harm.
 	patience = 5 * time.Millisecond
 
-	// mostInside limits the threads in such calls: all of them can sleep, and
-	// the runtime starts another thread for each. More calls wait.
+	// mostInside limits the number of threads in Do. All of them can sleep, and
+	// the runtime starts another thread for each. Further calls of Do wait.
 	mostInside = 16
 )
 
-// call is a place for one call.
+// call is a slot for one call of Do.
 type call struct {
 	timer  *time.Timer
-	thread atomic.Int64 // the thread in the call; 0: none
+	thread atomic.Int64 // id of the thread in the call; 0: none
 }
 
 var calls = sync.OnceValue(func() chan *call {
@@ -54,9 +55,9 @@ var calls = sync.OnceValue(func() chan *call {
 	return places
 })
 
-// wake interrupts the thread in the call, and schedules itself again: the first
-// signal may have come just before the thread slept. The runtime itself
-// interrupts threads with SIGURG, and any number of them is harmless.
+// wake interrupts the thread in the call, and schedules itself again, because
+// the first signal may have come just before the thread slept. The runtime
+// itself interrupts threads with SIGURG, so additional signals do no harm.
 func (c *call) wake() {
 	if thread := c.thread.Load(); thread != 0 {
 		_ = unix.Tgkill(unix.Getpid(), int(thread), syscall.SIGURG)
@@ -64,8 +65,8 @@ func (c *call) wake() {
 	}
 }
 
-// Do calls f, which makes one system call that could drop what a peer sent, and
-// has no other reason to wait.
+// Do calls f. f makes one system call that could close descriptors that a peer
+// sent, and that has no other reason to wait.
 func Do(f func()) {
 	places := calls()
 	c := <-places
@@ -79,7 +80,7 @@ func Do(f func()) {
 	places <- c
 }
 
-// closers limits concurrent closes.
+// closers limits the number of concurrent closes.
 const closers = mostInside / 2
 
 var closing = sync.OnceValue(func() chan int {
@@ -94,19 +95,19 @@ var closing = sync.OnceValue(func() chan int {
 	return list
 })
 
-// Close closes fd soon, in another thread: the caller may hold a lock, or have
-// others to serve. It never waits.
+// Close closes fd soon, in another thread, because the caller may hold a lock
+// or have other clients to serve. It never waits.
 func Close(fd int) {
 	select {
 	case closing() <- fd:
 	default:
-		go func() { closing() <- fd }() // a goroutine, not a thread
+		go func() { closing() <- fd }() // a blocked goroutine needs no thread
 	}
 }
 
-// Release closes c. Unread messages are dropped with the last descriptor, so
-// that must be one of ours. Otherwise the last Read or Write of c to return
-// would close it.
+// Release closes c. Unread messages are dropped when the last descriptor of the
+// connection is closed. Release makes sure that it closes that one itself.
+// Otherwise the last Read or Write of c to return would do so.
 func Release(c interface {
 	syscall.Conn
 	io.Closer

@@ -7,15 +7,15 @@ import (
 	"schedrestd/errs"
 )
 
-// TablesMode is the first argument of a worker's program that prints the
-// OpenAPI document and exits.
+// TablesMode is the first argument of a worker's program if it should print the
+// OpenAPI document and exit.
 const TablesMode = "openapi"
 
 // DefaultStatuses lists the responses that the document has by default.
 var DefaultStatuses = []string{"200", "default"}
 
-// ParseStatuses parses the value of SCHEDRESTD_RESPONSE_STATUS_CODES. It drops
-// repeated responses.
+// ParseStatuses parses the value of SCHEDRESTD_RESPONSE_STATUS_CODES. It
+// removes repeated responses.
 func ParseStatuses(from, value string) ([]string, error) {
 	var list []string
 	for _, word := range split(value) {
@@ -29,7 +29,7 @@ func ParseStatuses(from, value string) ([]string, error) {
 	return list, nil
 }
 
-// CheckStatus refuses a word that names no response.
+// CheckStatus refuses a word that is not a response.
 func CheckStatus(from, word string) error {
 	if isStatus(word) {
 		return nil

@@ -1,10 +1,11 @@
-// Package feature names what a gateway can load: authentication methods,
-// content, and API versions with their flags. Nothing is loaded: everything is
-// built in, and a name switches it on. The words are those of slurmrestd's
-// options and documents.
+// Package feature names the features that a gateway can load: authentication
+// methods, content, and API versions with their flags. Nothing is really
+// loaded: everything is built in, and a name enables it. The words are those of
+// slurmrestd's options and documents.
 //
-// It contains only names and no table of the API, because package plan, which
-// parses command lines, links it. A test compares it with package api.
+// The package contains only names and no table of the API, because package
+// plan, which parses command lines, links it. A test compares it with package
+// api.
 package feature
 
 import (
@@ -37,7 +38,7 @@ func (a Auth) Has(other Auth) bool { return a&other == other }
 // Has reports whether c has all of other.
 func (c Content) Has(other Content) bool { return c&other == other }
 
-// Entry is one plugin or flag as a list shows it.
+// Entry is a plugin or flag in a list.
 type Entry struct{ Name, About string }
 
 // AuthEntry is a plugin that Auth has a bit for.
@@ -87,7 +88,7 @@ type words[T ~uint8] struct {
 	prefix string // optional
 	names  []string
 	bits   []T
-	also   map[string]T // accepted and not shown
+	also   map[string]T // accepted but not listed
 }
 
 func (w *words[T]) add(name string, bit T) {
@@ -128,7 +129,7 @@ func unknown(from, what, word string) *errs.Error {
 	return errs.New(errs.Invalid, "%s: unknown %s %q", from, what, word)
 }
 
-// split splits a value at commas; spaces and empty words are dropped.
+// split splits a value at commas. It drops spaces and empty words.
 func split(value string) []string {
 	var list []string
 	for w := range strings.SplitSeq(value, ",") {

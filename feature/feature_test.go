@@ -73,7 +73,8 @@ func TestParseSets(t *testing.T) {
 	}
 }
 
-// said checks the text of an error and its hint; "" for no error.
+// said checks the text of an error and its hint. If both are "", there must be
+// no error.
 func said(t *testing.T, value string, err error, text, hint string) {
 	t.Helper()
 	switch {
@@ -83,7 +84,7 @@ func said(t *testing.T, value string, err error, text, hint string) {
 	}
 }
 
-// The name of a parser is the one that -d accepts.
+// TestPluginNames checks that -d accepts the name of each parser.
 func TestPluginNames(t *testing.T) {
 	for _, p := range Parsers {
 		got, err := ParseParsers("-d", p.Plugin())

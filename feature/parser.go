@@ -50,17 +50,17 @@ func (f Flags) names() []string {
 	return list
 }
 
-// Parser is an API version, v0.0.Version, with flags: in Parsers those it
-// supports, elsewhere those that were requested.
+// Parser is an API version, v0.0.Version, with flags. In Parsers, Flags are the
+// supported ones; elsewhere they are the requested ones.
 type Parser struct {
 	Version uint8
 	Flags   Flags
 }
 
-// Name returns the version as in a path, such as "v0.0.42".
+// Name returns the version in the form of a path, such as "v0.0.42".
 func (p Parser) Name() string { return fmt.Sprintf("v0.0.%d", p.Version) }
 
-// Plugin returns p as -d takes it, such as "data_parser/v0.0.42+fast".
+// Plugin returns p in the form of -d, such as "data_parser/v0.0.42+fast".
 func (p Parser) Plugin() string { return parserPrefix + p.Name() + p.Flags.String() }
 
 const parserPrefix = "data_parser/"
@@ -86,8 +86,8 @@ func AllParsers() []Parser {
 }
 
 // ParseParsers parses the value of -d: comma-separated versions, each with or
-// without the prefix "data_parser/" and flags; "latest" is the newest. The
-// result is in the order of Parsers. from names the origin of the value, for
+// without the prefix "data_parser/" and flags. "latest" is the newest version.
+// The result is in the order of Parsers. from is the origin of the value, for
 // errors.
 func ParseParsers(from, value string) ([]Parser, error) {
 	var list []Parser
@@ -144,7 +144,8 @@ func parserOf(name string) (Parser, bool) {
 	return Parser{}, false
 }
 
-// flagOf returns the flag of a name that includes the plus; 0 for none.
+// flagOf returns the flag with a name that includes the plus, or 0 if there is
+// none.
 func flagOf(name string) Flags {
 	for _, e := range AllFlags {
 		if e.Name == name {

@@ -14,8 +14,8 @@ import (
 	"schedrestd/errs"
 )
 
-// Each case makes its file below a directory of mode 0700 and opens it. The
-// test checks the result, and that a refusal gives the reason.
+// TestOpen creates the file of each case below a directory of mode 0700 and
+// opens it. It checks the result, and that a refusal gives the reason.
 func TestOpen(t *testing.T) {
 	self := uint32(os.Geteuid())
 	key := Rule{What: "key file", Owners: []uint32{self}, Secret: true}
@@ -103,8 +103,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A link that another user left in a sticky directory is the classic way to
-// have root read what that user chose.
+// TestLinkOfAnotherUser checks links that another user left in a sticky
+// directory. With such a link, that user could choose the file that root reads.
 func TestLinkOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make another user's link")
@@ -133,7 +133,8 @@ func TestReachable(t *testing.T) {
 		mode os.FileMode
 		want int
 	}{{0o700, 0}, {0o755, 1}} {
-		// Every directory above must let others pass for the warning to be due.
+		// The warning comes only if other users can enter every directory
+		// above.
 		for d := dir; d != filepath.Clean(os.TempDir()) && d != "/"; d = filepath.Dir(d) {
 			must(t, os.Chmod(d, test.mode))
 		}
@@ -203,8 +204,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestRests: a time far in the future was set on purpose; one in the near
-// future comes from a fast clock.
+// TestRests checks times in the future: a time far in the future was set on
+// purpose, and one in the near future comes from a fast clock.
 func TestRests(t *testing.T) {
 	path := t.TempDir() + "/file"
 	if !Rests(path, time.Hour) {

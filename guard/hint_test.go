@@ -13,8 +13,9 @@ import (
 	"schedrestd/errs"
 )
 
-// TestOwnerHints: the hint gives a directory that all users can enter only to
-// root, and changes no owner that is unknown here.
+// TestOwnerHints checks that the hint gives a directory that all users can
+// enter only to root, and does not change an owner that has no uid in this user
+// namespace.
 func TestOwnerHints(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: changes owners")
@@ -45,9 +46,9 @@ func TestOwnerHints(t *testing.T) {
 	}
 }
 
-// TestTrustedHints: hints that are run one after the other, until there is
-// none, secure a file that other users could change by its mode, its directory
-// or the one above.
+// TestTrustedHints checks a file that other users could change because of its
+// mode, its directory or the directory above. The test runs one hint after the
+// other until there is none, and the file is then secure.
 func TestTrustedHints(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: changes owners")
@@ -101,8 +102,8 @@ func TestTrustedHints(t *testing.T) {
 	}
 }
 
-// TestReplace: the new file has the owner and mode of the old one, and replaces it
-// at once.
+// TestReplace checks that the new file has the owner and mode of the old one,
+// and replaces it in one step.
 func TestReplace(t *testing.T) {
 	path := file("a file", 0o640)(t, t.TempDir())
 	hint := Replace(path, "(umask 077; echo next >%s)")
@@ -119,8 +120,8 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestEnter: the command opens the directory that this process can't enter and
-// those below, and no other.
+// TestEnter checks that the command opens the directory that this process can't
+// enter and the directories below it, and no other.
 func TestEnter(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root enters everything")

@@ -21,11 +21,11 @@ type Trust struct {
 	Holders []uint32                       // may own the directory that Parent opens, but none above it
 }
 
-// check refuses what another user owns or may change. what names it in the
-// message, path in the command that fixes it. In a sticky directory, such as
-// /tmp, others can add entries but not touch ours.
+// check refuses a file or directory that another user owns or may change. The
+// message calls it what, and the command that fixes it uses path. In a sticky
+// directory, such as /tmp, other users can add entries but can't touch ours.
 //
-// holders may own it as well.
+// The users in holders may own it as well.
 func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool, holders ...uint32) error {
 	t, mode := w.rule.Trust, st.Mode&0o7777
 	if t != nil && slices.Contains(t.Never, st.Uid) {
@@ -57,7 +57,8 @@ func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool, holders ..
 	return nil
 }
 
-// give adds to err, about a wrong owner, the command that sets the right one.
+// give adds to err, an error about a wrong owner, the command that sets the
+// right owner.
 func (w *walk) give(err *errs.Error, st *unix.Stat_t, path, or string) error {
 	if isStandIn(st.Uid) {
 		return err.WithHint("cat /proc/self/uid_map  # its owner has no uid in this user namespace: map it, or use another path")
@@ -71,8 +72,8 @@ func (w *walk) groupWrites(st *unix.Stat_t) bool {
 	return t != nil && st.Mode&0o020 != 0 && st.Gid != 0 && !slices.Contains(t.Groups, st.Gid) && (t.Private == nil || !t.Private(st.Uid, st.Gid))
 }
 
-// noWriting returns the change of the mode that is needed where every user may
-// write.
+// noWriting returns the change of the mode that takes write permission from
+// users who are not trusted.
 func (w *walk) noWriting(st *unix.Stat_t) string {
 	if w.groupWrites(st) {
 		return "go-w"

@@ -12,8 +12,9 @@ import (
 	"schedrestd/errs"
 )
 
-// Each case makes a directory, d, and names a file in one. The test checks
-// whether the directory, or the file as a program, is trusted.
+// TestTrust creates a directory d for each case and names a file in a
+// directory. It checks whether the directory, or the file as a program, is
+// trusted.
 func TestTrust(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: changes owners")
@@ -111,7 +112,8 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// A program is judged like its directory, and needs not be readable.
+// TestTrustedFile checks that a program is judged by the same rules as its
+// directory, and need not be readable.
 func TestTrustedFile(t *testing.T) {
 	self := uint32(os.Geteuid())
 	tests := []struct {

@@ -14,21 +14,22 @@ import (
 // they reached an endpoint or could not even be parsed.
 type Access struct {
 	ID           string
-	Foreign      bool // ID comes from a trusted proxy
+	Foreign      bool // whether ID comes from a trusted proxy
 	Peer         auth.Peer
-	User         string // user of the verified credential; "": none
-	Claimed      string // the user that a rejected credential names, unverified; "" if it names none
-	Method, Path string // as the client sent them; "" when they could not be read
-	Route        string // "" when there is none
+	User         string // user of the verified credential; "" for none
+	Claimed      string // unverified user that a rejected credential names; "" for none
+	Method, Path string // as the client sent them; "" if they could not be read
+	Route        string // "" for none
 	Status       int
 	Bytes        int
 	Took         time.Duration
-	Because      string // why it was refused or malformed; "" otherwise
+	Because      string // why the request was refused or malformed; "" otherwise
 }
 
 // Log writes the line. It contains neither headers nor the query, because
-// either may hold a token. The field user is set only for verified credentials:
-// otherwise a forged token would write lines in its victim's name.
+// either may hold a token. The field user is set only for verified credentials.
+// Otherwise a client with a forged token could write lines in its victim's
+// name.
 func (a Access) Log(ctx context.Context, log *slog.Logger, level slog.Level) {
 	if a.Route == "" {
 		a.Route = "none"
@@ -63,17 +64,17 @@ func (c *call) logAccess() {
 		a.Route = c.route.ID
 	case c.page != nil:
 		if a.Route = c.page.id; c.page.quiet {
-			level = slog.LevelDebug // load balancers ask every second
+			level = slog.LevelDebug // load balancers send this request every second
 		}
 	}
 	a.Log(c.ctx, c.h.Log, level)
 	c.observe(a)
 }
 
-// Observed is a request that was answered, as metrics count it.
+// Observed is an answered request, in the form in which metrics count it.
 type Observed struct {
-	Endpoint *api.Endpoint // nil: none
-	Page     string        // a path outside of the API; "": none
+	Endpoint *api.Endpoint // nil for none
+	Page     string        // a path outside of the API; "" for none
 	Version  schema.Version
 	Method   string
 	Status   int

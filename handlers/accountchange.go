@@ -9,7 +9,7 @@ import (
 	"schedrestd/model"
 )
 
-// postAccounts makes and changes accounts.
+// postAccounts creates and changes accounts.
 func (h *handler) postAccounts(c *call, _ *api.NoParams) error {
 	body, err := readBody(c, api.AccountsBody)
 	if err != nil {
@@ -59,8 +59,9 @@ func (c *call) putAccount(e model.Editor, a *model.Account, at string) (changed 
 	return changed || moved, err
 }
 
-// changeCoordinators gives an account those coordinators that its record has,
-// and no others of its own.
+// changeCoordinators adds and removes coordinators until the account has
+// exactly those of its record. It keeps coordinators that the account has from
+// a parent account.
 func changeCoordinators(e model.Editor, a *model.Account, had []model.Coordinator, at string) (changed bool, err error) {
 	var add, remove []string
 	is := func(name string) func(model.Coordinator) bool {
@@ -93,8 +94,8 @@ func changeCoordinators(e model.Editor, a *model.Account, had []model.Coordinato
 	return len(add)+len(remove) > 0, nil
 }
 
-// hasName returns an error for a record without a name. A daemon would take an
-// empty name for every record.
+// hasName returns an error for a record without a name. A daemon would apply an
+// empty name to every record.
 func hasName(name, at string) error {
 	if name == "" {
 		return errs.New(errs.Invalid, "the name is empty").WithSource(at + "/name")

@@ -11,7 +11,7 @@ import (
 	"schedrestd/model"
 )
 
-// getConfig shows all records.
+// getConfig shows all accounting records.
 func (h *handler) getConfig(c *call, _ *api.NoParams) error {
 	r, err := h.records(c)
 	if err != nil {
@@ -33,7 +33,7 @@ func (h *handler) getConfig(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.Config, &body)
 }
 
-// rows makes rows of records, one at a time.
+// rows converts records to rows, one at a time.
 func rows[T, R any](list schema.Stream[T], row func(*T) R) schema.Stream[R] {
 	return func(each func(*R) error) error {
 		return list(func(record *T) error {
@@ -43,7 +43,8 @@ func rows[T, R any](list schema.Stream[T], row func(*T) R) schema.Stream[R] {
 	}
 }
 
-// postConfig loads records of every kind, in the order in which they need each other.
+// postConfig loads records of every kind. The order is such that each record
+// follows those that it refers to.
 func (h *handler) postConfig(c *call, _ *api.NoParams) error {
 	body, err := readBody(c, api.ConfigRequest)
 	if err != nil {
@@ -87,8 +88,9 @@ func (h *handler) postConfig(c *call, _ *api.NoParams) error {
 	return h.edited(c, err)
 }
 
-// again changes records once more, when what they refer to has been made. Their
-// first change has given all warnings.
+// again changes records a second time, when the records that they refer to have
+// been created. It drops the warnings, because the first change has already
+// added them.
 func again[T any](c *call, e model.Editor, list string, records []T, name func(*T) string, each changeOf[T]) error {
 	warned := len(c.warnings)
 	_, err := changeRecords(c, e, list, records, name, each)
@@ -96,8 +98,8 @@ func again[T any](c *call, e model.Editor, list string, records []T, name func(*
 	return err
 }
 
-// withoutCoordinators returns accounts without their coordinators, who may be
-// users still to be made.
+// withoutCoordinators returns accounts without their coordinators, because
+// these users may not exist yet.
 func withoutCoordinators(all []model.Account) []model.Account {
 	all = slices.Clone(all)
 	for i := range all {
@@ -106,8 +108,8 @@ func withoutCoordinators(all []model.Account) []model.Account {
 	return all
 }
 
-// withoutDefaults returns users without their defaults: their associations and
-// workload keys may still have to be made.
+// withoutDefaults returns users without their defaults, because their
+// associations and workload keys may not exist yet.
 func withoutDefaults(all []model.User) []model.User {
 	all = slices.Clone(all)
 	for i := range all {

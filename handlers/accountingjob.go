@@ -11,11 +11,11 @@ import (
 	"schedrestd/model"
 )
 
-// everyJob are the flags for looking up jobs unless the client sets others.
+// everyJob are the flags for a search for jobs, unless the client sets others.
 const everyJob = model.JobFilterDuplicates | model.JobFilterNoTruncation
 
-// getAccountingJobs returns recorded jobs. A request with filters selects jobs
-// of this cluster unless it names other clusters.
+// getAccountingJobs returns recorded jobs. With any filter, it selects jobs of
+// this cluster only, unless the request names other clusters.
 func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error {
 	r, err := h.records(c)
 	if err != nil {
@@ -37,8 +37,9 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 	if len(filter.Clusters) == 0 && h.Cluster != "" && c.r.URL.RawQuery != "" {
 		filter.Clusters = []string{h.Cluster}
 	}
-	// The daemon compares numbers, and only some gateways can find the number of a name. The records
-	// have the names, so users and groups that the client names are selected here.
+	// The daemon compares ids, and not every gateway can resolve names. The
+	// records contain the names, so users and groups that the client gives by
+	// name are selected here.
 	users, groups := byName(&filter.UserIDs), byName(&filter.GroupIDs)
 	list := func(each func(*model.AccountingJob) error) error {
 		return recordsOf[model.AccountingJob](h, c, filter)(func(j *model.AccountingJob) error {
@@ -51,9 +52,9 @@ func (h *handler) getAccountingJobs(c *call, p *api.AccountingJobsParams) error 
 	return h.sendAccountingJobs(c, r, list)
 }
 
-// wholeRange completes a range that has only one limit. Without a maximum
-// slurmdbd looks for jobs with exactly the minimum, and without a minimum it
-// ignores the maximum.
+// wholeRange completes a range that has only one limit. For a minimum without a
+// maximum, slurmdbd searches for exactly the minimum, and it ignores a maximum
+// without a minimum.
 func wholeRange(least, most uint32) (uint32, uint32) {
 	switch {
 	case least == 0 && most == 0:
@@ -64,7 +65,8 @@ func wholeRange(least, most uint32) (uint32, uint32) {
 	return max(least, 1), most
 }
 
-// byName removes a list from the filter if it contains a name, and returns it.
+// byName returns the list, and removes it from the filter, if the list contains
+// a name.
 func byName(list *[]string) (all []string) {
 	isName := func(s string) bool {
 		_, err := strconv.ParseUint(s, 10, 32)
@@ -76,8 +78,8 @@ func byName(list *[]string) (all []string) {
 	return all
 }
 
-// has reports whether a user or group is in a list of names and numbers. An
-// empty list contains everyone.
+// has reports whether a user or group is in a list of names and ids. An empty
+// list contains all.
 func has(list []string, name string, number uint32, nameOf func(uint32) string) bool {
 	if list == nil {
 		return true
@@ -112,7 +114,8 @@ func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 		}
 		err := list(func(*model.AccountingJob) bool { return true })
 		if part := p.Job; err == nil && !found && !part.Step.Step.Set && (part.ArrayTaskID.Set || part.HetOffset.Set) {
-			// The daemon can't find a waiting task or a component, so request the whole job and pick them from it.
+			// The daemon can't find a pending task or a component, so request
+			// the whole job and select the part here.
 			filter.Steps = []model.SelectedStep{{Step: model.StepID{JobID: part.Step.JobID}}}
 			err = list(func(j *model.AccountingJob) bool { return isPart(j, part) })
 		}
@@ -123,8 +126,8 @@ func (h *handler) getAccountingJob(c *call, p *api.AccountingJobParams) error {
 	})
 }
 
-// isPart reports whether j is the named task or component, or contains it among
-// its pending tasks.
+// isPart reports whether j is the named task or component, or contains it as a
+// pending task.
 func isPart(j *model.AccountingJob, named model.SelectedStep) bool {
 	if named.HetOffset.Set {
 		return j.HetJobID == named.Step.JobID && j.HetJobOffset == named.HetOffset

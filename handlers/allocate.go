@@ -12,12 +12,13 @@ import (
 	"schedrestd/model"
 )
 
-// allocationWait bounds how long a client waits for resources. It has a
-// connection, and a place among the requests that are answered, all the time.
+// allocationWait limits the time for which a client may wait for resources. All
+// that time, the client occupies a connection, and one of the places for
+// concurrent requests.
 const allocationWait = 5 * time.Minute
 
-// postJobAllocate asks for resources without a batch script and answers when the
-// job has them.
+// postJobAllocate requests resources without a batch script, and answers when
+// the job has them.
 func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 	if c.r.Header.Get(api.HeaderKey) != "" {
 		return errs.New(errs.Unsupported, "job/allocate does not support an Idempotency-Key; nothing was allocated").WithHint("job/submit does")
@@ -58,9 +59,10 @@ func (h *handler) postJobAllocate(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.Allocated, &api.SubmitAnswer{Submitted: *allocated, Envelope: c.envelope()})
 }
 
-// cancelWhen cancels ctx when left returns true. It looks once a second: a client
-// that has closed its TCP connection looks like one that waits for its answer,
-// until something is sent to it.
+// cancelWhen cancels ctx when left returns true. It polls left once a second.
+// ctx does not end by itself: a client that has closed its TCP connection looks
+// like one that has only shut down its sending side, until something is sent to
+// it.
 func cancelWhen(ctx context.Context, cancel func(), left func(context.Context) bool) {
 	for {
 		select {
@@ -75,8 +77,8 @@ func cancelWhen(ctx context.Context, cancel func(), left func(context.Context) b
 	}
 }
 
-// origin returns the address of the client, which controllers want as the name
-// of the machine that asks for resources.
+// origin returns the address of the client. Controllers require it as the name
+// of the host that requests resources.
 func (c *call) origin() string {
 	if peer, ok := auth.PeerFrom(c.ctx); ok {
 		if host, _, err := net.SplitHostPort(peer.Addr); err == nil {

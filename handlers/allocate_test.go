@@ -12,8 +12,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestAllocate: nothing listens for the controller, a job of which nothing is
-// said has a node, and what can't be meant is refused.
+// TestAllocate checks an allocation: the controller gets no port to connect to,
+// and a job without a number of nodes gets one node. A request without a job,
+// with both kinds of jobs or with a script is refused.
 func TestAllocate(t *testing.T) {
 	for _, tt := range []struct {
 		name, body string
@@ -42,8 +43,8 @@ func TestAllocate(t *testing.T) {
 	}
 }
 
-// TestAllocateLeft checks that a job does not wait for resources any longer when
-// its client has left.
+// TestAllocateLeft checks that a job stops waiting for resources when its
+// client has disconnected.
 func TestAllocateLeft(t *testing.T) {
 	f := demo()
 	f.allocating = true

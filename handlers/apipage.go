@@ -26,7 +26,7 @@ func (h *handler) apiPages() map[string]page {
 
 // sendFile answers with a file of the page.
 func (c *call) sendFile(path string, file apipage.File) error {
-	if strings.HasSuffix(c.r.URL.Path, "/") { // names of other files in it are relative
+	if strings.HasSuffix(c.r.URL.Path, "/") { // the page refers to its other files by relative names
 		up := "../" + path[strings.LastIndexByte(path, '/')+1:]
 		c.w.Header().Set("Location", up)
 		return c.sendText(http.StatusPermanentRedirect, "see "+up+"\n")
@@ -36,7 +36,7 @@ func (c *call) sendFile(path string, file apipage.File) error {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	var body io.Reader = struct{ io.Reader }{strings.NewReader(file.Body)} // hides WriteTo, which would copy all of it
+	var body io.Reader = struct{ io.Reader }{strings.NewReader(file.Body)} // hides WriteTo, which would copy the whole body
 	if file.Gzipped {
 		h.Set("Vary", "Accept-Encoding")
 		h.Set("Cache-Control", "public, max-age=3600")

@@ -12,9 +12,9 @@ import (
 	"schedrestd/handlers/apipage"
 )
 
-// TestAPIPage checks the page's files: they are served without a token, with
-// the policy, to clients with and without compression, and not when they are
-// disabled.
+// TestAPIPage checks that the page's files are served without a token and with
+// the policy, to clients with and without support for compression. They must
+// not be served if the page is disabled.
 func TestAPIPage(t *testing.T) {
 	get := func(h http.Handler, method, path, coding string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, path, nil)

@@ -13,37 +13,38 @@ import (
 
 // Audit writes a line to the audit log before each change.
 type Audit interface {
-	// Intend records the change and waits until the line is written. After an
-	// error the change must not be made. Otherwise the caller calls report once,
-	// with the result.
+	// Intend records the change and waits until the line is written. If it
+	// returns an error, the change must not be made. Otherwise the caller must
+	// call report once, with the result.
 	Intend(context.Context, Change) (report func(Result), err error)
 }
 
 // Change describes a change for the audit log before it is made.
 type Change struct {
 	Request       string // id of the request
-	Forwarded     string // client address reported by a trusted proxy; "": none
+	Forwarded     string // client address that a trusted proxy sent; "" for none
 	User          string // user of the credential; "" if it has only a uid
-	Local         bool   // the kernel identified the user as UID
+	Local         bool   // whether the kernel identified the user, as UID
 	UID           uint32
-	ActAs         string // user to act as; "": the user itself
+	ActAs         string // user to act as; "" for the user itself
 	Method, Route string // "job/{job_id}"
-	Object        string // changed object, as the client names it; "" for a new one
-	Fields        string // names of the fields that the body sets, separated by spaces; no values
+	Object        string // changed object, as named by the client; "" for a new one
+	Fields        string // names of the fields that the body sets, without values, separated by spaces
 }
 
 // Result is the result of a change.
 type Result struct {
 	Status  int    // of the answer to the client
-	Code    string // "ok", or the word for programs of the error
-	Number  uint32 // Slurm's number of it; 0: none
-	Objects string // what was made, or changed
+	Code    string // "ok", or the error's code for programs
+	Number  uint32 // Slurm's error number; 0 for none
+	Objects string // created or changed objects
 }
 
-// change makes a change. Every request that makes a daemon change something
-// calls the daemon in do, and nowhere else. object names the object as far as
-// it is known before. name returns the final name and details after success.
-// Conditions of the client are checked before.
+// change makes a change and records it. Every request that makes a daemon
+// change something must call the daemon in do, and nowhere else. The caller
+// must check the client's conditions before. object names the object as far as
+// it is known before the change. name returns the final name and details after
+// the change succeeded.
 func change[T any](c *call, object string, do func() (T, error), name func(T) Result) (done T, err error) {
 	if err := c.precondition(object != ""); err != nil {
 		return done, err
@@ -55,7 +56,7 @@ func change[T any](c *call, object string, do func() (T, error), name func(T) Re
 	if err != nil {
 		return done, err
 	}
-	result := Result{Status: http.StatusInternalServerError, Code: errs.OutcomeUnknown} // of a panic
+	result := Result{Status: http.StatusInternalServerError, Code: errs.OutcomeUnknown} // recorded if do panics
 	defer func() { report(result) }()
 	if done, err = do(); err != nil {
 		result = failed(err)
@@ -77,7 +78,7 @@ func (c *call) about(object string) Change {
 	if peer, ok := auth.PeerFrom(c.ctx); ok {
 		a.Forwarded = peer.Forwarded
 	}
-	if c.foreign { // an id of the gateway has no colon, so a client can't choose one
+	if c.foreign { // the gateway's own ids contain no colon, so a client can't forge one
 		a.Request = "proxy:" + c.id
 	}
 	if c.route != nil {
@@ -89,7 +90,7 @@ func (c *call) about(object string) Change {
 	return a
 }
 
-// failed returns the result of a change that failed.
+// failed returns the result of a failed change.
 func failed(err error) Result {
 	code := status(err)
 	p := problems(err, code)[0]

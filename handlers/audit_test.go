@@ -15,7 +15,7 @@ import (
 	"schedrestd/model"
 )
 
-// recorder is an audit log that a test reads, or that can't be written.
+// recorder is an audit log that keeps its lines for a test, or fails.
 type recorder struct {
 	refuses error
 	changes []Change
@@ -31,13 +31,13 @@ func (r *recorder) Intend(_ context.Context, c Change) (func(Result), error) {
 	return func(result Result) { r.results = append(r.results, result) }, r.refuses
 }
 
-// changeBody is a body that each endpoint with one takes.
+// changeBody is a request body that every endpoint with a body accepts.
 const changeBody = `{"job": {"script": "#!/bin/sh\n", "current_working_directory": "/tmp", "environment": ["A=b"]}}`
 
-// TestNoChangeWithoutRecord checks that every endpoint that changes something
-// asks its daemon for nothing in any version while the audit log takes no line
-// about it. A new endpoint that asks its daemon otherwise than by change fails
-// here.
+// TestNoChangeWithoutRecord checks that no endpoint that changes something
+// calls its daemon while the audit log can't be written. It does this in every
+// version. A new endpoint that calls its daemon without the function change
+// fails here.
 func TestNoChangeWithoutRecord(t *testing.T) {
 	h := newHandler(config(demo()))
 	tried := map[*api.Endpoint]bool{}
@@ -54,9 +54,9 @@ func TestNoChangeWithoutRecord(t *testing.T) {
 			w := serve(t, cfg, request(g.method, g.path(v), g.body))
 			asked := slices.DeleteFunc(f.calls, func(call string) bool {
 				return slices.Contains([]string{"verify", "nodes", "reservations", "partitions"}, call)
-			}) // they read
+			}) // these endpoints only read
 			if m.route.Endpoint == api.PostTRES.Endpoint && w.Code == http.StatusNotImplemented && len(asked) == 0 {
-				continue // it is always refused
+				continue // always refused
 			}
 			if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || len(asked) > 0 || len(f.submitted) > 0 {
 				t.Errorf("%s %s: status %d, the daemon was asked %q: %s", g.method, g.path(v), w.Code, asked, w.Body)
@@ -70,7 +70,7 @@ func TestNoChangeWithoutRecord(t *testing.T) {
 	}
 }
 
-// TestChanges checks what is written to the audit log for each change.
+// TestChanges checks the lines of the audit log for each change.
 func TestChanges(t *testing.T) {
 	full := &errs.Error{Kind: errs.Denied, Message: "no", Number: 2002}
 	tests := []struct {
@@ -101,7 +101,7 @@ func TestChanges(t *testing.T) {
 			serve(t, cfg, request(tt.method, "/sched/v0.0.43"+tt.path, tt.body))
 			for i := range log.results {
 				if log.results[i].Code == "ok" && tt.method == "POST" {
-					log.results[i].Objects = tt.result.Objects // whatever number the fake gives
+					log.results[i].Objects = tt.result.Objects // the fake's numbers are arbitrary
 				}
 			}
 			for i := range log.changes {

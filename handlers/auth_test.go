@@ -16,7 +16,7 @@ import (
 	"schedrestd/errs"
 )
 
-// untouched is a body that fails the test when it is read.
+// untouched is a body that fails the test if it is read.
 type untouched struct{ t *testing.T }
 
 func (u untouched) Read([]byte) (int, error) {
@@ -26,8 +26,9 @@ func (u untouched) Read([]byte) (int, error) {
 
 func (untouched) Close() error { return nil }
 
-// TestNobodyUnknownIsServed checks that without a good credential no daemon
-// does anything, no body is read, and the answer is always the same.
+// TestNobodyUnknownIsServed checks requests without a valid credential: no
+// daemon does any work, the body is not read, and the answer is always the
+// same.
 func TestNobodyUnknownIsServed(t *testing.T) {
 	forged := &errs.Error{Kind: errs.Unauthenticated, Message: "protocol authentication error", Number: 1007}
 	tests := []struct {
@@ -98,8 +99,9 @@ func TestLocalUser(t *testing.T) {
 	}
 }
 
-// TestNoTokenInAnyLog puts a token into every part of a request and checks that
-// the log has none. It first checks that it would find a logged token.
+// TestNoTokenInAnyLog puts a token into every part of a request, and checks
+// that the log does not contain it. It first verifies that it would find a
+// token in the log.
 func TestNoTokenInAnyLog(t *testing.T) {
 	var log bytes.Buffer
 	cfg := config(demo())
@@ -133,8 +135,8 @@ func TestNoTokenInAnyLog(t *testing.T) {
 	}
 }
 
-// TestPanicIsAnswered checks that a fault of ours is a 500 with the envelope,
-// and the next request is served.
+// TestPanicIsAnswered checks that after a panic the client gets a 500 with the
+// usual envelope, and the next request is served.
 func TestPanicIsAnswered(t *testing.T) {
 	cfg := config(demo())
 	cfg.Controller = nil

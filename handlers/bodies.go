@@ -6,28 +6,28 @@ import (
 	"schedrestd/errs"
 )
 
-// share is the memory that the body of one request takes from the budget that a
-// worker's requests have for bodies and answers together. One body may be
-// MaxBody long, and as many may be read as there are requests in progress.
-// Without a common limit, one user with a token could make a worker hold
-// gigabytes.
+// share is the memory that the body of one request takes from the common budget
+// of a worker's requests, which also covers stored answers. A body may be
+// MaxBody long, and many requests may be in progress. Without a common limit,
+// one user with a token could make a worker use gigabytes.
 type share struct {
 	call  *call
 	taken int
 }
 
 const (
-	freeBody  = 1 << 20  // bytes of each body that are not counted; few are longer
-	stepBody  = 4 << 20  // bytes that are taken at a time
-	longParse = 64 << 10 // bytes from which on a body waits for a place to be parsed: it becomes many times as much
+	freeBody  = 1 << 20  // uncounted bytes per body; most bodies are shorter
+	stepBody  = 4 << 20  // bytes that are reserved at a time
+	longParse = 64 << 10 // a longer body waits for its turn to be parsed, because parsing takes many times its memory
 )
 
 // LongestBody returns the maximum length of a body for a budget of memory
-// bytes: the share of one client (client.Budget), in whole steps.
+// bytes: one client's share of the budget (client.Budget), in whole steps.
 func LongestBody(memory int64) int64 { return max(freeBody, memory/2-stepBody) }
 
-// grow takes memory for n bytes of a body in total. It does not wait: two
-// bodies that hold half of the memory each would wait for each other.
+// grow reserves memory for n bytes of a body in total. It fails instead of
+// waiting, because two bodies that hold half of the memory each would wait for
+// each other.
 func (s *share) grow(n int64) error {
 	m := s.call.h.Memory
 	for m != nil && n > freeBody+int64(s.taken) {
@@ -47,7 +47,7 @@ func (s *share) release() {
 	}
 }
 
-// parse calls f when a body of n bytes may be parsed.
+// parse calls f when it is the turn of a body of n bytes to be parsed.
 func (h *handler) parse(ctx context.Context, n int, f func() error) error {
 	if n < longParse {
 		return f()

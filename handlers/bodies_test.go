@@ -29,9 +29,10 @@ func (p *lockedPot) Release(c model.Credential, n int) {
 	p.pot.Release(c, n)
 }
 
-// TestLargeBodies checks that a few large bodies at a time; one more is asked
-// to come back, small ones are taken all the same, and when the large ones have
-// ended there is room again.
+// TestLargeBodies checks that only a few large bodies are accepted
+// concurrently. A client with another large body must be asked to retry, while
+// small bodies are accepted. When the large requests have ended, a large body
+// is accepted again.
 func TestLargeBodies(t *testing.T) {
 	cfg := config(demo())
 	cfg.MaxBody = 2 * stepBody
@@ -52,7 +53,7 @@ func TestLargeBodies(t *testing.T) {
 		in, out := io.Pipe()
 		ends = append(ends, out)
 		running.Go(func() { post(in, 2*stepBody) })
-		io.WriteString(out, "{") // it is being read
+		io.WriteString(out, "{") // the handler has begun to read it
 	}
 	for name, length := range map[string]int64{"announced": 2 * stepBody, "chunked": -1} {
 		w := post(strings.NewReader(strings.Repeat(" ", 2*stepBody)), length)

@@ -18,14 +18,14 @@ import (
 	"schedrestd/http1"
 )
 
-// readBody reads and parses a request's body into *T. It must be called only
-// after authenticate. Oddities in the body are added to the call's warnings.
+// readBody reads and parses a request's body into *T. It must only be called
+// after authenticate. Warnings about the body are added to those of the call.
 func readBody[T any](c *call, table *schema.ObjectType[T]) (*T, error) {
 	return readBodyInto(c, table, new(T))
 }
 
-// readBodyInto reads the body of a request into body, whose values apply to the
-// fields that the request omits.
+// readBodyInto reads the body of a request into body. The existing values of
+// body apply to the fields that the request omits.
 func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, error) {
 	read, err := c.reader()
 	if err != nil {
@@ -34,7 +34,7 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 	if c.r.ContentLength > c.h.MaxBody {
 		return nil, errs.New(errs.TooLarge, "the body is too large").WithHint("at most %d bytes are accepted", c.h.MaxBody)
 	}
-	if err := c.memory.grow(c.r.ContentLength); err != nil { // -1 when it isn't said: then as it comes
+	if err := c.memory.grow(c.r.ContentLength); err != nil { // -1 if the length was not announced; then memory is reserved while the body arrives
 		return nil, err
 	}
 	text, err := readText(c.body(), c.r.ContentLength)
@@ -72,18 +72,19 @@ func readBodyInto[T any](c *call, table *schema.ObjectType[T], body *T) (*T, err
 	return body, nil
 }
 
-// closeUnlessRead makes the connection end with the answer if the request
-// announces a body; readBody undoes that once the body was read. Otherwise
-// net/http would wait for the rest of an unread body before it sends the answer,
-// and an unauthenticated client that sends one byte of a thousand would keep its
-// slot permanently. A connection that has to end anyway, because its worker is
-// retired or another client waits for its slot, ends with this answer in both
-// cases.
+// closeUnlessRead makes the connection end after the answer if the request
+// announces a body. readBody reverts that when it has read the body. Otherwise
+// net/http would wait for the rest of an unread body before it sends the
+// answer. An unauthenticated client that sends one byte of a thousand would
+// then keep its slot permanently. A connection that has to end anyway, because
+// its worker is retired or another client waits for its slot, ends with this
+// answer in both cases.
 //
-// A connection with a body in chunks, or of HTTP/1.0, ends too. A length together
-// with chunks, and chunks of HTTP/1.0, are refused before (http1). But a proxy
-// that frames chunks differently could take the next request here for a part of
-// the body, with headers chosen by its client (RFC 9112, 6.1 and 11.2).
+// A connection also ends if the body is chunked, or the request is HTTP/1.0,
+// because a proxy may parse chunks differently. Bytes that the proxy takes for
+// a part of the body could then be the next request here, with headers chosen
+// by the proxy's client (RFC 9112, 6.1 and 11.2). Package http1 has already
+// refused a length together with chunks, and chunks in HTTP/1.0.
 func (c *call) closeUnlessRead() {
 	h := c.w.Header()
 	modern := c.r.ProtoAtLeast(1, 1)
@@ -93,8 +94,9 @@ func (c *call) closeUnlessRead() {
 	}
 }
 
-// body returns the request's body, limited in size and in the time for each
-// piece: a slow client is served, but one that stops is not waited for.
+// body returns the request's body, with a limit on its size and on the time for
+// each piece. So a slow client is served, but one that stops sending is not
+// waited for.
 func (c *call) body() io.Reader {
 	conn := http.NewResponseController(c.w.ResponseWriter)
 	bounded := http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, c.h.MaxBody)
@@ -120,20 +122,20 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// bodyReader reads the bodies of one format.
+// bodyReader parses the bodies of one format.
 type bodyReader struct {
 	name string
 	read func(context.Context, string, schema.Limits) (*schema.Value, error)
 }
 
-// jsonBody reads JSON without checking its context: that takes less than a
-// second however long the body is.
+// jsonBody parses JSON. It does not check its context, because parsing takes
+// less than a second for any permitted length.
 var jsonBody = bodyReader{"JSON", func(_ context.Context, text string, lim schema.Limits) (*schema.Value, error) {
 	return schema.ReadJSON(text, lim)
 }}
 
 // reader returns the bodyReader for the Content-Type of the request, or for
-// JSON if there is none. Both formats are UTF-8. A body that declares another
+// JSON if it has none. Both formats use UTF-8. A body that declares another
 // encoding, or is compressed, is refused.
 func (c *call) reader() (bodyReader, error) {
 	coding, sent, ok := single(c.r.Header, "Content-Encoding")
@@ -166,8 +168,8 @@ func (c *call) unsupported(header string) *errs.Error {
 }
 
 // readText reads a body of at most the bytes that body permits. The announced
-// length only sizes the first buffer, which is small: memory grows with the
-// bytes that arrive.
+// length only determines the first buffer, which is small. After that, memory
+// grows with the bytes that arrive.
 func readText(body io.Reader, announced int64) (string, error) {
 	var b strings.Builder
 	b.Grow(int(min(max(announced, 0), 1<<20)))
@@ -197,8 +199,8 @@ func brokenBody(e *http1.Error) error {
 	return errs.New(errs.Malformed, "the body can't be decoded: %s", e.Reason)
 }
 
-// syntaxError returns the error for a body that could not be parsed. An error
-// without a position in the body is that of the request's context.
+// syntaxError returns the error for a body that could not be parsed. If err has
+// no position in the body, it is the error of the request's context.
 func syntaxError(format string, err error) error {
 	e, ok := errors.AsType[*schema.SyntaxError](err)
 	switch {

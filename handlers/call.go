@@ -19,23 +19,23 @@ type call struct {
 	w       *response
 	r       *http.Request
 	ctx     context.Context
-	id      string // of the request, for the client and the log
+	id      string // id of the request, for the client and the log
 	foreign bool   // id comes from a trusted proxy, so it may not be unique
 	begun   time.Time
-	memory  share  // for the body
-	stays   bool   // the connection stays open once the body was read
-	why     string // the request is refused; "" if it is not
+	memory  share  // memory of the body
+	stays   bool   // the connection stays open after the body was read
+	why     string // why the request is refused; "" if it is not
 
 	match
 	media    string           // media type of the answer
 	coding   chosenCoding     // content coding of the answer
-	who      auth.Credential  // verified credential; zero before and if it is invalid
-	claimed  string           // the user that a rejected credential names; for the log
+	who      auth.Credential  // verified credential; zero if it is invalid or not verified yet
+	claimed  string           // user that a rejected credential names; for the log
 	cred     model.Credential // the credential for a daemon
 	warnings []api.Warning
-	fields   []string // that the body sets, for the audit log
-	key      string   // the Idempotency-Key; "": none
-	sum      [32]byte // hash of a request that has one
+	fields   []string // names of the fields that the body sets, for the audit log
+	key      string   // the Idempotency-Key; "" for none
+	sum      [32]byte // hash of a request that has a key
 }
 
 // ServeHTTP processes a request step by step.
@@ -61,8 +61,8 @@ func (h *handler) newCall(w http.ResponseWriter, r *http.Request) *call {
 	return c
 }
 
-// Refusing returns a function that answers a request with an error, with the
-// same content negotiation, envelope and log line as other answers.
+// Refusing returns a function that answers a request with an error. The answer
+// has the same content negotiation, envelope and log line as others.
 func Refusing(cfg Config) func(http.ResponseWriter, *http.Request, error) {
 	h := newHandler(cfg)
 	return func(w http.ResponseWriter, r *http.Request, err error) {
@@ -72,7 +72,7 @@ func Refusing(cfg Config) func(http.ResponseWriter, *http.Request, error) {
 		defer c.recover()
 		c.closeUnlessRead()
 		c.match = h.router.find(r)
-		_ = c.negotiate(bodyMedia) // what is refused to one who takes none of them is JSON
+		_ = c.negotiate(bodyMedia) // if the client accepts none of them, the answer is JSON
 		c.tell(err, status(err))
 	}
 }
@@ -106,9 +106,9 @@ func (c *call) serve() error {
 	return c.missing(c.judged(do()))
 }
 
-// authenticate verifies the credential of the request. It comes before
-// everything else: an unknown client must not make us read a body, and learns
-// only that its credential was refused.
+// authenticate verifies the credential of the request. It is called before
+// anything else. A client without a valid credential must not make the gateway
+// read a body, and learns only that its credential was refused.
 func (c *call) authenticate() error {
 	if err := stray(c.r.URL); err != nil {
 		return err
@@ -142,9 +142,9 @@ func (c *call) daemon() (name string, ask func(context.Context, model.Credential
 	return "controller", c.h.Controller.Verify
 }
 
-// judged returns err, the result of the request. If a daemon refuses a
-// credential after all, for example because its key has changed, the cached
-// verification is dropped.
+// judged returns err, the result of the request. If a daemon has refused the
+// credential after all, for example because its key has changed, judged removes
+// the cached verification.
 func (c *call) judged(err error) error {
 	if errs.KindOf(err) == errs.Unauthenticated {
 		daemon, _ := c.daemon()
@@ -180,7 +180,7 @@ func (c *call) meta() api.Meta {
 	if peer, ok := auth.PeerFrom(c.ctx); ok {
 		m.Source = peer.Addr
 		if peer.Network == "unix" {
-			m.Source = peer.Listener // "unix:/path"; the peer itself has no address
+			m.Source = peer.Listener // the peer of a UNIX socket has no address
 		}
 	}
 	if m.User = c.asUser(); c.who.Local {
@@ -189,7 +189,7 @@ func (c *call) meta() api.Meta {
 	return m
 }
 
-// asUser returns the user that the request's token stands for, or "" without a
+// asUser returns the user that the request's token acts as, or "" without a
 // token.
 func (c *call) asUser() string {
 	if c.who.ActAs != "" {

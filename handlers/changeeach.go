@@ -10,23 +10,24 @@ import (
 	"schedrestd/errs"
 )
 
-// eachChange is what became of a change to several records, one after the other.
+// eachChange has the results of a change to several records, made one after the
+// other.
 type eachChange struct {
 	kind   string // "reservation"
-	list   string // where the records are in the body, "#/reservations/"; "" for a body that is one
+	list   string // place of the records in the body, "#/reservations/"; "" for a body that is a single record
 	names  []string
 	errs   []error
 	done   int
 	failed int
 }
 
-// errNotTried is the error of a record that comes after one whose outcome is
+// errNotTried is the error of a record that follows one whose outcome is
 // unknown.
 var errNotTried = errs.New(errs.Unavailable, "not tried, because the change before it failed")
 
-// changeEach changes the named records with do. A refused one does not keep the
-// next from being tried; any other failure does. The error is nil when
-// any was changed.
+// changeEach changes the named records with do. If a daemon refuses one,
+// changeEach continues with the next. After any other failure it stops. The
+// error is nil if at least one record was changed.
 func changeEach(c *call, kind, list string, names []string, do func(i int) error) (*eachChange, error) {
 	e := &eachChange{kind: kind, list: list, names: names, errs: make([]error, len(names))}
 	_, err := change(c, strings.Join(names, " "), func() (*eachChange, error) {
@@ -65,7 +66,7 @@ func changeEach(c *call, kind, list string, names []string, do func(i int) error
 // source returns the place in the body of the name of record i.
 func (e *eachChange) source(i int) string { return sourceOf(e.list, i, "name") }
 
-// status returns the status of the first failure, or 200 when there is none.
+// status returns the status of the first failure, or 200 if there was none.
 func (e *eachChange) status() int {
 	for _, err := range e.errs {
 		if err != nil {
@@ -93,8 +94,9 @@ func (e *eachChange) result() Result {
 	return r
 }
 
-// envelope returns the envelope of the answer, with an error for each record
-// that was not changed and, when there is one, a warning for each that was.
+// envelope returns the envelope of the answer. It has an error for each record
+// that was not changed and, if there is one, a warning for each record that was
+// changed.
 func (e *eachChange) envelope(c *call) api.Envelope {
 	code := e.status()
 	var list []api.Error
@@ -116,7 +118,7 @@ func (e *eachChange) envelope(c *call) api.Envelope {
 	return envelope
 }
 
-// checkNames refuses a list that is empty, and a record without a name, before
+// checkNames refuses an empty list, and a record without a name, before
 // anything is changed.
 func checkNames(kind, list string, names []string) error {
 	if len(names) == 0 {

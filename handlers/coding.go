@@ -8,29 +8,30 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Answers are compressed when the client accepts that: lists of jobs shrink to a
-// tenth. No answer contains a secret that its client does not know: tokens are
+// Answers are compressed if the client accepts that: lists of jobs shrink to a
+// tenth. No answer contains a secret that its client does not know. Tokens are
 // removed from jobs' environments, and headers are never echoed. So an attacker
-// who controls a part of the request learns nothing from the answer's length.
+// who controls a part of the request learns nothing from the length of the
+// compressed answer.
 
-const identity = "identity" // not compressed
+const identity = "identity" // without compression
 
 // codings are the supported content codings, the preferred one first.
 var codings = []string{"zstd", "gzip"}
 
-// worthCoding is the size from which a body is compressed. A smaller one fits
-// into a packet anyway.
+// worthCoding is the minimum size of a body to be compressed. Smaller bodies
+// fit into one packet anyway.
 const worthCoding = 1 << 10
 
 // chosenCoding is the content coding of an answer.
 type chosenCoding struct {
-	name   string // "" is identity
-	always bool   // the client does not take identity: small bodies are compressed too
+	name   string // "" for identity
+	always bool   // the client does not accept identity, so small bodies are compressed too
 }
 
-// chooseCoding evaluates Accept-Encoding (RFC 9110, 12.5.3). Without it, or if
-// it names none of ours, nothing is compressed. ok is false when even that is
-// not acceptable.
+// chooseCoding evaluates Accept-Encoding (RFC 9110, 12.5.3). If the header is
+// absent, or names none of our codings, the answer is not compressed. ok is
+// false if the client accepts no uncompressed answer either.
 func chooseCoding(prefs []preference) (c chosenCoding, ok bool) {
 	most := 0
 	for _, name := range codings {
@@ -79,7 +80,8 @@ var coders = map[string]*sync.Pool{
 		}
 		return w
 	}},
-	// One at a time without goroutines of its own, and a window that a phone can hold.
+	// It compresses without goroutines of its own, one answer at a time, and
+	// uses a window that a phone can hold.
 	"zstd": {New: func() any {
 		w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 			zstd.WithWindowSize(256<<10), zstd.WithLowerEncoderMem(true))
@@ -97,7 +99,7 @@ func coded(name string, w io.Writer) coder {
 	return z
 }
 
-// release gives a coder back, whatever state it is in.
+// release returns a coder, in any state, to the pool.
 func release(name string, z coder) {
 	z.Reset(nil)
 	coders[name].Put(z)

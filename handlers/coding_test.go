@@ -53,7 +53,7 @@ func TestAcceptEncoding(t *testing.T) {
 	}
 }
 
-// decoded is the body of an answer with its coding undone.
+// decoded returns the decompressed body of an answer.
 func decoded(t *testing.T, coding string, body io.Reader) ([]byte, error) {
 	t.Helper()
 	switch coding {
@@ -98,7 +98,7 @@ func TestCompressedAnswers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			server := httptest.NewServer(New(config(tt.f)))
 			defer server.Close()
-			for range 3 { // a reused encoder works like a new one
+			for range 3 { // a reused encoder must work like a new one
 				r := to(server, tt.path)
 				r.Header["Accept-Encoding"] = []string{tt.accept}
 				answer, err := http.DefaultTransport.RoundTrip(r)
@@ -129,8 +129,8 @@ func TestCompressedAnswers(t *testing.T) {
 	}
 }
 
-// TestCompressedListThatBreaksOff checks that compression must not make half a
-// list look whole.
+// TestCompressedListThatBreaksOff checks that a truncated list does not look
+// complete because of compression.
 func TestCompressedListThatBreaksOff(t *testing.T) {
 	f := big()
 	f.midway = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
@@ -141,7 +141,7 @@ func TestCompressedListThatBreaksOff(t *testing.T) {
 		r.Header.Set("Accept-Encoding", coding)
 		answer, err := http.DefaultTransport.RoundTrip(r)
 		if err != nil {
-			continue // broken off before the header left: no list at all
+			continue // aborted before the header was sent, so there is no list
 		}
 		defer answer.Body.Close()
 		var got bytes.Buffer
@@ -178,7 +178,7 @@ func TestHeadHasTheHeaders(t *testing.T) {
 	}
 }
 
-// BenchmarkCodings lists 500 jobs as in BenchmarkJobs, compressed.
+// BenchmarkCodings measures compressed lists of 500 jobs; see BenchmarkJobs.
 func BenchmarkCodings(b *testing.B) {
 	f := demo()
 	for range 499 {
@@ -200,8 +200,8 @@ func BenchmarkCodings(b *testing.B) {
 	}
 }
 
-// TestCompressedDocument checks that the OpenAPI document, which is kept
-// compressed, is the same in each coding, the second time as well.
+// TestCompressedDocument checks that the OpenAPI document, which is stored
+// compressed, is the same in each coding and on each request.
 func TestCompressedDocument(t *testing.T) {
 	server := httptest.NewServer(New(config(demo())))
 	defer server.Close()
@@ -227,7 +227,8 @@ func TestCompressedDocument(t *testing.T) {
 	}
 }
 
-// BenchmarkDocumentCodings is BenchmarkDocument, compressed.
+// BenchmarkDocumentCodings measures the compressed document; see
+// BenchmarkDocument.
 func BenchmarkDocumentCodings(b *testing.B) {
 	h := New(config(demo()))
 	for _, accept := range []string{"identity", "gzip", "zstd"} {

@@ -13,13 +13,13 @@ type Resolver interface {
 	GroupID(ctx context.Context, name string) (uint32, error)
 }
 
-// Controller is the daemon that manages nodes and jobs. Every call is made as
-// the credential's user. The controller decides whether the credential is
-// valid, and otherwise returns errs.Unauthenticated.
+// Controller is the daemon that manages nodes and jobs. Every call acts as the
+// credential's user. The controller verifies the credential and returns
+// errs.Unauthenticated if it is invalid.
 //
 // Errors are *errs.Error. Other errors count as internal errors of the gateway.
 type Controller interface {
-	// Verify only verifies the credential.
+	// Verify verifies the credential and does nothing else.
 	Verify(context.Context, model.Credential) error
 
 	// Ping returns the result of pinging every controller, the primary one
@@ -31,49 +31,49 @@ type Controller interface {
 	// fails.
 	Release(context.Context, model.Credential) string
 
-	// Nodes calls each with one node at a time, which is valid only during the
-	// call. If each returns an error, Nodes ends and returns it. lastUpdate is
-	// the time of the last change. It returns errs.Unchanged if nothing has
-	// changed since q.Since.
+	// Nodes calls each for every node. The node is valid only during the call.
+	// If each returns an error, Nodes stops and returns it. lastUpdate is the
+	// time of the last change. If nothing has changed since q.Since, it returns
+	// errs.Unchanged.
 	Nodes(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Node) error) (lastUpdate model.Time, err error)
 
 	// Node returns the node with that name, or errs.NotFound.
 	Node(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Node, model.Time, error)
 
-	// Partitions calls each with one partition at a time, like Nodes.
+	// Partitions calls each for every partition, like Nodes.
 	Partitions(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Partition) error) (lastUpdate model.Time, err error)
 
 	// Partition returns the partition with that name, or errs.NotFound.
 	Partition(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Partition, model.Time, error)
 
-	// Jobs calls each with one job at a time, like Nodes.
+	// Jobs calls each for every job, like Nodes.
 	Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error)
 
-	// Job calls each with the records of that job, like Nodes: several for an
-	// array or a heterogeneous job. It returns errs.NotFound if there is no
-	// such job.
+	// Job calls each with the job's records, like Nodes. An array or a
+	// heterogeneous job has several records. It returns errs.NotFound if there
+	// is no such job.
 	Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error)
 
-	// JobStates calls each with the states of jobs, like Nodes; without jobs,
-	// with those of all jobs. It returns errs.Unsupported, without calling
-	// each, if the controller does not support the request.
+	// JobStates calls each with the states of the given jobs, or of all jobs if
+	// none are given, like Nodes. If the controller does not support the
+	// request, it returns errs.Unsupported without calling each.
 	JobStates(ctx context.Context, cred model.Credential, jobs []model.JobSelection, each func(*model.JobStateEntry) error) error
 
-	// Reservations calls each with one reservation at a time, like Nodes.
+	// Reservations calls each for every reservation, like Nodes.
 	Reservations(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Reservation) error) (lastUpdate model.Time, err error)
 
 	// Reservation returns the reservation with that name, or errs.NotFound.
 	Reservation(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Reservation, model.Time, error)
 
-	// Licenses calls each with one license at a time, like Nodes.
+	// Licenses calls each for every license, like Nodes.
 	Licenses(ctx context.Context, cred model.Credential, q model.Query, each func(*model.License) error) (lastUpdate model.Time, err error)
 
-	// Shares calls each with the fair share of one association at a time, like
-	// Nodes, and with the names of the trackable resources in its lists.
-	// Without accounts and users it returns all.
+	// Shares calls each with the fair share of every association, like Nodes,
+	// and with the names of the trackable resources in the share's lists.
+	// Without accounts and users it returns all shares.
 	Shares(ctx context.Context, cred model.Credential, accounts, users []string, each func(tres []string, s *model.Share) error) (model.SharesTotals, error)
 
-	// Stats is what the controller counts about itself.
+	// Stats returns the controller's statistics about itself.
 	Stats(context.Context, model.Credential) (*model.ControllerStats, error)
 
 	// Submit queues a job. An error with Code errs.OutcomeUnknown means that
@@ -84,13 +84,13 @@ type Controller interface {
 	SubmitSeveral(context.Context, model.Credential, []model.JobDesc) (*model.Submitted, error)
 
 	// Allocate requests resources without a batch script, for a job or the
-	// components of a heterogeneous one, and returns when they are granted. When
-	// ctx ends first, it cancels the job and returns errs.Unavailable.
+	// components of a heterogeneous job, and returns when they are granted. If
+	// ctx ends before, it cancels the job and returns errs.Unavailable.
 	Allocate(context.Context, model.Credential, []model.JobDesc) (*model.Submitted, error)
 
-	// UpdateJob changes the fields set in desc for the job that id names, as in
-	// Kill. The result lists tasks of an array for which that failed. If no
-	// task was changed, it returns an error.
+	// UpdateJob changes the fields that are set in desc. id names the job as in
+	// Kill. The result lists the tasks of an array whose change failed. If no
+	// task was changed, UpdateJob returns an error.
 	UpdateJob(ctx context.Context, cred model.Credential, id string, desc *model.JobDesc) ([]model.TaskResult, error)
 
 	// Requeue requeues the job that id names. Its result is like that of
@@ -101,7 +101,8 @@ type Controller interface {
 	// the result, not in the error.
 	KillJobs(context.Context, model.Credential, *model.KillJobs) ([]model.KillResult, error)
 
-	// UpdateNodes changes the fields set in u for the nodes that u names.
+	// UpdateNodes changes the fields that are set in u, for the nodes that u
+	// names.
 	UpdateNodes(context.Context, model.Credential, *model.NodeUpdate) error
 
 	// CreateNode creates a node from its configuration line.
@@ -124,13 +125,13 @@ type Controller interface {
 	// CreateReservation creates a reservation.
 	CreateReservation(context.Context, model.Credential, *model.ReservationUpdate) error
 
-	// UpdateReservation changes the fields set in the update.
+	// UpdateReservation changes the fields that are set in the update.
 	UpdateReservation(context.Context, model.Credential, *model.ReservationUpdate) error
 
 	// CreatePartition creates a partition.
 	CreatePartition(context.Context, model.Credential, *model.PartitionUpdate) error
 
-	// UpdatePartition changes the fields set in the update.
+	// UpdatePartition changes the fields that are set in the update.
 	UpdatePartition(context.Context, model.Credential, *model.PartitionUpdate) error
 
 	// DeletePartition deletes the partition with that name.
@@ -143,31 +144,34 @@ type Controller interface {
 	// component "12+1". Signal 9 cancels it.
 	Kill(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error
 
-	// KillEach is like Kill and returns the result for each job that id names,
-	// as far as the controller reports it. If id names a single job, its
+	// KillEach is like Kill, and returns the result for each job that id names,
+	// as far as the controller reports results. If id names a single job, its
 	// failure is the error.
 	KillEach(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) ([]model.KillResult, error)
 }
 
-// Accounting is the accounting daemon. It behaves like Controller.
+// Accounting is the accounting daemon. Its methods behave like those of
+// Controller.
 type Accounting interface {
 	Verify(context.Context, model.Credential) error
 	Ping(context.Context, model.Credential) ([]model.Ping, error)
 
-	// Stats is what the daemon counts, and what Ping says of it at the same time.
+	// Stats returns the daemon's statistics, and the result of pinging it at
+	// the same time.
 	Stats(context.Context, model.Credential) (*model.AccountingStats, []model.Ping, error)
 
 	// List calls the listing's function with the records that its filter
-	// selects. A record may be overwritten after the call, but the data that it
-	// points to is not.
+	// selects. After the call, the record may be overwritten, but not the data
+	// that it points to.
 	List(context.Context, model.Credential, model.Listing) error
 
-	// Conf is the daemon's configuration; errs.Unsupported before Slurm 26.05.
+	// Conf returns the daemon's configuration, or errs.Unsupported before Slurm
+	// 26.05.
 	Conf(context.Context, model.Credential) (*model.AccountingConf, error)
 
-	// Edit has f change records in one transaction: all that f changed is kept when
-	// it returns nil, otherwise nothing. f may run more than once; what it changed
-	// before is then not kept. An error with Code errs.OutcomeUnknown says that the
-	// changes may have been kept.
+	// Edit calls f to change records in one transaction. If f returns nil, its
+	// changes are committed, otherwise they are rolled back. Edit may call f
+	// again after rolling back. An error with Code errs.OutcomeUnknown means
+	// that the changes may have been committed.
 	Edit(ctx context.Context, cred model.Credential, f func(model.Editor) error) error
 }

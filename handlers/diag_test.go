@@ -9,8 +9,8 @@ import (
 	"schedrestd/model"
 )
 
-// TestHostileHosts checks that a few bytes that stand for billions of nodes are
-// not written out.
+// TestHostileHosts checks that a short host list that stands for billions of
+// nodes is not expanded.
 func TestHostileHosts(t *testing.T) {
 	f := demo()
 	f.counts.PendingHosts = []model.PendingHosts{{Type: 6009, Hosts: "n[1-4000000000]"}}

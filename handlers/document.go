@@ -13,10 +13,10 @@ import (
 )
 
 // documentPages returns the paths of the OpenAPI document. It is served without
-// a token: it is generated from the tables of this program and reveals only the
-// supported paths, versions and authentication methods, and tools that fetch it
-// have no token yet. The suffix of a path decides the format; without one,
-// Accept does.
+// a token, because tools that fetch it have none yet. It is generated from the
+// tables of this program, and reveals only the supported paths, versions and
+// authentication methods. The suffix of a path selects the format. Without a
+// suffix, the Accept header does.
 func (h *handler) documentPages() map[string]page {
 	as := func(media ...string) page { return page{id: "openapi", media: media, do: h.getDocument} }
 	return map[string]page{
@@ -28,9 +28,9 @@ func (h *handler) documentPages() map[string]page {
 }
 
 // getDocument sends the document. It is generated on the first request, not
-// when a worker starts, and then kept. It can be requested without a token, and
-// generating and compressing it takes several hundred times as long as sending
-// it.
+// when a worker starts, and then kept in memory. It can be requested without a
+// token, and generating and compressing it takes several hundred times as long
+// as sending it.
 func (h *handler) getDocument(c *call) error {
 	body, err := h.document.as(c)
 	if err != nil {
@@ -46,8 +46,9 @@ func (h *handler) getDocument(c *call) error {
 	return err
 }
 
-// document is the OpenAPI document in each format and coding that was requested
-// so far. It has half a megabyte, or a tenth of that when compressed.
+// document caches the OpenAPI document in each format and coding that was
+// requested so far. It takes half a megabyte, or a tenth of that when
+// compressed.
 type document struct {
 	collect func() (*openapi.Document, error)
 
@@ -92,7 +93,8 @@ func (d *document) write(c *call, collected *openapi.Document, to io.Writer) err
 	return cmp.Or(out.Err(), out.Flush())
 }
 
-// described returns what this gateway serves, for the document.
+// described returns the options for a document of the operations that this
+// gateway serves.
 func (h *handler) described() openapi.Options {
 	o := openapi.Options{
 		Parsers: h.Parsers, Names: h.Names, Content: h.Content,

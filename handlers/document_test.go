@@ -28,7 +28,7 @@ import (
 // long.
 var documents sync.Map
 
-// documentOf is the OpenAPI document of h, sound.
+// documentOf returns the OpenAPI document of h after validating it.
 func documentOf(t *testing.T, h *handler) *openapi3.T {
 	t.Helper()
 	key := fmt.Sprint(h.described())
@@ -74,7 +74,7 @@ func asDocumented(t *testing.T, h *handler, r *http.Request, w *httptest.Respons
 			t.Fatal(err)
 		}
 	} else if w.Header().Get("Content-Encoding") != "" {
-		return // the test of codings reads it
+		return // other codings have a test of their own
 	}
 	doc := documentOf(t, h)
 	if m.route == nil {
@@ -107,7 +107,7 @@ func asDocumented(t *testing.T, h *handler, r *http.Request, w *httptest.Respons
 	documented.Store(answer, true)
 }
 
-// judged is what decides whether an answer is as documented.
+// judged has everything that determines whether an answer is as documented.
 type judged struct {
 	doc          *openapi3.T
 	method, path string
@@ -116,10 +116,12 @@ type judged struct {
 	body         [sha256.Size]byte
 }
 
-// documented has the answers that were as documented. Many tests get the same one several times.
+// documented has the answers that were found to be as documented. Many tests
+// get the same answers.
 var documented sync.Map
 
-// asEnvelope is asDocumented for the answer to a request that no operation has.
+// asEnvelope is like asDocumented, for the answer to a request without an
+// operation.
 func asEnvelope(t *testing.T, doc *openapi3.T, v schema.View, media string, body []byte) {
 	t.Helper()
 	var value any
@@ -139,9 +141,9 @@ func asEnvelope(t *testing.T, doc *openapi3.T, v schema.View, media string, body
 	}
 }
 
-// TestDocument checks that the document is served at the paths where tools look
-// for it, to every client, in the requested format, with the same content in
-// both.
+// TestDocument checks that the document is served at the paths where tools
+// expect it, to every client, in the requested format, with the same content in
+// both formats.
 func TestDocument(t *testing.T) {
 	tests := []struct {
 		name, path, accept string
@@ -175,7 +177,7 @@ func TestDocument(t *testing.T) {
 				t.Errorf("a daemon was asked: %v", f.calls)
 			}
 			var doc any
-			if err := yaml.Unmarshal(w.Body.Bytes(), &doc); err != nil { // JSON is YAML
+			if err := yaml.Unmarshal(w.Body.Bytes(), &doc); err != nil { // JSON is valid YAML
 				t.Fatal(err)
 			}
 			if w.Code == http.StatusOK {
@@ -190,8 +192,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestDocumentTellsWhatIsServed checks that the document has no path that is
-// answered as unknown.
+// TestDocumentTellsWhatIsServed checks that the document has no path that the
+// gateway answers as unknown.
 func TestDocumentTellsWhatIsServed(t *testing.T) {
 	tests := []struct {
 		name    string

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// excepted lists the differences between our answers and the captured ones, each
-// with its reason. change converts a captured answer to ours and reports whether
-// there was anything to convert.
+// excepted lists the differences between our answers and the captured ones,
+// with the reasons. change converts a captured answer to ours, and reports
+// whether it had to change anything.
 var excepted = []struct {
 	suite, path, reason string
 	change              func(want map[string]any) bool
@@ -28,7 +28,8 @@ func outputOfErrors(want map[string]any) (changed bool) {
 	for _, one := range jobs {
 		job, _ := one.(map[string]any)
 		for out, err := range map[string]string{"standard_output": "standard_error", "stdout_expanded": "stderr_expanded"} {
-			// From v0.0.43 on standard_error is what was said, and that was nothing.
+			// From v0.0.43 on, slurmrestd's standard_error is the value that
+			// the job set, which is empty here.
 			if _, said := job["stderr_expanded"]; job[err] == "" && job[out] != "" && !(said && err == "standard_error") {
 				job[err], changed = job[out], true
 			}
@@ -37,7 +38,8 @@ func outputOfErrors(want map[string]any) (changed bool) {
 	return changed
 }
 
-// except changes want in the excepted places. An exception that is not needed any more fails the test.
+// except applies the exceptions to want. The test fails if an exception is no
+// longer needed.
 func except(t *testing.T, suite, path string, want map[string]any) {
 	t.Helper()
 	for _, e := range excepted {

@@ -16,10 +16,11 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// fake is a controller and an accounting daemon that answer what the test says.
+// fake is a controller and an accounting daemon whose answers the test
+// determines.
 type fake struct {
 	release      string
-	fails        error // what any call answers when it is not nil
+	fails        error // error of every call; nil for none
 	pings        []model.Ping
 	nodes        []model.Node
 	partitions   []model.Partition
@@ -30,31 +31,31 @@ type fake struct {
 	shares       []model.Share
 	tresNames    []string
 	totalShares  uint64
-	states       []model.JobStateEntry // nil: a controller that has no such question
+	states       []model.JobStateEntry // nil for a controller that does not support the request
 	lastUpdate   model.Time
 	backfill     model.Time
 	submitErr    error
-	midway       error  // what a list ends with
-	midwayAt     string // the one of the accounting daemon's lists that does; "": all
+	midway       error  // error after the elements of a list
+	midwayAt     string // the accounting daemon's list that ends with midway; "" for all
 	stats        model.AccountingStats
 	recorded     recorded
 
-	calls       []string         // what was asked, in order
-	submitted   []*model.JobDesc // what was submitted
+	calls       []string         // calls in order
+	submitted   []*model.JobDesc // submitted jobs
 	cancelled   []string
 	killResults []model.KillResult
 	taskResults []model.TaskResult
 	nodeUpdates []*model.NodeUpdate
 	requeueErrs map[string]error
 	killedBy    []*model.KillJobs
-	killed      [][2]uint16 // signal and flags of each of them
+	killed      [][2]uint16 // signal and flags of each Kill
 	queries     []model.Query
 	creds       []model.Credential
 
 	changes
 	partitionQueries []model.Query
 	selected         [][]model.JobSelection
-	shareOf          [][2][]string // accounts and users whose shares were asked for
+	shareOf          [][2][]string // accounts and users of each request for shares
 }
 
 func (f *fake) asked(call string, cred model.Credential) error {
@@ -91,7 +92,7 @@ func (f *fake) Node(_ context.Context, cred model.Credential, name string, q mod
 }
 
 func (f *fake) Partitions(_ context.Context, cred model.Credential, q model.Query, each func(*model.Partition) error) (model.Time, error) {
-	f.partitionQueries = append(f.partitionQueries, q) // apart: nodes have their partitions looked for too
+	f.partitionQueries = append(f.partitionQueries, q) // not in queries, because requests for nodes also read the partitions
 	if err := f.asked("partitions", cred); err != nil {
 		return 0, err
 	}
@@ -106,8 +107,8 @@ func (f *fake) Partition(_ context.Context, cred model.Credential, name string, 
 	return found(f.partitions, func(p *model.Partition) string { return p.Name }, name, f.lastUpdate, 2000)
 }
 
-// found returns the element of list with this name, and the other results of a
-// handler that looks it up.
+// found returns the element of list with the given name, and the other results
+// of a method that looks up an element.
 func found[T any](list []T, has func(*T) string, name string, lastUpdate model.Time, missing int) (*T, model.Time, error) {
 	for i := range list {
 		if has(&list[i]) == name {
@@ -130,7 +131,7 @@ func (f *fake) Job(_ context.Context, cred model.Credential, id uint32, q model.
 	if err := f.asked("job", cred); err != nil {
 		return model.JobTimes{}, err
 	}
-	var family []model.Job // as a controller answers: all of an array, and of a heterogeneous job
+	var family []model.Job // like a controller, return the whole array or heterogeneous job
 	known := false
 	for i := range f.jobs {
 		if j := &f.jobs[i]; j.StepID.JobID == id || j.ArrayJobID == id || j.HetJobID == id {
@@ -207,7 +208,7 @@ func (f *fake) Reconfigure(_ context.Context, cred model.Credential) error {
 	return f.changed("reconfigure", cred)
 }
 
-// changed is the answer to a change.
+// changed returns the error of a change.
 func (f *fake) changed(call string, cred model.Credential) error {
 	if err := f.asked(call, cred); err != nil {
 		return err
@@ -231,7 +232,8 @@ func (f *fake) Stats(_ context.Context, cred model.Credential) (*model.Controlle
 	return &f.counts, f.asked("diag", cred)
 }
 
-// accounts is a fake as an accounting daemon, where its statistics are others than a controller's.
+// accounts is a fake in the role of an accounting daemon, whose statistics have
+// another type than a controller's.
 type accounts struct{ *fake }
 
 func (a accounts) Stats(_ context.Context, cred model.Credential) (*model.AccountingStats, []model.Ping, error) {
@@ -247,7 +249,7 @@ func eachOf[T any](list []T, each func(*T) error, end error) error {
 	return end
 }
 
-// users are the names that tests know.
+// users has the user names for tests.
 type users map[uint32]string
 
 func (u users) User(n uint32) string {
@@ -259,7 +261,7 @@ func (u users) User(n uint32) string {
 
 func (u users) Group(n uint32) string { return u.User(n) }
 
-// UserID finds who has the name.
+// UserID returns the id of the user with that name.
 func (u users) UserID(_ context.Context, name string) (uint32, error) {
 	if name == "slow" {
 		return 0, errs.New(errs.Unavailable, "the user database is unavailable")
@@ -276,13 +278,15 @@ func (u users) GroupID(ctx context.Context, name string) (uint32, error) { retur
 
 var testUsers = users{0: "root", 20001: "alice", 20002: "bob"}
 
-// now is when the tests take place.
+// now is the current time in the tests.
 var now = time.Unix(1_795_000_000, 0)
 
-// token is alice's: {"alg":"HS256"} {"exp":1795000600,"iat":1795000000,"sun":"alice"}, with a signature of no key.
+// token is a token of alice: {"alg":"HS256"}
+// {"exp":1795000600,"iat":1795000000,"sun":"alice"}, with an invalid signature.
 const token = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3OTUwMDA2MDAsImlhdCI6MTc5NTAwMDAwMCwic3VuIjoiYWxpY2UifQ.c2lnbmF0dXJlc2lnbmF0dXJlc2lnbmF0dXJlc2lnbmE"
 
-// config serves f in both spellings.
+// config returns the configuration of a gateway that serves f in both
+// spellings.
 func config(f *fake) Config {
 	return Config{
 		Controller: f, Accounting: accounts{f},
@@ -297,14 +301,15 @@ func config(f *fake) Config {
 	}
 }
 
-// request makes a request of alice's.
+// request returns a request of the user alice.
 func request(method, path, body string) *http.Request {
 	r := newRequest(method, path, body)
 	r.Header.Set("X-SCHED-USER-TOKEN", token)
 	return r
 }
 
-// serve answers r with the handlers of cfg, as their document says.
+// serve answers r with the handlers of cfg, and checks that the answer is as
+// documented.
 func serve(t *testing.T, cfg Config, r *http.Request) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()

@@ -7,16 +7,16 @@ import (
 	"schedrestd/model"
 )
 
-// changes is what a fake was asked to make or change, and what it answers.
+// changes has the changes that a fake was asked to make, and its answers.
 type changes struct {
 	reservationUpdates []*model.ReservationUpdate
 	partitionUpdates   []*model.PartitionUpdate
 	layout             []model.ResourceLayout
-	allocating         bool             // allocations wait until their context ends
-	refusals           map[string]error // by the name of the changed object
+	allocating         bool             // whether allocations wait until their context ends
+	refusals           map[string]error // by name of the object to change
 }
 
-// record keeps a change to the named object.
+// record stores a change to the named object.
 func record[T any](f *fake, list *[]*T, u *T, call, name string, cred model.Credential) error {
 	*list = append(*list, u)
 	if err := f.changed(call+" "+name, cred); err != nil {

@@ -6,8 +6,7 @@ import (
 	"schedrestd/model"
 )
 
-// The answers of a fake to requests for other things than nodes, jobs and
-// partitions.
+// The fake's lists, except those of nodes, jobs and partitions.
 
 func (f *fake) Reservations(_ context.Context, cred model.Credential, q model.Query, each func(*model.Reservation) error) (model.Time, error) {
 	f.queries = append(f.queries, q)

@@ -10,8 +10,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestFast checks that +fast passes over what it does not understand, and warns
-// of nothing; without it, and in another version, the same is refused.
+// TestFast checks that +fast ignores values that can't be understood, without
+// warnings. Without +fast, and in a version that lacks it, the same request is
+// refused.
 func TestFast(t *testing.T) {
 	tests := []struct {
 		name, body string
@@ -47,8 +48,8 @@ func TestFast(t *testing.T) {
 	}
 }
 
-// TestFastHasItsEnd checks that +fast also refuses invalid documents, jobs
-// without a script and requests without a job.
+// TestFastHasItsEnd checks that +fast still refuses invalid documents,
+// submissions without a script, and requests without a job.
 func TestFastHasItsEnd(t *testing.T) {
 	for _, tt := range []struct {
 		method, path, body string

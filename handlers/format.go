@@ -16,8 +16,8 @@ type writer interface {
 	Capacity() int
 }
 
-// maxKept is the largest buffer that is kept for the next answer: one job with
-// a very long text must not occupy memory permanently.
+// maxKept is the maximum size of a buffer that is kept for the next answer, so
+// that one job with a very long text does not occupy memory permanently.
 const maxKept = 256 << 10
 
 // formats holds the writers of each format for reuse.

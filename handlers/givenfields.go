@@ -7,9 +7,9 @@ import (
 	"schedrestd/api/schema"
 )
 
-// givenFields lists the fields that a body sets, as "job/time_limit", once each:
-// those that its table knows, and no values, which may be secrets. Lists of
-// records leave no numbers in the names.
+// givenFields lists the fields that a body sets, such as "job/time_limit", once
+// each. It lists only fields in the body's table, and no values, because these
+// may be secret. Names in lists of records have no indexes.
 func givenFields(shape *schema.Shape, doc *schema.Value) []string {
 	var list []string
 	walkGiven(shape, doc, "", &list)
@@ -17,7 +17,7 @@ func givenFields(shape *schema.Shape, doc *schema.Value) []string {
 }
 
 func walkGiven(shape *schema.Shape, doc *schema.Value, at string, list *[]string) {
-	if shape.Kind == "array" && doc.Kind == schema.Array && isRecord(shape.Items) && len(doc.Items) > 0 { // an empty list removes what there is
+	if shape.Kind == "array" && doc.Kind == schema.Array && isRecord(shape.Items) && len(doc.Items) > 0 { // an empty list removes existing elements, so it is a value
 		for i := range doc.Items {
 			walkGiven(shape.Items, &doc.Items[i], at, list)
 		}
@@ -38,12 +38,12 @@ func walkGiven(shape *schema.Shape, doc *schema.Value, at string, list *[]string
 	}
 }
 
-// maxFields bounds the names that are looked for: the audit log has room for
-// fewer.
+// maxFields limits the number of names that are collected. The audit log has
+// space for fewer.
 const maxFields = 100
 
-// isRecord reports whether a shape has fields of its own. The wrapper of a number
-// is a value.
+// isRecord reports whether a shape has fields of its own. The wrapper of a
+// number does not count.
 func isRecord(s *schema.Shape) bool {
 	return s != nil && s.Kind == "object" && !strings.Contains(s.Name, "_no_val")
 }

@@ -25,7 +25,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// demo is a small cluster with one of everything that is shown in its own way.
+// demo returns a small cluster. It has an example of every kind of object that
+// has its own rendering.
 func demo() *fake {
 	return &fake{
 		release:    "24.11.5",
@@ -111,8 +112,8 @@ var requestID = regexp.MustCompile(`[A-Z2-7]{26}`)
 
 const submission = `{"script": "#!/bin/sh\nhostname\n", "job": {"name": "t", "environment": {"PATH": "/bin"}, "colour": "red", "current_working_directory": "/tmp"}}`
 
-// golden is a request whose answer is kept, for every version. Endpoints without
-// one are asked without parameters and body.
+// golden is a request whose answer is stored for every version. Endpoints
+// without a golden are requested without parameters and body.
 type golden struct{ name, method, url, body string }
 
 var goldens = []golden{
@@ -192,11 +193,12 @@ var goldens = []golden{
 	{"bad-parameters", "GET", "/sched/VERSION/nodes?flags=NOPE&update_time=yesterday&colour=red", ""},
 }
 
-// named are parts of paths in goldens.
+// named replaces placeholders in the paths of goldens.
 var named = strings.NewReplacer("{job_id}", "12", "{node_name}", "n2", "{partition_name}", "long", "{reservation_name}", "weekly",
 	"{account_name}", "lab", "{name}", "bob", "{qos}", "fast", "{cluster_name}", "demo", "{id}", "k")
 
-// allGoldens returns goldens, and one for each endpoint that none of them asks.
+// allGoldens returns goldens, and one more for each endpoint that they don't
+// request.
 func allGoldens(t *testing.T) []golden {
 	list := slices.Clone(goldens)
 	asked := askedBy(t, goldens)
@@ -209,7 +211,7 @@ func allGoldens(t *testing.T) []golden {
 	return list
 }
 
-// askedBy returns the endpoints that some goldens ask.
+// askedBy returns the endpoints that the given goldens request.
 func askedBy(t *testing.T, list []golden) map[*api.Endpoint]bool {
 	t.Helper()
 	cfg := config(demo())
@@ -235,8 +237,8 @@ func (g golden) path(v schema.Version) string {
 	return strings.Replace(g.url, "VERSION", v.String(), 1)
 }
 
-// TestGolden holds the body of each endpoint in each version against testdata/golden, where a
-// person can read it. Run with -update after a change that is meant.
+// TestGolden compares the body of each endpoint in each version with its file
+// in testdata/golden. After an intended change, run it with -update.
 func TestGolden(t *testing.T) {
 	for _, tt := range allGoldens(t) {
 		for _, v := range api.Versions {
@@ -268,8 +270,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestStatus checks that every kind of failure has its status, its stable code,
-// and says no more than its message.
+// TestStatus checks the status and the code of every kind of error, and that
+// the client gets only the error's message.
 func TestStatus(t *testing.T) {
 	tests := []struct {
 		name      string
@@ -328,10 +330,10 @@ func TestStatus(t *testing.T) {
 }
 
 // TestEveryKindHasAStatus checks that every kind of error has a status of its
-// own, so that a new one is not reported as an internal error.
+// own. A new kind must not be reported as an internal error by accident.
 func TestEveryKindHasAStatus(t *testing.T) {
 	seen := map[string]bool{}
-	for k := errs.Internal; !seen[errcode.Of(k)]; k++ { // past the last one it is "internal" again
+	for k := errs.Internal; !seen[errcode.Of(k)]; k++ { // after the last kind, the code is "internal" again
 		seen[errcode.Of(k)] = true
 		if code := status(errs.New(k, "m")); code == http.StatusInternalServerError != (k == errs.Internal) {
 			t.Errorf("%v: status %d", k, code)
@@ -342,8 +344,8 @@ func TestEveryKindHasAStatus(t *testing.T) {
 	}
 }
 
-// TestUnchanged checks that nothing new is an answer without a body, and no
-// failure.
+// TestUnchanged checks that an unchanged list is answered without a body, and
+// is not an error.
 func TestUnchanged(t *testing.T) {
 	f := demo()
 	f.midway = &errs.Error{Kind: errs.Unchanged, Message: "nothing has changed since that time", Number: 1900}
@@ -356,7 +358,7 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// enveloped is what tests read of any answer.
+// enveloped is the part of any answer that tests read.
 type enveloped struct {
 	Errors []struct {
 		Description, Error, Source, Code string

@@ -1,15 +1,16 @@
 // Package handlers answers requests. It finds the endpoint, verifies the client
 // with package auth, reads the body, sends requests to the controller or the
-// accounting daemon, and renders the answer, which always has the same envelope.
+// accounting daemon, and renders the answer, which always has the same
+// envelope.
 //
-// routes.go lists every endpoint that api declares together with its handler.
+// routes.go lists every endpoint that api declares, together with its handler.
 // Each resource has a file (node.go, job.go, …). The daemons are interfaces,
-// declared in controller.go.
+// which controller.go declares.
 //
-// This package does not read a body before its sender is authenticated, because
-// parsing a hostile body may take long. It never sends an incomplete answer that
-// looks complete, nor the internal cause of a failure. It accepts no token in a
-// URL and logs none, wherever in the request it was (stray.go).
+// This package reads a body only after its sender is authenticated, because
+// parsing a hostile body may take long. It never sends a truncated answer that
+// looks complete, nor the internal cause of a failure. It refuses tokens in
+// URLs, and logs no token, wherever in the request it was (stray.go).
 package handlers
 
 import (
@@ -32,41 +33,42 @@ import (
 // Config configures the handlers.
 type Config struct {
 	Controller Controller
-	Accounting Accounting // nil: accounting is not in use, and its paths do not exist
+	Accounting Accounting // nil if accounting is not in use; then its paths do not exist
 	Auth       auth.Options
-	Judge      *auth.Judge      // verifies credentials; nil: only the daemons do
+	Judge      *auth.Judge      // verifies credentials; nil if only the daemons verify them
 	Names      api.Names        // served spellings
-	Parsers    []feature.Parser // served API versions and their options; nil: all
-	Content    feature.Content  // served paths; 0: all
-	Statuses   []string         // responses in the OpenAPI document; nil: feature.DefaultStatuses
+	Parsers    []feature.Parser // served API versions and their options; nil for all
+	Content    feature.Content  // served paths; 0 for all
+	Statuses   []string         // responses in the OpenAPI document; nil for feature.DefaultStatuses
 	JSON, YAML schema.Layout    // layout of bodies
 	Docs       bool             // the page at /docs is served
 	Cluster    string           // name of the cluster
 	Release    string           // release of this program, "1.2.3"
-	Users      api.Users        // nil: users are shown by number
-	Resolver   Resolver         // looks up ids of names; nil: no name is known
-	ErrorText  func(int) string // returns Slurm's text for its error numbers; nil: the number
+	Users      api.Users        // nil if users are shown by number
+	Resolver   Resolver         // looks up ids of names; nil if no name can be resolved
+	ErrorText  func(int) string // returns Slurm's text for its error numbers; nil for the number
 	Sized      bool             // every answer announces its length; otherwise only those to HTTP/1.0
-	Memory     Memory           // for large bodies and stored answers; nil: no limit
-	MaxBody    int64            // maximum length of a request's body; 0: no bodies
+	Memory     Memory           // for large bodies and stored answers; nil for no limit
+	MaxBody    int64            // maximum length of a request's body; 0 if no body is allowed
 	ReadBody   time.Duration    // timeout of a body that makes no progress
-	Strict     bool             // refuse bodies with unknown fields, also with +fast
-	Audit      Audit            // records changes; nil: changes are not recorded
-	Keys       Keys             // keeps Idempotency-Keys; nil: they are refused
-	Log        *slog.Logger     // nil: no log
+	Strict     bool             // refuse bodies with unknown fields, even with +fast
+	Audit      Audit            // records changes; nil if changes are not recorded
+	Keys       Keys             // stores Idempotency-Keys; nil if they are refused
+	Log        *slog.Logger     // nil for no log
 
-	// Observe is called with each request after its answer; nil: no one observes.
+	// Observe is called with each request after its answer, unless it is nil.
 	Observe func(Observed)
 
-	// Ready returns why new requests should go elsewhere; nil: always ready.
+	// Ready returns the reasons why new requests should go to another gateway.
+	// If it is nil, there never are any.
 	Ready func(context.Context) (reasons []string)
 
-	// Admit returns an error if the request of an authenticated user is refused;
-	// nil: all are admitted.
+	// Admit returns an error if a request of the authenticated user must be
+	// refused. If it is nil, all requests are admitted.
 	Admit func(ctx context.Context, who string) error
 
 	// HasLeft reports whether the client of a request has shut down its sending
-	// side; nil: that is not known.
+	// side. It is nil if that can't be determined.
 	HasLeft func(ctx context.Context) bool
 }
 
@@ -102,6 +104,6 @@ type handler struct {
 	Config
 	router   *router
 	formats  *formats
-	parsing  chan struct{} // a place for each large body that is being parsed
+	parsing  chan struct{} // has an element for each large body that is being parsed
 	document document
 }

@@ -13,22 +13,24 @@ import (
 	"schedrestd/model"
 )
 
-// Keys keeps the Idempotency-Keys of submissions and their first answers, for
+// Keys stores the Idempotency-Keys of submissions with their first answers, for
 // all workers.
 type Keys interface {
-	// Claim claims a key for a request. After a KeyFresh, and only then, the caller
-	// calls settle once. After an error the request must not be carried out.
+	// Claim claims a key for a request. If the state is KeyFresh, the caller
+	// must call settle once; otherwise it must not. After an error the request
+	// must not be carried out.
 	Claim(context.Context, KeyClaim) (state KeyState, answer []byte, settle func(KeyState, []byte), err error)
 }
 
-// KeyClaim is a claim of an Idempotency-Key. All of it are hashes.
+// KeyClaim is a claim of an Idempotency-Key. It consists of hashes.
 type KeyClaim struct {
 	Key  [32]byte // hash of the user and the key
 	User [32]byte
-	Body [32]byte // of the whole request
+	Body [32]byte // hash of the whole request
 }
 
-// KeyState is the state of an Idempotency-Key, or how a request ended.
+// KeyState is the state of an Idempotency-Key, or the outcome of its first
+// request.
 type KeyState uint8
 
 // The states.
@@ -38,14 +40,15 @@ const (
 	KeyAnswered                     // the first request was answered
 	KeyUnknown                      // the first request may have been carried out
 	KeyOther                        // the key belongs to a different request
-	KeyFull                         // no key can be kept now
-	KeyNotDone                      // the first request was not carried out: the key is free
+	KeyFull                         // no more keys can be stored at present
+	KeyNotDone                      // the first request was not carried out, so the key is free
 )
 
-// MaxKept is the longest answer that Keys keep, in bytes.
+// MaxKept is the maximum length of an answer that Keys stores, in bytes.
 const MaxKept = 1400
 
-// keyWait is how long a request waits for another one with its key.
+// keyWait is the time for which a request waits for another one with the same
+// key.
 const keyWait = 2 * time.Second
 
 // Codes of errors about Idempotency-Keys.
@@ -54,8 +57,8 @@ const (
 	codeKeyReused  = "idempotency_key_reused"
 )
 
-// takeKey reads the Idempotency-Key of a request. It comes before the body is
-// read: a key that can't be kept refuses the request, and is never ignored.
+// takeKey reads the Idempotency-Key of a request, before the body is read. If
+// the key can't be stored, the request is refused; a key is never ignored.
 func (c *call) takeKey() error {
 	values := c.r.Header.Values(api.HeaderKey)
 	switch {
@@ -73,8 +76,8 @@ func (c *call) takeKey() error {
 	return nil
 }
 
-// once submits a job with do, unless a request with the same Idempotency-Key has
-// done so: then it returns the answer of that request.
+// once submits a job with do, unless a request with the same Idempotency-Key
+// has already done so. Then it returns the answer of that request.
 func once(c *call, do func() (*model.Submitted, error)) (*model.Submitted, error) {
 	if c.key == "" {
 		return do()
@@ -109,8 +112,8 @@ func once(c *call, do func() (*model.Submitted, error)) (*model.Submitted, error
 	return nil, e
 }
 
-// claim claims the key of the request. It waits for a moment while another
-// request with that key is being answered.
+// claim claims the key of the request. While another request with the same key
+// is in progress, it waits for up to keyWait.
 func (c *call) claim() (state KeyState, answer []byte, settle func(KeyState, []byte), err error) {
 	user := fmt.Sprintf("uid %d", c.who.UID)
 	if !c.who.Local {
@@ -130,9 +133,9 @@ func (c *call) claim() (state KeyState, answer []byte, settle func(KeyState, []b
 	}
 }
 
-// settled submits a job for which a key was claimed, and keeps the result.
+// settled submits a job for which a key was claimed, and stores the result.
 func settled(settle func(KeyState, []byte), do func() (*model.Submitted, error)) (submitted *model.Submitted, err error) {
-	state, answer := KeyUnknown, []byte(nil) // of a panic
+	state, answer := KeyUnknown, []byte(nil) // stored if do panics
 	defer func() { settle(state, answer) }()
 	submitted, err = do()
 	switch {
@@ -144,7 +147,8 @@ func settled(settle func(KeyState, []byte), do func() (*model.Submitted, error))
 	return submitted, err
 }
 
-// keptAnswer is what is kept of an answer. Releases read each other's.
+// keptAnswer is the stored form of an answer. A gateway may read answers that
+// another release has stored.
 type keptAnswer struct {
 	Version int     `json:"v"`
 	Job     uint32  `json:"job"`
@@ -157,7 +161,7 @@ type keptAnswer struct {
 
 const keptVersion = 1
 
-// remember returns s in a form that Keys keep. A message that is too long is cut.
+// remember encodes s for Keys. It truncates a message that is too long.
 func remember(s *model.Submitted) []byte {
 	k := keptAnswer{Version: keptVersion, Job: s.StepID.JobID, SLUID: s.StepID.SLUID, Code: s.ErrorCode, Message: s.UserMessage}
 	if s.StepID.Step.Set {
@@ -175,7 +179,7 @@ func remember(s *model.Submitted) []byte {
 	}
 }
 
-// recall returns what remember was given, or nil for anything else.
+// recall decodes the result of remember. It returns nil for anything else.
 func recall(b []byte) *model.Submitted {
 	var k keptAnswer
 	if err := json.Unmarshal(b, &k); err != nil || k.Version != keptVersion || k.Job == 0 {

@@ -15,7 +15,7 @@ import (
 	"schedrestd/model"
 )
 
-// keyMemory keeps keys as the auditor does.
+// keyMemory stores keys like the auditor.
 type keyMemory struct {
 	states  map[[32]byte]*keyEntry
 	claims  []KeyClaim
@@ -50,24 +50,24 @@ func (m *keyMemory) Claim(_ context.Context, k KeyClaim) (KeyState, []byte, func
 
 const keyedBody = `{"job": {"script": "x", "name": "n", "colour": "red"}}`
 
-// keyed returns a submission with that key.
+// keyed returns a submission with the given keys.
 func keyed(body string, keys ...string) *http.Request {
 	r := request(http.MethodPost, "/sched/v0.0.42/job/submit", body)
 	r.Header[api.HeaderKey] = keys
 	return r
 }
 
-// TestIdempotencyKey checks what the second request with a key is answered,
-// depending on the first one.
+// TestIdempotencyKey checks the answer to the second request with a key, which
+// depends on the outcome of the first one.
 func TestIdempotencyKey(t *testing.T) {
 	several := `{"jobs": [{"script": "x"}, {"name": "second"}]}`
 	tests := []struct {
 		name          string
 		first, second string
 		err           error // of the first submission
-		status        int   // of the second answer
+		status        int   // status of the second answer
 		code          string
-		jobs          int // submitted in all
+		jobs          int // total number of submitted jobs
 	}{
 		{name: "the same request", first: keyedBody, second: keyedBody, status: 200, jobs: 1},
 		{name: "a heterogeneous job", first: several, second: several, status: 200, jobs: 2},
@@ -111,8 +111,9 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// TestIdempotencyKeyOfOthers checks that a key belongs to a user, and that its
-// requests differ by all that decides what is submitted.
+// TestIdempotencyKeyOfOthers checks that a key belongs to one user. Requests
+// with the same key must count as different if they differ in anything that
+// determines the submitted job.
 func TestIdempotencyKeyOfOthers(t *testing.T) {
 	f := demo()
 	cfg := config(f)
@@ -132,8 +133,8 @@ func TestIdempotencyKeyOfOthers(t *testing.T) {
 	}
 }
 
-// TestIdempotencyKeyRefused checks that a key that can't be kept refuses the
-// request, and submits nothing.
+// TestIdempotencyKeyRefused checks that a request whose key can't be stored is
+// refused, and that no job is submitted.
 func TestIdempotencyKeyRefused(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -167,14 +168,14 @@ func TestIdempotencyKeyRefused(t *testing.T) {
 	}
 }
 
-// full has no room.
+// full can't store any key.
 type full struct{}
 
 func (full) Claim(context.Context, KeyClaim) (KeyState, []byte, func(KeyState, []byte), error) {
 	return KeyFull, nil, nil, nil
 }
 
-// busy answers the first left claims with "in progress".
+// busy answers the first left claims with KeyRunning.
 type busy struct {
 	left int
 	keyMemory
@@ -188,7 +189,7 @@ func (b *busy) Claim(ctx context.Context, k KeyClaim) (KeyState, []byte, func(Ke
 }
 
 // TestIdempotencyKeyInProgress checks that a request waits for another one with
-// its key, and not for long.
+// the same key, but not for long.
 func TestIdempotencyKeyInProgress(t *testing.T) {
 	for left, want := range map[int]int{3: 200, 1000: 409} {
 		synctest.Test(t, func(t *testing.T) {
@@ -203,8 +204,8 @@ func TestIdempotencyKeyInProgress(t *testing.T) {
 	}
 }
 
-// TestIdempotencyKeyPanics checks that a panic of a submission leaves a key whose
-// outcome is unknown.
+// TestIdempotencyKeyPanics checks that after a panic during a submission the
+// outcome of its key is unknown.
 func TestIdempotencyKeyPanics(t *testing.T) {
 	var got KeyState
 	func() {
@@ -216,8 +217,8 @@ func TestIdempotencyKeyPanics(t *testing.T) {
 	}
 }
 
-// TestRemember checks that each answer comes back, with a cut message if it is
-// too long.
+// TestRemember checks that recall returns the answer that remember stored, and
+// that a message that is too long is truncated.
 func TestRemember(t *testing.T) {
 	for _, s := range []*model.Submitted{
 		{StepID: model.StepID{JobID: 1}},
@@ -241,7 +242,7 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// answered has an answer that is not understood.
+// answered returns a stored answer that can't be decoded.
 type answered struct{}
 
 func (answered) Claim(context.Context, KeyClaim) (KeyState, []byte, func(KeyState, []byte), error) {

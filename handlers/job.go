@@ -26,9 +26,9 @@ func (h *handler) getJobs(c *call, p *api.ListParams) error {
 	return send(c, http.StatusOK, api.Jobs, &body)
 }
 
-// getJob returns one job: several records for an array or a heterogeneous job
-// unless one task or component is named. Records are passed on one at a time,
-// because an array may have a million.
+// getJob returns one job. An array or a heterogeneous job has several records
+// unless the request names a task or component. Records are passed on one at a
+// time, because an array may have a million.
 func (h *handler) getJob(c *call, p *api.JobParams) error {
 	what, is := partOf(p.Job)
 	body := api.JobsAnswer{Envelope: c.envelope()}
@@ -52,17 +52,17 @@ func (h *handler) getJob(c *call, p *api.JobParams) error {
 	return send(c, http.StatusOK, api.Jobs, &body)
 }
 
-// partOf returns a function that reports whether a record of an array or a
-// heterogeneous job belongs to the named part, and the part's name in words. A
-// task without a job of its own is in the common record of all pending tasks,
-// as "scontrol show job 12_3" shows it.
+// partOf returns a function that reports whether a record belongs to the
+// requested part of an array or heterogeneous job, and the name of this part
+// for errors. A task without a job of its own belongs to the common record of
+// all pending tasks, as in the output of "scontrol show job 12_3".
 func partOf(named model.JobSelection) (what string, is func(*model.Job) bool) {
 	switch task, offset := named.ArrayTaskID, named.HetOffset; {
 	case task.Set:
 		what = fmt.Sprintf("job %d with a task %d", named.JobID, task.Number)
 		is = func(j *model.Job) bool {
 			waiting := api.ArrayTasks(j)
-			of := j.ArrayJobID == named.JobID || j.StepID.JobID == named.JobID // Slurm's commands take both
+			of := j.ArrayJobID == named.JobID || j.StepID.JobID == named.JobID // Slurm's commands accept either number
 			return of && (j.ArrayTaskID == task || waiting.Has(int(task.Number)))
 		}
 	case offset.Set:
@@ -74,7 +74,7 @@ func partOf(named model.JobSelection) (what string, is func(*model.Job) bool) {
 	return what, is
 }
 
-// invalidJobID is Slurm's number for a job that does not exist.
+// invalidJobID is Slurm's error number for a job that does not exist.
 const invalidJobID = 2017
 
 // deleteJob cancels a job, or sends it another signal.
@@ -82,7 +82,7 @@ func (h *handler) deleteJob(c *call, p *api.KillParams) error {
 	results, err := change(c, p.Job, func() ([]model.KillResult, error) {
 		return h.Controller.KillEach(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
 	}, func(list []model.KillResult) Result {
-		if len(list) == 0 { // a controller lists only the jobs that failed
+		if len(list) == 0 { // a controller lists only failures
 			return Result{Objects: p.Job}
 		}
 		return signalled(list)
@@ -93,7 +93,7 @@ func (h *handler) deleteJob(c *call, p *api.KillParams) error {
 	return send(c, http.StatusOK, api.Killed, &api.KilledAnswer{Results: results, Envelope: c.envelope()})
 }
 
-// oldDeleteJob does the work of deleteJob in versions before v0.0.42.
+// oldDeleteJob implements deleteJob for versions before v0.0.42.
 func (h *handler) oldDeleteJob(c *call, p *api.KillParams) error {
 	_, err := change(c, p.Job, func() (string, error) {
 		return p.Job, h.Controller.Kill(c.ctx, c.cred, p.Job, p.Signal.Or(uint16(syscall.SIGKILL)), killFlags(p))
@@ -104,7 +104,7 @@ func (h *handler) oldDeleteJob(c *call, p *api.KillParams) error {
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
 }
 
-// killFlags returns the flags of the request, by default to send the signal to
+// killFlags returns the flags of the request. By default, the signal goes to
 // the whole job.
 func killFlags(p *api.KillParams) model.Kill {
 	if p.Flags == 0 {

@@ -10,8 +10,8 @@ import (
 )
 
 // getJobStates returns the states of jobs, one at a time. If the controller
-// does not support this request, like Slurm's before 23.11, it requests the
-// jobs instead.
+// does not support this request, as before Slurm 23.11, it extracts the states
+// from complete job records.
 func (h *handler) getJobStates(c *call, p *api.JobStatesParams) error {
 	body := api.JobStatesAnswer{Envelope: c.envelope()}
 	body.Jobs = func(each func(*api.JobStateRow) error) error {
@@ -25,7 +25,7 @@ func (h *handler) getJobStates(c *call, p *api.JobStatesParams) error {
 	return send(c, http.StatusOK, api.JobStates, &body)
 }
 
-// statesOfJobs extracts the states from the jobs themselves.
+// statesOfJobs requests the jobs themselves and extracts their states.
 func (h *handler) statesOfJobs(c *call, wanted []model.JobSelection, each func(*model.JobStateEntry) error) error {
 	_, err := h.Controller.Jobs(c.ctx, c.cred, model.Query{Flags: model.ShowAll}, func(j *model.Job) error {
 		s := model.JobStateEntry{JobID: j.StepID.JobID, ArrayJobID: j.ArrayJobID, HetJobID: j.HetJobID, State: j.State}

@@ -32,8 +32,9 @@ func statesOf(t *testing.T, f *fake, query string) (states map[string][]string) 
 	return states
 }
 
-// TestJobSelection checks that the controller is asked for what the client
-// names, and for nothing when it names what can't be a job.
+// TestJobSelection checks that the request to the controller selects the jobs
+// that the client names. If a name can't be that of a job, the controller must
+// not be called.
 func TestJobSelection(t *testing.T) {
 	f := demo()
 	statesOf(t, f, "?job_id=12,20_3,30%2B1,40_*")
@@ -51,8 +52,8 @@ func TestJobSelection(t *testing.T) {
 	}
 }
 
-// TestStatesFromJobs checks that from a controller without that question the
-// states are taken from the jobs, and are the same.
+// TestStatesFromJobs checks that states are extracted from the jobs if the
+// controller does not support the request for states, with the same result.
 func TestStatesFromJobs(t *testing.T) {
 	f := demo()
 	f.states = nil

@@ -12,8 +12,8 @@ import (
 	"schedrestd/model"
 )
 
-// postJob changes a job. Nothing is changed if any part of the body is invalid,
-// or if the body has no field to change.
+// postJob changes a job. It changes nothing if any part of the body is invalid,
+// or if the body sets no field.
 func (h *handler) postJob(c *call, p *api.NamedJobParams) error {
 	desc, err := readBody(c, api.JobDesc)
 	if err != nil {
@@ -35,7 +35,7 @@ func (h *handler) postJob(c *call, p *api.NamedJobParams) error {
 	}, func(list []model.TaskResult) Result { return tasksChanged(p.Job, list) })
 	switch {
 	case errs.KindOf(err) == errs.Denied && !desc.UserID.Set, errs.KindOf(err) == errs.NotFound:
-		return aboutNamed(err, "job", p.Job, inPath+"job_id") // it is about the job that is there
+		return aboutNamed(err, "job", p.Job, inPath+"job_id") // the error is about the existing job
 	case err != nil:
 		return c.aboutJob(err, desc, "#/")
 	}

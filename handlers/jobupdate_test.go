@@ -14,7 +14,7 @@ func TestUpdateJob(t *testing.T) {
 	for _, tt := range []struct {
 		name, job, body string
 		refused         *errs.Error
-		want            *model.JobDesc // nil: the controller is not asked
+		want            *model.JobDesc // nil if the controller must not be called
 		status          int
 		source          string
 	}{

@@ -23,7 +23,7 @@ var (
 	errDown   = &errs.Error{Kind: errs.Unavailable, Message: "the daemon can't be reached"}
 )
 
-// verified returns how often a daemon was asked to verify a credential.
+// verified returns the number of requests to f to verify a credential.
 func verified(f *fake) (n int) {
 	for _, call := range f.calls {
 		if call == "verify" {
@@ -34,8 +34,8 @@ func verified(f *fake) (n int) {
 }
 
 // TestJudgedFirst checks that a client without a valid credential gets 401. It
-// learns only whether path, method and format exist, which the document shows
-// to everyone.
+// learns only whether path, method and format exist, which the OpenAPI document
+// shows to everyone.
 func TestJudgedFirst(t *testing.T) {
 	const submit = "/sched/v0.0.42/job/submit"
 	header := func(name, value string) func(*http.Request) {
@@ -44,7 +44,7 @@ func TestJudgedFirst(t *testing.T) {
 	tests := []struct {
 		name, method, path, body string
 		change                   func(*http.Request)
-		known, unknown           int // status with and without a good credential
+		known, unknown           int // expected status with and without a valid credential
 	}{
 		{"good", "GET", "/sched/v0.0.42/nodes", "", nil, 200, 401},
 		{"HEAD", "HEAD", "/sched/v0.0.42/nodes", "", nil, 200, 401},
@@ -70,7 +70,7 @@ func TestJudgedFirst(t *testing.T) {
 		for _, who := range []struct {
 			name   string
 			change func(*http.Request, *fake)
-			calls  []string // at most
+			calls  []string // permitted calls of the daemon
 		}{
 			{"known", func(*http.Request, *fake) {}, nil},
 			{"nobody", func(r *http.Request, _ *fake) { r.Header.Del("X-SCHED-USER-TOKEN") }, nil},
@@ -110,8 +110,8 @@ func TestJudgedFirst(t *testing.T) {
 	}
 }
 
-// TestWordCounts checks that one word of a daemon's counts for all requests of
-// a minute with that token, that name and that daemon, and for nothing else.
+// TestWordCounts checks that a daemon's acceptance is valid for one minute, for
+// that daemon, token and name to act as, and for nothing else.
 func TestWordCounts(t *testing.T) {
 	ctl, dbd, clock := demo(), demo(), now
 	cfg := config(ctl)
@@ -138,7 +138,7 @@ func TestWordCounts(t *testing.T) {
 		what       string
 		path, name string
 		after      time.Duration
-		ctl, dbd   int // words given in all
+		ctl, dbd   int // total number of verifications
 	}{
 		{"another name", nodes, "bob", 0, 2, 0},
 		{"that name again", nodes, "bob", 0, 2, 0},
@@ -160,9 +160,9 @@ func TestWordCounts(t *testing.T) {
 	}
 }
 
-// TestOneDaemonDown checks that each daemon is asked about what it serves
-// itself; the other may be down. A client whose credential can't be verified is
-// not served, and the log has no user name.
+// TestOneDaemonDown checks that each daemon verifies the requests that it
+// serves itself, and works while the other is down. A client whose credential
+// can't be verified is not served, and the log has no verified user.
 func TestOneDaemonDown(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -206,9 +206,9 @@ func TestOneDaemonDown(t *testing.T) {
 	}
 }
 
-// TestAfterAChangeOfKey checks that a daemon with a new key is believed the
-// first time that it refuses. Requests that other daemons answer are served
-// for the rest of the minute for which the earlier result is remembered.
+// TestAfterAChangeOfKey checks that the first refusal by a daemon with a new
+// key invalidates its remembered acceptance. Requests to other daemons are
+// served for the rest of the minute for which their acceptance is remembered.
 func TestAfterAChangeOfKey(t *testing.T) {
 	f, clock := demo(), now
 	cfg := config(f)
@@ -229,7 +229,7 @@ func TestAfterAChangeOfKey(t *testing.T) {
 		t.Errorf("after it: %d", got)
 	}
 	f.fails = nil
-	clock = clock.Add(time.Second) // its no is remembered for a moment
+	clock = clock.Add(time.Second) // the refusal is remembered for a second
 	if got := bad(); got != 400 {
 		t.Fatalf("with the old key again: %d", got)
 	}
@@ -243,8 +243,8 @@ func TestAfterAChangeOfKey(t *testing.T) {
 	}
 }
 
-// TestRefusedLater checks that a refusal by the daemon that serves is a refusal
-// like any other: the same answer, and no user name in the log.
+// TestRefusedLater checks that a refusal by the daemon that serves the request
+// has the usual answer, and that the log has no verified user.
 func TestRefusedLater(t *testing.T) {
 	var log bytes.Buffer
 	f := demo()
@@ -264,7 +264,8 @@ func TestRefusedLater(t *testing.T) {
 	}
 }
 
-// slow is a controller that takes longer than a token lives.
+// slow is a controller whose calls take longer than a token's remaining
+// lifetime.
 type slow struct {
 	*fake
 	pass func()
@@ -285,7 +286,8 @@ func (s slow) Jobs(ctx context.Context, cred model.Credential, q model.Query, ea
 	})
 }
 
-// slowBody is a body during which time passes.
+// slowBody is a request body that takes longer to arrive than a token's
+// remaining lifetime.
 type slowBody struct {
 	*strings.Reader
 	pass func()
@@ -298,14 +300,14 @@ func (b slowBody) Read(p []byte) (int, error) {
 
 func (slowBody) Close() error { return nil }
 
-// TestTokenEndsMeanwhile checks that a token counts when the request begins.
-// That it ends while the daemon works, while a list goes out or while a body
-// comes in cuts nothing; the next request is refused.
+// TestTokenEndsMeanwhile checks that a token must be valid when a request
+// begins. If it expires while the daemon works, a list is sent or a body
+// arrives, the request is completed. The next request is refused.
 func TestTokenEndsMeanwhile(t *testing.T) {
 	const submit, job = "/sched/v0.0.42/job/submit", `{"job":{"script":"x"}}`
 	for _, tt := range []struct {
 		name, method, path, body string
-		comes                    bool // time passes while the body comes
+		comes                    bool // the token expires while the body arrives
 		want                     string
 	}{
 		{"the daemon is slow", "POST", submit, job, false, `"job_id":17`},
@@ -335,8 +337,8 @@ func TestTokenEndsMeanwhile(t *testing.T) {
 	}
 }
 
-// TestTokenElsewhere checks that a token counts in its header and in
-// Authorization: Bearer. Anywhere else it is ignored, and is not logged.
+// TestTokenElsewhere checks that a token is accepted in its own header and in
+// Authorization: Bearer. Anywhere else it is ignored, and never logged.
 func TestTokenElsewhere(t *testing.T) {
 	const other = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3OTUwMDA2MDAsImlhdCI6MTc5NTAwMDAwMCwic3VuIjoiYm9iIn0.c2lnbmF0dXJlc2lnbmF0dXJlc2lnbmF0dXJlc2lnbmE"
 	headers := func(pairs ...string) http.Header {
@@ -410,7 +412,8 @@ func TestTokenElsewhere(t *testing.T) {
 	}
 }
 
-// TestLocalAsksNobody checks that the kernel's word needs no daemon's.
+// TestLocalAsksNobody checks that a local client, which the kernel identifies,
+// is served without a daemon's verification.
 func TestLocalAsksNobody(t *testing.T) {
 	f := demo()
 	cfg := config(f)
@@ -420,14 +423,14 @@ func TestLocalAsksNobody(t *testing.T) {
 	if w := serve(t, cfg, local(newRequest("GET", "/sched/v0.0.42/nodes", ""))); w.Code != 200 || verified(f) != 0 {
 		t.Errorf("status %d, %v", w.Code, f.calls)
 	}
-	f.fails = errForged // a token that was sent is what counts
+	f.fails = errForged // a token that is sent takes precedence
 	if w := serve(t, cfg, local(request("GET", "/sched/v0.0.42/nodes", ""))); w.Code != 401 || verified(f) != 1 {
 		t.Errorf("with a forged token: status %d, %v", w.Code, f.calls)
 	}
 }
 
-// TestNoWordNoName checks that a failure of our own on the way to the daemon
-// is not described to the client, and that no user name is logged.
+// TestNoWordNoName checks the answer if the daemon can't be asked because of an
+// internal error: the client gets no details, and no verified user is logged.
 func TestNoWordNoName(t *testing.T) {
 	f := demo()
 	f.fails = fmt.Errorf("dial: %w", errors.New("inner cause"))

@@ -13,9 +13,9 @@ import (
 	"schedrestd/model"
 )
 
-// deleteJobs cancels the jobs that a body selects, or sends them a signal. A
-// body without a condition is refused: slurmctld would apply it to all pending
-// jobs.
+// deleteJobs cancels the jobs that a body selects, or sends them a signal. It
+// refuses a body without a condition, because slurmctld would apply it to all
+// pending jobs.
 func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 	k, err := readBody(c, api.KillJobsBody)
 	if err != nil {
@@ -52,9 +52,9 @@ func (h *handler) deleteJobs(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.JobsKilled, &api.KilledAnswer{Results: results, Envelope: c.envelope()})
 }
 
-// killedUser sets both number and name of the user whose jobs are selected.
-// slurmctld ignores a number without a name, and would then select jobs of all
-// users by the other conditions alone.
+// killedUser sets both the number and the name of the user whose jobs are
+// selected. slurmctld ignores a number without a name, and would then select
+// jobs of all users by the other conditions alone.
 func (h *handler) killedUser(c *call, k *model.KillJobs) error {
 	unknown := func(who, source string) error {
 		e := errs.New(errs.Invalid, "the gateway's host has no user %s", schema.Shorten(who)).WithSource(source)
@@ -78,13 +78,14 @@ func (h *handler) killedUser(c *call, k *model.KillJobs) error {
 		return nil
 	}
 	if k.UserID.Set {
-		// Any name will do: the controller compares the number.
+		// The name can be any text, because the controller compares the number.
 		k.UserName = fmt.Sprint(k.UserID.Number)
 	}
 	return nil
 }
 
-// conditions returns the conditions of a body without jobs, for the audit log.
+// conditions returns the conditions of a body that lists no jobs, for the audit
+// log.
 func conditions(k *model.KillJobs) string {
 	var list []string
 	for _, f := range []struct{ name, value string }{

@@ -53,8 +53,8 @@ func TestRequestLimits(t *testing.T) {
 	}
 }
 
-// TestContinue checks that a client that waits for leave to send its body gets
-// it when its credential is good, and else its answer at once.
+// TestContinue checks clients that send Expect: 100-continue. With a valid
+// credential they get the 100, and otherwise their answer immediately.
 func TestContinue(t *testing.T) {
 	for _, tt := range []struct{ name, credential, want string }{
 		{"known", "X-SCHED-USER-TOKEN: " + token + "\r\n", "HTTP/1.1 100 Continue\r\n"},
@@ -68,7 +68,7 @@ func TestContinue(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			_ = c.SetDeadline(time.Now().Add(30 * time.Second)) // the test's own end
+			_ = c.SetDeadline(time.Now().Add(30 * time.Second)) // timeout of the test
 			if _, err := c.Write([]byte("POST /sched/v0.0.42/job/submit HTTP/1.1\r\nHost: gateway\r\nExpect: 100-continue\r\nContent-Length: 22\r\n" + tt.credential + "\r\n")); err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +92,7 @@ func TestPages(t *testing.T) {
 		cfg := config(f)
 		cfg.Ready = func(context.Context) []string { return []string{"not now"} }
 		r := newRequest(tt.method, tt.path, "")
-		r.Header.Set("Accept", "text/html") // no request is refused for that here
+		r.Header.Set("Accept", "text/html") // this handler refuses no request for its Accept header
 		if tt.status == 405 || tt.status == 404 {
 			r.Header.Del("Accept")
 		}

@@ -6,14 +6,15 @@ import (
 	"testing"
 )
 
-// discard is a client that takes everything.
+// discard is a client that discards the answer.
 type discard struct{ header http.Header }
 
 func (d discard) Header() http.Header         { return d.header }
 func (d discard) WriteHeader(int)             {}
 func (d discard) Write(b []byte) (int, error) { return io.Discard.Write(b) }
 
-// BenchmarkJobs lists 500 jobs: rendering alone, no controller and no network.
+// BenchmarkJobs measures a list of 500 jobs: only rendering, without a
+// controller and network.
 func BenchmarkJobs(b *testing.B) {
 	f := demo()
 	job := f.jobs[0]
@@ -29,7 +30,7 @@ func BenchmarkJobs(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*500), "ns/job")
 }
 
-// BenchmarkPing is the least that a request costs here.
+// BenchmarkPing measures the minimum cost of a request in this package.
 func BenchmarkPing(b *testing.B) {
 	h := New(config(demo()))
 	r := request(http.MethodGet, "/sched/v0.0.43/ping", "")

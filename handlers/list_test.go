@@ -13,7 +13,7 @@ import (
 	"schedrestd/model"
 )
 
-// big is a controller that has enough jobs for a list of several pieces.
+// big returns a controller with enough jobs for a list of several pieces.
 func big() *fake {
 	f := demo()
 	for i := range 500 {
@@ -43,11 +43,11 @@ func TestListIsWhole(t *testing.T) {
 	}
 }
 
-// TestListThatBreaksOff checks that when the controller fails in the middle of
-// a list, the client must not take what it got for the whole.
+// TestListThatBreaksOff checks that if the controller fails in the middle of a
+// list, the client can't mistake the partial list for the whole.
 func TestListThatBreaksOff(t *testing.T) {
 	f, broken := big(), errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
-	for i := range f.jobs[1:] { // an array is a list, too
+	for i := range f.jobs[1:] { // an array is a list too
 		f.jobs[1+i].ArrayJobID = 1000
 	}
 	for range 500 {
@@ -74,8 +74,8 @@ func TestListThatBreaksOff(t *testing.T) {
 	}
 }
 
-// TestListThatFailsAtOnce checks that before anything was sent the client gets
-// a proper error.
+// TestListThatFailsAtOnce checks that the client gets a normal error if the
+// controller fails before anything was sent.
 func TestListThatFailsAtOnce(t *testing.T) {
 	f := demo()
 	f.midway = errs.New(errs.Unavailable, "the controller can't be reached")
@@ -90,8 +90,8 @@ func TestListThatFailsAtOnce(t *testing.T) {
 	}
 }
 
-// TestHostileController checks that expressions and counts that a controller
-// sends are not believed.
+// TestHostileController checks that the gateway does not trust host lists and
+// counts from a controller.
 func TestHostileController(t *testing.T) {
 	f := demo()
 	f.jobs[0].Resources.Hosts = model.Some[uint32](1 << 31)

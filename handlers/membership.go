@@ -7,19 +7,20 @@ import (
 	"schedrestd/model"
 )
 
-// Bounds on what a controller's partitions may cost: host list expressions are short and
-// can stand for billions of nodes.
+// Limits on the nodes of a controller's partitions. Host list expressions are
+// short, and can stand for billions of nodes.
 const (
-	maxMembers = 2_000_000 // nodes of all partitions, counted once for each partition
-	maxNodes   = 200_000   // different names among them
+	maxMembers = 2_000_000 // total number of nodes in all partitions
+	maxNodes   = 200_000   // number of different names among them
 )
 
-// membership is which partitions each node is in; a node's own record does not say. Most
-// nodes share their set of partitions with many others: each set is kept once.
+// membership maps nodes to their partitions, because a node's own record lacks
+// them. Most nodes have the same set of partitions as many others, so each set
+// is stored once.
 type membership struct {
 	sets  [][]string     // sets[0] is empty
-	of    map[string]int // node to set
-	grown map[growth]int // set and partition to set
+	of    map[string]int // node to index in sets
+	grown map[growth]int // set and added partition to the resulting set
 }
 
 type growth struct {
@@ -30,7 +31,7 @@ type growth struct {
 // partitions returns the partitions of a node.
 func (m *membership) partitions(node string) []string { return m.sets[m.of[node]] }
 
-// add puts node into partition.
+// add adds node to partition.
 func (m *membership) add(node, partition string) {
 	from := m.of[node]
 	to, known := m.grown[growth{from, partition}]
@@ -42,17 +43,17 @@ func (m *membership) add(node, partition string) {
 	m.of[node] = to
 }
 
-// allPartitions: a node is in a hidden partition too.
+// allPartitions is a query that includes hidden partitions, because nodes are
+// in these too.
 var allPartitions = model.Query{Flags: model.ShowAll}
 
-// membership requests the partitions from the controller. An expression of a
-// few bytes can stand for billions of nodes, so it is expanded only up to a
-// limit.
+// membership requests the partitions from the controller. It limits the number
+// of nodes, because an expression of a few bytes can stand for billions.
 func (h *handler) membership(c *call) (*membership, error) {
 	return h.members(c, func(*model.Partition) error { return nil })
 }
 
-// members returns the same as membership and calls each with each partition.
+// members is like membership, and also calls each with every partition.
 func (h *handler) members(c *call, each func(*model.Partition) error) (*membership, error) {
 	m := &membership{sets: [][]string{nil}, of: map[string]int{}, grown: map[growth]int{}}
 	members := 0

@@ -9,13 +9,13 @@ import (
 	"schedrestd/errs"
 )
 
-// TestMissing checks that a name that is not found is 404 in our spelling. In
-// Slurm's it is what clients of slurmrestd know: an empty list with 200 where
-// that answers so.
+// TestMissing checks the answers for unknown names. In our spelling they are
+// 404. In Slurm's spelling they are those of slurmrestd, which for some paths
+// are 200 with an empty list.
 func TestMissing(t *testing.T) {
 	tests := []struct {
 		path, list      string
-		status          int // in Slurm's spelling
+		status          int // status in Slurm's spelling
 		error           string
 		number, warning int
 	}{
@@ -28,7 +28,7 @@ func TestMissing(t *testing.T) {
 		{"scheddb/VERSION/user/u9", "users", 200, "", 0, 1},
 		{"scheddb/VERSION/qos/q9", "qos", 200, "", 0, 1},
 		{"scheddb/VERSION/cluster/c9", "clusters", 200, "", 0, 1},
-		{"scheddb/VERSION/job/nine", "jobs", 404, "Not Found", 0, 0}, // no number of a job at all
+		{"scheddb/VERSION/job/nine", "jobs", 404, "Not Found", 0, 0}, // not a job number
 	}
 	for _, tt := range tests {
 		for _, version := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"} {
@@ -58,8 +58,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestFailuresHaveEmptyLists checks that clients loop over the list before they
-// look at the errors.
+// TestFailuresHaveEmptyLists checks that an answer with errors contains its
+// list, empty. Clients loop over the list before they check for errors.
 func TestFailuresHaveEmptyLists(t *testing.T) {
 	for path, list := range map[string]string{
 		"/slurm/v0.0.42/nodes": "nodes", "/slurm/v0.0.42/node/n1": "nodes", "/slurm/v0.0.40/partitions": "partitions",

@@ -13,7 +13,7 @@ import (
 const misspelt = `{"job": {"script": "x", "time_limt": 5, "rlimits": {"nofiles": 7}}}`
 
 // TestMisspeltField checks that a misspelt field of a submission is ignored
-// with a warning that names the field that was probably meant.
+// with a warning that suggests the correct name.
 func TestMisspeltField(t *testing.T) {
 	f := demo()
 	w := serve(t, config(f), request(http.MethodPost, "/sched/v0.0.43/job/submit", misspelt))
@@ -34,7 +34,7 @@ func TestMisspeltField(t *testing.T) {
 }
 
 // TestStrictBodies checks that with strict_bodies an unknown field is refused,
-// with +fast as well, and nothing is submitted.
+// even with +fast, and nothing is submitted.
 func TestStrictBodies(t *testing.T) {
 	for _, flags := range []feature.Flags{0, feature.Fast} {
 		f := demo()

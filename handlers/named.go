@@ -9,9 +9,9 @@ import (
 	"schedrestd/errs"
 )
 
-// aboutNamed adds the name of the changed object, and its place in the request,
-// to a daemon's refusal, which rarely contains it: "job 12: there is no such
-// job".
+// aboutNamed adds the name of the object, and its place in the request, to a
+// daemon's error: "job 12: there is no such job". Daemons' errors rarely
+// contain the name.
 func aboutNamed(err error, kind, name, source string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" {
@@ -21,7 +21,7 @@ func aboutNamed(err error, kind, name, source string) error {
 	case errs.NotFound, errs.Denied, errs.Conflict, errs.Invalid:
 		told := *e
 		if strings.HasPrefix(source, inPath) && slices.Contains(unknownNames, e.Number) {
-			told.Kind = errs.NotFound // Slurm has one kind of error for a name in a path and in a body
+			told.Kind = errs.NotFound // Slurm has one error number for a name in a path and in a body
 			told.Message = "there is no such " + kind
 		}
 		if e.Number == invalidUser && kind != "job" {
@@ -33,9 +33,9 @@ func aboutNamed(err error, kind, name, source string) error {
 	return err
 }
 
-// invalidUser is Slurm's number for a user who lacks a privilege.
+// invalidUser is Slurm's error number for a user who lacks a privilege.
 const invalidUser = 2010
 
-// unknownNames are Slurm's numbers for a node, reservation or partition that does
-// not exist.
+// unknownNames are Slurm's error numbers for a node, reservation or partition
+// that does not exist.
 var unknownNames = []int{invalidNodeName, invalidReservation, invalidPartition}

@@ -11,14 +11,13 @@ import (
 // preference is one element of an Accept or Accept-Encoding header.
 type preference struct {
 	name    string // "application/json", "text/*", "gzip", "*"; lower case
-	quality int    // in thousandths; 0 is "not this"
+	quality int    // in thousandths; 0 means "not acceptable"
 }
 
 // preferences parses the lines of an Accept or Accept-Encoding header as one
-// list (RFC 9110, 12.4 and 5.3). It is lenient: an invalid element is skipped,
-// and a header without a valid element counts as not sent, because a default
-// answer helps such a client more than an error. Parameters other than q are
-// ignored.
+// list (RFC 9110, 12.4 and 5.3). It skips invalid elements, and treats a header
+// without a valid element as absent, because a default answer helps such a
+// client more than an error. It ignores parameters other than q.
 func preferences(lines []string) []preference {
 	var list []preference
 	for _, line := range lines {
@@ -50,7 +49,7 @@ func readPreference(element string) (preference, bool) {
 			return p, false
 		}
 		p.quality = q
-		break // extensions follow; none are defined
+		break // the rest are extensions, of which none are defined
 	}
 	return p, p.name != ""
 }
@@ -111,12 +110,11 @@ func cut(s string, separator byte) func(yield func(string) bool) {
 	}
 }
 
-// single returns the value of a header that must have only one value, and
+// single returns the value of a header that may have only one value, and
 // whether it was sent. A repeated equal value counts once: some client
 // libraries add a header that the application has already set, and a proxy may
 // join the two lines with a comma. If values differ, ok is false. Headers with
-// credentials are not read here: they must not be repeated at all (package
-// auth).
+// credentials must not be repeated at all, and are read by package auth.
 func single(h http.Header, name string) (value string, sent, ok bool) {
 	for _, line := range h.Values(name) {
 		for element := range cut(line, ',') {
@@ -130,9 +128,10 @@ func single(h http.Header, name string) (value string, sent, ok bool) {
 	return value, sent, true
 }
 
-// choose returns the offer that prefs prefer, the first of several equal ones.
-// The most specific preference counts, in any order. Without prefs it returns
-// the first offer, and "" if none is acceptable.
+// choose returns the offer that prefs prefer, or the first of several equally
+// preferred ones. For each offer, the most specific preference applies,
+// wherever it is in the list. Without prefs, choose returns the first offer. If
+// no offer is acceptable, it returns "".
 func choose(prefs []preference, offers []string) string {
 	if len(prefs) == 0 {
 		return offers[0]
@@ -146,8 +145,8 @@ func choose(prefs []preference, offers []string) string {
 	return best
 }
 
-// quality returns the weight of offer, a media type; said is false when prefs
-// do not mention it.
+// quality returns the weight of offer, a media type. said is false if no
+// preference matches it.
 func quality(prefs []preference, offer string) (q int, said bool) {
 	kind, _, _ := strings.Cut(offer, "/")
 	for _, pattern := range []string{offer, kind + "/*", "*/*"} {
@@ -167,7 +166,7 @@ func quality(prefs []preference, offer string) (q int, said bool) {
 const (
 	mediaJSON  = "application/json"
 	mediaYAML  = "application/yaml"
-	mediaXYAML = "application/x-yaml" // used before application/yaml was registered, and by clients of slurmrestd
+	mediaXYAML = "application/x-yaml" // in use before application/yaml was registered, and by clients of slurmrestd
 )
 
 // bodyMedia are the media types in which every answer is available.

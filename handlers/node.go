@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// everything are the flags used unless the client sets others.
+// everything are the flags of a list unless the client sets others.
 const everything = model.ShowAll | model.ShowDetail
 
 // getNodes returns the nodes, one at a time.

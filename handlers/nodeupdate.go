@@ -43,15 +43,15 @@ func (h *handler) updateNodes(c *call, u *model.NodeUpdate, source string) error
 		return err
 	}
 	if u.Reason != "" && !u.ReasonUID.Set && c.h.Resolver != nil {
-		if id, err := c.h.Resolver.UserID(c.ctx, c.asUser()); err == nil { // for controllers before 23.02, which ask it of the client
+		if id, err := c.h.Resolver.UserID(c.ctx, c.asUser()); err == nil { // controllers before 23.02 expect it from the client
 			u.ReasonUID = model.Some(id)
 		}
 	}
 	return h.changeNamed(c, "node", u.Names, source, func() error { return h.Controller.UpdateNodes(c.ctx, c.cred, u) })
 }
 
-// changeNamed makes a change to the object name, which comes from source, and
-// answers with an envelope.
+// changeNamed makes a change to the object name, which is in the request at
+// source, and answers with an envelope.
 func (h *handler) changeNamed(c *call, kind, name, source string, do func() error) error {
 	_, err := change(c, name, func() (string, error) { return name, aboutNamed(do(), kind, name, source) },
 		func(name string) Result { return Result{Objects: name} })
@@ -61,8 +61,8 @@ func (h *handler) changeNamed(c *call, kind, name, source string, do func() erro
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
 }
 
-// allNodesExist returns an error for the first of several nodes that does not
-// exist. A controller would change the nodes before it, and then stop.
+// allNodesExist returns an error for the first node of several that does not
+// exist. A controller would change the nodes before it and then stop.
 func (h *handler) allNodesExist(c *call, names, source string) error {
 	if !strings.ContainsAny(names, "[,") {
 		return nil
@@ -85,10 +85,11 @@ func (h *handler) allNodesExist(c *call, names, source string) error {
 	return nil
 }
 
-// invalidNodeName is Slurm's number for a node that does not exist.
+// invalidNodeName is Slurm's error number for a node that does not exist.
 const invalidNodeName = 2018
 
-// invalidReservation is Slurm's number for a reservation that does not exist.
+// invalidReservation is Slurm's error number for a reservation that does not
+// exist.
 const invalidReservation = 2053
 
 // deleteNode deletes nodes.

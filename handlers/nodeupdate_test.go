@@ -17,7 +17,7 @@ func TestChangeNodes(t *testing.T) {
 		name, method, path, body string
 		refused                  error
 		status                   int
-		call                     string // to the controller, when it is asked
+		call                     string // expected call of the controller; "" for none
 		want                     *model.NodeUpdate
 		says                     string
 	}{

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// matchServer makes m the match of "*", which stands for the whole server (RFC
+// matchServer sets m for the target "*", which stands for the whole server (RFC
 // 9110, 9.3.7) and has the methods of all paths. It is valid only with OPTIONS.
 func (rt *router) matchServer(m *match) {
 	m.allow = []string{http.MethodGet, http.MethodHead}

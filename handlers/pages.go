@@ -9,12 +9,12 @@ import (
 	"schedrestd/errs"
 )
 
-// page is a path outside of the API, without daemon and version. It is read
-// with GET.
+// page is a path outside of the API. It has no daemon and no version, and only
+// supports GET.
 type page struct {
-	id    string   // for the log
-	quiet bool     // its requests are logged at level debug only
-	media []string // the media types it is available in, preferred one first; nil: any Accept header is ignored
+	id    string   // name in the log
+	quiet bool     // its requests are logged only at level debug
+	media []string // available media types, preferred one first; nil if any Accept header is ignored
 	do    func(*call) error
 }
 
@@ -31,7 +31,7 @@ func (h *handler) pages() map[string]page {
 	return pages
 }
 
-// Pages returns the names of all pages, as the log and metrics have them.
+// Pages returns the names of all pages in the log and in metrics.
 func Pages() (names []string) {
 	for _, p := range newHandler(Config{}).pages() {
 		names = append(names, p.id)
@@ -56,12 +56,13 @@ func (c *call) servePage() error {
 // token, so it asks no daemon and reveals nothing.
 func (h *handler) getHealth(c *call) error { return c.sendText(http.StatusOK, "ok\n") }
 
-// unready is the answer of /readyz to everyone while new requests should go to
-// another gateway.
+// unready is the answer of /readyz while new requests should go to another
+// gateway.
 const unready = "unready\n"
 
-// getReadiness returns 503 while new requests should go to another gateway. The
-// reasons tell about the site, so only authenticated clients get them.
+// getReadiness returns 503 while new requests should go to another gateway.
+// Only authenticated clients get the reasons, because these reveal details
+// about the site.
 func (h *handler) getReadiness(c *call) error {
 	var reasons []string
 	if h.Ready != nil {
@@ -74,8 +75,8 @@ func (h *handler) getReadiness(c *call) error {
 	switch err := c.authenticate(); {
 	case err == nil:
 		text += strings.Join(reasons, "\n") + "\n"
-	case errs.KindOf(err) == errs.Unavailable || errs.KindOf(err) == errs.Timeout: // no key here, and no daemon to ask
-	case errs.KindOf(err) != errs.Unauthenticated || auth.IsSent(c.r.Header): // a guess is answered like everywhere
+	case errs.KindOf(err) == errs.Unavailable || errs.KindOf(err) == errs.Timeout: // without the key and a daemon, the credential can't be verified
+	case errs.KindOf(err) != errs.Unauthenticated || auth.IsSent(c.r.Header): // an invalid credential gets the usual refusal
 		return err
 	}
 	c.w.Header().Set("Retry-After", "5")

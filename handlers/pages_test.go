@@ -12,8 +12,8 @@ import (
 	"schedrestd/errs"
 )
 
-// TestReadiness: only an authenticated client learns why the gateway is not
-// ready, and /readyz is no place to guess tokens without a penalty.
+// TestReadiness checks that only an authenticated client learns why the gateway
+// is not ready, and that guessing tokens at /readyz has the usual penalty.
 func TestReadiness(t *testing.T) {
 	const reasons = "keys: expired\ncontroller: unreachable\n"
 	for _, tt := range []struct {
@@ -54,8 +54,9 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// TestProxyRequestID: the id of a trusted proxy is in the answer and in both
-// logs, where it can't pass for one of the gateway's.
+// TestProxyRequestID checks that the request id of a trusted proxy is in the
+// answer and in both logs, and that the logs distinguish it from the gateway's
+// own ids.
 func TestProxyRequestID(t *testing.T) {
 	for _, tt := range []struct {
 		name, id string
@@ -92,7 +93,7 @@ func TestProxyRequestID(t *testing.T) {
 	}
 }
 
-// intended keeps the id of a change.
+// intended stores the request id of a change.
 type intended struct{ request string }
 
 func (a *intended) Intend(_ context.Context, c Change) (func(Result), error) {

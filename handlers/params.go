@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	maxURI    = 8 << 10 // bytes of a request's path and query
+	maxURI    = 8 << 10 // limit on the bytes of a request's path and query
 	maxParams = 100
 )
 
-// readParams parses the path and the query of a request into *P. Oddities are
-// added to the call's warnings. An invalid value is Invalid in the query, and
-// NotFound in the path: no object has that name.
+// readParams parses the path and the query of a request into *P. Warnings are
+// added to those of the call. An invalid value in the query is errs.Invalid. An
+// invalid value in the path is errs.NotFound, because no object has that name.
 func readParams[P any](c *call, table *schema.ObjectType[P]) (*P, error) {
 	doc, err := c.paramsAsDocument()
 	if err != nil {
@@ -68,7 +68,8 @@ func (c *call) takes() string {
 	return "this operation takes " + strings.Join(names, ", ")
 }
 
-// Where a parameter stands, in the source of an error or a warning: "query/flags".
+// Prefixes of a parameter's place in the source of an error or warning:
+// "query/flags".
 const (
 	inPath  = "path/"
 	inQuery = "query/"
@@ -86,9 +87,9 @@ func (c *call) paramSource(n schema.Note) string {
 }
 
 // paramsAsDocument returns the parameters as an object that a table can parse.
-// A query parameter with the name of a part of the path is omitted, with a
-// warning: it must not replace that part. A repeated parameter becomes an
-// array, which only list types accept.
+// It omits a query parameter that has the name of a path parameter, with a
+// warning, because it must not replace that part of the path. A repeated
+// parameter becomes an array, which only list types accept.
 func (c *call) paramsAsDocument() (*schema.Value, error) {
 	doc := &schema.Value{Kind: schema.Map}
 	add := func(name, value string) {

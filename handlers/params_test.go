@@ -50,9 +50,9 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// TestParametersRefused checks that a request with invalid parameters reaches
-// no daemon except for verifying the client. The error names the parameter, but
-// only to an authenticated client.
+// TestParametersRefused checks that a request with invalid parameters calls no
+// daemon except to verify the client. The error names the parameter, but only
+// for an authenticated client.
 func TestParametersRefused(t *testing.T) {
 	tests := []struct {
 		name, method, path string
@@ -94,9 +94,9 @@ func TestParametersRefused(t *testing.T) {
 	}
 }
 
-// TestFilterRefused checks that a filter that an operation does not have is
-// refused, with the parameters that it has; any other unknown name is a
-// warning.
+// TestFilterRefused checks that a filter that the operation lacks is refused,
+// with a list of the operation's parameters. Any other unknown parameter causes
+// a warning.
 func TestFilterRefused(t *testing.T) {
 	w := serve(t, config(demo()), request(http.MethodGet, "/slurm/v0.0.43/jobs?users=me", ""))
 	body := envelope(t, w.Body.Bytes())
@@ -123,9 +123,9 @@ func TestFilterRefused(t *testing.T) {
 	}
 }
 
-// TestOpenRanges checks that one end of a range is enough, in every version.
-// slurmdbd takes a least number alone for the exact one, and a greatest number
-// alone for none.
+// TestOpenRanges checks that a range with only one limit works in every
+// version. slurmdbd itself would take a minimum alone for the exact value, and
+// ignore a maximum alone.
 func TestOpenRanges(t *testing.T) {
 	const most = 1<<32 - 1
 	for query, want := range map[string]model.AccountingJobFilter{

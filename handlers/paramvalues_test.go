@@ -12,13 +12,14 @@ import (
 	"schedrestd/api/schema"
 )
 
-// nameOf are names of a demo's things, by parameter.
+// nameOf has the name of an object of the demo for each path parameter.
 var nameOf = map[string]string{
 	"job_id": "12", "node_name": "n1", "partition_name": "long", "reservation_name": "maint", "cluster_name": "demo",
 	"qos": "fast", "account_name": "lab", "name": "alice",
 }
 
-// eachParameter calls what with every parameter in the query of every GET in every version.
+// eachParameter calls what with every query parameter of every GET in every
+// version.
 func eachParameter(what func(e *api.Endpoint, v schema.View, path string, p schema.Property)) {
 	for _, e := range api.Endpoints {
 		for _, version := range api.Versions {
@@ -39,7 +40,8 @@ func eachParameter(what func(e *api.Endpoint, v schema.View, path string, p sche
 	}
 }
 
-// telling are values that make a difference, by parameter; others take "true", or their second word.
+// telling has parameter values that make a difference. Other parameters get
+// "true", or the second word of their set.
 var telling = map[string]string{
 	"update_time": "4000000000", "start_time": "2024-01-02", "end_time": "now", "usage_start": "1000", "usage_end": "2000", "time_start": "1000", "time_end": "2000", "submit_time": "1000",
 	"state": "FAILED", "reason": "Priority", "step": "12", "job_id": "12", "qos": "fast", "default_qos": "fast",
@@ -47,11 +49,11 @@ var telling = map[string]string{
 	"timelimit_min": "7", "timelimit_max": "7", "exit_code": "7", "node": "n[1-2]", "users": "alice", "groups": "alice",
 }
 
-// companions are what a parameter is refused without.
+// companions are the parameters that another parameter requires.
 var companions = map[string]string{"SpecialExit": "Hold=true&"}
 
-// without lists parameters that change no request to a daemon, each with its
-// reason.
+// without lists parameters that do not change the request to a daemon, with the
+// reasons.
 var without = map[string]string{
 	"format":           "every field is shown in any case",
 	"NoUsersAreCoords": "says nothing to a list of accounts",
@@ -60,8 +62,8 @@ var without = map[string]string{
 	"get_clusters":     "clusters have no date of their last change",
 }
 
-// TestParametersCount checks that every parameter changes what a daemon is
-// asked, or the answer.
+// TestParametersCount checks that every parameter changes the request to a
+// daemon, or the answer.
 func TestParametersCount(t *testing.T) {
 	idle := map[string]bool{}
 	plain := map[string]string{}
@@ -79,7 +81,7 @@ func TestParametersCount(t *testing.T) {
 		count++
 		values := []string{telling[p.Name], "true"}
 		if p.Shape.Enum != nil {
-			values = p.Shape.Enum[1:2] // the first may be what is meant without
+			values = p.Shape.Enum[1:2] // the first may be the default
 		}
 		if plain[path] == "" {
 			plain[path] = ask(path)
@@ -87,7 +89,8 @@ func TestParametersCount(t *testing.T) {
 		values = slices.DeleteFunc(slices.Clone(values), func(s string) bool { return s == "" })
 		asked := ask(path + "?" + companions[p.Name] + url.Values{p.Name: values[:1]}.Encode())
 		same := asked == plain[path]
-		// Jobs are of this cluster as soon as anything narrows the list.
+		// With any filter, the list has only jobs of this cluster. So compare
+		// with another filter.
 		if e == api.GetAccountingJobs.Endpoint {
 			same = asked == ask(path+"?format=true")
 		}
@@ -112,9 +115,8 @@ func TestParametersCount(t *testing.T) {
 	}
 }
 
-// TestRepeatedParameters checks that a parameter that is set more than once
-// means the same as its values with commas between them. One that is no list is
-// refused.
+// TestRepeatedParameters checks that a repeated parameter means the same as its
+// values separated by commas. It is refused if the parameter is not a list.
 func TestRepeatedParameters(t *testing.T) {
 	ask := func(path string, values ...string) (status int, asked, refused string) {
 		f := demo()
@@ -149,7 +151,7 @@ func TestRepeatedParameters(t *testing.T) {
 	}
 }
 
-// TestStrangeValues checks that every value of a parameter is either accepted
+// TestStrangeValues checks that every value of a parameter is either accepted,
 // or refused with the parameter's name.
 func TestStrangeValues(t *testing.T) {
 	strange := []string{
@@ -158,7 +160,7 @@ func TestStrangeValues(t *testing.T) {
 	}
 	eachParameter(func(e *api.Endpoint, v schema.View, path string, p schema.Property) {
 		if v.Version != api.V43 && (v.Version != api.V40 || e != api.GetAccountingJobs.Endpoint) {
-			return // which has some that no other version has
+			return // v0.0.43 is enough, except for parameters of jobs that only v0.0.40 has
 		}
 		for _, value := range strange {
 			f := demo()

@@ -9,9 +9,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestHiddenPartitions checks that a list leaves out what is hidden unless the
-// client asks for it, as Slurm's gateway does; who names a partition knows of
-// it.
+// TestHiddenPartitions checks that a list omits hidden partitions unless the
+// client requests them, as in slurmrestd. A request that names a hidden
+// partition gets it.
 func TestHiddenPartitions(t *testing.T) {
 	for _, tt := range []struct {
 		path string

@@ -6,7 +6,7 @@ import (
 	"schedrestd/model"
 )
 
-// postPartitions makes or changes partitions.
+// postPartitions creates or changes partitions.
 func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 	const at = "#/partitions/"
 	body, err := readBody(c, api.PartitionChangesBody)
@@ -30,7 +30,8 @@ func (h *handler) postPartitions(c *call, _ *api.NoParams) error {
 	}
 	each, err := changeEach(c, "partition", at, names, func(i int) error {
 		u := body.Partitions[i].Update()
-		// "default" holds the initial values of partitions that are configured later.
+		// "default" is not a partition: it has the initial values for
+		// partitions that are configured later.
 		if existing[u.Name] || u.Name == "default" {
 			if *u == (model.PartitionUpdate{Name: u.Name}) {
 				return errs.New(errs.Invalid, "partition %s exists, and the body has no field to change", u.Name).WithSource(sourceOf(at, i, "name"))
@@ -54,5 +55,5 @@ func (h *handler) deletePartition(c *call, p *api.NamedPartitionParams) error {
 	return h.changeNamed(c, "partition", p.Name, inPath+"partition_name", func() error { return h.Controller.DeletePartition(c.ctx, c.cred, p.Name) })
 }
 
-// invalidPartition is Slurm's number for a partition that does not exist.
+// invalidPartition is Slurm's error number for a partition that does not exist.
 const invalidPartition = 2000

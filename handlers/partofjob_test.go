@@ -10,11 +10,12 @@ import (
 	"schedrestd/model"
 )
 
-// family is an array, of which two tasks run, and a heterogeneous job.
+// family returns a cluster with an array, of which two tasks run, and a
+// heterogeneous job.
 func family() *fake {
 	f := demo()
 	f.jobs = []model.Job{
-		{StepID: model.StepID{JobID: 20}, ArrayJobID: 20, ArrayTasks: "0x38", Name: "waiting"}, // 3 to 5
+		{StepID: model.StepID{JobID: 20}, ArrayJobID: 20, ArrayTasks: "0x38", Name: "waiting"}, // tasks 3 to 5
 		{StepID: model.StepID{JobID: 21}, ArrayJobID: 20, ArrayTaskID: model.Some[uint32](1), Name: "first"},
 		{StepID: model.StepID{JobID: 25}, ArrayJobID: 20, ArrayTaskID: model.Some[uint32](0), Name: "none"},
 		{StepID: model.StepID{JobID: 30}, HetJobID: 30, Name: "leader"},
@@ -24,9 +25,9 @@ func family() *fake {
 	return f
 }
 
-// TestPartOfJob checks that of an array a task can be asked for, and of a
-// heterogeneous job a component: by the names that Slurm's commands print. One
-// that there is not is 404.
+// TestPartOfJob checks requests for a task of an array and for a component of a
+// heterogeneous job, by the names that Slurm's commands print. An unknown task
+// or component is 404.
 func TestPartOfJob(t *testing.T) {
 	for path, want := range map[string]string{
 		"20": "waiting first none", "21": "first", "21_1": "first", "20_1": "first", "20_0": "none", "20_*": "waiting first none", "020_01": "first",
@@ -57,7 +58,7 @@ func TestPartOfJob(t *testing.T) {
 	}
 }
 
-// TestTaskThatIsNot says which one it is.
+// TestTaskThatIsNot checks that the error names the unknown task or component.
 func TestTaskThatIsNot(t *testing.T) {
 	for path, want := range map[string]string{"20_7": "there is no job 20 with a task 7", "30+5": "there is no job 30 with a component 5", "20_[1-2]": `there is no job "20_[1-2]"`} {
 		w := serve(t, config(family()), request(http.MethodGet, "/sched/v0.0.42/job/"+path, ""))

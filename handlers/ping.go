@@ -10,7 +10,7 @@ import (
 )
 
 // getPing pings every controller. If none answers, the token could not be
-// verified, so the answer is an error that contains no host names.
+// verified. Then the answer is an error without host names.
 func (h *handler) getPing(c *call, _ *api.NoParams) error {
 	pings, err := h.Controller.Ping(c.ctx, c.cred)
 	if err != nil {
@@ -22,7 +22,7 @@ func (h *handler) getPing(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.Pings, &api.PingsAnswer{Pings: pings, Envelope: c.envelope()})
 }
 
-// silent returns the error if none of pings has an answer: that of the first
+// silent returns an error if no controller answered: the error of the first
 // one, the primary.
 func silent(pings []model.Ping, text string) error {
 	if len(pings) > 0 && pings[0].TimedOut {

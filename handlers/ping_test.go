@@ -7,8 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// TestSilentPing checks that when no controller answers a ping, the status shows
-// whether the primary was too slow or unreachable, as with other requests.
+// TestSilentPing checks the status if no controller answers a ping. As with
+// other requests, it shows whether the primary was too slow or unreachable.
 func TestSilentPing(t *testing.T) {
 	for _, path := range []string{"/sched/v0.0.43/ping", "/scheddb/v0.0.43/ping"} {
 		for timedOut, want := range map[bool]int{true: http.StatusGatewayTimeout, false: http.StatusServiceUnavailable} {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestPreconditions checks that a change under a condition that is false is not
-// made, and a condition that is true, or of a request that changes nothing, is
-// no matter.
+// TestPreconditions checks that a change whose condition is false is not made.
+// A true condition, and any condition of a request that changes nothing, has no
+// effect.
 func TestPreconditions(t *testing.T) {
 	const job, submit, body = "/sched/v0.0.42/job/12", "/sched/v0.0.42/job/submit", `{"job": {"script": "x"}}`
 	for _, tt := range []struct {
@@ -35,7 +35,7 @@ func TestPreconditions(t *testing.T) {
 		{"POST", submit, body, []string{"If-Match: *"}, 412},
 		{"POST", submit, body, []string{"If-None-Match: *"}, 200},
 		{"POST", submit, body, []string{`If-None-Match: "x"`}, 200},
-		{"POST", submit, `{"job": {}}`, []string{`If-Match: "x"`}, 422}, // as without a condition (RFC 9110, 13.2.1)
+		{"POST", submit, `{"job": {}}`, []string{`If-Match: "x"`}, 422}, // answered as without the condition (RFC 9110, 13.2.1)
 		{"GET", "/sched/v0.0.42/ping", "", []string{`If-Match: "x"`}, 200},
 	} {
 		t.Run(fmt.Sprint(tt.method, tt.conditions), func(t *testing.T) {

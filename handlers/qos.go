@@ -11,7 +11,7 @@ import (
 	"schedrestd/model"
 )
 
-// qosNumbers converts names to ids, which the daemon compares.
+// qosNumbers converts names to ids, because the daemon compares ids.
 func qosNumbers(r *api.Records, names []string, parameter string) ([]string, error) {
 	var list []string
 	for _, name := range names {
@@ -53,7 +53,8 @@ func (h *handler) getQOS(c *call, p *api.QOSParams) error {
 	if p.WithDeleted {
 		filter.Flags = model.QOSWithDeleted
 	}
-	// A number counts where no name is it.
+	// The parameter is taken for a number only if no quality of service has
+	// that name.
 	byName := slices.Contains(slices.Collect(maps.Values(r.QOS)), p.Name)
 	one, err := only("quality of service", p.Name, recordsOf[model.QOS](h, c, filter),
 		func(q *model.QOS) bool {

@@ -11,7 +11,7 @@ import (
 	"schedrestd/model"
 )
 
-// postQOS makes and changes qualities of service.
+// postQOS creates and changes qualities of service.
 func (h *handler) postQOS(c *call, _ *api.PostQOSParams) error {
 	body, err := readBody(c, api.QOSBody)
 	if err != nil {
@@ -29,7 +29,8 @@ func qosName(q *api.QOSRow) string {
 
 const (
 	qosDeleted uint32 = 1 << 13
-	// qosChangesFlags are the flags that say whether the existing flags are kept.
+	// qosChangesFlags are the flags that add to or remove from the existing
+	// flags.
 	qosChangesFlags uint32 = 1<<29 | 1<<30
 )
 
@@ -64,7 +65,8 @@ func (c *call) putQOS(e model.Editor, row *api.QOSRow, at string) (bool, error) 
 	return true, modified(e, model.Modify[model.QOS]{Filter: model.QOSFilter{IDs: []string{strconv.FormatUint(uint64(old.ID), 10)}}, Record: record})
 }
 
-// findQOS returns the quality of service that a record names; nil when it is to be made.
+// findQOS returns the existing quality of service that a record names, or nil
+// if it has to be created.
 func findQOS(e model.Editor, row *api.QOSRow, at string) (*model.QOS, error) {
 	var filter model.QOSFilter
 	switch {
@@ -87,7 +89,7 @@ func findQOS(e model.Editor, row *api.QOSRow, at string) (*model.QOS, error) {
 	return old, nil
 }
 
-// fillQOS sets in record what a client gave by names.
+// fillQOS sets the fields of record that a client gave by name.
 func (c *call) fillQOS(e model.Editor, row *api.QOSRow, record, old *model.QOS, at string) error {
 	if len(row.Limits) == 0 && row.Preempt == nil {
 		return nil
@@ -119,7 +121,7 @@ func (c *call) fillQOS(e model.Editor, row *api.QOSRow, record, old *model.QOS, 
 	switch {
 	case strings.Join(ids, ",") == strings.Join(had, ","):
 	case len(ids) == 0:
-		record.PreemptNames = []string{""} // takes them all away; an empty list would leave them
+		record.PreemptNames = []string{""} // removes all; an empty list would leave them unchanged
 	default:
 		record.PreemptNames = ids
 	}

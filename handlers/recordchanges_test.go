@@ -12,7 +12,7 @@ import (
 	"schedrestd/model"
 )
 
-// changed describes a change: its kind and its records.
+// changed returns a description of a change: its kind and its records.
 func changed(change any) string {
 	names := func(kind string, n int, name func(int) string) string {
 		list := make([]string, n)
@@ -42,16 +42,17 @@ func changed(change any) string {
 	return fmt.Sprintf("%T", change)
 }
 
-// TestRecordChanges checks what is changed by requests, and that a record that
-// refers to one that does not exist is refused, with its place: slurmdbd makes
-// such records, or makes nothing and reports success.
+// TestRecordChanges checks the changes that requests make. A record that refers
+// to a record that does not exist is refused, with its place in the body.
+// slurmdbd itself would create such records, or create nothing and report
+// success.
 func TestRecordChanges(t *testing.T) {
 	refused := errs.New(errs.Denied, "no")
 	tests := []struct {
 		name, path, body string
 		refuse           func(change any) ([]string, error)
 		status           int
-		source           string // of the error, or of all warnings with blanks between
+		source           string // source of the error, or of all warnings, separated by spaces
 		changes          []string
 	}{
 		{name: "an association of an unknown account", path: "associations", body: `{"associations": [{"account": "nosuch", "cluster": "demo", "user": "bob"}]}`, status: 404, source: "#/associations/0/account"},

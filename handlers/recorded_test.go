@@ -8,18 +8,19 @@ import (
 	"schedrestd/model"
 )
 
-// recorded is what a fake accounting daemon has, and what it was asked.
+// recorded has the records of a fake accounting daemon, and the requests that
+// it received.
 type recorded struct {
 	lists
 
-	changes []any                              // what was changed, in order
-	kept    []bool                             // of each transaction: whether its changes are
-	refuse  func(change any) ([]string, error) // what a change is answered with; nil: its type
+	changes []any                              // changes in order
+	kept    []bool                             // for each transaction, whether its changes were committed
+	refuse  func(change any) ([]string, error) // returns the result of a change; nil if the change's type is the result
 
-	filters []any // what was asked for
+	filters []any // filters of the requests
 }
 
-// lists are the records of a fake; only names narrow them.
+// lists are the records of a fake. It filters them only by name.
 type lists struct {
 	jobs         []model.AccountingJob
 	associations []model.Association
@@ -30,10 +31,11 @@ type lists struct {
 	tres         []model.TRES
 	wckeys       []model.WCKey
 	conf         model.AccountingConf
-	more         []holding // what no other test looks at
+	more         []holding // records that only one test uses
 }
 
-// listed gives those of list that want lets through, as they are only while each has them.
+// listed calls the listing's function with the records of list for which want
+// returns true. As with a real daemon, a record is only valid during the call.
 func listed[T any](a accounts, call string, cred model.Credential, l model.Listing, list []T, want func(*T) bool) error {
 	each := l.Each.(func(*T) error)
 	a.recorded.filters = append(a.recorded.filters, l.Filter)
@@ -59,7 +61,7 @@ func listed[T any](a accounts, call string, cred model.Credential, l model.Listi
 
 func oneOf(names []string, name string) bool { return names == nil || slices.Contains(names, name) }
 
-// List narrows a list by name alone.
+// List filters records only by name.
 func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing) error {
 	switch f := l.Filter.(type) {
 	case model.AccountingJobFilter:
@@ -79,7 +81,7 @@ func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing
 		})
 	case model.UserFilter:
 		return listed(a, "users", cred, l, a.recorded.users, func(u *model.User) bool {
-			if !f.WithAssocs { // a user's defaults are those of their associations
+			if !f.WithAssocs { // a user's defaults come from their associations
 				u.Associations, u.DefaultAccount = nil, ""
 			}
 			return oneOf(f.Assoc.Users, u.Name)
@@ -103,12 +105,12 @@ func (a accounts) List(_ context.Context, cred model.Credential, l model.Listing
 	panic(fmt.Sprintf("no records for %T", l.Filter))
 }
 
-// holding returns how a fake lists the records that a filter selects; nil: it
-// has no such records.
+// holding returns a function that lists the records that a filter selects, or
+// nil for a filter of another kind of records.
 type holding func(filter any) func(accounts, model.Credential, model.Listing) error
 
-// having returns the holding of a list, of which wants picks records. call is
-// what the fake notes.
+// having returns a holding of the records in list. wants selects the records,
+// and call is the name under which the fake logs the request.
 func having[F model.Filter[T], T any](call string, wants func(F, *T) bool, list ...T) holding {
 	return func(filter any) func(accounts, model.Credential, model.Listing) error {
 		f, ok := filter.(F)
@@ -125,8 +127,8 @@ func (a accounts) Conf(_ context.Context, cred model.Credential) (*model.Account
 	return &a.recorded.conf, a.asked("conf", cred)
 }
 
-// Edit has f look at what the fake has, and at what f has added. Other changes
-// are only noted.
+// Edit gives f access to the fake's records, and to the records that f adds.
+// All other changes are only logged.
 func (a accounts) Edit(_ context.Context, cred model.Credential, f func(model.Editor) error) error {
 	if err := a.asked("edit", cred); err != nil {
 		return err
@@ -169,7 +171,8 @@ func (e editor) Change(change any) ([]string, error) {
 	return []string{fmt.Sprintf("%T", change)}, nil
 }
 
-// demoRecorded has one of everything that is shown in its own way.
+// demoRecorded returns records with an example of every kind of record that has
+// its own rendering.
 func demoRecorded() recorded {
 	none, some := model.Infinite[uint32](), model.Some[uint32]
 	assoc := model.Association{Account: "lab", Cluster: "demo", User: "alice", Partition: "debug", ID: 4, Flags: 1 | 1<<16, Shares: 1, IsDefault: model.Some[uint16](1), Lineage: "/lab/0-alice/",

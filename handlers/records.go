@@ -8,19 +8,20 @@ import (
 )
 
 // recordsOf returns the records that filter selects. They are requested from
-// the daemon when they are read.
+// the daemon when the stream is read.
 func recordsOf[T any](h *handler, c *call, filter model.Filter[T]) schema.Stream[T] {
 	return func(each func(*T) error) error { return h.Accounting.List(c.ctx, c.cred, model.List(filter, each)) }
 }
 
-// records requests the names for the ids in records: two short lists.
+// records requests the names for the ids in other records. They are two short
+// lists.
 func (h *handler) records(c *call) (*api.Records, error) {
-	// The deleted too: what was recorded in their time still has their numbers.
+	// Include deleted ones, because older records still contain their ids.
 	return h.namesFrom(func(l model.Listing) error { return h.Accounting.List(c.ctx, c.cred, l) }, model.QOSFilter{Flags: model.QOSWithDeleted})
 }
 
-// namesFrom returns the names that records need, with the QOS that filter
-// selects. It requests them with list.
+// namesFrom returns the names that other records refer to, with the qualities
+// of service that filter selects. It requests them with list.
 func (h *handler) namesFrom(list func(model.Listing) error, filter model.QOSFilter) (*api.Records, error) {
 	r := &api.Records{TRES: map[uint32]model.TRES{}, QOS: map[uint32]string{}, Users: h.Users}
 	err := list(model.List(model.TRESFilter{}, func(t *model.TRES) error {
@@ -38,7 +39,8 @@ func (h *handler) namesFrom(list func(model.Listing) error, filter model.QOSFilt
 }
 
 // only returns the record of a list for which is returns true, or
-// errs.NotFound. It reads the list to its end, where the daemon reports errors.
+// errs.NotFound. It reads the list to its end, because the daemon reports
+// errors there.
 func only[T any](kind, name string, list schema.Stream[T], is func(*T) bool) (found *T, err error) {
 	err = list(func(one *T) error {
 		if found == nil && is(one) {

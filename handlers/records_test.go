@@ -11,8 +11,8 @@ import (
 	"schedrestd/model"
 )
 
-// TestRecordFilters checks that the filter sent to the accounting daemon
-// matches the query, in every version that has the parameter.
+// TestRecordFilters checks that the filter in the request to the accounting
+// daemon matches the query, in every version that has the parameter.
 func TestRecordFilters(t *testing.T) {
 	whatever := model.Some[uint32](1)
 	jobs := func(change func(*model.AccountingJobFilter)) model.AccountingJobFilter {
@@ -48,7 +48,7 @@ func TestRecordFilters(t *testing.T) {
 				{Step: model.StepID{JobID: 15, Step: some(0xfffffffb)}}, {Step: model.StepID{JobID: 16, Step: some(0)}}}
 		})},
 		{"v0.0.43/jobs?users=20001&groups=5", jobs(func(f *model.AccountingJobFilter) { f.UserIDs, f.GroupIDs = []string{"20001"}, []string{"5"} })},
-		{"v0.0.43/jobs?users=alice,20002&groups=bob", jobs(func(*model.AccountingJobFilter) {})}, // picked from the answer
+		{"v0.0.43/jobs?users=alice,20002&groups=bob", jobs(func(*model.AccountingJobFilter) {})}, // these are selected from the daemon's answer
 		{"v0.0.43/job/12_3", jobs(func(f *model.AccountingJobFilter) {
 			f.Steps = []model.SelectedStep{{Step: model.StepID{JobID: 12}, ArrayTaskID: model.Some[uint32](3)}}
 		})},
@@ -79,12 +79,12 @@ func TestRecordFilters(t *testing.T) {
 	}
 }
 
-// TestRecordsByName checks that records requested by a user or group name are
-// selected by that name, even if the daemon does not know it.
+// TestRecordsByName checks that records are selected by a user or group name,
+// even if the daemon does not know the name.
 func TestRecordsByName(t *testing.T) {
 	for query, want := range map[string]string{
 		"users=alice":              "old",
-		"users=bob":                "waits", // whose record has no name
+		"users=bob":                "waits", // this record has no user name
 		"users=alice,bob":          "old waits",
 		"users=alice,20002":        "old waits",
 		"users=nobody":             "",
@@ -138,8 +138,8 @@ func TestBadRecordRequests(t *testing.T) {
 	}
 }
 
-// TestRecordsEnd checks that a daemon that refuses is believed, also when it
-// does after the first record.
+// TestRecordsEnd checks that a daemon's error is reported, even if it comes
+// after the first record.
 func TestRecordsEnd(t *testing.T) {
 	for _, path := range []string{"tres", "clusters", "cluster/demo", "qos", "qos/fast", "accounts", "account/lab", "users", "user/bob", "associations", "association", "jobs", "job/12"} {
 		f := demo()

@@ -16,9 +16,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestReference decodes frames captured from real controllers, answers with them, and
-// compares with what Slurm's own gateway made of the same controller at the same
-// moment: every field in name, type and value.
+// TestReference answers requests with frames that were captured from real
+// controllers. It compares the answers with those of slurmrestd for the same
+// controller at the same time: every field by name, type and value.
 func TestReference(t *testing.T) {
 	for _, tt := range []struct{ suite, frames string }{{"trixie", "trixie-p42"}, {"forky", "forky-p45"}} {
 		f := captured(t, "../rpc/message/testdata/frames/"+tt.frames+".json.gz")
@@ -38,7 +38,7 @@ func TestReference(t *testing.T) {
 				}
 				var got map[string]any
 				unmarshal(t, w.Body.Bytes(), &got)
-				delete(want, "meta") // differs from moment to moment
+				delete(want, "meta") // differs each time
 				delete(got, "meta")
 				except(t, tt.suite, path, want)
 				if d := cmp.Diff(want, got); d != "" {
@@ -49,7 +49,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// captured is a controller that answers from captured frames.
+// captured returns a controller that answers from captured frames.
 func captured(t *testing.T, file string) *fake {
 	var captures map[string]struct {
 		Frame string `json:"response_frame"`
@@ -91,8 +91,9 @@ func captured(t *testing.T, file string) *fake {
 	}
 }
 
-// sameMoment takes from an answer what is never twice the same: how long a ping took, the second
-// of the last change, and how often which request had come.
+// sameMoment copies the values from an answer that change with every request:
+// the duration of a ping, the time of the last change, and the numbers of
+// requests.
 func (f *fake) sameMoment(t *testing.T, answer json.RawMessage) {
 	var body struct {
 		Pings []struct {
@@ -147,7 +148,7 @@ func readGzip(t *testing.T, file string, into any) {
 	}
 }
 
-// unmarshal keeps numbers as they are written: 2.0 is not 2.
+// unmarshal keeps the text of numbers, so that 2.0 differs from 2.
 func unmarshal(t *testing.T, b []byte, into any) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(b))

@@ -15,9 +15,10 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// exceptedRecords are fields that differ from the reference, each with its reason.
+// exceptedRecords are the fields that differ from the reference, with the
+// reasons.
 var exceptedRecords = []struct {
-	frames, path string // patterns
+	frames, path string // regular expressions
 	reason       string
 	fields       *regexp.Regexp
 }{
@@ -28,7 +29,7 @@ var exceptedRecords = []struct {
 	{"forky-dbd-p42", "/v0.0.43/jobs$", "protocols before 43 do not carry it", regexp.MustCompile(`^\.jobs\[\]\.steps\[\]\.time\.limit$`)},
 }
 
-// TestReferenceRecords is TestReference with accounting daemons.
+// TestReferenceRecords is like TestReference, for accounting daemons.
 func TestReferenceRecords(t *testing.T) {
 	needed := make([]bool, len(exceptedRecords))
 	for _, tt := range []struct{ suite, frames string }{
@@ -70,7 +71,8 @@ func TestReferenceRecords(t *testing.T) {
 	}
 }
 
-// levelled makes the fields equal and reports whether they differed.
+// levelled makes the matching fields of want and got equal, and reports whether
+// they differed.
 func levelled(fields *regexp.Regexp, path string, want, got any) (differed bool) {
 	switch w := want.(type) {
 	case map[string]any:
@@ -92,7 +94,8 @@ func levelled(fields *regexp.Regexp, path string, want, got any) (differed bool)
 	return differed
 }
 
-// capturedRecords is what an accounting daemon answered.
+// capturedRecords returns the records in captured answers of an accounting
+// daemon.
 func capturedRecords(t *testing.T, file string) recorded {
 	var captures map[string]struct {
 		Frame string `json:"response_frame"`

@@ -11,8 +11,8 @@ import (
 	"schedrestd/model"
 )
 
-// refused returns the field of a job that Slurm's error number refers to.
-// Numbers that may refer to several fields have none.
+// refused returns the field of a job that Slurm's error number refers to. For
+// numbers that may refer to several fields, it returns "".
 func refused(number int) (field string) {
 	switch number {
 	case 2000, 2001, 2003, 2015, 2070, 2101:
@@ -71,9 +71,9 @@ func refused(number int) (field string) {
 	return ""
 }
 
-// aboutJob adds to a controller's refusal of a job the field that it refers to.
-// schedctld names the field in its text, "tasks: 0 is out of range"; slurmctld
-// only sends a number. at is the place of the job in the body.
+// aboutJob adds the field of a job to a controller's error. schedctld names the
+// field in its text, "tasks: 0 is out of range"; slurmctld only sends a number.
+// at is the place of the job in the body.
 func (c *call) aboutJob(err error, d *model.JobDesc, at string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" {
@@ -88,7 +88,7 @@ func (c *call) aboutJob(err error, d *model.JobDesc, at string) error {
 		told.Message, told.Source = e.Detail, at+named
 	case e.Kind != errs.Invalid && e.Kind != errs.Denied:
 		return err
-	case field == "", field == "time_limit" && d.Deadline != 0: // Slurm has one number for both
+	case field == "", field == "time_limit" && d.Deadline != 0: // Slurm uses the same number for a time limit and a deadline
 		told.Source = strings.TrimSuffix(at, "/")
 	case field == "memory_per_node" && d.MinMemory.Number&model.MemPerCPU != 0:
 		told.Source = at + "memory_per_cpu"

@@ -10,8 +10,8 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// TestRefusedByTheController checks that an error number of a controller becomes
-// an answer that names the field.
+// TestRefusedByTheController checks that the answer to a controller's error
+// number names the field.
 func TestRefusedByTheController(t *testing.T) {
 	tests := []struct {
 		err    errs.Error
@@ -40,9 +40,9 @@ func TestRefusedByTheController(t *testing.T) {
 	}
 }
 
-// TestRefusedInWords checks that a controller of ours names the field. Its
-// words stand alone, so that they don't contradict the text of the number that
-// goes with them.
+// TestRefusedInWords checks that an error of schedctld names the field. Its
+// text is shown alone, so that it does not contradict Slurm's text for the
+// error number.
 func TestRefusedInWords(t *testing.T) {
 	for _, tt := range []struct {
 		number       uint32
@@ -68,8 +68,8 @@ func TestRefusedInWords(t *testing.T) {
 	}
 }
 
-// TestRefusedForOneOfTwo checks that Slurm has one number for a time limit and
-// a deadline that it refuses, and one for memory of a node and of a processor.
+// TestRefusedForOneOfTwo checks error numbers that Slurm uses for two fields:
+// the time limit and the deadline, and memory per node and per processor.
 func TestRefusedForOneOfTwo(t *testing.T) {
 	for _, tt := range []struct {
 		number         int
@@ -89,7 +89,7 @@ func TestRefusedForOneOfTwo(t *testing.T) {
 	}
 }
 
-// TestRefusedFields checks that the fields that are named are fields of a job.
+// TestRefusedFields checks that refused returns only existing fields of a job.
 func TestRefusedFields(t *testing.T) {
 	known := map[string]bool{"": true}
 	for _, p := range api.JobDesc.Shape(schema.View{Version: api.V43}).Fields {

@@ -47,8 +47,8 @@ func TestRefusing(t *testing.T) {
 	}
 }
 
-// TestAdmit checks that a request of an authenticated user can be refused with a
-// time to retry, and that no daemon is asked then.
+// TestAdmit checks that Admit can refuse a request of an authenticated user
+// with a time to retry, and that no daemon is called for it.
 func TestAdmit(t *testing.T) {
 	f := demo()
 	cfg := config(f)

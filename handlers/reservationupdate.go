@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// postReservation makes or changes a reservation.
+// postReservation creates or changes a reservation.
 func (h *handler) postReservation(c *call, _ *api.NoParams) error {
 	u, err := readBody(c, api.ReservationUpdate)
 	if err != nil {
@@ -17,7 +17,7 @@ func (h *handler) postReservation(c *call, _ *api.NoParams) error {
 	return h.changeReservations(c, "", []model.ReservationUpdate{*u})
 }
 
-// postReservations makes or changes reservations.
+// postReservations creates or changes reservations.
 func (h *handler) postReservations(c *call, _ *api.NoParams) error {
 	body, err := readBody(c, api.ReservationUpdatesBody)
 	if err != nil {
@@ -26,7 +26,8 @@ func (h *handler) postReservations(c *call, _ *api.NoParams) error {
 	return h.changeReservations(c, "#/reservations/", body.Reservations)
 }
 
-// changeReservations changes those of list that exist, and makes the others.
+// changeReservations changes the reservations of list that exist, and creates
+// the others.
 func (h *handler) changeReservations(c *call, at string, list []model.ReservationUpdate) error {
 	names := make([]string, len(list))
 	for i := range list {
@@ -35,7 +36,7 @@ func (h *handler) changeReservations(c *call, at string, list []model.Reservatio
 	if err := checkNames("reservation", at, names); err != nil {
 		return err
 	}
-	existing := map[string]string{} // by lower-case name
+	existing := map[string]string{} // key: name in lower case
 	_, err := h.Controller.Reservations(c.ctx, c.cred, model.Query{}, func(r *model.Reservation) error {
 		existing[strings.ToLower(r.Name)] = r.Name
 		return nil

@@ -10,9 +10,9 @@ import (
 	"schedrestd/model"
 )
 
-// TestChangeReservations checks that existing reservations are changed and others
-// made, that each refusal has its place in the body, and that an invalid
-// reservation is not sent.
+// TestChangeReservations checks that existing reservations are changed and
+// others created. An error must name the place in the body, and an invalid
+// reservation must not be sent.
 func TestChangeReservations(t *testing.T) {
 	const fresh = `"start_time": 1795000000, "duration": 60, "users": ["alice"]`
 	denied := &errs.Error{Kind: errs.Denied, Message: "only operators may", Number: 2010}
@@ -20,7 +20,7 @@ func TestChangeReservations(t *testing.T) {
 		name, path, body string
 		refuse           map[string]error
 		status           int
-		calls            []string // without the one that lists existing reservations
+		calls            []string // without the request for the existing reservations
 		want             *model.ReservationUpdate
 		says             string
 	}{
@@ -73,7 +73,7 @@ func TestChangeReservations(t *testing.T) {
 	}
 }
 
-// changeCalls are the calls that changed something.
+// changeCalls returns the calls that changed something.
 func changeCalls(f *fake) []string {
 	var list []string
 	for _, call := range f.calls {
@@ -86,7 +86,8 @@ func changeCalls(f *fake) []string {
 	return list
 }
 
-// TestChangePartitions: as TestChangeReservations.
+// TestChangePartitions checks partitions in the same way as
+// TestChangeReservations.
 func TestChangePartitions(t *testing.T) {
 	denied := &errs.Error{Kind: errs.Denied, Message: "only administrators may", Number: 2010}
 	for _, tt := range []struct {
@@ -144,8 +145,8 @@ func TestChangePartitions(t *testing.T) {
 	}
 }
 
-// TestResources: an unknown job is 404 with its name, and tasks are not taken for
-// their array.
+// TestResources checks that an unknown job is 404 with its name, and that a
+// task is not mistaken for its array.
 func TestResources(t *testing.T) {
 	f := demo()
 	f.submitErr = &errs.Error{Kind: errs.NotFound, Message: "there is no such job", Number: 2017}

@@ -9,10 +9,11 @@ import (
 	"schedrestd/api/schema"
 )
 
-// response wraps the http.ResponseWriter of a call and counts what is sent.
+// response wraps the http.ResponseWriter of a call and counts the bytes that
+// are sent.
 type response struct {
 	http.ResponseWriter
-	status int // 0: nothing was sent yet
+	status int // 0 before the header is sent
 	bytes  int
 }
 
@@ -22,7 +23,7 @@ func (w *response) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write sends a piece of the body.
+// Write sends a part of the body.
 func (w *response) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
@@ -41,10 +42,10 @@ func send[T any](c *call, status int, table *api.AnswerType[T], body *T) error {
 	return c.render(status, func(e schema.Encoder) { table.Renderer(c.view)(e, body) })
 }
 
-// render answers with the output of write in the negotiated format. If that
-// fails before anything was sent, it returns the error, and the caller may send
-// another answer. If it fails later, it aborts the connection: an incomplete
-// answer must not look complete.
+// render answers with the output of write in the negotiated format. If write
+// fails before anything was sent, render returns the error, and the caller may
+// send another answer. If write fails later, render aborts the connection,
+// because a truncated answer must not look complete.
 func (c *call) render(status int, write func(schema.Encoder)) error {
 	to := &sink{c: c, status: status}
 	defer to.release()
@@ -91,17 +92,17 @@ func (c *call) header(media string) http.Header {
 	return h
 }
 
-// sink writes to a call: status and header first, then the body in the
+// sink writes an answer: status and header first, then the body in the
 // negotiated coding.
 type sink struct {
 	c      *call
 	status int
-	whole  bool   // the next Write is all there is
-	coder  coder  // nil: not compressed
-	spool  *spool // keeps the body until its length is known; nil: it is sent as it comes
+	whole  bool   // the next Write is the whole body
+	coder  coder  // nil without compression
+	spool  *spool // stores the body until its length is known; nil if the body is sent immediately
 }
 
-// Write sends a piece of the body.
+// Write sends a part of the body.
 func (s *sink) Write(b []byte) (int, error) {
 	if s.c.w.status == 0 && s.spool == nil {
 		s.begin(len(b))
@@ -115,13 +116,13 @@ func (s *sink) Write(b []byte) (int, error) {
 	return s.c.w.Write(b)
 }
 
-// sized reports whether the answer must announce its length, because otherwise
-// only the end of the connection shows that it is complete.
+// sized reports whether the answer must announce its length. Otherwise, only
+// the end of the connection would show the client that the answer is complete.
 func (c *call) sized() bool { return c.h.Sized || !c.r.ProtoAtLeast(1, 1) }
 
-// keep stores a part of the body. If there is no space, the body is sent
-// without its length after all, and the client has to wait for the end of the
-// connection.
+// keep stores a part of the body. If there is no memory for it, the body is
+// sent without its length after all, and the client has to wait for the end of
+// the connection.
 func (s *sink) keep(b []byte) (int, error) {
 	n, err := s.spool.Write(b)
 	if err != nil || !s.spool.full || s.spool.out != nil {
@@ -142,8 +143,8 @@ func (s *sink) keep(b []byte) (int, error) {
 	return n, kept.send(s.c.w)
 }
 
-// begin sends the header, or starts to store the body; size is how much of the
-// body is known. Errors are small and often read with simple tools, so they are
+// begin sends the header, or starts to store the body. size is the number of
+// known bytes. Errors are small and often read with simple tools, so they are
 // compressed only for clients that accept nothing else.
 func (s *sink) begin(size int) {
 	coding := s.c.coding
@@ -162,8 +163,8 @@ func (s *sink) begin(size int) {
 	}
 }
 
-// head sends the header; size is the length of the encoded body, or negative if
-// unknown.
+// head sends the header. size is the length of the encoded body, or negative if
+// it is unknown.
 func (s *sink) head(size int, compressed bool) {
 	h := s.c.header(s.c.media)
 	if compressed {

@@ -13,15 +13,16 @@ import (
 )
 
 // router finds the route of a request. A path is /segment/version/…: the
-// segment determines the daemon and the spelling, the version is the API's.
+// segment determines the daemon and the spelling, and the version is that of
+// the API.
 type router struct {
 	routes   []pattern
-	unserved []pattern // operations of Slurm's gateway that this one does not support yet
+	unserved []pattern // operations of slurmrestd that this gateway does not support yet
 	segments map[string]segment
-	unspoken map[string]string // segments of the spelling that is not served, with those that are
+	unspoken map[string]string // segments in the spelling that is not served, with the corresponding served segments
 	pages    map[string]page
 	parsers  []feature.Parser
-	names    schema.Spelling // spelling of errors for paths that do not determine it
+	names    schema.Spelling // spelling of errors for paths that do not determine one
 }
 
 // pattern is a route with its path split at the slashes.
@@ -45,7 +46,7 @@ func newRouter(routes []route, pages map[string]page, cfg Config) *router {
 	}
 	for _, r := range routes {
 		rt.routes = append(rt.routes, newPattern(r))
-		if r.Util && len(spellings) > 0 { // one path in both: its clients know Slurm's answers
+		if r.Util && len(spellings) > 0 { // its path is the same in both spellings, and its clients expect Slurm's answers
 			names := spellings[len(spellings)-1]
 			rt.segments[r.Segment(names)] = segment{names: names, util: true}
 			continue
@@ -68,20 +69,20 @@ func newPattern(r route) pattern {
 	return pattern{r, strings.Split(strings.TrimSuffix(r.Path, "/"), "/")}
 }
 
-// match is what a request's path came to.
+// match is the result of matching a request's path.
 type match struct {
-	route  *route // nil when err is not
-	page   *page  // instead of a route
+	route  *route // nil if err is set
+	page   *page  // set instead of a route
 	view   schema.View
-	fast   bool // values that can't be understood are ignored (+fast)
+	fast   bool // ignore values that can't be understood (+fast)
 	params map[string]string
-	allow  []string // methods that the path has
+	allow  []string // methods that the path supports
 	err    error
 }
 
-// find matches a request. Empty parts and "." are ignored, so that duplicate
-// and trailing slashes make no difference. ".." is refused: it may be an
-// attempt to bypass a filter in front of the gateway.
+// find matches a request. It ignores empty parts and ".", so that duplicate and
+// trailing slashes make no difference. It refuses "..", which may be an attempt
+// to bypass a filter in front of the gateway.
 func (rt *router) find(r *http.Request) match {
 	newest := rt.parsers[len(rt.parsers)-1]
 	m := match{view: schema.View{Version: schema.Version(newest.Version), Names: rt.names}}
@@ -135,9 +136,8 @@ func (rt *router) served() string {
 	return strings.Join(names, ", ")
 }
 
-// match finds the routes for the rest of a path: first those that match
-// literally, then those with parameters. So job/submit is never the job
-// "submit".
+// match finds the routes for the rest of a path. Literal parts take precedence
+// over parameters, so that job/submit is never the job "submit".
 func (rt *router) match(r *http.Request, seg segment, parts []string, m *match) {
 	for _, literal := range []bool{true, false} {
 		for i := range rt.routes {
@@ -173,8 +173,7 @@ func (rt *router) match(r *http.Request, seg segment, parts []string, m *match) 
 	}
 }
 
-// lacks reports whether Slurm's gateway has the operation and this one does
-// not.
+// lacks reports whether slurmrestd has the operation and this gateway does not.
 func (rt *router) lacks(method string, seg segment, v schema.Version, parts []string, literal bool) bool {
 	return slices.ContainsFunc(rt.unserved, func(p pattern) bool {
 		params, ok := p.fits(seg, v, parts)
@@ -190,7 +189,7 @@ func (m *match) matchPage(p *page, r *http.Request) {
 	}
 }
 
-// asked returns the requested operation for an error: "GET
+// asked returns the requested operation for an error, such as "GET
 // /sched/v0.0.42/nodes".
 func asked(r *http.Request) string {
 	return schema.Shorten(r.Method) + " " + schema.Shorten(r.URL.EscapedPath())
@@ -211,8 +210,8 @@ func (m *match) noMethod(r *http.Request) error {
 	return errs.New(errs.MethodNotAllowed, "%s: the path does not have this method", asked(r)).WithHint("supported methods: %s", strings.Join(m.allow, ", "))
 }
 
-// fits compares p with the rest of a path in v; params are nil when every part
-// is literal.
+// fits compares p with the rest of a path in v. params is nil if every part is
+// literal.
 func (p *pattern) fits(seg segment, v schema.Version, parts []string) (params map[string]string, ok bool) {
 	if len(parts) != len(p.parts) || p.Accounting != seg.accounting || p.Util != seg.util || !p.In(v) {
 		return nil, false
@@ -230,7 +229,8 @@ func (p *pattern) fits(seg segment, v schema.Version, parts []string) (params ma
 	return params, true
 }
 
-// pathParts splits a path at its slashes before decoding: "%2F" is not a slash.
+// pathParts splits a path at its slashes and then decodes the parts, so that
+// "%2F" does not count as a slash.
 func pathParts(escaped string) ([]string, error) {
 	var parts []string
 	for piece := range strings.SplitSeq(escaped, "/") {

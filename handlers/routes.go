@@ -6,7 +6,7 @@ import (
 )
 
 // routes returns all endpoints of the REST API. An endpoint that is not listed
-// here does not exist, and one without a declaration can't be listed.
+// here is not served, and one without a declaration can't be listed.
 func (h *handler) routes() []route {
 	var routes []route
 	if h.Content.Has(feature.Controller) {

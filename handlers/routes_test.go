@@ -8,8 +8,7 @@ import (
 	"schedrestd/feature"
 )
 
-// TestRoutes checks that every endpoint that is declared is served once, and
-// nothing else is.
+// TestRoutes checks that exactly the declared endpoints are served, each once.
 func TestRoutes(t *testing.T) {
 	cfg := config(demo())
 	cfg.Content = feature.Controller | feature.Accounting

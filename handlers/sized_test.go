@@ -26,15 +26,15 @@ func (p *pot) Hold(_ model.Credential, n int) bool {
 
 func (p *pot) Release(_ model.Credential, n int) { p.left += n }
 
-// asOld makes r one of HTTP/1.0.
+// asOld turns r into an HTTP/1.0 request.
 func asOld(r *http.Request) *http.Request {
 	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.0", 1, 0
 	return r
 }
 
 // TestSized checks that an HTTP/1.0 client, and the client of an inetd gateway,
-// gets the length of its answer and the same content as others. Without memory
-// to store the answer, the length is omitted.
+// get the length of the answer and the same content as others. If there is no
+// memory to store the answer, the length is omitted.
 func TestSized(t *testing.T) {
 	f := big()
 	for _, path := range []string{"/sched/v0.0.43/jobs", "/sched/v0.0.43/job/12", "/sched/v0.0.43/nodes?flags=NOPE"} {
@@ -80,8 +80,8 @@ func TestSized(t *testing.T) {
 	}
 }
 
-// TestSizedOverTheWire checks that http.Server, which breaks a connection off
-// where the length is wrong, agrees.
+// TestSizedOverTheWire checks the announced length with http.Server, which
+// aborts a connection if the length is wrong.
 func TestSizedOverTheWire(t *testing.T) {
 	cfg := config(big())
 	cfg.Sized = true
@@ -102,9 +102,9 @@ func TestSizedOverTheWire(t *testing.T) {
 	}
 }
 
-// TestSizedListThatBreaksOff checks that an incomplete stored answer is
-// replaced by the error, since nothing was sent. An answer that was sent for
-// lack of memory is aborted.
+// TestSizedListThatBreaksOff checks that a stored answer that fails midway is
+// replaced by the error, because nothing was sent. An answer that had to be
+// sent for lack of memory is aborted.
 func TestSizedListThatBreaksOff(t *testing.T) {
 	f := big()
 	f.midway = errs.Wrap(errors.New("connection reset"), errs.BadAnswer, "the controller's answer broke off")
@@ -116,7 +116,7 @@ func TestSizedListThatBreaksOff(t *testing.T) {
 			r.Header.Set("Accept-Encoding", coding)
 			w := httptest.NewRecorder()
 			func() {
-				defer func() { // as http.Server has it
+				defer func() { // as http.Server does
 					if p := recover(); p != nil && (p != http.ErrAbortHandler || n > 0) {
 						t.Errorf("panic %v", p)
 					} else if p == nil && w.Code == http.StatusOK {

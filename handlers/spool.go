@@ -9,8 +9,8 @@ import (
 	"schedrestd/model"
 )
 
-// Memory limits the memory for stored answers and large bodies. Hold takes n
-// bytes for cred's user immediately or fails; Release returns them.
+// Memory limits the memory for stored answers and large bodies. Hold
+// immediately reserves n bytes for cred's user, or fails. Release returns them.
 type Memory interface {
 	Hold(cred model.Credential, n int) bool
 	Release(cred model.Credential, n int)
@@ -19,23 +19,23 @@ type Memory interface {
 // spoolPiece is the length of the pieces of a spool.
 const spoolPiece = 64 << 10
 
-// spool stores a body until its length is known. HTTP/1.0 has no other way to
-// show that a body is complete, and clients of an inetd gateway are often
+// spool stores a body until its length is known. In HTTP/1.0, only the length
+// shows that a body is complete, and clients of an inetd gateway are often
 // simple tools. The stored body is compressed, with the client's coding or
-// otherwise with zstd: a list of 20 000 jobs takes a few megabytes instead of
-// 150.
+// otherwise with zstd, so that a list of 20 000 jobs takes a few megabytes
+// instead of 150.
 type spool struct {
 	c          *call
-	compressed bool // for the client, too
+	compressed bool // the client accepts the compressed form
 	coding     string
 	coder      coder
-	plain      int // bytes that were written, before they were compressed
+	plain      int // bytes that were written, before compression
 
 	pieces [][]byte
-	size   int       // bytes in them
-	held   int       // bytes of Memory
-	full   bool      // Memory has no more
-	out    io.Writer // where the rest goes; nil: into pieces
+	size   int       // bytes in the pieces
+	held   int       // reserved bytes of Memory
+	full   bool      // Memory refused more bytes
+	out    io.Writer // destination of further data; nil for the pieces
 }
 
 func newSpool(c *call, compressed bool) *spool {
@@ -56,8 +56,9 @@ func (s *spool) Write(b []byte) (int, error) {
 // kept is the destination of a spool's coder.
 type kept spool
 
-// Write stores compressed data. Without space it stores it nevertheless, at
-// most a few blocks of the coder, and the caller of spool.Write gets the error.
+// Write stores compressed data. If Memory is exhausted, it still stores the
+// data, which is at most a few blocks of the coder. The caller of spool.Write
+// gets the error.
 func (s *kept) Write(b []byte) (int, error) {
 	if s.out != nil {
 		return s.out.Write(b)
@@ -88,7 +89,7 @@ func (s *kept) grow() {
 	}
 }
 
-// Read returns the stored data once: each piece is freed after it was read.
+// Read returns the stored data once. It frees each piece after it was read.
 func (s *kept) Read(b []byte) (int, error) {
 	for len(s.pieces) > 0 && len(s.pieces[0]) == 0 {
 		s.pieces[0], s.pieces = nil, s.pieces[1:]

@@ -10,19 +10,19 @@ import (
 	"schedrestd/errs"
 )
 
-// tokenNames are the parameters in which clients of other services send tokens,
-// and in which clients of this one might send them instead of the header; in
-// lower case, with hyphens.
+// tokenNames are query parameters in which clients of other services send
+// tokens, and in which clients of this gateway might send a token instead of in
+// the header. The names are in lower case, with hyphens.
 var tokenNames = map[string]bool{
 	"x-sched-user-token": true, "x-slurm-user-token": true, "sched-jwt": true, "slurm-jwt": true,
 	"access-token":  true, // RFC 6750, 2.3
 	"authorization": true, "jwt": true, "token": true,
 }
 
-// stray refuses a request with a token in its URL, whatever its headers
-// contain. URLs are stored in logs and histories of proxies and browsers, where
-// no token may be. Such a token must not work, or nothing would prompt the user
-// to fix that. A daemon must not receive it as the name of a node either.
+// stray refuses a request with a token in its URL, regardless of its headers.
+// Proxies and browsers store URLs in logs and histories, where no token may be.
+// Such a request must fail, because otherwise nothing would prompt the user to
+// fix it. The token must not reach a daemon as the name of a node either.
 func stray(u *url.URL) error {
 	if signed(u.Path) {
 		return errs.Wrap(errors.New("a token in the path"), errs.Unauthenticated, auth.Refused)
@@ -41,8 +41,8 @@ func stray(u *url.URL) error {
 	return nil
 }
 
-// unescaped returns s decoded, or unchanged if it can't be decoded: a malformed
-// text may contain a token as well.
+// unescaped returns s decoded. If s can't be decoded, it returns s unchanged,
+// because a malformed text may contain a token as well.
 func unescaped(s string) string {
 	if text, err := url.QueryUnescape(s); err == nil {
 		return text
@@ -50,16 +50,16 @@ func unescaped(s string) string {
 	return s
 }
 
-// signed reports whether s contains a whole token, signed or encrypted:
-// segments with dots between.
+// signed reports whether s contains a complete token, signed or encrypted:
+// segments separated by dots.
 func signed(s string) bool {
 	start, end := findToken(s)
 	return strings.Count(s[start:end], ".") >= 2
 }
 
 // conceal returns s without parts that look like a token or a part of one.
-// Clients put tokens into wrong places, and what they sent is quoted in errors
-// and logs.
+// Clients put tokens into wrong places, and errors and logs quote the text that
+// clients send.
 func conceal(s string) string {
 	for from := 0; ; {
 		start, end := findToken(s[from:])
@@ -73,14 +73,14 @@ func conceal(s string) string {
 
 const concealed = "(a token)"
 
-// findToken returns the position of the first part of s that looks like a
-// token, or twice the same position if there is none. It looks for a word in
-// which the base64url text of a JSON object begins, like header and payload of
-// a token. A signature looks like any word; it is removed together with the
-// part before it.
+// findToken returns the start and end of the first part of s that looks like a
+// token. If there is none, start equals end. It searches for a word that begins
+// with the base64url encoding of a JSON object, like the header and the payload
+// of a token. A signature looks like any other word, so it is removed together
+// with the part before it.
 func findToken(s string) (start, end int) {
 	for ; ; start++ {
-		i := strings.IndexByte(s[start:], 'e') // of every "{", in the first six bits
+		i := strings.IndexByte(s[start:], 'e') // the encoding of "{" always begins with "e"
 		if i < 0 {
 			return 0, 0
 		}
@@ -95,11 +95,11 @@ func findToken(s string) (start, end int) {
 }
 
 // beginsObject reports whether s begins like a base64url-encoded JSON object.
-// It checks so many characters that host names do not match by chance, and no
+// It checks so many characters that host names do not match by chance, but not
 // more than the shortest header has.
 func beginsObject(s string) bool {
 	const enough = 16
-	if len(s) < enough || s[1] != 'y' && s[1] != 'w' { // a quotation mark or a space is next, or the end of a line
+	if len(s) < enough || s[1] != 'y' && s[1] != 'w' { // "{" is followed by a quotation mark, a space or a line end
 		return false
 	}
 	var text [enough]byte
@@ -109,7 +109,7 @@ func beginsObject(s string) bool {
 	}
 	for _, c := range text[:n] {
 		if c >= 0x7f || c < ' ' && c != '\t' && c != '\r' && c != '\n' {
-			return false // chance
+			return false // a chance match
 		}
 	}
 	return true

@@ -15,18 +15,18 @@ import (
 	"schedrestd/auth"
 )
 
-// anotherToken is one with spaces and ends of lines in its header.
+// anotherToken is a token with spaces and line ends in its header.
 var anotherToken = base64.RawURLEncoding.EncodeToString([]byte("{\n  \"alg\": \"RS256\",\n  \"typ\": \"JWT\"\n}")) + "." + strings.SplitN(token, ".", 2)[1]
 
-// TestTokenInURL checks that a token in the query or the path is refused as any
-// bad credential, whatever the headers have, and that neither a daemon nor the
-// log gets it.
+// TestTokenInURL checks that a token in the query or the path is refused like
+// an invalid credential, regardless of the headers. Neither a daemon nor the
+// log may get it.
 func TestTokenInURL(t *testing.T) {
 	const nodes, node = "/sched/v0.0.42/nodes", "/sched/v0.0.42/node/"
 	tests := []struct {
 		name, path string
 		status     int
-		says       string // in the log
+		says       string // expected text in the log
 	}{
 		{"the header's name", nodes + "?X-SCHED-USER-TOKEN=" + token, 401, "a token in the query"},
 		{"in lower case", nodes + "?x-sched-user-token=abc", 401, "a token in the query"},
@@ -48,7 +48,7 @@ func TestTokenInURL(t *testing.T) {
 		{"as a name", nodes + "?" + token, 401, "a token in the query"},
 		{"encoded dots", nodes + "?flags=" + strings.ReplaceAll(token, ".", "%2E"), 401, "a token in the query"},
 		{"of the accounting daemon", "/scheddb/v0.0.42/diag?token=abc", 401, "a token in the query"},
-		{"fast", "/sched/v0.0.43+fast/nodes?token=abc", 404, ""}, // not served here, and not logged either
+		{"fast", "/sched/v0.0.43+fast/nodes?token=abc", 404, ""}, // not a served version, and not logged either
 		{"in the path", node + token, 401, "a token in the path"},
 		{"in the path, encoded", node + strings.ReplaceAll(token, ".", "%2e"), 401, "a token in the path"},
 		{"as a job", "/sched/v0.0.42/job/" + token, 401, "a token in the path"},
@@ -94,11 +94,11 @@ func TestTokenInURL(t *testing.T) {
 	}
 }
 
-// cut401 is a refusal without meta, which names the endpoint's plugin.
+// cut401 returns a 401 without its meta, which depends on the endpoint.
 func cut401(text string) string { return text[strings.Index(text, `"errors"`):] }
 
-// TestNoParameterIsATokens checks that no endpoint has a parameter by the name
-// of which a request is refused.
+// TestNoParameterIsATokens checks that no endpoint has a parameter whose name
+// is in tokenNames.
 func TestNoParameterIsATokens(t *testing.T) {
 	seen := 0
 	for _, e := range api.Endpoints {
@@ -150,7 +150,8 @@ func TestTokenIsNotEchoed(t *testing.T) {
 	}
 }
 
-// TestMethodIsNoPlace checks that a method is any word, also in the log.
+// TestMethodIsNoPlace checks that a token that is sent as the method is not
+// logged.
 func TestMethodIsNoPlace(t *testing.T) {
 	var log bytes.Buffer
 	cfg := config(demo())
@@ -187,7 +188,7 @@ func TestConceal(t *testing.T) {
 		{token + " and " + token[21:], concealed + " and " + concealed},
 		{"/job/" + token + "/x", "/job/" + concealed},
 		{"eyJ", "eyJ"},
-		{"eyJhbGciOiJIUzI", "eyJhbGciOiJIUzI"}, // too short to be anything
+		{"eyJhbGciOiJIUzI", "eyJhbGciOiJIUzI"}, // too short for a token
 		{"eyJhbGciOiJIUzI1", concealed},
 		{"monkeyJamboree1234567890", "monkeyJamboree1234567890"},
 		{"eyes-and-ewoks.example.com", "eyes-and-ewoks.example.com"},
@@ -198,8 +199,8 @@ func TestConceal(t *testing.T) {
 	}
 }
 
-// FuzzConceal checks that nothing that looks like a token is left, and nothing
-// else is lost.
+// FuzzConceal checks that the result contains nothing that looks like a token,
+// and that nothing else is removed.
 func FuzzConceal(f *testing.F) {
 	for _, s := range []string{"", token, anotherToken, "eyJhbGciOiJIUzI1 eyJhbGciOiJIUzI1", "say \"" + token + "\"", "ewoeyJhbGciOiJIUzI1ew"} {
 		f.Add(s)
@@ -215,7 +216,7 @@ func FuzzConceal(f *testing.F) {
 	})
 }
 
-// BenchmarkStray is the price of looking, for what nearly every request is.
+// BenchmarkStray measures the check of a typical URL.
 func BenchmarkStray(b *testing.B) {
 	u := request(http.MethodGet, "/sched/v0.0.42/node/node-0001.example.com", "").URL
 	for b.Loop() {
@@ -225,7 +226,8 @@ func BenchmarkStray(b *testing.B) {
 	}
 }
 
-// TestRefusedText is that the refusal of a token in the URL has nothing but our own words.
+// TestRefusedText checks that the refusal of a token in the URL contains only
+// our own words.
 func TestRefusedText(t *testing.T) {
 	err := stray(request(http.MethodGet, "/sched/v0.0.42/nodes?token="+token, "").URL)
 	if err == nil || err.Error() != auth.Refused+": a token in the query" {

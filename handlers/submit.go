@@ -14,8 +14,8 @@ import (
 	"schedrestd/model"
 )
 
-// postJobSubmit submits a batch job. Nothing is submitted if any part of the
-// body is invalid, or when its Idempotency-Key was used before.
+// postJobSubmit submits a batch job. It submits nothing if any part of the body
+// is invalid, or if the Idempotency-Key was used before.
 func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	if err := c.takeKey(); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (h *handler) postJobSubmit(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.Submit, &api.SubmitAnswer{Submitted: *submitted, Envelope: c.envelope()})
 }
 
-// componentAt returns the place in the body of component i, where at is that of
+// componentAt returns the place in the body of component i. at is the place of
 // the job or of the list.
 func componentAt(at string, i int) string {
 	if at == "#/job" {
@@ -68,9 +68,8 @@ func prepare(c *call, descs []model.JobDesc, at string) error {
 	return nil
 }
 
-// aboutComponents returns the error for a job of several components, as
-// aboutJob does for one. The controller does not report which of several
-// components it rejects.
+// aboutComponents is like aboutJob, for a job with several components. The
+// controller does not report which of them it rejects.
 func (c *call) aboutComponents(err error, descs []model.JobDesc, at string) error {
 	if len(descs) == 1 {
 		return c.aboutJob(err, &descs[0], componentAt(at, 0))
@@ -83,16 +82,15 @@ func (c *call) aboutComponents(err error, descs []model.JobDesc, at string) erro
 	return err
 }
 
-// resolve replaces the names of user and group by ids. The name of the
-// requesting user is not looked up: the controller uses its own id for that
-// user.
+// resolve replaces the names of user and group by ids. It does not look up the
+// requesting user, because the controller uses its own id for that user.
 func resolve(c *call, d *model.JobDesc, at string) error {
 	if d.UserName != "" && d.UserName == c.asUser() {
 		d.UserName = ""
 	}
 	for _, n := range []struct {
 		what   string
-		error  int // Slurm's number for an unknown one
+		error  int // Slurm's error number for an unknown name
 		name   *string
 		number *model.Opt[uint32]
 		look   func(Resolver, context.Context, string) (uint32, error)
@@ -120,9 +118,10 @@ func resolve(c *call, d *model.JobDesc, at string) error {
 	return nil
 }
 
-// dropTokens removes tokens from a job's environment: the variables in either
-// spelling, and the token of this request under any name. Otherwise other
-// users' jobs on the node and core files could reveal them long after.
+// dropTokens removes tokens from a job's environment: the variables for tokens
+// in either spelling, and the token of this request under any name. Otherwise
+// the token could long be visible to other users, in their jobs on the node and
+// in core files.
 func dropTokens(c *call, desc *model.JobDesc, at string) {
 	before := len(desc.Environment)
 	desc.Environment = slices.DeleteFunc(desc.Environment, func(v string) bool {

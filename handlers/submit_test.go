@@ -16,7 +16,7 @@ func TestSubmit(t *testing.T) {
 	tests := []struct {
 		name, body string
 		want       model.JobDesc
-		warned     []string // sources of the warnings
+		warned     []string // expected sources of the warnings
 	}{
 		{name: "the specification's example", body: `{"job": {"script": "#!/bin/sh\n", "name": "test", "account": "a", "environment": ["PATH=/bin"],
 			"current_working_directory": "/tmp", "tasks": 4, "memory_per_cpu": 100, "time_limit": 5}}`,
@@ -139,12 +139,13 @@ func TestSubmitRefuses(t *testing.T) {
 	}
 }
 
-// TestBodiesOfTheCorpus sends the public corpus of JSON texts as bodies: n_ is 400, y_ is not, nothing is
-// ever a fault of ours or a submitted job.
+// TestBodiesOfTheCorpus sends a public corpus of JSON texts as bodies. Texts
+// n_* must be answered with 400, and y_* must not. No text may cause an
+// internal error or a submission.
 func TestBodiesOfTheCorpus(t *testing.T) {
 	dir := os.Getenv("JSON_CORPUS")
 	if dir == "" {
-		dir = "../../shared/vectors/json-parsing/test_parsing" // beside the repository
+		dir = "../../shared/vectors/json-parsing/test_parsing" // next to the repository
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
 	if len(files) == 0 {

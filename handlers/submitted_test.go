@@ -12,8 +12,8 @@ import (
 	"schedrestd/model"
 )
 
-// submitted submits a job with one member more and returns what the controller
-// was sent.
+// submitted submits a job with an additional member and returns the description
+// that the controller received.
 func submitted(t *testing.T, member string) *model.JobDesc {
 	t.Helper()
 	f := demo()
@@ -25,8 +25,8 @@ func submitted(t *testing.T, member string) *model.JobDesc {
 	return f.submitted[0]
 }
 
-// TestSubmitTimes checks that a time may be a number, its wrapper, a date or
-// words, as Slurm's gateway takes it.
+// TestSubmitTimes checks that a time may be a number, the wrapper of one, a
+// date or words, as in slurmrestd.
 func TestSubmitTimes(t *testing.T) {
 	local := time.Date(2026, 12, 24, 10, 0, 0, 0, time.Local).Unix()
 	for value, want := range map[string]int64{
@@ -56,7 +56,8 @@ func TestSubmitTimes(t *testing.T) {
 	}
 }
 
-// TestSubmitTexts checks that memory may have a unit, and a plane its size.
+// TestSubmitTexts checks that memory may have a unit, and that a plane
+// distribution may have its size.
 func TestSubmitTexts(t *testing.T) {
 	memory := func(n uint64) model.JobDesc { return model.JobDesc{Script: "x", MinMemory: model.Some(n)} }
 	plane := model.JobDesc{Script: "x", Distribution: model.Some[uint32](4), PlaneSize: model.Some[uint16](4)}
@@ -82,7 +83,7 @@ func TestSubmitTexts(t *testing.T) {
 }
 
 // TestSubmitAsUser checks that user and group may be names. The name of the
-// user who asks is left to the controller; any other is looked up.
+// requesting user is left to the controller; any other name is looked up.
 func TestSubmitAsUser(t *testing.T) {
 	for member, want := range map[string]model.JobDesc{
 		`"user_id": "alice"`:                    {Script: "x"},

@@ -5,8 +5,8 @@ import (
 	"schedrestd/errs"
 )
 
-// postTRES refuses: ordinary builds of the accounting daemon take no trackable
-// resources from clients.
+// postTRES always fails, because ordinary builds of the accounting daemon
+// accept no trackable resources from clients.
 func (h *handler) postTRES(*call, *api.NoParams) error {
 	e := errs.New(errs.Unsupported, "trackable resources are added by AccountingStorageTRES in slurm.conf")
 	e.Number = 2036

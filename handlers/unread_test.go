@@ -13,8 +13,8 @@ import (
 )
 
 // TestUnfinishedBody checks that a request whose announced body never arrives
-// is answered, and the connection is closed. An answer that waited for the rest
-// would let a client hold a slot for ever with one byte.
+// is answered, and the connection closed. If the answer waited for the rest, a
+// client could hold a slot forever with one byte.
 func TestUnfinishedBody(t *testing.T) {
 	const stall = 50 * time.Millisecond
 	alice := "X-SCHED-USER-TOKEN: " + token + "\r\n"
@@ -42,7 +42,7 @@ func TestUnfinishedBody(t *testing.T) {
 			if _, err := c.Write([]byte(request)); err != nil {
 				t.Fatal(err)
 			}
-			_ = c.SetReadDeadline(time.Now().Add(30 * time.Second)) // the test's own end, far above the stall
+			_ = c.SetReadDeadline(time.Now().Add(30 * time.Second)) // timeout of the test, far longer than the body's
 			r, err := http.ReadResponse(bufio.NewReader(c), nil)
 			if err != nil {
 				t.Fatalf("no answer: %v", err)
@@ -55,8 +55,8 @@ func TestUnfinishedBody(t *testing.T) {
 	}
 }
 
-// TestConnectionThatEnds checks that a connection stays when a body was read
-// whole, unless the caller of the handlers wants it closed.
+// TestConnectionThatEnds checks that a connection stays open after a body was
+// read completely, unless the caller of the handlers wants it closed.
 func TestConnectionThatEnds(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		h := New(config(demo()))

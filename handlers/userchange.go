@@ -6,7 +6,7 @@ import (
 	"schedrestd/model"
 )
 
-// postUsers makes and changes users.
+// postUsers creates and changes users.
 func (h *handler) postUsers(c *call, _ *api.NoParams) error {
 	body, err := readBody(c, api.UsersBody)
 	if err != nil {
@@ -69,7 +69,7 @@ func usersNamed(name string) model.UserFilter {
 	return model.UserFilter{Assoc: model.AssocFilter{Users: []string{name}}}
 }
 
-// renameUser gives a user another name, and the rest of the record.
+// renameUser renames a user and changes the rest of the record.
 func (c *call) renameUser(e model.Editor, u *model.User, taken *model.User, at string) error {
 	if taken != nil {
 		return errs.New(errs.Conflict, "there is a user of that name already").WithSource(at + "/name")
@@ -86,7 +86,7 @@ func (c *call) renameUser(e model.Editor, u *model.User, taken *model.User, at s
 	return modified(e, model.Modify[model.User]{Filter: usersNamed(u.OldName), Record: record})
 }
 
-// addUser makes a user.
+// addUser creates a user.
 func (c *call) addUser(e model.Editor, u *model.User, at string) error {
 	record := *u
 	if record.DefaultAccount != "" {
@@ -114,8 +114,8 @@ func (c *call) addUser(e model.Editor, u *model.User, at string) error {
 	return err
 }
 
-// modified makes a change of records that there are, and returns an error when
-// the daemon changed none.
+// modified changes existing records, and returns an error if the daemon changed
+// none.
 func modified(e model.Editor, change any) error {
 	names, err := e.Change(change)
 	if err == nil && len(names) == 0 {

@@ -19,8 +19,8 @@ func (h *handler) getWCKeys(c *call, p *api.WCKeysParams) error {
 	return h.sendWCKeys(c, recordsOf[model.WCKey](h, c, filter))
 }
 
-// usagePeriod completes the time for which usage is asked for: until now, when
-// a client gives its start alone.
+// usagePeriod completes the period of a request for usage. If the client gives
+// only a start, the period ends now.
 func usagePeriod(c *call, start, end *model.Time) {
 	switch {
 	case *start != 0 && *end == 0:
@@ -34,7 +34,7 @@ func (h *handler) sendWCKeys(c *call, list schema.Stream[model.WCKey]) error {
 	return send(c, http.StatusOK, api.WCKeys, &api.WCKeysAnswer{WCKeys: list, Envelope: c.envelope()})
 }
 
-// getWCKey shows the workload keys of one name, or number.
+// getWCKey shows the workload keys with a given name or number.
 func (h *handler) getWCKey(c *call, p *api.WCKeyParams) error {
 	var found []model.WCKey
 	for _, filter := range wckeysCalled(p.Name) {
@@ -49,7 +49,7 @@ func (h *handler) getWCKey(c *call, p *api.WCKeyParams) error {
 	return errs.New(errs.NotFound, "there is no workload key %q", p.Name)
 }
 
-// streamOf passes on a list.
+// streamOf returns a Stream of the elements of list.
 func streamOf[T any](list []T) schema.Stream[T] {
 	return func(each func(*T) error) error {
 		for i := range list {
@@ -61,8 +61,8 @@ func streamOf[T any](list []T) schema.Stream[T] {
 	}
 }
 
-// wckeysCalled returns the filters to look for a workload key with, in turn: by
-// name, and by number where that can be one.
+// wckeysCalled returns the filters for a search for a workload key, to be tried
+// in this order: by name and, if the name is a number, by id.
 func wckeysCalled(name string) []model.WCKeyFilter {
 	filters := []model.WCKeyFilter{{Names: []string{name}}}
 	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
@@ -71,7 +71,7 @@ func wckeysCalled(name string) []model.WCKeyFilter {
 	return filters
 }
 
-// postWCKeys makes workload keys.
+// postWCKeys creates workload keys.
 func (h *handler) postWCKeys(c *call, _ *api.PostWCKeysParams) error {
 	body, err := readBody(c, api.WCKeysBody)
 	if err != nil {
@@ -82,7 +82,7 @@ func (h *handler) postWCKeys(c *call, _ *api.PostWCKeysParams) error {
 
 func wckeyName(k *model.WCKey) string { return k.Name + "/" + k.Cluster + "/" + k.User }
 
-// addWCKey makes a workload key that there is not.
+// addWCKey creates a workload key unless it exists.
 func (c *call) addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error) {
 	if c.leavesOut(k.Flags, recordDeleted, at) {
 		return false, nil
@@ -106,8 +106,9 @@ func (c *call) addWCKey(e model.Editor, k *model.WCKey, at string) (bool, error)
 	return true, err
 }
 
-// deleteWCKey removes one workload key. A daemon takes a name alone for the keys
-// of all users on all clusters.
+// deleteWCKey removes one workload key. It always selects the key's user and
+// cluster, because a daemon would apply a name alone to the keys of all users
+// on all clusters.
 func (h *handler) deleteWCKey(c *call, p *api.WCKeyParams) error {
 	names, err := h.edit(c, p.Name, func(e model.Editor) ([]string, error) {
 		var found []model.WCKey
@@ -132,8 +133,8 @@ func (h *handler) deleteWCKey(c *call, p *api.WCKeyParams) error {
 	return h.removed(c, api.WCKeysRemoved, names, aboutNamed(err, "workload key", p.Name, inPath+"id"))
 }
 
-// severalWCKeys returns the error for a name that several users or clusters
-// have.
+// severalWCKeys returns the error for a name that belongs to keys of several
+// users or clusters.
 func severalWCKeys(found []model.WCKey) error {
 	var list []string
 	for i := range found {

@@ -7,11 +7,12 @@ import (
 	"testing"
 )
 
-// inner is what no message may hold: an address in memory, a path of this machine, a type or a
-// file of this program, a name of a library.
+// inner matches texts that no message may contain: an address in memory, a path
+// of this machine, a type or a file of this program, or the name of a library.
 var inner = regexp.MustCompile(`0x[0-9a-f]{6,}|/(home|root|usr|etc|tmp|proc|var)\b|\b(schema|api|model|errs|http|url|yaml|net|json|strconv)\.[A-Za-z]|\.go\b|\*[a-z]+\.|%!`)
 
-// TestMessagesTellNothingOfInside sends what can't be understood in every way that we know.
+// TestMessagesTellNothingOfInside sends invalid requests of every known kind,
+// and checks that no message contains internal details.
 func TestMessagesTellNothingOfInside(t *testing.T) {
 	if !inner.MatchString("cannot unmarshal !!str into *model.JobDesc") || !inner.MatchString("parse \"%zz\": url.EscapeError") {
 		t.Fatal("what should be found is not")

@@ -13,7 +13,7 @@ import (
 	"schedrestd/api/schema"
 )
 
-// made counts the changes that the fakes were asked for and kept.
+// made returns the number of changes that the fakes committed.
 func (f *fake) made() int {
 	n := len(f.submitted) + len(f.nodeUpdates) + len(f.reservationUpdates) + len(f.partitionUpdates) + len(f.killedBy) + len(f.cancelled)
 	for _, kept := range f.recorded.kept {
@@ -29,7 +29,7 @@ func (f *fake) made() int {
 	return n
 }
 
-// bodied is an endpoint with a body, and one that it accepts.
+// bodied is an endpoint with a body, and a body that it accepts.
 type bodied struct {
 	*api.Endpoint
 	version schema.Version
@@ -61,8 +61,8 @@ func withBodies(t *testing.T) (list []bodied) {
 	return list
 }
 
-// first leaves the first element of each list of a body. Of several records some
-// might be refused, and the others are changed.
+// first removes all elements of each list in a body except the first. With
+// several records, an invalid one would not keep the others from being changed.
 func first(body string) string {
 	var doc map[string]any
 	if json.Unmarshal([]byte(body), &doc) != nil {
@@ -77,8 +77,8 @@ func first(body string) string {
 	return string(text)
 }
 
-// refuses sends a body, and reports whether it is refused. It fails the test
-// for a fault of ours, and for a change although the body is refused.
+// refuses sends a body, and reports whether it is refused. The test fails on an
+// internal error, and on a change although the body is refused.
 func (b bodied) refuses(t *testing.T, body string) bool {
 	t.Helper()
 	f := demo()
@@ -90,7 +90,8 @@ func (b bodied) refuses(t *testing.T, body string) bool {
 	return refused
 }
 
-// TestWrongTypes gives each field of each body each wrong type, in each version.
+// TestWrongTypes sends each field of each body with each wrong type, in each
+// version.
 func TestWrongTypes(t *testing.T) {
 	t.Parallel()
 	fields, refused, tried, bare := 0, 0, 0, 0
@@ -122,8 +123,8 @@ func TestWrongTypes(t *testing.T) {
 	}
 }
 
-// paths returns the paths of all fields of a shape, also of those that have
-// fields of their own. A "[]" stands for the element of a list.
+// paths returns the paths of all fields of a shape, including fields that have
+// fields of their own. "[]" stands for the element of a list.
 func paths(s *schema.Shape, at []string) (list [][]string) {
 	if s == nil || len(at) > 12 {
 		return nil
@@ -142,7 +143,8 @@ func paths(s *schema.Shape, at []string) (list [][]string) {
 	return list
 }
 
-// put returns doc with a value at a path, and what is needed on the way there.
+// put returns doc with a value at a path. It creates missing objects and lists
+// on the path.
 func put(doc any, path []string, value any) any {
 	if len(path) == 0 {
 		return value
@@ -163,8 +165,7 @@ func put(doc any, path []string, value any) any {
 	return fields
 }
 
-// TestLongLists sends lists with very many elements, at each place that has a
-// list.
+// TestLongLists sends very long lists, in each place of a body that has a list.
 func TestLongLists(t *testing.T) {
 	t.Parallel()
 	lists := 0
@@ -193,13 +194,14 @@ func TestLongLists(t *testing.T) {
 	t.Logf("%d lists", lists)
 }
 
-// TestCorpusOfBodies sends the public corpus of JSON texts to each endpoint with a
-// body: those that are no JSON are refused, and no text is a fault of ours.
+// TestCorpusOfBodies sends a public corpus of JSON texts to each endpoint with
+// a body. Texts that are not JSON must be refused, and no text may cause an
+// internal error.
 func TestCorpusOfBodies(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv("JSON_CORPUS")
 	if dir == "" {
-		dir = "../../shared/vectors/json-parsing/test_parsing" // beside the repository
+		dir = "../../shared/vectors/json-parsing/test_parsing" // next to the repository
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
 	if len(files) == 0 {

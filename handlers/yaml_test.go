@@ -17,8 +17,8 @@ import (
 	"schedrestd/model"
 )
 
-// TestYAMLGolden holds some bodies as YAML against testdata/golden. That the others are the same as in JSON
-// is TestYAMLSaysTheSame's.
+// TestYAMLGolden compares some YAML bodies with testdata/golden.
+// TestYAMLSaysTheSame checks that the others have the same content as in JSON.
 func TestYAMLGolden(t *testing.T) {
 	for _, tt := range goldens {
 		if tt.name != "node" && tt.name != "ping" && tt.name != "not-understood" {
@@ -45,14 +45,15 @@ func TestYAMLGolden(t *testing.T) {
 	}
 }
 
-// TestYAMLSaysTheSame checks that every body in every layout reads as the one
-// in compact JSON, integers beyond 2^53 and bytes that are not UTF-8 included.
+// TestYAMLSaysTheSame checks that every body has the same content in every
+// layout as in compact JSON, including integers beyond 2^53 and bytes that are
+// not UTF-8.
 func TestYAMLSaysTheSame(t *testing.T) {
 	for _, tt := range goldens {
 		t.Run(tt.name, func(t *testing.T) {
 			var want map[string]any
 			w := serve(t, config(demo()), request(tt.method, tt.path(api.V42), tt.body))
-			if err := yaml.Unmarshal(w.Body.Bytes(), &want); err != nil { // JSON is YAML
+			if err := yaml.Unmarshal(w.Body.Bytes(), &want); err != nil { // JSON is valid YAML
 				t.Fatal(err)
 			}
 			for _, layout := range []schema.Layout{schema.Compact, schema.Pretty, schema.NoTag} {
@@ -75,8 +76,8 @@ func TestYAMLSaysTheSame(t *testing.T) {
 	}
 }
 
-// TestSubmitYAMLCancelled checks that a body is not parsed to its end, nor
-// submitted, for a client that has disconnected.
+// TestSubmitYAMLCancelled checks that the gateway stops parsing a body, and
+// submits nothing, when the client has disconnected.
 func TestSubmitYAMLCancelled(t *testing.T) {
 	f := demo()
 	r := request(http.MethodPost, "/sched/v0.0.42/job/submit", yamlJob)
@@ -133,7 +134,7 @@ func TestSubmitYAML(t *testing.T) {
 		if d := cmp.Diff(&want, f.submitted[0]); d != "" {
 			t.Error(d)
 		}
-		if body := envelope(t, w.Body.Bytes()); len(body.Warnings) > 0 { // and the answer is JSON, as nothing else was asked for
+		if body := envelope(t, w.Body.Bytes()); len(body.Warnings) > 0 { // the answer is JSON, because no other format was requested
 			t.Errorf("warnings: %+v", body.Warnings)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package hmackey decides which bytes can be the key of HS256 tokens. The
+// Package hmackey determines which bytes can be the key of HS256 tokens. The
 // daemons and the gateway's keeper must agree: if one accepted a key that the
 // other refuses, the gateway would treat every token of the cluster as forged.
 package hmackey
@@ -10,20 +10,20 @@ import (
 	"slices"
 )
 
-// Bounds of a key in bytes. RFC 7518 3.2 requires at least as many bits as the
-// hash has: a shorter key can be guessed from any one token.
+// Limits on a key, in bytes. RFC 7518 3.2 requires at least as many bits as the
+// hash has, because a shorter key can be guessed from any one token.
 const (
 	Least = 32
 	Most  = 64 << 10
 )
 
-// publicTexts lists how files begin that hold no secret.
+// publicTexts lists the beginnings of files that contain no secret.
 var publicTexts = []string{"-----BEGIN PUBLIC KEY", "-----BEGIN RSA PUBLIC KEY", "-----BEGIN CERTIFICATE", "ssh-rsa "}
 
-// Check returns why data, the content of a whole file, must not be the key: a
-// wrong length, or something public. The lines around a private key in PEM are
-// part of a key, since a site's guide may have told to use them. Errors contain
-// no data.
+// Check returns the reason why data, the content of a whole file, must not be
+// the key: a wrong length, or public content. The first and last line of a
+// private key in PEM are part of a key, because some sites use such a file as
+// the key. Errors contain no data.
 func Check(data []byte) error {
 	text := bytes.TrimSpace(data)
 	begins := func(with string) bool { return bytes.HasPrefix(text, []byte(with)) }
@@ -34,8 +34,8 @@ func Check(data []byte) error {
 		return fmt.Errorf("longer than %d bytes", Most)
 	case slices.ContainsFunc(publicTexts, begins):
 		return errors.New("a public key or certificate, which is not secret")
-	// Not parsed, because the keeper parses nothing. Random bytes do not look
-	// like this.
+	// This is not parsed, because the keeper parses nothing. Random bytes do
+	// not look like this.
 	case begins("{") && bytes.Contains(text, []byte(`"keys"`)):
 		return errors.New("a key set, which is not secret: use jwks= for it")
 	case bytes.Count(data, data[:1]) == len(data): // a crash may leave such a file

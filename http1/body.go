@@ -2,27 +2,27 @@ package http1
 
 import "net/http"
 
-// body is how far the body of a request has come.
+// body is the state of the body of a request.
 type body struct {
-	left    int64 // bytes of it, or of the chunk
+	left    int64 // remaining bytes of the body, or of the chunk
 	total   int64 // bytes of all chunks so far
-	size    int64 // of the chunk, as far as its digits were read
-	count   int   // bytes of the line, without its end; in the trailer, of all of it
-	wasted  int64 // bytes of the chunks' frames, beyond what is fair
-	started bool  // the size has a digit
-	quoted  bool  // the extension has an open quote
-	escaped bool  // … and a backslash before this byte
+	size    int64 // size of the chunk, as far as its digits were read
+	count   int   // bytes of the line, without its end; in the trailer, of all lines
+	wasted  int64 // bytes of the chunks' framing above the allowance
+	started bool  // whether the size has a digit
+	quoted  bool  // whether the extension has an open quote
+	escaped bool  // whether a backslash precedes this byte in the quote
 }
 
 const (
-	mostDigits  = 16       // of a chunk's size
+	mostDigits  = 16       // digits of a chunk's size
 	mostLine    = 1 << 10  // bytes of a line with a chunk's size
-	mostTrailer = 4 << 10  // bytes of all lines behind the last chunk: net/http's limit
-	mostWasted  = 16 << 10 // bytes that frames may take beyond 16 and twice the data for each chunk: net/http's limit
+	mostTrailer = 4 << 10  // bytes of all lines after the last chunk; the same limit as net/http's
+	mostWasted  = 16 << 10 // bytes of framing above the allowance of 16 bytes and twice the data for each chunk; the same limit as net/http's
 )
 
-// Body returns how many bytes of p belong to the current request, which are
-// less than all of them when it ends, or is broken, within p.
+// Body returns how many bytes of p belong to the current request. These are
+// fewer than all if the request ends, or is malformed, within p.
 func (l *Lexer) Body(p []byte) (n int, err error) {
 	for n < len(p) && l.state != done {
 		if l.state == inBody || l.state == inChunk {
@@ -49,8 +49,8 @@ func (l *Lexer) endData() {
 	l.state = atChunkCR
 }
 
-// frame takes one byte of what surrounds the chunks (RFC 9112, 7.1). Lines end
-// with CR and LF here: a bare LF is where readers disagree.
+// frame processes one byte of a chunk's framing (RFC 9112, 7.1). Lines must end
+// with CR and LF, because parsers disagree on a bare LF.
 func (l *Lexer) frame(c byte) error {
 	switch l.state {
 	case inSize, inExtension:
@@ -72,11 +72,11 @@ func (l *Lexer) frame(c byte) error {
 	return l.trailer(c)
 }
 
-// sizeLine takes a byte of a line with a chunk's size.
+// sizeLine processes a byte of a line with a chunk's size.
 func (l *Lexer) sizeLine(c byte) error {
 	l.count++
 	switch {
-	case c == '\r' && l.quoted: // a reader may look for its end on the next line
+	case c == '\r' && l.quoted: // another parser may look for the end of the quote on the next line
 		return malformed("a chunk extension has an unclosed quote")
 	case c == '\r' && l.started:
 		l.count--
@@ -109,7 +109,7 @@ func (l *Lexer) sizeLine(c byte) error {
 	return nil
 }
 
-// endSize decides on a chunk, whose size is known now.
+// endSize processes a chunk's size, which is complete.
 func (l *Lexer) endSize() error {
 	if l.size > l.MaxBody-l.total {
 		return l.tooLarge()
@@ -131,8 +131,9 @@ func (l *Lexer) tooLarge() error {
 	return &Error{http.StatusRequestEntityTooLarge, "the body is too large"}
 }
 
-// trailer takes a byte of the lines behind the last chunk. They are not used,
-// but a malformed one may begin a request to another reader.
+// trailer processes a byte of the lines after the last chunk. They are not
+// used, but another parser could take a malformed line for the beginning of a
+// request.
 func (l *Lexer) trailer(c byte) error {
 	if l.count++; l.count > mostTrailer {
 		return malformed("the trailer is too long")

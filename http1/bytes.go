@@ -1,10 +1,10 @@
 package http1
 
-// isToken has the bytes of methods and field names (RFC 9110, 5.6.2), isName
-// those of a registered name that is not encoded (RFC 3986, 3.2.2).
+// isToken has the bytes of methods and field names (RFC 9110, 5.6.2). isName
+// has those of a registered name that is not encoded (RFC 3986, 3.2.2).
 var isToken, isName = table("!#$%&'*+-.^_`|~"), table("-._~!$&'()*+,;=")
 
-// isText has the bytes of a field's value: no control character but the tab
+// isText has the bytes of a field's value: no control character except the tab
 // (RFC 9110, 5.5).
 var isText = func() (t [256]bool) {
 	for c := range t {
@@ -13,7 +13,7 @@ var isText = func() (t [256]bool) {
 	return t
 }()
 
-// table returns a table of letters, digits and the bytes of others.
+// table returns a table of letters, digits and the bytes in others.
 func table(others string) (t [256]bool) {
 	for c := range t {
 		t[c] = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// FuzzAgainstNetHTTP: net/http accepts every request that the lexer accepts,
-// with the same body and the same rest, however the bytes are split.
+// FuzzAgainstNetHTTP checks that net/http accepts every request that the lexer
+// accepts, with the same body and the same rest, however the bytes are split.
 func FuzzAgainstNetHTTP(f *testing.F) {
 	for _, tt := range refused {
 		f.Add(tt.text, uint8(3))
@@ -46,7 +46,7 @@ func FuzzAgainstNetHTTP(f *testing.F) {
 	})
 }
 
-// BenchmarkHead lexes the head of an ordinary request.
+// BenchmarkHead measures the head of an ordinary request.
 func BenchmarkHead(b *testing.B) {
 	text := []byte("GET /sched/v0.0.43/ping HTTP/1.1\r\nHost: 127.0.0.1:6820\r\nUser-Agent: curl/8.14.1\r\nAccept: */*\r\n" +
 		"X-SCHED-USER-TOKEN: " + strings.Repeat("a", 180) + "\r\n\r\n")
@@ -61,7 +61,7 @@ func BenchmarkHead(b *testing.B) {
 	}
 }
 
-// BenchmarkChunks lexes a body in chunks of 4 KiB.
+// BenchmarkChunks measures a body in chunks of 4 KiB.
 func BenchmarkChunks(b *testing.B) {
 	head := []byte("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
 	text := []byte(strings.Repeat("1000\r\n"+strings.Repeat("a", 4<<10)+"\r\n", 16) + "0\r\n\r\n")

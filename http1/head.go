@@ -7,26 +7,26 @@ import (
 	"net/http"
 )
 
-// head is what the head of a request has said so far.
+// head has the data of a request's head that were read so far.
 type head struct {
-	line    int  // lines seen; the request line is the first
-	at      int  // where the next line begins
-	scanned int  // no line ends between at and here
-	minor   byte // the version's second digit, as a character
+	line    int  // number of lines; the request line is the first
+	at      int  // index of the next line
+	scanned int  // there is no line end between at and this index
+	minor   byte // second digit of the version, as a character
 
 	hosts     int
 	hasLength bool
 	length    int64
-	digits    int // of the length, zeros too
+	digits    int // digits of the length, including leading zeros
 	chunked   bool
-	hadBody   bool // the request announces a body, or the one before it did
+	hadBody   bool // whether this request or the one before it announces a body
 
-	unsupported *Error // error for a well-formed request that is not supported; nil: none
+	unsupported *Error // error for a well-formed request that is not supported; nil for none
 }
 
-// Head reads lines from b, which begins with the current request, and returns
-// how long the head is; 0 when its end has not come. The next call gets the
-// same bytes and more.
+// Head reads lines from b, which begins with the current request. It returns
+// the length of the head, or 0 if the head is incomplete. The next call must
+// pass the same bytes and more.
 func (l *Lexer) Head(b []byte) (n int, err error) {
 	for {
 		i := bytes.IndexByte(b[l.scanned:], '\n')
@@ -64,8 +64,9 @@ func (l *Lexer) Head(b []byte) (n int, err error) {
 	}
 }
 
-// beginsMethod reports whether a request line may begin with c: that is known
-// before its end has come. An empty one is refused as such.
+// beginsMethod reports whether a request line may begin with c, so that other
+// input can be refused before the line is complete. An empty line is refused
+// later.
 func beginsMethod(c byte) bool { return isToken[c] || c == '\r' || c == '\n' }
 
 func noMethod(first byte) error {
@@ -75,7 +76,7 @@ func noMethod(first byte) error {
 	return malformed("the request line does not begin with a method")
 }
 
-// recordHandshake is how a TLS connection begins (RFC 8446, 5.1).
+// recordHandshake is the first byte of a TLS connection (RFC 8446, 5.1).
 const recordHandshake = 22
 
 // requestLine checks the request line (RFC 9112, 3).
@@ -105,9 +106,9 @@ func (l *Lexer) requestLine(line []byte) error {
 	return checkTarget(method, target)
 }
 
-// field checks one line of the header and notes what it tells about the body.
+// field checks a line of the header, and records its effect on the body.
 func (l *Lexer) field(line []byte) error {
-	number := l.line - 1 // the request line is none of the header
+	number := l.line - 1 // the request line does not count
 	colon := bytes.IndexByte(line, ':')
 	switch {
 	case line[0] == ' ' || line[0] == '\t':
@@ -125,14 +126,14 @@ func (l *Lexer) field(line []byte) error {
 	if !areAll(&isText, value) {
 		return malformed(fmt.Sprintf("header line %d has a control character in its value", number))
 	}
-	switch len(name) { // of the names that matter
+	switch len(name) { // only names of these lengths matter
 	case len("Host"), len("Expect"), len("Trailer"), len("Content-Length"), len("Transfer-Encoding"):
 		return l.note(name, bytes.Trim(value, " \t"))
 	}
 	return nil
 }
 
-// note looks at the fields that decide where the request ends, or that
+// note examines the fields that determine where the request ends, or that
 // net/http would refuse.
 func (l *Lexer) note(name, value []byte) error {
 	switch {
@@ -164,7 +165,8 @@ func (l *Lexer) note(name, value []byte) error {
 	return nil
 }
 
-// contentLength reads a Content-Length. A repeated one has to be the same.
+// contentLength parses a Content-Length. A repeated one must have the same
+// value.
 func (l *Lexer) contentLength(value []byte) error {
 	var n int64
 	for _, c := range value {
@@ -186,7 +188,7 @@ func (l *Lexer) contentLength(value []byte) error {
 	return nil
 }
 
-// endHead decides how the body is framed.
+// endHead determines how the body is framed.
 func (l *Lexer) endHead() error {
 	switch {
 	case l.unsupported != nil:
@@ -210,7 +212,7 @@ func (l *Lexer) endHead() error {
 	return nil
 }
 
-// is reports whether name is word, in upper or lower case.
+// is reports whether name equals word, ignoring case.
 func is(name []byte, word string) bool {
 	return len(name) == len(word) && bytes.EqualFold(name, []byte(word))
 }

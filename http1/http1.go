@@ -1,11 +1,12 @@
 // Package http1 finds where each request on an HTTP/1.x connection begins and
-// ends (RFC 9112). It is stricter than net/http in every rule: a request that
-// it accepts is one that net/http accepts too and ends at the same byte, and a
-// request whose end two readers could see in different places is refused with
-// the reason (request smuggling).
+// ends (RFC 9112). In every rule it is at least as strict as net/http: net/http
+// accepts each request that this package accepts, and sees its end at the same
+// byte. A request whose end two parsers could see in different places is
+// refused with the reason (request smuggling).
 //
-// A Lexer only decides: it keeps no bytes, decodes nothing and sends nothing.
-// Its caller hands it the head of a request whole and the body as it arrives:
+// A Lexer only examines bytes: it stores none, decodes nothing and sends
+// nothing. Its caller passes it the complete head of a request, and the body as
+// it arrives:
 //
 //	n := l.Skip(b)         // empty lines before the request
 //	n, err := l.Head(b)    // 0: more has to be read
@@ -15,10 +16,10 @@ package http1
 
 import "net/http"
 
-// Error is why a request is refused. It quotes nothing that the client sent:
-// that may be a token.
+// Error is the reason why a request is refused. It quotes nothing that the
+// client sent, which may be a token.
 type Error struct {
-	Status int // of HTTP
+	Status int // HTTP status
 	Reason string
 }
 
@@ -27,32 +28,32 @@ func (e *Error) Error() string { return e.Reason }
 
 func malformed(reason string) *Error { return &Error{http.StatusBadRequest, reason} }
 
-// Lexer follows the requests of one connection.
+// Lexer examines the requests of one connection.
 type Lexer struct {
-	MaxHead int   // most bytes of a request line with its header
-	MaxBody int64 // most bytes of a body in chunks
-	Typed   bool  // a person writes the requests: empty lines between them and a missing Host are no fault
+	MaxHead int   // maximum bytes of a request line with its header
+	MaxBody int64 // maximum bytes of a chunked body
+	Typed   bool  // a person types the requests, so empty lines between them and a missing Host are accepted
 
 	state state
-	later bool // this is not the first request
-	blank int  // empty lines before it
+	later bool // whether this is not the first request
+	blank int  // number of empty lines before it
 	head
 	body
 }
 
-// state is how far the current request has come.
+// state is the state of the current request.
 type state uint8
 
 const (
 	inHead state = iota
-	inBody       // of a known length
+	inBody       // a body of known length
 	inSize       // digits of a chunk's size
 	inExtension
 	atSizeLF
 	inChunk
 	atChunkCR
 	atChunkLF
-	atTrailer // the beginning of a line
+	atTrailer // beginning of a line
 	inName
 	inValue
 	atValueLF
@@ -60,13 +61,13 @@ const (
 	done
 )
 
-// mostBlank is how many empty lines may come before a request.
+// mostBlank limits the number of empty lines before a request.
 const mostBlank = 4
 
-// Skip returns how many bytes of b, which begins where a request may, are
-// empty lines to be passed over: before the first request, and after a body,
-// which old clients end with a line break (RFC 9112, 2.2). The caller drops
-// them before it calls Head.
+// Skip returns how many bytes at the beginning of b are empty lines to ignore.
+// They are permitted before the first request, and after a body, which old
+// clients end with a line break (RFC 9112, 2.2). The caller must remove them
+// before it calls Head.
 func (l *Lexer) Skip(b []byte) (n int) {
 	if l.line > 0 {
 		return 0
@@ -89,7 +90,7 @@ func (l *Lexer) Skip(b []byte) (n int) {
 // HeadDone reports whether the head of the current request is complete.
 func (l *Lexer) HeadDone() bool { return l.state != inHead }
 
-// Done reports whether all of the current request was seen.
+// Done reports whether the current request is complete.
 func (l *Lexer) Done() bool { return l.state == done }
 
 // Next begins the next request.

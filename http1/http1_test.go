@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// lexed is the result of one request.
+// lexed is the result for one request.
 type lexed struct {
-	start, end int    // in the text; end is where it broke when err is not nil
-	body       string // without its frames
+	start, end int    // positions in the text; if err is set, end is the position of the error
+	body       string // without framing
 	done       bool
 	err        error
 }
@@ -18,7 +18,7 @@ func (r lexed) String() string {
 	return fmt.Sprintf("%d-%d %q %t %v", r.start, r.end, r.body, r.done, r.err)
 }
 
-// all lexes the requests in text, which arrives in pieces of that many bytes.
+// all lexes the requests in text, which arrives in pieces of the given length.
 func all(l *Lexer, text string, piece int) (list []lexed) {
 	b := []byte(text)
 	have := 0
@@ -49,7 +49,7 @@ func all(l *Lexer, text string, piece int) (list []lexed) {
 			if r.end == have {
 				more()
 			}
-			until := r.end + 1 // byte by byte, to tell data from frames
+			until := r.end + 1 // byte by byte, to distinguish data from framing
 			data := l.state == inBody || l.state == inChunk
 			n, r.err = l.Body(b[r.end:until])
 			if data && n > 0 {
@@ -73,7 +73,7 @@ const chunks = "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\
 
 var long = strings.Repeat("a", 9<<10)
 
-// refused are requests with a fault each.
+// refused lists requests with one error each.
 var refused = []struct {
 	name, text string
 	status     int
@@ -172,10 +172,10 @@ var refused = []struct {
 
 const post = "POST / HTTP/1.1\r\n" + host
 
-// accepted are requests without a fault.
+// accepted lists requests without errors.
 var accepted = []struct {
 	name, text string
-	want       []string // bodies
+	want       []string // expected bodies
 }{
 	{"plain", get + host + "\r\n", []string{""}},
 	{"bare LF", "GET / HTTP/1.1\nHost: h\n\n", []string{""}},
@@ -198,8 +198,8 @@ var accepted = []struct {
 	{"expectation", post + "Expect: 100-Continue\r\nContent-Length: 1\r\n\r\nx", []string{"x"}},
 }
 
-// TestRefused: a refusal has the right status and a reason that names the
-// fault.
+// TestRefused checks that a refused request has the right status and a reason
+// that names the error.
 func TestRefused(t *testing.T) {
 	for _, tt := range refused {
 		for _, piece := range []int{1, 3, len(tt.text)} {
@@ -216,7 +216,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestAccepted: requests end where they should, however the bytes are split.
+// TestAccepted checks that requests end at the right place, however the bytes
+// are split.
 func TestAccepted(t *testing.T) {
 	for _, tt := range accepted {
 		for _, piece := range []int{1, 2, 7, max(1, len(tt.text))} {
@@ -234,7 +235,8 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// TestTyped: a person may leave empty lines between requests, and omit Host.
+// TestTyped checks that a person may type empty lines between requests, and
+// omit Host.
 func TestTyped(t *testing.T) {
 	text := "\n\n\n\n\n\n" + get + "\n\n\n\n" + get + "\r\n"
 	l := newLexer()

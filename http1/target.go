@@ -5,9 +5,9 @@ import (
 	"net/netip"
 )
 
-// checkTarget checks a request target (RFC 9112, 3.2). A path with its query,
-// or an http or https URL with them, is accepted. A proxy may read any other
-// form differently.
+// checkTarget checks a request target (RFC 9112, 3.2). It accepts a path with a
+// query, and an http or https URL with these. Any other form is refused,
+// because a proxy may interpret it differently.
 func checkTarget(method, target []byte) error {
 	switch {
 	case target[0] == '/':
@@ -44,7 +44,7 @@ func checkHost(host []byte) error {
 	return nil
 }
 
-// checkPath checks a path and the query behind it.
+// checkPath checks a path and the query after it.
 func checkPath(path []byte) error {
 	query := false
 	for i, c := range path {

@@ -8,7 +8,8 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// TestCutFits: whatever a client names its things, what is said of them fits the protocol table to the last byte.
+// TestCutFits checks that the shortened texts about a change fit the bounds of
+// the protocol table, whatever names a client uses.
 func TestCutFits(t *testing.T) {
 	long := strings.Repeat("é", 70_000)
 	for _, m := range []ipc.Message{

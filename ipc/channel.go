@@ -68,8 +68,8 @@ func Open(fd int, self, peer Role) (*Channel, error) {
 	return &Channel{self: self, peer: peer, file: file, raw: raw, bare: bare, oob: make([]byte, rightsSpace)}, nil
 }
 
-// Resume is like Open for an end that another process has used before: the parent
-// sends a process its setup, and the dispatcher has the channel from then on.
+// Resume is like Open for an end that another process has used before. The
+// parent sends a process its setup and then passes the end to the dispatcher.
 func Resume(fd int, self, peer Role, phase Phase) (*Channel, error) {
 	c, err := Open(fd, self, peer)
 	if err == nil {
@@ -119,9 +119,9 @@ func (c *Channel) send(m Message, fds []int, wait bool) error {
 	if len(fds) > 0 {
 		oob = unix.UnixRights(fds...)
 	}
-	// The lock is held during the check and the system call, so that two senders
-	// can't change their order in between, and not while waiting, so that a sender
-	// that waits does not block a reader.
+	// The lock is held during the check and the system call, so that two
+	// senders can't change their order in between. It is not held while a
+	// sender waits, so that the sender does not block a reader.
 	var sent error
 	try := func(fd uintptr) bool {
 		c.mu.Lock()
@@ -176,8 +176,8 @@ func put(fd int, frame, oob []byte) (err error) {
 	}
 }
 
-// Received is a message with the descriptors that came with it, as many as its row
-// demands. The caller closes them.
+// Received is a message with its descriptors, as many as its row demands. The
+// caller closes them.
 type Received struct {
 	Message
 	FDs []int
@@ -200,8 +200,8 @@ func (c *Channel) Receive() (Received, error) {
 			} else {
 				n, oobn, flag, _, got = unix.Recvmsg(int(fd), c.buf[:], c.oob, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
 			}
-			// A peer that exits with messages unread causes ECONNRESET once, before
-			// what it has sent can be read.
+			// When a peer exits with unread messages, the first read returns
+			// ECONNRESET. Later reads return what the peer had sent.
 			if got != unix.EINTR && got != unix.ECONNRESET {
 				return got != unix.EAGAIN
 			}

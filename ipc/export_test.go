@@ -2,7 +2,8 @@ package ipc
 
 import "strings"
 
-// For tests of the whole protocol table, which package query is a part of.
+// These helpers are for tests of the whole protocol table, including the part
+// in package query.
 
 const (
 	AllPhases = phases
@@ -17,7 +18,7 @@ var (
 	ParseRights = parseRights
 )
 
-// Table returns all rows by number of their kind.
+// Table returns all rows, sorted by the number of their kind.
 func Table() (rows []*Row) {
 	for _, r := range byKind {
 		if r != nil {
@@ -30,10 +31,11 @@ func Table() (rows []*Row) {
 // RowOf returns the row of m.
 func RowOf(m Message) *Row { return byKind[KindOf(m)] }
 
-// Size returns the row's number of bytes, or their range.
+// Size returns the length of the row's messages in bytes, or the range of
+// lengths.
 func (r *Row) Size() string { return r.size() }
 
-// Shown is m after its walk, as for writing, with a test that looks on.
+// Shown walks m as for writing, calls look for each field, and returns m.
 func Shown(m Message, look func(field any, what string, least, most int)) Message {
 	m.Walk(&Walker{look: look})
 	return m
@@ -45,7 +47,8 @@ func (c *Channel) SetPhase(p Phase) { c.phase = p }
 // Fd returns the descriptor of the end.
 func (c *Channel) Fd() uintptr { return c.file.Fd() }
 
-// JudgePacket reads one packet as an end in that phase does, and returns the phase after it.
+// JudgePacket reads one packet like an end in that phase, and returns the next
+// phase.
 func JudgePacket(self, peer Role, phase Phase, frame, oob []byte) (Received, Phase, error) {
 	c := &Channel{self: self, peer: peer, phase: phase}
 	r, err := c.judge(frame, oob, 0)

@@ -11,8 +11,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// seeds adds frames of every kind to the corpus: with zero values, with a value in every field, and some that
-// violate the protocol.
+// seeds adds frames of every kind to the corpus: some with zero values, some
+// with a value in every field, and some that violate the protocol.
 func seeds(f *testing.F) {
 	for _, r := range ipc.Table() {
 		for _, frame := range [][]byte{frameOf(f, least(r)), frameOf(f, full(r))} {
@@ -26,16 +26,16 @@ func seeds(f *testing.F) {
 	f.Add(uint8(ipc.Told), uint8(0), []byte{byte(ipc.KindOf(new(ipc.Attributes))), 0xff, 0xff, 1, 0})
 }
 
-// fuzzSide feeds packets to one end. Whatever is accepted must have been permitted by
-// the protocol table, and must encode back to the very same bytes. Decoding may not
-// allocate more than the size of the packet justifies.
+// fuzzSide passes packets to one end. The protocol table must permit each
+// packet that the end accepts, and the decoded message must encode to the same
+// bytes. Decoding must not allocate more than the size of the packet justifies.
 func fuzzSide(f *testing.F, self, peer ipc.Role) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, phase, fds uint8, frame []byte) {
 		before := ipc.Phase(phase % uint8(ipc.AllPhases))
 		var oob []byte
 		if n := int(fds) % ipc.MaxRights; n > 0 {
-			oob = unix.UnixRights(slices.Repeat([]int{1 << 30}, n)...) // nobody has that one: to close it is no harm
+			oob = unix.UnixRights(slices.Repeat([]int{1 << 30}, n)...) // this descriptor is not open, so that closing it does no harm
 		}
 		r, after, err := ipc.JudgePacket(self, peer, before, frame, oob)
 		if err != nil {
@@ -55,55 +55,58 @@ func fuzzSide(f *testing.F, self, peer ipc.Role) {
 	})
 }
 
-// FuzzFromWorker is the parent reading a captured worker.
+// FuzzFromWorker tests the parent reading from a captured worker.
 func FuzzFromWorker(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Worker) }
 
-// FuzzFromParent is the worker reading the parent.
+// FuzzFromParent tests the worker reading from the parent.
 func FuzzFromParent(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Parent) }
 
-// FuzzKeeperFromWorker is the keeper reading a captured worker.
+// FuzzKeeperFromWorker tests the keeper reading from a captured worker.
 func FuzzKeeperFromWorker(f *testing.F) { fuzzSide(f, ipc.Keeper, ipc.Worker) }
 
-// FuzzFromKeeper is a worker reading the keeper.
+// FuzzFromKeeper tests a worker reading from the keeper.
 func FuzzFromKeeper(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Keeper) }
 
-// FuzzParentFromKeeper is the parent reading a captured keeper.
+// FuzzParentFromKeeper tests the parent reading from a captured keeper.
 func FuzzParentFromKeeper(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Keeper) }
 
-// FuzzKeeperFromParent is the keeper reading the parent.
+// FuzzKeeperFromParent tests the keeper reading from the parent.
 func FuzzKeeperFromParent(f *testing.F) { fuzzSide(f, ipc.Keeper, ipc.Parent) }
 
-// FuzzResolverFromWorker is the resolver reading a captured worker.
+// FuzzResolverFromWorker tests the resolver reading from a captured worker.
 func FuzzResolverFromWorker(f *testing.F) { fuzzSide(f, ipc.Resolver, ipc.Worker) }
 
-// FuzzFromResolver is a worker reading a captured resolver.
+// FuzzFromResolver tests a worker reading from a captured resolver.
 func FuzzFromResolver(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Resolver) }
 
-// FuzzParentFromResolver is the parent reading a captured resolver.
+// FuzzParentFromResolver tests the parent reading from a captured resolver.
 func FuzzParentFromResolver(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Resolver) }
 
-// FuzzAuditorFromWorker is the auditor reading a captured worker.
+// FuzzAuditorFromWorker tests the auditor reading from a captured worker.
 func FuzzAuditorFromWorker(f *testing.F) { fuzzSide(f, ipc.Auditor, ipc.Worker) }
 
-// FuzzFromAuditor is a worker reading a captured auditor.
+// FuzzFromAuditor tests a worker reading from a captured auditor.
 func FuzzFromAuditor(f *testing.F) { fuzzSide(f, ipc.Worker, ipc.Auditor) }
 
-// FuzzParentFromAuditor is the parent reading a captured auditor.
+// FuzzParentFromAuditor tests the parent reading from a captured auditor.
 func FuzzParentFromAuditor(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Auditor) }
 
-// FuzzParentFromExporter is the dispatcher reading a captured exporter.
+// FuzzParentFromExporter tests the dispatcher reading from a captured exporter.
 func FuzzParentFromExporter(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Exporter) }
 
-// FuzzExporterFromParent is the exporter reading the parent and the dispatcher.
+// FuzzExporterFromParent tests the exporter reading from the parent and the
+// dispatcher.
 func FuzzExporterFromParent(f *testing.F) { fuzzSide(f, ipc.Exporter, ipc.Parent) }
 
-// FuzzParentFromConfig is the parent reading a captured schedrestd-config.
+// FuzzParentFromConfig tests the parent reading from a captured
+// schedrestd-config.
 func FuzzParentFromConfig(f *testing.F) { fuzzSide(f, ipc.Parent, ipc.Config) }
 
-// FuzzConfigFromParent is schedrestd-config reading the parent.
+// FuzzConfigFromParent tests schedrestd-config reading from the parent.
 func FuzzConfigFromParent(f *testing.F) { fuzzSide(f, ipc.Config, ipc.Parent) }
 
-// FuzzSettings is a worker reading what the parent has passed on undecoded.
+// FuzzSettings tests a worker decoding the Settings that the parent has passed
+// on undecoded.
 func FuzzSettings(f *testing.F) {
 	for _, m := range []ipc.Message{new(work.Setup).Opaque(), filled(new(work.Setup).Opaque())} {
 		b, err := ipc.Marshal(m)
@@ -123,7 +126,7 @@ func FuzzSettings(f *testing.F) {
 	})
 }
 
-// FuzzRights reads control messages as the kernel never sends them.
+// FuzzRights tests the reading of control messages that the kernel never sends.
 func FuzzRights(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{20, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff})

@@ -18,7 +18,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// least is the shortest message of a row: no text, no list, and the least word of each that it must have.
+// least returns the shortest message of a row: empty texts, empty lists, and
+// the smallest value of every other field.
 func least(r *ipc.Row) ipc.Message {
 	return ipc.Shown(r.New(), func(field any, _ string, least, _ int) {
 		if v := reflect.ValueOf(field).Elem(); (v.Kind() == reflect.Uint8 || v.Kind() == reflect.Uint16) && least > 0 {
@@ -27,10 +28,10 @@ func least(r *ipc.Row) ipc.Message {
 	})
 }
 
-// full returns a message of a row with something in each field.
+// full returns a message of a row with a value in each field.
 func full(r *ipc.Row) ipc.Message { return filled(r.New()) }
 
-// filled puts something into each field of m, a different value into each.
+// filled sets each field of m to a different value and returns m.
 func filled(m ipc.Message) ipc.Message {
 	n := 0
 	return ipc.Shown(m, func(field any, what string, _, most int) {
@@ -62,7 +63,7 @@ func filled(m ipc.Message) ipc.Message {
 	})
 }
 
-// frameOf returns m as it is sent.
+// frameOf returns the frame in which m is sent.
 func frameOf(t testing.TB, m ipc.Message) []byte {
 	t.Helper()
 	frame, err := ipc.Encode(m)
@@ -77,7 +78,8 @@ const (
 	source  = "ipc.go"
 )
 
-// TestTableVersion fails when the protocol table or a walk is not what tableVersion stands for.
+// TestTableVersion checks that the protocol table and the walks of the messages
+// are those of tableVersion.
 func TestTableVersion(t *testing.T) {
 	var b strings.Builder
 	describe := func(m ipc.Message) {
@@ -121,7 +123,7 @@ func TestTableVersion(t *testing.T) {
 	}
 }
 
-// nameOf returns where in v a field is.
+// nameOf returns the path of a field inside v.
 func nameOf(v, field reflect.Value) (name string, ok bool) {
 	switch {
 	case v.UnsafeAddr() == field.Pointer() && (v.Type() == field.Type().Elem() || v.Kind() == reflect.Array):

@@ -13,16 +13,16 @@ import (
 	"schedrestd/rate"
 )
 
-// client is one worker.
+// client is a worker that the keeper serves.
 type client struct {
 	keeper  *keeper
-	number  uint32 // the parent's for the worker
+	number  uint32 // the parent's number for the worker
 	channel *ipc.Channel
-	refused uint         // refused signatures
-	paid    *rate.Bucket // questions
+	refused uint         // number of refused signatures
+	paid    *rate.Bucket // budget for questions
 }
 
-// admit serves the worker behind fd from now on.
+// admit starts to serve the worker behind fd.
 func (k *keeper) admit(fd int, number uint32) error {
 	channel, err := ipc.Open(fd, ipc.Keeper, ipc.Worker)
 	if err != nil {
@@ -33,10 +33,10 @@ func (k *keeper) admit(fd int, number uint32) error {
 	return nil
 }
 
-// serve answers one question after the other. The kernel limits how many wait
-// in the channel: a worker that asks for more fills its own channel and delays
-// no other. A worker that breaks the protocol gets no further answer and is
-// reported to the parent.
+// serve answers one question after the other. The kernel limits the number of
+// questions that wait in the channel: a worker that asks too many fills its own
+// channel and delays no other worker. A worker that violates the protocol gets
+// no further answer and is reported to the parent.
 func (c *client) serve() {
 	defer c.channel.Close()
 	counts := &c.keeper.counts
@@ -90,7 +90,7 @@ func (c *client) report(why string) {
 	}
 }
 
-// answer signs a message with p, if that is allowed. p is nil when there is no
+// answer signs a message with p, if that is permitted. p is nil if there is no
 // key.
 func (c *client) answer(want *query.Sign, p *pair) *query.Signed {
 	a := &query.Signed{ID: want.ID}
@@ -112,8 +112,8 @@ func (c *client) answer(want *query.Sign, p *pair) *query.Signed {
 	return a
 }
 
-// refuse logs the first, the second, the fourth refusal and so on: a captured
-// worker may ask without end.
+// refuse logs the first, the second, the fourth refusal and so on, because a
+// compromised worker may ask without end.
 func (c *client) refuse(why string, want *query.Sign) {
 	c.refused++
 	c.keeper.counts.unsigned.Add(1)

@@ -2,12 +2,12 @@ package keeper
 
 import "crypto/rsa"
 
-// questions is how many questions a worker may ask per second, and in a burst.
-// The other constants are what each question costs, in CPU time: the whole
-// budget is half a second of one CPU. An honest worker stays far below, because
-// the rest of a handshake, or reading the request of a token, takes longer. A
-// captured worker can't use up the CPU. More questions wait in the worker's own
-// channel.
+// questions is the number of questions that a worker may ask per second, and in
+// a burst. The other constants are the costs of the questions, in CPU time; the
+// whole budget is half a second of one CPU. An honest worker stays far below,
+// because the rest of a handshake, or reading the request with a token, takes
+// longer. A compromised worker can't use up the CPU: further questions wait in
+// the worker's own channel.
 const (
 	questions  = 25_000
 	signing    = questions / 5000 // with an elliptic curve
@@ -15,7 +15,7 @@ const (
 	verifying  = 1
 )
 
-// price returns the cost of a signature by p. p is nil when there is no key.
+// price returns the cost of a signature by p. p is nil if there is no key.
 func (p *pair) price() float64 {
 	if p == nil {
 		return verifying

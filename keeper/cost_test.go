@@ -9,8 +9,8 @@ import (
 	"schedrestd/rate"
 )
 
-// TestCost: the questions of one second are answered at once, further ones at
-// the allowed rate.
+// TestCost checks that the questions of one second are answered immediately,
+// and further ones at the permitted rate.
 func TestCost(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
@@ -33,8 +33,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestQuestionsWait: a worker over its budget waits for the next answer,
-// whatever it asks.
+// TestQuestionsWait checks that a worker that has used its budget waits for the
+// next answer, for any kind of question.
 func TestQuestionsWait(t *testing.T) {
 	for _, question := range []ipc.Message{
 		&query.Sign{ID: 7, Scheme: uint16(ecdsaSHA256), Message: hash13(32)},

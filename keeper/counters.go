@@ -11,13 +11,13 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// counters counts what workers asked for since this keeper started.
+// counters counts requests of workers since this keeper started.
 type counters struct {
-	clients                 atomic.Int64  // workers that have a channel now
-	signed, unsigned        atomic.Uint64 // handshakes signed, and refused
-	genuine, forged, unsure atomic.Uint64 // tokens by answer
+	clients                 atomic.Int64  // workers that have a channel at present
+	signed, unsigned        atomic.Uint64 // handshakes that were signed, and refused
+	genuine, forged, unsure atomic.Uint64 // answers about tokens
 	slowed                  atomic.Uint64 // questions that were delayed because their worker asked too fast
-	breaches                atomic.Uint64 // workers that broke the protocol
+	breaches                atomic.Uint64 // workers that violated the protocol
 }
 
 // judged counts an answer about a token.

@@ -10,14 +10,15 @@ import (
 	"slices"
 )
 
-// A server signs one message of a handshake. In TLS 1.3 it is 64 spaces, a
-// context that says who signs what, a zero byte and the hash of the transcript
-// (RFC 8446, 4.4.3). In TLS 1.2 it is the two randoms and the server's part of
-// the key exchange (RFC 8422, 5.4), in which the randoms may be anything: it is
-// signed only when TLS 1.2 is enabled.
+// serverContext is the beginning of the message that a server signs in a
+// handshake of TLS 1.3: 64 spaces, a context that names the signer and the
+// purpose, and a zero byte. The hash of the transcript follows (RFC 8446,
+// 4.4.3). In TLS 1.2 the message is the two randoms and the server's part of
+// the key exchange (RFC 8422, 5.4). The randoms can be any bytes, so it is
+// signed only if TLS 1.2 is enabled.
 var serverContext = append(bytes.Repeat([]byte{' '}, 64), "TLS 1.3, server CertificateVerify\x00"...)
 
-// transcripts lists the lengths of the hash in bytes: SHA-256 and SHA-384,
+// transcripts lists the lengths of the hash, in bytes: SHA-256 and SHA-384,
 // depending on the cipher suite.
 var transcripts = []int{32, 48}
 
@@ -26,8 +27,8 @@ var (
 	errScheme       = errors.New("the signature scheme does not match the key or the TLS version")
 )
 
-// judge refuses everything but the message of a handshake, with a scheme that
-// this key uses for such messages. A signature of anything else could be
+// judge refuses everything except the message of a handshake, with a scheme
+// that this key uses for such messages. A signature of anything else could be
 // misused as a signature of the gateway.
 func (p *pair) judge(message []byte, with scheme) error {
 	var allowed []scheme
@@ -50,8 +51,8 @@ func isTLS13(m []byte) bool {
 	return ok && slices.Contains(transcripts, len(hash))
 }
 
-// points lists the named groups of TLS 1.2 that Go's TLS offers, with the
-// length of a public value of each.
+// points maps the named groups of TLS 1.2 that Go's TLS offers to the length of
+// their public values.
 var points = map[uint16]int{
 	23: 65,  // secp256r1, uncompressed
 	24: 97,  // secp384r1
@@ -59,10 +60,10 @@ var points = map[uint16]int{
 	29: 32,  // x25519
 }
 
-// isTLS12 reports whether m is client_random, server_random and
-// ServerECDHParams, and nothing after it.
+// isTLS12 reports whether m consists of client_random, server_random and
+// ServerECDHParams.
 func isTLS12(m []byte) bool {
-	const randoms, head = 64, 4 // curve_type, namedcurve and the length of the point
+	const randoms, head = 64, 4 // head has curve_type, namedcurve and the length of the point
 	if len(m) < randoms+head {
 		return false
 	}
@@ -78,7 +79,7 @@ func isTLS12(m []byte) bool {
 	return curve == 29 || point[0] == uncompressed
 }
 
-// schemes13 returns the schemes of TLS 1.3 for this key: each curve has its
+// schemes13 returns the schemes of TLS 1.3 for this key. Each curve has its own
 // hash.
 func (p *pair) schemes13() []scheme {
 	switch key := p.signer.Public().(type) {

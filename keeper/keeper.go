@@ -11,13 +11,13 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// keeper is the running process: the channel to the parent and the keys.
+// keeper is the running process: the channel to the parent, and the keys.
 type keeper struct {
 	channel *ipc.Channel
 	counts  counters
 
-	pair  atomic.Pointer[pair]     // nil: none
-	token atomic.Pointer[tokenKey] // nil: none
+	pair  atomic.Pointer[pair]     // nil for none
+	token atomic.Pointer[tokenKey] // nil for none
 }
 
 func newKeeper(channel *ipc.Channel) *keeper { return &keeper{channel: channel} }
@@ -52,7 +52,7 @@ func (k *keeper) run() int {
 	}
 }
 
-// keep loads the keys. Its answer says that they are in use from now on, or
+// keep loads the keys. Its answer reports that they are in use from now on, or
 // which of them can't be used.
 func (k *keeper) keep(m *ipc.SecretKeys, fds []int) *ipc.Kept {
 	var files []*os.File

@@ -20,7 +20,7 @@ import (
 
 // pair is a private key with its certificate.
 type pair struct {
-	tls12  bool // sign messages of TLS 1.2, too
+	tls12  bool // whether to sign messages of TLS 1.2
 	signer crypto.Signer
 	leaf   *x509.Certificate
 }
@@ -28,7 +28,7 @@ type pair struct {
 // maxPEM limits the size of a file, in bytes.
 const maxPEM = 1 << 20
 
-// Bounds of an RSA key in bits. A signature by a longer key would exceed the
+// Limits on an RSA key, in bits. A signature by a longer key would exceed the
 // protocol's limit.
 const (
 	leastRSA = 2048
@@ -36,8 +36,8 @@ const (
 )
 
 // readPair reads a key and its certificates, the server's own first. It refuses
-// a key that does not belong to that certificate: workers would offer a
-// certificate that the keeper can't sign for.
+// a key that does not belong to the server's certificate, because every
+// handshake would fail.
 func readPair(key, certificates *os.File) (*pair, error) {
 	signer, err := readKey(key)
 	if err != nil {
@@ -54,8 +54,8 @@ func readPair(key, certificates *os.File) (*pair, error) {
 	return &pair{signer: signer, leaf: leaf}, nil
 }
 
-// content returns the whole of f, whatever other processes read from the same
-// open file.
+// content returns the whole content of f. It does not depend on the file's
+// offset, which other processes may change.
 func content(f *os.File) ([]byte, error) {
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxPEM+1))
 	switch {
@@ -67,8 +67,8 @@ func content(f *os.File) ([]byte, error) {
 	return text, nil
 }
 
-// readKey returns the one private key in f. Other blocks, such as the
-// parameters of a curve or certificates, are ignored.
+// readKey returns the only private key in f. It ignores other blocks, such as
+// the parameters of a curve, or certificates.
 func readKey(f *os.File) (signer crypto.Signer, err error) {
 	text, err := content(f)
 	if err != nil {
@@ -94,8 +94,8 @@ func readKey(f *os.File) (signer crypto.Signer, err error) {
 	return signer, nil
 }
 
-// parseKey returns the private key in block, or nil when block holds something
-// else. It hides the errors of the parsers, since its errors are logged.
+// parseKey returns the private key in block, or nil if block contains something
+// else. Its errors are logged, so they do not contain those of the parsers.
 func parseKey(block *pem.Block) (crypto.Signer, error) {
 	var key any
 	var err error
@@ -135,8 +135,8 @@ func checkKey(key any) (crypto.Signer, error) {
 	return nil, errors.New("unsupported key type; must be RSA, ECDSA or Ed25519")
 }
 
-// readLeaf returns the first certificate in f. The others must be valid
-// certificates too, since clients get them.
+// readLeaf returns the first certificate in f. The others must also be valid,
+// because clients get them.
 func readLeaf(f *os.File) (leaf *x509.Certificate, err error) {
 	text, err := content(f)
 	if err != nil {
@@ -146,7 +146,8 @@ func readLeaf(f *os.File) (leaf *x509.Certificate, err error) {
 }
 
 // checkAuthorities refuses a file of client CAs that workers could not use,
-// because they would admit no client. An empty file means that there is none.
+// because they would admit no client. An empty file means that there are no
+// client CAs.
 func checkAuthorities(f *os.File) error {
 	text, err := content(f)
 	if err == nil && len(text) > 0 {
@@ -159,7 +160,8 @@ func checkAuthorities(f *os.File) error {
 }
 
 func leafOf(text []byte) (leaf *x509.Certificate, err error) {
-	// Even when the rest is usable: a worker would have the key in its memory.
+	// This is refused even if the rest of the file can be used, because a
+	// worker would have the key in its memory.
 	if bytes.Contains(text, []byte("PRIVATE KEY-----")) {
 		return nil, errors.New("contains a private key, but workers receive the whole file; keep the key in its own file")
 	}
@@ -181,8 +183,8 @@ func leafOf(text []byte) (leaf *x509.Certificate, err error) {
 	return leaf, nil
 }
 
-// warn logs what clients will reject about the certificate. It is still used: a
-// client that ignores the problem is better served than none.
+// warn logs the reasons for which clients will reject the certificate. It is
+// used nevertheless, because some clients may ignore the problem.
 func (p *pair) warn() {
 	now := time.Now()
 	switch {

@@ -26,7 +26,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// Keys that are made once: RSA takes its time.
+// Keys that are generated once, because generating RSA keys takes long.
 var (
 	p256 = sync.OnceValue(func() crypto.Signer { return must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)) })
 	p384 = sync.OnceValue(func() crypto.Signer { return must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader)) })
@@ -59,7 +59,7 @@ func certificate(key crypto.Signer, notAfter time.Time) string {
 
 var nextYear = time.Now().AddDate(1, 0, 0)
 
-// file returns an open file with that text.
+// file returns an open file with the given content.
 func file(t testing.TB, text string) *os.File {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "f"))
@@ -67,7 +67,7 @@ func file(t testing.TB, text string) *os.File {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	if _, err := f.WriteString(text); err != nil { // and leaves the offset at the end
+	if _, err := f.WriteString(text); err != nil { // this leaves the offset at the end
 		t.Fatal(err)
 	}
 	return f
@@ -80,7 +80,7 @@ func TestReadPair(t *testing.T) {
 	encrypted := "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nAAAA\n-----END RSA PRIVATE KEY-----\n"
 	tests := []struct {
 		name, key, certificates string
-		problem                 string // "" when it is taken
+		problem                 string // "" if the pair is accepted
 	}{
 		{"P-256, PKCS#8", pkcs8(p256()), certificate(p256(), nextYear), ""},
 		{"P-384", pkcs8(p384()), certificate(p384(), nextYear), ""},
@@ -128,7 +128,8 @@ func TestReadPair(t *testing.T) {
 	}
 }
 
-// short returns an RSA key that is too short, which Go creates only on request.
+// short returns an RSA key that is too short. Go creates such keys only on
+// request.
 func short(t *testing.T) []byte {
 	t.Setenv("GODEBUG", "rsa1024min=0")
 	return x509.MarshalPKCS1PrivateKey(must(rsa.GenerateKey(rand.Reader, 1024)))

@@ -9,7 +9,7 @@ import (
 	"fmt"
 )
 
-// scheme is a signature scheme, as TLS numbers it (RFC 8446, 4.2.3).
+// scheme is a signature scheme, with its number in TLS (RFC 8446, 4.2.3).
 type scheme uint16
 
 // The supported schemes, none with SHA-1.
@@ -26,18 +26,18 @@ const (
 	pureEd25519 scheme = 0x0807
 )
 
-// options returns the options of a signer for each scheme. The salt of PSS is
-// as long as the hash.
+// options has the options of a signer for each scheme. The salt of PSS is as
+// long as the hash.
 var options = map[scheme]crypto.SignerOpts{
 	pkcs1SHA256: crypto.SHA256, pkcs1SHA384: crypto.SHA384, pkcs1SHA512: crypto.SHA512,
 	ecdsaSHA256: crypto.SHA256, ecdsaSHA384: crypto.SHA384, ecdsaSHA512: crypto.SHA512,
 	pssSHA256:   &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: crypto.SHA256},
 	pssSHA384:   &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: crypto.SHA384},
 	pssSHA512:   &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: crypto.SHA512},
-	pureEd25519: crypto.Hash(0), // Ed25519 hashes by itself
+	pureEd25519: crypto.Hash(0), // Ed25519 hashes the message itself
 }
 
-// String returns the number as the registry writes it.
+// String returns the number in the format of the registry.
 func (s scheme) String() string { return fmt.Sprintf("0x%04x", uint16(s)) }
 
 // sign signs a message that judge has accepted.

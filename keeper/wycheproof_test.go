@@ -12,14 +12,14 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// TestWycheproof tests the keeper with the public vectors for HS256, as
-// auth.TestWycheproof does the daemons: there are two implementations of HS256,
-// which must not differ. The keeper gets the parts of a token. A worker splits the
-// token and checks its form; in this test cut does that.
+// TestWycheproof tests the keeper with the public vectors for HS256, like
+// auth.TestWycheproof for the daemons, because the two implementations of HS256
+// must not differ. The keeper gets the parts of a token. A worker splits the
+// token and checks its form; in this test, cut does that.
 func TestWycheproof(t *testing.T) {
 	dir := os.Getenv("WYCHEPROOF")
 	if dir == "" {
-		dir = "../../shared/vectors/wycheproof" // beside the repository
+		dir = "../../shared/vectors/wycheproof" // next to the repository
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "json_web_signature_test.json"))
 	switch {
@@ -49,7 +49,7 @@ func TestWycheproof(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		key := &tokenKey{secret, true} // some of the vectors' keys would be refused as too weak; TestTokenKeys checks that
+		key := &tokenKey{secret, true} // some of the vectors' keys are too weak for readTokenKey, which TestTokenKeys checks
 		for _, test := range group.Tests {
 			cases++
 			question := query.Verify{}
@@ -62,17 +62,17 @@ func TestWycheproof(t *testing.T) {
 			}
 		}
 	}
-	if cases < 40 || good < 9 { // as of the day they were taken: less were a hole
+	if cases < 40 || good < 9 { // numbers at the time of the download; fewer would mean lost coverage
 		t.Errorf("%d cases, %d genuine", cases, good)
 	}
 }
 
-// otherwise lists the vectors with another result; auth/wycheproof_test.go
+// otherwise lists the vectors with another result. auth/wycheproof_test.go
 // gives the reasons.
 var otherwise = []int{367, 370, 372, 373}
 
-// cut returns the question that a worker asks about a token; false when it asks
-// none.
+// cut sets q to the question that a worker asks about a token. It returns false
+// if the worker asks none.
 func cut(token string, q *query.Verify) bool {
 	texts := strings.Split(token, ".")
 	if len(texts) != 3 {

@@ -9,8 +9,8 @@ import (
 // Verbose is the level between info and debug.
 const Verbose slog.Level = -2
 
-// New returns a logger that writes to w, from a level that can change. format is
-// "json", or another one for text.
+// New returns a logger that writes to w. It logs from a level that can change.
+// format is "json", or anything else for text.
 func New(format string, w io.Writer, from *slog.LevelVar) *slog.Logger {
 	o := &slog.HandlerOptions{Level: from, ReplaceAttr: spelled}
 	if format == "json" {
@@ -19,7 +19,8 @@ func New(format string, w io.Writer, from *slog.LevelVar) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// spelled writes durations as in text, and the name of the level that slog does not have.
+// spelled formats durations as in text, and the name of the level that slog
+// does not have.
 func spelled(groups []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.String())

@@ -1,11 +1,12 @@
-// Package metric declares the metrics of the gateway. Every label has a closed set of
-// values, so each combination has a number, its cell. Processes exchange numbers and
-// no names: a compromised worker can add to cells and can't make up a label, and the
-// memory for all cells is bounded.
+// Package metric declares the metrics of the gateway. Every label has a closed
+// set of values, so each combination has a number, its cell. Processes exchange
+// numbers and no names. So a compromised worker can add to cells but can't
+// invent a label, and the memory for all cells is limited.
 //
-// A Family is a metric; a Table gives the cells to families, one after the other. The
-// families of this file come first in every table (Gateway). The dispatcher knows these
-// alone. Package metric/table adds those about requests, whose labels come from the API.
+// A Family is a metric. A Table assigns cells to families, one after the other.
+// The families of this file come first in every table (Gateway), and are the
+// only ones that the dispatcher knows. Package metric/table adds those about
+// requests, whose labels come from the API.
 package metric
 
 import (
@@ -15,10 +16,10 @@ import (
 	"time"
 )
 
-// MostCells is how many cells a table may have.
+// MostCells is the maximum number of cells of a table.
 const MostCells = math.MaxUint16 + 1
 
-// Kind says how the numbers of a family behave.
+// Kind describes how the numbers of a family change.
 type Kind uint8
 
 // The kinds.
@@ -28,14 +29,14 @@ const (
 	Histogram // of durations
 )
 
-// Label is a label with all the values that it can have, or several labels with all
-// the combinations that there are.
+// Label is a label with all its possible values, or several labels with all
+// their possible combinations.
 type Label struct {
 	Names  []string
-	Values [][]string // each as long as Names
+	Values [][]string // each has the same length as Names
 }
 
-// Labelled returns the label with that name and these values.
+// Labelled returns a label with the given name and values.
 func Labelled(name string, values ...string) Label {
 	l := Label{Names: []string{name}}
 	for _, v := range values {
@@ -44,9 +45,9 @@ func Labelled(name string, values ...string) Label {
 	return l
 }
 
-// Family is one metric with all its combinations of labels. A histogram has several
-// cells for each: one for each of Buckets, one for longer durations, and the sum in
-// microseconds.
+// Family is a metric with all its combinations of labels. A histogram has
+// several cells for each combination: one for each of Buckets, one for longer
+// durations, and the sum in microseconds.
 type Family struct {
 	Name, Help string
 	Kind       Kind
@@ -61,7 +62,7 @@ var Buckets = []time.Duration{
 	100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
 }
 
-// depth returns how many cells each combination of labels has.
+// depth returns the number of cells of each combination of labels.
 func (f *Family) depth() int {
 	if f.Kind == Histogram {
 		return len(Buckets) + 2
@@ -69,7 +70,8 @@ func (f *Family) depth() int {
 	return 1
 }
 
-// Cell returns the first cell of a combination: the index of the value of each label.
+// Cell returns the first cell of a combination. values has the index of the
+// value of each label.
 func (f *Family) Cell(values ...int) int {
 	if len(values) != len(f.Labels) {
 		panic(fmt.Sprintf("%s with %d labels", f.Name, len(values)))
@@ -98,7 +100,7 @@ func (f *Family) Names() (list []string) {
 	return list
 }
 
-// Each calls do with each combination of labels and its cells.
+// Each calls do for each combination of labels, with its cells.
 func (f *Family) Each(do func(first, cells int, values []string)) {
 	values := make([][]string, len(f.Labels))
 	for i := range f.Cells() / f.depth() {
@@ -127,7 +129,7 @@ type Table struct {
 	Cells    int
 }
 
-// Add gives cells to families. It panics when there are not enough.
+// Add assigns cells to families. It panics if there are not enough.
 func (t *Table) Add(list ...*Family) {
 	for _, f := range list {
 		f.first = t.Cells

@@ -2,8 +2,8 @@ package model
 
 // Account is an account of the accounting daemon.
 type Account struct {
-	Associations []Association // only when asked for
-	Coordinators []Coordinator // only when asked for
+	Associations []Association // set only if requested
+	Coordinators []Coordinator // set only if requested
 	Description  string
 	Flags        uint32
 	Name         string
@@ -14,10 +14,10 @@ type Account struct {
 // coordinates.
 type Coordinator struct {
 	Name   string
-	Direct Opt[uint16] // 0: only through an account above
+	Direct Opt[uint16] // 0 if only through a parent account
 }
 
-// AccountFilter selects accounts; their names are those of Assoc.
+// AccountFilter selects accounts. Their names are in Assoc.
 type AccountFilter struct {
 	Assoc         AssocFilter
 	Descriptions  []string
@@ -27,11 +27,10 @@ type AccountFilter struct {
 
 func (AccountFilter) selects(Account) {}
 
-// AccountFilterFlags are flags for which accounts to return, and with which
-// details.
+// AccountFilterFlags are flags that select accounts, and the details to return.
 type AccountFilterFlags uint32
 
-// The bits of AccountFilterFlags, as they travel from protocol 41 on.
+// The bits of AccountFilterFlags, with their values from protocol 41 on.
 const (
 	AccountWithDeleted AccountFilterFlags = 1 << iota
 	AccountWithAssocs

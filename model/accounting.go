@@ -2,11 +2,11 @@ package model
 
 // AccountingStats are statistics of the accounting daemon.
 type AccountingStats struct {
-	Rollup    Rollup      // of all clusters together
-	Rollups   []Rollup    // of each cluster
+	Rollup    Rollup      // for all clusters together
+	Rollups   []Rollup    // for each cluster
 	RPCs      []CallCount // by message number
-	TimeStart Time        // since when it counts
-	Users     []CallCount // by user number
+	TimeStart Time        // start of the statistics
+	Users     []CallCount // by user id
 }
 
 // Rollup is the duration of usage roll-ups: hourly, daily and monthly, in this
@@ -16,7 +16,7 @@ type Rollup struct {
 	Periods []RollupPeriod
 }
 
-// RollupPeriod is the statistics of one kind of roll-up. Durations are in
+// RollupPeriod has the statistics of one kind of roll-up. Durations are in
 // microseconds.
 type RollupPeriod struct {
 	Count     uint16
@@ -29,6 +29,6 @@ type RollupPeriod struct {
 // CallCount is the number of calls of one kind.
 type CallCount struct {
 	Count uint32
-	ID    uint32 // a message number, or a user number
-	Time  uint64 // microseconds in all
+	ID    uint32 // a message number, or a user id
+	Time  uint64 // total time in microseconds
 }

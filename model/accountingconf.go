@@ -4,7 +4,7 @@ package model
 type AccountingConf struct {
 	ArchiveDir       string
 	ArchiveScript    string
-	CommitDelay      uint16 // seconds
+	CommitDelay      uint16 // in seconds
 	Address          string
 	BackupHost       string
 	Host             string
@@ -14,11 +14,11 @@ type AccountingConf struct {
 	Flags            uint32
 	LogFile          string
 	MaxPurgeLimit    uint32
-	MaxTimeRange     uint32 // seconds
+	MaxTimeRange     uint32 // in seconds
 	Parameters       string
 	PersistFlags     uint16
 	PIDFile          string
-	PurgeEvent       uint32 // each of them as Purge… says
+	PurgeEvent       uint32 // this and the other purge settings have the bits of Purge…
 	PurgeJob         uint32
 	PurgeReservation uint32
 	PurgeStep        uint32
@@ -27,20 +27,20 @@ type AccountingConf struct {
 	PurgeUsage       uint32
 	PurgeJobScript   uint32
 	PurgeJobEnv      uint32
-	StorageLoc       string // the daemon never says it; nor the next two
+	StorageLoc       string // this and the next two are never sent by the daemon
 	StoragePass      string
 	StorageUser      string
 	SyslogDebug      uint16
 	TrackWCKey       bool
-	TrackController  bool // controllers that are down
+	TrackController  bool // record the times when controllers are down
 }
 
-// The parts of a time after which records are purged: a number of units in the
-// low 16 bits, and the unit. Leave32 is never.
+// Parts of the time after which records are purged: a number of units in the
+// low 16 bits, and the unit. Leave32 means never.
 const (
 	PurgeNumber  uint32 = 0xffff
 	PurgeHours   uint32 = 0x10000
 	PurgeDays    uint32 = 0x20000
 	PurgeMonths  uint32 = 0x40000
-	PurgeArchive uint32 = 0x80000 // purged records go to a file
+	PurgeArchive uint32 = 0x80000 // purged records are written to a file
 )

@@ -6,24 +6,24 @@ type AccountingJob struct {
 	Account         string
 	AdminComment    string
 	AllocNodes      uint32
-	ArrayJobID      uint32 // 0: not of an array
-	ArrayMaxTasks   uint32 // that run at once; 0: no limit
+	ArrayJobID      uint32 // 0 if the job is not part of an array
+	ArrayMaxTasks   uint32 // maximum number of tasks that run concurrently; 0 for no limit
 	ArrayTaskID     Opt[uint32]
-	ArrayTasks      string // tasks that have not begun, as "1-3,7%2"
+	ArrayTasks      string // tasks that have not started, as "1-3,7%2"
 	AssocID         uint32
 	BlockID         string
 	Cluster         string
 	Constraints     string
 	Container       string
 	DBIndex         uint64 // from 24.11 on the job's SLUID
-	DerivedExitCode uint32 // highest of all steps, as ExitCode
-	DerivedExitText string // set by the user, who is shown it as the job's comment
-	Elapsed         uint32 // seconds
+	DerivedExitCode uint32 // highest of all steps, in the form of ExitCode
+	DerivedExitText string // set by the user, and shown as the job's comment
+	Elapsed         uint32 // in seconds
 	EligibleTime    Time
 	EndTime         Time
-	Environment     string // only when it is asked for
+	Environment     string // set only if requested
 	Exclusive       string
-	ExitCode        uint32 // as wait(2) gives it: code in bits 8 to 15, signal in bits 0 to 6
+	ExitCode        uint32 // status of wait(2): code in bits 8 to 15, signal in bits 0 to 6
 	Extra           string
 	FailedNode      string
 	Flags           uint32 // how it was scheduled
@@ -34,27 +34,27 @@ type AccountingJob struct {
 	Licenses        string
 	Lineage         string // accounts and user from the root down
 	MCSLabel        string
-	Nodes           string // as a host list expression
-	HetJobID        uint32 // 0: not of a heterogeneous job
+	Nodes           string // host list expression
+	HetJobID        uint32 // 0 if the job is not part of a heterogeneous job
 	HetJobOffset    Opt[uint32]
 	Oversubscribe   string
 	Partition       string
-	Priority        Opt[uint32] // 0: held
+	Priority        Opt[uint32] // 0 if held
 	QOSID           uint32
 	QOSReq          string
 	ReqCPUs         uint32
-	ReqMem          uint64 // MiB, per CPU when MemPerCPU is set in it, otherwise per node
-	ReqUserID       uint32 // who ended it; 0xffffffff: no user did
+	ReqMem          uint64 // MiB, per CPU if MemPerCPU is set in it, otherwise per node
+	ReqUserID       uint32 // user who cancelled it; 0xffffffff for none
 	RestartCnt      uint16
 	Reservation     string
 	ReservationID   uint32
 	ReservationReq  string
-	Script          string // only when it is asked for
+	Script          string // set only if requested
 	SLUID           uint64
-	ShowFull        uint32 // 0: only the steps that were asked for are there
+	ShowFull        uint32 // 0 if only the requested steps are included
 	StartTime       Time
 	State           JobState
-	StateReason     uint32 // the last before it began or failed, a WAIT_ or FAIL_ number
+	StateReason     uint32 // last reason before it started or failed, a WAIT_ or FAIL_ number
 	Steps           []AccountingStep
 	SegmentSize     uint16
 	StdErr          string
@@ -62,17 +62,17 @@ type AccountingJob struct {
 	StdOut          string
 	SubmitTime      Time
 	SubmitLine      string
-	Suspended       uint32 // seconds
+	Suspended       uint32 // in seconds
 	SystemComment   string
 	SystemCPUSec    uint64
 	SystemCPUUsec   uint64
-	TimeLimit       Opt[uint32] // minutes
+	TimeLimit       Opt[uint32] // in minutes
 	TotalCPUSec     uint64
 	TotalCPUUsec    uint64
-	TRESAlloc       string // as "1=4,2=1000": ids and amounts
+	TRESAlloc       string // "1=4,2=1000": ids and amounts
 	TRESReq         string // the same for requested resources
 	UserID          uint32
-	User            string // empty: not known by name
+	User            string // empty if the name is unknown
 	UserCPUSec      uint64
 	UserCPUUsec     uint64
 	WCKey           string
@@ -83,16 +83,16 @@ type AccountingJob struct {
 // AccountingStep is a step of an AccountingJob.
 type AccountingStep struct {
 	Container     string
-	Elapsed       uint32 // seconds
+	Elapsed       uint32 // in seconds
 	EndTime       Time
 	ExitCode      uint32
 	NodeCount     uint32
 	Nodes         string
 	NumTasks      uint32
-	CPUFreqMin    Opt[uint32] // kHz
-	CPUFreqMax    Opt[uint32] // kHz
+	CPUFreqMin    Opt[uint32] // in kHz
+	CPUFreqMax    Opt[uint32] // in kHz
 	CPUFreqGov    uint32
-	ReqUserID     uint32 // who ended it; 0xffffffff: no user did
+	ReqUserID     uint32 // user who cancelled it; 0xffffffff for none
 	Stats         StepStats
 	StartTime     Time
 	State         JobState
@@ -103,11 +103,11 @@ type AccountingStep struct {
 	StdIn         string
 	StdOut        string
 	SubmitLine    string
-	Suspended     uint32 // seconds
+	Suspended     uint32 // in seconds
 	SystemCPUSec  uint64
 	SystemCPUUsec uint32
 	TaskDist      uint32
-	TimeLimit     Opt[uint32] // minutes
+	TimeLimit     Opt[uint32] // in minutes
 	TotalCPUSec   uint64
 	TotalCPUUsec  uint32
 	TRESAlloc     string
@@ -116,13 +116,13 @@ type AccountingStep struct {
 }
 
 // StepStats is the resource usage of a step. The texts have the form
-// "1=4,2=1000", by the ids of trackable resources: amounts, or the numbers of
-// the nodes and tasks that had them.
+// "1=4,2=1000", with the ids of trackable resources. The values are amounts, or
+// the indexes of the nodes and tasks with these amounts.
 type StepStats struct {
-	CPUFreq        float64     // mean over all tasks, kHz; FloatNotSet
-	ConsumedEnergy Opt[uint64] // joules
-	In             StepUsage   // read
-	Out            StepUsage   // written
+	CPUFreq        float64     // mean of all tasks, in kHz, or FloatNotSet
+	ConsumedEnergy Opt[uint64] // in joules
+	In             StepUsage   // data that was read
+	Out            StepUsage   // data that was written
 }
 
 // StepUsage is one direction of a StepStats.
@@ -142,11 +142,11 @@ type StepUsage struct {
 type AccountingJobFilter struct {
 	Accounts       []string
 	AssocIDs       []string
-	Clusters       []string // nil: all
+	Clusters       []string // nil for all
 	Constraints    []string
 	CPUsMax        uint32
 	CPUsMin        uint32
-	JobFlags       Opt[uint32] // AccountingJob.Flags, any of these; 0: none at all
+	JobFlags       Opt[uint32] // any of these bits of AccountingJob.Flags; 0 for jobs without flags
 	ExitCode       uint32
 	Flags          JobFilterFlags
 	Format         []string
@@ -161,30 +161,31 @@ type AccountingJobFilter struct {
 	ReservationIDs []string
 	Steps          []SelectedStep
 	States         []string // numbers
-	TimeLimitMax   uint32   // minutes
-	TimeLimitMin   uint32   // minutes
+	TimeLimitMax   uint32   // in minutes
+	TimeLimitMin   uint32   // in minutes
 	UsageEnd       Time
 	UsageStart     Time
-	UsedNodes      string // as a host list expression
+	UsedNodes      string // host list expression
 	UserIDs        []string
 	WCKeys         []string
 }
 
 func (AccountingJobFilter) selects(AccountingJob) {}
 
-// JobFilterFlags are flags for how jobs are looked up and returned.
+// JobFilterFlags are flags that control the search for jobs and the returned
+// details.
 type JobFilterFlags uint32
 
-// The bits of JobFilterFlags, as they travel.
+// The bits of JobFilterFlags, with the values of the protocol.
 const (
-	JobFilterDuplicates     JobFilterFlags = 1 << iota // jobs with the number of a later one too
+	JobFilterDuplicates     JobFilterFlags = 1 << iota // include jobs whose number was reused
 	JobFilterNoSteps                                   // without steps
-	JobFilterNoTruncation                              // times as they are, not cut to the asked ones
+	JobFilterNoTruncation                              // don't truncate times to the requested period
 	JobFilterRunaway                                   // only jobs that the controller no longer knows
-	JobFilterWholeHetJob                               // all components when one matches
-	JobFilterNoWholeHetJob                             // only what matches
-	JobFilterNoWait                                    // without waiting for a slow database
-	JobFilterNoDefaultUsage                            // with steps asked for: the asked times count still
-	JobFilterScript                                    // the script alone
-	JobFilterEnvironment                               // the environment alone
+	JobFilterWholeHetJob                               // all components if one matches
+	JobFilterNoWholeHetJob                             // only the components that match
+	JobFilterNoWait                                    // don't wait for a slow database
+	JobFilterNoDefaultUsage                            // use the requested period even if steps are requested
+	JobFilterScript                                    // only the script
+	JobFilterEnvironment                               // only the environment
 )

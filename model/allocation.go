@@ -1,12 +1,12 @@
 package model
 
-// Allocation is a controller's answer to a request for resources without a batch
-// script.
+// Allocation is a controller's answer to a request for resources without a
+// batch script.
 type Allocation struct {
 	StepID          StepID
 	ErrorCode       uint32
-	UserMessage     string // what the site's submit policy says to the user
-	NodeCount       uint32 // 0: the job still waits
+	UserMessage     string // message of the site's submit policy to the user
+	NodeCount       uint32 // 0 while the job is pending
 	Nodes           string
 	Account         string
 	AliasList       string

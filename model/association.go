@@ -1,8 +1,8 @@
 package model
 
 // Association links a user to an account of a cluster, optionally in one
-// partition. Without a user it is the association of the account itself. A limit that is
-// not set or unlimited has no effect.
+// partition. Without a user, it is the association of the account itself. A
+// limit that is not set or unlimited has no effect.
 type Association struct {
 	Usage            []Usage
 	Account          string
@@ -10,34 +10,34 @@ type Association struct {
 	Comment          string
 	DefaultQOSID     uint32
 	Flags            uint32
-	Shares           uint32 // for fair share; 0x7fffffff: the parent's
-	GrpTRESMins      string // amounts as "1=4,2=1000", by the ids of trackable resources
+	Shares           uint32 // for fair share; 0x7fffffff for the parent's
+	GrpTRESMins      string // amounts such as "1=4,2=1000", with the ids of trackable resources
 	GrpTRESRunMins   string
 	GrpTRES          string
 	GrpJobs          Opt[uint32]
 	GrpJobsAccrue    Opt[uint32]
 	GrpSubmitJobs    Opt[uint32]
-	GrpWall          Opt[uint32] // minutes
+	GrpWall          Opt[uint32] // in minutes
 	ID               uint32
-	IsDefault        Opt[uint16] // of its user; 0: no
+	IsDefault        Opt[uint16] // whether it is the default of its user; 0 means no
 	Left             uint32      // place in the tree of associations, up to protocol 39
 	Lineage          string      // accounts and user from the root down
-	MaxTRESMinsPJ    string      // for each job
+	MaxTRESMinsPJ    string      // per job
 	MaxTRESRunMins   string
-	MaxTRESPJ        string // for each job
-	MaxTRESPN        string // on each node
+	MaxTRESPJ        string // per job
+	MaxTRESPN        string // per node
 	MaxJobs          Opt[uint32]
 	MaxJobsAccrue    Opt[uint32]
 	MinPrioThreshold Opt[uint32]
 	MaxSubmitJobs    Opt[uint32]
-	MaxWallPJ        Opt[uint32] // minutes, for each job
+	MaxWallPJ        Opt[uint32] // minutes per job
 	ParentAccount    string
 	ParentID         uint32
 	Partition        string
 	Priority         Opt[uint32]
 	QOSIDs           []string
-	Right            uint32 // as Left
-	UserID           uint32 // the daemon never says it
+	Right            uint32 // like Left
+	UserID           uint32 // never sent by the daemon
 	User             string
 }
 
@@ -64,22 +64,22 @@ type AssocFilter struct {
 	QOSIDs         []string
 	UsageEnd       Time
 	UsageStart     Time
-	Users          []string // without any element: not those that are accounts' own
+	Users          []string // if empty but not nil: exclude the accounts' own associations
 }
 
 func (AssocFilter) selects(Association) {}
 
-// AssocFilterFlags are flags for which associations to return, and with which
-// details.
+// AssocFilterFlags are flags that select associations, and the details to
+// return.
 type AssocFilterFlags uint32
 
-// The bits of AssocFilterFlags, as they travel from protocol 42 on.
+// The bits of AssocFilterFlags, with their values from protocol 42 on.
 const (
 	AssocWithDeleted         AssocFilterFlags = 1 << iota
-	AssocWithUsage                            // what was used, too
-	AssocOnlyDefaults                         // of each user only the default one
-	AssocRawQOS                               // QOS as they are set, without the parent's
-	AssocSubAccounts                          // the accounts below, too
-	AssocWithoutParentInfo                    // neither parent's id nor name
-	AssocWithoutParentLimits                  // limits as they are set, without the parent's
+	AssocWithUsage                            // include the usage
+	AssocOnlyDefaults                         // only the default association of each user
+	AssocRawQOS                               // QOS as set, without those of the parent
+	AssocSubAccounts                          // include the child accounts
+	AssocWithoutParentInfo                    // without id and name of the parent
+	AssocWithoutParentLimits                  // limits as set, without those of the parent
 )

@@ -1,21 +1,21 @@
 package model
 
-// Cluster is a cluster of the accounting daemon.
+// Cluster is a cluster in the accounting records.
 type Cluster struct {
 	Usage          []ClusterUsage
 	Classification uint16
-	ControlHost    string // empty: its controller is not registered
+	ControlHost    string // empty if its controller is not registered
 	ControlPort    uint32
 	Dimensions     uint16
 	Federation     FederationMember
 	Flags          uint32
 	ID             uint16
 	Name           string
-	Nodes          string // as a host list expression
-	SelectPlugin   uint32 // only for the wire: of a plugin that is gone
+	Nodes          string // host list expression
+	SelectPlugin   uint32 // data of a removed plugin, kept for the wire
 	RootAssoc      Association
-	RPCVersion     uint16 // the protocol that its controller speaks, times 256
-	TRES           string // as "1=4,2=1000": ids and amounts
+	RPCVersion     uint16 // protocol version of its controller, times 256
+	TRES           string // "1=4,2=1000": ids and amounts
 }
 
 // FederationMember is the role of a cluster in a federation.
@@ -26,7 +26,7 @@ type FederationMember struct {
 	State        uint32
 	SyncReceived uint8
 	SyncSent     uint8
-	Receiving    bool // connections to its sibling
+	Receiving    bool // whether there is a connection from the sibling cluster
 	Sending      bool
 }
 
@@ -37,7 +37,7 @@ type ClusterUsage struct {
 	TRES            TRES
 	DownSecs        uint64
 	IdleSecs        uint64
-	OverSecs        uint64 // planned beyond what there is
+	OverSecs        uint64 // planned in excess of the available amount
 	PlannedDownSecs uint64
 	PeriodStart     Time
 	PlannedSecs     uint64
@@ -48,7 +48,7 @@ type ClusterFilter struct {
 	Classification uint16
 	Names          []string
 	Federations    []string
-	Flags          Opt[uint32] // any of these
+	Flags          Opt[uint32] // any of these flags
 	Format         []string
 	RPCVersions    []string
 	UsageEnd       Time
@@ -61,10 +61,10 @@ func (ClusterFilter) selects(Cluster) {}
 
 // TRES is a trackable resource.
 type TRES struct {
-	AllocSecs uint64 // in the usage of something
-	Count     uint64 // of a cluster, or of a usage; 0: listed for itself
+	AllocSecs uint64 // in usage records
+	Count     uint64 // amount in a cluster or a usage record; 0 in a list of resources
 	ID        uint32
-	Name      string // when Type is of several, as "gpu" of "gres"
+	Name      string // name if Type has several, such as "gpu" of "gres"
 	Type      string
 }
 

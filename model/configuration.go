@@ -1,7 +1,7 @@
 package model
 
-// Configuration is a controller's configuration. It is a dictionary, by the names
-// of the wire: nothing but showing is done with it.
+// Configuration is a controller's configuration, by the names on the wire. It
+// is a dictionary, because it is only shown.
 type Configuration struct {
 	LastUpdate  Time
 	BootTime    Time

@@ -1,14 +1,14 @@
 package model
 
-// Editor looks at the records of the accounting daemon and changes them, within
-// one transaction: all of its changes are kept, or none.
+// Editor reads and changes records of the accounting daemon within one
+// transaction: either all of its changes are committed, or none.
 type Editor interface {
 	// List lists records like Accounting.List, with the changes of this transaction.
 	List(Listing) error
 
-	// Change makes a change: an Add, a Modify, a Remove, or one of the types below.
-	// It returns the daemon's description of each changed record. It is no error
-	// if no record was changed.
+	// Change makes a change: an Add, a Modify, a Remove, or one of the types
+	// below. It returns the daemon's description of each changed record. If no
+	// record was changed, it returns no error.
 	Change(change any) ([]string, error)
 }
 
@@ -16,8 +16,9 @@ type Editor interface {
 // A new account or user has no association.
 type Add[T any] struct{ Records []T }
 
-// Modify changes what Record has set of the records that Filter selects. Start
-// Record with one of the functions whose name begins with Blank.
+// Modify changes the fields that are set in Record, for the records that Filter
+// selects. Record must be created by one of the functions whose name begins
+// with Blank.
 type Modify[T any] struct {
 	Filter Filter[T]
 	Record T
@@ -29,60 +30,62 @@ type Remove[T any] struct{ Filter Filter[T] }
 // AddCoordinators makes users coordinators of accounts.
 type AddCoordinators struct{ Accounts, Users []string }
 
-// RemoveCoordinators is the reverse of AddCoordinators.
+// RemoveCoordinators removes users from the coordinators of accounts.
 type RemoveCoordinators struct{ Accounts, Users []string }
 
-// AddAccountsTo adds accounts that do not exist yet, and gives them associations
-// in clusters; no clusters: in all. Daemons have it from Slurm 23.11 on.
+// AddAccountsTo adds the accounts that do not exist yet, and adds associations
+// of the accounts to clusters. Without clusters, it adds them to all. Daemons
+// support it from Slurm 23.11 on.
 type AddAccountsTo struct {
 	AssocSet
-	Account Account // what the new ones have in common
+	Account Account // values that all new accounts get
 }
 
-// AddUsersTo adds users that do not exist yet, and associations of users with accounts.
+// AddUsersTo adds the users that do not exist yet, and associations of the
+// users with accounts.
 type AddUsersTo struct {
 	AssocSet
-	User User // what the new ones have in common
+	User User // values that all new users get
 }
 
 // AssocSet names associations: every combination of its elements.
 type AssocSet struct {
 	Accounts   []string
-	Assoc      Association // what the new ones have in common
+	Assoc      Association // values that all new associations get
 	Clusters   []string
 	Partitions []string
 	Users      []string
 	WCKeys     []string
 }
 
-// Values that leave a field of a record as it is, where the field has no Opt.
+// Values that leave a field of a record unchanged, for fields without an Opt.
 const (
 	Leave16 uint16 = 0xfffe
 	Leave32 uint32 = 0xfffffffe
 )
 
-// QOSLeaveFlags in the flags of a QOS leaves them as they are.
+// QOSLeaveFlags in the flags of a QOS leaves them unchanged.
 const QOSLeaveFlags uint32 = 1 << 28
 
-// BlankAssociation returns an association with nothing set.
+// BlankAssociation returns an association in which no field is set.
 func BlankAssociation() Association {
 	return Association{DefaultQOSID: Leave32, Shares: Leave32, Left: Leave32, Right: Leave32, ParentID: Leave32, UserID: Leave32}
 }
 
-// BlankQOS returns a QOS with nothing set.
+// BlankQOS returns a QOS in which no field is set.
 func BlankQOS() QOS {
 	return QOS{Flags: QOSLeaveFlags, GraceTime: Leave32, PreemptMode: Leave16,
 		UsageFactor: FloatNotSet, UsageThreshold: FloatNotSet, LimitFactor: FloatNotSet}
 }
 
-// BlankUser returns a user with nothing set.
+// BlankUser returns a user in which no field is set.
 func BlankUser() User { return User{DefaultQOSID: Leave32, UserID: Leave32} }
 
-// BlankCluster returns a cluster with nothing set.
+// BlankCluster returns a cluster in which no field is set.
 func BlankCluster() Cluster { return Cluster{Flags: Leave32, RootAssoc: BlankAssociation()} }
 
-// BlankWCKey returns a workload key with nothing set.
+// BlankWCKey returns a workload key in which no field is set.
 func BlankWCKey() WCKey { return WCKey{UserID: Leave32} }
 
-// BlankAccountingJob returns a recorded job with nothing set.
+// BlankAccountingJob returns a recorded job in which no field is set.
 func BlankAccountingJob() AccountingJob { return AccountingJob{DerivedExitCode: Leave32} }

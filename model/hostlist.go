@@ -8,9 +8,9 @@ import (
 )
 
 // Hosts expands a host list expression, "n[1-3,08],login", into its names, in
-// order. It creates one name at a time, since a few bytes can stand for
-// billions of names; the caller decides when to stop. A malformed piece stands
-// for itself.
+// order. It creates one name at a time, because a few bytes can stand for
+// billions of names; the caller decides when to stop. A malformed piece is
+// returned unchanged.
 func Hosts(expr string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for expr != "" {
@@ -65,15 +65,16 @@ func expand(front, piece string, yield func(string) bool) bool {
 	return true
 }
 
-// cutBrackets cuts piece around its first pair of brackets; ok is false when it has none.
+// cutBrackets splits piece at its first pair of brackets. ok is false if it has
+// none.
 func cutBrackets(piece string) (literal, ranges, rest string, ok bool) {
 	literal, after, opened := strings.Cut(piece, "[")
 	ranges, rest, closed := strings.Cut(after, "]")
 	return literal, ranges, rest, opened && closed
 }
 
-// numbers parses "3", "1-3" or "08-11", whose numbers have the width of the
-// first; ok is false for text that stands for itself.
+// numbers parses "3", "1-3" or "08-11". All numbers of a range have the width
+// of the first. ok is false if r is neither.
 func numbers(r string) (from, to uint64, width int, ok bool) {
 	low, high, isRange := strings.Cut(r, "-")
 	from, err := strconv.ParseUint(low, 10, 32)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// HostsWellFormed reports whether a host list expression is one that stands for
-// names: brackets in pairs, with numbers and ascending ranges of them inside.
+// HostsWellFormed reports whether a host list expression is well-formed:
+// brackets in pairs, which contain numbers and ascending ranges.
 func HostsWellFormed(expr string) bool {
 	for expr != "" {
 		var piece string
@@ -40,8 +40,9 @@ func wellFormed(piece string) bool {
 	}
 }
 
-// FoldHosts writes names as a host list expression, in their order: neighbours
-// that differ in a number at their end share brackets, "n[1-3,08],login".
+// FoldHosts returns names as a host list expression, in the same order.
+// Consecutive names that differ only in a number at their end share brackets,
+// "n[1-3,08],login".
 func FoldHosts(names []string) string {
 	var b strings.Builder
 	for i := 0; i < len(names); {
@@ -66,13 +67,13 @@ func FoldHosts(names []string) string {
 	return b.String()
 }
 
-// foldNumbers writes what names have behind their first skip bytes as numbers and
-// ranges.
+// foldNumbers returns the parts of names after their first skip bytes, as
+// numbers and ranges.
 func foldNumbers(names []string, skip int) string {
 	var b strings.Builder
 	for i := 0; i < len(names); {
 		first := names[i][skip:]
-		n, _ := strconv.ParseUint(first, 10, 32) // cutNumber has read it
+		n, _ := strconv.ParseUint(first, 10, 32) // cutNumber has checked it
 		end := i + 1
 		for end < len(names) && names[end][skip:] == fmt.Sprintf("%0*d", len(first), n+uint64(end-i)) {
 			end++
@@ -88,8 +89,8 @@ func foldNumbers(names []string, skip int) string {
 	return b.String()
 }
 
-// cutNumber cuts a name before the number at its end. A number that a host list
-// can't have is a part of the name.
+// cutNumber splits a name before the number at its end. A number that a host
+// list can't represent is a part of the name.
 func cutNumber(name string) (prefix, number string, ok bool) {
 	prefix = strings.TrimRight(name, "0123456789")
 	number = name[len(prefix):]

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFoldHosts: names are folded as Slurm's gateway folds them (26.05), and
-// expanding gives them back.
+// TestFoldHosts checks that names are folded as by slurmrestd (26.05), and that
+// expanding the result returns the names.
 func TestFoldHosts(t *testing.T) {
 	for _, tt := range []struct{ names, want string }{
 		{"", ""},
@@ -34,8 +34,7 @@ func TestFoldHosts(t *testing.T) {
 	}
 }
 
-// FuzzFoldHosts: whatever the names, expanding gives back those that can be
-// names.
+// FuzzFoldHosts checks that expanding the result returns all valid names.
 func FuzzFoldHosts(f *testing.F) {
 	f.Add("n1 n2 n3 x7")
 	f.Add("n08 n9 n010 4294967295 4294967296")

@@ -2,9 +2,9 @@ package model
 
 import "strings"
 
-// HostlistHas reports whether the host list expression expr stands for name, as
-// Hosts expands it. It creates no names: its cost is that of parsing expr,
-// however many names it stands for.
+// HostlistHas reports whether the host list expression expr contains name,
+// according to Hosts. It creates no names, so its cost depends only on the
+// length of expr.
 func HostlistHas(expr, name string) bool {
 	for expr != "" {
 		var piece string
@@ -16,19 +16,19 @@ func HostlistHas(expr, name string) bool {
 	return false
 }
 
-// pieceHas parses piece from front to end while it tracks every prefix of name
-// that piece may have matched so far. Trying those one after the other would
-// take a time exponential in the number of brackets, and piece is untrusted
-// input.
+// pieceHas parses piece from the beginning to the end, and tracks every prefix
+// of name that piece may have matched so far. Trying these one after the other
+// would take a time exponential in the number of brackets, and piece is
+// untrusted input.
 func pieceHas(piece, name string) bool {
 	literal, _, _, ok := cutBrackets(piece)
 	if !ok {
 		return piece == name
 	}
 	if !strings.HasPrefix(name, literal) {
-		return false // the usual case, and it costs no memory
+		return false // the usual case, which needs no memory
 	}
-	ends := make([]bool, len(name)+1) // ends[i]: what was read so far can stand for name[:i]
+	ends := make([]bool, len(name)+1) // ends[i]: the parsed part can stand for name[:i]
 	ends[0] = true
 	for {
 		literal, ranges, rest, ok := cutBrackets(piece)
@@ -49,7 +49,7 @@ func pieceHas(piece, name string) bool {
 	}
 }
 
-// after returns ends after literal was matched too.
+// after returns the new ends after a literal.
 func after(ends []bool, name, literal string) []bool {
 	next := make([]bool, len(ends))
 	for i, end := range ends {
@@ -64,8 +64,8 @@ func after(ends []bool, name, literal string) []bool {
 // first number of the range.
 const maxDigits = 10
 
-// follow marks in next where r, one range in brackets, can end if it begins at
-// name[i].
+// follow marks in next the indexes at which r, a range in brackets, can end if
+// it begins at name[i].
 func follow(next []bool, name string, i int, r string) {
 	from, to, width, ok := numbers(r)
 	if !ok {

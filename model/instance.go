@@ -1,24 +1,25 @@
 package model
 
-// Instance is a time in which a node was a machine of a cloud.
+// Instance is a period in which a node ran on a machine of a cloud.
 type Instance struct {
 	Cluster      string
 	Extra        string
 	InstanceID   string
 	InstanceType string
 	Node         string
-	TimeEnd      Time // 0: it still is
+	TimeEnd      Time // 0 while it is running
 	TimeStart    Time
 }
 
-// InstanceFilter selects instances; a nil list, an empty text and 0 are no filter.
+// InstanceFilter selects instances. A nil list, an empty text and 0 mean no
+// filter.
 type InstanceFilter struct {
 	Clusters      []string
 	Extra         []string
 	Format        []string
 	InstanceIDs   []string
 	InstanceTypes []string
-	Nodes         string // as a host list expression
+	Nodes         string // host list expression
 	TimeEnd       Time
 	TimeStart     Time
 }

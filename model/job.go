@@ -1,13 +1,13 @@
 package model
 
-// Job is a job in the view of its controller.
+// Job is a job of a controller.
 type Job struct {
 	StepID                StepID
 	Account               string
 	AdminComment          string
 	AllocNode             string
 	AllocSID              uint32
-	ArrayJobID            uint32 // 0: not of an array
+	ArrayJobID            uint32 // 0 if the job is not part of an array
 	ArrayTaskID           Opt[uint32]
 	ArrayTasks            string
 	ArrayMaxTasks         uint32
@@ -25,13 +25,13 @@ type Job struct {
 	ContainerType         string
 	CPUsPerTRES           string
 	Deadline              Time
-	DelayBoot             Opt[uint32] // seconds
-	DerivedExitCode       uint32      // highest of all steps, as ExitCode
-	ExitCode              uint32      // as wait(2) gives it: code in bits 8 to 15, signal in bits 0 to 6
+	DelayBoot             Opt[uint32] // in seconds
+	DerivedExitCode       uint32      // highest of all steps, in the form of ExitCode
+	ExitCode              uint32      // status of wait(2): code in bits 8 to 15, signal in bits 0 to 6
 	Extra                 string
 	FailedNode            string
 	UserID                uint32
-	Federated             bool // the Fed fields travel (from protocol 42 on)
+	Federated             bool // whether the Fed fields are sent (from protocol 42 on)
 	FedOrigin             string
 	FedSiblingsActive     uint64
 	FedSiblingsActiveText string
@@ -39,7 +39,7 @@ type Job struct {
 	FedSiblingsViableText string
 	GRESTotal             string
 	GroupID               uint32
-	HetJobID              uint32 // 0: not of a heterogeneous job
+	HetJobID              uint32 // 0 if the job is not part of a heterogeneous job
 	HetJobIDSet           string
 	HetJobOffset          uint32
 	Profile               uint32 // bits
@@ -57,13 +57,13 @@ type Job struct {
 	Network               string
 	PreemptTime           Time
 	PreSusTime            Time
-	Priority              uint32 // 0: held
+	Priority              uint32 // 0 if held
 	Reboot                uint8
 	ReqSwitches           uint32
 	ResizeTime            Time
 	RestartCnt            uint16
 	ShowFlags             uint16
-	TimeLimit             Opt[uint32] // minutes
+	TimeLimit             Opt[uint32] // in minutes
 	Reservation           string
 	ResvPorts             string
 	SELinuxContext        string
@@ -72,7 +72,7 @@ type Job struct {
 	StateDescription      string
 	SuspendTime           Time
 	SystemComment         string
-	TimeMin               Opt[uint32] // minutes
+	TimeMin               Opt[uint32] // in minutes
 	Nice                  uint32      // offset by NiceOffset
 	SubmitTime            Time
 	EligibleTime          Time
@@ -86,10 +86,10 @@ type Job struct {
 	TRESPerSocket         string
 	TRESPerTask           string
 	UserName              string
-	WaitForSwitch         uint32 // seconds
+	WaitForSwitch         uint32 // in seconds
 	WCKey                 string
 	StartTime             Time
-	EndTime               Time // when it ended, or will at the latest
+	EndTime               Time // time when it ended, or will end at the latest
 	PriorityArray         []uint32
 	PriorityArrayNames    string
 	Cluster               string
@@ -99,7 +99,7 @@ type Job struct {
 	QOS                   string
 	PreemptableTime       Time
 	Resources             JobResources
-	GRESDetail            []string // allocated per node
+	GRESDetail            []string // per node
 	NodeIndexes           Bitmap
 	Features              string
 	Prefer                string
@@ -121,7 +121,7 @@ type Job struct {
 	CPUFreqMax            Opt[uint32]
 	CPUFreqGov            Opt[uint32]
 	CronSpec              string
-	Detailed              bool // the fields about requirements travel (from protocol 42 on)
+	Detailed              bool // whether the fields about requirements are sent (from protocol 42 on)
 	SegmentSize           Opt[uint16]
 	SubmitLine            string
 	Exclusive             Opt[uint16]
@@ -132,8 +132,8 @@ type Job struct {
 	CoreSpec              Opt[uint16]
 	CPUsPerTask           Opt[uint16]
 	MinCPUsPerNode        uint16
-	MinMemory             uint64 // MiB, per CPU when MemPerCPU is set in it, otherwise per node
-	MinTmpDisk            uint32 // MiB
+	MinMemory             uint64 // MiB, per CPU if MemPerCPU is set in it, otherwise per node
+	MinTmpDisk            uint32 // in MiB
 	OOMKillStep           Opt[uint16]
 	ReqNodes              string
 	ReqNodeIndexes        Bitmap
@@ -145,8 +145,8 @@ type Job struct {
 	MultiCore             MultiCore
 }
 
-// JobResources are the resources allocated to a job: Hosts nodes, in Slurm's
-// packed form.
+// JobResources are the resources that are allocated to a job, in Slurm's packed
+// form. Hosts is the number of nodes.
 type JobResources struct {
 	Hosts               Opt[uint32]
 	NCPUs               uint32
@@ -171,7 +171,7 @@ type JobResources struct {
 	NodeRanks           []uint32
 }
 
-// MultiCore is the processor layout that a job requests from its nodes.
+// MultiCore is the processor layout of nodes that a job requests.
 type MultiCore struct {
 	Flag            uint8
 	BoardsPerNode   Opt[uint16]
@@ -185,7 +185,7 @@ type MultiCore struct {
 	PlaneSize       Opt[uint16]
 }
 
-// StepID names a job, or a step of one.
+// StepID identifies a job, or a step of a job.
 type StepID struct {
 	SLUID        uint64
 	JobID        uint32

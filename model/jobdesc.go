@@ -2,7 +2,7 @@ package model
 
 // JobDesc describes a job to submit, or a change to one.
 type JobDesc struct {
-	JobID               Opt[uint32] // the job to change; not set: a new one
+	JobID               Opt[uint32] // job to change; not set for a new job
 	SiteFactor          Opt[uint32]
 	BatchFeatures       string
 	ClusterFeatures     string
@@ -24,11 +24,11 @@ type JobDesc struct {
 	Array               string
 	BurstBuffer         string
 	MinCPUsPerNode      Opt[uint16]
-	MinMemory           Opt[uint64] // MiB, per CPU when MemPerCPU is set in it, otherwise per node
+	MinMemory           Opt[uint64] // MiB, per CPU if MemPerCPU is set in it, otherwise per node
 	MemUpdateDelay      Opt[uint16]
 	MemUpdateMargin     Opt[uint16]
 	OOMKillStep         Opt[uint16]
-	MinTmpDisk          Opt[uint32] // MiB
+	MinTmpDisk          Opt[uint32] // in MiB
 	PowerFlags          Opt[uint8]
 	Prefer              string
 	CPUFreqMin          Opt[uint32]
@@ -36,7 +36,7 @@ type JobDesc struct {
 	CPUFreqGov          Opt[uint32]
 	Partition           string
 	Priority            Opt[uint32]
-	Release             bool // a change gives the job its usual priority back; does not travel
+	Release             bool // in a change, restores the job's usual priority; not sent
 	Dependency          string
 	Account             string
 	AdminComment        string
@@ -53,7 +53,7 @@ type JobDesc struct {
 	ReqContext          string
 	ReqNodes            string
 	ExcNodes            string
-	Environment         []string // NAME=value each
+	Environment         []string // NAME=value
 	SpankEnvironment    []string
 	Script              string // text of the batch script
 	Argv                []string
@@ -77,8 +77,8 @@ type JobDesc struct {
 	MemBindType         Opt[uint16]
 	CPUBind             string
 	MemBind             string
-	TimeLimit           Opt[uint32] // minutes
-	TimeMin             Opt[uint32] // minutes
+	TimeLimit           Opt[uint32] // in minutes
+	TimeMin             Opt[uint32] // in minutes
 	MinCPUs             Opt[uint32]
 	MaxCPUs             Opt[uint32]
 	MinNodes            Opt[uint32]
@@ -89,10 +89,10 @@ type JobDesc struct {
 	SocketsPerNode      Opt[uint16]
 	CoresPerSocket      Opt[uint16]
 	ThreadsPerCore      Opt[uint16]
-	UserID              Opt[uint32] // not set: the authenticated user
-	UserName            string      // instead of UserID until it is resolved; never sent
-	GroupID             Opt[uint32] // not set: the authenticated user's
-	GroupName           string      // instead of GroupID until it is resolved; never sent
+	UserID              Opt[uint32] // not set for the authenticated user
+	UserName            string      // in place of UserID until it is resolved; never sent
+	GroupID             Opt[uint32] // not set for that of the authenticated user
+	GroupName           string      // in place of GroupID until it is resolved; never sent
 	AllocRespPort       uint16
 	AllocTLSCert        string
 	RespHost            string
@@ -109,13 +109,13 @@ type JobDesc struct {
 	RestartCnt          uint16
 	WarnFlags           uint16
 	WarnSignal          uint16
-	WarnTime            uint16 // seconds before the limit
+	WarnTime            uint16 // seconds before the time limit
 	WCKey               string
 	ReqSwitches         Opt[uint32]
 	WaitForSwitch       Opt[uint32]
 	WaitAllNodes        Opt[uint16]
 	Flags               uint64
-	DelayBoot           Opt[uint32] // seconds
+	DelayBoot           Opt[uint32] // in seconds
 	Extra               string
 	X11                 uint16
 	X11MagicCookie      string
@@ -129,7 +129,7 @@ type JobDesc struct {
 	TRESPerNode         string
 	TRESPerSocket       string
 	TRESPerTask         string
-	Cron                CronEntry // nil: not a cron job
+	Cron                CronEntry // nil if it is not a cron job
 	SegmentSize         Opt[uint16]
 }
 

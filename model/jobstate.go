@@ -1,31 +1,31 @@
 package model
 
-// SelectedStep names a job, a task or component of it, or a step.
+// SelectedStep identifies a job, a task or component of a job, or a step.
 type SelectedStep struct {
 	Step        StepID
 	ArrayTaskID Opt[uint32]
 	HetOffset   Opt[uint32]
-	ArrayTasks  Bitmap // several tasks at once
+	ArrayTasks  Bitmap // several tasks
 }
 
-// JobSelection names a job whose state is requested.
+// JobSelection identifies a job whose state is requested.
 type JobSelection struct {
 	JobID       uint32
-	ArrayTaskID Opt[uint32] // not set: all tasks
-	HetOffset   Opt[uint32] // not set: all components
+	ArrayTaskID Opt[uint32] // not set for all tasks
+	HetOffset   Opt[uint32] // not set for all components
 }
 
 // JobStateEntry is the state of a job, or of one or several tasks of an array.
 type JobStateEntry struct {
 	JobID       uint32
-	ArrayJobID  uint32 // 0: not of an array
+	ArrayJobID  uint32 // 0 if the job is not part of an array
 	ArrayTaskID Opt[uint32]
 	ArrayTasks  Bitmap // tasks that have no job of their own yet
-	HetJobID    uint32 // 0: not of a heterogeneous job
+	HetJobID    uint32 // 0 if the job is not part of a heterogeneous job
 	State       JobState
 }
 
-// Has reports whether e is the job that s names, or a part of it.
+// Has reports whether e is the job that s identifies, or a part of it.
 func (s JobSelection) Has(e *JobStateEntry) bool {
 	switch {
 	case s.HetOffset.Set:

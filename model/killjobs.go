@@ -1,13 +1,14 @@
 package model
 
-// KillJobs selects the jobs to signal: those of Jobs, or all if Jobs is empty,
-// that match every other filter that is set. It is refused if nothing is set.
+// KillJobs selects the jobs to signal: those of Jobs that match every other
+// filter that is set. An empty Jobs stands for all jobs. If nothing is set, it
+// is refused.
 type KillJobs struct {
 	Account      string
-	AdminComment string // written to the jobs
+	AdminComment string // comment to store in the jobs
 	Flags        Kill
 	Name         string
-	Jobs         []string // as "123", "123_4", "123+1"
+	Jobs         []string // "123", "123_4" or "123+1"
 	Partition    string
 	QOS          string
 	Reservation  string
@@ -16,18 +17,18 @@ type KillJobs struct {
 	UserID       Opt[uint32]
 	UserName     string
 	WCKey        string
-	Nodes        string // as a host list expression
+	Nodes        string // host list expression
 }
 
-// KillResult is the result for one of the jobs. Without the flag KillVerbose
-// only jobs that failed have one.
+// KillResult is the result for one job. Without the flag KillVerbose there are
+// results only for failures.
 type KillResult struct {
 	Code      uint32 // 0, or one of Slurm's error numbers
 	Message   string
-	Reason    string // what Code means, for people; it does not travel
+	Reason    string // description of Code for people; not sent
 	ID        SelectedStep
 	RealJobID Opt[uint32]
-	Sibling   string // the cluster of a federation that it is of
+	Sibling   string // cluster of the federation that the job belongs to
 }
 
 // KillFullJob sends the signal to the whole job: to its script and to every

@@ -1,15 +1,16 @@
 package model
 
-// Filter selects records of the accounting daemon. T is the type of the records.
+// Filter selects records of the accounting daemon. T is the type of the
+// records.
 type Filter[T any] interface{ selects(T) }
 
 // Listing requests records from the accounting daemon. List creates one.
 type Listing struct {
-	Filter any // a Filter of some T
+	Filter any // a Filter of any T
 	Each   any // func(*T) error
 }
 
-// List requests the records that filter selects. each is called with one record
-// at a time, which is valid only during the call. An error of each ends the
-// listing and is returned unchanged.
+// List requests the records that filter selects. each is called with every
+// record, which is valid only during the call. If each returns an error, the
+// listing ends and the error is returned unchanged.
 func List[T any](filter Filter[T], each func(*T) error) Listing { return Listing{filter, each} }

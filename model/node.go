@@ -1,14 +1,14 @@
 package model
 
-// Node is a compute node in the view of its controller.
+// Node is a compute node of a controller.
 type Node struct {
 	Name                     string
 	Hostname                 string
 	Address                  string
 	BroadcastAddress         string
 	CertFlags                uint16
-	Port                     uint16    // where its daemon listens
-	NextState                NodeState // what it becomes after a reboot; NodeStateNone: nothing planned
+	Port                     uint16    // port of its daemon
+	NextState                NodeState // state after a reboot; NodeStateNone if none is planned
 	State                    NodeState // base state in the low 4 bits, flags above
 	Version                  string
 	CPUs                     uint16 // logical processors
@@ -16,35 +16,35 @@ type Node struct {
 	Sockets                  uint16
 	Cores                    uint16 // per socket
 	Threads                  uint16 // per core
-	Memory                   uint64 // MiB
-	TmpDisk                  uint32 // MiB
+	Memory                   uint64 // in MiB
+	TmpDisk                  uint32 // in MiB
 	GPUSpec                  string
 	MCSLabel                 string
-	Owner                    Opt[uint32] // uid that has the node to itself
+	Owner                    Opt[uint32] // uid of the user who has the node exclusively
 	SpecializedCores         uint16
 	CPUBind                  uint32 // default binding of tasks
-	SpecializedMemory        uint64 // MiB kept from jobs
+	SpecializedMemory        uint64 // in MiB, reserved from jobs
 	SpecializedCPUs          string
-	EffectiveCPUs            uint16      // CPUs that jobs may use
+	EffectiveCPUs            uint16      // number of CPUs that jobs may use
 	CPULoad                  Opt[uint32] // load average times 100
-	FreeMem                  Opt[uint64] // MiB free as the node last said
+	FreeMem                  Opt[uint64] // free MiB in the node's last report
 	Weight                   uint32
 	ResCoresPerGPU           uint16
-	ReasonUID                uint32      // who set Reason
+	ReasonUID                uint32      // user who set Reason
 	SuspendTime              Opt[uint32] // seconds of idleness before power saving
 	BootTime                 Time
 	LastBusy                 Time
 	ReasonTime               Time
-	ResumeAfter              Time // when a drained node returns
+	ResumeAfter              Time // time when a drained node returns
 	DaemonStartTime          Time
 	CertLastRenewal          Time
 	AllocCPUs                uint16
-	AllocMemory              uint64  // MiB allocated to jobs
+	AllocMemory              uint64  // MiB that are allocated to jobs
 	AllocTRES                string  // allocated trackable resources
-	AllocTRESWeighted        float64 // only for the wire: data of a plugin that is gone
+	AllocTRESWeighted        float64 // data of a removed plugin, kept for the wire
 	Architecture             string
-	Features                 string // configured, separated by commas
-	ActiveFeatures           string // in force, separated by commas
+	Features                 string // configured features, separated by commas
+	ActiveFeatures           string // active features, separated by commas
 	GRES                     string
 	GRESDrained              string
 	GRESUsed                 string
@@ -60,19 +60,19 @@ type Node struct {
 	ExtSensorsTemperature    Opt[uint32]
 	ExtSensorsUpdateTime     Time
 	ExtSensorsCurrentWatts   Opt[uint32]
-	PowerCapWatts            Opt[uint32] // only for the wire: data of a plugin that is gone
-	TRES                     string      // configured trackable resources, as "cpu=4,mem=8G"
+	PowerCapWatts            Opt[uint32] // data of a removed plugin, kept for the wire
+	TRES                     string      // configured trackable resources, such as "cpu=4,mem=8G"
 	Reservation              string
 	Topology                 string
 }
 
 // Energy is the energy consumption that a node reports.
 type Energy struct {
-	BaseConsumedEnergy     uint64 // joules
+	BaseConsumedEnergy     uint64 // in joules
 	AverageWatts           uint32
-	ConsumedEnergy         uint64 // joules
+	ConsumedEnergy         uint64 // in joules
 	CurrentWatts           Opt[uint32]
-	PreviousConsumedEnergy uint64 // joules
+	PreviousConsumedEnergy uint64 // in joules
 	PollTime               Time
 	DaemonStartTime        Time
 }

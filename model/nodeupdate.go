@@ -1,11 +1,11 @@
 package model
 
-// NodeUpdate changes the fields of nodes that are set in it. For new nodes,
-// Extra has the configuration line.
+// NodeUpdate changes the fields that are set in it, for the nodes that it
+// names. For new nodes, Extra has the configuration line.
 type NodeUpdate struct {
 	CertToken       string
 	Comment         string
-	CPUBind         uint32 // 0: leave it
+	CPUBind         uint32 // 0 to leave it unchanged
 	Extra           string
 	Features        string
 	ActiveFeatures  string
@@ -14,12 +14,12 @@ type NodeUpdate struct {
 	InstanceType    string
 	Address         string
 	Hostname        string
-	Names           string // as a host list
+	Names           string // host list
 	State           Opt[NodeState]
 	PowerActionName string
 	Reason          string
-	ReasonUID       Opt[uint32] // travels up to protocol 38 only
-	ResumeAfter     Opt[uint32] // seconds
+	ReasonUID       Opt[uint32] // sent only up to protocol 38
+	ResumeAfter     Opt[uint32] // in seconds
 	Topology        string
 	Weight          Opt[uint32]
 }

@@ -1,30 +1,31 @@
-// Package model has the types of the domain: nodes, jobs, partitions and others,
-// for every process of this project. It imports no other package of ours.
+// Package model has the types of the domain: nodes, jobs, partitions and
+// others, for every process of this project. It imports no other package of
+// ours.
 //
-// Each thing has one struct, whatever the protocol or API version: rpc/message
-// determines which fields are sent, api which are shown. Field names follow
+// Each object has one struct for all protocol and API versions. rpc/message
+// determines which fields are sent, and api which are shown. Field names follow
 // Slurm's, in Go spelling; the tables in rpc/message give the source of each.
 package model
 
 import "time"
 
-// Unsigned lists the types of optional numbers: the widths for which Slurm
-// reserves a "not set" and an "unlimited" value.
+// Unsigned lists the types of optional numbers. For these widths, Slurm
+// reserves a value for "not set" and one for "unlimited".
 type Unsigned interface {
 	~uint8 | ~uint16 | ~uint32 | ~uint64
 }
 
 // Opt is a number that may be unset or unlimited. The zero value is unset. On
-// the wire "not set" is NO_VAL (all bits set except the last) and "unlimited"
-// is INFINITE (all bits set) in the number's width; in JSON it is {set,
+// the wire, "not set" is NO_VAL (all bits set except the last) and "unlimited"
+// is INFINITE (all bits set), in the number's width. In JSON it is {set,
 // infinite, number}.
 type Opt[T Unsigned] struct {
 	Number   T
-	Set      bool // Number counts
-	Infinite bool // unlimited; Set is then false
+	Set      bool // whether Number is set
+	Infinite bool // unlimited; then Set is false
 }
 
-// Some returns the number n, set.
+// Some returns the number n, which is set.
 func Some[T Unsigned](n T) Opt[T] { return Opt[T]{Number: n, Set: true} }
 
 // Infinite returns "unlimited".
@@ -38,7 +39,8 @@ func (o Opt[T]) Or(otherwise T) T {
 	return otherwise
 }
 
-// Time is seconds since 1970 (UTC), as in all messages; 0 means "never".
+// Time is a time in seconds since 1970 (UTC), as in all messages. 0 means
+// "never".
 type Time int64
 
 // At returns the Time of t, truncated to the second.
@@ -57,12 +59,11 @@ func (t Time) Go() time.Time {
 	return time.Unix(int64(t), 0)
 }
 
-// Bitmap is a set of small numbers, like Slurm's bit strings: bit i of the map
-// is bit i%8 of Bits[i/8]. Null (never created) and empty are different on the
-// wire.
+// Bitmap is a set of small numbers, like Slurm's bit strings. Bit i of the set
+// is bit i%8 of Bits[i/8]. A null bitmap and an empty one differ on the wire.
 type Bitmap struct {
 	Len  uint32 // number of bits
-	Set  bool   // false: null
+	Set  bool   // false if the bitmap is null
 	Bits []byte // (Len+7)/8 bytes
 }
 

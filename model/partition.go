@@ -1,20 +1,20 @@
 package model
 
-// Partition is a queue of jobs and the nodes that serve it.
+// Partition is a queue of jobs, with the nodes that run them.
 type Partition struct {
 	Name              string
 	CPUBind           uint32
 	GraceTime         uint32      // seconds before preemption
-	MaxTime           Opt[uint32] // minutes
-	DefaultTime       Opt[uint32] // minutes
+	MaxTime           Opt[uint32] // in minutes
+	DefaultTime       Opt[uint32] // in minutes
 	MaxNodes          Opt[uint32]
 	MinNodes          uint32
 	TotalNodes        uint32
 	TotalCPUs         uint32
-	DefMemPerCPU      uint64 // MiB, per CPU when MemPerCPU is set in it, otherwise per node
+	DefMemPerCPU      uint64 // MiB, per CPU if MemPerCPU is set in it, otherwise per node
 	MaxCPUsPerNode    Opt[uint32]
 	MaxCPUsPerSocket  Opt[uint32]
-	MaxMemPerCPU      uint64 // as DefMemPerCPU
+	MaxMemPerCPU      uint64 // like DefMemPerCPU
 	Flags             uint32
 	MaxShare          uint16
 	OverTimeLimit     Opt[uint16] // minutes beyond the limit
@@ -23,9 +23,9 @@ type Partition struct {
 	PriorityTier      uint16
 	StateUp           uint16      // bit 0: jobs may be submitted, bit 1: jobs may start
 	CRType            uint16      // how resources are selected
-	ResumeTimeout     Opt[uint16] // seconds
-	SuspendTimeout    Opt[uint16] // seconds
-	SuspendTime       Opt[uint32] // seconds
+	ResumeTimeout     Opt[uint16] // in seconds
+	SuspendTimeout    Opt[uint16] // in seconds
+	SuspendTime       Opt[uint32] // in seconds
 	AllowAccounts     string
 	AllowGroups       string
 	AllowAllocNodes   string
@@ -34,7 +34,7 @@ type Partition struct {
 	Alternate         string
 	DenyAccounts      string
 	DenyQOS           string
-	Nodes             string // as a host list expression
+	Nodes             string // host list expression
 	NodeSets          string
 	NodeIndexes       Bitmap
 	BillingWeights    string
@@ -43,8 +43,8 @@ type Partition struct {
 	JobDefaults       []JobDefault
 }
 
-// JobDefault is a default value of a partition for its jobs: a number of kind
-// Type.
+// JobDefault is a default value of a partition for its jobs. Type is the kind
+// of value.
 type JobDefault struct {
 	Type  uint16
 	Value uint64

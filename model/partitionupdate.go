@@ -1,7 +1,7 @@
 package model
 
-// PartitionUpdate makes a partition, or changes what is set in it of one that
-// exists.
+// PartitionUpdate creates a partition, or changes the fields that are set in it
+// of an existing one.
 type PartitionUpdate struct {
 	Name              string
 	AllowAccounts     string
@@ -10,22 +10,22 @@ type PartitionUpdate struct {
 	AllowQOS          string
 	Alternate         string
 	BillingWeights    string
-	CPUBind           uint32      // 0: leave it
-	DefMemPerCPU      Opt[uint64] // as Partition's
-	DefaultTime       Opt[uint32] // minutes
+	CPUBind           uint32      // 0 to leave it unchanged
+	DefMemPerCPU      Opt[uint64] // like Partition's
+	DefaultTime       Opt[uint32] // in minutes
 	DenyAccounts      string
 	DenyQOS           string
-	Flags             uint32 // 0: leave them; some bits take others back
+	Flags             uint32 // 0 to leave them unchanged; some bits reset others
 	JobDefaults       string
-	GraceTime         Opt[uint32] // seconds
+	GraceTime         Opt[uint32] // in seconds
 	MaxCPUsPerNode    Opt[uint32]
 	MaxCPUsPerSocket  Opt[uint32]
-	MaxMemPerCPU      Opt[uint64] // as DefMemPerCPU
+	MaxMemPerCPU      Opt[uint64] // like DefMemPerCPU
 	MaxNodes          Opt[uint32]
 	MaxShare          Opt[uint16]
-	MaxTime           Opt[uint32] // minutes
+	MaxTime           Opt[uint32] // in minutes
 	MinNodes          Opt[uint32]
-	Nodes             string // as a host list; "ALL" for all
+	Nodes             string // host list; "ALL" for all nodes
 	OverTimeLimit     Opt[uint16]
 	PreemptMode       Opt[uint16]
 	PriorityJobFactor Opt[uint16]

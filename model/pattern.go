@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// maxPadding is the maximum number of zeros that ExpandPattern inserts:
-// "%9999999999j" must stay cheap.
+// maxPadding is the maximum number of zeros that ExpandPattern inserts, so that
+// "%9999999999j" is cheap.
 const maxPadding = 10
 
-// ExpandPattern replaces the patterns in a file name, such as %j, by the text
-// that word returns for their letter. A number before the letter is a width,
-// padded with zeros. %% is a percent sign. Unknown patterns stay unchanged.
+// ExpandPattern replaces the placeholders in a file name, such as %j, by the
+// text that word returns for their letter. A number before the letter is a
+// width, to which the text is padded with zeros. %% stands for a percent sign.
+// Unknown placeholders stay unchanged.
 func ExpandPattern(pattern string, word func(letter byte) (text string, known bool)) string {
 	var b strings.Builder
 	for {
@@ -31,7 +32,7 @@ func ExpandPattern(pattern string, word func(letter byte) (text string, known bo
 			text, known = word(letter)
 		}
 		if known {
-			width, _ := strconv.Atoi(after[:digits]) // what is too large for an int is the greatest int
+			width, _ := strconv.Atoi(after[:digits]) // the maximum int if the number is too large
 			b.WriteString(strings.Repeat("0", max(0, min(width, maxPadding)-len(text))))
 			b.WriteString(text)
 		} else {

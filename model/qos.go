@@ -1,7 +1,7 @@
 package model
 
 // QOS is a quality of service. A limit that is not set or unlimited has no
-// effect. Amounts have the form "1=4,2=1000", by the ids of trackable
+// effect. Amounts have the form "1=4,2=1000", with the ids of trackable
 // resources.
 type QOS struct {
 	Description       string
@@ -14,13 +14,13 @@ type QOS struct {
 	GrpJobs           Opt[uint32]
 	GrpJobsAccrue     Opt[uint32]
 	GrpSubmitJobs     Opt[uint32]
-	GrpWall           Opt[uint32] // minutes
-	MaxTRESMinsPJ     string      // for each job
-	MaxTRESRunMinsPA  string      // for each account
-	MaxTRESRunMinsPU  string      // for each user
+	GrpWall           Opt[uint32] // in minutes
+	MaxTRESMinsPJ     string      // per job
+	MaxTRESRunMinsPA  string      // per account
+	MaxTRESRunMinsPU  string      // per user
 	MaxTRESPA         string
 	MaxTRESPJ         string
-	MaxTRESPN         string // on each node
+	MaxTRESPN         string // per node
 	MaxTRESPU         string
 	MaxJobsPA         Opt[uint32]
 	MaxJobsPU         Opt[uint32]
@@ -29,15 +29,15 @@ type QOS struct {
 	MinPrioThreshold  Opt[uint32]
 	MaxSubmitJobsPA   Opt[uint32]
 	MaxSubmitJobsPU   Opt[uint32]
-	MaxWallPJ         Opt[uint32] // minutes
+	MaxWallPJ         Opt[uint32] // in minutes
 	MinTRESPJ         string
 	Name              string
-	PreemptIDs        Bitmap // of the QOS whose jobs make room
+	PreemptIDs        Bitmap // QOS whose jobs it may preempt
 	PreemptNames      []string
 	PreemptMode       uint16
-	PreemptExemptTime Opt[uint32] // seconds that a job runs before it can make room
+	PreemptExemptTime Opt[uint32] // seconds that a job runs before it can be preempted
 	Priority          Opt[uint32]
-	UsageFactor       float64 // this and the other two may be FloatNotSet
+	UsageFactor       float64 // this and the next two may be FloatNotSet
 	UsageThreshold    float64
 	LimitFactor       float64
 }
@@ -54,19 +54,20 @@ type QOSFilter struct {
 
 func (QOSFilter) selects(QOS) {}
 
-// QOSFilterFlags are flags for which QOS to return.
+// QOSFilterFlags are flags that select QOS.
 type QOSFilterFlags uint16
 
-// QOSWithDeleted is the bit of QOSFilterFlags, as it travels from protocol 42 on.
+// QOSWithDeleted is the bit of QOSFilterFlags, with its value from protocol 42
+// on.
 const QOSWithDeleted QOSFilterFlags = 1
 
-// UsedLimits is how much of the limits of a QOS one user or one account uses.
+// UsedLimits is the usage of a QOS's limits by one user or account.
 type UsedLimits struct {
-	AccrueCount uint32 // jobs that grow older in priority
+	AccrueCount uint32 // number of jobs whose priority grows with age
 	Account     string
-	Jobs        uint32 // that run
-	SubmitJobs  uint32 // that wait or run
+	Jobs        uint32 // number of running jobs
+	SubmitJobs  uint32 // number of pending and running jobs
 	TRES        []uint64
-	TRESRun     []uint64 // TRES seconds, up to protocol 40 minutes
+	TRESRun     []uint64 // in TRES seconds; up to protocol 40 in TRES minutes
 	UserID      uint32
 }

@@ -5,7 +5,7 @@ type Requeue uint32
 
 // The bits of Requeue.
 const (
-	RequeueIncomplete  Requeue = 0x1    // only a job that runs or is suspended
-	RequeueHold        Requeue = 0x800  // held back
-	RequeueSpecialExit Requeue = 0x1000 // held and marked SPECIAL_EXIT; only with RequeueHold
+	RequeueIncomplete  Requeue = 0x1    // only if the job is running or suspended
+	RequeueHold        Requeue = 0x800  // hold the job
+	RequeueSpecialExit Requeue = 0x1000 // hold the job and mark it SPECIAL_EXIT; only with RequeueHold
 )

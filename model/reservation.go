@@ -1,25 +1,24 @@
 package model
 
-// Reservation reserves resources for some users, accounts or groups for some
-// time.
+// Reservation reserves resources for users, accounts or groups in a period.
 type Reservation struct {
 	Accounts            string // separated by commas; "-name" excludes
 	BurstBuffer         string
 	Comment             string
-	Cores               uint32 // in all
+	Cores               uint32 // total number
 	EndTime             Time
 	Features            string
 	Flags               uint64
 	Licenses            string
-	MaxStartDelay       uint32 // seconds that a job outside of it may delay a job in it
+	MaxStartDelay       uint32 // seconds by which a job outside of it may delay a job in it
 	Name                string
 	NodeCount           uint32
-	Nodes               string // as a host list expression
+	Nodes               string // host list expression
 	Partition           string
 	PurgeCompleted      Opt[uint32] // seconds of idleness before it is removed
 	Watts               Opt[uint32]
 	StartTime           Time
-	TRES                string // as "cpu=128"
+	TRES                string // "cpu=128"
 	Users               string // separated by commas; "-name" excludes
 	Groups              string
 	QOS                 string
@@ -28,9 +27,9 @@ type Reservation struct {
 	CoreSpecializations []CoreSpecialization
 }
 
-// CoreSpecialization is the part of a node that a reservation holds if it does
-// not hold the whole node.
+// CoreSpecialization is the part of a node that is reserved if the reservation
+// does not include the whole node.
 type CoreSpecialization struct {
 	Node  string
-	Cores string // their numbers, as "0-3,8"
+	Cores string // numbers of the cores, "0-3,8"
 }

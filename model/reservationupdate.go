@@ -1,21 +1,21 @@
 package model
 
-// ReservationUpdate makes a reservation, or changes what is set in it of one
-// that exists.
+// ReservationUpdate creates a reservation, or changes the fields that are set
+// in it of an existing one.
 type ReservationUpdate struct {
 	Name              string
-	StartTime         Time        // 0: not set
-	EndTime           Time        // 0: not set
-	Duration          Opt[uint32] // minutes
+	StartTime         Time        // 0 if not set
+	EndTime           Time        // 0 if not set
+	Duration          Opt[uint32] // in minutes
 	Flags             Opt[uint64]
 	NodeCount         Opt[uint32]
 	Cores             Opt[uint32]
-	Nodes             string // as a host list
+	Nodes             string // host list
 	Features          string
 	Licenses          string
-	MaxStartDelay     Opt[uint32] // seconds
+	MaxStartDelay     Opt[uint32] // in seconds
 	Partition         string
-	PurgeCompleted    Opt[uint32] // seconds
+	PurgeCompleted    Opt[uint32] // in seconds
 	Watts             Opt[uint32]
 	AllowedPartitions string
 	QOS               string
@@ -24,5 +24,5 @@ type ReservationUpdate struct {
 	BurstBuffer       string
 	Groups            string
 	Comment           string
-	TRES              string // as "cpu=4,gres/gpu=2"
+	TRES              string // "cpu=4,gres/gpu=2"
 }

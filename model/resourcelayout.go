@@ -1,21 +1,21 @@
 package model
 
-// ResourceLayout is what a job has of one of its nodes.
+// ResourceLayout has the resources of a job on one of its nodes.
 type ResourceLayout struct {
 	Node           string
-	Memory         uint64 // MiB
+	Memory         uint64 // in MiB
 	SocketsPerNode uint16
 	CoresPerSocket uint16
 	Channel        Opt[uint32]
-	Cores          string // "0x" and hexadecimal digits, a bit for each core of the node
+	Cores          string // "0x" and hexadecimal digits, with a bit for each core of the node
 	GRES           []GRESLayout
 }
 
-// GRESLayout is what a job has of a generic resource of a node.
+// GRESLayout has the allocation of a generic resource of a node to a job.
 type GRESLayout struct {
 	Name    string
 	Type    string
 	Count   uint64
-	Indexed bool   // Index counts
-	Index   Bitmap // the devices, where they have indexes
+	Indexed bool   // whether Index is set
+	Index   Bitmap // devices, if they have indexes
 }

@@ -1,33 +1,34 @@
 package model
 
-// Values of a floating-point number that is not set or unlimited. They are those of
-// 32-bit integers (NO_VAL and INFINITE). "Unlimited" may also be +Inf.
+// Values of a floating-point number that is not set or unlimited. They are
+// those of 32-bit integers (NO_VAL and INFINITE). "Unlimited" may also be +Inf.
 const (
 	FloatNotSet   float64 = 0xfffffffe
 	FloatInfinite float64 = 0xffffffff
 )
 
-// Share is the share and the usage of an association, of an account or a user.
+// Share is the share and the usage of an association, which belongs to an
+// account or a user.
 type Share struct {
 	AssocID          uint32
 	Cluster          string
-	Name             string // of the account, or of the user when User is set
-	Parent           string // the account above
+	Name             string // name of the account, or of the user if User is set
+	Parent           string // parent account
 	Partition        string
 	SharesNormalized float64     // may be FloatNotSet, like all floating-point numbers here
-	Shares           Opt[uint32] // not set: the parent's
+	Shares           Opt[uint32] // not set for the parent's
 	TRESRunSeconds   []Opt[uint64]
 	TRESGroupMinutes []Opt[uint64] // limits
 	EffectiveUsage   float64
 	UsageNormalized  float64
 	Usage            uint64    // TRES seconds, weighted
-	TRESUsage        []float64 // TRES seconds; this and the other two lists have one element for each name of SharesTotals
-	Factor           float64   // the fair share factor
-	Level            float64   // the factor at this level; infinite without usage
-	User             bool      // false: an account
+	TRESUsage        []float64 // TRES seconds; this and the other two lists have an element for each name in SharesTotals
+	Factor           float64   // fair share factor
+	Level            float64   // factor at this level; infinite without usage
+	User             bool      // false for an account
 }
 
-// SharesTotals are the values that all shares have in common.
+// SharesTotals has the values that all shares have in common.
 type SharesTotals struct {
 	TRESNames []string
 	Shares    uint64

@@ -13,7 +13,7 @@ const (
 	NodeMixed
 	NodeFuture
 
-	// NodeStateNone in a node's NextState: no reboot is planned.
+	// NodeStateNone as a node's NextState means that no reboot is planned.
 	NodeStateNone NodeState = 0xfffffffe
 )
 
@@ -51,7 +51,8 @@ func (s NodeState) Base() NodeState { return s & 0xf }
 // JobState is a job's base state in the low eight bits, with flags above.
 type JobState uint32
 
-// Base states of a job, in the order of a job's life; from JobComplete on it has ended.
+// Base states of a job, in the order of a job's life. From JobComplete on, the
+// job has ended.
 const (
 	JobPending JobState = iota
 	JobRunning
@@ -87,10 +88,11 @@ const (
 	JobExpediting   JobState = 0x1000000
 )
 
-// Two of a job's flags (Job.Flags), which stand for different runs.
+// Two of a job's flags (Job.Flags). They differ in the runs of backfill
+// scheduling that they refer to.
 const (
-	JobBackfillTried     uint64 = 1 << 32 // backfill scheduling looked at it, whenever
-	JobBackfillTriedLast uint64 = 1 << 33 // and did so in its last run; no controller sends this one
+	JobBackfillTried     uint64 = 1 << 32 // backfill scheduling has examined the job in any run
+	JobBackfillTriedLast uint64 = 1 << 33 // backfill scheduling has examined the job in its last run; controllers do not send this flag
 )
 
 // Base returns the state without its flags.
@@ -99,10 +101,10 @@ func (s JobState) Base() JobState { return s & 0xff }
 // Ended reports whether the job has ended, in any way.
 func (s JobState) Ended() bool { return s.Base() >= JobComplete }
 
-// NiceOffset is added to a nice value or site factor so that it is sent
-// unsigned.
+// NiceOffset is added to a nice value or site factor, which makes it unsigned
+// on the wire.
 const NiceOffset = 0x80000000
 
-// MemPerCPU is the bit of an amount of memory for each CPU. Without it the amount
-// is for each node.
+// MemPerCPU is the bit of an amount of memory per CPU. Without it, the amount
+// is per node.
 const MemPerCPU uint64 = 1 << 63

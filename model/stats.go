@@ -3,15 +3,15 @@ package model
 // ControllerStats are statistics of the controller since StatsStart, except for
 // "last" values and current states. Durations are in microseconds.
 type ControllerStats struct {
-	Parts               bool // the answer is complete; controllers up to 25.05 set it
-	RequestTime         Time // when it was asked
-	StatsStart          Time // since when it counts
+	Parts               bool // whether the answer is complete; controllers up to 25.05 set it
+	RequestTime         Time // time of the request
+	StatsStart          Time // start of the statistics
 	ServerThreads       uint32
-	AgentQueueSize      uint32 // requests to nodes that wait to be sent again
+	AgentQueueSize      uint32 // number of requests to nodes that wait for a retry
 	Agents              uint32
 	AgentThreads        uint32
-	AccountingQueueSize uint32 // messages for the accounting daemon that wait
-	GetTimeLatency      uint32 // of 1000 looks at the clock, as measured at its start
+	AccountingQueueSize uint32 // number of waiting messages to the accounting daemon
+	GetTimeLatency      uint32 // time for reading the clock 1000 times, as measured at the controller's start
 	JobsSubmitted       uint32
 	JobsStarted         uint32
 	JobsCompleted       uint32
@@ -22,7 +22,7 @@ type ControllerStats struct {
 	JobStatesTime       Time
 	Schedule            SchedulerStats
 	Backfill            BackfillStats
-	QueueEnabled        bool // requests wait in queues, one a type
+	QueueEnabled        bool // whether requests wait in queues, one for each type
 	RPCTypes            []RPCTypeStats
 	RPCUsers            []RPCUserStats
 	PendingRPCs         []PendingRPCs
@@ -35,50 +35,50 @@ type SchedulerStats struct {
 	CycleLast    uint32
 	CycleSum     uint64
 	CycleCounter uint32
-	CycleDepth   uint32   // jobs looked at, in all
+	CycleDepth   uint32   // total number of examined jobs
 	Exits        []uint32 // how often a cycle ended for each reason, in the order of Slurm's reasons
 	QueueLen     uint32   // jobs that waited at the last cycle
 }
 
 // BackfillStats are statistics of the backfill scheduler.
 type BackfillStats struct {
-	Jobs          uint32 // started, since the daemon's start
-	LastJobs      uint32 // started, since StatsStart
+	Jobs          uint32 // started since the daemon's start
+	LastJobs      uint32 // started since StatsStart
 	CycleCounter  uint32
 	CycleSum      uint64
 	CycleLast     uint32
-	LastDepth     uint32 // jobs looked at in the last cycle
-	LastDepthTry  uint32 // of these, that had a chance to start
+	LastDepth     uint32 // jobs that the last cycle examined
+	LastDepthTry  uint32 // those of them that could have started
 	QueueLen      uint32 // jobs that waited at the last cycle
 	CycleMax      uint32
 	WhenLastCycle Time
 	DepthSum      uint32
 	DepthTrySum   uint32
 	QueueLenSum   uint32
-	TableSize     uint32 // time slots tried in the last cycle
+	TableSize     uint32 // number of time slots that the last cycle tried
 	TableSizeSum  uint32
-	Active        bool     // it runs at the moment
-	HetJobs       uint32   // components of heterogeneous jobs started, since the daemon's start
-	Exits         []uint32 // as SchedulerStats.Exits
+	Active        bool     // whether it is running at present
+	HetJobs       uint32   // components of heterogeneous jobs that were started since the daemon's start
+	Exits         []uint32 // like SchedulerStats.Exits
 }
 
-// RPCTypeStats is the number of requests of one type. The last four fields are
-// set only with ControllerStats.QueueEnabled.
+// RPCTypeStats has the statistics of the requests of one type. The last four
+// fields are set only with ControllerStats.QueueEnabled.
 type RPCTypeStats struct {
-	Type      uint16 // the message's number
+	Type      uint16 // number of the message
 	Count     uint32
-	Time      uint64 // in all
-	Queued    uint16 // waiting at the moment
+	Time      uint64 // total time
+	Queued    uint16 // number that are waiting at present
 	Dropped   uint64
-	CycleLast uint16 // served in the last turn of the queue
+	CycleLast uint16 // number that were served in the last turn of the queue
 	CycleMax  uint16
 }
 
-// RPCUserStats is the number of requests of one user.
+// RPCUserStats has the statistics of the requests of one user.
 type RPCUserStats struct {
 	UserID uint32
 	Count  uint32
-	Time   uint64 // in all
+	Time   uint64 // total time
 }
 
 // PendingRPCs is the number of messages of one type that wait to be sent to
@@ -88,8 +88,8 @@ type PendingRPCs struct {
 	Count uint32
 }
 
-// PendingHosts is a message that waits to be sent, with its nodes.
+// PendingHosts is a message that waits to be sent, with its destination nodes.
 type PendingHosts struct {
 	Type  uint32
-	Hosts string // as a host list expression
+	Hosts string // host list expression
 }

@@ -1,36 +1,35 @@
 package model
 
-// User is a user of the accounting daemon.
+// User is a user in the accounting records.
 type User struct {
-	AdminLevel     uint16        // 0 not set, 1 none, 2 operator, 3 administrator
-	Associations   []Association // only when asked for
-	Coordinates    []Coordinator // the accounts; only when asked for
+	AdminLevel     uint16        // 0 for not set, 1 for none, 2 for operator, 3 for administrator
+	Associations   []Association // set only if requested
+	Coordinates    []Coordinator // accounts that the user coordinates; set only if requested
 	DefaultQOSID   uint32
 	DefaultAccount string
 	DefaultWCKey   string
 	Flags          uint32
 	Name           string
 	OldName        string
-	UserID         uint32  // the daemon never says it
-	WCKeys         []WCKey // only when asked for
+	UserID         uint32  // never sent by the daemon
+	WCKeys         []WCKey // set only if requested
 }
 
-// WCKey is a workload key, by which a user's jobs are distinguished in
-// accounting.
+// WCKey is a workload key, which distinguishes a user's jobs in accounting.
 type WCKey struct {
 	Usage     []Usage
 	Cluster   string
 	Flags     uint32
 	ID        uint32
-	IsDefault Opt[uint16] // of its user; 0: no
+	IsDefault Opt[uint16] // whether it is the default of its user; 0 means no
 	Name      string
 	UserID    uint32
 	User      string
 }
 
-// UserFilter selects users; their names are those of Assoc.
+// UserFilter selects users. Their names are in Assoc.
 type UserFilter struct {
-	AdminLevel      uint16 // 0: no filter
+	AdminLevel      uint16 // 0 for no filter
 	Assoc           AssocFilter
 	DefaultAccounts []string
 	DefaultWCKeys   []string

@@ -1,6 +1,6 @@
 // Package notify reports the state of this process to the service manager that
-// started it (sd_notify(3)), if there is one. It never waits: a service manager
-// that does not read must not stop the service.
+// started it (sd_notify(3)), if there is one. It never waits, because a service
+// manager that does not read must not stop the service.
 package notify
 
 import (
@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// manager is what the service manager asked for.
+// manager holds what the service manager expects from this process.
 type manager struct {
-	socket   string        // "": there is none
-	watchdog time.Duration // time without a report after which it kills this process; 0: none
+	socket   string        // "": there is no service manager
+	watchdog time.Duration // the service manager kills a process that sends no report for this time; 0: never
 }
 
 // started reads the variables once and removes them from the environment, so
-// that no child reports for this process.
+// that no child sends reports for this process.
 var started = sync.OnceValue(func() manager {
 	m := read(os.Getenv, os.Getpid())
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
@@ -49,8 +49,8 @@ func Prepare() { started() }
 // Ready reports that the service is available.
 func Ready() { started().send("READY=1") }
 
-// Reloading reports that the configuration is being read again; Ready ends
-// that. The time distinguishes this reload from an earlier one.
+// Reloading reports that the configuration is being read again. A call of Ready
+// ends this state. The time distinguishes this reload from an earlier one.
 func Reloading() {
 	var now unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
@@ -61,8 +61,8 @@ func Reloading() {
 func Stopping() { started().send("STOPPING=1") }
 
 // Watchdog keeps the service manager from killing this process (WatchdogSec=)
-// until ctx ends, and only while alive returns: alive does what only a working
-// process can do.
+// until ctx ends. Before each report it calls alive, which must return only if
+// the process still works.
 func Watchdog(ctx context.Context, alive func()) { started().watch(ctx, alive) }
 
 func (m manager) watch(ctx context.Context, alive func()) {
@@ -91,6 +91,7 @@ func (m manager) send(state string) {
 		return
 	}
 	defer unix.Close(fd)
-	// A name that begins with @ is an abstract one, here and in package unix.
+	// A name that begins with @ is an abstract socket, both here and in package
+	// unix.
 	_ = unix.Sendto(fd, []byte(state), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, &unix.SockaddrUnix{Name: m.socket})
 }

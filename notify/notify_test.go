@@ -44,11 +44,11 @@ func TestStates(t *testing.T) {
 			t.Errorf("%s: %q %q %q", name, ready, reloading, stopping)
 		}
 	}
-	manager{socket: filepath.Join(t.TempDir(), "nobody")}.send("READY=1") // nobody listens, and nothing waits
+	manager{socket: filepath.Join(t.TempDir(), "nobody")}.send("READY=1") // no process listens; the call must not wait
 }
 
-// TestWatchdog: a working process reports again and again, one that is stuck
-// does not.
+// TestWatchdog checks that a working process reports repeatedly, and that a
+// process that is stuck does not.
 func TestWatchdog(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "n")
 	next := listen(t, name)

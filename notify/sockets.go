@@ -11,13 +11,12 @@ import (
 
 const (
 	firstPassed = 3   // the descriptor of the first socket that a service manager passes
-	mostPassed  = 256 // sockets that may be passed
+	mostPassed  = 256 // maximum number of passed sockets
 )
 
 // Sockets returns the sockets that the service manager passed to this process
-// (sd_listen_fds(3)), as files with their names, or none. Call it once, before
-// anything is started: it removes the variables, so that no child uses the
-// descriptors.
+// (sd_listen_fds(3)), as files with their names. Call it once, before anything
+// is started. It removes the variables, so that no child uses the descriptors.
 func Sockets() ([]*os.File, error) {
 	files, err := passed(os.Getenv, os.Getpid())
 	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID"} {
@@ -29,7 +28,7 @@ func Sockets() ([]*os.File, error) {
 // passed returns the sockets that the environment announces to the process pid.
 func passed(env func(string) string, pid int) ([]*os.File, error) {
 	if env("LISTEN_FDS") == "" || env("LISTEN_PID") != strconv.Itoa(pid) {
-		return nil, nil // meant for the process that started this one
+		return nil, nil // the variables are meant for the process that started this one
 	}
 	n, err := strconv.Atoi(env("LISTEN_FDS"))
 	if err != nil || n < 0 || n > mostPassed {
@@ -48,7 +47,7 @@ func passed(env func(string) string, pid int) ([]*os.File, error) {
 	return files, nil
 }
 
-// Listens reports whether fd is a stream socket that listens.
+// Listens reports whether fd is a listening stream socket.
 func Listens(fd int) bool {
 	on, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
 	if err != nil || on != 1 {

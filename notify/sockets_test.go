@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Descriptors are taken only when the service manager announces them to this
-// process.
+// TestPassed checks that descriptors are used only if the service manager
+// announces them to this process.
 func TestPassed(t *testing.T) {
 	for _, tt := range []struct {
 		name string

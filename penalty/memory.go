@@ -2,25 +2,25 @@ package penalty
 
 import "hash/maphash"
 
-// Memory remembers which credentials were rejected, so that a client that tries
-// the same one again and again is not taken for one that guesses. Alternating
-// between credentials gains a guesser nothing: each new one counts once.
+// Memory stores which credentials were rejected, so that a client that repeats
+// the same one is not treated like one that guesses. Alternating between
+// credentials does not help a guesser, because each new one counts once.
 //
-// It holds hashes with a key of its own, and a bounded number of them. In a
-// full memory a new one displaces any other, which then counts once more. Its
-// caller provides a lock where it needs one.
+// It stores hashes with a key of its own, up to a maximum number. If the memory
+// is full, a new credential displaces an arbitrary other one, which then counts
+// again. Callers must provide a lock if they need one.
 type Memory struct {
 	seed maphash.Seed
 	size int
 	seen map[uint64]struct{}
 }
 
-// NewMemory returns an empty memory of at most size credentials.
+// NewMemory returns an empty memory for at most size credentials.
 func NewMemory(size int) *Memory {
 	return &Memory{seed: maphash.MakeSeed(), size: size, seen: map[uint64]struct{}{}}
 }
 
-// Add remembers a credential by its hash, and reports whether it is a new one.
+// Add stores the hash of a credential, and reports whether it is new.
 func (m *Memory) Add(credential uint64) bool {
 	key := maphash.Comparable(m.seed, credential)
 	if _, ok := m.seen[key]; ok {

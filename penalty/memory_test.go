@@ -2,12 +2,12 @@ package penalty
 
 import "testing"
 
-// TestMemory: a credential counts once, however it alternates with others, and
-// the memory stays bounded.
+// TestMemory checks that a credential counts once, even if it alternates with
+// others, and that the size of the memory is limited.
 func TestMemory(t *testing.T) {
 	m := NewMemory(100)
 	fresh := 0
-	for i := range 1000 { // one that retries two of them while another guesses
+	for i := range 1000 { // one client retries two credentials while another guesses
 		for _, credential := range []uint64{1, 2} {
 			if m.Add(credential) != (i == 0) {
 				t.Fatalf("round %d: credential %d counts wrongly", i, credential)

@@ -1,20 +1,20 @@
-// Package penalty remembers which sources have committed offences, and how long
-// they are blocked, as OpenSSH does for sources of connections
-// (PerSourcePenalties in sshd_config(5)).
+// Package penalty records which sources have committed offences, and how long
+// they are blocked, like OpenSSH for sources of connections (PerSourcePenalties
+// in sshd_config(5)).
 //
 // Each offence adds seconds to a debt, which decreases as time passes. Up to a
-// threshold nothing happens: those are honest mistakes. A source over the
-// threshold is blocked for as long as its offence costs, the next time twice as
-// long, and at most ten times. Offences while it is blocked cost nothing: a
-// source whose thousand clients use the same expired token is blocked no longer
-// than with one client.
+// threshold nothing happens, because honest clients make mistakes too. A source
+// over the threshold is blocked for as long as its offence costs. The next time
+// it is blocked twice as long, up to ten times the cost. Offences while it is
+// blocked cost nothing: a source whose thousand clients use the same expired
+// token is blocked no longer than with one client.
 //
 // A source has a separate debt for each kind of offence, and the threshold
-// holds for each debt. A portal that owes a little for one user's mistakes and
+// applies to each debt. A portal that owes a little for one user's mistakes and
 // a little for another's is not blocked for the sum.
 //
-// The package reads no clock, takes no lock, and knows neither which sources
-// are exempt nor what a source is. Start with New. Memory distinguishes a
+// The package reads no clock, takes no lock, and does not know which sources
+// are exempt or what a source is. Start with New. Memory distinguishes a
 // repeated credential from another guess.
 package penalty
 
@@ -27,23 +27,23 @@ type Kind uint8
 const (
 	Auth      Kind = iota // an invalid credential
 	Malformed             // malformed input
-	Crash                 // its worker crashed while answering it
+	Crash                 // its worker crashed during the answer
 	Kinds
 )
 
 // String returns the kind's name in logs and settings.
 func (k Kind) String() string { return [...]string{"auth", "malformed", "crash"}[k] }
 
-// Rules holds the cost of offences.
+// Rules has the costs of offences.
 type Rules struct {
-	Cost      [Kinds]time.Duration // 0: nothing
-	Threshold time.Duration        // what a source may owe for each kind; 0: there are no penalties
+	Cost      [Kinds]time.Duration // 0 for none
+	Threshold time.Duration        // maximum debt for each kind without a penalty; 0 disables penalties
 }
 
-// Most is the longest pause, as a multiple of the offence's cost.
+// Most is the longest block of a source, as a multiple of the offence's cost.
 const Most = 10
 
-// Table holds the debts of each source. A nil Table has no penalties.
+// Table has the debts of each source. A nil Table has no penalties.
 type Table[S comparable] struct {
 	rules Rules
 	size  int
@@ -58,14 +58,14 @@ type account[S comparable] struct {
 	kind   Kind
 }
 
-// debt is what one source owes for one kind of offence.
+// debt is the debt of a source for one kind of offence.
 type debt struct {
-	until  time.Time     // when the debt ends and is forgotten
-	paused time.Time     // until when the source is blocked
-	pause  time.Duration // the last one
+	until  time.Time     // time when the debt ends and is removed
+	paused time.Time     // time until which the source is blocked
+	pause  time.Duration // length of the last block
 }
 
-// New returns an empty table of at most size debts, or nil when the rules have
+// New returns an empty table for at most size debts, or nil if the rules have
 // no threshold.
 func New[S comparable](rules Rules, size int) *Table[S] {
 	if rules.Threshold <= 0 {
@@ -74,8 +74,8 @@ func New[S comparable](rules Rules, size int) *Table[S] {
 	return &Table[S]{rules: rules, size: size, list: map[account[S]]*debt{}}
 }
 
-// Offend notes an offence and returns how long the source has to wait for
-// offences of this kind. begun reports whether this offence began the wait.
+// Offend records an offence, and returns how long the source is blocked for
+// offences of this kind. begun reports whether this offence began the block.
 func (t *Table[S]) Offend(now time.Time, s S, kind Kind) (wait time.Duration, begun bool) {
 	if t == nil || t.rules.Cost[kind] <= 0 {
 		return 0, false
@@ -98,7 +98,7 @@ func (t *Table[S]) Offend(now time.Time, s S, kind Kind) (wait time.Duration, be
 	}
 	d.pause = min(max(2*d.pause, cost), Most*cost)
 	d.paused = now.Add(d.pause)
-	d.until = d.paused.Add(t.rules.Threshold) // an offence soon after the pause counts at once
+	d.until = d.paused.Add(t.rules.Threshold) // an offence soon after the block counts immediately
 	return d.pause, true
 }
 
@@ -122,8 +122,9 @@ func (t *Table[S]) Wait(now time.Time, s S) (longest time.Duration) {
 	return longest
 }
 
-// Len returns the number of debts, including expired ones that were not looked
-// up since, and how many were dropped because the table was full.
+// Len returns the number of debts, including expired ones that were not
+// accessed since, and the number of debts that were dropped because the table
+// was full.
 func (t *Table[S]) Len() (debts int, evicted uint64) {
 	if t == nil {
 		return 0, 0
@@ -131,12 +132,12 @@ func (t *Table[S]) Len() (debts int, evicted uint64) {
 	return len(t.list), t.evicted
 }
 
-// sample is how many debts are compared to find a small one. Comparing all of
-// them for each new source would let an attacker with many addresses cause a
-// lot of work.
+// sample is the number of debts that are compared to find a small one.
+// Comparing all of them for each new source would let an attacker with many
+// addresses cause a lot of work.
 const sample = 64
 
-// evict drops one of the smallest debts when the table is full. So an attacker
+// evict drops one of the smallest debts if the table is full. So an attacker
 // who uses ever new addresses displaces their own debts, not those of blocked
 // sources.
 func (t *Table[S]) evict(now time.Time) {

@@ -24,21 +24,22 @@ func TestMistakesCostNothing(t *testing.T) {
 	if wait := table.Wait(noon, "other"); wait != 0 {
 		t.Errorf("somebody else waits %s", wait)
 	}
-	for i := range 1000 { // one a second, without end
+	for i := range 1000 { // one per second, continuously
 		if wait, _ := table.Offend(at(time.Duration(i)*time.Second), "slow", Auth); wait != 0 {
 			t.Fatalf("one mistake a second has it wait %s", wait)
 		}
 	}
 }
 
-// A portal sends 50 requests per second for a minute with an expired token.
+// TestPausesGrowAndEnd checks a portal that sends 50 requests per second with
+// an expired token, for a minute.
 func TestPausesGrowAndEnd(t *testing.T) {
 	table := New[string](rules, 100)
 	var pauses []time.Duration
 	end := time.Minute
 	for d := time.Duration(0); d < end; d += 20 * time.Millisecond {
 		if table.Wait(at(d), "portal") > 0 {
-			continue // it is told 429, which costs nothing
+			continue // the answer is 429, which costs nothing
 		}
 		if wait, begun := table.Offend(at(d), "portal", Auth); begun {
 			pauses = append(pauses, wait)
@@ -90,14 +91,14 @@ func TestCrashesCostMore(t *testing.T) {
 	}
 }
 
-// TestKinds: debts of different kinds do not add up, and each blocks its
-// source.
+// TestKinds checks that debts of different kinds do not add up, and that each
+// blocks its source.
 func TestKinds(t *testing.T) {
 	type step struct {
 		at    time.Duration
 		kind  Kind
 		times int
-		want  time.Duration // the source's wait after it
+		want  time.Duration // how long the source is blocked afterwards
 	}
 	for _, tt := range []struct {
 		name  string
@@ -122,7 +123,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// A source with many addresses can't push out blocked sources.
+// TestFull checks that a source with many addresses can't displace blocked
+// sources.
 func TestFull(t *testing.T) {
 	table := New[int](rules, 100)
 	for range 31 {

@@ -13,15 +13,15 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// usualAdmission returns the default penalties. A source is blocked after
-// thirty offences at once, or after more than one per second for a longer time:
-// for a second, and for ten seconds at most if it goes on. It is also blocked
-// after three workers crashed while answering it.
+// usualAdmission returns the default penalties. A source is blocked after a
+// burst of thirty offences, or after more than one per second for a longer
+// time. It is blocked for a second, and for up to ten seconds if it continues.
+// It is also blocked after three workers crashed while answering it.
 func usualAdmission() work.Admission {
 	return work.Admission{Auth: time.Second, Malformed: time.Second, Crash: 15 * time.Second, Threshold: 30 * time.Second}
 }
 
-// mostPenalty limits a penalty's time; a pause can be ten times as long.
+// mostPenalty limits the time of a penalty. A block can be ten times as long.
 const mostPenalty = time.Hour
 
 // setPenalties parses the cost of offences: "off", or words such as auth:1s.
@@ -60,8 +60,8 @@ func setPenalties(o *options, v string) error {
 	return nil
 }
 
-// setProxies parses the trusted proxies. Over a UNIX socket a proxy is
-// identified by its uid: otherwise every local user who can connect would be
+// setProxies parses the trusted proxies. A proxy on a UNIX socket is identified
+// by its uid, because otherwise every local user who can connect would be
 // trusted.
 func setProxies(o *options, v string) (err error) {
 	words, rest := listed(v), []string{}
@@ -104,7 +104,8 @@ func setExempt(o *options, v string) (err error) {
 	return err
 }
 
-// networks parses addresses and networks. n is how many words the value had.
+// networks parses addresses and networks. n is the number of words that the
+// value had.
 func networks(name, value string, words []string, n int, or string) (list []netip.Prefix, err error) {
 	bad := func(format string, args ...any) error {
 		return errs.New(errs.Invalid, "environment: %s=%s: %s", name, value, fmt.Sprintf(format, args...)).
@@ -129,11 +130,11 @@ func networks(name, value string, words []string, n int, or string) (list []neti
 	return list, nil
 }
 
-// mostRate is more than a worker can answer.
+// mostRate is a rate that no worker can reach.
 const mostRate = 1_000_000
 
-// setRate parses the rate limit of an identity: requests per second, and after
-// a colon the burst.
+// setRate parses the rate limit of an identity: requests per second, optionally
+// followed by a colon and the burst.
 func setRate(o *options, v string) error {
 	rate, burst, both := strings.Cut(v, ":")
 	r, err := strconv.ParseUint(rate, 10, 32)

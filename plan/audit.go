@@ -7,8 +7,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// setAudit sets where changes are recorded. Whether it is usable is checked
-// when it is opened.
+// setAudit sets the destination of the audit log. Whether it can be used is
+// checked when it is opened.
 func setAudit(o *options, v string) error {
 	if v != ipc.AuditStderr && !filepath.IsAbs(v) {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_AUDIT_LOG=%s is neither an absolute path nor stderr", v).
@@ -18,7 +18,7 @@ func setAudit(o *options, v string) error {
 	return nil
 }
 
-// setClaims sets where Idempotency-Keys are kept.
+// setClaims sets the file for Idempotency-Keys.
 func setClaims(o *options, v string) error {
 	if !filepath.IsAbs(v) {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_IDEMPOTENCY_FILE=%s is not an absolute path", v).
@@ -37,8 +37,8 @@ func setAuditWord(of func(*options) *bool, name, yes, no string) func(*options, 
 	}
 }
 
-// checkAudit refuses options of an audit log that is not configured: an
-// administrator who sets them relies on one.
+// checkAudit refuses options of an audit log that is not configured, because an
+// administrator who sets them expects one.
 func (o *options) checkAudit() error {
 	switch {
 	case o.audit.Path == "" && o.auditWord != "":
@@ -51,8 +51,8 @@ func (o *options) checkAudit() error {
 	return nil
 }
 
-// setWord returns a function that accepts one of two words, of which the first
-// means true.
+// setWord returns a function that accepts one of two words. The first one means
+// true.
 func setWord(of func(*options) *bool, name, yes, no string) func(*options, string) error {
 	return func(o *options, v string) error {
 		if v != yes && v != no {

@@ -7,7 +7,8 @@ import (
 	"schedrestd/errs"
 )
 
-// TestBecomeUserIsRefused: become_user starts only where the kernel names each client.
+// TestBecomeUserIsRefused checks that become_user is refused unless the kernel
+// identifies each client.
 func TestBecomeUserIsRefused(t *testing.T) {
 	local := asked{from: "-a", value: "local"}
 	for _, tt := range []struct {

@@ -11,8 +11,8 @@ import (
 )
 
 // complete adds "completion SHELL" to cmd, which prints a script, and the
-// answers that such a script asks for. They come from built-in lists and file
-// names only: completing a word reads no configuration.
+// answers that this script requests. These come only from built-in lists and
+// file names: completing a word reads no configuration.
 func complete(cmd *cobra.Command) {
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	cmd.ValidArgsFunction = completeListen
@@ -36,8 +36,8 @@ func complete(cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("socket-mode", cobra.FixedCompletions([]string{"0600", "0660", "0666"}, cobra.ShellCompDirectiveNoFileComp)))
 }
 
-// must panics on an error, which only a flag that does not exist, or has
-// answers already, can cause.
+// must panics on an error. The only causes are a flag that does not exist, or
+// that already has completions.
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -67,8 +67,8 @@ func parserEntries() []feature.Entry {
 }
 
 // completeList returns the values whose last word, after the last comma, can be
-// completed to one of entries. After a version and a plus they are that
-// version's flags.
+// completed to one of entries. After a version and a plus, the completions are
+// that version's flags.
 func completeList(entries []feature.Entry, typed string) []string {
 	cut := strings.LastIndexByte(typed, ',') + 1
 	before, word := typed[:cut], typed[cut:]
@@ -136,7 +136,8 @@ func completeListen(_ *cobra.Command, _ []string, typed string) ([]string, cobra
 	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// firstFields returns the names in a file such as /etc/passwd.
+// firstFields returns the first fields of the lines in a file such as
+// /etc/passwd.
 func firstFields(path string) []string {
 	data, err := os.ReadFile(path)
 	if err != nil {

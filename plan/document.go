@@ -12,11 +12,11 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// null means no configuration.
+// null is the path for an empty configuration.
 const null = "/dev/null"
 
-// printDocument prints the OpenAPI document by running the worker's program:
-// this process does not link the API's tables.
+// printDocument prints the OpenAPI document by running the worker's program,
+// because this process does not link the API's tables.
 func (o *options) printDocument(out io.Writer) error {
 	cluster, err := o.forDocument()
 	if err != nil {
@@ -29,9 +29,9 @@ func (o *options) printDocument(out io.Writer) error {
 	return o.runTables(args, out)
 }
 
-// forDocument returns the configuration that decides on names and content, or
-// nil when there is none: a document can be printed on a machine without a
-// cluster.
+// forDocument returns the configuration, which determines names and content of
+// the document. Without a configuration it returns nil, because a document can
+// be printed on a machine without a cluster.
 func (o *options) forDocument() (*conf.Cluster, error) {
 	path, err := o.reader().Find(o.conf)
 	if errs.KindOf(err) == errs.NotFound || path == null {
@@ -45,7 +45,7 @@ func (o *options) forDocument() (*conf.Cluster, error) {
 }
 
 // tables returns the arguments for the worker's program (worker.Tables).
-// Without a configuration the document has everything that no option excludes.
+// Without a configuration, the document has everything that no option excludes.
 func (o *options) tables(c *conf.Cluster) ([]string, error) {
 	versions, err1 := o.versions()
 	ways, err2 := o.ways()

@@ -13,8 +13,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// variable is an environment variable, in our spelling, and what it sets in
-// options that the command line left open.
+// variable is an environment variable, in our spelling. It sets options that
+// the command line left open.
 type variable struct {
 	name string
 	set  func(o *options, value string) error
@@ -24,7 +24,7 @@ type variable struct {
 // an earlier one.
 var variables = []variable{
 	{"ABORT_ON_FATAL", func(o *options, _ string) error { o.abort = true; return nil }},
-	{"SCHED_CONF", func(*options, string) error { return nil }}, // used by conf.Find
+	{"SCHED_CONF", func(*options, string) error { return nil }}, // conf.Find uses it
 	{"SCHED_DEBUG_FLAGS", func(o *options, v string) error { o.debugFlags = listed(v); return nil }},
 	{"SCHED_JWT", func(o *options, v string) error { o.jwt = v; return nil }},
 	{"SCHED_SACK_SOCKET", setSackSocket},
@@ -57,7 +57,8 @@ var variables = []variable{
 	{"SCHEDRESTD_NAMES", func(o *options, v string) error { o.names = v; return nil }},
 }
 
-// fromEnvironment sets what the environment says and the command line does not.
+// fromEnvironment sets the options that the environment sets and the command
+// line does not.
 func (o *options) fromEnvironment() error {
 	for _, one := range variables {
 		value, err := conf.Env(one.name)
@@ -96,14 +97,15 @@ func setDocs(o *options, v string) error {
 	return errs.New(errs.Invalid, "environment: SCHEDRESTD_DOCS=%s", v).WithHint("allowed values: on, off")
 }
 
-// logSockets are the sockets of the formats of the log that need one.
+// logSockets maps the formats of the log to their sockets, or "" if they need
+// none.
 var logSockets = map[string]string{"text": "", "json": "", "journald": "/run/systemd/journal/socket", "syslog": "/dev/log"}
 
-// maxSocketPath is how long the kernel permits the path of a UNIX socket to be.
+// maxSocketPath is the kernel's limit on the length of a UNIX socket's path.
 const maxSocketPath = 107
 
-// setLog sets where and how is logged. The path of another socket may follow the
-// word.
+// setLog sets the destination and the format of the log. The path of another
+// socket may follow the word.
 func setLog(o *options, v string) error {
 	word, path, given := strings.Cut(v, ":")
 	usual, known := logSockets[word]
@@ -142,7 +144,7 @@ func setAsked(of func(*options) *asked, name string) func(*options, string) erro
 	}
 }
 
-// setLayout returns a function that sets the layout of bodies. As in Slurm it
+// setLayout returns a function that sets the layout of bodies. As in Slurm, it
 // accepts several words. compact and pretty exclude each other, and no_tag
 // implies pretty.
 func setLayout(of func(*options) *work.Layout, name string, allowed ...string) func(*options, string) error {
@@ -190,7 +192,7 @@ func setConnections(o *options, v string) error {
 	return nil
 }
 
-// setAnswers sets how much memory a worker may use for answers of daemons.
+// setAnswers sets the memory that a worker may use for answers of daemons.
 func setAnswers(o *options, v string) error {
 	if err := o.answers.Set(v); err != nil {
 		return errs.New(errs.Invalid, "environment: SCHEDRESTD_ANSWER_MEMORY=%s is %v", v, err)
@@ -205,7 +207,7 @@ func setStatuses(o *options, v string) (err error) {
 	return err
 }
 
-// listed splits a value at commas; spaces and empty words are dropped.
+// listed splits a value at commas. It drops spaces and empty words.
 func listed(v string) []string {
 	words := []string{}
 	for w := range strings.SplitSeq(v, ",") {

@@ -31,7 +31,7 @@ Tokens are accepted when SCHED_JWT=daemon is set. Environment and signals:
 man 8 schedrestd. Shell completion: schedrestd completion bash|zsh|fish
 `
 
-// help sets the page of -h, which fits 80 columns, and the line of -V.
+// help sets the text of -h, which fits 80 columns, and the line of -V.
 func help(cmd *cobra.Command) {
 	others := cmd.HelpFunc()
 	cmd.SetHelpFunc(func(c *cobra.Command, args []string) {

@@ -12,7 +12,7 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// machine is a host that opens files itself, as the parent does, and keeps the
+// machine is a host that opens files itself, like the parent, and stores the
 // Plan.
 type machine struct {
 	files  []string

@@ -9,8 +9,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// service resolves the users and groups that decide which identity serves: -u,
-// -g, and those of root and SchedUser. The parent checks them.
+// service resolves the users and groups that determine the service identity:
+// those of -u and -g, root and SchedUser. The parent checks them.
 func (o *options) service(schedUser string) (s ipc.Service, err error) {
 	if o.user != "" {
 		u, known, err := nss.ParseUser(o.user)
@@ -34,7 +34,7 @@ func (o *options) service(schedUser string) (s ipc.Service, err error) {
 	return s, protect(&s, schedUser)
 }
 
-// protect adds the accounts whose authority no worker may have: root and
+// protect adds the accounts whose privileges no worker may have: root and
 // SchedUser, with all their names. They are looked up once, so that the name in
 // an unverified token costs no look-up.
 func protect(s *ipc.Service, schedUser string) error {
@@ -72,8 +72,9 @@ func protect(s *ipc.Service, schedUser string) error {
 	return nil
 }
 
-// missing adds to err, about an option, the command that creates the name if it
-// does not exist.
+// missing returns err with the name of the option in front. If the error is
+// that a name does not exist, it adds a hint with the command that creates the
+// name.
 func missing(err error, option, remedy string) error {
 	e := &errs.Error{Kind: errs.KindOf(err), Message: option, Err: err}
 	if e.Kind == errs.NotFound {

@@ -11,18 +11,18 @@ import (
 	"schedrestd/loglevel"
 )
 
-// levels lists the log levels by the number and name that Slurm's configuration
-// and SCHEDRESTD_DEBUG use. Each includes those before it; -v is one step up
-// from info. Nothing is logged below debug: Slurm's lower levels are only
-// accepted.
+// levels lists the log levels, by the number and name that Slurm's
+// configuration and SCHEDRESTD_DEBUG use. Each level includes those before it.
+// -v is one level above info. There are no messages below debug: Slurm's lower
+// levels are accepted without a further effect.
 var levels = []struct {
 	Name  string
 	Level slog.Level
 }{
-	{"quiet", 127}, // nothing
+	{"quiet", 127}, // no messages
 	{"fatal", 12},
 	{"error", slog.LevelError},
-	{"info", slog.LevelInfo}, // includes warnings and a line per request
+	{"info", slog.LevelInfo}, // includes warnings, and a line for each request
 	{"verbose", loglevel.Verbose},
 	{"debug", slog.LevelDebug},
 	{"debug2", -5},
@@ -55,8 +55,9 @@ func parseLevel(v string) (level, error) {
 		WithHint("allowed values: 0 to %d, %s", len(levels)-1, strings.Join(names, ", "))
 }
 
-// level returns the log level: -v, otherwise SCHEDRESTD_DEBUG, otherwise the
-// default of the mode, which debug flags can lower.
+// level returns the log level. It comes from -v, otherwise from
+// SCHEDRESTD_DEBUG, otherwise from the default of the mode, which debug flags
+// can lower.
 func (o *options) level(usual slog.Level, c *conf.Cluster) slog.Level {
 	switch {
 	case o.verbose > 0:
@@ -72,7 +73,7 @@ func (o *options) level(usual slog.Level, c *conf.Cluster) slog.Level {
 // gatewayFlags lists Slurm's debug flags that concern a gateway.
 var gatewayFlags = []string{"auditrpcs", "audittls", "conmgr", "data", "network", "networkraw", "protocol", "tls"}
 
-// flagsOf returns the debug flags of the environment, otherwise of the
+// flagsOf returns the debug flags of the environment, or otherwise of the
 // configuration.
 func (o *options) flagsOf(c *conf.Cluster) []string {
 	if o.debugFlags != nil || c == nil {
@@ -85,7 +86,7 @@ func concerned(flags []string) bool {
 	return slices.ContainsFunc(flags, func(f string) bool { return slices.Contains(gatewayFlags, strings.ToLower(f)) })
 }
 
-// withoutEffect returns the flags that do nothing in a gateway.
+// withoutEffect returns the flags that have no effect in a gateway.
 func withoutEffect(flags []string) []string {
 	return slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return concerned([]string{f}) })
 }

@@ -10,10 +10,10 @@ import (
 	"schedrestd/feature"
 )
 
-// list is the value of an option that asks for the available names.
+// list is the value of an option that requests the available names.
 const list = "list"
 
-// listAsked reports whether -a, -d or -s asks for a list.
+// listAsked reports whether -a, -d or -s requests a list.
 func (o *options) listAsked() bool {
 	return o.auth.value == list || o.content.value == list || asksParsers(o.parsers.value)
 }
@@ -21,9 +21,9 @@ func (o *options) listAsked() bool {
 // asksParsers reports whether v is the word list, with or without flags.
 func asksParsers(v string) bool { return v == list || strings.HasPrefix(v, list+"+") }
 
-// list prints what can be loaded, one plugin per line: its name, then a
-// description. When the configuration is readable, the description includes why
-// a plugin is unavailable with it.
+// list prints the available plugins, one per line: its name, followed by a
+// description. If the configuration is readable, the description includes the
+// reason why a plugin is unavailable with it.
 func (o *options) list(out io.Writer) error {
 	var c *conf.Cluster
 	if path, err := o.reader().Find(o.conf); err == nil && path != null {
@@ -79,9 +79,9 @@ func (l entries) print(out io.Writer) {
 	}
 }
 
-// listParsers prints the API versions. After list+flags it prints the flags
-// that each version supports and explains them; after list and a flag's name,
-// the versions that support it.
+// listParsers prints the API versions. After list+flags, it prints and explains
+// the flags that each version supports. After list and a flag's name, it prints
+// the versions that support the flag.
 func (o *options) listParsers(page *entries) error {
 	_, flag, flagged := strings.Cut(o.parsers.value, "+")
 	all := flag == "flags"
@@ -118,5 +118,5 @@ func (o *options) listParsers(page *entries) error {
 	return nil
 }
 
-// newest returns the newest API version as in a path.
+// newest returns the newest API version, in the form of a path.
 func newest() string { return feature.Parsers[len(feature.Parsers)-1].Name() }

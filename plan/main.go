@@ -1,17 +1,17 @@
-// Package plan is the process that reads what an administrator configures:
-// command line, environment, configuration files, and the names of users and
-// hosts in them. It never has privileges. schedrestd, which may be root, starts
-// it, opens the configuration files for it, and receives a Plan of numbers and
-// bounded texts.
+// Package plan is the process that reads the administrator's settings: the
+// command line, the environment, the configuration files, and the names of
+// users and hosts in them. It never has privileges. schedrestd, which may be
+// root, starts it and opens the configuration files for it. It sends schedrestd
+// a Plan of numbers and bounded texts.
 //
 // Errors that keep the gateway from starting are printed here as error: and
 // hint: lines, with exit status 1. Help, version, lists, documents and shell
 // completion are printed here too.
 //
-// This file is the flow. options.go and environment.go parse the input;
+// This file has the flow. options.go and environment.go parse the input;
 // planner.go, setup.go and plugins.go combine it with the configuration;
-// help.go, list.go and completion.go are what a person sees; parent.go
-// communicates with schedrestd.
+// help.go, list.go and completion.go print for people; parent.go communicates
+// with schedrestd.
 package plan
 
 import (
@@ -32,8 +32,8 @@ import (
 	"schedrestd/security/self"
 )
 
-// Main runs the process and returns its exit status: 1 when the gateway must
-// not start, 2 when the parent did not start the process.
+// Main runs the process and returns its exit status: 1 if the gateway must not
+// start, 2 if the parent did not start the process.
 func Main() int {
 	channel, err := ipc.Open(ipc.ConfigFD, ipc.Config, ipc.Parent)
 	if err != nil {
@@ -73,7 +73,7 @@ func run(h host, start ipc.ConfigSetup, args []string, out, errOut io.Writer) in
 	return 0
 }
 
-// complain prints err, one problem per line.
+// complain prints err, with one problem per line.
 func complain(w io.Writer, err error) {
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(w, "error: %s\n", strings.TrimRight(line, "\n"))
@@ -88,7 +88,7 @@ func command(h host, start ipc.ConfigSetup, errOut io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:           "schedrestd",
 		Version:       release.Build(),
-		Args:          cobra.ArbitraryArgs, // LISTEN
+		Args:          cobra.ArbitraryArgs, // LISTEN arguments
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -113,7 +113,8 @@ func command(h host, start ipc.ConfigSetup, errOut io.Writer) *cobra.Command {
 	return cmd
 }
 
-// read combines the command line and, for what it leaves open, the environment.
+// read combines the command line with the environment, for the options that the
+// command line leaves open.
 func (o *options) read(f *pflag.FlagSet, args []string) error {
 	o.listen = args
 	o.auth.fromFlag(f.Lookup("auth"))
@@ -138,7 +139,7 @@ func (o *options) sendPlan(errOut io.Writer) error {
 	}
 	p := newPlanner(*o, path, errOut)
 	if o.confinement {
-		p.usual = slog.LevelWarn // the log of a normal start is not wanted here
+		p.usual = slog.LevelWarn // a normal start should not be logged here
 	} else if p.mode = o.runMode(); p.mode != listening {
 		p.usual = p.mode.level()
 	}

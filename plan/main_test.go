@@ -30,7 +30,7 @@ AccountingStorageType=accounting_storage/scheddbd
 AccountingStorageHost=127.0.0.3
 `
 
-// site writes a configuration and clears the variables of the tests' own
+// site writes a configuration, and clears the variables of the tests' own
 // environment.
 func site(t *testing.T, text string) string {
 	t.Helper()
@@ -48,7 +48,7 @@ func site(t *testing.T, text string) string {
 
 var daemonEnv = map[string]string{"SCHED_JWT": "daemon"}
 
-// without drops the line of a key.
+// without removes the line of a key.
 func without(text, key string) string {
 	if key == "" {
 		return text
@@ -62,13 +62,13 @@ func without(text, key string) string {
 	return b.String()
 }
 
-// TestRefusals: a start fails with an error line and a hint.
+// TestRefusals checks starts that fail, with an error line and a hint.
 func TestRefusals(t *testing.T) {
 	tests := []struct {
 		name        string
 		args        []string
 		env         map[string]string
-		drop, more  string // a key of the configuration, and lines for it
+		drop, more  string // a key to remove from the configuration, and lines to add
 		error, hint string
 	}{
 		{name: "unknown switch", args: []string{"127.0.0.1:0"}, env: map[string]string{"SCHEDRESTD_SECURITY": "become_everyone"},
@@ -159,7 +159,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestFlagsBeforeEnvironment: flag, then environment, then configuration.
+// TestFlagsBeforeEnvironment checks the precedence: flag, then environment,
+// then configuration.
 func TestFlagsBeforeEnvironment(t *testing.T) {
 	path := site(t, sample)
 	t.Setenv("SLURM_JWT", "daemon")
@@ -197,7 +198,7 @@ func TestFlagsBeforeEnvironment(t *testing.T) {
 	}
 }
 
-// TestNetworks: an IPv4 network is the same in each notation.
+// TestNetworks checks that an IPv4 network is the same in each notation.
 func TestNetworks(t *testing.T) {
 	var o options
 	if err := setExempt(&o, "::ffff:10.0.0.0/104,192.0.2.7"); err != nil {
@@ -208,7 +209,7 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// TestSetup: the setup that a worker gets from a configuration.
+// TestSetup checks the setup that a worker gets from a configuration.
 func TestSetup(t *testing.T) {
 	path := site(t, sample)
 	t.Setenv("SCHED_JWT", "daemon")

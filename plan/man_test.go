@@ -16,15 +16,15 @@ import (
 
 const manual = "../docs/man/schedrestd.8"
 
-// TestManual: the manual has every flag, variable, switch and name that the
-// command accepts, and no other flag or variable.
+// TestManual checks that the manual has every flag, variable, switch and name
+// that the command accepts, and no other flag or variable.
 func TestManual(t *testing.T) {
 	data, err := os.ReadFile(manual)
 	if err != nil {
 		t.Fatal(err)
 	}
 	page := string(data)
-	entries := map[string]bool{} // flags and variables that have one
+	entries := map[string]bool{} // flags and variables with an entry
 	for line := range strings.Lines(page) {
 		if rest, ok := strings.CutPrefix(line, ".It "); ok {
 			for _, m := range regexp.MustCompile(`(Fl|Ev) (-?[A-Za-z_-]+)`).FindAllStringSubmatch(rest, -1) {
@@ -77,8 +77,8 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestManualsAreSound: programs that typeset manuals print no warnings about
-// them.
+// TestManualsAreSound checks that programs that typeset manuals print no
+// warnings about ours.
 func TestManualsAreSound(t *testing.T) {
 	pages, err := filepath.Glob("../docs/man/*.[1-9]")
 	if err != nil || len(pages) < 5 {
@@ -92,13 +92,13 @@ func TestManualsAreSound(t *testing.T) {
 				continue
 			}
 			checked = true
-			var out, messages strings.Builder // mandoc writes parts of lines to both in turns
+			var out, messages strings.Builder // mandoc alternates between the two within a line
 			cmd := exec.Command(args[0], args[1:]...)
 			cmd.Stdout, cmd.Stderr = &out, &messages
 			_ = cmd.Run()
 			for line := range strings.Lines(out.String() + "\n" + messages.String()) {
-				// The other manuals depend on the machine; and schedrestd(8)
-				// has long lines.
+				// Ignore messages about other manuals, which depend on the
+				// machine, and about long lines in schedrestd(8).
 				if line == "\n" || strings.Contains(line, "mandoc.db") || strings.Contains(line, "referenced manual not found") ||
 					page == manual && strings.Contains(line, ": STYLE: ") {
 					continue

@@ -5,7 +5,7 @@ import (
 	"schedrestd/errs"
 )
 
-// setMetrics sets where metrics are served.
+// setMetrics sets the address of the metrics.
 func setMetrics(o *options, v string) error {
 	if o.metrics == "" {
 		o.metrics = v
@@ -13,8 +13,8 @@ func setMetrics(o *options, v string) error {
 	return nil
 }
 
-// checkMetrics refuses an invalid address for metrics. TLS would need the private key
-// in one more process.
+// checkMetrics refuses an invalid address for metrics. TLS is not supported,
+// because another process would need the private key.
 func (o *options) checkMetrics() error {
 	if o.metrics == "" {
 		return nil

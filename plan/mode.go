@@ -7,7 +7,7 @@ import (
 	"schedrestd/loglevel"
 )
 
-// mode is a way to run.
+// mode is a mode of the gateway.
 type mode int
 
 const (
@@ -16,7 +16,7 @@ const (
 	interactive      // the client is a person at a terminal
 )
 
-// runMode returns the way to run. Without an address to listen on and without a
+// runMode returns the mode. Without an address to listen on and without a
 // passed socket, the client is at standard input.
 func (o *options) runMode() mode {
 	switch {
@@ -28,7 +28,7 @@ func (o *options) runMode() mode {
 	return inetd
 }
 
-// plan returns m as the parent knows it.
+// plan returns m in the form of a Plan.
 func (m mode) plan() ipc.Mode {
 	if m == listening {
 		return ipc.ModeServe
@@ -36,8 +36,8 @@ func (m mode) plan() ipc.Mode {
 	return ipc.ModeInetd
 }
 
-// level returns the default log level. In inetd mode the caller wants the
-// answer, not a log of each start.
+// level returns the default log level. In inetd mode it is low, because the
+// caller expects only the answer.
 func (m mode) level() slog.Level {
 	switch m {
 	case inetd:
@@ -48,8 +48,8 @@ func (m mode) level() slog.Level {
 	return slog.LevelInfo
 }
 
-// announce logs which options the mode ignores, and tells a person at a
-// terminal what to type.
+// announce logs which options have no effect in the mode, and prints
+// instructions for a person at a terminal.
 func (m mode) announce(o options, log *slog.Logger) {
 	if o.threads != 0 {
 		log.Warn("option -t ignored: inetd mode has one worker")

@@ -10,7 +10,7 @@ import (
 	"schedrestd/loglevel"
 )
 
-// TestModes: the mode of a start without an address.
+// TestModes checks the mode of a start without an address.
 func TestModes(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -31,8 +31,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestAnnounce: options without effect in inetd mode are logged, and an
-// interactive user gets instructions.
+// TestAnnounce checks that options without effect in inetd mode are logged, and
+// that an interactive user gets instructions.
 func TestAnnounce(t *testing.T) {
 	var out bytes.Buffer
 	var from slog.LevelVar

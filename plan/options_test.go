@@ -18,7 +18,7 @@ import (
 	"schedrestd/loglevel"
 )
 
-// asksFor returns the options of a command line and the environment.
+// asksFor returns the options for a command line and the environment.
 func asksFor(t *testing.T, args ...string) options {
 	t.Helper()
 	o := optionsHere()
@@ -33,16 +33,16 @@ func asksFor(t *testing.T, args ...string) options {
 	return o
 }
 
-// TestOptions: each option and variable has its effect on the Plan and the
-// Setup; a flag takes precedence over the variable, and that over the
-// configuration.
+// TestOptions checks that each option and variable has its effect on the Plan
+// and the Setup. A flag must take precedence over the variable, and the
+// variable over the configuration.
 func TestOptions(t *testing.T) {
 	const other = "SCHEDRESTD_LISTEN=:1 SCHED_JWT=daemon "
 	tests := []struct {
 		name string
 		env  string // NAME=value, separated by spaces
 		args string
-		conf string // added to the sample
+		conf string // lines to add to the sample
 		got  func(*query.WholePlan) any
 		want any
 	}{
@@ -148,8 +148,8 @@ func waysOf(c *query.WholePlan) any {
 	return strings.Join(list, " ")
 }
 
-// TestLevels: -v, then SCHEDRESTD_DEBUG, then debug flags, then the default of
-// the mode.
+// TestLevels checks the precedence of -v, SCHEDRESTD_DEBUG, debug flags, and
+// the default of the mode.
 func TestLevels(t *testing.T) {
 	tests := []struct {
 		env, args string
@@ -190,8 +190,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestLevelNames: the log uses the level names of SCHEDRESTD_DEBUG, where
-// anything is logged at a level.
+// TestLevelNames checks that the log uses the level names of SCHEDRESTD_DEBUG,
+// for levels with messages.
 func TestLevelNames(t *testing.T) {
 	var out bytes.Buffer
 	var from slog.LevelVar
@@ -209,7 +209,7 @@ func TestLevelNames(t *testing.T) {
 	}
 }
 
-// TestHelp: it fits a terminal, and has every flag.
+// TestHelp checks that the help text fits a terminal, and has every flag.
 func TestHelp(t *testing.T) {
 	site(t, "")
 	var out, errOut bytes.Buffer

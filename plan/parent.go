@@ -11,11 +11,12 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// host is what this program needs of the process that started it.
+// host has the services of the process that started this program.
 type host interface {
 	// Open implements host.
 	Open(path string) (*os.File, error)
-	// Exists asks the parent, whose user may see more than this one.
+	// Exists asks the parent whether path exists, because the parent's user may
+	// see more than this one.
 	Exists(path string) bool
 	// OpenAccounts implements host.
 	OpenAccounts(path string) (*os.File, error)
@@ -24,7 +25,7 @@ type host interface {
 	// Judge refuses opened configuration files that users other than root,
 	// owners and groups can change.
 	Judge(owners, groups []uint32) error
-	// Send sends a Plan. Nothing can be opened after it.
+	// Send sends a Plan. Afterwards nothing can be opened.
 	Send(*query.WholePlan) error
 	// Fail sends the reason why there is no Plan.
 	Fail(error) error
@@ -36,7 +37,7 @@ type parent struct {
 	start   ipc.ConfigSetup
 }
 
-// receiveSetup receives what the parent knows of the start, and its environment.
+// receiveSetup receives the parent's data about the start, and its environment.
 func (p *parent) receiveSetup() error {
 	left := 1
 	for told := false; left > 0; left-- {
@@ -63,7 +64,7 @@ func (p *parent) receiveSetup() error {
 	return nil
 }
 
-// ask sends a question and receives its answer. file is nil when the answer is
+// ask sends a question and receives its answer. file is nil if the answer is
 // yes without a file.
 func (p *parent) ask(question ipc.Message) (file *os.File, err error) {
 	if err := p.channel.Send(question); err != nil {

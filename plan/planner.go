@@ -13,12 +13,12 @@ import (
 	"schedrestd/loglevel"
 )
 
-// planner makes a Plan of the options and the configuration.
+// planner makes a Plan from the options and the configuration.
 type planner struct {
 	o     options
 	path  string
 	mode  mode
-	usual slog.Level // the default log level
+	usual slog.Level // default log level
 	level slog.LevelVar
 	log   *slog.Logger
 }
@@ -33,7 +33,7 @@ func newPlanner(o options, path string, errOut io.Writer) *planner {
 	return p
 }
 
-// plan reads the configuration and makes a Plan of it.
+// plan reads the configuration and returns a Plan for it.
 func (p *planner) plan() (*query.WholePlan, error) {
 	p.level.Set(p.o.level(p.usual, nil))
 	if !p.o.start.Again {
@@ -44,7 +44,8 @@ func (p *planner) plan() (*query.WholePlan, error) {
 	}
 	plan, idle, err := p.read()
 	if errs.KindOf(err) == errs.Denied && p.o.start.Root && p.o.start.Again {
-		// CAP_DAC_OVERRIDE was dropped after the listeners were opened.
+		// The parent dropped CAP_DAC_OVERRIDE after it had opened the
+		// listeners.
 		return nil, &errs.Error{Kind: errs.Denied, Err: err,
 			Message: "the running parent can only reread files that root may read without privileges",
 			Hint:    "make root the owner of the file, or restart the gateway"}
@@ -63,8 +64,8 @@ func (p *planner) plan() (*query.WholePlan, error) {
 	return plan, nil
 }
 
-// read makes a Plan of the current files. idle lists the debug flags that do
-// nothing here.
+// read makes a Plan from the current files. idle lists the debug flags without
+// effect.
 func (p *planner) read() (plan *query.WholePlan, idle []string, err error) {
 	cluster, err := p.configuration()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestAgain: a reload makes a Plan of the current files and the same command
-// line, and sends an error instead of printing it.
+// TestAgain checks that a reload makes a Plan from the current files and the
+// same command line, and that it sends an error instead of printing it.
 func TestAgain(t *testing.T) {
 	path := site(t, sample)
 	t.Setenv("SCHED_JWT", "daemon")

@@ -35,7 +35,7 @@ func (o *options) sound() error {
 	return err
 }
 
-// ways returns the requested authentication methods: -a, or all.
+// ways returns the requested authentication methods: those of -a, or all.
 func (o *options) ways() (feature.Auth, error) {
 	if o.auth.from == "" {
 		return feature.Local | feature.JWT, nil
@@ -43,7 +43,7 @@ func (o *options) ways() (feature.Auth, error) {
 	return feature.ParseAuth(o.auth.from, o.auth.value)
 }
 
-// versions returns the requested API versions: -d, or all.
+// versions returns the requested API versions: those of -d, or all.
 func (o *options) versions() ([]feature.Parser, error) {
 	if o.parsers.from == "" {
 		return feature.AllParsers(), nil
@@ -51,7 +51,7 @@ func (o *options) versions() ([]feature.Parser, error) {
 	return feature.ParseParsers(o.parsers.from, o.parsers.value)
 }
 
-// pages returns the requested content: -s, or all.
+// pages returns the requested content: that of -s, or all.
 func (o *options) pages() (feature.Content, error) {
 	if o.content.from == "" {
 		return feature.Controller | feature.Accounting, nil
@@ -59,9 +59,9 @@ func (o *options) pages() (feature.Content, error) {
 	return feature.ParseContent(o.content.from, o.content.value)
 }
 
-// authentication decides how clients can authenticate. A requested method must
-// be available; by default unavailable methods are omitted, and the log says
-// why.
+// authentication determines how clients can authenticate. A requested method
+// must be available. Without -a, unavailable methods are omitted, and the log
+// gives the reasons.
 func (o *options) authentication(c *conf.Cluster, s *work.Setup, m mode, log *slog.Logger) error {
 	wanted, err := o.ways()
 	if err != nil {
@@ -94,9 +94,10 @@ func (o *options) authentication(c *conf.Cluster, s *work.Setup, m mode, log *sl
 	return o.lettingIn(c, s, m)
 }
 
-// regret returns the level at which the log says that a method is omitted.
+// regret returns the level of the log message about an omitted method.
 // SCHED_JWT=daemon, which the shipped unit sets, means that tokens are
-// expected, and each of them will be refused then.
+// expected. Without the method, each of them will be refused, so it is a
+// warning.
 func (o *options) regret(way feature.Auth, c *conf.Cluster) slog.Level {
 	if way == feature.JWT && o.jwt == daemon && !c.JWT {
 		return slog.LevelWarn
@@ -104,18 +105,17 @@ func (o *options) regret(way feature.Auth, c *conf.Cluster) slog.Level {
 	return slog.LevelInfo
 }
 
-// daemon is the value of SCHED_JWT that says that the process is not a user's
-// command.
+// daemon is the value of SCHED_JWT for a process that is not a user's command.
 const daemon = "daemon"
 
-// lacks returns why clients can't authenticate by that method; nil when they
-// can.
+// lacks returns the reason why clients can't authenticate by a method, or nil
+// if they can.
 func (o *options) lacks(way feature.Auth, c *conf.Cluster) error {
 	switch {
 	case way == feature.Local:
 		return lacksLocal(c)
 	case o.jwt != "" && o.jwt != daemon:
-		// It would be a user's own token, exported for the commands.
+		// Another value would be a user's own token, exported for the commands.
 		return errs.New(errs.Invalid, "SCHED_JWT is not %q", daemon).
 			WithHint("a token in SCHED_JWT is for commands; for the gateway set SCHED_JWT=daemon")
 	case !c.JWT:
@@ -127,7 +127,7 @@ func (o *options) lacks(way feature.Auth, c *conf.Cluster) error {
 }
 
 // sack returns the sockets that issue credentials of auth/slurm: the one that
-// the environment names, or those that Slurm's commands try, in their order.
+// the environment names, or those that Slurm's commands try, in the same order.
 func (o *options) sack(c *conf.Cluster) []string {
 	if o.sackSocket != "" {
 		return []string{o.sackSocket}
@@ -139,9 +139,9 @@ func (o *options) sack(c *conf.Cluster) []string {
 	return list
 }
 
-// lacksLocal returns why the daemons can't identify a client of a UNIX socket.
-// The kernel identifies it to a controller on this machine, munged or sackd to
-// any daemon.
+// lacksLocal returns the reason why the daemons can't identify a client of a
+// UNIX socket, or nil if they can. A controller on this machine gets the
+// client's user from the kernel; any daemon can get it from munged or sackd.
 func lacksLocal(c *conf.Cluster) error {
 	switch {
 	case c.AuthType == "auth/munge", c.AuthType == "auth/slurm":
@@ -159,8 +159,8 @@ func lacksLocal(c *conf.Cluster) error {
 	return nil
 }
 
-// file returns where a key of the configuration should be set; /dev/null means
-// no configuration.
+// file returns the file in which a key of the configuration should be set.
+// /dev/null means that there is no configuration.
 func file(c *conf.Cluster) string {
 	if c.Path == "" || c.Path == os.DevNull {
 		return "a sched.conf (-f FILE)"
@@ -180,8 +180,8 @@ func (o *options) lettingIn(c *conf.Cluster, s *work.Setup, m mode) error {
 		return errs.New(errs.Invalid, "no authentication method is available").
 			WithHint("set AuthAltTypes=auth/jwt in %s and export SCHED_JWT=daemon", file(c))
 	}
-	// With become_user the hint would mislead: there the listeners are checked
-	// when they are opened.
+	// With become_user, the hint would mislead. In this case the listeners are
+	// checked when they are opened.
 	if m == listening && len(o.listen) > 0 && !s.JWT && !hasUnix(o.listen) && !o.switches.BecomeUser {
 		return errs.New(errs.Invalid, "no client could authenticate: TCP requires tokens, and rest_auth/jwt is not loaded").
 			WithHint("export SCHED_JWT=daemon (and AuthAltTypes=auth/jwt in %s), or listen on unix:/PATH", file(c))
@@ -218,8 +218,8 @@ func hasUnix(listen []string) bool {
 	return slices.ContainsFunc(listen, func(l string) bool { return strings.HasPrefix(l, "unix:") })
 }
 
-// served decides which content is served. Requested content must be available;
-// by default unavailable content is omitted.
+// served determines the served content. Requested content must be available.
+// Without -s, unavailable content is omitted.
 func (o *options) served(c *conf.Cluster, log *slog.Logger) (work.Content, error) {
 	wanted, err := o.pages()
 	if err != nil {

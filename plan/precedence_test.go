@@ -16,20 +16,21 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// ranked is a variable with the effect of a value, and the settings above and
-// below it.
+// ranked is a variable with the effect of a value, and the settings with a
+// higher and a lower precedence.
 type ranked struct {
 	value string
-	want  any    // of value
-	other string // another value that is allowed, for both spellings at once
-	args  string // the flag, with another value; "" when there is none
-	above any    // what that flag does
-	line  string // of the configuration, with another value
+	want  any    // effect of value
+	other string // another valid value, for both spellings together
+	args  string // the flag with another value; "" if there is no flag
+	above any    // effect of that flag
+	line  string // line of the configuration with another value
 	got   func(o options, c *query.WholePlan, cluster *conf.Cluster) any
 }
 
-// TestPrecedence: every variable has two equivalent spellings that must agree,
-// takes precedence over the configuration, and comes after its flag.
+// TestPrecedence checks that every variable has two equivalent spellings that
+// must agree, takes precedence over the configuration, and is overridden by its
+// flag.
 func TestPrecedence(t *testing.T) {
 	level := func(o options, _ *query.WholePlan, c *conf.Cluster) any { return o.level(slog.LevelInfo, c) }
 	setup := func(of func(work.Setup) any) func(options, *query.WholePlan, *conf.Cluster) any {
@@ -137,7 +138,7 @@ func TestPrecedence(t *testing.T) {
 			t.Setenv(spellings[1], test.other)
 			var out, errOut bytes.Buffer
 			status := runHere([]string{"-f", "/nowhere/x", "unix:/nowhere/s"}, &out, &errOut)
-			if v.name == "SCHED_CONF" { // -f makes it unimportant
+			if v.name == "SCHED_CONF" { // has no effect if -f is given
 				status = runHere([]string{"unix:/nowhere/s"}, &out, &errOut)
 			}
 			if status != 1 || !strings.Contains(errOut.String(), spellings[0]+" and "+spellings[1]+" are both set and differ") {

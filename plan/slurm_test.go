@@ -33,7 +33,7 @@ AccountingStorageBackupHost=127.0.0.4
 NodeName=n[1-9]
 `
 
-// slurmSetup returns the Setup that a slurm.conf results in, and the log.
+// slurmSetup returns the Setup for a slurm.conf, and the log.
 func slurmSetup(t *testing.T, text string) (work.Setup, string, error) {
 	t.Helper()
 	path := site(t, text)
@@ -51,8 +51,9 @@ func slurmSetup(t *testing.T, text string) (work.Setup, string, error) {
 	return s, log.String(), err
 }
 
-// TestSlurmConf: a site's slurm.conf is all that the gateway needs: the order
-// of the daemons, the identity, and the names that clients use.
+// TestSlurmConf checks that a site's slurm.conf is sufficient for the gateway.
+// It determines the order of the daemons, the service identity, and the served
+// spellings.
 func TestSlurmConf(t *testing.T) {
 	s, log, err := slurmSetup(t, slurmSample+"AuthInfo=socket=/run/m,ttl=60\nAccountingStoragePass=/run/global\nTCPTimeout=7\nMessageTimeout=70\n")
 	if err != nil || log != "" {
@@ -72,8 +73,8 @@ func TestSlurmConf(t *testing.T) {
 	}
 }
 
-// TestTokenVerifiers: the available authentication methods under each AuthType, and
-// why others are missing.
+// TestTokenVerifiers checks the available authentication methods for each
+// AuthType, and the reasons why others are missing.
 func TestTokenVerifiers(t *testing.T) {
 	tests := []struct {
 		name, text string
@@ -102,7 +103,8 @@ func TestTokenVerifiers(t *testing.T) {
 	}
 }
 
-// TestSackSocket: the socket that the environment names is the only one.
+// TestSackSocket checks that if the environment names a socket, no other is
+// used.
 func TestSackSocket(t *testing.T) {
 	t.Setenv("SCHED_SACK_SOCKET", "")
 	t.Setenv("SLURM_SACK_SOCKET", "/run//other/sack.socket")
@@ -115,8 +117,8 @@ func TestSackSocket(t *testing.T) {
 	}
 }
 
-// TestLostController: a daemon whose name can't be resolved is left out;
-// without any left the start fails.
+// TestLostController checks that a daemon whose name can't be resolved is
+// omitted, and that the start fails if none is left.
 func TestLostController(t *testing.T) {
 	const lost = "nobody-has-this-name.invalid"
 	text := strings.NewReplacer("one(127.0.0.1)", "one("+lost+")", "127.0.0.4", lost).Replace(slurmSample)
@@ -135,9 +137,9 @@ func TestLostController(t *testing.T) {
 	}
 }
 
-// TestNoSuchUser: errors name the key as it is in the file. A site's SlurmUser
-// may not exist on this machine; then features that need its uid are
-// unavailable.
+// TestNoSuchUser checks that errors name the key in the spelling of the file.
+// If a site's SlurmUser does not exist on this machine, features that need its
+// uid must be unavailable.
 func TestNoSuchUser(t *testing.T) {
 	const ours = "ClusterName=c\nSchedctldHost=127.0.0.1\nSchedUser=nobody-has-this-name\n"
 	_, err := configurationOf(site(t, ours), discard)
@@ -165,8 +167,8 @@ func TestNoSuchUser(t *testing.T) {
 	}
 }
 
-// TestFront: one address may be shared by the controllers, and a range of ports
-// by one.
+// TestFront checks a shared address of the controllers, and a range of ports of
+// one controller.
 func TestFront(t *testing.T) {
 	s, log, err := slurmSetup(t, slurmSample+"SlurmctldAddr=127.0.0.9\n")
 	want := []work.Address{{Name: "127.0.0.9", Network: "tcp", Address: "127.0.0.9:7001"}}
@@ -179,8 +181,8 @@ func TestFront(t *testing.T) {
 	}
 }
 
-// TestGroupOfSlurm: a site's slurm.conf may be writable by SlurmUser's group,
-// and by no other.
+// TestGroupOfSlurm checks that a site's slurm.conf may be writable by
+// SlurmUser's group, and by no other.
 func TestGroupOfSlurm(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")
@@ -212,8 +214,8 @@ func TestGroupOfSlurm(t *testing.T) {
 	}
 }
 
-// TestLocalhost: Slurm shows a controller on "localhost" under the machine's
-// own name.
+// TestLocalhost checks that a controller on "localhost" is shown under the
+// machine's own name, as in Slurm.
 func TestLocalhost(t *testing.T) {
 	own, err := os.Hostname()
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 const (
 	subuidFile = "/etc/subuid"
 	passwdFile = "/etc/passwd"
-	mostSubuid = 4 << 20 // bytes of either file
+	mostSubuid = 4 << 20 // maximum bytes of either file
 )
 
-// subordinates returns which users subordinate uids belong to. Each of these
-// users can run processes under tens of thousands of uids in a user namespace;
-// the gateway counts them as one client. A missing file lists none. known is
-// false for a file that root does not protect.
+// subordinates returns the users of subordinate uids. Each of these users can
+// run processes under tens of thousands of uids in a user namespace, so the
+// gateway counts them as one client. A missing file lists none. known is false
+// for a file that users other than root can change.
 func (o *options) subordinates(subuid, passwd string, log *slog.Logger) (list []ipc.Subuids, known bool) {
 	ranges, err := o.readProtected(subuid)
 	var users string
@@ -40,7 +40,8 @@ func (o *options) subordinates(subuid, passwd string, log *slog.Logger) (list []
 	return list, true
 }
 
-// readProtected reads a file that only root may change; "" when there is none.
+// readProtected reads a file that only root may change. It returns "" if the
+// file does not exist.
 func (o *options) readProtected(path string) (string, error) {
 	f, err := o.host.OpenAccounts(path)
 	if errs.KindOf(err) == errs.NotFound {
@@ -57,7 +58,7 @@ func (o *options) readProtected(path string) (string, error) {
 // parseSubordinates parses ranges of uids in the form of subuid(5), and returns
 // them in ascending order. Users are looked up in the text of a passwd(5) file.
 // It omits invalid lines, ranges of unknown users, and a range that overlaps
-// another: its uids have no name, and count together.
+// another. The uids of such a range have no name, and count together.
 func parseSubordinates(ranges, users string) (list []ipc.Subuids) {
 	uids := map[string]uint32{}
 	for line := range strings.Lines(users) {

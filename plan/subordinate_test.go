@@ -10,8 +10,8 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// TestSubordinates: a uid of a range counts as the user that subuid(5) gives it
-// to, by name or by number.
+// TestSubordinates checks that a uid of a range counts as the user to whom
+// subuid(5) assigns it, by name or by number.
 func TestSubordinates(t *testing.T) {
 	dir := t.TempDir()
 	subuid, passwd := filepath.Join(dir, "subuid"), filepath.Join(dir, "passwd")
@@ -43,7 +43,7 @@ func TestSubordinates(t *testing.T) {
 	}
 	check(map[uint32]uint32{0: 0, 100_000: 100_000})
 	log := slog.New(slog.DiscardHandler)
-	read(log) // there is none
+	read(log) // without a file
 	check(map[uint32]uint32{0: 0, 100_000: 100_000})
 
 	write(passwd, "root:x:0:0:root:/root:/bin/sh\nalice:x:1000:1000::/home/alice:/bin/sh\nnot a line\nbad:x:many:1:::\n", 0o644)

@@ -9,7 +9,7 @@ import (
 )
 
 // switches is the value of SCHEDRESTD_SECURITY: switches for the parent, and
-// those that only workers need.
+// switches for workers.
 type switches struct {
 	ipc.Switches
 	RequireUserName bool // a token of root or SchedUser must come with a user name
@@ -33,7 +33,8 @@ var switchTable = []struct {
 }
 
 // parseSwitches parses a comma-separated list of switches. An unknown word is
-// an error: it may be a misspelled protection that the administrator relies on.
+// an error, because it may be a misspelled protection that the administrator
+// expects.
 func parseSwitches(text string) (switches, error) {
 	var s switches
 	for word := range strings.SplitSeq(text, ",") {
@@ -59,8 +60,8 @@ func parseSwitches(text string) (switches, error) {
 	return s, nil
 }
 
-// agree refuses require_confinement together with a switch that turns a part
-// off. The administrator must decide which of them is wrong.
+// agree refuses require_confinement together with a switch that disables a part
+// of the confinement. The administrator must decide which of them is wrong.
 func (s *switches) agree() error {
 	if !s.RequireConfinement {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestContradictions: require_confinement excludes switches that turn a part of
-// it off.
+// TestContradictions checks that require_confinement excludes switches that
+// disable a part of the confinement.
 func TestContradictions(t *testing.T) {
 	for _, part := range []string{"audit_confinement", "disable_unshare_files", "disable_unshare_sysv", "disable_user_check"} {
 		for _, text := range []string{part + ",require_confinement", "require_confinement,become_user," + part} {

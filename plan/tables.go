@@ -17,9 +17,9 @@ import (
 
 const workerName = "schedrestd-worker"
 
-// runTables runs the worker's program with args, to print something that only
-// it has the tables for, and copies the output to out. The program has this
-// process's identity and only pipes as descriptors.
+// runTables runs the worker's program with args, to print something that
+// requires its tables, and copies the output to out. The program has this
+// process's identity, and only pipes as descriptors.
 func (o *options) runTables(args []string, out io.Writer) error {
 	f, err := o.host.OpenWorker()
 	if err != nil {
@@ -33,7 +33,7 @@ func (o *options) runTables(args []string, out io.Writer) error {
 		Args:   append([]string{workerName}, args...),
 		Env:    []string{fmt.Sprintf("GOMAXPROCS=%d", runtime.NumCPU()), "GODEBUG=containermaxprocs=0,updatemaxprocs=0"},
 		Dir:    "/",
-		Stdout: copied, // through a pipe, even to a file: the program may not write files
+		Stdout: copied, // through a pipe even if it is a file, because the program may not write files
 		Stderr: &complaint,
 		SysProcAttr: &syscall.SysProcAttr{
 			Setsid:    true,
@@ -52,8 +52,8 @@ func (o *options) runTables(args []string, out io.Writer) error {
 	return errs.Wrap(err, errs.Internal, "run %s", workerName)
 }
 
-// copied forwards what is written to it, and remembers the first error. The
-// program itself sees only a broken pipe.
+// copied forwards its input and stores the first error. The program itself only
+// gets a broken pipe.
 type copied struct {
 	to  io.Writer
 	err error
@@ -68,10 +68,10 @@ func (c *copied) Write(p []byte) (n int, err error) {
 
 const mostComplaint = 4 << 10
 
-// limited keeps the beginning of its input.
+// limited stores the beginning of its input.
 type limited struct{ bytes.Buffer }
 
-// Write keeps what fits, and discards the rest.
+// Write stores as much as fits, and discards the rest.
 func (l *limited) Write(p []byte) (int, error) {
 	l.Buffer.Write(p[:min(len(p), max(0, mostComplaint-l.Len()))])
 	return len(p), nil

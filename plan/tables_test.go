@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// tablesPart is the first argument of this test binary when it plays a program
-// that prints.
+// tablesPart is the first argument of this test binary if it should act as a
+// program that prints.
 const tablesPart = "print-and-end"
 
 func init() {
@@ -41,7 +41,7 @@ func init() {
 	os.Exit(0)
 }
 
-// TestTables: the program that prints has only its pipes from the caller.
+// TestTables checks that the program that prints inherits only its pipes.
 func TestTables(t *testing.T) {
 	t.Setenv("SCHED_JWT", "planted")
 	left, err := os.Open("/etc/passwd")
@@ -69,7 +69,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// full is a writer that is full.
+// full is a writer that fails because it is full.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no room") }

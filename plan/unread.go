@@ -8,12 +8,12 @@ import (
 	"schedrestd/typo"
 )
 
-// forOthers lists variables with the gateway's prefix that it does not read:
-// the units put command-line options into one.
+// forOthers lists variables with the gateway's prefix that the gateway does not
+// read. The units put command-line options into one of them.
 var forOthers = []string{"SCHEDRESTD_OPTIONS"}
 
-// warnUnread logs unknown variables that look like the gateway's: an
-// administrator who misspelled one relies on its effect.
+// warnUnread logs unknown variables that look like the gateway's, because an
+// administrator who misspelled one expects its effect.
 func warnUnread(environment []string, log *slog.Logger) {
 	slices.Sort(environment)
 	for _, v := range environment {
@@ -39,8 +39,8 @@ func isUnread(name string) bool {
 	return !slices.Contains(forOthers, ours) && !slices.ContainsFunc(variables, func(v variable) bool { return v.name == ours })
 }
 
-// nearest returns the variable that name is probably a misspelling of, in its
-// spelling, or "".
+// nearest returns the variable that name is probably a misspelling of, in the
+// same spelling, or "".
 func nearest(name string) string {
 	var known []string
 	for _, v := range variables {
@@ -54,6 +54,6 @@ func nearest(name string) string {
 	return ""
 }
 
-// prefix begins the gateway's own variables; in the other spelling it has the
-// same length.
+// prefix is the beginning of the gateway's own variables. In the other spelling
+// it has the same length.
 const prefix = "SCHEDRESTD_"

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWrongValues: a misspelled or contradictory value of a protective variable
-// fails the start, and names the variable, the wrong word and the allowed
-// values.
+// TestWrongValues checks that a misspelled or contradictory value of a
+// protective variable makes the start fail. The error must name the variable,
+// the wrong word and the valid values.
 func TestWrongValues(t *testing.T) {
 	long := strings.Repeat("10.0.0.0/8,", 33)
 	tests := map[string][]struct{ value, also, error, hint string }{
@@ -103,7 +103,7 @@ func TestWrongValues(t *testing.T) {
 				if also, value, ok := strings.Cut(tt.also, "="); ok {
 					t.Setenv(also, value)
 				}
-				for _, args := range [][]string{{"127.0.0.1:0"}, {"--check-confinement"}} { // neither comes so far as to start anything
+				for _, args := range [][]string{{"127.0.0.1:0"}, {"--check-confinement"}} { // both fail before anything is started
 					var out, errOut bytes.Buffer
 					status := runHere(append([]string{"-f", path}, args...), &out, &errOut)
 					first, rest, _ := strings.Cut(errOut.String(), "\n")
@@ -117,13 +117,13 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
-// TestUnread: an unknown variable that looks like the gateway's is logged, with
-// the one that was probably meant.
+// TestUnread checks that an unknown variable that looks like the gateway's is
+// logged, with the variable that was probably intended.
 func TestUnread(t *testing.T) {
 	var log bytes.Buffer
 	warnUnread([]string{
 		"SCHEDRESTD_AUDIT_LOGG=stderr", "SCHEDRESTD_FOO=1", "SLURMRESTD_PENALTY=off", "SCHEDRESTD_SECRET_SAUCE=a value that nobody sees",
-		"SCHEDRESTD_OPTIONS=-v", "SLURMRESTD_OPTIONS=-v", "SCHEDRESTD_RATE=5", "SLURMRESTD_SECURITY=become_user", // read, or not for the gateway
+		"SCHEDRESTD_OPTIONS=-v", "SLURMRESTD_OPTIONS=-v", "SCHEDRESTD_RATE=5", "SLURMRESTD_SECURITY=become_user", // read by the gateway, or not meant for it
 		"SCHEDRESTD_RAT=", "SCHED_CONFF=/x", "SLURM_JOB_ID=7", "PATH=/bin", "SCHEDRESTDX=1",
 	}, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == slog.MessageKey {

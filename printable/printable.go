@@ -1,4 +1,5 @@
-// Package printable makes text of other processes safe for logs and terminals.
+// Package printable makes text from other processes safe for logs and
+// terminals.
 package printable
 
 import (
@@ -7,11 +8,11 @@ import (
 	"unicode"
 )
 
-// Most is the largest length of a text in bytes, without escapes.
+// Most is the maximum length of a text in bytes, without escapes.
 const Most = 2048
 
-// Text makes s safe for a log and a terminal: what can't be printed is escaped,
-// what is too long is cut.
+// Text makes s safe for a log and a terminal. It escapes characters that can't
+// be printed, and shortens a text that is too long.
 func Text(s string) string {
 	if len(s) <= Most && isPlain(s) {
 		return s
@@ -36,7 +37,7 @@ func Text(s string) string {
 	return b.String()
 }
 
-// isPlain reports whether s is printable ASCII, as nearly all is.
+// isPlain reports whether s is printable ASCII, as almost every text is.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {

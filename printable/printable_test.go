@@ -22,7 +22,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// FuzzText: whatever a worker writes, a terminal shows it as text, and not for long.
+// FuzzText checks that a terminal shows a worker's text as harmless text of
+// limited length, whatever the worker writes.
 func FuzzText(f *testing.F) {
 	for _, s := range []string{"", "a", "\x1b]0;t\x07", "\xf0\x28\x8c\x28", "\u2028", "<4>text"} {
 		f.Add(s)

@@ -37,8 +37,8 @@ func (m *monitor) accept() error {
 	return nil
 }
 
-// finish closes the listeners, and asks the dispatcher to finish when it has been sent
-// every connection that was accepted.
+// finish closes the listeners. When the dispatcher has been sent every accepted
+// connection, finish asks it to end.
 func (m *monitor) finish() {
 	m.closeListeners()
 	go func() { // acceptors may wait for the loop, or for the dispatcher
@@ -52,9 +52,9 @@ func (m *monitor) finish() {
 	}()
 }
 
-// acceptFrom accepts connections until the listener is closed, also when the
-// dispatcher has no slot for them: the kernel does not report the owners of
-// connections in its queue, which one client could fill.
+// acceptFrom accepts connections until the listener is closed. It does so even when the
+// dispatcher has no slot for them. The kernel does not report the owners of connections
+// in its queue, and one client could fill that queue.
 func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 	var trouble time.Duration
 	for {
@@ -82,12 +82,12 @@ func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 	}
 }
 
-// inTransit is how many connections may be on their way to the dispatcher, or
-// closed without the parent's knowledge yet.
+// inTransit is how many connections may be on their way to the dispatcher, or closed
+// without the parent's knowledge so far.
 const inTransit = 10_000
 
-// arrived asks the kernel about a connection and sends it to the dispatcher, which
-// has a copy of the descriptor then.
+// arrived asks the kernel about a connection and sends the connection to the dispatcher,
+// which then has its own copy of the descriptor.
 func (m *monitor) arrived(l *listen.Listener, fd int, peer unix.Sockaddr, switches ipc.Switches) {
 	facts, err := l.Facts(fd, peer)
 	a := &ipc.Arrival{Connection: facts, Elsewhere: l.Elsewhere}

@@ -2,5 +2,5 @@
 
 package privsep
 
-// cgo tells that the runtime can't reach all threads, as in a build for -race.
+// cgo reports that the runtime can't reach all threads, as in a build for -race.
 const cgo = true

@@ -5,14 +5,15 @@ import (
 	"strconv"
 )
 
-// relayedLine matches a line of a process in the log.
+// relayedLine matches a line of a process in the parent's log.
 var relayedLine = regexp.MustCompile(`^time=\S+ (worker|keeper|resolver|auditor)=(\d+) \w+_pid=(\d+) \w+_uid=(\d+) (.*)$`)
 
 // field matches one field of a line as package slog writes it.
 var field = regexp.MustCompile(`^([A-Za-z][-.\w]*)=("(?:[^"\\]|\\.)*"|[^ ="]*)(?: |$)`)
 
-// relayed returns the fields of a line that the parent relayed, or nil. The message is
-// behind the role, as "worker: serving". A line that is not of package slog's form is the message.
+// relayed returns the fields of a line that the parent relayed, or nil. The
+// message follows the role, as in "worker: serving". A line that is not in
+// package slog's form is the message as a whole.
 func relayed(line string) map[string]any {
 	m := relayedLine.FindStringSubmatch(line)
 	if m == nil {
@@ -41,7 +42,7 @@ func relayed(line string) map[string]any {
 		r["msg"] = role + ": " + msg.(string)
 	}
 	for i, key := range []string{role, role + "_pid", role + "_uid"} {
-		n, _ := strconv.ParseFloat(m[2+i], 64) // as numbers of the parent's own records are
+		n, _ := strconv.ParseFloat(m[2+i], 64) // a float64, like numbers in the parent's own records
 		r[key] = n
 	}
 	r["raw"] = line

@@ -8,7 +8,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// identityOf returns the service that -u user -g group asks for, where SchedUser= is sched.
+// identityOf returns the service identity for -u user and -g group when
+// SchedUser= is sched.
 func identityOf(user, group, sched string) (s ipc.Service) {
 	must := func(err error) {
 		if err != nil {
@@ -42,7 +43,7 @@ func identityOf(user, group, sched string) (s ipc.Service) {
 	return s
 }
 
-// listens returns LISTEN arguments, resolved.
+// listens returns the resolved addresses of LISTEN arguments.
 func listens(texts ...string) (list []ipc.Listen) {
 	for _, text := range texts {
 		e, err := endpoint.Parse(text)

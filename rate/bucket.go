@@ -1,7 +1,8 @@
-// Package rate provides a token bucket: a burst, and then a rate per second.
+// Package rate provides a token bucket, which permits a burst, and then a rate
+// per second.
 //
-// It reads no clock and takes no lock: callers provide both. It does not decide
-// what happens to requests over the limit, and does not count them. Start with
+// It reads no clock and takes no lock: callers must provide both. It neither
+// decides what happens to requests over the limit nor counts them. Start with
 // New.
 package rate
 
@@ -13,18 +14,18 @@ import (
 // Bucket is a token bucket.
 type Bucket struct {
 	burst, perSecond float64
-	left             float64 // at that time; negative when tokens are owed
+	left             float64 // tokens at that time; negative if tokens are owed
 	at               time.Time
 }
 
-// New returns a full bucket of burst tokens, refilled with perSecond tokens per
-// second.
+// New returns a full bucket of burst tokens, which is refilled with perSecond
+// tokens per second.
 func New(burst, perSecond float64, now time.Time) *Bucket {
 	return &Bucket{burst: burst, perSecond: perSecond, left: burst, at: now}
 }
 
-// Take takes n tokens, or none when there are fewer, and reports whether it
-// did.
+// Take takes n tokens and returns true. If there are fewer, it takes none and
+// returns false.
 func (b *Bucket) Take(now time.Time, n float64) bool {
 	if b.fill(now); b.left < n {
 		return false
@@ -33,21 +34,21 @@ func (b *Bucket) Take(now time.Time, n float64) bool {
 	return true
 }
 
-// Wait returns how long it takes until there are n tokens. It takes none.
+// Wait returns the time until there are n tokens. It takes none.
 func (b *Bucket) Wait(now time.Time, n float64) time.Duration {
 	b.fill(now)
 	return time.Duration(math.Ceil(max(0, n-b.left) * float64(time.Second) / b.perSecond))
 }
 
-// Owe takes n tokens even when there are fewer, and returns how long it takes
-// until none are owed.
+// Owe takes n tokens even if there are fewer. It returns the time until no
+// tokens are owed.
 func (b *Bucket) Owe(now time.Time, n float64) time.Duration {
 	b.fill(now)
 	b.left -= n
 	return b.Wait(now, 0)
 }
 
-// Left returns the number of tokens; negative when tokens are owed.
+// Left returns the number of tokens. It is negative if tokens are owed.
 func (b *Bucket) Left(now time.Time) float64 {
 	b.fill(now)
 	return b.left

@@ -7,8 +7,8 @@ import (
 	"schedrestd/rate"
 )
 
-// TestTake: a burst at once, then the rate, all or none per call; a long pause
-// counts only for one burst.
+// TestTake checks that after a burst, the rate applies, and that each call gets
+// all tokens or none. A long pause must permit only one burst.
 func TestTake(t *testing.T) {
 	begun := time.Unix(1_700_000_000, 0)
 	b := rate.New(3, 2, begun)
@@ -27,7 +27,8 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestWait: a caller that waits as long as Wait returns finds its tokens.
+// TestWait checks that after the time that Wait returns, there are enough
+// tokens.
 func TestWait(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for _, perSecond := range []float64{.1, 2, 3, 7, 1000, 12345} {
@@ -43,7 +44,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestOwe: tokens that are owed come in first.
+// TestOwe checks that owed tokens must be refilled before others can be taken.
 func TestOwe(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	b := rate.New(3, 2, now)

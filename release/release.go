@@ -1,4 +1,4 @@
-// Package release says which release and which build of this project a program is.
+// Package release identifies the release and the build of a program.
 package release
 
 import "strings"
@@ -6,11 +6,12 @@ import "strings"
 // Version is the release, as major.minor.micro.
 const Version = "0.1.0"
 
-// Set by the linker: the commit that was built, with "-dirty" when files differed from
-// it, and its date. They are empty when the source was no git clone.
+// The linker sets commit to the commit that was built, with "-dirty" if files
+// differed from it, and date to the commit's date. Both are empty if the source
+// was no git clone.
 var commit, date string
 
-// Build returns the release with the commit and its date, as -V prints it.
+// Build returns the release, the commit and its date, as -V prints them.
 func Build() string { return build(commit, date) }
 
 func build(commit, date string) string {
@@ -20,7 +21,7 @@ func build(commit, date string) string {
 	return Version + " (" + strings.TrimSuffix("commit "+commit+", "+date, ", ") + ")"
 }
 
-// Asked reports whether the arguments of a program only ask for its version. It
+// Asked reports whether the arguments of a program only request its version. It
 // is for programs without other options.
 func Asked(args []string) bool {
 	return len(args) == 2 && (args[1] == "-V" || args[1] == "--version")

@@ -13,22 +13,22 @@ import (
 )
 
 // directory looks up names of users and groups, and ids by name. Package nss
-// reads the files and then runs getent; results are bounded and cached for a
+// reads the files and then runs getent. Results are bounded and cached for a
 // while.
 type directory struct {
 	user, group     func(uint32) (string, error)
 	userID, groupID func(string) (uint32, error)
 	now             func() time.Time
-	forWorkers      chan struct{} // holds an element for each look-up that runs for a worker
+	forWorkers      chan struct{} // holds an element for each look-up for a worker
 	lookedUp        atomic.Uint64
-	forParent       chan struct{} // … for the parent: what it asks must not wait behind workers' questions
+	forParent       chan struct{} // holds an element for each look-up for the parent, which so never waits for workers
 
 	mu    sync.Mutex
 	known map[question]answer
 }
 
-// question asks for the name of a number or, when there is a name, for its
-// number.
+// question asks for the name with a number. If name is set, it asks for the
+// number of that name.
 type question struct {
 	group  bool
 	number uint32
@@ -43,9 +43,9 @@ type answer struct {
 
 const (
 	keepNames   = time.Minute
-	maxNames    = 10_000 // past it the cache is cleared
-	maxNameSize = 255    // bytes; a longer name counts as none
-	maxLookups  = 4      // concurrently, for workers and for the parent each: each may be a process
+	maxNames    = 10_000 // when it is reached, the cache is cleared
+	maxNameSize = 255    // bytes; a longer name is treated as absent
+	maxLookups  = 4      // concurrent look-ups for workers, and as many for the parent; each may start a process
 )
 
 func newDirectory() *directory {
@@ -68,7 +68,7 @@ func newDirectory() *directory {
 		}}
 }
 
-// ask answers a question of the parent's. An error means that the user database
+// ask answers a question of the parent. An error means that the user database
 // is unavailable.
 func (d *directory) ask(q question) (answer, error) {
 	if known, ok := d.kept(q); ok {
@@ -79,22 +79,22 @@ func (d *directory) ask(q question) (answer, error) {
 	return d.find(q)
 }
 
-// inquirer asks the directory for one worker.
+// inquirer asks the directory on behalf of one worker.
 type inquirer struct {
 	*directory
 	turn chan struct{} // limits the worker to half of the look-ups
 	over chan struct{} // closed when the worker has exited
 
 	mu   sync.Mutex
-	left *rate.Bucket // questions
-	paid *rate.Bucket // … whose answer is known
+	left *rate.Bucket // limits questions with unknown answers
+	paid *rate.Bucket // limits all questions
 }
 
 const (
-	askBurst = 2000 // of unknown names: a cluster's users, once
-	askRate  = 100  // a second
+	askBurst = 2000 // unknown names: enough for each user of a cluster, once
+	askRate  = 100  // per second
 
-	knownBurst = 20_000 // of known names; a worker that is asked for that many remembers them itself
+	knownBurst = 20_000 // known names; a worker that gets more requests for names remembers them itself
 	knownRate  = 5000
 )
 
@@ -105,7 +105,8 @@ func (d *directory) inquirer() *inquirer {
 
 var errUnasked = errors.New("the worker has exited")
 
-// ask answers a question of the worker's. It waits while there were too many.
+// ask answers a question of the worker. If there were too many questions, it
+// waits.
 func (i *inquirer) ask(q question) (answer, error) {
 	i.mu.Lock()
 	wait := i.paid.Owe(time.Now(), 1)
@@ -148,13 +149,13 @@ func (i *inquirer) afford() bool {
 
 // find looks q up.
 func (d *directory) find(q question) (answer, error) {
-	if known, ok := d.kept(q); ok { // found while this one waited
+	if known, ok := d.kept(q); ok { // another question found it meanwhile
 		return known, nil
 	}
 	d.lookedUp.Add(1)
 	found, err := d.look(q)
 	switch errs.KindOf(err) {
-	case errs.NotFound, errs.Invalid: // what can't be a name belongs to no user
+	case errs.NotFound, errs.Invalid: // a text that can't be a name belongs to no user
 	default:
 		if err != nil {
 			return answer{}, err

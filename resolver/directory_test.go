@@ -10,8 +10,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestDirectory: a name is looked up once while it is cached, and a failed
-// look-up is not cached.
+// TestDirectory checks that a name is looked up only once while it is cached,
+// and that a failed look-up is not cached.
 func TestDirectory(t *testing.T) {
 	now, asked := time.Unix(1000, 0), 0
 	d := newDirectory()
@@ -30,7 +30,7 @@ func TestDirectory(t *testing.T) {
 		uid  uint32
 		text string
 		sure bool
-		all  int // questions so far
+		all  int // number of look-ups so far
 	}{{1, "alice", true, 1}, {1, "alice", true, 1}, {2, "", true, 2}, {2, "", true, 2}, {3, "", false, 3}, {3, "", false, 4}} {
 		got, err := d.ask(question{number: tt.uid})
 		if got.text != tt.text || (err == nil) != tt.sure || asked != tt.all {
@@ -43,8 +43,8 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// TestNumbersOfNames: a name has a number, or none, or can't be looked up now.
-// An ambiguous name belongs to no user.
+// TestNumbersOfNames checks that a name has a number, has none, or can't be
+// looked up now. An ambiguous name must belong to no user.
 func TestNumbersOfNames(t *testing.T) {
 	d := newDirectory()
 	asked := 0
@@ -65,7 +65,7 @@ func TestNumbersOfNames(t *testing.T) {
 		q      question
 		number uint32
 		sure   bool
-		all    int // look-ups of users so far
+		all    int // number of look-ups of users so far
 	}{
 		{question{name: "alice"}, 20001, true, 1}, {question{name: "alice"}, 20001, true, 1},
 		{question{name: "nosuch"}, ipc.NoID, true, 2}, {question{name: "nosuch"}, ipc.NoID, true, 2},
@@ -80,8 +80,8 @@ func TestNumbersOfNames(t *testing.T) {
 	}
 }
 
-// TestNamesOfOthers: one worker's questions wait for a slow directory; the
-// parent's own, and another worker's, don't wait behind them.
+// TestNamesOfOthers checks that questions of the parent and of another worker
+// do not wait behind a worker's questions to a slow directory service.
 func TestNamesOfOthers(t *testing.T) {
 	d := newDirectory()
 	slow := make(chan struct{})
@@ -105,7 +105,7 @@ func TestNamesOfOthers(t *testing.T) {
 	if known, _ := honest.ask(question{number: 8}); known.text != "u8" {
 		t.Errorf("another worker receives %q", known.text)
 	}
-	close(captured.over) // it is dead: what waits is not asked
+	close(captured.over) // the worker has exited, so its waiting questions are dropped
 	close(slow)
 	asked.Wait()
 	if len(d.known) > 2+cap(captured.turn) {
@@ -113,8 +113,8 @@ func TestNamesOfOthers(t *testing.T) {
 	}
 }
 
-// TestNamesHaveARate: a worker that asks for new names without end gets them
-// slowly.
+// TestNamesHaveARate checks that a worker that keeps asking for new names gets
+// them slowly.
 func TestNamesHaveARate(t *testing.T) {
 	d := newDirectory()
 	d.user = func(uint32) (string, error) { return "u", nil }
@@ -129,7 +129,7 @@ func TestNamesHaveARate(t *testing.T) {
 	i.paid.Owe(began, knownBurst)
 	began = time.Now()
 	for range knownRate / 2 {
-		i.ask(question{number: 1}) // which is known
+		i.ask(question{number: 1}) // a known name
 	}
 	if took := time.Since(began); took < 400*time.Millisecond {
 		t.Errorf("%d names that are known within %s", knownRate/2, took)

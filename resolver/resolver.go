@@ -1,14 +1,14 @@
 // Package resolver is the process that looks up names of users and groups for
 // the parent and the workers. Names come from the files of /etc and from
-// getent, which may ask a directory service. Answers of such a service should
-// be parsed neither by a worker, which can open no file, nor by the parent,
-// which may be root.
+// getent, which may ask a directory service. Two processes should not parse
+// answers of such a service: a worker, which can open no file, and the parent,
+// which may run as root.
 //
-// When the parent is root, the resolver has a uid that no user has. It keeps
-// the machine's file system and network, since getent needs them, and can't
+// When the parent is root, the resolver has a uid that no user has. It can read
+// the machine's files and use the network, since getent needs both, but can't
 // write any file. It refuses a worker with too many pending questions, and
 // keeps one worker from using up the look-ups of the others. A captured
-// resolver can report false names: docs/TRUST.md describes the consequences.
+// resolver can report false names; docs/TRUST.md describes the consequences.
 //
 // Start with Main.
 package resolver
@@ -39,18 +39,18 @@ func Main() int {
 type resolver struct {
 	parent *ipc.Channel
 	names  *directory
-	asked  atomic.Uint64 // questions
+	asked  atomic.Uint64 // number of questions
 }
 
 // Close does nothing: pending look-ups have their own time limit.
 func (*resolver) Close() {}
 
-// Counters returns what was counted since the start.
+// Counters returns the resolver's counters since its start.
 func (r *resolver) Counters() []any {
 	return []any{"names", slog.GroupValue(slog.Uint64("asked", r.asked.Load()), slog.Uint64("looked_up", r.names.lookedUp.Load()))}
 }
 
-// Handle answers questions of the parent as their answers become known.
+// Handle answers questions of the parent, each as soon as its answer is known.
 func (r *resolver) Handle(m ipc.Received) (done bool, err error) {
 	switch q := m.Message.(type) {
 	case *work.Lookup:
@@ -61,10 +61,11 @@ func (r *resolver) Handle(m ipc.Received) (done bool, err error) {
 	return false, nil
 }
 
-// mostAsked limits the pending questions of a worker; an honest one has fewer.
+// mostAsked limits the pending questions of a worker. An honest worker has
+// fewer.
 const mostAsked = 64
 
-// Serve answers one worker.
+// Serve answers the questions of one worker.
 func (r *resolver) Serve(c *service.Client) {
 	i := r.names.inquirer()
 	defer close(i.over)
@@ -93,7 +94,7 @@ func known(q *work.Lookup, ask func(question) (answer, error)) *work.LookupResul
 	return &work.LookupResult{ID: q.ID, Sure: err == nil, Name: a.text, Number: a.number}
 }
 
-// confine takes from the process what getent does not need.
+// confine removes the rights that getent does not need from the process.
 func confine(s ipc.ServiceSetup) (security.Sealed, error) {
 	return seal.ReadOnly(s.Seal&ipc.SealRequire != 0)
 }

@@ -13,7 +13,7 @@ import (
 	"schedrestd/service"
 )
 
-// serve runs a resolver on d, and returns the parent's end of its channel.
+// serve runs a resolver with d, and returns the parent's end of its channel.
 func serve(t *testing.T, d *directory) *ipc.Channel {
 	t.Helper()
 	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Resolver)
@@ -33,7 +33,8 @@ func serve(t *testing.T, d *directory) *ipc.Channel {
 	return parent
 }
 
-// worker gives the resolver of parent one more worker, and returns its channel.
+// worker connects another worker to the resolver of parent, and returns the
+// worker's channel.
 func worker(t *testing.T, parent *ipc.Channel, number uint32) *ipc.Channel {
 	t.Helper()
 	c, fd, err := ipc.Pair(ipc.Worker, ipc.Resolver)
@@ -58,8 +59,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestAnswers: the parent and the other workers get answers while the queries
-// of one worker block.
+// TestAnswers checks that the parent and the other workers get answers while
+// the queries of one worker block.
 func TestAnswers(t *testing.T) {
 	d := newDirectory()
 	slow := make(chan struct{})
@@ -83,8 +84,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestAsksTooMuch: a worker that breaks the protocol is reported to the parent,
-// and served no more.
+// TestAsksTooMuch checks that a worker that breaks the protocol is reported to
+// the parent, and gets no more answers.
 func TestAsksTooMuch(t *testing.T) {
 	d := newDirectory()
 	slow := make(chan struct{})
@@ -109,7 +110,7 @@ func TestAsksTooMuch(t *testing.T) {
 	}
 }
 
-// TestPing: the resolver answers while every look-up hangs.
+// TestPing checks that the resolver answers a ping while every look-up hangs.
 func TestPing(t *testing.T) {
 	d := newDirectory()
 	slow := make(chan struct{})

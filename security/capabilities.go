@@ -80,8 +80,8 @@ func PassCapabilities(pass Capabilities) error {
 
 // KeepCapabilities drops every capability of every thread except those in keep
 // that are held. It then verifies in /proc that each thread has exactly these,
-// and returns them. A program that root executes from now on has at most those
-// in pass, which are a subset of keep.
+// and returns them. Programs that root executes afterwards have at most the
+// capabilities in pass, a subset of keep.
 //
 // An attacker who takes over the parent through its ipc reader must not also be
 // able to load modules or read every file.
@@ -98,7 +98,8 @@ func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 		return e
 	}
 	if pass != 0 {
-		// With an empty bounding set no capability can become inheritable.
+		// While the bounding set is empty, no capability can become
+		// inheritable.
 		if e := set(held); e != 0 && e != syscall.ENOTSUP {
 			return 0, fmt.Errorf("pass capabilities: %w", e)
 		}
@@ -110,7 +111,7 @@ func KeepCapabilities(keep, pass Capabilities) (Capabilities, error) {
 	e := set(keep)
 	switch {
 	case e == syscall.ENOTSUP && held == keep:
-		// Built with cgo, where the runtime can't reach all threads. The
+		// In a build with cgo the runtime can't reach all threads. The
 		// effective set is right already; checkThreads verifies the permitted
 		// set.
 	case e == syscall.ENOTSUP:

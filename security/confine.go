@@ -19,8 +19,8 @@ func HideFromNeighbours() error {
 	return nil
 }
 
-// NoNewPrivsThread sets no_new_privs on the calling thread, which everything
-// that it starts inherits.
+// NoNewPrivsThread sets no_new_privs on the calling thread. Threads and
+// processes that this thread starts inherit the flag.
 func NoNewPrivsThread() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KernelSince reports whether the kernel has at least that version.
+// KernelSince reports whether the kernel has this version or a later one.
 func KernelSince(major, minor int) bool {
 	var name unix.Utsname
 	if unix.Uname(&name) != nil {

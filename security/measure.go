@@ -9,7 +9,8 @@ import (
 // /proc/PID/ns names them.
 var namespaces = []string{"cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"}
 
-// Inheritance is what every process inherits from the thread that starts it.
+// Inheritance has the attributes that every process inherits from the thread
+// that starts it.
 type Inheritance struct {
 	Bounding   string            // capability bounding set, hexadecimal
 	Seccomp    string            // mode: a container's filter is inherited
@@ -25,7 +26,7 @@ func Inherited(thread int) (Inheritance, error) {
 		return Inheritance{}, err
 	}
 	ns, err := Namespaces(dir + "ns/")
-	for _, name := range []string{"pid", "time"} { // a thread keeps its own, but its children may get others
+	for _, name := range []string{"pid", "time"} { // a thread keeps its own namespace, but its children may get another one
 		if id, err := os.Readlink(dir + "ns/" + name + "_for_children"); err == nil {
 			ns[name] = id
 		}

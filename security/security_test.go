@@ -21,14 +21,14 @@ import (
 func TestMain(m *testing.M) {
 	switch role := os.Getenv("SECURITY_TEST_ROLE"); role {
 	case "":
-		if err := CloseInherited(); err != nil { // whatever started the tests may have left something open
+		if err := CloseInherited(); err != nil { // the process that started the tests may have left a descriptor open
 			panic(err)
 		}
 		os.Exit(m.Run())
 	case "keep", "keep and pass":
 		var pass Capabilities
 		if role == "keep and pass" {
-			pass = Caps(unix.CAP_SETUID, unix.CAP_SYS_ADMIN) // of which one is kept
+			pass = Caps(unix.CAP_SETUID, unix.CAP_SYS_ADMIN) // only one of the two is kept
 		}
 		kept, err := KeepCapabilities(Caps(unix.CAP_SETUID, unix.CAP_KILL), pass)
 		_, readErr := os.ReadFile(os.Getenv("SECURITY_TEST_FILE"))
@@ -41,8 +41,8 @@ func TestMain(m *testing.M) {
 		dropped, err := DropBounding()
 		inherited, err2 := Inherited(unix.Gettid())
 		out, err3 := exec.Command("/bin/grep", "CapEff", "/proc/self/status").Output()
-		// A service manager may have emptied it: then nothing is missing,
-		// though nothing can be dropped.
+		// A service manager may have emptied the bounding set. Then the test
+		// has nothing to drop, and that is no failure.
 		var none [2]unix.CapUserData
 		err4 := unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0])
 		again, err5 := DropBounding()
@@ -135,8 +135,9 @@ func chown(t *testing.T, path string, uid, gid int) {
 	}
 }
 
-// TestKeepCapabilities: what is dropped is gone, and what is executed gets none
-// of it back. The file can't be read without CAP_DAC_OVERRIDE.
+// TestKeepCapabilities checks that dropped capabilities are gone, and that an
+// executed program regains none of them. The file can't be read without
+// CAP_DAC_OVERRIDE.
 func TestKeepCapabilities(t *testing.T) {
 	needRoot(t)
 	file := filepath.Join(t.TempDir(), "secret")
@@ -160,7 +161,7 @@ func TestKeepCapabilities(t *testing.T) {
 	}
 }
 
-// TestDropBounding: even a child that stays root gets no capability.
+// TestDropBounding checks that even a child that stays root gets no capability.
 func TestDropBounding(t *testing.T) {
 	needRoot(t)
 	got := child(t, "bounding", nil)
@@ -177,8 +178,8 @@ func TestDropBounding(t *testing.T) {
 	}
 }
 
-// TestCloseInherited: what was left open is closed, what the process opened
-// itself is not.
+// TestCloseInherited checks that inherited descriptors are closed and that
+// descriptors that the process opened itself stay open.
 func TestCloseInherited(t *testing.T) {
 	if diff := cmp.Diff(map[string]any{"gone": true, "errors": "<nil> <nil> <nil>"}, child(t, "inherited", nil)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

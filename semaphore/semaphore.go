@@ -1,6 +1,6 @@
-// Package semaphore bounds how much is done concurrently, in total and for each
-// key, such as a user, and lets keys take turns: one that asks often does not
-// delay the others.
+// Package semaphore limits concurrent work, in total and for each key, such as
+// a user. Keys take turns, so that one with many requests does not delay the
+// others.
 package semaphore
 
 import (
@@ -12,53 +12,53 @@ import (
 	"schedrestd/errs"
 )
 
-// Semaphore has a number of places. The zero key stands for a caller whose key
+// Semaphore has a number of places. The zero key stands for callers whose key
 // is not known yet (Place.Claim). mu guards the fields below it.
 type Semaphore[K comparable] struct {
 	total, each int
-	lend        bool // a key can hold more than each while no other key waits
+	lend        bool // a key can hold more than each as long as no other key waits
 	patience    time.Duration
 
 	mu      sync.Mutex
 	taken   int
 	held    map[K]int   // by key
-	waiting []*Place[K] // of each key in the order in which they came
+	waiting []*Place[K] // places of the same key are in the order of their calls
 }
 
-// New returns a Semaphore of total places, of which one key can hold each. No
-// caller waits longer than patience.
+// New returns a Semaphore with total places. each is the most that one key can
+// hold. No caller waits longer than patience.
 func New[K comparable](total, each int, patience time.Duration) *Semaphore[K] {
 	return &Semaphore[K]{total: total, each: each, patience: patience, held: map[K]int{}}
 }
 
-// NewLending returns a Semaphore like New's, but one key can hold every place
-// while no other caller waits. It gets no more than each while others do.
+// NewLending returns a Semaphore like New's, but a key can hold every place as
+// long as no other caller waits. While others wait, it gets no more than each.
 func NewLending[K comparable](total, each int, patience time.Duration) *Semaphore[K] {
 	s := New[K](total, each, patience)
 	s.lend = true
 	return s
 }
 
-// Place is one place, or the wait for it.
+// Place is a place, or the wait for one.
 type Place[K comparable] struct {
 	of    *Semaphore[K]
 	key   K
-	has   bool          // it is taken
-	start chan struct{} // closed when it is taken; nil before the wait
+	has   bool          // whether the place is held
+	start chan struct{} // closed when the place is held; nil before the wait
 }
 
-// Acquire waits for a place, which key holds until it is released. The wait
-// ends with errs.TooMany when ctx ends, as when the client closes its
-// connection.
+// Acquire waits for a place, which key holds until it is released. If ctx ends
+// first, for example because the client closes its connection, it returns
+// errs.TooMany.
 func (s *Semaphore[K]) Acquire(ctx context.Context, key K) (*Place[K], error) {
 	p := &Place[K]{of: s, key: key}
 	s.mu.Lock()
 	return p, p.wait(ctx)
 }
 
-// Claim makes key the key of a place that was acquired with the zero key. When
-// key already has its share and others wait, the place is given back, and Claim
-// waits for another one. After an error there is no place.
+// Claim sets the key of a place that was acquired with the zero key. If key
+// already has its share and others wait, the place is released, and Claim waits
+// for another one. After an error the caller has no place.
 func (p *Place[K]) Claim(ctx context.Context, key K) error {
 	var unknown K
 	s := p.of
@@ -79,8 +79,8 @@ func (p *Place[K]) Claim(ctx context.Context, key K) error {
 	return p.wait(ctx)
 }
 
-// wait waits for p to have a place. It is called with the lock held, and
-// releases it.
+// wait waits until p has a place. It is called with the lock held, and releases
+// it.
 func (p *Place[K]) wait(ctx context.Context) error {
 	s := p.of
 	p.start = make(chan struct{})
@@ -101,14 +101,14 @@ func (p *Place[K]) wait(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.has { // it was started at the same moment
+	if p.has { // it got the place at the same moment
 		return nil
 	}
 	s.waiting = slices.DeleteFunc(s.waiting, func(w *Place[K]) bool { return w == p })
 	return errs.New(errs.TooMany, "too many concurrent queries")
 }
 
-// Release gives the place back, once.
+// Release releases the place. Only the first call has an effect.
 func (p *Place[K]) Release() {
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
@@ -129,25 +129,25 @@ func (p *Place[K]) IsOver() bool {
 	return p.key != unknown && p.of.held[p.key] > p.of.each
 }
 
-// Counts returns how many places are taken, and how many callers wait for one.
+// Counts returns the number of held places, and the number of waiting callers.
 func (s *Semaphore[K]) Counts() (taken, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.taken, len(s.waiting)
 }
 
-// count adds n to what key holds. s.mu is held.
+// count adds n to the number of places that key holds. The caller holds s.mu.
 func (s *Semaphore[K]) count(key K, n int) {
 	if s.held[key] += n; s.held[key] == 0 {
 		delete(s.held, key)
 	}
 }
 
-// startNext gives free places to those that wait: first to keys that hold less
-// than their share, the one with the fewest before the others; then to callers
-// without a key; and if places are lent, then to keys that hold their share.
-// The others of that key then wait behind those of all other keys. s.mu is
-// held.
+// startNext assigns free places to waiting callers, in this order: keys that
+// hold less than their share, the one with the fewest places first; callers
+// without a key; and, if places are lent, keys that hold their share. After a
+// key has got a place, its other callers wait behind those of all other keys.
+// The caller holds s.mu.
 func (s *Semaphore[K]) startNext() {
 	for s.taken < s.total {
 		best, least := -1, 0
@@ -169,7 +169,8 @@ func (s *Semaphore[K]) startNext() {
 	}
 }
 
-// rank orders those that wait. s.mu is held.
+// rank returns a number that orders the waiting callers; the lowest is next.
+// The caller holds s.mu.
 func (s *Semaphore[K]) rank(w *Place[K]) int {
 	var unknown K
 	held := s.held[w.key]
@@ -182,8 +183,8 @@ func (s *Semaphore[K]) rank(w *Place[K]) int {
 	return held
 }
 
-// sendBack lets the waiters of key wait behind all others, unless they are of
-// unknown keys. s.mu is held.
+// sendBack moves the callers of key behind all others. If places are lent,
+// callers without a key keep their position. The caller holds s.mu.
 func (s *Semaphore[K]) sendBack(key K) {
 	var unknown K
 	if key == unknown && s.lend {

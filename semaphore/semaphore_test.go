@@ -11,8 +11,8 @@ import (
 	"schedrestd/errs"
 )
 
-// TestUsersTakeTurns: a user holds a few places, and those that wait get one in
-// turns.
+// TestUsersTakeTurns checks that a user holds a limited number of places, and
+// that waiting users get places in turns.
 func TestUsersTakeTurns(t *testing.T) {
 	s, ctx := New[uint32](3, 2, time.Hour), context.Background()
 	acquire := func(uid uint32) func() {
@@ -29,7 +29,7 @@ func TestUsersTakeTurns(t *testing.T) {
 	if _, err := s.Acquire(gone, 1); errs.KindOf(err) != errs.TooMany {
 		t.Errorf("a third place for one user: %v", err)
 	}
-	other := acquire(2) // not kept out
+	other := acquire(2) // this user is not delayed
 
 	started := make(chan uint32)
 	var releases [4]func()
@@ -42,7 +42,7 @@ func TestUsersTakeTurns(t *testing.T) {
 			releases[i] = place.Release
 			started <- uid
 		}()
-		for waiting := 0; waiting <= i; { // it waits now
+		for waiting := 0; waiting <= i; { // until it waits
 			_, waiting = s.Counts()
 		}
 	}
@@ -66,7 +66,7 @@ func TestUsersTakeTurns(t *testing.T) {
 	}
 }
 
-// TestWaitEnds: a user that gets no place is refused after a while.
+// TestWaitEnds checks that a user that gets no place is refused after a while.
 func TestWaitEnds(t *testing.T) {
 	s := New[uint32](1, 1, time.Millisecond)
 	place, err := s.Acquire(context.Background(), 1)
@@ -82,9 +82,9 @@ func TestWaitEnds(t *testing.T) {
 	}
 }
 
-// TestShareIsLent: one key has every place while no other caller wants one, and
-// half of them when another does. A caller that waits gets its place as soon as
-// the others have gone.
+// TestShareIsLent checks that a key can hold every place as long as no other
+// caller waits, and half of them otherwise. A waiting caller must get its place
+// as soon as places are free.
 func TestShareIsLent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := NewLending[string](4, 2, time.Minute), context.Background()
@@ -117,7 +117,7 @@ func TestShareIsLent(t *testing.T) {
 			p := places[key][0]
 			places[key] = places[key][1:]
 			p.Release()
-			p.Release() // counts once
+			p.Release() // a second call has no effect
 		}
 		for range 14 {
 			come("alice")
@@ -126,7 +126,7 @@ func TestShareIsLent(t *testing.T) {
 			t.Fatalf("alice has %d places while no other key is there", n)
 		}
 		come("bob")
-		leave("alice") // one of ten comes in, has three already, and makes way for the next, and so on to bob
+		leave("alice") // one of ten callers of alice gets in and claims, but three places are held, so it releases its place for the next, until bob gets it
 		if n := started("bob"); n != 1 {
 			t.Fatalf("after one place was free bob has %d", n)
 		}
@@ -154,8 +154,8 @@ func TestShareIsLent(t *testing.T) {
 	})
 }
 
-// TestClaimInVain: a caller that gets no place in time, or has gone, holds no
-// place.
+// TestClaimInVain checks that a caller that gets no place in time, or whose
+// context has ended, holds no place.
 func TestClaimInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ctx := NewLending[string](2, 1, time.Second), context.Background()
@@ -170,12 +170,12 @@ func TestClaimInVain(t *testing.T) {
 		if err := first.Claim(ctx, "alice"); err != nil {
 			t.Fatal(err)
 		}
-		go s.Acquire(ctx, "") // another caller waits
+		go s.Acquire(ctx, "") // another waiting caller
 		synctest.Wait()
 		if second.Claim(ctx, "alice") == nil {
 			t.Error("alice has both places while another caller waits")
 		}
-		second.Release() // it is gone already
+		second.Release() // already released
 		gone, cancel := context.WithCancel(ctx)
 		cancel()
 		if _, err := s.Acquire(gone, ""); err == nil {

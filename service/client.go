@@ -9,20 +9,20 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// Client is one worker, as a service sees it.
+// Client is a worker that a service serves.
 type Client struct {
-	work.Client // what the parent knows of the worker
+	work.Client // the parent's data about the worker
 	channel     *ipc.Channel
 	parent      *ipc.Channel
 }
 
-// NewClient returns the client at the other end of channel, without a parent to
-// report it to.
+// NewClient returns the client at the other end of channel. It has no parent to
+// which it could be reported.
 func NewClient(about work.Client, channel *ipc.Channel) *Client {
 	return &Client{Client: about, channel: channel}
 }
 
-// admit serves the worker at the other end of fd with s from now on.
+// admit starts to serve the worker at the other end of fd with s.
 func admit(role ipc.Role, fd int, about *work.Client, parent *ipc.Channel, s Service) error {
 	channel, err := ipc.Open(fd, role, ipc.Worker)
 	if err != nil {
@@ -37,8 +37,9 @@ func admit(role ipc.Role, fd int, about *work.Client, parent *ipc.Channel, s Ser
 }
 
 // Each calls handle with each message of the worker, until the channel closes
-// or handle returns an error, which reports the worker to the parent. done is
-// false for a message that the service does not handle.
+// or handle returns an error. After an error, the worker is reported to the
+// parent. handle returns false for done if the service does not handle the
+// message.
 func (c *Client) Each(handle func(ipc.Message) (done bool, err error)) {
 	for {
 		m, err := c.channel.Receive()
@@ -63,7 +64,7 @@ func (c *Client) Each(handle func(ipc.Message) (done bool, err error)) {
 	}
 }
 
-// Answer sends m if the channel has room. A worker that does not read its
+// Answer sends m if the channel has space. A worker that does not read its
 // channel gets no answer.
 func (c *Client) Answer(m ipc.Message) {
 	if err := c.channel.TrySend(m); err != nil && !errors.Is(err, ipc.ErrFull) {

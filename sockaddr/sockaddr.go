@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AddrPort returns the IP address and port in sa, without a zone, and the zero
-// value for an address that is not IP. An IPv4 address mapped into IPv6 becomes
-// IPv4.
+// AddrPort returns the IP address and port in sa, without a zone. It returns
+// the zero value if the address is not an IP address. An IPv4 address mapped
+// into IPv6 becomes IPv4.
 func AddrPort(sa unix.Sockaddr) netip.AddrPort {
 	switch sa := sa.(type) {
 	case *unix.SockaddrInet4:
@@ -22,7 +22,7 @@ func AddrPort(sa unix.Sockaddr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// Sockaddr returns at as system calls take it, and its address family.
+// Sockaddr returns at in the form of system calls, and its address family.
 func Sockaddr(at netip.AddrPort) (family int, sa unix.Sockaddr) {
 	ip := at.Addr().Unmap()
 	if ip.Is4() {

@@ -30,7 +30,8 @@ func socketDir(t *testing.T) string {
 	return d
 }
 
-// needRoot is for tests that give files to another user.
+// needRoot skips a test that gives files to another user, unless it runs as
+// root.
 func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -61,8 +62,8 @@ func listing(t *testing.T, dir string) string {
 	return strings.Join(s, " ")
 }
 
-// The mode is set before any client can connect, and nothing is left behind,
-// whatever was there before.
+// TestModes checks that the mode is set before any client can connect, and that
+// no file is left behind, whatever was in the socket's place before.
 func TestModes(t *testing.T) {
 	strangers := &socket.Owner{UID: 31234, GID: 31235}
 	for _, tt := range []struct {
@@ -127,7 +128,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// Each rule, broken.
+// TestRefusals checks that Open refuses a path that breaks one of its rules.
 func TestRefusals(t *testing.T) {
 	tests := []struct {
 		name string
@@ -221,8 +222,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A directory that its owner's private group may write is as safe as one that
-// only the owner may write.
+// TestPrivateGroup checks that Open accepts a directory that its owner's
+// private group may write, like one that only the owner may write.
 func TestPrivateGroup(t *testing.T) {
 	needRoot(t)
 	dir := socketDir(t)
@@ -241,8 +242,9 @@ func TestPrivateGroup(t *testing.T) {
 	}
 }
 
-// One directory suits the sockets of a daemon that is root and of one that is
-// SchedUser, whichever of them owns it.
+// TestHolder checks that one directory suits the sockets of a daemon that runs
+// as root and of a daemon that runs as SchedUser, whichever of them owns the
+// directory.
 func TestHolder(t *testing.T) {
 	needRoot(t)
 	const schedUser = 31234
@@ -282,8 +284,8 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// The directory may be a link that root or this user made; the socket is where
-// it points.
+// TestDirectoryBehindALink checks that the directory may be a link that root or
+// this user made. The socket is then in the directory that the link points to.
 func TestDirectoryBehindALink(t *testing.T) {
 	dir := socketDir(t)
 	must(t, os.Mkdir(dir+"/real", 0o755))
@@ -296,7 +298,8 @@ func TestDirectoryBehindALink(t *testing.T) {
 	}
 }
 
-// Another user moved the socket away and put a file there, which must stay.
+// TestRemoveLeavesAnothersFile checks that Remove does not delete the file of
+// another user who has moved the socket away and put the file in its place.
 func TestRemoveLeavesAnothersFile(t *testing.T) {
 	path := socketDir(t) + "/s"
 	l, err := listener.Listen(path, socket.Options{Mode: 0o600})
@@ -309,8 +312,9 @@ func TestRemoveLeavesAnothersFile(t *testing.T) {
 	}
 }
 
-// Of many processes that start and stop, only one has the socket at a time,
-// although the lock file is created and unlinked all the time.
+// TestOneAtATime checks that of many processes that start and stop only one has
+// the socket at a time, although the lock file is created and unlinked
+// repeatedly.
 func TestOneAtATime(t *testing.T) {
 	path := socketDir(t) + "/s"
 	var serving sync.Mutex

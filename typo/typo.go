@@ -1,13 +1,13 @@
-// Package typo finds the name that a misspelt one was probably meant to be.
+// Package typo finds the name that a misspelt name was probably meant to be.
 package typo
 
-// maxLength bounds the names that are compared, and so the cost of a
-// comparison.
+// maxLength limits the length of the names that are compared, and so the cost
+// of a comparison.
 const maxLength = 64
 
-// Nearest returns the name in known that word is a few typing errors away from,
-// or "". The shorter the word, the fewer errors are allowed: at most three, and
-// one in a word of up to four letters.
+// Nearest returns the name in known that differs from word by a few typing
+// errors, or "". For a shorter word, fewer errors are permitted: at most three,
+// and one in a word of up to four letters.
 func Nearest(word string, known []string) (nearest string) {
 	if len(word) > maxLength {
 		return ""
@@ -24,8 +24,8 @@ func Nearest(word string, known []string) (nearest string) {
 	return nearest
 }
 
-// distance counts the letters that have to be changed, added or removed to turn
-// a into b.
+// distance returns the number of letters that must be changed, added or removed
+// to turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -2,8 +2,8 @@ package worker
 
 import "testing"
 
-// TestAsked: an answer goes to its question once, even when the question is
-// given up at the same moment, and not afterwards.
+// TestAsked checks that an answer is delivered to its question exactly once,
+// even if the question is abandoned at the same moment.
 func TestAsked(t *testing.T) {
 	var a asked[string]
 	one, first := a.next()

@@ -10,8 +10,8 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// changes asks the auditor for permission before each change, and reports the
-// outcome to it. It implements handlers.Audit.
+// changes implements handlers.Audit. It asks the auditor for permission before
+// each change, and reports the outcome of the change.
 type changes struct {
 	*remoteService
 	counts *counters
@@ -24,17 +24,17 @@ func newChanges() *changes {
 }
 
 const (
-	// leaveLimit is longer than the auditor takes to refuse.
+	// leaveLimit is longer than the auditor takes to refuse a change.
 	leaveLimit = 30 * time.Second
-	// leavePause is how long a worker that asks too often waits.
+	// leavePause is the time for which a worker waits if it asks too often.
 	leavePause = 50 * time.Millisecond
 )
 
 var errUnrecorded = errs.New(errs.Unavailable, "change refused: the audit log is unavailable")
 
-// Intend implements handlers.Audit. It keeps waiting when the client
-// disconnects: a change that may be made is either made or reported as not
-// made.
+// Intend implements handlers.Audit. It keeps waiting for permission when the
+// client disconnects, because every permitted change must be reported to the
+// auditor, as made or as not made.
 func (c *changes) Intend(ctx context.Context, change handlers.Change) (func(handlers.Result), error) {
 	c.counts.changes.Add(1)
 	report, err := c.intend(ctx, change)
@@ -49,9 +49,10 @@ func (c *changes) intend(ctx context.Context, change handlers.Change) (func(hand
 	limit := time.NewTimer(leaveLimit)
 	defer limit.Stop()
 	for {
-		var asked *link // the channel that carried the intent
+		var asked *link // channel on which the intent was sent
 		var number uint64
-		// Not ctx: a client that disconnects must not end the wait.
+		// The request's context is not used here, because the wait must not end
+		// when the client disconnects.
 		answer, err := c.ask(context.Background(), func(l *link) func(ipc.Message, ...int) error { asked = l; return l.channel.Send }, limit.C, func(n uint64) ipc.Message {
 			number = n
 			return intent(n, id, change)
@@ -89,15 +90,17 @@ func intent(number, connection uint64, change handlers.Change) *query.Intent {
 	return m.Cut()
 }
 
-// report sends the outcome of a change. When that fails the auditor has exited,
+// report sends the outcome of a change. If this fails, the auditor has exited,
+// and the log has only the intent.
 // and the log holds only the intent.
 func report(to *link, number uint64, r handlers.Result) {
 	m := &query.Outcome{ID: number, Status: uint16(r.Status), Code: r.Code, Number: r.Number, Result: r.Objects}
 	_ = to.channel.Send(m.Cut())
 }
 
-// decline reports that a change was not made because the permission arrived too
-// late, or the claim of an Idempotency-Key. Otherwise the auditor would record
+// decline reports that a change was not made because the permission for it, or
+// the claim of its Idempotency-Key, arrived too late. Otherwise the auditor
+// would record that the change may have been made.
 // that it may have been made.
 func decline(l *link, m ipc.Message) {
 	switch m := m.(type) {
@@ -112,6 +115,6 @@ func decline(l *link, m ipc.Message) {
 	}
 }
 
-// connectionKey is the context key of the number that the parent gave to the
+// connectionKey is the context key for the number that the parent gave to the
 // request's connection.
 type connectionKey struct{}

@@ -13,16 +13,16 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// TestIntentSaysForWhom: the auditor gets the client address that a proxy
-// reports.
+// TestIntentSaysForWhom checks that the auditor gets the client address that a
+// proxy has sent.
 func TestIntentSaysForWhom(t *testing.T) {
 	if m := intent(1, 2, handlers.Change{Request: "r", Forwarded: "203.0.113.9"}); m.Forwarded != "203.0.113.9" || m.UID != ipc.NoID {
 		t.Errorf("%+v", m)
 	}
 }
 
-// auditing returns changes with an auditor, and the auditor's end of its
-// channel.
+// auditing returns a changes whose auditor is the test, and the auditor's end
+// of the channel.
 func auditing(t *testing.T) (*changes, *ipc.Channel) {
 	t.Helper()
 	auditor, fd, err := ipc.Pair(ipc.Auditor, ipc.Worker)
@@ -33,12 +33,13 @@ func auditing(t *testing.T) (*changes, *ipc.Channel) {
 	return c, auditor
 }
 
-// TestChangesWait: after Later a worker asks again with another number, and
-// reports once with that one; without permission no change is made.
+// TestChangesWait checks that after the answer Later a worker asks again with
+// another number, and reports one outcome with that number. Without permission
+// no change is made.
 func TestChangesWait(t *testing.T) {
 	leaves := []query.Leave{query.Later, query.Later, query.Granted, query.Withheld}
 	c, auditor := auditing(t)
-	var mu sync.Mutex // over asked
+	var mu sync.Mutex // guards asked
 	var asked []uint64
 	told := make(chan uint64, 2)
 	go func() {
@@ -72,15 +73,15 @@ func TestChangesWait(t *testing.T) {
 	if _, err := c.Intend(ctx, handlers.Change{}); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("without leave: %v", err)
 	}
-	must(t, auditor.Send(&query.Noted{ID: 99, Leave: query.Granted})) // no request waits: it is given back
+	must(t, auditor.Send(&query.Noted{ID: 99, Leave: query.Granted})) // no request waits for it, so the worker must decline it
 	if id := <-told; id != 99 {
 		t.Errorf("told %d", id)
 	}
 }
 
-// TestLateLeave: permission that arrives at the moment of the time limit is
-// used or given back, each time. Otherwise the auditor would record, when this
-// worker exits, that the change may have been made.
+// TestLateLeave checks permissions that arrive at the time limit. Each must be
+// used or declined. Otherwise the auditor would record, when this worker exits,
+// that the change may have been made.
 func TestLateLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const times = 64

@@ -15,16 +15,16 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// badRequests answers what clients send when it never becomes a request. The
-// answers look like those of the handlers and appear in the access log.
+// badRequests answers input that does not form a valid request. The answers
+// look like those of the handlers and appear in the access log.
 type badRequests struct {
 	refusing func(http.ResponseWriter, *http.Request, error) // answers a request that is not admitted
 	offences *offences
 
-	maxHead    int           // bytes of a request line and header
-	maxBody    int64         // bytes of a body in chunks
-	readHeader time.Duration // for a whole header, from its first byte on
-	typed      bool          // a person may write the requests
+	maxHead    int           // limit on the bytes of a request line and header
+	maxBody    int64         // limit on the bytes of a chunked body
+	readHeader time.Duration // time limit for a complete header, from its first byte on
+	typed      bool          // whether a person may type the requests
 }
 
 func newBadRequests(setup *work.Setup) *badRequests {
@@ -33,8 +33,8 @@ func newBadRequests(setup *work.Setup) *badRequests {
 		readHeader: l.ReadHeader, typed: setup.Inetd}
 }
 
-// The refusals that the lexer does not decide. Each of them closes the
-// connection, since the start of the next request is not known.
+// Refusals that the lexer does not decide. Each of them closes the connection,
+// because the start of the next request is unknown.
 var (
 	cutOff     = errs.New(errs.Malformed, "incomplete request header: it must end with an empty line")
 	isPlain    = errs.New(errs.Malformed, "received plain HTTP where TLS is served; use https://")
@@ -42,7 +42,7 @@ var (
 	stopping   = errs.New(errs.Unavailable, "connection closed before the request was complete")
 )
 
-// unreadable returns the refusal of a request that the lexer does not accept.
+// unreadable returns the error for a request that the lexer refuses.
 func unreadable(err error) error {
 	e, ok := errors.AsType[*http1.Error](err)
 	switch {
@@ -56,18 +56,19 @@ func unreadable(err error) error {
 	return errs.Wrap(&http1.Error{Status: e.Status, Reason: http.StatusText(e.Status)}, errs.Unsupported, "%s", e.Reason)
 }
 
-// isMalformed reports whether only a client that breaks the rules gets this
-// refusal. Being late is not an offence, nor is a connection that breaks within
-// a header.
+// isMalformed reports whether an error is only caused by clients that violate
+// the protocol. A slow client does not, nor does one whose connection breaks
+// within a header.
 func isMalformed(why error) bool {
 	kind := errs.KindOf(why)
 	return why != error(cutOff) && kind != errs.RequestTimeout && kind != errs.Unavailable
 }
 
-// errCrowded answers a request that is well-formed but gets no place in time.
+// errCrowded is the answer to a well-formed request that gets no place among
+// the concurrent requests in time.
 var errCrowded = errs.New(errs.Unavailable, "server busy: concurrency limit reached")
 
-// refuse answers what arrived on c with the reason why it is not a request.
+// refuse answers the invalid input on c with an error for the reason why.
 func (b *badRequests) refuse(c net.Conn, peer auth.Peer, why error) error {
 	r := (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, URL: new(url.URL), Header: http.Header{}, Body: http.NoBody}).
 		WithContext(auth.WithPeer(context.Background(), peer))

@@ -22,17 +22,17 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// raw has the limits of these tests: input arrives at once, and timeouts come
-// soon.
+// raw has the limits of these tests, in which input arrives immediately and
+// timeouts are short.
 var raw = work.Limits{ReadHeader: 300 * time.Millisecond, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
 	Call: time.Minute, Connect: time.Minute, Drain: time.Minute, Header: 8 << 10, Body: 1 << 20, Answers: 1 << 20}
 
-// stage is a plain HTTP server whose handler counts and answers with an
+// stage is a plain HTTP server. Its handler counts requests and answers with an
 // envelope.
 type stage struct {
 	*server
 	t      *testing.T
-	served *sync.Map // paths
+	served *sync.Map // paths of the served requests
 }
 
 func newStage(t *testing.T, setup work.Setup, h http.Handler) *stage {
@@ -61,8 +61,8 @@ func newStage(t *testing.T, setup work.Setup, h http.Handler) *stage {
 	return st
 }
 
-// connect returns a TCP connection to the server, as if the parent had passed
-// it.
+// connect returns a TCP connection to the server, which gets its end as if from
+// the parent.
 func (st *stage) connect() *net.TCPConn {
 	st.t.Helper()
 	client, c := st.pair()
@@ -70,7 +70,8 @@ func (st *stage) connect() *net.TCPConn {
 	return client
 }
 
-// pair returns the two ends of a TCP connection, the server's as a conn.
+// pair returns the two ends of a TCP connection: the client's, and the server's
+// as a conn.
 func (st *stage) pair() (*net.TCPConn, *conn) {
 	st.t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -100,7 +101,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// readAnswers returns the answers on a connection until its end.
+// readAnswers returns all answers on a connection, until it ends.
 func readAnswers(t *testing.T, c net.Conn) (list []*http.Response) {
 	t.Helper()
 	c.SetReadDeadline(time.Now().Add(time.Minute))
@@ -128,15 +129,15 @@ func readAnswers(t *testing.T, c net.Conn) (list []*http.Response) {
 
 const get, host = "GET /ok HTTP/1.1\r\n", "Host: h\r\n"
 
-// TestAbuses: whatever a client sends, each request has one answer, which is
-// the envelope, or the connection ends without one. A part of one request is
-// never taken for another.
+// TestAbuses checks that, whatever a client sends, each request gets one answer
+// with the envelope, or the connection ends without an answer. A part of one
+// request must never be taken for another request.
 func TestAbuses(t *testing.T) {
 	long := strings.Repeat("a", 16<<10)
 	tests := []struct {
 		name string
 		send string
-		want []int // statuses; none: a clean end
+		want []int // expected statuses; none if the connection just ends
 	}{
 		{"plain", get + host + "\r\n", []int{200}},
 		{"HTTP/1.0", "GET /ok HTTP/1.0\r\n\r\n", []int{200}},
@@ -238,7 +239,7 @@ func TestAbuses(t *testing.T) {
 	}
 }
 
-// TestReasons: the answer says what is invalid, and where.
+// TestReasons checks that an answer says what is invalid, and where.
 func TestReasons(t *testing.T) {
 	for text, want := range map[string]string{
 		"GET /ok\r\n\r\n":                    "the request line has no version",
@@ -258,8 +259,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestBrokenBodies: a handler gets the reason why the rest of a body can't be
-// read as soon as it is known, while the client is still connected.
+// TestBrokenBodies checks that a handler learns why the rest of a body can't be
+// read as soon as this is known, while the client is still connected.
 func TestBrokenBodies(t *testing.T) {
 	st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -302,7 +303,7 @@ func TestBrokenBodies(t *testing.T) {
 }
 
 // wantEnvelope fails the test unless an answer comes from the handler or is a
-// complete refusal.
+// complete error.
 func wantEnvelope(t *testing.T, resp *http.Response) {
 	t.Helper()
 	body, _ := io.ReadAll(resp.Body)
@@ -327,8 +328,8 @@ func wantEnvelope(t *testing.T, resp *http.Response) {
 	}
 }
 
-// TestLateHeader: a client that stops within a header gets an answer; one that
-// has begun none is left alone.
+// TestLateHeader checks that a client that stops within a header gets an
+// answer, and that one that has not begun a header gets none.
 func TestLateHeader(t *testing.T) {
 	idle := raw
 	idle.Idle = 300 * time.Millisecond
@@ -360,8 +361,9 @@ func TestLateHeader(t *testing.T) {
 	}
 }
 
-// TestGiveWay: a connection whose slot others wait for is closed unless a
-// request is being answered. A request that has begun gets an answer.
+// TestGiveWay checks that a connection whose slot others wait for is closed,
+// unless a request is being answered. A client whose request has begun to
+// arrive gets an answer.
 func TestGiveWay(t *testing.T) {
 	entered, leave := make(chan bool), make(chan bool)
 	st := newStage(t, work.Setup{Limits: work.Limits{ReadHeader: time.Minute, ReadBody: time.Minute, Idle: time.Minute, Stall: time.Minute,
@@ -379,7 +381,7 @@ func TestGiveWay(t *testing.T) {
 			conns <- c.(*http1Conn)
 		}
 	}
-	read := func(v *http1Conn) { // waits until something of a request was read
+	read := func(v *http1Conn) { // waits until some bytes of a request were read
 		for {
 			v.mu.Lock()
 			begun := !v.begun.IsZero()
@@ -403,7 +405,7 @@ func TestGiveWay(t *testing.T) {
 	v := <-conns
 	io.WriteString(half, get+"Ho")
 	read(v)
-	for range 2 { // a second call returns the same
+	for range 2 { // a second call returns the same result
 		if !v.giveWay() {
 			t.Error("a connection with a part of a header stays")
 		}
@@ -424,7 +426,7 @@ func TestGiveWay(t *testing.T) {
 	}
 }
 
-// untimely is a connection on which something happens during a read.
+// untimely is a connection that calls a function during a read.
 type untimely struct {
 	net.Conn
 	during []func()
@@ -443,9 +445,9 @@ func (u *untimely) Read(p []byte) (int, error) {
 
 func (u *untimely) NetConn() net.Conn { return u.Conn }
 
-// TestGivesWayToTheEnd: a request that is complete only after its connection
-// was closed for another is not served: the parent counts the connection as
-// closed.
+// TestGivesWayToTheEnd checks that a request is not served if it becomes
+// complete after its connection was given up for another client. The parent
+// already counts the connection as closed.
 func TestGivesWayToTheEnd(t *testing.T) {
 	st := newStage(t, work.Setup{}, nil)
 	for name, tt := range map[string]struct {
@@ -476,8 +478,8 @@ func TestGivesWayToTheEnd(t *testing.T) {
 	}
 }
 
-// TestRefusedWithMoreToSend: a client that is still sending can read its
-// refusal.
+// TestRefusedWithMoreToSend checks that a client that is still sending can read
+// its error.
 func TestRefusedWithMoreToSend(t *testing.T) {
 	st := newStage(t, work.Setup{}, nil)
 	c := st.connect()

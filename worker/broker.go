@@ -14,14 +14,14 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// A Broker sends requests to processes that can do what the worker's sandbox
+// A Broker sends requests to processes that may do what the worker's sandbox
 // forbids: the parent dials daemons, and the resolver looks up names.
 type Broker struct {
 	send func(ipc.Message, ...int) error
 	free chan struct{} // has an element for each pending request to the parent
 
 	changes *changes   // records changes
-	pool    socketPool // sockets for connections to come
+	pool    socketPool // sockets for future connections
 
 	resolver *remoteService
 	asking   chan struct{} // has an element for each pending look-up
@@ -29,18 +29,19 @@ type Broker struct {
 	asked asked[ipc.Received]
 }
 
-// mostOut limits pending requests to the parent, and pending look-ups. The
-// resolver accepts no more, and the channels have room for them.
+// mostOut limits the pending requests to the parent, and the pending look-ups.
+// The resolver accepts no more, and the channels have space for this number.
 const mostOut = 48
 
-// NewBroker returns a Broker that sends with send, which must not wait for room
-// indefinitely.
+// NewBroker returns a Broker that sends messages with send. send must not wait
+// indefinitely for space in the channel.
 func NewBroker(send func(ipc.Message, ...int) error) *Broker {
 	return &Broker{send: send, free: make(chan struct{}, mostOut), changes: newChanges(), resolver: newRemoteService(ipc.Resolver), asking: make(chan struct{}, mostOut)}
 }
 
-// do sends one request to the parent and waits for the answer. question makes
-// the message from its number. The caller owns the descriptors of the answer.
+// do sends one request to the parent and waits for the answer. question returns
+// the message for a given number. The caller owns the descriptors of the
+// answer.
 func (e *Broker) do(ctx context.Context, question func(id uint64) ipc.Message) (ipc.Received, error) {
 	select {
 	case e.free <- struct{}{}:
@@ -63,14 +64,14 @@ func (e *Broker) do(ctx context.Context, question func(id uint64) ipc.Message) (
 	}
 }
 
-// deliver passes an answer to the goroutine that waits for it, if there is one.
+// deliver passes an answer to the goroutine that waits for it, if any.
 func (e *Broker) deliver(r ipc.Received) {
 	if !e.asked.answer(answeredID(r.Message), r) {
 		closeAll(r.FDs)
 	}
 }
 
-// closeAll closes descriptors of an answer that is no longer wanted.
+// closeAll closes the descriptors of an answer that is no longer needed.
 func closeAll(fds []int) {
 	for _, fd := range fds {
 		_ = unix.Close(fd)
@@ -92,7 +93,7 @@ const nameLimit = 10 * time.Second
 
 var errUnnamed = errors.New("the user database is unavailable")
 
-// Name returns the name of a user or group, "" when it has none.
+// Name returns the name of a user or group, or "" if it has none.
 func (e *Broker) Name(group bool, number uint32) (string, error) {
 	if e == nil {
 		return "", errUnnamed
@@ -106,7 +107,7 @@ func (e *Broker) Name(group bool, number uint32) (string, error) {
 	return known.Name, nil
 }
 
-// number returns the number of a user or group; ipc.NoID when there is none of
+// number returns the id of a user or group, or ipc.NoID if there is none with
 // that name.
 func (e *Broker) number(ctx context.Context, group bool, name string) (uint32, error) {
 	if e == nil {
@@ -121,8 +122,7 @@ func (e *Broker) number(ctx context.Context, group bool, name string) (uint32, e
 	return known.Number, nil
 }
 
-// ask sends the resolver a question about a user or group, and waits for the
-// answer.
+// ask asks the resolver about a user or group, and waits for the answer.
 func (e *Broker) ask(ctx context.Context, q work.Lookup) (*work.LookupResult, error) {
 	select {
 	case e.asking <- struct{}{}:

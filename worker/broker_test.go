@@ -20,7 +20,7 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// answering returns a Broker with a parent that answers with f.
+// answering returns a Broker whose parent answers with the result of f.
 func answering(f func(ipc.Message) ipc.Received) *Broker {
 	var e *Broker
 	e = NewBroker(func(m ipc.Message, _ ...int) error {
@@ -32,7 +32,7 @@ func answering(f func(ipc.Message) ipc.Received) *Broker {
 	return e
 }
 
-// resolving returns a Broker with a resolver that answers with f.
+// resolving returns a Broker whose resolver answers with the result of f.
 func resolving(t *testing.T, f func(*work.Lookup) *work.LookupResult) *Broker {
 	t.Helper()
 	e := NewBroker(nil)
@@ -54,7 +54,8 @@ func resolving(t *testing.T, f func(*work.Lookup) *work.LookupResult) *Broker {
 	return e
 }
 
-// connecting returns a socket that is connecting, as the parent passes it.
+// connecting returns a socket that is being connected, in the state in which
+// the parent passes it.
 func connecting(t *testing.T, address string) int {
 	t.Helper()
 	a, err := net.ResolveTCPAddr("tcp", address)
@@ -67,8 +68,8 @@ func connecting(t *testing.T, address string) int {
 	return fd
 }
 
-// TestDialTCP: the socket from the parent becomes a connection, also after the
-// parent postponed the dial.
+// TestDialTCP checks that the socket from the parent becomes a connection, even
+// after the parent has postponed the dial.
 func TestDialTCP(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
@@ -112,8 +113,9 @@ func TestDialTCP(t *testing.T) {
 	}
 }
 
-// TestDialFails: a failure has the kernel's error number, before and after the
-// descriptor arrives; a descriptor that arrives too late is closed.
+// TestDialFails checks that a failed dial has the kernel's error number,
+// whether it fails before or after the descriptor arrives. A descriptor that
+// arrives too late must be closed.
 func TestDialFails(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
@@ -147,8 +149,8 @@ func TestDialFails(t *testing.T) {
 	}
 }
 
-// TestDialUnix: the worker itself connects through an inode, and only to the
-// socket behind it.
+// TestDialUnix checks that the worker itself connects through the inode of a
+// UNIX socket, and only to the socket that the inode belongs to.
 func TestDialUnix(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
@@ -175,7 +177,8 @@ func TestDialUnix(t *testing.T) {
 	}
 }
 
-// TestBrokerNames: an id has a name, or none, or can't be looked up.
+// TestBrokerNames checks look-ups of ids: with a name, without a name, and with
+// a failure.
 func TestBrokerNames(t *testing.T) {
 	e := resolving(t, func(q *work.Lookup) *work.LookupResult {
 		switch {
@@ -201,8 +204,8 @@ func TestBrokerNames(t *testing.T) {
 	}
 }
 
-// TestBrokerNumbers: a name has a number, or none, or can't be looked up now. A
-// name that the resolver would not accept is not sent.
+// TestBrokerNumbers checks look-ups of names: with an id, without an id, and
+// with a failure. A name that the resolver would not accept must not be sent.
 func TestBrokerNumbers(t *testing.T) {
 	u := newUsers(resolving(t, func(q *work.Lookup) *work.LookupResult {
 		switch {
@@ -232,7 +235,7 @@ func TestBrokerNumbers(t *testing.T) {
 	if _, err := u.UserID(ctx, "slow"); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("a directory that does not answer: %v", err)
 	}
-	u.resolving <- struct{}{} // another client's look-up
+	u.resolving <- struct{}{} // a look-up for another client
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	if _, err := u.UserID(gone, "alice"); errs.KindOf(err) != errs.Unavailable {
@@ -240,8 +243,8 @@ func TestBrokerNumbers(t *testing.T) {
 	}
 }
 
-// TestOwnName: the name of the worker's user is looked up when it is needed,
-// and again while it is unknown.
+// TestOwnName checks that the name of the worker's user is looked up when it is
+// first needed, and again as long as it is unknown.
 func TestOwnName(t *testing.T) {
 	var asked atomic.Int32
 	name := resolving(t, func(q *work.Lookup) *work.LookupResult {

@@ -11,25 +11,26 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// claims keeps Idempotency-Keys with the auditor. It implements handlers.Keys.
+// claims implements handlers.Keys. The auditor stores the Idempotency-Keys.
 type claims struct{ *remoteService }
 
 const (
-	// claimLimit is how long a worker waits for a claim.
+	// claimLimit is the time for which a worker waits for a claim.
 	claimLimit = 10 * time.Second
-	// settleLimit is how long an answer waits until it is kept.
+	// settleLimit is the time for which an answer waits until it is stored.
 	settleLimit = 5 * time.Second
 )
 
-// An answer that handlers make fits into the message.
+// This fails to compile unless the longest answer that handlers store fits into
+// the message.
 const _ = uint(query.MaxKept - handlers.MaxKept)
 
-// Claim implements handlers.Keys. It keeps waiting when the client disconnects:
-// a claim that was made is used or given back.
+// Claim implements handlers.Keys. It keeps waiting when the client disconnects,
+// because every claim that was granted must be settled.
 func (k claims) Claim(_ context.Context, claim handlers.KeyClaim) (handlers.KeyState, []byte, func(handlers.KeyState, []byte), error) {
 	limit := time.NewTimer(claimLimit)
 	defer limit.Stop()
-	var asked *link // the channel that carried the claim
+	var asked *link // channel on which the claim was sent
 	var number uint64
 	send := func(l *link) func(ipc.Message, ...int) error { asked = l; return l.channel.Send }
 	answer, err := k.ask(context.Background(), send, limit.C, func(n uint64) ipc.Message {
@@ -46,9 +47,9 @@ func (k claims) Claim(_ context.Context, claim handlers.KeyClaim) (handlers.KeyS
 	return handlers.KeyState(claimed.State), claimed.Answer, func(state handlers.KeyState, answer []byte) { settleClaim(asked, number, state, answer) }, nil
 }
 
-// settleClaim sends the end of a claim, and waits until it is kept. When that
-// fails, the client still gets its answer; later requests with the key are
-// answered that the outcome is unknown.
+// settleClaim sends the outcome of a claimed request, and waits until it is
+// stored. If this fails, the client still gets its answer. The answer to later
+// requests with the key is that the outcome is unknown.
 func settleClaim(to *link, claim uint64, state handlers.KeyState, answer []byte) {
 	limit := time.NewTimer(settleLimit)
 	defer limit.Stop()

@@ -16,12 +16,12 @@ import (
 	"schedrestd/ipc"
 )
 
-// conn is a connection that the parent passed to this worker. It reports Done
-// once, when it is closed, and aborts an answer that makes no progress.
+// conn is a connection that the dispatcher passed to this worker. Closing it calls
+// done, once. Writing to it fails if the client stops reading for too long.
 type conn struct {
 	net.Conn
 	id    uint64 // the parent's number; 0 for standard input and output, which are not tracked
-	only  uint64 // the parent's number of standard input and output
+	only  uint64 // the parent's number for standard input and output
 	peer  auth.Peer
 	stall time.Duration
 	done  func()
@@ -29,16 +29,16 @@ type conn struct {
 	err   error
 
 	mu        sync.Mutex
-	short     time.Duration // the stall limit while others wait
-	shortened bool          // others wait: each piece of an answer has less time
+	short     time.Duration // stall limit while other clients wait
+	shortened bool          // other clients wait, so the time for each piece of an answer is shorter
 	writings  int
 }
 
-// newConn takes over descriptor fd; done is called after the connection is
-// closed.
+// newConn takes ownership of the descriptor fd. It calls done after the
+// connection was closed.
 func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn, error) {
 	f := os.NewFile(uintptr(fd), "connection")
-	c, err := net.FileConn(f) // a duplicate: non-blocking, with TCP_NODELAY and keepalive
+	c, err := net.FileConn(f) // duplicates fd; the duplicate is non-blocking, with TCP_NODELAY and keepalive
 	f.Close()
 	if err != nil {
 		return nil, fmt.Errorf("take over a connection: %w", err)
@@ -53,9 +53,9 @@ func newConn(fd int, m *ipc.Connection, stall time.Duration, done func()) (*conn
 	return &conn{Conn: c, id: m.ID, peer: p, stall: stall, short: min(stall, portionTime), done: done}, nil
 }
 
-// Write gives each piece of an answer its own deadline. A long list can be sent
-// for as long as its client reads, and a client that stops reading holds
-// nothing permanently.
+// Write sets a deadline for each piece of an answer. So a long list may be sent
+// for as long as its client keeps reading, but a client that stops reading does
+// not hold its slot permanently.
 func (c *conn) Write(p []byte) (n int, err error) {
 	c.mu.Lock()
 	c.writings++
@@ -81,7 +81,7 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	}
 }
 
-// Read counts what the client sends.
+// Read counts the bytes that the client sends.
 func (c *conn) Read(p []byte) (n int, err error) {
 	n, err = c.Conn.Read(p)
 	traffic.received.Add(uint64(max(0, n)))
@@ -89,7 +89,7 @@ func (c *conn) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// limit returns how long a piece may take. c.mu is held.
+// limit returns the time for a piece of an answer. The caller holds c.mu.
 func (c *conn) limit() time.Duration {
 	if c.shortened {
 		return c.short
@@ -97,8 +97,8 @@ func (c *conn) limit() time.Duration {
 	return c.stall
 }
 
-// shorten shortens the time for each piece of the answer, since others wait.
-// relax undoes that.
+// shorten shortens the time for each piece of the answer, because other clients
+// wait. relax reverts this.
 func (c *conn) shorten() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +108,7 @@ func (c *conn) shorten() {
 	c.shortened = true
 }
 
-// isWriting reports whether a Write has not ended yet.
+// isWriting reports whether a Write is in progress.
 func (c *conn) isWriting() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,7 +121,8 @@ func (c *conn) restore() {
 	c.shortened = false
 }
 
-// hasUnread reports whether the client has sent bytes that were not read yet.
+// hasUnread reports whether there are bytes from the client that were not read
+// yet.
 func (c *conn) hasUnread() (yes bool) {
 	socket, ok := c.Conn.(syscall.Conn)
 	if !ok {
@@ -138,11 +139,11 @@ func (c *conn) hasUnread() (yes bool) {
 	return yes
 }
 
-// awaitGone waits until the client can neither send nor receive any more, and
-// returns an error then. A client that has only shut down its sending side
-// still reads its answer: the kernel reports a hangup when a reset arrived,
-// when both directions are closed, or when a UNIX peer closed its socket.
-// Like a read, the wait ends with a timeout at the read deadline.
+// awaitGone waits until the client can neither send nor receive, and returns an
+// error then. A client that has only shut down its sending side still reads its
+// answer. The kernel reports a hangup when a reset arrived, when both
+// directions are closed, or when a UNIX peer closed its socket. Like a read,
+// the wait ends with a timeout at the read deadline.
 func (c *conn) awaitGone() error {
 	socket, ok := c.Conn.(syscall.Conn)
 	if !ok {
@@ -158,7 +159,7 @@ func (c *conn) awaitGone() error {
 	return syscall.ECONNRESET
 }
 
-// isGone reports whether the kernel has given up on the socket.
+// isGone reports whether the kernel has given up the connection.
 func isGone(fd int) bool {
 	fds := []unix.PollFd{{Fd: int32(fd)}}
 	n, err := unix.Poll(fds, 0)
@@ -168,10 +169,10 @@ func isGone(fd int) bool {
 // connKey is the context key of a request's conn.
 type connKey struct{}
 
-// hasLeft reports whether the client of a request's connection has shut down its
-// sending side, as one that has closed a TCP connection does. A client that only
-// shut it down still reads its answer, so few requests may end for this. Standard
-// input may well end before the answer.
+// hasLeft reports whether the client of a request's connection has shut down
+// its sending side. A client that closes its TCP connection does so, but also
+// one that still reads its answer. So only few kinds of requests may end for
+// this. It is always false for standard input, which may end before the answer.
 func hasLeft(ctx context.Context) (left bool) {
 	c, ok := ctx.Value(connKey{}).(*conn)
 	if !ok || c.id == 0 {
@@ -202,8 +203,8 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection and then reports Done, so that the slot is not
-// free before the descriptor is.
+// Close closes the connection and then reports Done, because the slot must not
+// be freed before the descriptor.
 func (c *conn) Close() error {
 	c.once.Do(func() {
 		c.err = c.Conn.Close()

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// counters counts what happened to requests since this worker started. The
-// parent reads no requests, so each worker logs its own counters when an
-// administrator asks.
+// counters counts events of requests since this worker started. The parent
+// reads no requests, so each worker logs its own counters when an administrator
+// asks for them.
 type counters struct {
 	requests               atomic.Uint64 // well-formed requests
-	unauthenticated        atomic.Uint64 // … that were answered 401
-	paused, limited, share atomic.Uint64 // … that were answered 429: source blocked, rate limit, concurrency limit of the user
-	crowded                atomic.Uint64 // … that were answered 503: no place was free
+	unauthenticated        atomic.Uint64 // requests that were answered 401
+	paused, limited, share atomic.Uint64 // requests that were answered 429: source blocked, rate limit, concurrency limit of the user
+	crowded                atomic.Uint64 // requests that were answered 503: no place was free
 
 	unread, handshakes, frames atomic.Uint64 // malformed input of HTTP/1, TLS and HTTP/2
 	stalled                    atomic.Uint64 // streams that were reset because the client did not read the answer
-	told, untold               atomic.Uint64 // offences reported to the parent; not reported because there were too many
-	changes, unrecorded        atomic.Uint64 // changes to be recorded; refused because they could not be
+	told, untold               atomic.Uint64 // offences that were reported to the parent; not reported, because there were too many
+	changes, unrecorded        atomic.Uint64 // changes to be recorded; refused, because they could not be recorded
 }
 
 // show writes the counters to the log.
@@ -38,12 +38,13 @@ func (s *server) show() {
 		slog.Group("audit", "changes", c.changes.Load(), "unrecorded", c.unrecorded.Load()))
 }
 
-// showPause is the least time between two reports: under become_user, users can
-// signal their own workers as often as they like.
+// showPause is the minimum time between two reports. With become_user, users
+// can signal their own workers as often as they like.
 const showPause = time.Second
 
-// onRequest returns a channel that gets a signal when the counters are to be
-// logged. Call it before the sandbox is closed, which forbids that system call.
+// onRequest returns a channel that gets a signal when the counters should be
+// logged. It must be called before the sandbox is closed, because the sandbox
+// forbids the system call that it needs.
 func onRequest() <-chan os.Signal {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGUSR1)

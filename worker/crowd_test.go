@@ -10,8 +10,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestCrowdedWithABody: a request that gets no place in time is answered before
-// its body arrives: waiting would depend on a client that sends half a body.
+// TestCrowdedWithABody checks that a request that gets no place in time is
+// answered before its body arrives. Otherwise the answer would depend on a
+// client that sends only half a body.
 func TestCrowdedWithABody(t *testing.T) {
 	limits := raw
 	limits.Call = 50 * time.Millisecond

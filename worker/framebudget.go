@@ -7,32 +7,32 @@ import (
 	"schedrestd/rate"
 )
 
-// Frames that carry neither a request nor its body cost the server work all
-// the same, and the client almost nothing: PING, SETTINGS, PRIORITY,
-// RST_STREAM, WINDOW_UPDATE, CONTINUATION, empty DATA. So a connection has a
-// budget of such frames, which its answers refill.
+// Some frames carry neither a request nor its body: PING, SETTINGS, PRIORITY,
+// RST_STREAM, WINDOW_UPDATE, CONTINUATION, empty DATA. They cost the server
+// work, but cost the client almost nothing. So a connection has a budget for
+// such frames, which its answers refill.
 //
-// An honest client stays far below it. It begins with at most ten frames
-// (nghttp sends five PRIORITY), sends a keepalive PING every 10 s or less
-// often (gRPC), and at most two WINDOW_UPDATE for 4 KiB of an answer (Go: one
+// An honest client stays far below the budget. It begins with at most ten
+// frames (nghttp sends five PRIORITY), sends a keepalive PING at most every 10
+// s (gRPC), and sends at most two WINDOW_UPDATE for 4 KiB of an answer (Go: one
 // for the stream, one for the connection). Go's client cancels a request with
 // RST_STREAM and PING. The burst is nghttp2's default for cancelled requests,
-// 1000, and the rate is enough for 33 cancelled requests a second, as
-// nghttp2's is.
+// 1000. The rate is sufficient for 33 cancelled requests a second, like
+// nghttp2's.
 const (
 	frameBurst = 1000
 	frameRate  = 100 // a second
 
-	frameCredit = 8       // for an answer that was sent completely
+	frameCredit = 8       // for each completely sent answer
 	updateBytes = 1 << 10 // bytes of an answer that pay for one WINDOW_UPDATE
-	smallData   = 32      // bytes; a shorter DATA frame counts as empty, unless it is the last one
+	smallData   = 32      // in bytes; a shorter DATA frame counts as empty unless it is the last one
 )
 
 // budget limits the frames that a client can send on one connection without
-// making progress. Only the goroutine that reads calls spend.
+// making progress. Only the goroutine that reads the connection calls spend.
 type budget struct {
 	bucket  *rate.Bucket
-	updates int64 // bytes of answers for which no WINDOW_UPDATE has come
+	updates int64 // bytes of answers that were not yet paired with a WINDOW_UPDATE
 
 	answers, bytes atomic.Int64 // sent since the last spend
 }
@@ -41,7 +41,7 @@ func newBudget(now time.Time) *budget {
 	return &budget{bucket: rate.New(frameBurst, frameRate, now)}
 }
 
-// earn credits the client with a frame of an answer.
+// earn credits the client for a frame of an answer.
 func (b *budget) earn(f frame) {
 	if f.kind == dataFrame {
 		b.bytes.Add(int64(f.length))
@@ -51,15 +51,15 @@ func (b *budget) earn(f frame) {
 	}
 }
 
-// cost returns what a client's frame costs. One that opens a stream costs as
-// much as another: its answer earns more than that.
+// cost returns the cost of a client's frame. A frame that opens a stream costs
+// 1 like most others, because the answer to it earns frameCredit.
 func (b *budget) cost(f frame) int {
 	switch {
 	case f.kind == dataFrame && (f.flags&endStream != 0 || f.length >= smallData):
 		return 0
 	case f.kind == windowFrame:
-		// A window may be as large as the client likes, and all of its updates
-		// come at once: this credit has no limit.
+		// This credit has no limit, because a client may choose a window of any
+		// size and send all of its updates together.
 		if b.updates += b.bytes.Swap(0); b.updates >= updateBytes {
 			b.updates -= updateBytes
 			return 0
@@ -68,8 +68,9 @@ func (b *budget) cost(f frame) int {
 	return 1
 }
 
-// spend takes the cost of frames, and reports whether the budget allowed it.
+// spend deducts the cost of frames, and reports whether the budget was
+// sufficient.
 func (b *budget) spend(now time.Time, cost int) bool {
-	b.bucket.Owe(now, float64(cost)-frameCredit*float64(b.answers.Swap(0))) // above the burst it is lost
+	b.bucket.Owe(now, float64(cost)-frameCredit*float64(b.answers.Swap(0))) // credit above the burst is lost
 	return b.bucket.Left(now) >= 0
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestFrameBudget: a minute of an honest client stays within the budget, and a
-// flood does not.
+// TestFrameBudget checks that a minute of an honest client stays within the
+// budget, and that a flood does not.
 func TestFrameBudget(t *testing.T) {
 	const headers, data, ping, window, reset = headersFrame, dataFrame, 6, windowFrame, resetFrame
 	type client struct {

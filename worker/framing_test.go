@@ -14,7 +14,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// conversations are valid and invalid inputs of clients.
+// conversations are valid and invalid inputs from clients.
 var conversations = []string{
 	"GET /a HTTP/1.1\r\nHost: lab\r\n\r\nGET /b HTTP/1.1\r\nHost: lab\r\n\r\n",
 	"POST /a HTTP/1.1\r\nHost: lab\r\nContent-Length: 3\r\n\r\nabcGET /b HTTP/1.1\r\nHost: lab\r\n\r\n",
@@ -29,10 +29,10 @@ var conversations = []string{
 	"POST /a HTTP/1.1\r\nHost: lab\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nabc", "CONNECT lab:80 HTTP/1.1\r\nHost: lab\r\nUpgrade: h2c\r\n\r\n",
 }
 
-// FuzzConversation: whatever a client sends before it shuts down its sending
-// side, it gets complete answers in order, none after one that is announced as
-// the last, and then the end. There are as many as handler calls, plus at most
-// one refusal.
+// FuzzConversation checks the answers to any input that ends with a shutdown of
+// the sending side. They must be complete and in order. After an answer that is
+// announced as the last one, the connection must end. There must be one answer
+// per handler call, plus at most one refusal.
 func FuzzConversation(f *testing.F) {
 	for _, seed := range conversations {
 		f.Add(seed)
@@ -44,8 +44,8 @@ func FuzzConversation(f *testing.F) {
 	})
 }
 
-// TestInetdConversations: the same holds for an inetd run, which keeps its
-// input open and can't be fuzzed.
+// TestInetdConversations checks the same for a server that is started by inetd,
+// whose input stays open. It is not fuzzed.
 func TestInetdConversations(t *testing.T) {
 	for _, text := range conversations {
 		converse(t, text, true)
@@ -76,7 +76,8 @@ func converse(t *testing.T, text string, inetd bool) {
 	}
 }
 
-// conversation sends text and the end, and returns all answers.
+// conversation sends text, shuts down the sending side, and returns all
+// answers.
 func conversation(t *testing.T, st *stage, text string, inetd bool) string {
 	t.Helper()
 	var out io.Reader
@@ -101,7 +102,7 @@ func conversation(t *testing.T, st *stage, text string, inetd bool) string {
 	return string(answers)
 }
 
-// strictly parses answers.
+// strictly parses answers, and fails the test if any is malformed.
 func strictly(t *testing.T, text string, methods []string) (statuses []int) {
 	t.Helper()
 	in := bufio.NewReader(strings.NewReader(text))

@@ -17,8 +17,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// transport is one kind of connection: the client's end, and how the client
-// shuts down sending and disconnects.
+// transport is a kind of connection: the client's end, and functions that shut
+// down its sending side and disconnect it.
 type transport struct {
 	name      string
 	connect   func(*stage) net.Conn
@@ -40,7 +40,8 @@ var transports = []transport{
 
 func closeWrite(c net.Conn) error { return c.(interface{ CloseWrite() error }).CloseWrite() }
 
-// reset closes a TCP connection so that its peer notices at once.
+// reset closes a TCP connection with a reset, so that its peer notices
+// immediately.
 func reset(c net.Conn) error {
 	if secured, ok := c.(*tls.Conn); ok {
 		c = secured.NetConn()
@@ -71,9 +72,9 @@ func (st *stage) overTLS() net.Conn {
 	return client
 }
 
-// TestHalfClose: a client that shuts down sending gets all answers. When a
-// client disconnects, its request is cancelled, whether it half-closed before
-// or not.
+// TestHalfClose checks that a client that shuts down its sending side gets all
+// answers. When a client disconnects, its request must be cancelled, whether
+// the client had shut down its sending side or not.
 func TestHalfClose(t *testing.T) {
 	for _, tr := range transports {
 		for _, tt := range []struct {
@@ -98,7 +99,7 @@ func TestHalfClose(t *testing.T) {
 					select {
 					case <-r.Context().Done():
 						w.WriteHeader(http.StatusBadGateway)
-					case <-time.After(100 * time.Millisecond): // lets the end of the client's data arrive
+					case <-time.After(100 * time.Millisecond): // gives the end of the client's data time to arrive
 					}
 				}))
 				c := tr.connect(st)
@@ -124,7 +125,7 @@ func TestHalfClose(t *testing.T) {
 					close(cancelled)
 				}))
 				c := tr.connect(st)
-				_, err := io.WriteString(c, get+host+"\r\n"+get+host+"\r\n") // what follows does not hide it
+				_, err := io.WriteString(c, get+host+"\r\n"+get+host+"\r\n") // a second request must not hide the end
 				must(t, err)
 				<-entered
 				if halfClosed {
@@ -141,8 +142,9 @@ func TestHalfClose(t *testing.T) {
 	}
 }
 
-// TestHalfCloseInLine: half-closing while a request waits for a place changes
-// nothing; a client that disconnects gives up its place in the queue.
+// TestHalfCloseInLine checks requests that wait for a place: shutting down the
+// sending side has no effect, but disconnecting removes the request from the
+// queue.
 func TestHalfCloseInLine(t *testing.T) {
 	entered, leave := make(chan string), make(chan bool)
 	st := newStage(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: raw}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -187,8 +189,8 @@ func TestHalfCloseInLine(t *testing.T) {
 	}
 }
 
-// TestHasLeft checks that a client that has shut down sending is seen, but not
-// one at standard input.
+// TestHasLeft checks that hasLeft is true for a client that has shut down its
+// sending side, but not at standard input.
 func TestHasLeft(t *testing.T) {
 	for name, tt := range map[string]struct {
 		number uint64

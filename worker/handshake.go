@@ -13,8 +13,8 @@ import (
 )
 
 // shake performs the handshake of an https:// connection and queues the
-// connection for HTTP/1 or HTTP/2. A client that speaks plain HTTP gets an
-// error answer.
+// connection for HTTP/1 or HTTP/2. A client that sends plain HTTP gets an error
+// answer.
 func (s *server) shake(raw *conn, secured *tls.Conn, limit time.Duration) {
 	_ = raw.SetReadDeadline(time.Now().Add(limit))
 	ours := new(shaken)
@@ -44,14 +44,14 @@ func (s *server) shake(raw *conn, secured *tls.Conn, limit time.Duration) {
 	}
 }
 
-// shaken holds what is known of a handshake apart from its error.
-type shaken struct{ unsigned bool } // the keeper did not sign it: not the client's fault
+// shaken has facts about a handshake that its error does not contain.
+type shaken struct{ unsigned bool } // the keeper did not sign, which is not the client's fault
 
 // shakenKey is the context key of a handshake's shaken.
 type shakenKey struct{}
 
-// beginsLikeHTTP reports whether the bytes in place of a TLS record header are
-// a method in capital letters.
+// beginsLikeHTTP reports whether the client sent a method in capital letters in
+// place of a TLS record header.
 func beginsLikeHTTP(b []byte) bool {
 	for _, c := range b[:3] {
 		if c < 'A' || c > 'Z' {
@@ -61,18 +61,18 @@ func beginsLikeHTTP(b []byte) bool {
 	return true
 }
 
-// isGarbled reports whether err is about the bytes that arrived, so that
-// crypto/tls sends an alert, which it calls a local error. An error about the
-// connection itself is not.
+// isGarbled reports whether err is about the bytes that arrived, as opposed to
+// the connection. For such an error, crypto/tls sends an alert, and calls this
+// a local error.
 func isGarbled(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "local error"
 }
 
-// blames reports which offence the client of a failed handshake committed, if
-// any. A connection that breaks or takes too long is no offence: a health check
-// of a load balancer does that. Nor is an alert from the client, which usually
-// does not trust our certificate.
+// blames returns the offence of the client in a failed handshake, if there is
+// one. A connection that breaks or takes too long is not an offence, because
+// health checks of load balancers do that. Nor is an alert from the client,
+// which usually means that it does not trust our certificate.
 func blames(err error) (what work.Wrong, wrong bool) {
 	if isGarbled(err) {
 		return work.WrongRequest, true

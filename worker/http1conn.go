@@ -15,52 +15,52 @@ import (
 )
 
 // http1Conn is an HTTP/1 connection, plain or over TLS, that passes one request
-// at a time to net/http: the head when it is complete and the lexer accepts it,
-// the body as it arrives, and nothing of the next request before this one is
-// answered. When the lexer refuses a head, or it does not arrive, Read itself
-// answers and then reports the end of the connection. So everything that
-// happens between two requests happens in Read, in the goroutine that serves
-// the connection.
+// at a time to net/http. It passes the head when it is complete and the lexer
+// accepts it, and the body as it arrives. It passes nothing of the next request
+// before this one is answered. If the lexer refuses a head, or the head does
+// not arrive, Read itself answers and then returns the end of the connection.
+// So all work between two requests happens in Read, in the goroutine that
+// serves the connection.
 //
-// This is needed because net/http accepts requests that two readers can frame
-// differently (package http1), and has no hook between reading a head and
+// This is necessary because net/http accepts requests that two parsers can
+// frame differently (package http1), and has no hook between reading a head and
 // acting on it.
 type http1Conn struct {
 	net.Conn
 	peer auth.Peer
 	own  *badRequests
 
-	begins atomic.Bool // a request has begun and is not answered; for callers that must not wait for mu
+	begins atomic.Bool // a request has begun and is not answered yet; for callers that must not wait for mu
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	lexer   http1.Lexer
-	in      []byte    // read and not passed on
-	ready   int       // bytes of in that may be passed on
+	in      []byte    // bytes that were read and not passed on
+	ready   int       // number of bytes of in that may be passed on
 	broken  error     // why the rest of the body can't be read
-	begun   time.Time // when the current request began; zero: it has not
-	kept    bool      // a request was answered before
-	handled bool      // the handler of the current request was called
-	instead error     // why the rest of a head is no longer waited for; nil: it is
-	ended   bool      // nothing more is passed on
+	begun   time.Time // when the current request began; zero if none has
+	kept    bool      // whether an earlier request was answered
+	handled bool      // whether the handler of the current request was called
+	instead error     // why the rest of a head is no longer awaited; nil while it is
+	ended   bool      // whether nothing more is passed on
 }
 
-// wrap returns c as net/http should read it.
+// wrap returns c in the form that net/http should read.
 func (b *badRequests) wrap(c net.Conn, peer auth.Peer) *http1Conn {
 	return &http1Conn{Conn: c, peer: peer, own: b,
 		lexer: http1.Lexer{MaxHead: b.maxHead, MaxBody: b.maxBody, Typed: b.typed}}
 }
 
-// NetConn returns the connection below.
+// NetConn returns the wrapped connection.
 func (c *http1Conn) NetConn() net.Conn { return c.Conn }
 
-// Read reads the current request. When all of it was read, Read waits until the
-// client is gone: net/http reads in the background while a request is answered,
-// and cancels the request at any error. A client that only shut down its
-// sending side is not gone.
+// Read reads the current request. net/http reads in the background while a
+// request is answered, and cancels the request on any error. So after the end
+// of the request, Read waits until the client is gone. A client that has only
+// shut down its sending side is not gone.
 func (c *http1Conn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.lexer.HeadDone() && len(c.in) > 0 && !c.ended { // it came with the request before
+	if !c.lexer.HeadDone() && len(c.in) > 0 && !c.ended { // these bytes arrived with the request before
 		if err := c.advance(); err != nil {
 			return 0, c.refuse(unreadable(err))
 		}
@@ -83,7 +83,7 @@ func (c *http1Conn) Read(p []byte) (int, error) {
 		c.mu.Unlock()
 		n, err := read(p)
 		c.mu.Lock()
-		if c.ended || c.instead != nil { // what arrived meanwhile is too late
+		if c.ended || c.instead != nil { // bytes that arrived meanwhile are too late
 			continue
 		}
 		if n > 0 {
@@ -97,16 +97,16 @@ func (c *http1Conn) Read(p []byte) (int, error) {
 	}
 }
 
-// awaitGone replaces Read after a request: it returns when the client can
-// neither send nor receive any longer, or at the deadline.
+// awaitGone is the Read after the end of a request. It returns when the client
+// can neither send nor receive, or at the deadline.
 func (c *http1Conn) awaitGone([]byte) (int, error) {
 	return 0, connOf(c.Conn).awaitGone()
 }
 
-// take returns how many of the n bytes in p Read should return. The next read
-// returns an error of the connection again. c.mu is held.
+// take returns how many of the n bytes in p Read should return. The caller
+// holds c.mu. If the connection failed, the next read fails again.
 func (c *http1Conn) take(p []byte, n int) (int, error) {
-	direct := len(c.in) == 0 // nearly always: then nothing is copied
+	direct := len(c.in) == 0 // nearly always true, so nothing is copied
 	if direct {
 		c.in = p[:n]
 	} else {
@@ -126,8 +126,8 @@ func (c *http1Conn) take(p []byte, n int) (int, error) {
 	return n, nil
 }
 
-// failed returns the error that Read should return when the connection can't be
-// read. c.mu is held.
+// failed returns the error that Read should return after an error of the
+// connection. The caller holds c.mu.
 func (c *http1Conn) failed(err error) error {
 	if isGarbled(err) {
 		c.own.offences.malformed(idOf(c.Conn))
@@ -144,15 +144,15 @@ func (c *http1Conn) failed(err error) error {
 	return err
 }
 
-// pass copies as many of the ready bytes as fit into p. c.mu is held.
+// pass copies ready bytes to p, as many as fit. The caller holds c.mu.
 func (c *http1Conn) pass(p []byte) int {
 	n := copy(p, c.in[:c.ready])
 	c.in, c.ready = c.in[n:], c.ready-n
 	return n
 }
 
-// advance passes what was read to the lexer, and returns why the lexer refuses
-// the head. c.mu is held.
+// advance passes the bytes that were read to the lexer. If the lexer refuses
+// the head, it returns the reason. The caller holds c.mu.
 func (c *http1Conn) advance() error {
 	if !c.lexer.HeadDone() {
 		c.in = c.in[c.lexer.Skip(c.in):]
@@ -170,7 +170,7 @@ func (c *http1Conn) advance() error {
 			return err
 		case n > 0:
 			c.ready = n
-		case first && c.kept: // until now the connection was idle
+		case first && c.kept: // the connection was idle before
 			_ = c.Conn.SetReadDeadline(c.begun.Add(c.own.readHeader))
 			return nil
 		default:
@@ -183,27 +183,27 @@ func (c *http1Conn) advance() error {
 	return nil
 }
 
-// brokenBody returns why the rest of the current request's body can't be read,
-// or nil.
+// brokenBody returns the reason why the rest of the current request's body
+// can't be read, or nil.
 func (c *http1Conn) brokenBody() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.broken
 }
 
-// begin notes that the handler of the current request is called.
+// begin records that the handler of the current request is called.
 func (c *http1Conn) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.handled = true
 }
 
-// rest notes that an answer was sent. The next Read processes what has arrived
-// of the next request.
+// rest records that an answer was sent. The next Read processes the bytes of
+// the next request that have arrived.
 func (c *http1Conn) rest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended || !c.lexer.Done() || c.ready > 0 { // the rest of the body did not arrive: no request can follow
+	if c.ended || !c.lexer.Done() || c.ready > 0 { // the rest of the body did not arrive, so no request can follow
 		c.ended = true
 		_ = c.Conn.Close()
 		return
@@ -214,7 +214,7 @@ func (c *http1Conn) rest() {
 }
 
 // refuse answers a request that is not passed on, waits while the client reads
-// the answer, and returns what Read should return. c.mu is held.
+// the answer, and returns the result for Read. The caller holds c.mu.
 func (c *http1Conn) refuse(why error) error {
 	c.ended = true
 	c.mu.Unlock()
@@ -229,8 +229,8 @@ func (c *http1Conn) refuse(why error) error {
 	return io.EOF
 }
 
-// linger gives a client that may still be sending a moment to read its answer:
-// closing a connection with unread data resets it.
+// linger gives a client that may still be sending a moment to read its answer,
+// because closing a connection with unread data resets it.
 func (c *http1Conn) linger() {
 	if c.CloseWrite() == nil {
 		_ = c.Conn.SetReadDeadline(time.Now().Add(lastRead))
@@ -238,12 +238,11 @@ func (c *http1Conn) linger() {
 	}
 }
 
-// lastRead is how long a refused client may take to read the answer.
+// lastRead is the time that a refused client has to read the answer.
 const lastRead = 500 * time.Millisecond
 
-// giveWay closes an idle connection, so that its slot is free for a connection
-// that waits. It reports whether it did: a request that has begun is answered
-// first.
+// giveWay closes an idle connection, to free its slot for a waiting connection,
+// and reports whether it did. A request that has begun is answered first.
 func (c *http1Conn) giveWay() bool {
 	if c.closeUnused() {
 		return true
@@ -257,20 +256,20 @@ func (c *http1Conn) giveWay() bool {
 	return c.ended
 }
 
-// closeUnused closes the connection unless a request has begun on it, and
-// reports whether it did.
+// closeUnused closes the connection unless a request has begun, and reports
+// whether it did.
 func (c *http1Conn) closeUnused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended || !c.begun.IsZero() || len(c.in) > 0 {
 		return false
 	}
-	c.ended = true // a request that arrives now is too late
+	c.ended = true // a request that arrives from now on is too late
 	_ = c.Conn.Close()
 	return true
 }
 
-// wake ends Read's wait for the rest of a head. c.mu is held.
+// wake ends Read's wait for the rest of a head. The caller holds c.mu.
 func (c *http1Conn) wake(why error) {
 	c.instead = why
 	_ = c.Conn.SetReadDeadline(time.Now())
@@ -284,11 +283,11 @@ func (c *http1Conn) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection, but answers a client that has begun a request
-// first: when http.Server shuts down, it closes connections on which it waits
-// for a head, and drops a request that it has just read. At any other time, a
-// request that never reached its handler is one that net/http refused by
-// itself, which is an offence.
+// Close closes the connection, but first answers a client that has begun a
+// request. When http.Server shuts down, it closes connections on which it waits
+// for a head, and drops a request that it has just read. At any other time, if
+// a request never reached its handler, net/http has refused it by itself, which
+// counts as an offence.
 func (c *http1Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -296,7 +295,7 @@ func (c *http1Conn) Close() error {
 	case c.ended, c.begun.IsZero():
 		return c.Conn.Close()
 	case !c.lexer.HeadDone():
-		c.wake(stopping) // Read answers
+		c.wake(stopping) // Read sends the answer
 	case !c.handled && leaving.Load():
 		c.ended = true
 		go func() {

@@ -10,59 +10,59 @@ import (
 	"time"
 )
 
-// http2Conn is an HTTP/2 connection over TLS, as net/http reads it. net/http
-// limits what it keeps for a client: streams and their windows, header blocks,
-// handlers of streams that were reset, and acknowledgements that the client
-// does not read. It leaves two things open, so http2Conn counts the frames of
-// both directions:
+// http2Conn is an HTTP/2 connection over TLS, in the form that net/http reads.
+// net/http limits what it stores for a client: streams and their windows,
+// header blocks, handlers of streams that were reset, and acknowledgements that
+// the client does not read. It leaves two gaps, for which http2Conn examines
+// the frames of both directions:
 //
-//   - It accepts any number of SETTINGS, PRIORITY, WINDOW_UPDATE, unknown and
-//     nearly empty DATA frames. They are charged to a budget, and the connection
-//     is closed when the budget is overdrawn. A limit on bytes would not help: an
-//     ordinary body has more of them than a flood of frames.
-//   - It reports nothing about a client that breaks the rules. Such a client gets
-//     an error code, in GOAWAY for the connection or in RST_STREAM for a stream
-//     (RFC 9113, 7), or 431 when its header block is over the limit. Each is an
-//     offence.
+//   - net/http accepts any number of SETTINGS, PRIORITY, WINDOW_UPDATE, unknown
+//     and nearly empty DATA frames. http2Conn charges them to a budget, and
+//     closes the connection when the budget is overdrawn. A limit on bytes
+//     would not help, because an ordinary body has more bytes than a flood of
+//     frames.
+//   - net/http does not report clients that violate the protocol. Such a client
+//     gets an error code, in GOAWAY for the connection or in RST_STREAM for a
+//     stream (RFC 9113, 7), or 431 if its header block exceeds the limit.
+//     http2Conn counts each of these as an offence.
 //
-// http.Server must not see the *tls.Conn, or it would read and write that one
-// itself. It treats this connection as HTTP/2 with prior knowledge, without
-// TLS.
+// http.Server must not get the *tls.Conn, because it would bypass http2Conn. It
+// treats this connection as HTTP/2 with prior knowledge, without TLS.
 type http2Conn struct {
 	net.Conn
 	raw      *conn
 	offences *offences
 
-	preface  int  // bytes of the preface that arrived and matched
-	bad      bool // … or one did not match
+	preface  int  // number of bytes of the preface that arrived and matched
+	bad      bool // whether a byte of the preface did not match
 	in, out  frameScanner
 	budget   *budget
 	offended atomic.Bool
 }
 
-// newHTTP2Conn returns c as net/http should read it. It reports the client's
-// offences to o.
+// newHTTP2Conn returns c in the form that net/http should read. It reports the
+// client's offences to o.
 func newHTTP2Conn(c net.Conn, o *offences) *http2Conn {
 	return &http2Conn{Conn: c, raw: connOf(c), offences: o, budget: newBudget(time.Now())}
 }
 
-// NetConn returns the connection below.
+// NetConn returns the wrapped connection.
 func (c *http2Conn) NetConn() net.Conn { return c.Conn }
 
-// preface is the first thing that a client sends (RFC 9113, 3.4).
+// preface is the beginning of a client's input (RFC 9113, 3.4).
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-// The errors with which net/http closes a connection.
+// Errors with which the server closes a connection.
 var (
 	errFlood   = errors.New("more control frames than its requests account for")
 	errBlocked = errors.New("its client has to wait")
 )
 
 // Read reads, compares the first bytes with the preface, and charges the frames
-// after it to the budget.
+// after the preface to the budget.
 func (c *http2Conn) Read(p []byte) (int, error) {
-	// During a pause requests are answered with 429. Frames that never become a
-	// request would still be read.
+	// While a client is blocked, its requests are answered with 429. Without
+	// this check, frames that never become a request would still be read.
 	if c.offended.Load() && c.isPaused() {
 		return 0, errBlocked
 	}
@@ -98,7 +98,7 @@ func (c *http2Conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// sent credits the client with a frame of an answer, and notes a refusal.
+// sent credits the client for a frame of an answer, and records a refusal.
 func (c *http2Conn) sent(f frame) {
 	c.budget.earn(f)
 	if f.kind == resetFrame && isOffence(f.code(0)) || f.kind == goAwayFrame && isOffence(f.code(4)) ||
@@ -113,15 +113,16 @@ func (c *http2Conn) offend() {
 	c.offences.malformed(c.raw.id)
 }
 
-// isPaused reports whether the client has to wait for its offences.
+// isPaused reports whether the client is blocked for its offences.
 func (c *http2Conn) isPaused() bool {
 	course := c.offences.tracker.of(c.raw.id)
 	return course != nil && c.offences.tracker.paused(course) > 0
 }
 
-// isOffence reports whether an error code is sent only to clients that break
-// the rules. Others send on in a stream that has just ended (STREAM_CLOSED), or
-// open too many before they learn of the limit (REFUSED_STREAM).
+// isOffence reports whether an error code is sent only to clients that violate
+// the protocol. STREAM_CLOSED and REFUSED_STREAM also go to other clients:
+// those that send on a stream that has just ended, or open too many streams
+// before they learn of the limit.
 func isOffence(code uint32) bool {
 	switch code {
 	case 0x1, 0x3, 0x6, 0x9, 0xb: // PROTOCOL_ERROR, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, COMPRESSION_ERROR, ENHANCE_YOUR_CALM
@@ -131,9 +132,9 @@ func isOffence(code uint32) bool {
 }
 
 // isTooLarge reports whether a header block begins with status 431. The encoder
-// has no dynamic table (http2), so the status is a literal with the name of one
-// of the static table's rows 8 to 14 (RFC 7541, 6.2.2), after at most two
-// changes of the table's size.
+// has no dynamic table (http2), so the status is a literal whose name is one of
+// rows 8 to 14 of the static table (RFC 7541, 6.2.2). At most two changes of
+// the table's size precede it.
 func isTooLarge(block []byte) bool {
 	for len(block) > 0 && block[0]&0xe0 == 0x20 {
 		block = block[1:]
@@ -141,7 +142,7 @@ func isTooLarge(block []byte) bool {
 	return len(block) > 0 && 8 <= block[0] && block[0] <= 14 && bytes.HasPrefix(block[1:], []byte("\x03431"))
 }
 
-// The types of frames that are inspected (RFC 9113, section 6), and a flag.
+// Types of the inspected frames (RFC 9113, section 6), and a flag.
 const (
 	dataFrame    = 0
 	headersFrame = 1
@@ -156,11 +157,11 @@ const (
 type frame struct {
 	kind, flags byte
 	length      int
-	payload     []byte // its first bytes, at most framePeek
+	payload     []byte // first bytes of the payload, at most framePeek
 }
 
-// code returns the error code at an offset in the payload. It is 0 for a frame
-// that is too short for one.
+// code returns the error code at an offset in the payload, or 0 if the frame is
+// too short to have one.
 func (f frame) code(at int) uint32 {
 	if len(f.payload) < at+4 {
 		return 0
@@ -169,16 +170,16 @@ func (f frame) code(at int) uint32 {
 }
 
 const (
-	frameHeader = 9 // bytes
-	framePeek   = 8 // bytes of a payload that are inspected
+	frameHeader = 9 // in bytes
+	framePeek   = 8 // number of inspected bytes of a payload
 )
 
-// frameScanner finds the frames in the bytes of one direction, however they are
-// split.
+// frameScanner finds the frames in the bytes of one direction, regardless of
+// how reads and writes split them.
 type frameScanner struct {
 	head [frameHeader + framePeek]byte
-	have int // bytes of head
-	skip int // bytes of the frame that follow them
+	have int // number of bytes in head
+	skip int // remaining bytes of the frame's payload
 }
 
 // scan calls see for each frame.

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// serveInetd serves the one client of an inetd run: it reads and answers
-// requests until one is the last. Such a request may lack Host and may name a
-// whole URL, which http.ReadRequest accepts and http.Server does not.
+// serveInetd serves the only client of a worker that was started by inetd. It
+// answers requests until one is the last. Unlike http.Server, http.ReadRequest
+// accepts requests without Host and with a complete URL.
 func (s *server) serveInetd(c *http1Conn) {
 	s.turned(c, http.StateNew)
 	defer c.Close()
@@ -25,12 +25,12 @@ func (s *server) serveInetd(c *http1Conn) {
 	for limit := s.http.ReadHeaderTimeout; ; limit = s.http.IdleTimeout {
 		_ = c.SetReadDeadline(time.Now().Add(limit))
 		r, err := http.ReadRequest(in)
-		if err != nil { // c has answered already, where an answer was due
+		if err != nil { // c has already answered, if an answer was due
 			return
 		}
 		_ = c.SetReadDeadline(time.Time{})
 		r.Header.Del("Host")
-		if !s.answerInetd(c, r.WithContext(ctx)) || s.shaking.Err() != nil { // or the worker drains
+		if !s.answerInetd(c, r.WithContext(ctx)) || s.shaking.Err() != nil { // the second condition means that the worker drains
 			c.linger()
 			return
 		}
@@ -62,19 +62,19 @@ func (s *server) answerInetd(c *http1Conn, r *http.Request) (more bool) {
 	return err == io.EOF
 }
 
-// responseWriter writes an answer where there is no http.Server: in an inetd
-// run, and to input that never became a request. Handlers announce the length
-// of long answers in an inetd run (handlers.Config.Sized); others are buffered
-// until their length is known.
+// responseWriter writes an answer without http.Server: when started by inetd,
+// and to input that is not a valid request. When started by inetd, handlers
+// announce the length of long answers (handlers.Config.Sized). Other answers
+// are buffered until their length is known.
 type responseWriter struct {
 	conn    net.Conn
 	request *http.Request
 	header  http.Header
 	out     *bufio.Writer
 	body    bytes.Buffer
-	status  int  // 0: WriteHeader was not called
-	begun   bool // the header was written
-	last    bool // the connection ends with this answer
+	status  int  // 0 before WriteHeader is called
+	begun   bool // whether the header was written
+	last    bool // whether the connection ends with this answer
 }
 
 func newResponseWriter(c net.Conn, r *http.Request) *responseWriter {
@@ -84,7 +84,8 @@ func newResponseWriter(c net.Conn, r *http.Request) *responseWriter {
 // Header returns the header of the answer.
 func (w *responseWriter) Header() http.Header { return w.header }
 
-// WriteHeader sets the status. An answer whose length is known begins now.
+// WriteHeader sets the status. If the length of the answer is known, it also
+// sends the header.
 func (w *responseWriter) WriteHeader(status int) {
 	if w.status != 0 || status < http.StatusOK {
 		return
@@ -126,7 +127,7 @@ func (w *responseWriter) begin() {
 	_, _ = w.out.WriteString("\r\n")
 }
 
-// end writes what was buffered.
+// end writes the buffered data.
 func (w *responseWriter) end() error {
 	w.WriteHeader(http.StatusOK)
 	if !w.begun {
@@ -146,13 +147,13 @@ func (w *responseWriter) Flush() {
 	}
 }
 
-// SetReadDeadline implements http.ResponseController's method.
+// SetReadDeadline implements the method for http.ResponseController.
 func (w *responseWriter) SetReadDeadline(t time.Time) error { return w.conn.SetReadDeadline(t) }
 
-// SetWriteDeadline implements http.ResponseController's method.
+// SetWriteDeadline implements the method for http.ResponseController.
 func (w *responseWriter) SetWriteDeadline(t time.Time) error { return w.conn.SetWriteDeadline(t) }
 
-// expectedBody is a body that the client sends after 100 Continue.
+// expectedBody is a body that the client sends only after 100 Continue.
 type expectedBody struct {
 	io.ReadCloser
 	w *responseWriter

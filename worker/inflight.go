@@ -9,8 +9,8 @@ import (
 )
 
 // places returns the limit of concurrent requests. A request takes a place
-// before its user is known and claims it for the user afterwards. No user keeps
-// more than half of the places while others wait.
+// before its user is known, and claims it for the user afterwards. No user
+// keeps more than half of the places while other users wait.
 func places(requests uint32, patience time.Duration) *semaphore.Semaphore[string] {
 	n := int(requests)
 	if n == 0 {
@@ -19,7 +19,7 @@ func places(requests uint32, patience time.Duration) *semaphore.Semaphore[string
 	return semaphore.NewLending[string](n, max(1, n/2), patience)
 }
 
-// inflight is the place of one request among the concurrent ones.
+// inflight is the place of a request among the concurrent requests.
 type inflight struct {
 	*semaphore.Place[string]
 	gate    *gate
@@ -33,7 +33,7 @@ var (
 	errShare = errs.New(errs.TooMany, "server busy: concurrency limit of this user reached")
 )
 
-// admit implements handlers.Config.Admit: it admits an authenticated request,
+// admit implements handlers.Config.Admit. It admits an authenticated request
 // unless its user exceeds the rate limit or the concurrency limit.
 func admit(ctx context.Context, user string) error {
 	p, ok := ctx.Value(inflightKey{}).(*inflight)
@@ -54,5 +54,5 @@ func admit(ctx context.Context, user string) error {
 	return nil
 }
 
-// retrySoon is the Retry-After of a client that got no place.
+// retrySoon is the Retry-After for a client that got no place.
 const retrySoon = 2 * time.Second

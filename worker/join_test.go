@@ -19,10 +19,10 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestSameWords: ipc, the plugins and the tables have their own constants for
-// values that the command and Join pass by number. ipc knows neither of the
-// others, and the parent must not link the tables, so all of them are compared
-// here, in both directions.
+// TestSameWords compares constants that are passed by number. ipc, the plugins
+// and the tables each have their own, because ipc imports none of the others,
+// and the parent must not link the tables. So all of them are compared here, in
+// both directions.
 func TestSameWords(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -67,7 +67,7 @@ func TestSameWords(t *testing.T) {
 	}
 }
 
-// TestSameFlags: every flag of an API version comes out as it went in, alone
+// TestSameFlags checks that parsers keeps every flag of an API version, alone
 // and with all others.
 func TestSameFlags(t *testing.T) {
 	var all feature.Flags
@@ -79,7 +79,7 @@ func TestSameFlags(t *testing.T) {
 		want := []feature.Parser{{Version: 42, Flags: e.Flag}, {Version: 43, Flags: all}}
 		var wire []work.Parser
 		for _, p := range want {
-			wire = append(wire, work.Parser{Version: p.Version, Flags: uint8(p.Flags)}) // as the command does
+			wire = append(wire, work.Parser{Version: p.Version, Flags: uint8(p.Flags)}) // like the command
 		}
 		if diff := cmp.Diff(want, parsers(wire)); diff != "" {
 			t.Errorf("%s: (-want +got):\n%s", e.Name, diff)
@@ -87,8 +87,8 @@ func TestSameFlags(t *testing.T) {
 	}
 }
 
-// TestControllers: controllers are tried in the configuration's order, and
-// munged is the configured one.
+// TestControllers checks that controllers are tried in the configuration's
+// order, and that the configured munged is used.
 func TestControllers(t *testing.T) {
 	setup := work.Setup{Controllers: []work.Address{{Name: "b", Network: "tcp", Address: "192.0.2.2:1"}, {Name: "b", Network: "tcp", Address: "192.0.2.3:1"},
 		{Name: "a", Network: "tcp", Address: "192.0.2.1:1"}}}
@@ -116,8 +116,8 @@ func TestControllers(t *testing.T) {
 	}
 }
 
-// TestFront: a shared address is the only one that is asked, except for pings
-// of each controller.
+// TestFront checks that only a shared address is used, except for pings of each
+// controller.
 func TestFront(t *testing.T) {
 	var dialled []string
 	var mu sync.Mutex

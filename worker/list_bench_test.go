@@ -23,7 +23,7 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// manyJobs returns a list as a large cluster has it: 20 000 jobs, about 12 MB.
+// manyJobs returns the job list of a large cluster: 20 000 jobs, about 12 MB.
 func manyJobs(b testing.TB) []byte {
 	list := &message.JobInfo{LastUpdate: 1_700_000_000}
 	for i := range uint32(20_000) {
@@ -77,7 +77,7 @@ func listingController(b testing.TB, answer []byte) work.Address {
 	return work.Address{Name: "ctl", Network: "tcp", Address: ln.Addr().String()}
 }
 
-// A recorder reads everything, and records when the first byte arrived.
+// A recorder reads the whole answer, and records when the first byte arrived.
 type recorder struct {
 	header http.Header
 	first  time.Time
@@ -94,9 +94,9 @@ func (e *recorder) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// BenchmarkList measures a list of 20 000 jobs, from the controller's
-// connection to the client's: one at a time, eight concurrently, and one with a
-// known length, as HTTP/1.0 needs it.
+// BenchmarkList measures lists of 20 000 jobs, from the controller's connection
+// to the client's: single lists, eight concurrent ones, and one whose length is
+// announced, as for HTTP/1.0.
 func BenchmarkList(b *testing.B) {
 	log := slog.Default()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
@@ -155,11 +155,11 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// watchMemory is called before something that uses memory; the result returns
-// the peak growth of the resident set in bytes.
+// watchMemory starts to measure memory. The result returns the peak growth of
+// the resident set in bytes.
 func watchMemory(b *testing.B) (peak func() int) {
 	debug.FreeOSMemory()
-	must(b, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)) // the peak is reset
+	must(b, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)) // resets the peak
 	before := resident(b, "VmRSS:")
 	return func() int { return resident(b, "VmHWM:") - before }
 }

@@ -10,17 +10,17 @@ import (
 	"unicode/utf8"
 )
 
-// maxText limits the length of an attribute in bytes: the parent cuts lines at
-// 2 KiB.
+// maxText limits the length of an attribute in bytes. The parent truncates
+// lines at 2 KiB.
 const maxText = 1500
 
-// logger writes each record as one line, level first. The parent puts the time,
-// the worker and its identity before it, since a worker could forge those
+// logger writes each record as one line that begins with its level. The parent
+// adds the time, the worker and its identity, because a worker could forge them
 // (dispatcher/relay).
 //
-// To wake the parent for each request would cost more than the line itself. So
-// lines are written together, after a delay that no person notices. A line of
-// level Warn or above is written at once, with all lines before it.
+// Waking the parent for each request would cost more than the line itself. So
+// lines are written together, after a delay that people do not notice. A line
+// of level Warn or above is written immediately, with all lines before it.
 type logger struct {
 	slog.Handler
 	lines *lines
@@ -51,7 +51,7 @@ func (l logger) WithGroup(name string) slog.Handler {
 
 const (
 	maxWait  = 20 * time.Millisecond
-	maxLines = 8 << 10 // bytes that wait at most
+	maxLines = 8 << 10 // maximum number of buffered bytes
 )
 
 // lines buffers whole lines and writes them together.
@@ -59,7 +59,7 @@ type lines struct {
 	out   io.Writer
 	mu    sync.Mutex
 	buf   []byte
-	timed bool // a flush is scheduled
+	timed bool // whether a flush is scheduled
 }
 
 // Write buffers one line.
@@ -77,7 +77,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush writes what is buffered.
+// flush writes the buffered lines.
 func (l *lines) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,8 +85,8 @@ func (l *lines) flush() {
 	l.send()
 }
 
-// send writes what is buffered, with the lock held. A failure can't be reported
-// anywhere.
+// send writes the buffered lines. The caller holds the lock. If it fails, there
+// is no place to report this.
 func (l *lines) send() {
 	if len(l.buf) > 0 {
 		_, _ = l.out.Write(l.buf)

@@ -18,18 +18,18 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// meter counts requests, bytes and calls of daemons, and sends the dispatcher what was
-// added, together, a moment after the first event. The dispatcher keeps the totals, so a
-// worker that exits takes nothing away. The last moment before a worker is killed is not
-// counted.
+// meter counts requests, bytes and calls of daemons. A moment after the first
+// event, it sends all counts together to the dispatcher, which keeps the
+// totals. So the totals are correct after a worker exits. If a worker is
+// killed, the counts of its last moment are lost.
 type meter struct {
 	*table.Table
 	send     func(ipc.Message, ...int) error
-	more     func() []extra // what others count
+	more     func() []extra // returns the counters that other parts keep
 	cells    []atomic.Uint64
-	requests atomic.Int64 // in progress
+	requests atomic.Int64 // requests in progress
 	calls    atomic.Int64
-	due      atomic.Bool // a flush is on its way
+	due      atomic.Bool // a flush is scheduled
 
 	sending sync.Mutex // guards sent
 	sent    map[int]uint64
@@ -41,11 +41,11 @@ type extra struct {
 	total uint64
 }
 
-// metered is the meter of this process; nil: the gateway has no metrics. A process is
-// one worker for its whole life.
+// metered is the meter of this process, or nil if the gateway has no metrics.
+// It is global, because a process is one worker for its whole life.
 var metered atomic.Pointer[meter]
 
-// meterPause is how long counts are collected before they are sent.
+// meterPause is the time for which counts are collected before they are sent.
 const meterPause = time.Second
 
 func newMeter(send func(ipc.Message, ...int) error) *meter {
@@ -59,7 +59,7 @@ func (m *meter) add(cell int, n uint64) {
 	m.note()
 }
 
-// note makes sure that a change is sent.
+// note schedules a flush after a change.
 func (m *meter) note() {
 	if m != nil && !m.due.Load() && !m.due.Swap(true) {
 		time.AfterFunc(meterPause, m.flush)
@@ -72,7 +72,7 @@ func (m *meter) observe(first int, d time.Duration) {
 	m.add(first+len(metric.Buckets)+1, uint64(max(0, d.Microseconds())))
 }
 
-// flush sends what was added since the last time.
+// flush sends the counts since the last flush.
 func (m *meter) flush() {
 	if m == nil {
 		return
@@ -108,12 +108,12 @@ func (m *meter) flush() {
 	m.report(list)
 }
 
-// report sends counts, in the order of their cells, and the requests that are in progress.
+// report sends counts, ordered by cell, and the number of requests in progress.
 func (m *meter) report(list []query.Count) {
 	for first := true; first || len(list) > 0; first = false {
 		n := min(len(list), query.MaxCounts)
 		if m.send(&query.Counts{Requests: uint32(m.requests.Load()), Calls: uint32(m.calls.Load()), Cells: list[:n]}) != nil {
-			return // the dispatcher is gone
+			return // the dispatcher has exited
 		}
 		list = list[n:]
 	}
@@ -122,7 +122,7 @@ func (m *meter) report(list []query.Count) {
 // traffic counts the bytes of all connections of clients.
 var traffic struct{ received, sent atomic.Uint64 }
 
-// counted returns what this worker counts for its log as well.
+// counted returns the counters that this worker also logs.
 func (m *meter) counted(c *counters) []extra {
 	return []extra{
 		{m.Received.Cell(), traffic.received.Load()}, {m.Sent.Cell(), traffic.sent.Load()},
@@ -152,8 +152,8 @@ func observeRequest(o handlers.Observed) {
 	m.observe(m.Durations.Cell(i), o.Took)
 }
 
-// observing returns an implementation of client.Config.Observe for the controllers or
-// the accounting daemons.
+// observing returns an implementation of client.Config.Observe, for the
+// controllers or for the accounting daemons.
 func observing(accounting bool) func(message.Type) func(client.Outcome) {
 	return func(kind message.Type) func(client.Outcome) {
 		m := metered.Load()
@@ -174,7 +174,7 @@ func observing(accounting bool) func(message.Type) func(client.Outcome) {
 	}
 }
 
-// failures has the label of each outcome.
+// failures maps outcomes to their labels.
 var failures = map[client.Outcome]int{
 	client.Unreachable: table.Unreachable, client.TimedOut: table.Timeout, client.Broken: table.Broken, client.Refused: table.Refused, client.Unmade: table.Other,
 }

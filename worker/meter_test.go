@@ -16,7 +16,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// collecting returns a meter, the sums of what it has sent, and the number of its messages.
+// collecting returns a meter, the sums of the counts that it has sent, and the
+// number of its messages.
 func collecting(t *testing.T) (m *meter, sums map[int]uint64, messages *int) {
 	sums, messages = map[int]uint64{}, new(int)
 	m = newMeter(func(msg ipc.Message, _ ...int) error {
@@ -34,11 +35,12 @@ func collecting(t *testing.T) (m *meter, sums map[int]uint64, messages *int) {
 		}
 		return nil
 	})
-	m.due.Store(true) // the test flushes
+	m.due.Store(true) // the test calls flush itself
 	return m, sums, messages
 }
 
-// TestMeter: a request is counted once, in the cells of its labels, and sent once.
+// TestMeter checks that a request is counted once, in the cells of its labels,
+// and sent once.
 func TestMeter(t *testing.T) {
 	m, sums, _ := collecting(t)
 	metered.Store(m)
@@ -60,7 +62,7 @@ func TestMeter(t *testing.T) {
 		m.Requests.Cell(ready, 0, m.Status(503)):                         1,
 		m.Durations.Cell(job) + 2:                                        1, // 5 ms
 		m.Durations.Cell(job) + len(metric.Buckets) + 1:                  3000,
-		m.Durations.Cell(ready) + len(metric.Buckets):                    1, // longer than all
+		m.Durations.Cell(ready) + len(metric.Buckets):                    1, // longer than all buckets
 		m.CallErrors.Cell(call, table.Timeout):                           1,
 		m.Denied.Cell(table.DeniedRate):                                  4,
 		m.Denied.Cell(table.DeniedShare):                                 0,
@@ -71,7 +73,8 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// TestMeterSplits: more than fits into a message, or into a count, is sent in parts.
+// TestMeterSplits checks that counts are sent in parts if they don't fit into
+// one message, or into one number.
 func TestMeterSplits(t *testing.T) {
 	m, sums, messages := collecting(t)
 	var all uint64
@@ -92,7 +95,7 @@ func TestMeterSplits(t *testing.T) {
 	}
 }
 
-// TestLabels: each endpoint and each page has a label of its own.
+// TestLabels checks that each endpoint and each page has a label of its own.
 func TestLabels(t *testing.T) {
 	t.Parallel()
 	all := table.New()

@@ -20,16 +20,16 @@ import (
 	"schedrestd/rate"
 )
 
-// offences counts what clients do wrong. The worker reports an offence to the
-// parent when the parent knows the client by its connection; the parent then
-// decides who is blocked. A client behind a proxy is known only by a header, so
-// this worker decides by itself: a process that may be root must not interpret
-// a header.
+// offences counts the misbehaviour of clients. If the parent knows a client by
+// its connection, the worker reports the offence to the parent, which decides
+// whether to block the client. A client behind a proxy is known only by a
+// header. Then this worker decides by itself, because a process that may be
+// root must not interpret a header.
 type offences struct {
 	tracker   *connTracker
 	admission work.Admission
 	counts    *counters
-	outOfDate func(context.Context, auth.Rejection) bool // reports whether a token is merely out of date; may be nil
+	outOfDate func(context.Context, auth.Rejection) bool // reports whether a token is only out of date; may be nil
 	userClaim string
 
 	mu        sync.Mutex // guards the fields below
@@ -39,18 +39,18 @@ type offences struct {
 	lines     *rate.Bucket // log lines about blocked sources
 }
 
-// Limits of this worker's reports: a burst, and then a rate per second. More
-// are not sent, since a source that exceeds them is already blocked. The parent
-// accepts twice as many.
+// Limits on this worker's reports: a burst, and a rate per second. Further
+// reports are not sent, because a source that causes so many is already
+// blocked. The parent accepts twice as many.
 const (
 	reportBurst = 200
 	reportRate  = 100
 )
 
-// Limits of the memory of offences.
+// Limits on the stored offences.
 const (
-	mostForwarded = 10_000 // sources behind proxies
-	mostRejected  = 16_384 // credentials; 20 bytes each
+	mostForwarded = 10_000 // number of sources behind proxies
+	mostRejected  = 16_384 // number of credentials; 20 bytes each
 )
 
 func newOffences(a work.Admission, w *connTracker, counts *counters) *offences {
@@ -60,12 +60,11 @@ func newOffences(a work.Admission, w *connTracker, counts *counters) *offences {
 		reports:  rate.New(reportBurst, reportRate, time.Now()), lines: rate.New(50, 5, time.Now())}
 }
 
-// malformed reports that the client of connection id sent something that is not
-// a request.
+// malformed reports that the client of connection id sent malformed input.
 func (o *offences) malformed(id uint64) { o.report(&work.Offence{ID: id, What: work.WrongRequest}) }
 
 // stalled reports that the client of connection id read nothing of an answer
-// while others waited for its place.
+// while other clients waited for its place.
 func (o *offences) stalled(id uint64) {
 	o.counts.stalled.Add(1)
 	o.malformed(id)
@@ -103,7 +102,7 @@ func (o *offences) report(m *work.Offence) {
 	o.tracker.report(m)
 }
 
-// wait returns how long the client of r is still blocked; 0 when it is not.
+// wait returns how long the client of r is still blocked, or 0 if it is not.
 func (o *offences) wait(r *http.Request, c *connState) time.Duration {
 	if o.admission.Threshold == 0 {
 		return 0
@@ -121,9 +120,9 @@ func (o *offences) wait(r *http.Request, c *connState) time.Duration {
 	return 0
 }
 
-// unauthenticated notes that r was answered 401. A client that repeats a
-// rejected credential pays nothing for it, nor does one whose token is merely
-// out of date: neither is guessing.
+// unauthenticated records that r was answered 401. A client gets no penalty if
+// it repeats a rejected credential, or if its token is only out of date,
+// because neither is guessing.
 func (o *offences) unauthenticated(r *http.Request, c *connState) {
 	if o.admission.Threshold == 0 {
 		return
@@ -154,7 +153,7 @@ func (o *offences) isNew(credential uint64) bool {
 	return o.rejected.Add(credential)
 }
 
-// exemption returns who in the form that SCHEDRESTD_EXEMPT takes.
+// exemption returns who in the format of SCHEDRESTD_EXEMPT.
 func exemption(who netip.Addr) string {
 	if who.Is6() {
 		return who.String() + "/64"
@@ -162,8 +161,8 @@ func exemption(who netip.Addr) string {
 	return who.String()
 }
 
-// mayTell reports whether one more blocked source may be logged. The limit
-// keeps a client with many addresses from filling the log.
+// mayTell reports whether another blocked source may be logged. The limit
+// prevents a client with many addresses from filling the log.
 func (o *offences) mayTell() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -177,10 +176,10 @@ func (o *offences) speaks(r *http.Request) bool {
 	return ok && o.admission.Speaks(at.Addr().Unmap(), peer.UID)
 }
 
-// mostHops limits the addresses of X-Forwarded-For that are looked at.
+// mostHops limits the number of addresses in X-Forwarded-For that are examined.
 const mostHops = 16
 
-// behind returns the source that a trusted proxy names, or the zero value when
+// behind returns the source that a trusted proxy names, or the zero value if
 // there is none or it is exempt.
 func (o *offences) behind(r *http.Request) netip.Addr {
 	addr := o.forwardedFor(r)
@@ -190,8 +189,9 @@ func (o *offences) behind(r *http.Request) netip.Addr {
 	return penalty.OneClient(addr)
 }
 
-// named returns r with what a trusted proxy says about it, for the logs: the
-// address of the client beside the proxy's own, and the request's id.
+// named returns r with the data that a trusted proxy sends about it, for the
+// logs: the address of the client, in addition to the proxy's own, and the
+// request's id.
 func (o *offences) named(r *http.Request) *http.Request {
 	addr, id := o.forwardedFor(r), ""
 	if o.speaks(r) {
@@ -208,9 +208,9 @@ func (o *offences) named(r *http.Request) *http.Request {
 }
 
 // forwardedFor returns the client that a trusted proxy names: the last address
-// of X-Forwarded-For that does not belong to a proxy. Addresses before it could
-// be forged by anyone. The result is invalid when r does not come from a proxy,
-// or the proxy names none.
+// of X-Forwarded-For that does not belong to a proxy. A client can forge all
+// addresses before it. The result is invalid if r does not come from a proxy,
+// or the proxy names no client.
 func (o *offences) forwardedFor(r *http.Request) netip.Addr {
 	lines := r.Header.Values("X-Forwarded-For")
 	if len(lines) == 0 || !o.speaks(r) {
@@ -249,7 +249,7 @@ func parseHop(text string) (netip.Addr, bool) {
 var errPaused = errs.New(errs.TooMany, "too many failed requests from this address; temporarily blocked").
 	WithHint("check the credential, and retry after the time in Retry-After")
 
-// late returns err for a client that may retry after wait.
+// late returns err with the time after which the client may retry.
 func late(err error, wait time.Duration) error { return &handlers.Later{Err: err, After: wait} }
 
 // report sends an offence of a connection, unless the connection was already
@@ -262,7 +262,7 @@ func (w *connTracker) report(m *work.Offence) {
 	}
 }
 
-// pause blocks the client of connection id.
+// pause blocks the client of connection id for the time d.
 func (w *connTracker) pause(id uint64, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

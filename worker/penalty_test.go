@@ -46,14 +46,15 @@ func from(addr string, forwarded ...string) *http.Request {
 
 var guesses atomic.Uint64
 
-// guessing returns r with a token that was never sent before.
+// guessing adds a token to r that was never sent before.
 func guessing(r *http.Request) *http.Request {
 	r.Header.Set("X-SCHED-USER-TOKEN", fmt.Sprint("guess ", guesses.Add(1)))
 	return r
 }
 
-// TestBehind: the client of a trusted proxy is the last address that no proxy
-// has. Other senders of the header are ignored.
+// TestBehind checks that the client of a trusted proxy is the last address that
+// does not belong to a proxy. The header is ignored if any other client sends
+// it.
 func TestBehind(t *testing.T) {
 	o := newOffences(penal, newConnTracker(nil), new(counters))
 	for _, tt := range []struct {
@@ -84,8 +85,8 @@ func TestBehind(t *testing.T) {
 	}
 }
 
-// TestForwardedPenalties: a client behind a proxy that sends invalid
-// credentials is blocked, and others behind it are not.
+// TestForwardedPenalties checks that a client behind a proxy that sends invalid
+// credentials is blocked, and that others behind the proxy are not.
 func TestForwardedPenalties(t *testing.T) {
 	setup := work.Setup{Setup: ipc.Setup{Requests: 4}, Limits: raw, Admission: penal}
 	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), NewTokens(), nil)
@@ -108,8 +109,9 @@ func TestForwardedPenalties(t *testing.T) {
 	}
 }
 
-// TestPausedConnectionEnds: a blocked client gets 429 and its connection is
-// closed; a client behind a proxy ends no connection of the proxy.
+// TestPausedConnectionEnds checks that a blocked client gets 429 and its
+// connection is closed. If the client is behind a proxy, the proxy's connection
+// must stay open.
 func TestPausedConnectionEnds(t *testing.T) {
 	setup := work.Setup{Setup: ipc.Setup{Requests: 4}, Limits: raw, Admission: penal}
 	s := newServer(nil, &setup, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }), NewTokens(), nil)
@@ -141,8 +143,8 @@ func TestPausedConnectionEnds(t *testing.T) {
 	}
 }
 
-// TestPausedInTheQueue: a request that waits for a place is refused when its
-// client is blocked.
+// TestPausedInTheQueue checks that a request that waits for a place is refused
+// when its client is blocked.
 func TestPausedInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		setup := work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: raw, Admission: penal}
@@ -174,12 +176,12 @@ func TestPausedInTheQueue(t *testing.T) {
 		if taken, _ := s.gate.places.Counts(); taken != 0 {
 			t.Errorf("%d places are taken", taken)
 		}
-		time.Sleep(time.Second) // the looks that the requests have asked for
+		time.Sleep(time.Second) // until the scheduled looks have ended
 	})
 }
 
-// TestReports: offences are reported only for open connections, up to a limit,
-// and not without penalties.
+// TestReports checks that offences are reported only for open connections and
+// only up to a limit, and never if penalties are disabled.
 func TestReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := 0
@@ -218,7 +220,7 @@ func TestReports(t *testing.T) {
 		if w.paused(w.of(1)) == 0 {
 			t.Error("its client need not wait")
 		}
-		w.pause(2, time.Minute) // it has gone
+		w.pause(2, time.Minute) // the connection is closed
 		w.end(1)
 		time.Sleep(time.Second)
 		o.malformed(1)
@@ -226,8 +228,8 @@ func TestReports(t *testing.T) {
 	})
 }
 
-// TestRejectedCredentials: each rejected credential is reported once, and none
-// that is merely out of date.
+// TestRejectedCredentials checks that each rejected credential is reported
+// once, unless it is only out of date.
 func TestRejectedCredentials(t *testing.T) {
 	lapsed := func(_ context.Context, r auth.Rejection) bool { return r.User == "late" }
 	claims := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
@@ -270,8 +272,8 @@ func TestRejectedCredentials(t *testing.T) {
 	}
 }
 
-// TestRejectedCertificates: a certificate that was rejected before is no new
-// offence; a malformed handshake always is one.
+// TestRejectedCertificates checks that a certificate that was rejected before
+// is not a new offence. A malformed handshake always is one.
 func TestRejectedCertificates(t *testing.T) {
 	told := 0
 	w := newConnTracker(func(m ipc.Message) error {
@@ -295,9 +297,9 @@ func TestRejectedCertificates(t *testing.T) {
 	}
 }
 
-// TestClosedWhileAnswered: a connection that is closed while its requests are
-// answered, as with HTTP/2, counts until they end, and its client's offences
-// are reported.
+// TestClosedWhileAnswered checks a connection that is closed while its requests
+// are being answered, as is possible with HTTP/2. It must count until the
+// requests end, and its client's offences must be reported.
 func TestClosedWhileAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []ipc.Kind
@@ -317,6 +319,6 @@ func TestClosedWhileAnswered(t *testing.T) {
 		if want := []ipc.Kind{ipc.KindOf(new(work.Taken)), ipc.KindOf(new(work.Offence)), ipc.KindOf(new(work.Done))}; !slices.Equal(told, want) {
 			t.Errorf("told %v, want %v", told, want)
 		}
-		time.Sleep(time.Second) // the look that begin has asked for
+		time.Sleep(time.Second) // until the look that begin scheduled has ended
 	})
 }

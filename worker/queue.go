@@ -17,7 +17,7 @@ func newQueue() *queue {
 	return &queue{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// put waits until c is accepted. After Close it closes c.
+// put waits until c is accepted. After Close, it closes c instead.
 func (q *queue) put(c net.Conn) {
 	select {
 	case q.conns <- c:
@@ -42,6 +42,6 @@ func (q *queue) Close() error {
 	return nil
 }
 
-// Addr returns a placeholder: there may be several addresses, and each
+// Addr returns a placeholder, because there may be several addresses. Each
 // connection has its own.
 func (q *queue) Addr() net.Addr { return &net.UnixAddr{Name: "handed over", Net: "unix"} }

@@ -16,11 +16,11 @@ type rates struct {
 	list map[string]*rate.Bucket
 }
 
-// mostIdentities limits the identities that are remembered. Each has sent a
-// valid credential.
+// mostIdentities limits the number of stored identities. Each of them has sent
+// a valid credential.
 const mostIdentities = 10_000
 
-// newRates returns nil when there is no rate limit.
+// newRates returns the rate limits, or nil if there are none.
 func newRates(a work.Admission) *rates {
 	if a.Rate == 0 {
 		return nil
@@ -28,8 +28,8 @@ func newRates(a work.Admission) *rates {
 	return &rates{burst: max(1, float64(a.Burst)), perSecond: float64(a.Rate), list: map[string]*rate.Bucket{}}
 }
 
-// take counts one request of who. It returns how long who has to wait, or 0
-// when the request is within the limit.
+// take counts a request of the identity who. It returns 0 if the request is
+// within the limit, and otherwise the time to wait before the next one.
 func (r *rates) take(now time.Time, who string) time.Duration {
 	if r == nil {
 		return 0
@@ -50,7 +50,7 @@ func (r *rates) take(now time.Time, who string) time.Duration {
 	return b.Wait(now, 1)
 }
 
-// len returns how many identities are remembered.
+// len returns the number of stored identities.
 func (r *rates) len() int {
 	if r == nil {
 		return 0
@@ -60,8 +60,8 @@ func (r *rates) len() int {
 	return len(r.list)
 }
 
-// forget looks at a few identities and drops those whose bucket is full by now,
-// or otherwise the one with the most tokens. r.mu is held.
+// forget examines a few identities and removes those whose bucket is full. If
+// none is, it removes the one with the most tokens. The caller holds r.mu.
 func (r *rates) forget(now time.Time) {
 	var fullest string
 	most, looked := -1.0, 0

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestRates: as many at once as the bucket holds, and then as many as come in.
+// TestRates checks that a burst as large as the bucket is admitted, and after
+// that as many requests as the rate allows.
 func TestRates(t *testing.T) {
 	r := newRates(ipcRate(2, 3))
 	now := time.Unix(1_700_000_000, 0)

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// maxRequestID limits the id of a proxy, in bytes.
+// maxRequestID limits the length of a request id from a proxy, in bytes.
 const maxRequestID = 128
 
-// proxyID returns the request's id that a proxy sent: X-Request-Id, otherwise
-// the trace of traceparent; "" if there is none. One that is sent twice or that
-// is malformed counts as none: the answer and both logs repeat the id.
+// proxyID returns the request id that a proxy sent: X-Request-Id, otherwise the
+// trace of traceparent, or "" if there is none. A repeated or malformed id
+// counts as absent, because the answer and both logs contain the id.
 func proxyID(h http.Header) string {
 	if ids := h.Values("X-Request-Id"); len(ids) == 1 && isRequestID(ids[0]) {
 		return ids[0]
@@ -48,7 +48,8 @@ func traceID(s string) string {
 	return parts[1]
 }
 
-// isHex reports whether s has so many lower-case hex digits, and nothing else.
+// isHex reports whether s consists of the given number of lower-case hex
+// digits.
 func isHex(s string, digits int) bool {
 	_, err := hex.DecodeString(s)
 	return err == nil && len(s) == digits && s == strings.ToLower(s)

@@ -13,19 +13,19 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// remoteService is the worker's channel to one service. When a service exits,
-// the parent replaces it and its workers; until then the service does not
-// answer.
+// remoteService is the worker's channel to a service. When a service exits, the
+// parent replaces the service and its workers. Until then the worker gets no
+// answers from it.
 type remoteService struct {
 	role ipc.Role
 	late func(*link, ipc.Message) // handles an answer that arrives too late; may be nil
-	link atomic.Pointer[link]     // nil: none
+	link atomic.Pointer[link]     // nil if there is no channel
 }
 
-// link is one channel to a process of a service.
+// link is a channel to a process of a service.
 type link struct {
 	channel *ipc.Channel
-	gone    chan struct{} // closed when the channel has closed
+	gone    chan struct{} // closed when the channel is closed
 	asked   asked[ipc.Message]
 	late    func(*link, ipc.Message)
 }
@@ -44,10 +44,10 @@ func (r *remoteService) connect(fd int) error {
 	return nil
 }
 
-// listen handles the answers of one link until its channel closes.
+// listen handles the answers of a link until its channel closes.
 func (r *remoteService) listen(l *link) {
 	defer close(l.gone)
-	defer l.channel.Close() // also ends a Send that waits for room
+	defer l.channel.Close() // also ends a Send that waits for space
 	for {
 		m, err := l.channel.Receive()
 		switch answer := m.Message.(type) {
@@ -80,8 +80,8 @@ func (r *remoteService) listen(l *link) {
 	}
 }
 
-// ask asks a question with send. It fails with errNoService when late fires,
-// and with the error of send or ctx.
+// ask asks a question with send. It returns errNoService when late fires, and
+// otherwise the error of send or ctx.
 func (r *remoteService) ask(ctx context.Context, send func(*link) func(ipc.Message, ...int) error, late <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
 	l := r.link.Load()
 	if l == nil {
@@ -95,7 +95,8 @@ var (
 	errNoService = errors.New("the service did not answer in time")
 )
 
-// ask asks one question with send. question makes the message from its number.
+// ask asks a question with send. question returns the message for a given
+// number.
 func (l *link) ask(ctx context.Context, send func(ipc.Message, ...int) error, late <-chan time.Time, question func(id uint64) ipc.Message) (ipc.Message, error) {
 	id, answer := l.asked.next()
 	defer func() {
@@ -107,7 +108,7 @@ func (l *link) ask(ctx context.Context, send func(ipc.Message, ...int) error, la
 		if _, ours := errors.AsType[*ipc.Violation](err); ours || err == ipc.ErrFull {
 			return nil, err
 		}
-		// listen sees the same end, below
+		// listen detects the same failure
 	}
 	select {
 	case m := <-answer:

@@ -12,8 +12,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestServiceGone: a question to a service that is not there, or that exits
-// before it answers, fails without waiting for any limit.
+// TestServiceGone checks that a question to a service that is absent, or that
+// exits before it answers, fails without waiting for a time limit.
 func TestServiceGone(t *testing.T) {
 	signature := auth.Signature{Signed: "a.b", Bytes: make([]byte, 32)}
 	for _, tt := range []struct {
@@ -35,7 +35,7 @@ func TestServiceGone(t *testing.T) {
 				if r.verify(context.Background(), signature) != auth.Unknown {
 					return nil
 				}
-				return errGone // which is all that Unknown can mean before any limit
+				return errGone // before a time limit, Unknown can't mean anything else
 			}
 		}},
 		{"a name", ipc.Resolver, func() (*remoteService, func() error) {
@@ -43,8 +43,8 @@ func TestServiceGone(t *testing.T) {
 			return e.resolver, func() error { _, err := e.Name(false, 1); return err }
 		}},
 	} {
-		// The bubble's clock moves only while everything waits: it shows any
-		// wait for a limit.
+		// The bubble's clock advances only when all goroutines wait. So it
+		// shows any wait for a time limit.
 		run := func(when string, f func(t *testing.T, service *remoteService, ask func() error) error) {
 			t.Run(tt.name+", "+when, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

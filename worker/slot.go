@@ -12,7 +12,7 @@ import (
 )
 
 // gate limits how many requests, including HTTP/2 streams, this worker answers
-// concurrently, and closes connections whose slots others wait for.
+// concurrently. It closes connections whose slots other clients wait for.
 type gate struct {
 	server   *server
 	handlers http.Handler
@@ -20,9 +20,9 @@ type gate struct {
 	rates    *rates
 
 	mu      sync.Mutex
-	inside  map[*slowClient]struct{} // the requests that are being answered
-	pressed time.Time                // since when a connection has been waiting for a slot, as far as is known
-	last    time.Time                // when that was last known
+	inside  map[*slowClient]struct{} // requests that are being answered
+	pressed time.Time                // time since which a connection has been waiting for a slot, as far as is known
+	last    time.Time                // last time at which a connection was known to be waiting
 }
 
 func newGate(s *server, setup *work.Setup, handlers http.Handler) *gate {
@@ -40,14 +40,14 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if ok {
 		g.server.tracker.begin(c)
 		defer g.server.tracker.finish(c)
-		// HTTP/2 sends GOAWAY for it. A blocked client waits outside, where the
-		// parent refuses it. Here each of its requests would be answered and
-		// logged.
+		// For this header, HTTP/2 sends GOAWAY. A blocked client should
+		// reconnect, because the parent then refuses it. On this connection,
+		// each of its requests would be answered and logged.
 		if g.server.retired.Load() || g.server.tracker.isAsked(c) || g.server.tracker.paused(c) > 0 {
 			w.Header().Set("Connection", "close")
 		}
 	}
-	if r.URL.Path == "/healthz" || r.URL.Path == "/livez" { // whether this process is alive does not depend on room
+	if r.URL.Path == "/healthz" || r.URL.Path == "/livez" { // whether this process is alive does not depend on free places
 		g.serve(w, r, c)
 		return
 	}
@@ -65,7 +65,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer place.Release()
 	// The client may have been blocked while the request waited. The place is
-	// released first, because the client may not read the answer.
+	// released before the answer, because the client may not read it.
 	if wait := g.server.offences.wait(r, c); wait > 0 {
 		place.Release()
 		if ok && g.server.tracker.paused(c) > 0 {
@@ -95,15 +95,15 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request, c *connState) {
 	p := g.newSlowClient(w, r, c)
 	defer g.leave(p)
 	g.handlers.ServeHTTP(p, r)
-	if p.status == http.StatusUnauthorized { // before the answer: the parent accepts no offence of a closed connection
+	if p.status == http.StatusUnauthorized { // before the answer, because the parent accepts no offence of a closed connection
 		g.server.counts.unauthenticated.Add(1)
 		g.server.offences.unauthenticated(r, c)
 	}
 	p.flush()
 }
 
-// crowding is how long a request waits for a place before the deadlines of the
-// others are shortened.
+// crowding is the time for which a request waits for a place before the
+// deadlines of other requests are shortened.
 const crowding = 200 * time.Millisecond
 
 type courseKey struct{}
@@ -137,8 +137,8 @@ func (s *server) turned(top net.Conn, state http.ConnState) {
 // http1Key is the context key of a request's http1Conn.
 type http1Key struct{}
 
-// announced wraps a handler, and notifies the connection of each request before
-// it calls the handler.
+// announced returns a handler that notifies the connection of each request and
+// then calls h.
 func announced(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(http1Key{}).(*http1Conn); ok {
@@ -148,8 +148,8 @@ func announced(h http.Handler) http.Handler {
 	})
 }
 
-// idOf returns the number that the parent gave to the connection below c; 0
-// when it gave none.
+// idOf returns the number that the parent gave to the connection that c wraps,
+// or 0 if it gave none.
 func idOf(c net.Conn) uint64 {
 	if raw := connOf(c); raw != nil {
 		return raw.id
@@ -157,7 +157,7 @@ func idOf(c net.Conn) uint64 {
 	return 0
 }
 
-// connOf returns the connection below c that the parent passed.
+// connOf returns the parent's connection that c wraps.
 func connOf(c net.Conn) *conn {
 	for {
 		switch is := c.(type) {
@@ -171,11 +171,11 @@ func connOf(c net.Conn) *conn {
 	}
 }
 
-// yield closes a connection whose slot others wait for.
+// yield closes a connection whose slot other clients wait for.
 func (s *server) yield(id uint64) { s.tracker.yield(id) }
 
 // retire makes each answer the last of its connection, so that connections
-// close as they are used.
+// close after their next use.
 func (s *server) retire() {
 	s.retired.Store(true)
 	go func() {

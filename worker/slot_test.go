@@ -13,8 +13,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// gated returns a server that answers that many requests concurrently, and lets
-// others wait that long.
+// gated returns a server that answers the given number of requests
+// concurrently. Others wait for at most patience.
 func gated(requests uint32, patience time.Duration, h http.HandlerFunc) http.Handler {
 	setup := work.Setup{Setup: ipc.Setup{Requests: requests}, Limits: raw}
 	setup.Limits.Call = patience
@@ -27,9 +27,9 @@ func visit(h http.Handler, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// TestRequestsAreBounded: of any number of requests, such as streams of one
-// HTTP/2 connection, at most this worker's share is answered concurrently; the
-// others wait.
+// TestRequestsAreBounded checks that of any number of requests, such as streams
+// of one HTTP/2 connection, at most this worker's share is answered
+// concurrently. The others must wait.
 func TestRequestsAreBounded(t *testing.T) {
 	var now, most atomic.Int32
 	h := gated(3, time.Minute, func(http.ResponseWriter, *http.Request) {
@@ -56,8 +56,8 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// TestCrowded: a request that gets no place in time is answered with
-// Retry-After in the envelope; /healthz always works.
+// TestCrowded checks that a request that gets no place in time is answered with
+// Retry-After and the envelope, and that /healthz always works.
 func TestCrowded(t *testing.T) {
 	inside, leave := make(chan struct{}), make(chan struct{})
 	h := gated(1, time.Millisecond, func(_ http.ResponseWriter, r *http.Request) {
@@ -95,8 +95,8 @@ func TestCrowded(t *testing.T) {
 	}
 }
 
-// TestTrackerReportsWhatLasts: a short state is not reported, a lasting change is
-// reported once, and nothing is reported after Done.
+// TestTrackerReportsWhatLasts checks that a short state is not reported, that a
+// lasting change is reported once, and that nothing is reported after Done.
 func TestTrackerReportsWhatLasts(t *testing.T) {
 	var mu sync.Mutex
 	var told []ipc.Message
@@ -127,12 +127,12 @@ func TestTrackerReportsWhatLasts(t *testing.T) {
 		c.since = at
 	}
 	w.mu.Lock()
-	w.armed = true // no look of its own
+	w.armed = true // prevents the tracker's own looks
 	w.mu.Unlock()
 	stage(work.Waiting)
-	expect(lasting) // it may only be slow
+	expect(lasting) // the client may only be slow
 	expect(silence, work.Waiting)
-	for range 10 { // busy
+	for range 10 { // the connection is busy
 		stage(work.Answering)
 		expect(lasting / 4)
 		stage(work.Resting)

@@ -8,49 +8,50 @@ import (
 	"time"
 )
 
-// A client decides how fast it sends a body and reads an answer, which is fine
-// as long as there is room. When others wait for its slot or its place, it must
-// make progress: one portion in each portionTime. Otherwise a few
-// clients that do next to nothing, with HTTP/2 even one, could keep all others
-// out indefinitely.
+// A client determines how fast it sends a body and reads an answer. This is
+// harmless while there are free slots and places. While other clients wait for
+// its slot or place, it must make progress: one portion in each portionTime.
+// Otherwise a few clients that hardly make progress, or with HTTP/2 even one
+// client, could keep all others out indefinitely.
 const (
-	portion     = 64 << 10 // bytes
+	portion     = 64 << 10 // in bytes
 	portionTime = 5 * time.Second
 )
 
-// An HTTP/2 client that gives a stream no window reads nothing at all, on a
-// connection that is never full. An answer is written in chunks to distinguish
-// such a stream from one that is read slowly: at the pace of one portion per
-// portionTime, a chunk takes stalled at most. That is also longer than a window
+// An HTTP/2 client that gives a stream no window reads nothing at all, although
+// its connection is never full. To distinguish such a stream from one that is
+// read slowly, an answer is written in chunks. At the rate of one portion per
+// portionTime, a chunk takes at most stalled. This is also longer than a window
 // update takes to arrive.
 const (
 	chunk   = portion / 4
 	stalled = portionTime / 4
 )
 
-// leftover is how long the server reads the rest of a body that no handler has
-// read. The client may still be sending, and read the answer afterwards.
+// leftover is the time for which the server reads the rest of a body that no
+// handler has read. The client may still be sending, and read the answer
+// afterwards.
 const leftover = time.Second
 
-// slowClient is the slow-client deadline of one request that is being answered.
+// slowClient is the slow-client deadline of a request in progress.
 type slowClient struct {
 	http.ResponseWriter
 	control  *http.ResponseController
 	course   *connState
-	inflight *inflight // nil: the request needs none
+	inflight *inflight // nil if the request needs no place
 	begun    time.Time
-	conn     *conn     // nil: the connection did not come from the parent
-	body     *slowBody // nil: the request has no body
-	status   int       // of the answer; 0: none has begun
-	http2    bool      // a stream has its own limits: its wait for the client is not a Write on the connection
-	offend   func()    // called when the stream was stalled while others waited
+	conn     *conn     // nil if the connection did not come from the parent
+	body     *slowBody // nil if the request has no body
+	status   int       // status of the answer; 0 before its header is sent
+	http2    bool      // a stream has limits of its own, because its wait for the client is not a Write on the connection
+	offend   func()    // called when the stream was stalled while other clients waited
 
 	mu      sync.Mutex
 	stall   time.Duration
-	reading time.Time // when the next piece of the body is due; zero: the handler does not wait for it
-	writing time.Time // when the write that is waiting for the client began; zero: none is waiting
-	judged  time.Time // the value of writing for which dropStalled was scheduled
-	last    time.Time // when the next piece of the body is due while others wait; zero: none is
+	reading time.Time // when the next piece of the body is due; zero if the handler does not wait for it
+	writing time.Time // when the write that waits for the client began; zero if none waits
+	judged  time.Time // value of writing for which dropStalled was scheduled
+	last    time.Time // when the next piece of the body is due while other clients wait; zero if none is
 	over    bool
 	cut     bool // the client missed its deadline
 }
@@ -90,16 +91,16 @@ func (g *gate) leave(p *slowClient) {
 	}
 }
 
-// dropRest limits the time for a body that no handler reads. When a handler
-// returns, net/http reads on in the body before it closes the connection, by
-// itself without a limit. A client that sends half a body, with a token or
-// without, would keep its slot permanently.
+// dropRest limits the time for the rest of a body that no handler reads. When a
+// handler returns, net/http continues to read the body before it closes the
+// connection, by default without a limit. A client that sends half a body, with
+// a token or without, would keep its slot permanently.
 func dropRest(control *http.ResponseController) {
 	_ = control.SetReadDeadline(time.Now().Add(leftover))
 }
 
 // shortenDeadlines shortens the deadlines of the requests of c, or of all
-// requests when c is nil.
+// requests if c is nil.
 func (g *gate) shortenDeadlines(c *connState) {
 	var list []*slowClient
 	g.mu.Lock()
@@ -131,8 +132,8 @@ func (g *gate) isPressed() bool {
 }
 
 // thin ends one request in list that is older than portionTime and whose
-// identity has more than its share. Otherwise a user with many requests that are
-// as slow as allowed could hold all slots permanently.
+// identity has more than its share of places. Otherwise a user with many
+// requests that are just fast enough could hold all slots permanently.
 func thin(list []*slowClient) {
 	for _, p := range list {
 		if p.inflight != nil && time.Since(p.begun) >= portionTime && p.inflight.IsOver() {
@@ -142,7 +143,7 @@ func thin(list []*slowClient) {
 	}
 }
 
-// end gives a client no more time to send or to read anything.
+// end makes all reads and writes of the request fail.
 func (p *slowClient) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,7 +156,7 @@ func (p *slowClient) end() {
 		_ = p.control.SetReadDeadline(now)
 		return
 	}
-	_ = p.control.SetWriteDeadline(now) // a client that reads slowly is being waited for right now
+	_ = p.control.SetWriteDeadline(now) // this write may be waiting for a client that reads slowly
 }
 
 func (p *slowClient) shorten() {
@@ -184,9 +185,9 @@ func (p *slowClient) shorten() {
 	}
 }
 
-// dropStalled resets the stream when the write that began to wait at since
-// still waits for the client's window. It does not when the connection itself
-// is full, or has unread input, which may be the window update.
+// dropStalled resets the stream if the write that began to wait at since still
+// waits for the client's window. It does nothing if the connection itself is
+// full, or has unread input, which may be the window update.
 func (p *slowClient) dropStalled(since time.Time) {
 	p.mu.Lock()
 	drop := !p.over && !p.cut && p.writing.Equal(since) && !(p.conn != nil && (p.conn.isWriting() || p.conn.hasUnread()))
@@ -195,13 +196,13 @@ func (p *slowClient) dropStalled(since time.Time) {
 	if !drop {
 		return
 	}
-	// A pause for the offence must be known before the client's next request
-	// gets the place.
+	// If the client gets blocked for this offence, the worker must know before
+	// the client's next request gets the place.
 	p.offend()
 	time.AfterFunc(verdict, p.end)
 }
 
-// verdict is how long the parent may take to answer an offence.
+// verdict is the time that the parent has to answer an offence.
 const verdict = 50 * time.Millisecond
 
 func earlier(a, b time.Time) time.Time {
@@ -211,8 +212,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// SetReadDeadline implements http.ResponseController's method: the handler's
-// deadline for the next piece of the body.
+// SetReadDeadline implements the method for http.ResponseController. It sets
+// the handler's deadline for the next piece of the body.
 func (p *slowClient) SetReadDeadline(t time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -223,10 +224,10 @@ func (p *slowClient) SetReadDeadline(t time.Time) error {
 	return p.control.SetReadDeadline(t)
 }
 
-// Unwrap returns the wrapped writer to http.ResponseController.
+// Unwrap returns the wrapped writer, for http.ResponseController.
 func (p *slowClient) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// WriteHeader notes the status.
+// WriteHeader records the status.
 func (p *slowClient) WriteHeader(status int) {
 	if status >= http.StatusOK {
 		p.status = status
@@ -250,15 +251,15 @@ func (p *slowClient) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// flush waits until the client has the end of an HTTP/2 answer, before the
-// place is free.
+// flush waits until the client has received the end of an HTTP/2 answer. Until
+// then the place is not free.
 func (p *slowClient) flush() {
 	if p.http2 {
 		_ = p.timed(p.control.Flush)
 	}
 }
 
-// writeChunks writes b, and notes when the client's window had room for each
+// writeChunks writes b, and records when the client's window had space for each
 // chunk.
 func (p *slowClient) writeChunks(b []byte) (n int, err error) {
 	for err == nil && len(b) > 0 {
@@ -270,7 +271,7 @@ func (p *slowClient) writeChunks(b []byte) (n int, err error) {
 	return n, err
 }
 
-// timed sets the time limit of a write to a stream.
+// timed calls write with the time limit of a write to a stream.
 func (p *slowClient) timed(write func() error) error {
 	now := time.Now()
 	p.mu.Lock()
@@ -282,22 +283,22 @@ func (p *slowClient) timed(write func() error) error {
 	return err
 }
 
-// waits notes since when a write has been waiting for the client.
+// waits records the time since which a write has been waiting for the client.
 func (p *slowClient) waits(since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.writing = since
 }
 
-// slowBody counts the bytes of a body that arrive.
+// slowBody counts the bytes of a body as they arrive.
 type slowBody struct {
 	io.ReadCloser
 	client *slowClient
 	conn   *http1Conn // nil for HTTP/2
-	ended  bool       // all of it was read; guarded by pace.mu
+	ended  bool       // all of it was read; guarded by client.mu
 }
 
-// Read reads, and extends the deadline in proportion to what arrived.
+// Read reads, and extends the deadline in proportion to the bytes that arrived.
 func (b *slowBody) Read(buf []byte) (int, error) {
 	n, err := b.ReadCloser.Read(buf)
 	if err != nil && err != io.EOF && b.conn != nil {

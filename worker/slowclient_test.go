@@ -19,14 +19,14 @@ import (
 )
 
 // reading returns a handler that reads the body for as long as the client
-// takes, and reports how that ended.
+// takes, and sends the resulting error to ended.
 func reading(ended chan<- error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != "POST" {
 			return
 		}
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Hour))
-		ended <- nil // begun
+		ended <- nil // the handler has begun
 		_, err := io.Copy(io.Discard, r.Body)
 		ended <- err
 		w.WriteHeader(http.StatusRequestTimeout)
@@ -39,8 +39,8 @@ func shortStall() work.Limits {
 	return limits
 }
 
-// TestSlowBodyFreesSlot: a client that sends half a body keeps its place until
-// another client wants it.
+// TestSlowBodyFreesSlot checks that a client that sends half a body keeps its
+// place until another client needs it.
 func TestSlowBodyFreesSlot(t *testing.T) {
 	ended := make(chan error, 2)
 	st := newStage(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: shortStall()}, reading(ended))
@@ -65,13 +65,13 @@ func TestSlowBodyFreesSlot(t *testing.T) {
 	}
 }
 
-// TestSlowBodyYields: when its slot is needed, a request whose body does not
-// arrive is answered 408.
+// TestSlowBodyYields checks that a request whose body does not arrive is
+// answered with 408 when its slot is needed.
 func TestSlowBodyYields(t *testing.T) {
 	ended := make(chan error, 2)
 	st := newStage(t, work.Setup{Limits: shortStall()}, reading(ended))
 	st.tracker.tell = func(ipc.Message) error { return nil }
-	st.tracker.track(0) // the number of a connection that no parent handed over
+	st.tracker.track(0) // number of a connection that did not come from the parent
 	slow := st.connect()
 	fmt.Fprint(slow, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
 	<-ended
@@ -84,16 +84,16 @@ func TestSlowBodyYields(t *testing.T) {
 	}
 }
 
-// TestYoungYields: when its slot is needed, a connection that was just accepted
-// or answered ends with its next answer. Otherwise a client that sends requests
-// continuously would keep it.
+// TestYoungYields checks that a connection that was just accepted or just
+// answered ends with its next answer when its slot is needed. Otherwise a
+// client that sends requests continuously would keep the slot.
 func TestYoungYields(t *testing.T) {
 	st := newStage(t, work.Setup{}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	st.tracker.tell = func(ipc.Message) error { return nil }
 	st.tracker.track(0)
 	c := st.tracker.of(0)
 	st.tracker.mu.Lock()
-	c.since = time.Now().Add(time.Hour) // on a slow machine, too
+	c.since = time.Now().Add(time.Hour) // even on a slow machine
 	st.tracker.mu.Unlock()
 	st.yield(0)
 	client := st.connect()
@@ -103,8 +103,8 @@ func TestYoungYields(t *testing.T) {
 	}
 }
 
-// TestUnreadBodyEnds: a connection whose request was answered without its body
-// ends, and does not wait for a body that never arrives. Otherwise refused
+// TestUnreadBodyEnds checks that a connection whose request was answered
+// without its body ends, even if the body never arrives. Otherwise refused
 // clients could keep all others out.
 func TestUnreadBodyEnds(t *testing.T) {
 	st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -140,8 +140,8 @@ func wantAnswerAndEnd(t *testing.T, c net.Conn) *http.Response {
 	return resp
 }
 
-// TestBodyThatGetsOn: a client that goes on sending a body gets more time, in
-// proportion.
+// TestBodyThatGetsOn checks that a client that continues to send a body gets
+// more time, in proportion to the bytes.
 func TestBodyThatGetsOn(t *testing.T) {
 	setup := work.Setup{Limits: raw}
 	g := newGate(newServer(nil, &setup, nil, NewTokens(), nil), &setup, nil)
@@ -163,8 +163,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestHurriedReader: a Write that waits for its reader has less time once
-// others wait, and so has the next one.
+// TestHurriedReader checks that a Write that waits for its reader gets less
+// time when other clients wait, and so does the next Write.
 func TestHurriedReader(t *testing.T) {
 	c, _ := handed(t, ipc.Connection{Network: ipc.Unix}, time.Hour, func() {})
 	c.short = 20 * time.Millisecond
@@ -190,9 +190,9 @@ func TestHurriedReader(t *testing.T) {
 	}
 }
 
-// TestStalledOrSlow: a stream is dropped when its client gives it no window. It
-// is not when the connection is full, the write has progressed, or a window
-// update may be arriving.
+// TestStalledOrSlow checks that a stream is dropped if its client gives it no
+// window. It must not be dropped if the connection is full, the write has
+// progressed, or a window update may be arriving.
 func TestStalledOrSlow(t *testing.T) {
 	begun := time.Unix(1_700_000_000, 0)
 	for _, tt := range []struct {
@@ -235,9 +235,9 @@ func eventually(t *testing.T, is func() bool) {
 	}
 }
 
-// TestWholeHeaderStays: a client that has sent a complete header keeps its
-// connection, however the header was split, also before its handler is called;
-// one that has sent a part does not.
+// TestWholeHeaderStays checks that a client that has sent a complete header
+// keeps its connection, even before its handler is called and however the
+// header was split. A client that has sent a part of a header does not.
 func TestWholeHeaderStays(t *testing.T) {
 	const most = "GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n"
 	for text, whole := range map[string]bool{

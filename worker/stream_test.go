@@ -18,8 +18,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestStalledStream: an HTTP/2 client that reads no answer does not hold a
-// place permanently. Its connection is never full; its stream is.
+// TestStalledStream checks that an HTTP/2 client that reads no answer does not
+// hold a place permanently. Its stream is full, but its connection never is.
 func TestStalledStream(t *testing.T) {
 	limits := raw
 	limits.Stall = 100 * time.Millisecond
@@ -32,7 +32,7 @@ func TestStalledStream(t *testing.T) {
 		ended <- err
 	}))
 	r := st.getHTTP2(t)
-	defer r.Body.Close() // it is not read
+	defer r.Body.Close() // the answer is not read
 	select {
 	case <-ended:
 	case <-time.After(time.Minute):
@@ -40,7 +40,8 @@ func TestStalledStream(t *testing.T) {
 	}
 }
 
-// TestBrokenStream: an HTTP/2 answer that is aborted has no END_STREAM.
+// TestBrokenStream checks that an HTTP/2 answer that is aborted has no
+// END_STREAM.
 func TestBrokenStream(t *testing.T) {
 	st := newStage(t, work.Setup{Limits: raw}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Write(make([]byte, 100<<10))
@@ -54,7 +55,7 @@ func TestBrokenStream(t *testing.T) {
 }
 
 // TestClosedWindow checks that a stream whose window is closed is reset while
-// another request waits, and that this counts as an offence of its client.
+// another request waits. The client must be charged with an offence.
 func TestClosedWindow(t *testing.T) {
 	st := newStage(t, work.Setup{Setup: ipc.Setup{Requests: 1}, Limits: raw, Admission: penal}, nil)
 	told := make(chan work.Wrong, 10)
@@ -66,7 +67,7 @@ func TestClosedWindow(t *testing.T) {
 	}
 	secured := st.rawHTTP2(t, 1)
 	io.WriteString(secured, preface+rawFrame(4, 0, 0, "\x00\x04\x00\x00\x00\x00")+rawFrame(1, 5, 1, "\x82\x87\x84\x01\x03lab"))
-	awaitFrame(t, secured, headersFrame) // its answer begins
+	awaitFrame(t, secured, headersFrame) // the answer begins
 	other := st.connect()
 	io.WriteString(other, get+host+"\r\n")
 	other.SetDeadline(time.Now().Add(time.Minute))
@@ -84,8 +85,8 @@ func TestClosedWindow(t *testing.T) {
 	}
 }
 
-// rawHTTP2 returns a connection after its handshake, as if the parent had
-// passed it with this number.
+// rawHTTP2 returns a connection after its handshake. The server gets its end as
+// if from the parent, with the number id.
 func (st *stage) rawHTTP2(t *testing.T, id uint64) net.Conn {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -102,7 +103,7 @@ func (st *stage) rawHTTP2(t *testing.T, id uint64) net.Conn {
 	return c
 }
 
-// awaitFrame reads until a frame of that kind has come.
+// awaitFrame reads until a frame of that kind arrives.
 func awaitFrame(t *testing.T, c net.Conn, kind byte) {
 	t.Helper()
 	for head := make([]byte, frameHeader); ; {
@@ -118,7 +119,7 @@ func awaitFrame(t *testing.T, c net.Conn, kind byte) {
 	}
 }
 
-// getHTTP2 asks over a connection of its own.
+// getHTTP2 sends a GET over a new connection.
 func (st *stage) getHTTP2(t *testing.T) *http.Response {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -14,8 +14,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// takeStreams serves standard input and output of an inetd run as one
-// connection.
+// takeStreams serves standard input and output as one connection, when started
+// by inetd.
 func (s *server) takeStreams(in, out int, m *ipc.Streams) {
 	s.held.Add(1)
 	s.tracker.track(m.ID)
@@ -28,8 +28,8 @@ func (s *server) takeStreams(in, out int, m *ipc.Streams) {
 	}})
 }
 
-// ended returns what is called when a connection is closed: it frees the slot,
-// and ends an inetd run.
+// ended returns a function to call when a connection is closed. It frees the
+// slot, and stops a server that was started by inetd.
 func (s *server) ended(id uint64) func() {
 	return func() {
 		s.tracker.end(id)
@@ -51,19 +51,19 @@ func (s *server) present(c *conn) {
 	s.queue.put(h)
 }
 
-// streams is standard input and output as a connection. Both may be shared with
-// the shell that started us and its other children, so they stay blocking:
-// O_NONBLOCK would affect all of them. A goroutine reads ahead, one buffer at
-// most, so that Read still has a deadline. It stays in its read until the
-// process exits.
+// streams is a connection made of standard input and output. Both may be shared
+// with the shell that started us and its other children. So they stay blocking,
+// because O_NONBLOCK would affect all of these processes. A goroutine reads
+// ahead, by at most one buffer, so that Read still has a deadline. The
+// goroutine stays in its read until the process exits.
 type streams struct {
 	in, out int
-	read    net.Conn // what the goroutine has read
+	read    net.Conn // end of a pipe with the input from the goroutine
 
 	mu    sync.Mutex
 	until time.Time // deadline of a Write
 	over  bool
-	lost  error // why a Write failed
+	lost  error // error of a failed Write
 }
 
 func newStreams(in, out int) *streams {
@@ -89,11 +89,11 @@ func (s *streams) readAhead(feed net.Conn) {
 	}
 }
 
-// Read reads what came from standard input.
+// Read reads data from standard input.
 func (s *streams) Read(p []byte) (int, error) { return s.read.Read(p) }
 
-// status returns the exit status of an inetd run, so that a script that runs it
-// notices when an answer was lost.
+// status returns the exit status of a server that was started by inetd, so that
+// a script that runs it notices if an answer was lost.
 func (s *streams) status() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,8 @@ func (s *streams) status() int {
 	return 1
 }
 
-// readInput reads standard input. A hangup of a terminal counts as its end.
+// readInput reads standard input. It treats a hangup of a terminal as the end
+// of the input.
 func (s *streams) readInput(p []byte) (int, error) {
 	for {
 		n, err := unix.Read(s.in, p)
@@ -122,11 +123,11 @@ func (s *streams) readInput(p []byte) (int, error) {
 	}
 }
 
-// piece is how much a pipe takes without blocking when poll reports it
-// writable: PIPE_BUF.
+// piece is the number of bytes that a pipe accepts without blocking when poll
+// reports it as writable: PIPE_BUF.
 const piece = 4096
 
-// Write writes to standard output in pieces, each when there is room.
+// Write writes to standard output in pieces, each when there is space for it.
 func (s *streams) Write(p []byte) (n int, err error) {
 	defer func() {
 		if err != nil {
@@ -151,7 +152,7 @@ func (s *streams) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// waitWritable waits until something can be written, or the reader is gone.
+// waitWritable waits until standard output accepts data, or its reader is gone.
 func (s *streams) waitWritable() error {
 	for {
 		s.mu.Lock()
@@ -177,15 +178,15 @@ func (s *streams) waitWritable() error {
 	}
 }
 
-// timeout is the error of a Write that found no room in time.
+// timeout is the error of a Write that could not continue before its deadline.
 type timeout struct{}
 
 func (timeout) Error() string   { return "standard output is blocked" }
 func (timeout) Timeout() bool   { return true }
 func (timeout) Temporary() bool { return true }
 
-// Close closes standard output, so that its reader sees the end. Standard input
-// stays open: a goroutine may be reading it.
+// Close closes standard output, so that its reader sees the end. It leaves
+// standard input open, because a goroutine may be reading it.
 func (s *streams) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +198,8 @@ func (s *streams) Close() error {
 	return unix.Close(s.out)
 }
 
-// CloseWrite fails: standard output can't be shut down without closing it.
+// CloseWrite fails, because standard output can't be shut down without closing
+// it.
 func (s *streams) CloseWrite() error { return unix.ENOTSOCK }
 
 // LocalAddr implements net.Conn.

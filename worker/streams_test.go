@@ -17,8 +17,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// visitor starts an inetd run, and returns a file for its input and one for its
-// answers.
+// visitor starts a server as inetd does. It returns a file for the server's
+// input and one for its answers.
 func visitor(t *testing.T, st *stage) (in, out *os.File) {
 	t.Helper()
 	fromIn, in, err := os.Pipe()
@@ -39,8 +39,8 @@ func visitor(t *testing.T, st *stage) (in, out *os.File) {
 	return in, out
 }
 
-// TestInetdBodies: each body reaches its own request completely, however it was
-// framed, and no part of it is taken for a request.
+// TestInetdBodies checks that each body reaches its own request completely,
+// however it was framed, and that no part of a body is taken for a request.
 func TestInetdBodies(t *testing.T) {
 	big := strings.Repeat("0123456789", 20_000)
 	hidden := "GET /hidden HTTP/1.1\r\n\r\n"
@@ -88,8 +88,8 @@ func TestInetdBodies(t *testing.T) {
 	}
 }
 
-// TestInetdAnswers: an answer has the form that its request and handler need,
-// and an aborted one is visibly incomplete.
+// TestInetdAnswers checks that an answer has the form that its request and
+// handler need, and that an aborted answer is visibly incomplete.
 func TestInetdAnswers(t *testing.T) {
 	st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -136,8 +136,8 @@ func TestInetdAnswers(t *testing.T) {
 	}
 }
 
-// TestEndOfInputWaits: the end of the input does not cancel a request that is
-// being answered.
+// TestEndOfInputWaits checks that the end of the input does not cancel a
+// request in progress.
 func TestEndOfInputWaits(t *testing.T) {
 	entered, leave := make(chan bool), make(chan bool)
 	st := newStage(t, work.Setup{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -145,7 +145,7 @@ func TestEndOfInputWaits(t *testing.T) {
 		<-leave
 		select {
 		case <-r.Context().Done():
-		case <-time.After(200 * time.Millisecond): // to let what should not happen happen
+		case <-time.After(200 * time.Millisecond): // enough time for the cancellation, if there were one
 		}
 		fmt.Fprint(w, r.Context().Err())
 	}))
@@ -161,8 +161,8 @@ func TestEndOfInputWaits(t *testing.T) {
 	}
 }
 
-// TestInetdDrains: without a request a drain ends at once, even with more input
-// to come.
+// TestInetdDrains checks that a drain without a request ends immediately, even
+// if the input is not at its end.
 func TestInetdDrains(t *testing.T) {
 	st := newStage(t, work.Setup{}, nil)
 	_, out := visitor(t, st)
@@ -175,7 +175,8 @@ func TestInetdDrains(t *testing.T) {
 	}
 }
 
-// TestStreamsStayBlocking: the flags of shared standard streams do not change.
+// TestStreamsStayBlocking checks that the flags of shared standard streams do
+// not change.
 func TestStreamsStayBlocking(t *testing.T) {
 	r, w, err := os.Pipe()
 	must(t, err)

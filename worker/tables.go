@@ -13,14 +13,15 @@ import (
 )
 
 // Tables writes the OpenAPI document to out, as JSON and for JSON bodies only.
-// --generate-openapi-spec prints it. It opens nothing and sends nothing. args
-// come after feature.TablesMode, each once; all but the last two are required:
+// --generate-openapi-spec prints it. Tables opens nothing and sends nothing.
+// args are the arguments after feature.TablesMode. Each may occur once, and all
+// but the last two are required:
 //
-//	parsers=v0.0.42+inline_enums,v0.0.43   as -d takes them
-//	content=schedctld,scheddb              as -s takes them
-//	auth=local,jwt                         as -a takes them
+//	parsers=v0.0.42+inline_enums,v0.0.43   as for -d
+//	content=schedctld,scheddb              as for -s
+//	auth=local,jwt                         as for -a
 //	names=sched                            sched, slurm or both
-//	statuses=200,default                   as SCHEDRESTD_RESPONSE_STATUS_CODES takes them
+//	statuses=200,default                   as for SCHEDRESTD_RESPONSE_STATUS_CODES
 //	json=compact                           compact or pretty
 func Tables(args []string, out io.Writer) error {
 	o := openapi.Options{Release: release.Version}

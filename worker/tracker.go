@@ -9,20 +9,20 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// connTracker tracks the state of each connection, tells the parent about states that
-// last, and closes connections whose slots others wait for. Short states are
-// not reported, so that a busy connection costs no messages.
+// connTracker tracks the state of each connection, reports lasting states to
+// the parent, and closes connections whose slots other clients wait for. It
+// does not report short states, so that a busy connection costs no messages.
 type connTracker struct {
 	tell    func(ipc.Message) error
 	shorten func(*connState) // shortens the deadlines of a connection's requests; may be nil
 
-	saying sync.Mutex // held while a state is read and reported: nothing is reported about a connection after Done
+	saying sync.Mutex // held while a state is read and reported, so that nothing is reported about a connection after Done
 
 	mu      sync.Mutex
 	list    map[uint64]*connState
 	changed []*connState        // connections whose stage may have to be reported
-	armed   bool                // the next look is scheduled
-	parting map[uint64]struct{} // asked to close, and not closed yet
+	armed   bool                // whether the next look is scheduled
+	parting map[uint64]struct{} // connections that were asked to close and are not closed yet
 }
 
 // connState is the state of one connection.
@@ -30,23 +30,23 @@ type connState struct {
 	id     uint64
 	stage  work.Stage
 	since  time.Time
-	said   work.Stage // the stage that was reported to the parent
-	listed bool       // it is in changed
-	asked  bool       // to close: it ends with its next answer
+	said   work.Stage // stage that was last reported to the parent
+	listed bool       // whether it is in changed
+	asked  bool       // it was asked to close, and ends with its next answer
 
-	pausedUntil time.Time // until when its client is blocked
+	pausedUntil time.Time // time until which its client is blocked
 
-	requests int  // requests that are being answered
-	over     bool // the connection is closed
+	requests int  // number of requests in progress
+	over     bool // whether the connection is closed
 
-	top   net.Conn // what http.Server reads from; nil before it does
+	top   net.Conn // the connection that http.Server reads; nil before that
 	below net.Conn // the connection itself; nil before it is made
 }
 
 const (
-	lasting = 40 * time.Millisecond // how long a stage lasts before it is reported
-	silence = time.Second           // … when the client has connected and sent nothing yet: it may be slow, or there may be many
-	look    = 20 * time.Millisecond // how often stages are looked at while some change
+	lasting = 40 * time.Millisecond // time after which a stage is reported
+	silence = time.Second           // the same for a client that has connected and sent nothing yet: it may be slow, or there may be many
+	look    = 20 * time.Millisecond // interval in which stages are examined while some change
 )
 
 // isLasting reports whether c's stage has lasted long enough for c to be
@@ -63,7 +63,7 @@ func newConnTracker(tell func(ipc.Message) error) *connTracker {
 	return &connTracker{tell: tell, list: map[uint64]*connState{}, parting: map[uint64]struct{}{}}
 }
 
-// track reports Taken of connection id, and tracks it.
+// track reports that connection id was taken, and starts to track it.
 func (w *connTracker) track(id uint64) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
@@ -72,11 +72,11 @@ func (w *connTracker) track(id uint64) {
 	w.list[id] = c
 	w.setStage(c, work.Waiting)
 	w.mu.Unlock()
-	_ = w.tell(&work.Taken{ID: id}) // a failure means that the parent is gone
+	_ = w.tell(&work.Taken{ID: id}) // an error means that the parent has exited
 }
 
-// end notes that connection id is closed. With HTTP/2 its requests may still be
-// running. The connection counts until they end: otherwise a client could
+// end records that connection id is closed. With HTTP/2, its requests may still
+// be running. The connection counts until they end. Otherwise a client could
 // reconnect before its offences are reported, or exceed its limit of requests
 // by reconnecting.
 func (w *connTracker) end(id uint64) {
@@ -93,7 +93,7 @@ func (w *connTracker) end(id uint64) {
 	}
 }
 
-// begin notes that one more request of c is being answered.
+// begin records that another request of c is being answered.
 func (w *connTracker) begin(c *connState) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -101,7 +101,7 @@ func (w *connTracker) begin(c *connState) {
 	w.setStage(c, work.Answering)
 }
 
-// finish notes that one request of c was answered.
+// finish records that a request of c was answered.
 func (w *connTracker) finish(c *connState) {
 	w.mu.Lock()
 	c.requests--
@@ -112,7 +112,7 @@ func (w *connTracker) finish(c *connState) {
 	}
 }
 
-// free reports Done of connection id, once.
+// free reports once that connection id is done.
 func (w *connTracker) free(id uint64) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
@@ -125,21 +125,21 @@ func (w *connTracker) free(id uint64) {
 	}
 }
 
-// of returns the state of connection id; nil when it is not tracked.
+// of returns the state of connection id, or nil if it is not tracked.
 func (w *connTracker) of(id uint64) *connState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.list[id]
 }
 
-// enter notes that c enters stage.
+// enter records that c enters stage.
 func (w *connTracker) enter(c *connState, stage work.Stage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.setStage(c, stage)
 }
 
-// setStage makes stage the stage of c. w.mu is held.
+// setStage sets the stage of c. The caller holds w.mu.
 func (w *connTracker) setStage(c *connState, stage work.Stage) {
 	c.stage, c.since = stage, time.Now()
 	if c.listed {
@@ -153,8 +153,8 @@ func (w *connTracker) setStage(c *connState, stage work.Stage) {
 	}
 }
 
-// look reports the stages that have lasted, and schedules itself again while
-// some may still.
+// look reports the stages that have lasted, and schedules itself again as long
+// as other stages may have to be reported.
 func (w *connTracker) look() {
 	w.saying.Lock()
 	defer w.saying.Unlock()
@@ -169,7 +169,7 @@ func (w *connTracker) news(now time.Time) (list []*work.Progress) {
 	left := w.changed[:0]
 	for _, c := range w.changed {
 		switch {
-		case w.list[c.id] != c: // it is done
+		case w.list[c.id] != c: // the connection is done
 		case !c.isLasting(now):
 			left = append(left, c)
 		default:
@@ -188,23 +188,23 @@ func (w *connTracker) news(now time.Time) (list []*work.Progress) {
 	return list
 }
 
-// yield closes connection id, whose slot another connection waits for. When a
-// request on it is being answered, it closes the connection after the answer
-// instead, and tells the parent.
+// yield closes connection id, whose slot another connection waits for. If a
+// request on it is being answered, it arranges to close the connection after
+// the answer instead, and reports this to the parent.
 func (w *connTracker) yield(id uint64) {
 	w.saying.Lock()
 	defer w.saying.Unlock()
 	w.mu.Lock()
 	c := w.list[id]
-	if c == nil { // it is closed already
+	if c == nil { // already closed
 		w.mu.Unlock()
 		return
 	}
 	answering, young, top, below := c.stage == work.Answering, !c.isLasting(time.Now()), c.top, c.below
-	// A connection that has just been accepted, or just been answered, is
-	// chosen because no other is left. It ends with its next answer. Otherwise
-	// a client that sends a request every few milliseconds could keep its
-	// connection indefinitely.
+	// The parent chooses a connection that has just been accepted or answered
+	// only if no other is left. Such a connection ends with its next answer.
+	// Otherwise a client that sends a request every few milliseconds could keep
+	// its connection indefinitely.
 	c.asked = c.asked || young
 	w.mu.Unlock()
 	if answering {
@@ -214,19 +214,19 @@ func (w *connTracker) yield(id uint64) {
 	if young {
 		return
 	}
-	// dismiss reports Done, which needs the lock that is held here.
+	// dismiss reports Done, for which it needs the lock that is held here.
 	go w.dismiss(c, top, below)
 }
 
-// stay makes the next answer the last one of c, and tells the parent that c
-// can't close now. w.saying is held.
+// stay makes the next answer the last one of c, and reports to the parent that
+// c can't be closed now. The caller holds w.saying.
 func (w *connTracker) stay(c *connState) {
 	w.mu.Lock()
 	told := w.list[c.id] != c || c.said == work.Answering
 	c.asked, c.said = true, work.Answering
 	delete(w.parting, c.id)
 	if c.stage != work.Answering {
-		w.setStage(c, c.stage) // reported again if it lasts
+		w.setStage(c, c.stage) // so that it is reported again if it lasts
 	}
 	w.mu.Unlock()
 	if w.shorten != nil {
@@ -239,7 +239,7 @@ func (w *connTracker) stay(c *connState) {
 
 // dismiss closes a connection on which no request is being answered. A client
 // that has begun a request gets an answer with the reason, and a moment to read
-// it. Unless there are many such connections, the slot is freed before.
+// it. The slot is freed before that, unless there are many such connections.
 func (w *connTracker) dismiss(c *connState, top, below net.Conn) {
 	h, is1 := top.(*http1Conn)
 	raw := connOf(below)
@@ -259,13 +259,13 @@ func (w *connTracker) dismiss(c *connState, top, below net.Conn) {
 		}
 	case top != nil: // HTTP/2
 		_ = top.Close()
-	case below != nil: // in its handshake: no request has come
+	case below != nil: // in its handshake, so no request has arrived
 		_ = below.Close()
 	}
 }
 
 // part counts connection id as one that stays open for a moment without a slot.
-// It reports false when there are too many.
+// It returns false if there are too many.
 func (w *connTracker) part(id uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -276,10 +276,11 @@ func (w *connTracker) part(id uint64) bool {
 	return true
 }
 
-// mostParting leaves enough descriptors for each connection that has a slot.
+// mostParting limits the connections without a slot, so that enough descriptors
+// are left for those with one.
 const mostParting = 64
 
-// rawOf returns the connection of c as the parent passed it.
+// rawOf returns the parent's connection of c, without wrappers.
 func (w *connTracker) rawOf(c *connState) *conn {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -293,7 +294,8 @@ func (w *connTracker) isAsked(c *connState) bool {
 	return c.asked
 }
 
-// made notes the connection itself, and what http.Server reads from.
+// made records the connection itself, and the connection that http.Server
+// reads.
 func (w *connTracker) made(id uint64, below, top net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -302,6 +304,6 @@ func (w *connTracker) made(id uint64, below, top net.Conn) {
 		return
 	}
 	if c.below, c.top = below, top; top != nil {
-		w.setStage(c, work.Waiting) // the time begins again after a handshake
+		w.setStage(c, work.Waiting) // the waiting time starts again after a handshake
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// refusedText has the errors that clients of refused connections get.
+// refusedText has the errors that the clients of refused connections get.
 var refusedText = map[int]struct {
 	kind      errs.Kind
 	retryable bool
@@ -23,9 +23,9 @@ var refusedText = map[int]struct {
 	http.StatusServiceUnavailable: {errs.Unavailable, true, "server busy: no worker is available"},
 }
 
-// refusedAnswer returns the whole answer to a connection that the parent
-// refuses, or nil when there is none for that status. It is HTTP/1.1, because
-// no part of a request is read. None of its texts needs escaping.
+// refusedAnswer returns the complete answer to a connection that the parent
+// refuses, or nil if there is none for the status. It is HTTP/1.1, because no
+// part of a request is read. Its texts need no escaping.
 func refusedAnswer(m *ipc.Connection) []byte {
 	status := int(m.Refuse)
 	why, ok := refusedText[status]
@@ -43,8 +43,8 @@ func refusedAnswer(m *ipc.Connection) []byte {
 		status, name, after, len(body), body)
 }
 
-// When a connection is closed with an unread request it is reset, and the
-// client may see that instead of the answer. So it stays open for a moment,
+// A connection that is closed with an unread request is reset, and the client
+// may get the reset instead of the answer. So it stays open for a moment,
 // unless there are many.
 const (
 	refusedLinger = time.Second
@@ -52,7 +52,7 @@ const (
 )
 
 // turnAway answers and closes a connection that the parent refuses. The parent
-// neither counts it nor gets any report about it.
+// does not count the connection, and gets no report about it.
 func (s *server) turnAway(fd int, m *ipc.Connection) {
 	c, err := newConn(fd, m, refusedLinger, func() {})
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *server) turnAway(fd int, m *ipc.Connection) {
 		_ = c.Close()
 		return
 	}
-	s.held.Add(1) // a worker that drains writes the answer first
+	s.held.Add(1) // a draining worker writes the answer first
 	go func() {
 		defer s.refused.Add(-1)
 		defer c.Close()

@@ -17,8 +17,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// turnedAway has a server refuse a connection whose client has sent text, and
-// returns the client.
+// turnedAway makes a server refuse a connection whose client has sent text, and
+// returns the client's end.
 func turnedAway(t *testing.T, s *server, m ipc.Connection, text string) net.Conn {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -35,8 +35,9 @@ func turnedAway(t *testing.T, s *server, m ipc.Connection, text string) net.Conn
 	return client
 }
 
-// TestTurnAway: a refused connection gets a complete answer like any other
-// although its request stays unread, and none for an unknown status.
+// TestTurnAway checks that a refused connection gets a complete answer,
+// although its request is not read, and that there is no answer for an unknown
+// status.
 func TestTurnAway(t *testing.T) {
 	for _, tt := range []struct {
 		m         ipc.Connection
@@ -87,8 +88,8 @@ func TestTurnAway(t *testing.T) {
 	}
 }
 
-// TestTurnAwayHoldsLittle: of any number of refused connections few are open,
-// each for a moment, and a drain waits for none of them.
+// TestTurnAwayHoldsLittle checks that of any number of refused connections only
+// few are open, each for a moment, and that a drain does not wait for them.
 func TestTurnAwayHoldsLittle(t *testing.T) {
 	s := new(server)
 	var clients []net.Conn

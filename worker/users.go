@@ -11,20 +11,20 @@ import (
 )
 
 // users looks up names of users and groups through the resolver. A list asks
-// for the same few names in every row, so answers are cached. When a directory
-// service does not answer, only one row waits for the time limit: for a while
-// afterwards unknown ids stay numbers.
+// for the same few names in every row, so answers are cached. If a directory
+// service does not answer, only one row waits for the time limit. For a while
+// after that, unknown ids are shown as numbers.
 type users struct {
 	user, group names
 
 	number    func(ctx context.Context, group bool, name string) (uint32, error)
-	resolving chan struct{} // holds an element while a client's name is looked up
+	resolving chan struct{} // has an element while a name that a client sent is looked up
 }
 
-// names caches one database by number.
+// names caches the names of one database, by id.
 type names struct {
 	look  func(uint32) (string, error)
-	plain func(uint32) string // returns the number of an id that has no name
+	plain func(uint32) string // returns the text for an id that has no name
 	now   func() time.Time
 
 	mu    sync.Mutex
@@ -40,7 +40,7 @@ type name struct {
 const (
 	keepNames = time.Minute
 	muteNames = 30 * time.Second
-	maxNames  = 10_000 // past it the cache is cleared
+	maxNames  = 10_000 // maximum number of entries; beyond it the cache is cleared
 )
 
 func newUsers(e *Broker) *users {
@@ -58,21 +58,22 @@ func (u *users) User(uid uint32) string { return u.user.of(uid) }
 // Group returns the name of gid, or the number in decimal.
 func (u *users) Group(gid uint32) string { return u.group.of(gid) }
 
-// maxNameLength is the longest name that the resolver looks up, in bytes.
+// maxNameLength is the length of the longest name that the resolver looks up,
+// in bytes.
 const maxNameLength = 255
 
-// UserID returns the uid of a user; errs.NotFound when there is none.
+// UserID returns the uid of a user, or errs.NotFound.
 func (u *users) UserID(ctx context.Context, name string) (uint32, error) {
 	return u.resolve(ctx, false, name)
 }
 
-// GroupID returns the gid of a group; errs.NotFound when there is none.
+// GroupID returns the gid of a group, or errs.NotFound.
 func (u *users) GroupID(ctx context.Context, name string) (uint32, error) {
 	return u.resolve(ctx, true, name)
 }
 
-// resolve looks up one client-supplied name at a time, so that such look-ups
-// can't use up those that other answers need.
+// resolve looks up one client-supplied name at a time, so that these look-ups
+// can't use up the capacity that other answers need.
 func (u *users) resolve(ctx context.Context, group bool, name string) (uint32, error) {
 	if name == "" || len(name) > maxNameLength {
 		return 0, errs.New(errs.NotFound, "not a name")

@@ -11,8 +11,8 @@ import (
 	"schedrestd/errs"
 )
 
-// TestNames: the database is asked once for a number while it is cached, and
-// not at all while it is unavailable.
+// TestNames checks that an id is looked up only once while its name is cached,
+// and not at all while the database is unavailable.
 func TestNames(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var asked []string
@@ -32,8 +32,8 @@ func TestNames(t *testing.T) {
 			got = append(got, n.of(id))
 		}
 	}
-	ask(1, 2, 1, 2) // each once
-	ask(3, 4, 1)    // 3 finds it down: 4 is not asked for, 1 is still known
+	ask(1, 2, 1, 2) // looks up each once
+	ask(3, 4, 1)    // 3 finds the database unavailable, so 4 is not looked up, and 1 is still cached
 	now = now.Add(muteNames)
 	ask(4)
 	now = now.Add(keepNames)

@@ -5,7 +5,7 @@ import (
 	"schedrestd/api/schema"
 )
 
-// about is the document's own description.
+// about is the description of the whole API.
 const about = `Query a cluster's controller and its accounting daemon, and submit jobs.
 
 Every answer, including that of a failed request, has meta, errors and warnings. A number that may be unset or unlimited is an object {set, infinite, number}; requests may contain a plain number instead. If a value in a request is interpreted differently than intended, a warning in the answer names its place.`
@@ -20,7 +20,7 @@ func tagDoc(e *api.Endpoint) string {
 	return "Requests to the controller"
 }
 
-// describe returns the description of a field with its unit.
+// describe returns the description of a field, with its unit.
 func describe(p schema.Property) string {
 	unit, known := units[p.Unit]
 	if !known {
@@ -32,7 +32,8 @@ func describe(p schema.Property) string {
 	return p.Doc + ", " + unit
 }
 
-// units are the texts for units. A count, or a number without a unit, has none.
+// units has the text for each unit. Counts and numbers without a unit have no
+// text.
 var units = map[string]string{
 	"":               "",
 	schema.CountUnit: "",

@@ -1,13 +1,14 @@
-// Package openapi writes the document that describes the REST surface, for people and for the
-// programs that generate clients. Everything in it comes from the tables of package api; this
-// package knows no endpoint and no field.
+// Package openapi writes the OpenAPI document of the REST API, for people and
+// for programs that generate clients. Its contents come from the tables of
+// package api. This package knows no particular endpoint or field.
 //
-// The document is OpenAPI 3.0.3, not 3.1: clients of slurmrestd are generated from 3.0.3, and the
-// generators for Go support only parts of 3.1. It is written piece by piece to a schema.Encoder, so
-// JSON and YAML have the same code. The same Options give the same bytes.
+// The document is OpenAPI 3.0.3, not 3.1: clients of slurmrestd are generated
+// from 3.0.3, and the generators for Go support only parts of 3.1. The document
+// is written piece by piece to a schema.Encoder, so that the same code writes
+// JSON and YAML. The same Options always produce the same bytes.
 //
-// The flags of an API version determine which schemas have a name, and which are written where
-// they are used: see policy.
+// The flags of an API version determine which schemas get a name, and which are
+// written where they are used: see policy.
 package openapi
 
 import (
@@ -19,21 +20,21 @@ import (
 	"schedrestd/feature"
 )
 
-// Version is that of the OpenAPI specification.
+// Version is the version of the OpenAPI specification.
 const Version = "3.0.3"
 
-// Options say what a document describes.
+// Options select the contents of a document.
 type Options struct {
 	Parsers  []feature.Parser // API versions, with their flags
 	Names    api.Names        // spellings
-	Content  feature.Content  // which paths
-	Auth     feature.Auth     // ways to authenticate
-	Statuses []string         // responses that each operation lists, "200", "4XX", "default"; nil: feature.DefaultStatuses
-	Release  string           // of this program
-	YAML     bool             // bodies may be YAML too, not JSON alone
+	Content  feature.Content  // groups of paths
+	Auth     feature.Auth     // authentication methods
+	Statuses []string         // responses that each operation lists, such as "200", "4XX" or "default"; nil means feature.DefaultStatuses
+	Release  string           // release of this program
+	YAML     bool             // whether bodies may be YAML as well as JSON
 }
 
-// Check refuses options of which no sound document can be made.
+// Check returns an error if no valid document can be made from the options.
 func (o Options) Check() error {
 	for _, status := range o.Statuses {
 		if err := feature.CheckStatus("the document", status); err != nil {
@@ -46,7 +47,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Document is a document ready to be written, any number of times.
+// Document is a document that can be written any number of times.
 type Document struct {
 	Options
 	statuses   []string
@@ -54,7 +55,7 @@ type Document struct {
 	schemas    schemas
 }
 
-// New collects what a document describes, which is most of the work.
+// New collects the contents of a document, which is most of the work.
 func New(o Options) (*Document, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -64,10 +65,10 @@ func New(o Options) (*Document, error) {
 	return d, nil
 }
 
-// Write writes the document to e. Whether that went well is e's to tell.
+// Write writes the document to e. The caller gets errors from e.
 func (d *Document) Write(e schema.Encoder) { (&writer{e, d}).write() }
 
-// writer is a document on its way.
+// writer writes a document to an Encoder.
 type writer struct {
 	schema.Encoder
 	*Document
@@ -78,12 +79,13 @@ type operation struct {
 	*api.Endpoint
 	view    schema.View
 	params  *schema.Shape
-	request *schema.Shape // nil: none
+	request *schema.Shape // schema of the request's body; nil for none
 	answer  *schema.Shape
 	failed  *schema.Shape // schema of the answer to a failed request
 }
 
-// collect lists the operations, oldest version first within each spelling, and their schemas.
+// collect lists the operations and their schemas. Within each spelling, older
+// versions come first.
 func (d *Document) collect() {
 	d.schemas = newSchemas(d.Parsers)
 	for i, names := range d.Names.Spellings() {
@@ -91,7 +93,7 @@ func (d *Document) collect() {
 			view := schema.View{Version: schema.Version(p.Version), Names: names}
 			failed := api.Empty.Shape(view)
 			for _, e := range api.Endpoints {
-				if !e.In(view.Version) || !d.serves(e) || e.Util && i < len(d.Names.Spellings())-1 { // one path in both spellings: Slurm's, where it is served
+				if !e.In(view.Version) || !d.serves(e) || e.Util && i < len(d.Names.Spellings())-1 { // the path of a Util endpoint is the same in both spellings, so it is listed once: in Slurm's spelling if that is served
 					continue
 				}
 				op := operation{Endpoint: e, view: view, params: e.Params.Shape(view), answer: e.Answer.Shape(view), failed: failed}
@@ -117,7 +119,8 @@ func (d *Document) serves(e *api.Endpoint) bool {
 	return d.Content.Has(feature.Controller)
 }
 
-// lists reports whether each operation lists such a response.
+// lists reports whether each operation lists a response for which such returns
+// true.
 func (d *Document) lists(such func(status string) bool) bool {
 	return slices.ContainsFunc(d.statuses, such)
 }

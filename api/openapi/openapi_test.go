@@ -17,7 +17,7 @@ import (
 	"schedrestd/feature"
 )
 
-// everything describes all there is.
+// everything returns the options for a document of the whole API.
 func everything() Options {
 	return Options{Parsers: feature.AllParsers(), Names: api.NamesBoth, Content: feature.Controller | feature.Accounting,
 		Auth: feature.JWT | feature.Local, Release: "1.2.3"}
@@ -48,7 +48,7 @@ func written(t *testing.T, o Options) []byte {
 	return b.Bytes()
 }
 
-// read returns the document of o, loaded and validated by a library.
+// read returns the document of o, which a library has loaded and validated.
 func read(t *testing.T, o Options) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData(written(t, o))
@@ -61,7 +61,8 @@ func read(t *testing.T, o Options) *openapi3.T {
 	return doc
 }
 
-// TestDocument: whatever it is made for, it is sound, and the same each time.
+// TestDocument checks that the document is valid for various options, and that
+// the same options produce the same document.
 func TestDocument(t *testing.T) {
 	for _, names := range []api.Names{api.NamesSched, api.NamesSlurm, api.NamesBoth} {
 		for _, versions := range []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45", "v0.0.40,v0.0.41,v0.0.42,v0.0.43,v0.0.44,v0.0.45",
@@ -79,7 +80,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestOperations: every endpoint is there under the name that clients know, with what it takes.
+// TestOperations checks that the document has every endpoint under the
+// operation name that clients know, with its parameters and body.
 func TestOperations(t *testing.T) {
 	doc := read(t, everything())
 	for _, e := range api.Endpoints {
@@ -87,7 +89,7 @@ func TestOperations(t *testing.T) {
 			for _, names := range api.NamesBoth.Spellings() {
 				view := schema.View{Version: v, Names: names}
 				item := doc.Paths.Value(strings.TrimSuffix(e.URL(view), "/"))
-				if !e.In(v) { // another endpoint may have this path in version v
+				if !e.In(v) { // in version v, another endpoint may have this path
 					continue
 				}
 				if item == nil || item.GetOperation(e.Method) == nil {
@@ -110,12 +112,13 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestFlags: what a flag does to the names of v's schemas, those that it adds and takes away.
+// TestFlags checks the effect of each flag on the names of schemas: which names
+// it adds and which it removes.
 func TestFlags(t *testing.T) {
 	tests := []struct {
 		version, flags string
-		named, inPlace []string // with the flags; without them it is the other way around
-		always         []string // either way
+		named, inPlace []string // with the flags; without them, named schemas are in place and the other way around
+		always         []string // named with and without the flags
 	}{
 		{"v0.0.41", "+prefer_refs", []string{"uint32_no_val_struct", "csv_string", "openapi_meta"}, nil, []string{"openapi_nodes_resp", "job_submit_req"}},
 		{"v0.0.42", "+minimize_refs", []string{"nodes", "stats_rpc_list", "job_info_gres_detail"}, nil, []string{"node", "job_info", "job_desc_msg", "job_state", "openapi_errors", "acct_gather_energy"}},
@@ -150,8 +153,10 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestArrayReferences checks references to arrays. Generators lose the type of an array in an allOf, and OpenAPI 3.0 ignores what stands
-// beside a reference. So a reference to an array stands alone, and fields that say more have it in place.
+// TestArrayReferences checks references to arrays. Generators lose the type of
+// an array inside an allOf, and OpenAPI 3.0 ignores the members beside a
+// reference. So a reference to an array stands alone, and a field with more
+// properties defines its array in place.
 func TestArrayReferences(t *testing.T) {
 	for _, versions := range []string{"v0.0.40", "v0.0.41+prefer_refs", "v0.0.42", "v0.0.42+minimize_refs", "v0.0.43", "v0.0.43+minimize_refs"} {
 		t.Run(versions, func(t *testing.T) {
@@ -182,7 +187,8 @@ func TestArrayReferences(t *testing.T) {
 	}
 }
 
-// TestDeprecatedArrays: a field is marked although its array has a name.
+// TestDeprecatedArrays checks that a deprecated field is marked even if the
+// schema of its array has a name.
 func TestDeprecatedArrays(t *testing.T) {
 	o := everything()
 	o.Names, o.Parsers = api.NamesSched, parsers(t, "v0.0.41+prefer_refs")
@@ -192,14 +198,16 @@ func TestDeprecatedArrays(t *testing.T) {
 	}
 }
 
-// TestTextsStayInComments: generators write descriptions into comments of languages that "*/" ends.
+// TestTextsStayInComments checks that no description contains "*/". Generators
+// write descriptions into comments, which "*/" would end.
 func TestTextsStayInComments(t *testing.T) {
 	if text := written(t, everything()); bytes.Contains(text, []byte("*/")) {
 		t.Error(`there is a "*/"`)
 	}
 }
 
-// TestPreferRefsKeepsNoNameForOneUse: that is what the flag says of itself.
+// TestPreferRefsKeepsNoNameForOneUse checks that the flag prefer_refs names no
+// schema that is used only once, as its help text says.
 func TestPreferRefsKeepsNoNameForOneUse(t *testing.T) {
 	o := everything()
 	o.Names, o.Parsers = api.NamesSched, parsers(t, "v0.0.41+prefer_refs")
@@ -218,8 +226,8 @@ func TestPreferRefsKeepsNoNameForOneUse(t *testing.T) {
 	}
 }
 
-// TestSpellings: in a document of both, ours have their names, and what is not the same in
-// Slurm's stands apart.
+// TestSpellings checks a document of both spellings: our schemas keep their
+// names, and Slurm's schemas that differ from ours are listed separately.
 func TestSpellings(t *testing.T) {
 	o := everything()
 	both := read(t, o).Components.Schemas
@@ -260,7 +268,7 @@ func TestStatuses(t *testing.T) {
 		o.Statuses = list
 		one := o
 		one.Parsers, one.Names = parsers(t, "v0.0.43"), api.NamesSched
-		read(t, one) // the document of all versions would take too long to check
+		read(t, one) // validating the document of all versions takes too long
 		var doc struct {
 			Paths map[string]map[string]struct{ Responses map[string]any }
 		}
@@ -281,7 +289,8 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// TestOptions: what no document can be made of is an error, not an empty document.
+// TestOptions checks that options without a valid document result in an error,
+// not in an empty document.
 func TestOptions(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"no versions": func(o *Options) { o.Parsers = nil },
@@ -297,7 +306,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestBodiesAreJSONUnlessYAMLIsServed: --generate-openapi-spec lists JSON alone.
+// TestBodiesAreJSONUnlessYAMLIsServed checks that the document lists YAML only
+// if YAML is served. --generate-openapi-spec lists JSON alone.
 func TestBodiesAreJSONUnlessYAMLIsServed(t *testing.T) {
 	o := everything()
 	if text := written(t, o); bytes.Contains(text, []byte("yaml")) {

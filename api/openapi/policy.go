@@ -6,25 +6,27 @@ import (
 	"schedrestd/feature"
 )
 
-// policy says which schemas of an API version get a name of their own. Bodies always do.
+// policy determines which schemas of an API version get a name. The schemas of
+// bodies always do.
 type policy struct{ objects, lists, words when }
 
-// when a schema is named and referred to, and not written where it is used.
+// when is the condition for naming a schema. Otherwise the schema is written
+// where it is used.
 type when uint8
 
 const (
 	never when = iota
-	often      // when it is used more than once
+	often      // if it is used more than once
 	always
 )
 
 // policyOf returns the policy of an API version with its flags.
 //
-// The default of each version has the names that generated clients use: v0.0.41
-// of Slurm writes all but bodies in place, v0.0.40 and v0.0.42 name objects and
-// sets of words, v0.0.43 no words. No client needs the name of a list that is
-// used once: v0.0.42 and v0.0.43 write it in place unless +minimize_refs keeps
-// it.
+// The default of each version has the names that generated clients use.
+// slurmrestd's v0.0.41 defines everything except bodies in place, v0.0.40 and
+// v0.0.42 name objects and sets of words, and v0.0.43 names no sets of words.
+// No client needs the name of a list that is used once: v0.0.42 and v0.0.43
+// define it in place unless +minimize_refs is set.
 func policyOf(p feature.Parser) policy {
 	switch v := schema.Version(p.Version); {
 	case v < api.V41:

@@ -9,28 +9,30 @@ import (
 	"schedrestd/feature"
 )
 
-// schemas is every schema that a document's operations use, and which of them are named.
+// schemas collects every schema that a document's operations use, and
+// determines which of them are named.
 type schemas struct {
 	policies map[schema.Version]policy
 	all      map[place]*used
 	order    []*used
 }
 
-// place is where a schema's name is looked up: tables use one name for one thing in a View.
+// place identifies a schema: within a View, the tables use each name for one
+// schema.
 type place struct {
 	view schema.View
 	name string
 }
 
-// used is a schema with its fate.
+// used is a schema with its number of uses and its name in the document.
 type used struct {
 	place
 	shape *schema.Shape
-	doc   string // of the fields that use it, if all have the same one
+	doc   string // description shared by all fields that use it, otherwise ""
 	uses  int
 	body  bool
-	as    string // name in the document; "" when it is written in place
-	first bool   // no other schema before it has that name
+	as    string // name in the document; "" if the schema is written in place
+	first bool   // whether it is the first schema with that name
 }
 
 func newSchemas(parsers []feature.Parser) schemas {
@@ -41,7 +43,7 @@ func newSchemas(parsers []feature.Parser) schemas {
 	return s
 }
 
-// body counts the schema of a body and all that is in it.
+// body counts the schema of a body, and all schemas in it.
 func (s *schemas) body(v schema.View, shape *schema.Shape) {
 	s.count(v, shape, "")
 	s.all[place{v, shape.Name}].body = true
@@ -73,30 +75,34 @@ func (s *schemas) count(v schema.View, shape *schema.Shape, doc string) {
 	}
 }
 
-// inPlace reports whether a field's schema is written in the field even if it has a name: a
-// reference to an array stands alone, and the field has more to say than its type and description.
+// inPlace reports whether a field's array is written in the field although its
+// schema has a name. This is the case if the field has properties besides its
+// type and description, because a reference to an array must stand alone.
 func inPlace(f schema.Property) bool {
 	return f.Shape.Kind == "array" && f.Shape.Items != nil && (f.Deprecated || strings.Contains(f.Name, " "))
 }
 
-// describe drops the schema's description unless doc, that of another use, is the same.
+// describe records that a use of the schema has the description doc. If two
+// uses differ, it drops the schema's description.
 func (u *used) describe(doc string) {
 	if u.doc != doc {
 		u.doc = ""
 	}
 }
 
-// name assigns the names of the schemas that are referred to in the document. A
-// schema that is the same in both spellings is there once, by the name of the
-// first, even where that name is spelled differently: schemas that contain it
-// may then be there once, too. When the spellings differ, this project's schema
-// keeps its name, as in a document of that spelling alone, and Slurm's gets the
-// prefix "slurm_". A document of Slurm's spelling alone has the names that
-// clients know.
+// name assigns names to the schemas that the document references.
+//
+// A schema that is the same in both spellings is listed once. It has the name
+// of the first spelling, even if the other spells the name differently. Schemas
+// that contain it may then be the same in both spellings, too.
+//
+// If the spellings differ, this project's schema keeps its name, and Slurm's
+// gets the prefix "slurm_". A document of Slurm's spelling alone has the names
+// that clients know.
 func (s *schemas) name() {
 	type inner struct {
 		version schema.Version
-		name    string // as tables have it
+		name    string // name in the tables
 	}
 	taken, ours := map[string]*used{}, map[inner]*used{}
 	for _, u := range s.order {

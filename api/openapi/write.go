@@ -9,8 +9,8 @@ import (
 	"schedrestd/feature"
 )
 
-// The parts of the document, in the order of the OpenAPI specification. Each
-// function writes one value and ends it.
+// The functions below write the parts of the document, in the order of the
+// OpenAPI specification. Each writes one complete value.
 
 func (d *writer) write() {
 	d.BeginObject()
@@ -40,13 +40,13 @@ func (d *writer) write() {
 	d.EndObject()
 }
 
-// pair writes a name with a text.
+// pair writes a member whose value is a string.
 func (d *writer) pair(name, text string) {
 	d.Key(name)
 	d.String(text)
 }
 
-// mark writes a name that is true.
+// mark writes a member whose value is true.
 func (d *writer) mark(name string) {
 	d.Key(name)
 	d.Bool(true)
@@ -86,7 +86,7 @@ func (d *writer) tags() {
 	d.EndArray()
 }
 
-// paths writes the operations, those of one path together.
+// paths writes the operations, grouped by path.
 func (d *writer) paths() {
 	byPath := map[string][]operation{}
 	var order []string
@@ -165,7 +165,7 @@ func (d *writer) parameter(op operation, p schema.Property) {
 	d.EndObject()
 }
 
-// content writes the kinds of body there are.
+// content writes the media types of a body.
 func (d *writer) content(v schema.View, shapes ...*schema.Shape) {
 	kinds := []string{"application/json"}
 	if d.YAML {
@@ -194,8 +194,8 @@ func (d *writer) content(v schema.View, shapes ...*schema.Shape) {
 	d.EndObject()
 }
 
-// security lists the methods of authentication, of which one is enough. The
-// empty one is for clients that the kernel identifies, on a UNIX socket.
+// security lists the authentication methods, of which a client needs one. The
+// empty entry is for clients on a UNIX socket, which the kernel identifies.
 func (d *writer) security(names schema.Spelling) {
 	user, token := d.schemeNames(names)
 	ways := [][]string{}
@@ -236,8 +236,9 @@ func (d *writer) key() {
 	d.EndObject()
 }
 
-// schemeNames returns the names of the security schemes of the headers. A
-// document of both spellings distinguishes Slurm's like its schemas.
+// schemeNames returns the names of the security schemes for the two headers. In
+// a document of both spellings, Slurm's schemes have a prefix, like its
+// schemas.
 func (d *writer) schemeNames(names schema.Spelling) (user, token string) {
 	if names == schema.Slurm && d.Names == api.NamesBoth {
 		return "slurm_user", "slurm_token"
@@ -272,7 +273,7 @@ func (d *writer) apiKey(scheme, header, doc string) {
 	d.EndObject()
 }
 
-// namedSchemas writes the components.
+// namedSchemas writes the named schemas of the components.
 func (d *writer) namedSchemas() {
 	d.BeginObject()
 	for _, u := range d.schemas.order {
@@ -289,7 +290,8 @@ func (d *writer) namedSchemas() {
 	d.EndObject()
 }
 
-// listDoc returns the description of an array that fields describe differently.
+// listDoc returns the description of an array that is referenced by fields with
+// different descriptions.
 func listDoc(items *schema.Shape) string {
 	if items == nil {
 		return "List of any values"
@@ -297,7 +299,8 @@ func listDoc(items *schema.Shape) string {
 	return "List of " + strings.ReplaceAll(cmp.Or(items.Name, items.Kind), "_", " ")
 }
 
-// use refers to a schema, or writes it when it has no name here.
+// use writes a reference to a schema, or the schema itself if it has no name in
+// the document.
 func (d *writer) use(v schema.View, s *schema.Shape) {
 	if d.schemas.reference(v, s) == "" {
 		d.shape(v, s)
@@ -323,9 +326,9 @@ func (d *writer) members(v schema.View, s *schema.Shape) {
 	d.pair("type", s.Kind)
 	switch {
 	case s.Format == "int32" && s.Wide:
-		// Slurm's documents declare unsigned 32-bit numbers, as a priority or a
-		// user's number, as int32, and clients generated from them fail on the
-		// greater half.
+		// Slurm's documents declare unsigned 32-bit numbers, such as a priority
+		// or a user id, as int32. Generated clients then fail on numbers above
+		// 2^31.
 		d.pair("format", "int64")
 	case s.Format != "":
 		d.pair("format", s.Format)
@@ -377,10 +380,11 @@ func (d *writer) properties(v schema.View, s *schema.Shape) {
 	}
 }
 
-// property writes a field. OpenAPI 3.0 ignores what stands beside a reference, so a reference to an
-// object stands in an allOf, which has the field's description. Generators take an allOf
-// for an object: an array in it would lose its type. A reference to an array stands
-// alone, and the array has the description when all its fields agree on it.
+// property writes a field. OpenAPI 3.0 ignores the members beside a reference.
+// So the reference to an object is put into an allOf, which carries the field's
+// description. Generators expect an object in an allOf, and an array in it
+// would lose its type. So a reference to an array stands alone, and the array
+// has the description if all its fields have the same one.
 func (d *writer) property(v schema.View, p schema.Property) {
 	named := !inPlace(p) && d.schemas.reference(v, p.Shape) != ""
 	if named && p.Shape.Kind == "array" {
@@ -407,7 +411,8 @@ func (d *writer) property(v schema.View, p schema.Property) {
 		d.mark("deprecated")
 	}
 	if strings.Contains(p.Name, " ") {
-		// Generators for Go give it the name of the one that is written with an underscore.
+		// Otherwise generators for Go would give this field and the one that is
+		// written with underscores the same name.
 		d.pair("x-go-name", "Documented"+strings.ReplaceAll(p.Name, " ", ""))
 	}
 	d.EndObject()

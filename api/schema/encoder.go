@@ -1,18 +1,19 @@
 package schema
 
-// Encoder is where a body goes, value by value, in order: a format's writer.
-// Within an object each value follows its Key.
+// Encoder writes a body in some format, value by value, in order. In an object,
+// each value is preceded by its Key.
 //
-// An Encoder keeps its first failure (of the connection, or given to Fail), ignores
-// what comes after it, and reports it from Err, so that the code which renders
-// runs straight down.
+// An Encoder keeps its first error, either of the connection or from Fail, and
+// ignores all later calls. Err returns the error, so that rendering code need
+// not check each call.
 type Encoder interface {
 	BeginObject()
 	EndObject()
 	BeginArray()
 	EndArray()
 
-	// Key names the next value. It is one of our own names: plain ASCII.
+	// Key writes the name of the next value. Names are those of the tables:
+	// plain ASCII.
 	Key(name string)
 
 	String(s string)
@@ -22,8 +23,8 @@ type Encoder interface {
 	Bool(b bool)
 	Null()
 
-	// Fail gives the body up: err came from where its values come from.
+	// Fail aborts the body because its source of values failed with err.
 	Fail(err error)
-	// Err is the first failure, nil when all went well so far.
+	// Err returns the first error, or nil.
 	Err() error
 }

@@ -1,17 +1,18 @@
 package schema
 
-// Field is one line of an object's table. Make one with F, Show, Take or Group.
+// Field is one line of an object's table. F, Show, Take, Both, Ignore and Group
+// make Fields.
 type Field[O any] struct {
 	name, doc string
 	shape     func(View) *Shape
-	renderer  func(View) func(Encoder, *O)         // nil: never shown
-	parser    func(View) func(*Report, *Value, *O) // nil: never taken
+	renderer  func(View) func(Encoder, *O)         // nil: the field is never shown
+	parser    func(View) func(*Report, *Value, *O) // nil: the field is never parsed
 	traits
 }
 
-// traits is what Options say of a field.
+// traits has the properties of a field that Options set.
 type traits struct {
-	slurm      string // its name in the Slurm spelling, when that is another
+	slurm      string // its name in the Slurm spelling, if that differs
 	unit       string
 	in         span
 	required   span
@@ -21,48 +22,51 @@ type traits struct {
 	ignored    bool
 }
 
-// Option says more about a field.
+// Option sets a property of a field.
 type Option func(*traits)
 
-// Since: the field exists from version v on.
+// Since sets the first version that has the field.
 func Since(v Version) Option { return func(t *traits) { t.in.since = v } }
 
-// Until: the field is gone from version v on.
+// Until sets the first version that no longer has the field.
 func Until(v Version) Option { return func(t *traits) { t.in.until = v } }
 
-// Required: the field is always there, from version v on; 0 is all versions.
+// Required marks a field that answers always contain and requests must contain,
+// from version v on. A v of 0 stands for all versions.
 func Required(v Version) Option { return func(t *traits) { t.required = span{since: v} } }
 
-// Deprecated: the field still works, but from version v on another should be used;
-// 0 is all versions.
+// Deprecated marks a field that works, but should be replaced by another one
+// from version v on. A v of 0 stands for all versions.
 func Deprecated(v Version) Option { return func(t *traits) { t.deprecated = span{since: v} } }
 
-// Unit sets what a number counts: "MiB", "s", "min".
+// Unit sets the unit of a number, such as "MiB", "s" or "min".
 func Unit(unit string) Option { return func(t *traits) { t.unit = unit } }
 
-// Units of numbers that have none.
+// The units of numbers without a unit of measurement.
 const (
-	CountUnit = "1" // it counts things, which its description names
-	BareUnit  = "0" // it identifies, ranks or holds bits
+	CountUnit = "1" // the number counts things, which its description names
+	BareUnit  = "0" // the number identifies, ranks or holds bits
 )
 
-// Count: the field is a number of things.
+// Count marks a number of things.
 func Count(t *traits) { t.unit = CountUnit }
 
-// Bare: the field is a number that measures and counts nothing: it identifies, ranks or holds bits.
+// Bare marks a number that neither measures nor counts: it identifies, ranks or
+// holds bits.
 func Bare(t *traits) { t.unit = BareUnit }
 
 // Ours marks a field that Slurm's API does not have.
 func Ours(t *traits) { t.ours = span{} }
 
-// Undocumented: Slurm's gateway takes the field from version v on, but its
-// documents don't have it.
+// Undocumented marks a field that slurmrestd accepts from version v on,
+// although its documents lack the field.
 func Undocumented(v Version) Option { return func(t *traits) { t.ours = span{since: v} } }
 
-// Alone: when this word of a set is there, no later one is looked for.
+// Alone marks a word of a set that excludes all later words: if its bits match,
+// the rest of the table is skipped.
 func Alone(t *traits) { t.alone = true }
 
-// InSlurm gives the field's name in the Slurm spelling, when it is another.
+// InSlurm sets the field's name in the Slurm spelling, if it differs.
 func InSlurm(name string) Option { return func(t *traits) { t.slurm = name } }
 
 func (f *Field[O]) spelled(n Spelling) string {
@@ -81,8 +85,8 @@ func field[O any](name, doc string, opts []Option) Field[O] {
 	return f
 }
 
-// F returns a field of the model; at returns its address. The field is shown
-// and parsed.
+// F returns a field that is stored in the model. at returns the address of its
+// value. The field is both shown and parsed.
 func F[O, T any](name string, typ func() Type[T], at func(*O) *T, doc string, opts ...Option) Field[O] {
 	f := field[O](name, doc, opts)
 	f.shape = func(v View) *Shape { return typ().Shape(v) }
@@ -103,7 +107,7 @@ func F[O, T any](name string, typ func() Type[T], at func(*O) *T, doc string, op
 	return f
 }
 
-// Show returns a field whose value get computes. It is never parsed.
+// Show returns a field whose value is computed by get. It is never parsed.
 func Show[O, T any](name string, typ func() Type[T], get func(*O) T, doc string, opts ...Option) Field[O] {
 	f := field[O](name, doc, opts)
 	f.shape = func(v View) *Shape { return typ().Shape(v) }
@@ -117,8 +121,8 @@ func Show[O, T any](name string, typ func() Type[T], get func(*O) T, doc string,
 	return f
 }
 
-// Take returns a field that only affects parsing: set is called with its value.
-// An error of set refers to that value.
+// Take returns a field that is parsed but never shown. set stores its value. If
+// set fails, the error refers to that value.
 func Take[O, T any](name string, typ func() Type[T], set func(*O, T) error, doc string, opts ...Option) Field[O] {
 	f := field[O](name, doc, opts)
 	f.shape = func(v View) *Shape { return typ().Shape(v) }
@@ -137,14 +141,15 @@ func Take[O, T any](name string, typ func() Type[T], set func(*O, T) error, doc 
 	return f
 }
 
-// Both returns a field that is rendered like Show's and parsed like Take's.
+// Both returns a field that is shown like Show's and parsed like Take's.
 func Both[O, T any](name string, typ func() Type[T], get func(*O) T, set func(*O, T) error, doc string, opts ...Option) Field[O] {
 	f := Show(name, typ, get, doc, opts...)
 	f.parser = Take(name, typ, set, doc, opts...).parser
 	return f
 }
 
-// Ignore returns a field that is checked and then ignored with a warning.
+// Ignore returns a field whose value is checked and then ignored with a
+// warning.
 func Ignore[O, T any](name string, typ func() Type[T], doc string, opts ...Option) Field[O] {
 	f := field[O](name, doc, opts)
 	f.ignored = true
@@ -161,7 +166,8 @@ func Ignore[O, T any](name string, typ func() Type[T], doc string, opts ...Optio
 	return f
 }
 
-// Group returns an object inside the object, whose fields belong to the same O.
+// Group returns a field that is an object of its own in JSON, and whose fields
+// belong to the same O.
 func Group[O any](name, doc string, fields []Field[O], opts ...Option) Field[O] {
 	f := field[O](name, doc, opts)
 	f.shape = func(v View) *Shape { return &Shape{Kind: "object", Fields: properties(fields, v)} }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Integer is what an integer in JSON can be in the model.
+// Integer is the constraint for the model's types of a JSON integer.
 type Integer interface {
 	~int | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }
@@ -38,11 +38,11 @@ func parseInteger[T Integer](r *Report, v *Value, into *T) bool {
 	return ok
 }
 
-// bounds returns the smallest and the largest value of T that a client can
-// mean, as int64.
+// bounds returns the smallest and the largest value of T that a client may
+// send, as int64.
 func bounds[T Integer]() (least, most int64) {
 	ones := ^T(0)
-	if ones < 0 { // signed: bits below the sign
+	if ones < 0 { // signed: only the bits below the sign bit
 		for b := T(1); b > 0; b <<= 1 {
 			most = most<<1 | 1
 		}
@@ -51,9 +51,9 @@ func bounds[T Integer]() (least, most int64) {
 	return 0, int64(min(uint64(ones), math.MaxInt64))
 }
 
-// ParseInteger reads an integer between least and most. A number with a zero fraction
-// is one; a text that is one is taken with a warning. Everything else is an
-// error, never a guess.
+// ParseInteger parses an integer between least and most. It accepts a number
+// whose fraction is zero, and, with a warning, a text that contains an integer.
+// All other values are errors.
 func ParseInteger(r *Report, v *Value, least, most int64) (int64, bool) {
 	switch v.Kind {
 	case Number:
@@ -77,7 +77,8 @@ func ParseInteger(r *Report, v *Value, least, most int64) (int64, bool) {
 	return n, true
 }
 
-// wholeNumber reads a JSON number: whether it is whole, and fits 64 bits.
+// wholeNumber parses a JSON number. It reports whether the number is whole, and
+// whether it fits 64 bits.
 func wholeNumber(s string) (n int64, whole, fits bool) {
 	if !strings.ContainsAny(s, ".eE") {
 		n, err := strconv.ParseInt(s, 10, 64)
@@ -93,15 +94,16 @@ func wholeNumber(s string) (n int64, whole, fits bool) {
 		return 0, false, false
 	}
 	n, err := strconv.ParseInt(digits+strings.Repeat("0", zeros), 10, 64)
-	// Above 2^53 a double no longer says which integer was meant.
+	// Above 2^53, a double can't represent every integer, so the intended
+	// integer is unknown.
 	return n, true, err == nil && n <= 1<<53 && n >= -1<<53
 }
 
 // scientific splits a JSON number into its sign and digits, without trailing
 // zeros, and the number of zeros that follow. If zeros is negative, that many
-// digits follow the point. It is exact: a double would turn 1e-400 into 0 and
-// 0.99999999999999999999 into 1. ok is false if zeros overflows; then only its
-// sign is valid.
+// digits follow the point. The result is exact: a double would turn 1e-400 into
+// 0 and 0.99999999999999999999 into 1. ok is false if zeros overflows; then
+// only its sign is valid.
 func scientific(s string) (digits string, zeros int, ok bool) {
 	mantissa, exponent := s, ""
 	if i := strings.IndexAny(s, "eE"); i >= 0 {
@@ -118,7 +120,7 @@ func scientific(s string) (digits string, zeros int, ok bool) {
 	zeros = len(all) - len(digits) - len(fraction)
 	if exponent != "" {
 		e, err := strconv.ParseInt(exponent, 10, 32)
-		if err != nil { // it is longer than the text can make up for
+		if err != nil { // the exponent is longer than the digits can compensate for
 			return sign + digits, int(e), false
 		}
 		zeros += int(e)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestWholeNumber: a number is whole or not as it is written, not as a double would have it.
+// TestWholeNumber checks that wholeNumber depends on the digits of a number,
+// not on its value as a double.
 func TestWholeNumber(t *testing.T) {
 	for _, tt := range []struct {
 		text        string
@@ -28,7 +29,7 @@ func TestWholeNumber(t *testing.T) {
 	}
 }
 
-// FuzzWholeNumber holds it against exact fractions.
+// FuzzWholeNumber compares wholeNumber with exact fractions.
 func FuzzWholeNumber(f *testing.F) {
 	for _, seed := range []string{"0", "-1.50e1", "1e-400", "0.99999999999999999999", "9007199254740993.0", "105e-2", "1e18"} {
 		f.Add(seed)
@@ -39,7 +40,7 @@ func FuzzWholeNumber(f *testing.F) {
 			return
 		}
 		if i := strings.IndexAny(v.Text, "eE"); i >= 0 && len(v.Text)-i > 5 {
-			return // the exact one would take forever
+			return // the exact fraction would take too long
 		}
 		exact, ok := new(big.Rat).SetString(v.Text)
 		if !ok {

@@ -8,13 +8,13 @@ import (
 )
 
 // ReadJSON reads one JSON document (RFC 8259), strictly. Its time is linear in
-// the length of the text, its memory bounded by lim: an array or an object
-// costs the same however it is written (quadratic readers were stopped with 100
-// KB of "[0,0").
+// the length of the text, and its memory is limited by lim: the cost of an
+// array or object does not depend on how it is written. (Readers with quadratic
+// time were blocked by 100 KB of "[0,0".)
 //
 // It refuses syntax errors, bytes that are not UTF-8, and escapes of half a
-// surrogate pair, and skips a byte order mark in front. It accepts a NUL in a
-// string and a name given twice, which are valid JSON: the types and tables
+// surrogate pair. It skips a leading byte order mark. It accepts NULs in
+// strings and repeated member names, which are valid JSON; the types and tables
 // refuse them (ParseText, ObjectType). Errors are *SyntaxError.
 func ReadJSON(text string, lim Limits) (*Value, error) {
 	r := &jsonReader{text: strings.TrimPrefix(text, "\uFEFF"), lim: lim}
@@ -36,15 +36,17 @@ type jsonReader struct {
 	lim  Limits
 	n    int // values so far
 
-	// open holds the items read so far of all arrays and objects that are not closed
-	// yet, outermost first; each takes its own, copied once, when it closes.
+	// open holds the items that were read of all unclosed arrays and objects,
+	// outermost first. When an array or object closes, its items are copied
+	// out, once.
 	open []Value
 
-	// line and lineStart follow space(), the only place where a line can end; so a
-	// Value's place costs no second look at the text.
+	// line and lineStart are updated by space(), because lines can only end
+	// there. So the text need not be scanned again for the position of a Value.
 	line      int32
 	lineStart int
-	// column of the place colAt on this line, so that columns are counted once.
+	// col is the column of the byte colAt, so that columns are counted only
+	// once.
 	col   int32
 	colAt int
 }
@@ -65,7 +67,7 @@ func (r *jsonReader) space() {
 }
 
 // place returns the line and column of r.at. It only moves forward, so that all
-// calls together cost one pass over the text.
+// calls together scan the text once.
 func (r *jsonReader) place() (line, column int32) {
 	if r.at > r.colAt {
 		r.col += int32(utf8.RuneCountInString(r.text[r.colAt:r.at]))
@@ -93,7 +95,7 @@ func (r *jsonReader) value(depth int) (v Value, err error) {
 		return v, tooLarge(r.fail("too many values"), valuesHint(r.lim))
 	}
 	if depth > r.lim.Depth {
-		err := r.fail("nested too deeply") // whether it ever closes is not looked into
+		err := r.fail("nested too deeply") // the rest is not parsed, even if it never closes
 		err.Hint = depthHint(r.lim)
 		return v, err
 	}
@@ -136,7 +138,8 @@ func (r *jsonReader) word(w string) (string, error) {
 	return w, nil
 }
 
-// items reads an array or an object from its opening bracket to end, its closing one.
+// items reads an array or object from its opening bracket to end, its closing
+// bracket.
 func (r *jsonReader) items(end byte, depth int) ([]Value, error) {
 	base := len(r.open)
 	r.at++
@@ -170,7 +173,7 @@ func (r *jsonReader) items(end byte, depth int) ([]Value, error) {
 }
 
 func (r *jsonReader) push(v Value) {
-	if len(r.open) == cap(r.open) { // double, so that each item is moved about once
+	if len(r.open) == cap(r.open) { // double the capacity, so that each item is copied about once
 		r.open = slices.Grow(r.open, len(r.open)+8)
 	}
 	r.open = append(r.open, v)

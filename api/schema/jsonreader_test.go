@@ -73,8 +73,8 @@ func TestReadJSONRefuses(t *testing.T) {
 	}
 }
 
-// TestReadJSONCorpus runs the public corpus of JSON texts (nst/JSONTestSuite): y_ must
-// be read, n_ must be refused, i_ may be either.
+// TestReadJSONCorpus reads a public corpus of JSON texts (nst/JSONTestSuite).
+// ReadJSON must accept the files y_*, refuse n_*, and may do either for i_*.
 func TestReadJSONCorpus(t *testing.T) {
 	dir := os.Getenv("JSON_CORPUS")
 	if dir == "" {
@@ -104,8 +104,8 @@ func TestReadJSONCorpus(t *testing.T) {
 	}
 }
 
-// FuzzReadJSON holds our reader against the standard library's: what we read it reads
-// too, to the same text of every string and number.
+// FuzzReadJSON compares ReadJSON with the standard library, which must accept
+// the same texts and read the same strings and numbers.
 func FuzzReadJSON(f *testing.F) {
 	for _, seed := range []string{
 		`{"job":{"name":"a","tasks":4,"environment":["A=b"]},"script":"#!/bin/sh\n"}`,

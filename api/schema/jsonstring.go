@@ -28,7 +28,7 @@ func (r *jsonReader) string() (string, error) {
 	return "", r.fail("the string does not end")
 }
 
-// char passes one character that stands for itself.
+// char reads an unescaped character.
 func (r *jsonReader) char(c byte) error {
 	if c < ' ' {
 		return r.fail("a control character stands in a string")
@@ -45,7 +45,8 @@ func (r *jsonReader) char(c byte) error {
 	return nil
 }
 
-// escaped reads on from the first backslash of a string that began at start.
+// escaped reads the rest of a string that began at start, from its first
+// backslash.
 func (r *jsonReader) escaped(start int) (string, error) {
 	var b strings.Builder
 	b.WriteString(r.text[start:r.at])
@@ -71,7 +72,8 @@ func (r *jsonReader) escaped(start int) (string, error) {
 	return "", r.fail("the string does not end")
 }
 
-// simpleEscapes maps the letter after a backslash to what it stands for.
+// simpleEscapes maps the letter after a backslash to the character that it
+// stands for.
 var simpleEscapes = map[byte]rune{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
 }

@@ -7,34 +7,35 @@ import (
 	"unicode/utf8"
 )
 
-// pieceSize is how many bytes of JSON are collected before they go to the
-// connection: large enough that a write's cost is nothing beside its content (two writes, since
-// net/http puts the size of a piece into a buffer of its own), small enough that many lists at once
-// cost little memory.
+// pieceSize is the number of bytes that a writer collects before it writes them
+// to the connection. It is large enough to make the cost of a write
+// insignificant, although each takes two system calls: net/http writes the size
+// of a chunk from a buffer of its own. It is small enough that many concurrent
+// lists need little memory.
 const pieceSize = 64 << 10
 
-// JSONWriter is an Encoder of JSON (RFC 8259), Compact or Pretty, that appends
-// to one buffer and writes it out in pieces.
+// JSONWriter is an Encoder of JSON (RFC 8259), Compact or Pretty. It appends to
+// one buffer, which it writes out in pieces.
 //
-// Its output is always valid: bytes that are not UTF-8 become U+FFFD (a job
-// name with a Latin-1 letter must not make the whole list unreadable for every
-// user), integers keep all 64 bits, and a number that JSON lacks (NaN,
-// infinite) becomes 0.
+// Its output is always valid. Bytes that are not UTF-8 become U+FFFD, so that a
+// job name with a Latin-1 letter does not make the whole list unreadable for
+// every user. Integers keep all 64 bits. Numbers that JSON lacks (NaN,
+// infinity) become 0.
 type JSONWriter struct {
 	output
 	sep    bool // the next key or element needs a comma before it
-	named  bool // a Key stands before the next value
+	named  bool // a Key precedes the next value
 	pretty bool
 	depth  int
 }
 
-// NewJSONWriter makes a JSONWriter to w. Nothing reaches w before pieceSize bytes
-// have come together or Flush is called.
+// NewJSONWriter returns a JSONWriter to w. Nothing is written to w until
+// pieceSize bytes have been collected or Flush is called.
 func NewJSONWriter(w io.Writer, layout Layout) *JSONWriter {
 	return &JSONWriter{output: newOutput(w), pretty: layout == Pretty}
 }
 
-// Reset makes j as new, to w.
+// Reset discards the state of j and makes it write to w.
 func (j *JSONWriter) Reset(w io.Writer) {
 	*j = JSONWriter{output: output{w: w, buf: j.buf[:0]}, pretty: j.pretty}
 }
@@ -78,7 +79,7 @@ func (j *JSONWriter) comma() {
 	j.named = false
 }
 
-// line begins a new line of the present depth.
+// line begins a new line, indented for the current depth.
 func (j *JSONWriter) line() {
 	j.buf = append(j.buf, '\n')
 	for range j.depth {
@@ -86,7 +87,8 @@ func (j *JSONWriter) line() {
 	}
 }
 
-// done ends a value, and sends a full piece on its way.
+// done ends a value, and writes the buffer to the connection if a piece is
+// full.
 func (j *JSONWriter) done() {
 	j.sep = true
 	if j.pretty && j.depth == 0 {
@@ -97,7 +99,8 @@ func (j *JSONWriter) done() {
 	}
 }
 
-// Key writes a name of ours: plain ASCII, nothing to escape.
+// Key writes the name of a member. Names are those of the tables: plain ASCII
+// without characters to escape.
 func (j *JSONWriter) Key(name string) {
 	j.comma()
 	j.buf = append(j.buf, '"')
@@ -123,9 +126,10 @@ func (j *JSONWriter) Uint(n uint64) {
 	j.done()
 }
 
-// Around writes a prepared value, with a number inserted between its two parts.
-// It reports whether it did: unless the layout is Compact, the caller writes
-// the value piece by piece. Lists are full of such values.
+// Around writes a prepared value with a number between its two parts, and
+// returns true. If the layout is not Compact, it writes nothing and returns
+// false, and the caller writes the value piece by piece. It makes lists
+// cheaper, because they have many such values.
 func (j *JSONWriter) Around(before string, n uint64, after string) bool {
 	if j.pretty {
 		return false
@@ -138,8 +142,8 @@ func (j *JSONWriter) Around(before string, n uint64, after string) bool {
 	return true
 }
 
-// Float writes f so that it reads back as the same double; a whole number keeps its
-// ".0", so that strict readers see a floating-point field as one.
+// Float writes f so that it parses to the same double. A whole number keeps its
+// ".0", so that strict readers recognize a floating-point number.
 func (j *JSONWriter) Float(f float64) {
 	j.comma()
 	if math.IsNaN(f) || math.IsInf(f, 0) {
@@ -170,7 +174,8 @@ func (j *JSONWriter) Null() {
 	j.done()
 }
 
-// String writes s, escaped as little as JSON allows.
+// String writes s and escapes only the characters that JSON requires to be
+// escaped.
 func (j *JSONWriter) String(s string) {
 	j.comma()
 	j.buf = append(j.buf, '"')

@@ -63,7 +63,7 @@ func TestJSONWriter(t *testing.T) {
 	}
 }
 
-// pieces notes the size of every write.
+// pieces records the size of every write.
 type pieces struct {
 	sizes []int
 	err   error

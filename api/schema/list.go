@@ -20,8 +20,8 @@ func (l list[T]) Renderer(v View) func(Encoder, *[]T) {
 	}
 }
 
-// Parser reads an array; one value that is not an array is taken as an array of
-// it, with a warning.
+// Parser returns a function that parses an array. It accepts a single value as
+// an array of one element, with a warning.
 func (l list[T]) Parser(v View) func(*Report, *Value, *[]T) bool {
 	parse := l.elem.Parser(v)
 	return func(r *Report, doc *Value, into *[]T) bool {
@@ -48,8 +48,8 @@ func (l list[T]) Parser(v View) func(*Report, *Value, *[]T) bool {
 	}
 }
 
-// Stream is a list that is never in memory: it gives its elements to each, one
-// at a time, and ends with each's error or its own.
+// Stream is a list that is never in memory as a whole. It calls each with its
+// elements, one at a time, and returns the error of each or its own.
 type Stream[T any] func(each func(*T) error) error
 
 // One returns a Stream of one element.
@@ -57,9 +57,9 @@ func One[T any](item *T) Stream[T] {
 	return func(each func(*T) error) error { return each(item) }
 }
 
-// StreamOf returns the type of an array of a Stream's elements, written as they
-// come. An error of the stream fails the body (Encoder.Fail): an array that
-// ends early must not look complete.
+// StreamOf returns the type of an array whose elements come from a Stream and
+// are written one by one. An error of the stream makes the body fail
+// (Encoder.Fail), because an array that ends early must not look complete.
 func StreamOf[T any](elem func() Type[T]) func() Type[Stream[T]] {
 	return func() Type[Stream[T]] { return stream[T]{elem()} }
 }
@@ -85,7 +85,7 @@ func (s stream[T]) Renderer(v View) func(Encoder, *Stream[T]) {
 	}
 }
 
-// Parser refuses: a Stream is only ever shown.
+// Parser returns Refuse, because a Stream is only shown.
 func (s stream[T]) Parser(View) func(*Report, *Value, *Stream[T]) bool {
 	return Refuse[Stream[T]]
 }

@@ -1,7 +1,7 @@
 package schema
 
-// Named gives a type the name of a schema of its own in documents. Rendering
-// and parsing stay the same.
+// Named gives a type the name of a schema in documents. It does not change
+// rendering and parsing.
 func Named[T any](name string, typ func() Type[T]) func() Type[T] {
 	return func() Type[T] { return named[T]{typ(), name} }
 }
@@ -11,7 +11,7 @@ type named[T any] struct {
 	name string
 }
 
-// Shape describes the type, by its name.
+// Shape describes the type, with its name.
 func (n named[T]) Shape(v View) *Shape {
 	s := *n.Type.Shape(v)
 	s.Name = n.name

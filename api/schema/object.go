@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// ObjectType is a table of fields: the Type of O.
+// ObjectType is a table of fields. It implements Type for O.
 type ObjectType[O any] struct {
 	name   string
 	fields []Field[O]
@@ -15,7 +15,8 @@ type ObjectType[O any] struct {
 	parses  map[View]func(*Report, *Value, *O) bool
 }
 
-// Object declares the object name, in the order its fields are shown.
+// Object declares an object with the given name. Its fields are shown in the
+// given order.
 func Object[O any](name string, fields ...Field[O]) *ObjectType[O] {
 	return &ObjectType[O]{
 		name:    name,
@@ -25,10 +26,11 @@ func Object[O any](name string, fields ...Field[O]) *ObjectType[O] {
 	}
 }
 
-// Type makes the object usable as the type of a field: F("energy", Energy.Type, …).
+// Type returns t as the type of a field: F("energy", Energy.Type, …).
 func (t *ObjectType[O]) Type() Type[O] { return t }
 
-// Renderer compiles the table for v, once.
+// Renderer returns the compiled table for v. It compiles each table once per
+// View.
 func (t *ObjectType[O]) Renderer(v View) func(Encoder, *O) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,7 +40,8 @@ func (t *ObjectType[O]) Renderer(v View) func(Encoder, *O) {
 	return t.renders[v]
 }
 
-// Parser compiles the table for v, once.
+// Parser returns the compiled table for v. It compiles each table once per
+// View.
 func (t *ObjectType[O]) Parser(v View) func(*Report, *Value, *O) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,7 +76,7 @@ func properties[O any](fields []Field[O], v View) []Property {
 	return list
 }
 
-// shown is a field of one View, ready to write.
+// shown is a field in one View, compiled for rendering.
 type shown[O any] struct {
 	key    string
 	render func(Encoder, *O)
@@ -97,7 +100,7 @@ func renderFields[O any](fields []Field[O], v View) func(Encoder, *O) {
 	}
 }
 
-// taken is a field of one View, ready to read.
+// taken is a field in one View, compiled for parsing.
 type taken[O any] struct {
 	name     string
 	required bool
@@ -107,7 +110,7 @@ type taken[O any] struct {
 func parseFields[O any](fields []Field[O], v View) func(*Report, *Value, *O) bool {
 	var list []taken[O]
 	var names []string
-	byName := make(map[string]int) // to the index in list
+	byName := make(map[string]int) // index in list
 	for i := range fields {
 		f := &fields[i]
 		if f.in.has(v.Version) {
@@ -126,17 +129,17 @@ func parseFields[O any](fields []Field[O], v View) func(*Report, *Value, *O) boo
 	return func(r *Report, doc *Value, o *O) bool { return parseMembers(r, doc, o, list, names, byName) }
 }
 
-// notTaken parses a field that can't be set. A client that sends an answer back
-// gets a warning for it, unless it is empty.
+// notTaken parses a field that can't be set. It warns a client that sends such
+// a field back from an answer, unless its value is empty.
 func notTaken[O any](r *Report, doc *Value, _ *O) {
 	if len(doc.Items) > 0 || doc.Kind != Map && doc.Kind != Array && doc.Text != "" && doc.Text != "0" && doc.Text != "false" {
 		r.Warn(doc, "can't be set, ignored")
 	}
 }
 
-// parseMembers reads the members of doc into o. null counts as not given. A known
-// name given twice is an error: a filter in front may have looked at the
-// other one.
+// parseMembers parses the members of doc into o. A null value counts as absent.
+// A known name that occurs twice is an error, because a filter in front of the
+// gateway may have checked the other occurrence.
 func parseMembers[O any](r *Report, doc *Value, o *O, list []taken[O], names []string, byName map[string]int) bool {
 	if doc.Kind != Map {
 		return r.Error(doc, "expected object, got %s", doc.Kind)
@@ -165,5 +168,5 @@ func parseMembers[O any](r *Report, doc *Value, o *O, list []taken[O], names []s
 			r.In(f.name, func() { r.Error(doc, "missing") })
 		}
 	}
-	return len(r.Errors) == before // a Lenient report has no errors: the object loses a field
+	return len(r.Errors) == before // a Lenient report never gets errors; the object then lacks the invalid fields
 }

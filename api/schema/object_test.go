@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// thing is a model for the tests, with one of each kind of field.
+// thing is a model for the tests, with a field of each kind.
 type thing struct {
 	Name    string
 	Port    uint16
@@ -25,7 +25,7 @@ type inner struct{ ID uint64 }
 
 var innerType = Object("inner", F("id", Int64, func(i *inner) *uint64 { return &i.ID }, "Its number"))
 
-// colours has two base values in the low bits and a flag.
+// colours has two base values in the low bits, and a flag.
 var colours = Words("",
 	Part("RED", uint32(0xf), 0), Part("BLUE", uint32(0xf), 1), Bit("DARK", uint32(0x10)), Bit("NEON", uint32(0x20), Since(42)))
 
@@ -151,7 +151,7 @@ func TestParse(t *testing.T) {
 				t.Errorf("ok is %v", ok)
 			}
 			if tt.name == "can't be understood" {
-				return // what it holds then means nothing
+				return // after an error, its contents are undefined
 			}
 			if d := cmp.Diff(tt.want, got); d != "" {
 				t.Error(d)
@@ -206,8 +206,8 @@ func TestStreamFailure(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever the document, a parse ends, and either says why it refused or
-// gives an object that can be shown and parsed again without an error.
+// FuzzParse checks that every document is either refused with an error, or
+// parsed to an object that can be shown and parsed again without errors.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"name":"a","offset":"6","big":1,"parts":"x","state":"RED,DARK","colour":"?"}`)
 	f.Add(`{"name":5,"port":65535,"inner":{"id":9223372036854775807}}`)
@@ -230,7 +230,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s: %v", shown, err)
 		}
-		doc.Items = doc.Items[:len(doc.Items)-1] // the stream
+		doc.Items = doc.Items[:len(doc.Items)-1] // without the stream
 		var r2 Report
 		if !thingType.Parser(View{Version: 41})(&r2, doc, &again) {
 			t.Fatalf("%s: %+v", shown, r2.Errors)

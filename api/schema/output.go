@@ -2,18 +2,18 @@ package schema
 
 import "io"
 
-// Layout is the arrangement of a body by a format's writer. The content is the
-// same in all layouts.
+// Layout is the arrangement of a body by the writer of a format. All layouts
+// have the same content.
 type Layout uint8
 
 // The layouts.
 const (
-	Compact Layout = iota // as short as the format allows: one line
-	Pretty                // a line for each value, indented; in YAML each with its type's tag
-	NoTag                 // YAML alone: Pretty without the tags
+	Compact Layout = iota // as short as the format allows, on one line
+	Pretty                // each value on its own line, indented; in YAML, each with a tag for its type
+	NoTag                 // YAML only: Pretty without the tags
 )
 
-// output is where a writer's bytes go: one buffer, written out in pieces.
+// output collects a writer's bytes in a buffer, which it writes out in pieces.
 type output struct {
 	w   io.Writer
 	buf []byte
@@ -24,13 +24,13 @@ func newOutput(w io.Writer) output {
 	return output{w: w, buf: make([]byte, 0, pieceSize+4<<10)}
 }
 
-// Buffered returns how many bytes were collected and not yet written.
+// Buffered returns the number of collected bytes that are not yet written.
 func (o *output) Buffered() int { return len(o.buf) }
 
 // Capacity returns the size of the buffer in bytes.
 func (o *output) Capacity() int { return cap(o.buf) }
 
-// Fail gives the body up.
+// Fail aborts the body with err.
 func (o *output) Fail(err error) {
 	if o.err == nil {
 		o.err = err
@@ -40,8 +40,8 @@ func (o *output) Fail(err error) {
 // Err returns the first error.
 func (o *output) Err() error { return o.err }
 
-// Flush sends what has been collected. After a failure it drops it instead: half
-// an answer must never end up looking like a whole one.
+// Flush writes the collected bytes. After an error it discards them, because a
+// truncated answer must never look complete.
 func (o *output) Flush() error {
 	if o.err == nil && len(o.buf) > 0 {
 		_, o.err = o.w.Write(o.buf)

@@ -8,23 +8,24 @@ import (
 	"schedrestd/typo"
 )
 
-// Note is one remark about a document.
+// Note is a remark about a value in a document.
 type Note struct {
-	Source       string // the place, as "#/job/tasks"
-	Unknown      bool   // there is no field of that name
+	Source       string // place of the value, as "#/job/tasks"
+	Unknown      bool   // the value is a field that the object does not have
 	Text         string // lower case, no full stop
 	Line, Column int
 }
 
-// maxNotes bounds each list of a Report: a body of a million unknown names must not
-// become an answer of a million warnings.
+// maxNotes limits each list of a Report, so that a body with a million unknown
+// names does not cause an answer with a million warnings.
 const maxNotes = 100
 
-// Report collects what is odd (Warnings: taken or ignored, and said) and what can't
-// be understood (Errors: nothing may be done) while a document is parsed.
+// Report collects remarks while a document is parsed. Warnings are about values
+// that were accepted in another form than intended, or ignored. Errors are
+// about values that can't be understood; then the request has no effect.
 type Report struct {
-	Lenient  bool // note nothing: values that can't be understood count as missing
-	Strict   bool // an unknown field is an error
+	Lenient  bool // note nothing, and treat invalid values as absent
+	Strict   bool // treat an unknown field as an error
 	Warnings []Note
 	Errors   []Note
 	path     []string
@@ -33,23 +34,26 @@ type Report struct {
 // OK reports whether there is no error.
 func (r *Report) OK() bool { return len(r.Errors) == 0 }
 
-// In runs f with name added to the place that notes are about.
+// In calls f, and adds name to the place of the notes that f makes.
 func (r *Report) In(name string, f func()) {
 	r.path = append(r.path, name)
 	f()
 	r.path = r.path[:len(r.path)-1]
 }
 
-// InElement calls f, as In does, for the element i of an array.
+// InElement calls f, and adds the index of an array's element to the place of
+// the notes that f makes.
 func (r *Report) InElement(i int, f func()) { r.In(strconv.Itoa(i), f) }
 
-// Warn notes something that was taken differently than meant, or not at all.
+// Warn notes that v was ignored, or was taken to mean something other than it
+// says.
 func (r *Report) Warn(v *Value, format string, args ...any) {
 	r.note(&r.Warnings, v, "", format, args)
 }
 
-// unknown notes a field that the object does not have. It compares names only
-// when it adds a note: a body of a million unknown names must stay cheap.
+// unknown notes a field that the object does not have. It searches for similar
+// names only when it adds a note, so that a body with a million unknown names
+// stays cheap.
 func (r *Report) unknown(v *Value, known []string) {
 	list, text := &r.Warnings, "unknown field, ignored"
 	if r.Strict {
@@ -66,16 +70,16 @@ func (r *Report) unknown(v *Value, known []string) {
 	(*list)[len(*list)-1].Unknown = true
 }
 
-// Error notes something that can't be understood. It returns false, so that a
-// parser can end with it.
+// Error notes that v can't be understood. It returns false, so that a parser
+// can return its result.
 func (r *Report) Error(v *Value, format string, args ...any) bool {
 	r.note(&r.Errors, v, "", format, args)
 	return false
 }
 
-// WarnKind notes that v, of another kind than the array or object that was
-// expected, was taken all the same. Its source ends with a slash: it is about what
-// stands there as a whole.
+// WarnKind notes that v was accepted although it is not the expected array or
+// object. The note's source ends with a slash, because it is about the value as
+// a whole.
 func (r *Report) WarnKind(v *Value, want Kind) {
 	if v.Untyped {
 		return
@@ -113,7 +117,8 @@ func (r *Report) source() string {
 	return b.String()
 }
 
-// Shorten cuts what a client sent to a length fit for a message.
+// Shorten truncates a text from a client to a length that is suitable for a
+// message.
 func Shorten(s string) string {
 	const most = 64
 	if len(s) <= most {

@@ -1,22 +1,24 @@
-// Package schema is the engine under the REST surface: from one table of fields per
-// object it renders a body, parses a body and describes both.
+// Package schema is the engine of the REST API. From one table of fields per
+// object it renders bodies, parses bodies and describes both.
 //
-// A table names each field once, with its type, where it sits in the model, what it
-// means and the API versions that have it:
+// A table lists each field once: its name, type, place in the model,
+// description, and the API versions that have it:
 //
 //	var Node = schema.Object("node",
 //		schema.F("name", schema.String, func(n *model.Node) *string { return &n.Name }, "Name of the node"),
 //		schema.F("topology", schema.String, func(n *model.Node) *string { return &n.Topology }, "Place in the network", schema.Since(V43)),
 //	)
 //
-// For each View (API version and spelling) a table is compiled once into a list of
-// closures; no request uses reflection. Rendering goes to an Encoder piece by
-// piece, so that a list of any length is never held as a tree (see Stream). Parsing
-// starts from a Value, which JSON is read into here and other formats may be;
-// what is odd in it becomes a warning, what can't be understood an error, both with
-// the place they are about, as "#/job/tasks" (see Report).
+// For each View (API version and spelling), a table is compiled once into a
+// list of closures; no request uses reflection. Rendering writes to an Encoder
+// piece by piece, so that no list is ever held in memory as a tree (see
+// Stream). Parsing starts from a Value, which this package reads from JSON or
+// YAML. Values that are not as expected cause warnings, and values that can't
+// be understood cause errors. Both name the place in the document, as
+// "#/job/tasks" (see Report).
 //
-// The package knows nothing of HTTP, of schedulers, or of which versions exist.
+// The package does not depend on HTTP, on the scheduler, or on the existing API
+// versions.
 package schema
 
 import "strconv"
@@ -24,36 +26,36 @@ import "strconv"
 // Version is the last number of an API version: 42 is v0.0.42.
 type Version uint8
 
-// String returns v as in a path, "v0.0.42".
+// String returns v in the form that paths have, "v0.0.42".
 func (v Version) String() string { return "v0.0." + strconv.Itoa(int(v)) }
 
-// Spelling chooses between the two sets of names that one declaration has.
+// Spelling selects one of the two sets of names that each declaration has.
 type Spelling uint8
 
-// The spellings. Their words are declared by package api.
+// The spellings. Package api declares their names.
 const (
 	Sched Spelling = iota // this project's own: schedd_start_time
 	Slurm                 // the names clients of slurmrestd know: slurmd_start_time
 )
 
-// View is what one client sees: an API version in one spelling.
+// View is what a client sees: an API version in one spelling.
 type View struct {
 	Version Version
 	Names   Spelling
 }
 
-// span is a range of versions: since <= v < until; until 0 has no end.
+// span is a range of versions: since <= v < until. An until of 0 means no end.
 type span struct{ since, until Version }
 
 func (s span) has(v Version) bool { return v >= s.since && (s.until == 0 || v < s.until) }
 
-// never is the span of a field that is in no version.
+// never is the span of a field that no version has.
 var never = span{since: 1, until: 1}
 
-// Type is how values of the Go type T look outside. Each of its methods is asked
-// once per View; what they return is kept and used for every request.
+// Type defines how values of the Go type T are written, parsed and described.
+// Each method is called once per View, and its result is used for all requests.
 type Type[T any] interface {
-	// Renderer writes one value.
+	// Renderer returns a function that writes one value.
 	Renderer(View) func(Encoder, *T)
 	// Parser returns a function that reads one value into *T and records
 	// problems in the Report. It reports whether *T now has the intended value.
@@ -64,13 +66,13 @@ type Type[T any] interface {
 
 // Shape describes a type in one View, in the terms of JSON Schema.
 type Shape struct {
-	Name     string   // name of the schema; "" when it is written in place
+	Name     string   // name of the schema; "" if it is written in place
 	Kind     string   // "object", "array", "string", "integer", "number", "boolean"
 	Format   string   // "int32", "int64", "double" or ""
-	Wide     bool     // its numbers can be beyond Format, which is what Slurm's documents say
-	Enum     []string // the values a string can have; nil: any
-	Nullable bool     // may be null
-	Items    *Shape   // of an array; nil: anything
+	Wide     bool     // numbers may exceed Format, although Slurm's documents declare that format
+	Enum     []string // values that a string may have; nil for any
+	Nullable bool     // whether null is allowed
+	Items    *Shape   // type of an array's elements; nil for any
 	Fields   []Property
 }
 
@@ -78,13 +80,13 @@ type Shape struct {
 type Property struct {
 	Name       string
 	Doc        string
-	Unit       string // "MiB", "s", "min"…; "" when it has none
+	Unit       string // "MiB", "s", "min", …; "" for none
 	Required   bool
 	Deprecated bool
-	Ours       bool // not in Slurm's documents of this version
-	Ignored    bool // taken, and makes no difference
+	Ours       bool // absent from Slurm's documents of this version
+	Ignored    bool // accepted without effect
 	Shape      *Shape
 }
 
-// text describes any string.
+// text describes a string with any content.
 var text = &Shape{Kind: "string"}

@@ -13,7 +13,8 @@ func (s simple[T]) Renderer(View) func(Encoder, *T)            { return s.render
 func (s simple[T]) Parser(View) func(*Report, *Value, *T) bool { return s.parse }
 func (s simple[T]) Shape(View) *Shape                          { return s.shape }
 
-// Simple makes a Type that looks the same in every View. Without parse it is only ever shown.
+// Simple returns a Type that looks the same in every View. If parse is nil, its
+// values can only be shown.
 func Simple[T any](shape *Shape, render func(Encoder, *T), parse func(*Report, *Value, *T) bool) Type[T] {
 	if parse == nil {
 		parse = Refuse[T]
@@ -21,19 +22,19 @@ func Simple[T any](shape *Shape, render func(Encoder, *T), parse func(*Report, *
 	return simple[T]{shape, render, parse}
 }
 
-// Refuse rejects a value: it parses fields that can't be set.
+// Refuse rejects every value, for fields that can't be set.
 func Refuse[T any](r *Report, v *Value, _ *T) bool { return r.Error(v, "can't be set") }
 
-// String returns the type of any text.
+// String returns the type of a text.
 func String() Type[string] {
 	return simple[string]{text,
 		func(e Encoder, s *string) { e.String(*s) },
 		ParseText}
 }
 
-// ParseText reads text; a number or a boolean is taken as written, with a warning. A
-// NUL is refused: the scheduler's C code would cut the text there, so that a name
-// which passed a check becomes another one behind it.
+// ParseText parses a text. It accepts a number or boolean as written, with a
+// warning. It refuses NULs: the scheduler's C code would cut the text there,
+// and so turn a name that passed a check into another one.
 func ParseText(r *Report, v *Value, into *string) bool {
 	switch v.Kind {
 	case Text:
@@ -56,8 +57,8 @@ func Boolean() Type[bool] {
 		ParseBool}
 }
 
-// ParseBool reads a boolean; the words true and false as text and the numbers 1 and
-// 0 are taken with a warning.
+// ParseBool parses a boolean. It accepts the texts "true" and "false" and the
+// numbers 1 and 0, with a warning.
 func ParseBool(r *Report, v *Value, into *bool) bool {
 	switch v.Text {
 	case "true", "1":

@@ -2,7 +2,7 @@ package schema
 
 import "fmt"
 
-// Kind is what a Value is.
+// Kind is the kind of a Value.
 type Kind uint8
 
 // The kinds.
@@ -17,41 +17,43 @@ const (
 
 var kindNames = [...]string{Null: "null", Bool: "boolean", Number: "number", Text: "string", Array: "array", Map: "object"}
 
-// String names k as JSON Schema does.
+// String returns the name of k in JSON Schema.
 func (k Kind) String() string { return kindNames[k] }
 
-// Value is one value of a decoded document, whatever its format, with its place.
+// Value is one value of a parsed document of any format, with its position.
 type Value struct {
 	Kind   Kind
-	Line   int32   // 1 is the first
-	Column int32   // in characters; 1 is the first
-	Key    string  // its name, when it is a member of a Map
-	Text   string  // of Text; the literal of a Number; "true" or "false" of a Bool
-	Items  []Value // elements of an Array, members of a Map, in order
+	Line   int32   // starting at 1
+	Column int32   // in characters, starting at 1
+	Key    string  // name of the value, if it is a member of a Map
+	Text   string  // content of a Text; literal of a Number; "true" or "false" for a Bool
+	Items  []Value // elements of an Array or members of a Map, in order
 
-	// Untyped: a Text that may stand for any type, as in a query, which has
-	// only text. It is accepted for the expected type without a warning.
+	// Untyped marks a Text that may stand for any type. The values of a query
+	// are Untyped, because a query has only texts. They are accepted for the
+	// expected type without a warning.
 	Untyped bool
 }
 
-// Limits bound what a document may cost before any of it is understood.
+// Limits restrict the resources that a document may use, before its contents
+// are interpreted.
 type Limits struct {
-	Depth  int // nesting of arrays and objects; bounds the stack
-	Values int // how many values; bounds memory, which is many times the text of "[0,0,0…"
+	Depth  int // maximum nesting of arrays and objects; limits the stack
+	Values int // maximum number of values; limits the memory, which for "[0,0,0…" is many times the length of the text
 }
 
-// DefaultLimits admit any request body that makes sense.
+// DefaultLimits are sufficient for all meaningful request bodies.
 var DefaultLimits = Limits{Depth: 64, Values: 500_000}
 
-// SyntaxError says what is wrong with a document and where.
+// SyntaxError describes an error in a document, with its position.
 type SyntaxError struct {
 	Line, Column int
 	Problem      string // lower case, no full stop
-	TooLarge     bool   // over a limit, not wrong
-	Hint         string // names the limit; may be empty
+	TooLarge     bool   // the document exceeds a limit, but may be valid
+	Hint         string // names the limit, if any
 }
 
-// Error returns the problem with its place.
+// Error returns the problem with its position.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Problem)
 }

@@ -2,7 +2,8 @@ package schema
 
 import "strings"
 
-// Word is one name in a set of bits: it is there when the bits of Mask are Value.
+// Word is a name in a set of bits. The set contains the word if its bits under
+// Mask equal Value.
 type Word[T Integer] struct {
 	Name  string
 	Mask  T
@@ -11,13 +12,13 @@ type Word[T Integer] struct {
 	alone bool
 }
 
-// Bit returns a word for one or more bits that are all set.
+// Bit returns a word for one or more bits, which must all be set.
 func Bit[T Integer](name string, bits T, opts ...Option) Word[T] {
 	return Part(name, bits, bits, opts...)
 }
 
-// Part returns a word for a value of some of the bits. Of its options only
-// Since, Until and Alone have an effect.
+// Part returns a word for a value of some of the bits. Only the options Since,
+// Until and Alone have an effect on it.
 func Part[T Integer](name string, mask, value T, opts ...Option) Word[T] {
 	var t traits
 	for _, o := range opts {
@@ -26,16 +27,17 @@ func Part[T Integer](name string, mask, value T, opts ...Option) Word[T] {
 	return Word[T]{Name: name, Mask: mask, Value: value, in: t.in, alone: t.alone}
 }
 
-// WordSet is the Type of bits that are shown as an array of words, in the table's order.
+// WordSet is the Type of an integer whose bits are shown as an array of words,
+// in the table's order.
 type WordSet[T Integer] struct {
-	name  string // of its schema; "" for none
+	name  string // name of its schema; "" for none
 	words []Word[T]
 }
 
-// Words declares a set of words, with the name of its schema.
+// Words declares a set of words. name is the name of its schema.
 func Words[T Integer](name string, words ...Word[T]) *WordSet[T] { return &WordSet[T]{name, words} }
 
-// Type makes the set usable as the type of a field.
+// Type returns s as the type of a field.
 func (s *WordSet[T]) Type() Type[T] { return s }
 
 func (s *WordSet[T]) of(v Version) []Word[T] {
@@ -57,7 +59,7 @@ func (s *WordSet[T]) Shape(v View) *Shape {
 	return &Shape{Name: s.name, Kind: "array", Items: one}
 }
 
-// Renderer writes the words that n holds.
+// Renderer returns a function that writes the words that n contains.
 func (s *WordSet[T]) Renderer(v View) func(Encoder, *T) {
 	words := s.of(v.Version)
 	return func(e Encoder, n *T) {
@@ -74,8 +76,8 @@ func (s *WordSet[T]) Renderer(v View) func(Encoder, *T) {
 	}
 }
 
-// Parser reads an array of words, or one, or several separated by commas; upper or
-// lower case.
+// Parser returns a function that parses an array of words, one word, or a
+// comma-separated list. Case is ignored.
 func (s *WordSet[T]) Parser(v View) func(*Report, *Value, *T) bool {
 	known := oneOf(s.Shape(v).Items.Enum)
 	byName := make(map[string]Word[T])
@@ -102,7 +104,7 @@ func (s *WordSet[T]) Parser(v View) func(*Report, *Value, *T) bool {
 	}
 }
 
-// oneOf lists what is accepted, for a message.
+// oneOf lists the accepted names, for a message.
 func oneOf(names []string) string {
 	const most = 1000
 	list := "expected one of " + strings.Join(names, ", ")
@@ -112,7 +114,7 @@ func oneOf(names []string) string {
 	return list[:strings.LastIndexByte(list[:most], ',')] + ", …"
 }
 
-// wordList reads the names of an array, or of one text.
+// wordList returns the words in an array, or in one text.
 func wordList(r *Report, doc *Value) ([]string, bool) {
 	switch doc.Kind {
 	case Text:

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestLongWordList: a message lists no more words than a person reads.
+// TestLongWordList checks that a message lists only as many words as a person
+// would read.
 func TestLongWordList(t *testing.T) {
 	var words []Word[uint64]
 	for i := range 64 {

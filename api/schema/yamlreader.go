@@ -11,23 +11,24 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// ReadYAML reads one YAML document. Unlike JSON, YAML was made for people:
+// ReadYAML reads one YAML document. YAML was designed to be written by people.
 // ReadYAML refuses its ambiguous features or reads them as text, so that no
-// value is taken for something that its author did not mean.
+// value gets a meaning that its author did not intend.
 //
 // A plain scalar is null, true, false or a decimal number as in the core schema
-// of YAML 1.2. Everything else is text: also yes, no, on and off, dates, 12:30,
-// and numbers in other bases or with leading zeros, 0xff and 007, which in a
-// job are masks and names more often than counts. (!!int marks such a text as a
-// number.) The tags of JSON's types are accepted, others refused. Aliases are
-// copies of what they name, within limits; merge keys ("<<"), keys that are not
-// scalars, and a second document are refused.
+// of YAML 1.2. Everything else is text. This includes yes, no, on and off,
+// dates, 12:30, and numbers in other bases or with leading zeros: in a job,
+// 0xff and 007 are masks and names more often than counts. (The tag !!int turns
+// such a text into a number.) The tags of JSON's types are accepted, all others
+// are refused. Aliases are replaced by copies of their anchors' values, within
+// limits. Merge keys ("<<"), keys that are not scalars, and a second document
+// are refused.
 //
-// The parser builds its whole tree before a limit can apply, at up to 500 bytes
-// for two of text, and searches all directives for each directive. So the
-// marks, of which each value but the first needs one, and the directives are
-// counted before the text is parsed. Errors are *SyntaxError, or ctx's error
-// when ctx ended before the text was parsed.
+// The parser builds its whole tree before a limit can apply, and needs up to
+// 500 bytes for two bytes of text. For each directive, it searches all
+// directives. So ReadYAML counts the directives, and the indicators that
+// separate values, before it parses the text. Errors are *SyntaxError, or ctx's
+// error if ctx ended before the text was parsed.
 func ReadYAML(ctx context.Context, text string, lim Limits) (v *Value, err error) {
 	text = strings.TrimPrefix(text, "\uFEFF")
 	if err := scanYAML(text, lim); err != nil {
@@ -50,10 +51,11 @@ func ReadYAML(ctx context.Context, text string, lim Limits) (v *Value, err error
 
 const (
 	maxDirectives = 8
-	maxDirective  = 100 // bytes; the parser copies the prefix of a %TAG directive into each value with that tag
+	maxDirective  = 100 // in bytes; the parser copies the prefix of a %TAG directive into each value with that tag
 
-	// An alias takes a few bytes however much it stands for. These bound the
-	// values and the bytes of text that all aliases of a document add to it.
+	// An alias takes a few bytes, whatever the size of its value. These
+	// constants limit the values and the bytes of text that all aliases of a
+	// document add to it.
 	maxAliased     = 10_000
 	maxAliasedText = 1 << 20
 )
@@ -63,7 +65,8 @@ var (
 	directiveHint = fmt.Sprintf("a document may have at most %d directives of at most %d bytes", maxDirectives, maxDirective)
 )
 
-// scanYAML refuses what would cost the parser too much, or mislead it.
+// scanYAML refuses texts that would be too expensive to parse, or would mislead
+// the parser.
 func scanYAML(text string, lim Limits) error {
 	marks, directives := 0, 0
 	for i := 0; i < len(text); i++ {
@@ -103,7 +106,7 @@ func invalidUTF8(s string) int {
 	return len(s)
 }
 
-// at makes the error of a problem at a byte of the text.
+// at returns the error for a problem at the byte i of the text.
 func at(text string, i int, problem string) *SyntaxError {
 	before := text[:i]
 	lineStart := strings.LastIndexByte(before, '\n') + 1
@@ -112,13 +115,14 @@ func at(text string, i int, problem string) *SyntaxError {
 		Column: utf8.RuneCountInString(before[lineStart:]) + 1, Problem: problem}
 }
 
-// tooLarge marks e as the error of a document over a limit, which hint names.
+// tooLarge marks e as the error of a document that exceeds a limit. hint names
+// the limit.
 func tooLarge(e *SyntaxError, hint string) *SyntaxError {
 	e.TooLarge, e.Hint = true, hint
 	return e
 }
 
-// parseYAML makes the tree of the only document in text.
+// parseYAML returns the tree of the only document in text.
 func parseYAML(ctx context.Context, text string) (tree *yaml.Node, err error) {
 	from := &slowly{ctx: ctx, text: text}
 	defer func() {
@@ -145,17 +149,18 @@ func parseYAML(ctx context.Context, text string) (tree *yaml.Node, err error) {
 	return doc.Content[0], nil
 }
 
-// slowly gives a text to the parser in small pieces. How much was taken when it failed tells where
-// it was: it names a line at most, and not always the right one.
+// slowly passes a text to the parser in small pieces. When the parser fails,
+// the number of bytes that it has read shows where it was. The parser itself
+// reports at most a line, which can be wrong.
 type slowly struct {
 	ctx   context.Context
 	text  string
 	at    int
-	check int // where ctx is looked at next
+	check int // byte at which ctx is checked next
 }
 
-// Read gives the next few bytes, and fails when ctx has ended: parsing 50 MB takes seconds, which
-// a client that has disconnected must not cost.
+// Read returns the next few bytes. It fails when ctx has ended, because the
+// client is then gone, and parsing 50 MB takes seconds.
 func (s *slowly) Read(p []byte) (int, error) {
 	if s.at == len(s.text) {
 		return 0, io.EOF
@@ -171,7 +176,8 @@ func (s *slowly) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fail makes the error of what the parser says, in its words without its name.
+// fail converts an error of the parser. It keeps the text without the parser's
+// name.
 func (s *slowly) fail(err error) *SyntaxError {
 	problem := strings.TrimPrefix(err.Error(), "yaml: ")
 	where := at(s.text, s.at, "")
@@ -187,7 +193,7 @@ func (s *slowly) fail(err error) *SyntaxError {
 	return where
 }
 
-// lineLength returns how many characters the line has.
+// lineLength returns the number of characters in the line.
 func lineLength(text string, line int) int {
 	for range line - 1 {
 		_, text, _ = strings.Cut(text, "\n")
@@ -196,7 +202,7 @@ func lineLength(text string, line int) int {
 	return utf8.RuneCountInString(first)
 }
 
-// yamlReader makes Values of a tree.
+// yamlReader converts a tree into Values.
 type yamlReader struct {
 	lim     Limits
 	n       int        // values so far
@@ -243,8 +249,9 @@ func (r *yamlReader) value(node *yaml.Node, depth int) (v Value, err error) {
 	return v, err
 }
 
-// follow returns a copy of what an alias names, with the place of the alias. An alias of something
-// that contains it ends at the depth limit. Copies share their text.
+// follow returns a copy of an alias's value, with the position of the alias. An
+// alias of a value that contains the alias itself ends at the depth limit.
+// Copies share their text.
 func (r *yamlReader) follow(alias *yaml.Node, depth int) (Value, error) {
 	if r.alias == nil {
 		r.alias = alias
@@ -255,7 +262,8 @@ func (r *yamlReader) follow(alias *yaml.Node, depth int) (Value, error) {
 	return v, err
 }
 
-// copied counts values and bytes of text that an alias adds to the document.
+// copied counts the values and bytes of text that an alias adds to the
+// document.
 func (r *yamlReader) copied(values, bytes int) error {
 	r.aliased += values
 	r.text += bytes
@@ -294,7 +302,7 @@ func (r *yamlReader) members(nodes []*yaml.Node, depth int) ([]Value, error) {
 	return items, nil
 }
 
-// memberName returns the text of a key, even when it looks like another type.
+// memberName returns the text of a key, even if it looks like another type.
 func (r *yamlReader) memberName(key *yaml.Node) (string, error) {
 	named := key
 	if key.Kind == yaml.AliasNode {
@@ -322,7 +330,7 @@ func (r *yamlReader) memberName(key *yaml.Node) (string, error) {
 
 func tagged(n *yaml.Node) bool { return n.Style&yaml.TaggedStyle != 0 }
 
-// kindTag refuses a tag that is not the one that node has without any.
+// kindTag refuses a tag unless it is the default tag of the node's kind.
 func kindTag(node *yaml.Node, tag string) error {
 	if tagged(node) && node.ShortTag() != tag {
 		return refuseNode(node, "the tag "+strconv.Quote(Shorten(node.Tag))+" is not taken here")

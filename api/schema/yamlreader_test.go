@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// placeless compares Values without their places.
+// placeless makes cmp ignore the positions of Values.
 var placeless = cmpopts.IgnoreFields(Value{}, "Line", "Column")
 
 func TestReadYAMLScalars(t *testing.T) {
@@ -163,7 +163,8 @@ func TestReadYAMLRefuses(t *testing.T) {
 	}
 }
 
-// TestReadYAMLWithinAliasLimits reads copies up to the limit, which share the text of the original.
+// TestReadYAMLWithinAliasLimits checks that copies up to the limit are
+// accepted, and that they share the text of the original.
 func TestReadYAMLWithinAliasLimits(t *testing.T) {
 	long := strings.Repeat("y", maxAliasedText/2)
 	v, err := ReadYAML(t.Context(), "a: &x "+long+"\nb: [*x, *x]\n", DefaultLimits)
@@ -177,7 +178,8 @@ func TestReadYAMLWithinAliasLimits(t *testing.T) {
 	}
 }
 
-// TestReadYAMLStops ends with the context's error, having read no more of the text than a piece.
+// TestReadYAMLStops checks that ReadYAML returns the context's error after it
+// has read at most one piece of the text.
 func TestReadYAMLStops(t *testing.T) {
 	text := "a: " + strings.Repeat("x", 1<<20)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -199,8 +201,9 @@ func TestReadYAMLStops(t *testing.T) {
 	}
 }
 
-// TestReadYAMLCost counts what hostile texts cost, in bytes allocated for each byte of text: it must not
-// grow with the text. (Time is not asserted; BenchmarkHostileYAML shows it.)
+// TestReadYAMLCost measures the memory that hostile texts cost, in bytes
+// allocated per byte of text. It must not grow with the length of the text.
+// (Time is not asserted; BenchmarkHostileYAML shows it.)
 func TestReadYAMLCost(t *testing.T) {
 	for name, text := range hostileYAML {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +226,8 @@ func perByte(text string) float64 {
 	return float64(after.TotalAlloc-before.TotalAlloc) / float64(len(text))
 }
 
-// hostileYAML makes texts that broke readers: of about n bytes.
+// hostileYAML has functions that return texts of about n bytes which broke
+// readers.
 var hostileYAML = map[string]func(n int) string{
 	"brackets":     repeat("["),
 	"braces":       repeat("{"),
@@ -283,7 +287,8 @@ func numbered(format string) func(int) string {
 	}
 }
 
-// TestReadYAMLAgreesWithJSON: what is JSON means the same as YAML.
+// TestReadYAMLAgreesWithJSON checks that JSON texts have the same meaning when
+// they are read as YAML.
 func TestReadYAMLAgreesWithJSON(t *testing.T) {
 	texts := []string{`{"job":{"name":"a","tasks":4,"environment":["A=b"],"x":null,"y":-1.5e+3,"z":true},"script":"#!/bin/sh\n\u00e4"}`}
 	files, _ := filepath.Glob("../../handlers/testdata/golden/*.json")
@@ -309,7 +314,8 @@ func TestReadYAMLAgreesWithJSON(t *testing.T) {
 	}
 }
 
-// alike reports what cmp.Equal would with placeless and EquateEmpty, which needs seconds for all goldens.
+// alike compares like cmp.Equal with placeless and EquateEmpty, which would
+// need seconds for all goldens.
 func alike(a, b *Value) bool {
 	x, y := *a, *b
 	x.Line, x.Column, x.Items = y.Line, y.Column, nil
@@ -317,8 +323,9 @@ func alike(a, b *Value) bool {
 	return reflect.DeepEqual(x, y) && slices.EqualFunc(a.Items, b.Items, func(v, w Value) bool { return alike(&v, &w) })
 }
 
-// FuzzReadYAML: whatever the text, it is read within the limits or refused with a place; and what was read
-// is read again from what we write of it.
+// FuzzReadYAML checks that each text is either read within the limits or
+// refused with a position. An accepted document, written by us, must be
+// readable again.
 func FuzzReadYAML(f *testing.F) {
 	for _, seed := range []string{
 		"job:\n  name: a\n  tasks: 4\n  environment: [A=b]\nscript: |\n  #!/bin/sh\n", "a: &a [*a]", "- - - ?", "{a: b, ? c}", "<<: {}", "!!int 0x1f",
@@ -347,7 +354,8 @@ func FuzzReadYAML(f *testing.F) {
 	})
 }
 
-// encode writes v; its numbers as text, since an Encoder takes none as they stand.
+// encode writes v. It writes numbers as text, because an Encoder has no method
+// for number literals.
 func encode(e Encoder, v *Value) {
 	switch v.Kind {
 	case Null:

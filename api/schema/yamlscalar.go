@@ -7,7 +7,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// scalar reads a scalar into v: by its tag if it has one, and otherwise by its
+// scalar parses a scalar into v, by its tag if it has one, and otherwise by its
 // style and text.
 func (r *yamlReader) scalar(node *yaml.Node, v *Value) error {
 	v.Kind, v.Text = plainKind(node.Value), node.Value
@@ -29,7 +29,7 @@ func (r *yamlReader) scalar(node *yaml.Node, v *Value) error {
 	return nil
 }
 
-// as makes v what a tag says, when its text can be that.
+// as converts v to the type of a tag, and reports whether v's text allows it.
 func (v *Value) as(tag string) bool {
 	looks := plainKind(v.Text)
 	switch tag {
@@ -56,8 +56,8 @@ func (v *Value) as(tag string) bool {
 	return true
 }
 
-// otherBase makes a decimal number of v's text when that is a number in base 8 or 16, as the core
-// schema writes them.
+// otherBase converts v's text to a decimal number if it is a number in base 8
+// or 16 of the core schema.
 func (v *Value) otherBase() bool {
 	base, digits := 16, ""
 	switch {
@@ -71,7 +71,7 @@ func (v *Value) otherBase() bool {
 	return err == nil
 }
 
-// plainKind returns the kind of a scalar without quotes and tag.
+// plainKind returns the kind of a scalar that has neither quotes nor a tag.
 func plainKind(s string) Kind {
 	switch s {
 	case "", "~", "null", "Null", "NULL":
@@ -85,7 +85,7 @@ func plainKind(s string) Kind {
 	return Text
 }
 
-// decimal reports whether s is a number of the core schema in decimal without
+// decimal reports whether s is a decimal number of the core schema without
 // leading zeros.
 func decimal(s string) bool {
 	s = unsigned(s)
@@ -110,7 +110,8 @@ func decimal(s string) bool {
 	return exponent != "" && rest == ""
 }
 
-// unsigned returns s without its sign. It does not copy s, which may be a body's whole text.
+// unsigned returns s without its sign. It does not copy s, which may be the
+// text of a whole body.
 func unsigned(s string) string {
 	if s != "" && (s[0] == '+' || s[0] == '-') {
 		return s[1:]

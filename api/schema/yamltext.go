@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// text writes s as a scalar that is text to every reader.
+// text writes s as a scalar that every reader takes for text.
 func (y *YAMLWriter) text(s string) {
 	if plainText(s) {
 		y.buf = append(y.buf, s...)
@@ -31,8 +31,8 @@ func (y *YAMLWriter) text(s string) {
 }
 
 // printable reports whether a quoted text may contain the character unescaped.
-// Some readers refuse unprintable characters, and some fold what ends a line in
-// YAML 1.1.
+// Some readers refuse unprintable characters, and some treat the line
+// separators of YAML 1.1 as line ends.
 func printable(r rune, size int) bool {
 	switch {
 	case r == utf8.RuneError && size == 1, r == '"', r == '\\':
@@ -45,19 +45,19 @@ func printable(r rune, size int) bool {
 
 func appendYAMLEscape(b []byte, r rune) []byte {
 	switch {
-	case r == utf8.RuneError: // not UTF-8; the character itself is printable
+	case r == utf8.RuneError: // invalid UTF-8; U+FFFD itself is printable
 		return append(b, "\uFFFD"...)
 	case r < utf8.RuneSelf && r != 0x7f:
-		return appendEscape(b, byte(r)) // JSON's escapes are YAML's too
+		return appendEscape(b, byte(r)) // JSON's escapes are valid in YAML too
 	case r <= 0xffff:
 		return fmt.Appendf(b, `\u%04x`, r)
 	}
 	return fmt.Appendf(b, `\U%08x`, r)
 }
 
-// plainText reports whether s may be written without quotes: most names and
-// paths, and nothing that any reader interprets as another value or that has a
-// meaning in the flow style.
+// plainText reports whether s may be written without quotes. This holds for
+// most names and paths. It does not hold for texts that a reader could
+// interpret as another value, or that have a meaning in the flow style.
 func plainText(s string) bool {
 	if s == "" || !isLetter(s[0]) && s[0] != '_' && s[0] != '/' {
 		return false
@@ -76,7 +76,7 @@ func plainText(s string) bool {
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// yamlWord reports whether a short text is a word that stands for a value, in
+// yamlWord reports whether a short text is a word that stands for a value in
 // YAML 1.1 or 1.2.
 func yamlWord(s string) bool {
 	switch strings.ToLower(s) {

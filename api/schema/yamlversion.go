@@ -2,12 +2,12 @@ package schema
 
 import "regexp"
 
-// yamlVersion matches the directives before a document up to the minor version
+// yamlVersion matches the directives before a document, up to the minor version
 // in "%YAML 1.2".
 var yamlVersion = regexp.MustCompile(`^(?:(?:[%#][^\r\n]*|[ \t]*)(?:\r\n|\n|\r))*%YAML[ \t]+1\.2[ \t\r\n]`)
 
-// acceptYAML12 turns the directive %YAML 1.2 into the only one that the parser
-// accepts, 1.1. Scalars are read by the rules of 1.2 in either case.
+// acceptYAML12 replaces the directive %YAML 1.2 by %YAML 1.1, the only one that
+// the parser accepts. Scalars are read by the rules of 1.2 in either case.
 func acceptYAML12(text string) string {
 	at := yamlVersion.FindStringIndex(text)
 	if at == nil {

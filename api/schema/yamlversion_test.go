@@ -2,8 +2,8 @@ package schema
 
 import "testing"
 
-// TestYAMLVersion: a document of YAML 1.1 or 1.2 may say so; other versions are
-// refused.
+// TestYAMLVersion checks that the directives of YAML 1.1 and 1.2 are accepted,
+// and those of other versions refused.
 func TestYAMLVersion(t *testing.T) {
 	for text, ok := range map[string]bool{
 		"%YAML 1.2\n---\na: 12:30\n":                        true,
@@ -16,7 +16,7 @@ func TestYAMLVersion(t *testing.T) {
 		"%YAML 2.0\n---\na: 12:30\n":                        false,
 		"%YAML 1.21\n---\na: 12:30\n":                       false,
 		"%YAML 1.2":                                         false,
-		"%YAML 1.2\na: 12:30\n":                             false, // no "---"
+		"%YAML 1.2\na: 12:30\n":                             false, // without "---"
 	} {
 		v, err := ReadYAML(t.Context(), text, DefaultLimits)
 		if (err == nil) != ok {

@@ -7,36 +7,37 @@ import (
 	"strconv"
 )
 
-// YAMLWriter is an Encoder of YAML that appends to one buffer and writes it out in pieces.
+// YAMLWriter is an Encoder of YAML. It appends to one buffer, which it writes
+// out in pieces.
 //
-// What it writes reads back to the same values with readers of YAML 1.2 and of 1.1: a text that either
-// might take for something else ("on", "1e3", "12:30", "2024-01-01") is quoted. As in
-// JSON, bytes that are not UTF-8 become U+FFFD, integers keep all 64 bits and what is no number
-// becomes 0.
+// Readers of YAML 1.2 and of 1.1 get the same values. So a text is quoted if
+// either could take it for another value ("on", "1e3", "12:30", "2024-01-01").
+// As in JSON, bytes that are not UTF-8 become U+FFFD, integers keep all 64
+// bits, and NaN and infinity become 0.
 //
-// Pretty and NoTag are the block style; Pretty names each value's type by a tag, as slurmrestd
-// does. Compact is the flow style, one line.
+// Pretty and NoTag use the block style. Pretty adds a tag with the type of each
+// value, as slurmrestd does. Compact uses the flow style, on one line.
 type YAMLWriter struct {
 	output
 	layout Layout
-	open   []yamlLevel // objects and arrays that are not closed, outermost first
+	open   []yamlLevel // unclosed objects and arrays, outermost first
 	sep    bool        // Compact: the next key or element needs a comma before it
 }
 
-// yamlLevel is one open object or array of the block style.
+// yamlLevel is an unclosed object or array of the block style.
 type yamlLevel struct {
 	array  bool
-	begun  bool // something stands in it
-	inline bool // its first line is the one it was opened on, after "- "
+	begun  bool // it has at least one element
+	inline bool // its first line is the line on which it was opened, after "- "
 	indent int
 }
 
-// NewYAMLWriter makes a YAMLWriter to w, which buffers as a JSONWriter does.
+// NewYAMLWriter returns a YAMLWriter to w, which is buffered like a JSONWriter.
 func NewYAMLWriter(w io.Writer, layout Layout) *YAMLWriter {
 	return &YAMLWriter{output: newOutput(w), layout: layout}
 }
 
-// Reset makes y as new, to w.
+// Reset discards the state of y and makes it write to w.
 func (y *YAMLWriter) Reset(w io.Writer) {
 	*y = YAMLWriter{output: output{w: w, buf: y.buf[:0]}, layout: y.layout, open: y.open[:0]}
 }
@@ -87,7 +88,7 @@ func (y *YAMLWriter) end(empty string) {
 	y.done()
 }
 
-// Key names the next value.
+// Key writes the name of the next value.
 func (y *YAMLWriter) Key(name string) {
 	y.item()
 	y.text(name)
@@ -98,8 +99,8 @@ func (y *YAMLWriter) Key(name string) {
 	}
 }
 
-// item begins the line of a key or an element in the block style, and parts it from the one
-// before it in the flow style.
+// item begins a line for a key or element in the block style. In the flow
+// style, it separates the element from the one before.
 func (y *YAMLWriter) item() {
 	if y.layout == Compact {
 		if y.sep {
@@ -120,7 +121,7 @@ func (y *YAMLWriter) item() {
 	level.begun = true
 }
 
-// place puts what stands before a value: the dash of an element.
+// place writes the dash of an array's element, if the next value is one.
 func (y *YAMLWriter) place() {
 	if n := len(y.open); n > 0 && y.open[n-1].array {
 		y.item()
@@ -130,19 +131,19 @@ func (y *YAMLWriter) place() {
 	}
 }
 
-// space parts a value from its key, dash or tag.
+// space writes the blank between a value and the key, dash or tag before it.
 func (y *YAMLWriter) space() {
 	if n := len(y.buf); y.layout != Compact && n > 0 && (y.buf[n-1] == ':' || y.buf[n-1] == '-' || y.tagged()) {
 		y.buf = append(y.buf, ' ')
 	}
 }
 
-// tagged reports whether a tag was written last.
+// tagged reports whether the last output was a tag.
 func (y *YAMLWriter) tagged() bool {
 	return bytes.HasSuffix(y.buf, []byte("!!map")) || bytes.HasSuffix(y.buf, []byte("!!seq"))
 }
 
-// tag names the type of the next value.
+// tag writes the tag of the next value's type.
 func (y *YAMLWriter) tag(name string) {
 	if y.layout == Pretty {
 		y.space()
@@ -150,7 +151,7 @@ func (y *YAMLWriter) tag(name string) {
 	}
 }
 
-// scalar puts what stands before a scalar of the type that tag names.
+// scalar writes everything that precedes a scalar: dash, space and tag.
 func (y *YAMLWriter) scalar(tag string) {
 	y.place()
 	if y.layout == Pretty {
@@ -161,7 +162,8 @@ func (y *YAMLWriter) scalar(tag string) {
 	y.space()
 }
 
-// done ends a value, and sends a full piece on its way.
+// done ends a value, and writes the buffer to the connection if a piece is
+// full.
 func (y *YAMLWriter) done() {
 	y.sep = true
 	if len(y.open) == 0 {
@@ -194,8 +196,8 @@ func (y *YAMLWriter) Uint(n uint64) {
 	y.done()
 }
 
-// Float writes f so that it reads back as the same double, by readers of YAML 1.1 too: they want
-// a point before an exponent.
+// Float writes f so that it parses to the same double, also for readers of YAML
+// 1.1, which require a point before an exponent.
 func (y *YAMLWriter) Float(f float64) {
 	y.scalar("!!float")
 	if math.IsNaN(f) || math.IsInf(f, 0) {

@@ -110,8 +110,8 @@ meta: !!map
 	}
 }
 
-// texts are strings that some reader of YAML takes for something else when they are not quoted, or
-// that it can't read at all.
+// texts are strings that some YAML reader misinterprets or can't read unless
+// they are quoted.
 var texts = []string{"", " ", "a ", " a", "a  b", "yes", "No", "ON", "y", "n", "null", "~", "true", "1", "1.5", "1e3", "0x1f", "0o7", "007", "1_000", "12:30:45", "2024-01-01", ".inf", ".nan",
 	"<<", "=", "-", "- a", "?", ": ", "a: b", "a:", "a #b", "#a", "&a", "*a", "!a", "|", ">", "%a", "@a", "`a", "[a", "{a", "a,b", "a]", "'", `"`, `\`, "---", "...", "a\nb", "\n", "a\tb", "\t",
 	"a\rb", "\x00", "\x1b[0m", "\x7f", "\u0085", "\u00a0", "\u2028", "\u2029", "\uFEFF", "\uFFFE", "\uFFFD", "ä 中文", "𝄞", "\U000e0001", "plain", "a-b", "a b c", "/home/x", "10.0.0.1", "n[1-2]",
@@ -151,8 +151,8 @@ func listOf(texts []string) func(Encoder) {
 	}
 }
 
-// TestYAMLForOthers has a reader of YAML 1.1, Python's, read what we write, and compares with what it makes
-// of the same as JSON.
+// TestYAMLForOthers checks that Python's reader of YAML 1.1 gets the same
+// values from our YAML as from our JSON.
 func TestYAMLForOthers(t *testing.T) {
 	if err := exec.Command("python3", "-c", "import yaml").Run(); err != nil {
 		t.Skip("needs python3 with yaml")
@@ -211,7 +211,7 @@ func FuzzYAMLWriterString(f *testing.F) {
 		want := strings.Map(func(r rune) rune { return r }, s) // one U+FFFD for each byte that is not UTF-8
 		for _, layout := range []Layout{Compact, Pretty, NoTag} {
 			key := want
-			if len(key) > 200 { // a key may have 1024 characters, escapes included
+			if len(key) > 200 { // a key may have 1024 characters, including escapes
 				key = "long"
 			}
 			text := yamlOf(t, layout, func(e Encoder) {

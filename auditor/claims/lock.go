@@ -6,19 +6,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockedFile is an open file with the locks of this process. They are POSIX
-// locks: those of open file descriptions would be shared by all processes that
-// got the file from one parent.
+// lockedFile is an open file with locks of this process. They are POSIX locks.
+// Locks of the open file description would be shared by all processes that got
+// the file from the same parent.
 type lockedFile struct{ *os.File }
 
-// Open returns the file that the descriptor refers to. The process must have no
-// other descriptor of that file: closing one would end the locks.
+// Open returns the file to which the descriptor refers. The process must have
+// no other descriptor of that file, because closing it would release the locks.
 func Open(fd int) File { return lockedFile{os.NewFile(uintptr(fd), "idempotency file")} }
 
-// Bytes behind the places that are locked.
+// Bytes after the claims that are locked.
 const (
-	changing = int64(Slots)*slotSize + iota // while something is read and written
-	present                                 // shared, as long as a process uses the file
+	changing = int64(Slots)*slotSize + iota // locked while a process reads and writes claims
+	present                                 // locked (shared) as long as a process uses the file
 )
 
 func (f lockedFile) lock(how int, kind int16, at int64) error {
@@ -33,7 +33,7 @@ func (f lockedFile) lock(how int, kind int16, at int64) error {
 func (f lockedFile) Lock() error { return f.lock(unix.F_SETLKW, unix.F_WRLCK, changing) }
 func (f lockedFile) Unlock()     { _ = f.lock(unix.F_SETLK, unix.F_UNLCK, changing) }
 
-// Sync calls fdatasync, which writes the length of the file, too.
+// Sync calls fdatasync, which also writes the length of the file.
 func (f lockedFile) Sync() error { return unix.Fdatasync(int(f.Fd())) }
 
 func (f lockedFile) Alone() bool {

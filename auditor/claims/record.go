@@ -7,20 +7,21 @@ import (
 )
 
 // The file has Slots places of slotSize bytes. A place has a claim, and at
-// answerAt how the claim ended. Both have a checksum, so that a part that was
-// not written completely counts as absent. They are in different sectors: an
-// interrupted write of the second can't harm the first.
+// answerAt the end of the claim. Each has a checksum, so that an incomplete
+// write of it counts as absent. They are in different sectors, so that an
+// interrupted write of the end can't damage the claim.
 const (
 	slotSize  = 2048
 	answerAt  = 512
 	claimSize = 4 + 4 + 8 + 8 + 8 + 8 + 3*32
 	endSize   = 4 + 8 + 1 + 2 // before the text of the answer
 
-	// MaxAnswer is the longest answer that is kept, in bytes.
+	// MaxAnswer is the maximum length of an answer in the file, in bytes.
 	MaxAnswer = 1400
 )
 
-// magic begins a claim. The last byte is the version of the format.
+// magic is the beginning of a claim. Its last byte is the version of the
+// format.
 const magic = "SIK\x01"
 
 var (
@@ -30,10 +31,10 @@ var (
 
 // claim is the first part of a place.
 type claim struct {
-	number           uint64    // of the claim: it is at place number % Slots
+	number           uint64    // number of the claim, which is at place number % Slots
 	first            time.Time // when the place was taken
-	at               time.Time // of the request that has the key
-	by               [8]byte   // the process that wrote it
+	at               time.Time // when the request with the key arrived
+	by               [8]byte   // id of the process that wrote the claim
 	key, share, body [32]byte
 }
 
@@ -49,9 +50,9 @@ func (c *claim) encode() []byte {
 	return b
 }
 
-// decodeClaim returns the claim at the beginning of a place. It is nil when
-// there is none or only a part of one. newer reports that another version of
-// this program wrote it.
+// decodeClaim returns the claim at the beginning of a place. It returns nil if
+// there is no claim or only a part of one. newer reports whether another
+// version of this program wrote it.
 func decodeClaim(b []byte) (c *claim, newer bool) {
 	if len(b) < claimSize || string(b[:3]) != magic[:3] {
 		return nil, false
@@ -82,8 +83,8 @@ func encodeEnd(number uint64, state State, answer []byte) []byte {
 	return b
 }
 
-// decodeEnd returns how the claim of that number ended; ok is false when that
-// is not in the file.
+// decodeEnd returns how the claim with that number ended. ok is false if the
+// file does not contain its end.
 func decodeEnd(b []byte, number uint64) (state State, answer []byte, ok bool) {
 	size := endSize + int(order.Uint16(b[13:]))
 	if size > len(b) {

@@ -1,17 +1,19 @@
 // Package claims keeps the Idempotency-Keys of submissions in a file. A
-// submission claims its key before it is sent to a daemon, and the claim gets
-// the answer. Another submission with the same key gets that answer.
+// submission claims its key before it is sent to a daemon. The daemon's answer
+// is stored with the claim. Another submission with the same key gets that
+// answer.
 //
 // The file is a ring of places. A claim is written to the next place, if that
 // is empty or its claim has expired. Nothing is moved or truncated, so an
-// interrupted write can lose only what it was writing. All numbers are bounded:
-// the places, and of these the ones of each user and each worker.
+// interrupted write can damage only the claim that it was writing. The number
+// of places is limited, and so are the places of each user and each worker.
 //
 // Several processes may use one file: the auditors of two generations, of inetd
-// runs, or of several gateways. Each change is made while the file is locked,
-// and after the claims that other processes have written were read.
+// runs, or of several gateways. A process changes the file only while it has
+// locked it, and after it has read the claims that other processes have
+// written.
 //
-// A Store holds hashes of keys, users and bodies. It knows none of them.
+// A Store holds only hashes of keys, users and bodies.
 package claims
 
 import (
@@ -24,15 +26,15 @@ import (
 // State is the state of a claim.
 type State uint8
 
-// The states.
+// States of a claim.
 const (
-	Fresh    State = iota + 1 // the key is the caller's now
-	Running                   // another request with this key is being answered
-	Answered                  // the first answer is known
+	Fresh    State = iota + 1 // the caller has claimed the key
+	Running                   // another request with this key is still being answered
+	Answered                  // the answer to the first request is known
 	Unknown                   // the first request may have been carried out
-	Other                     // the key was used for another request
-	Full                      // no more keys can be kept for this user
-	NotDone                   // the first request was not carried out: the key is free
+	Other                     // the key was used for a different request
+	Full                      // no more keys can be stored for this user
+	NotDone                   // the first request was not carried out, so the key is free again
 )
 
 const (
@@ -42,19 +44,20 @@ const (
 	// Slots is the number of claims in a file.
 	Slots = 65536
 
-	// MostPerUser bounds the claims of one user.
+	// MostPerUser limits the claims of one user.
 	MostPerUser = Slots / 8
 
-	// renewal is how long a key whose request was not carried out keeps its place
-	// for another request. So clients that retry during an outage use few places.
+	// renewal is how long a key whose request was not carried out keeps its
+	// place for the next request with this key. So clients that retry during an
+	// outage use few places.
 	renewal = time.Hour
 
-	// foreignLimit is how long a claim of another process counts as running.
-	// It is longer than a daemon is waited for.
+	// foreignLimit is how long a claim of another process counts as running. It
+	// is longer than the gateway waits for a daemon.
 	foreignLimit = 5 * time.Minute
 )
 
-// File is what claims are kept in.
+// File is a file of claims.
 type File interface {
 	io.ReaderAt
 	io.WriterAt
@@ -64,30 +67,30 @@ type File interface {
 	Lock() error
 	Unlock()
 
-	// Alone reports whether no other process uses the file. From then on this
-	// one is noticed by others.
+	// Alone reports whether no other process uses the file. After the call,
+	// Alone returns false in other processes.
 	Alone() bool
 }
 
-// Store is the claims in a file. One goroutine uses it.
+// Store holds the claims in a file. Only one goroutine uses it.
 type Store struct {
 	file File
 	by   [8]byte // id of this process
 	now  func() time.Time
 
-	begun time.Time // unanswered claims from before belong to no living process
-	next  uint64    // number of the next claim; 0: the file was not read yet
+	begun time.Time // unanswered claims that are older belong to no living process
+	next  uint64    // number of the next claim; 0: the whole file must be read
 	live  []*claim  // ascending by number; expired ones are dropped from the front
 	byKey map[[32]byte]*claim
-	users map[[32]byte]int // claims in live by share
+	users map[[32]byte]int // number of claims in live, by share
 	open  map[uint64]bool  // claims of this process without an end
-	fresh []*claim         // not synced yet, and at the end of live
-	again []*claim         // not synced yet, in a place that they had before
-	dirty bool             // something was written and not synced
+	fresh []*claim         // new claims that are not synced yet, at the end of live
+	again []*claim         // renewed claims that are not synced yet
+	dirty bool             // something was written since the last sync
 }
 
-// New returns the claims in file. The file is read when it is first used. by is
-// the id of this process.
+// New returns a Store for the claims in file. It reads the file when it is
+// first used. by is the id of this process.
 func New(file File, by [8]byte, now func() time.Time) *Store {
 	return &Store{file: file, by: by, now: now, open: map[uint64]bool{}}
 }
@@ -98,7 +101,7 @@ func (s *Store) Begin() error {
 		return fmt.Errorf("lock the file: %w", err)
 	}
 	if err := s.follow(); err != nil {
-		s.next = 0 // it is read again
+		s.next = 0 // the whole file is read again next time
 		s.file.Unlock()
 		return err
 	}
@@ -106,8 +109,8 @@ func (s *Store) Begin() error {
 	return nil
 }
 
-// Commit brings what was written since Begin to the disk and unlocks the file.
-// After an error the claims since Begin must not be used.
+// Commit syncs to disk what was written since Begin, and unlocks the file. If
+// it fails, the claims made since Begin must not be used.
 func (s *Store) Commit() error {
 	defer s.file.Unlock()
 	var err error
@@ -121,11 +124,11 @@ func (s *Store) Commit() error {
 	return err
 }
 
-// undo withdraws the claims since Begin, which are the last ones.
+// undo withdraws the claims made since Begin.
 func (s *Store) undo() {
 	for _, c := range s.fresh {
 		s.forget(c)
-		// If this fails, too, the key counts as used for a request whose
+		// If this write fails too, the key counts as used for a request whose
 		// outcome is unknown.
 		_, _ = s.file.WriteAt(make([]byte, claimSize), place(c.number))
 	}
@@ -138,8 +141,8 @@ func (s *Store) undo() {
 	}
 }
 
-// Claim claims key for a user's request: share stands for the user, body for
-// the request. worker is the number of claims that the worker has made.
+// Claim claims key for a user's request. share identifies the user and body the
+// request. worker is the number of claims that the worker has made so far.
 func (s *Store) Claim(key, share, body [32]byte, worker int) (uint64, State, []byte, error) {
 	if c := s.byKey[key]; c != nil {
 		state, answer, err := s.look(c)
@@ -173,7 +176,8 @@ func (s *Store) Claim(key, share, body [32]byte, worker int) (uint64, State, []b
 	return c.number, Fresh, nil, nil
 }
 
-// renew gives the place of a claim that was not carried out to another request.
+// renew claims the key of c for another request. The request of c was not
+// carried out, so the new claim replaces c in its place.
 func (s *Store) renew(c *claim, body [32]byte) (uint64, State, []byte, error) {
 	next := *c
 	next.at, next.by, next.body = s.now(), s.by, body
@@ -198,11 +202,11 @@ func (s *Store) write(c *claim) error {
 	return err
 }
 
-// Settle ends a claim of this process: state is Answered, Unknown or NotDone.
-// After an error the claim still runs.
+// Settle records the end of a claim of this process. state is Answered, Unknown
+// or NotDone. If it fails, the claim still counts as running.
 func (s *Store) Settle(number uint64, state State, answer []byte) error {
 	if !s.open[number] {
-		return nil // it has expired
+		return nil // the claim has expired
 	}
 	s.dirty = true
 	_, err := s.file.WriteAt(encodeEnd(number, state, answer), place(number)+answerAt)
@@ -212,14 +216,14 @@ func (s *Store) Settle(number uint64, state State, answer []byte) error {
 	return err
 }
 
-// look returns the state of a claim, as the file has it, after c was updated: its
-// place may have a later request. An expired claim is free.
+// look returns the state of a claim in the file. It first updates c from the
+// file, because another process may have renewed it. An expired claim is free.
 func (s *Store) look(c *claim) (State, []byte, error) {
 	now, err := s.read(c.number)
 	switch {
 	case err != nil:
 		return 0, nil, err
-	case now == nil || now.number != c.number || now.key != c.key: // a later request was not written completely
+	case now == nil || now.number != c.number || now.key != c.key: // a write to this place was interrupted
 		return NotDone, nil, nil
 	}
 	c.at, c.by, c.body = now.at, now.by, now.body
@@ -248,7 +252,7 @@ func (s *Store) state(c *claim) (State, []byte, error) {
 	return Unknown, nil, nil
 }
 
-// follow reads the claims that were written since the last time, or all.
+// follow reads the claims that were written since the last time, or all claims.
 func (s *Store) follow() error {
 	for s.next > 0 {
 		c, err := s.read(s.next)
@@ -257,7 +261,7 @@ func (s *Store) follow() error {
 			return err
 		case c == nil || c.number < s.next:
 			return nil
-		case c.number > s.next: // others have filled the whole ring meanwhile
+		case c.number > s.next: // other processes have filled the whole ring meanwhile
 			s.next = 0
 		default:
 			s.add(c)
@@ -311,7 +315,7 @@ func (s *Store) readAll() error {
 	return nil
 }
 
-// read returns the claim at the place of that number, or nil.
+// read returns the claim at the place of that number, or nil if there is none.
 func (s *Store) read(number uint64) (*claim, error) {
 	b := make([]byte, claimSize)
 	n, err := s.file.ReadAt(b, place(number))
@@ -357,9 +361,9 @@ func (s *Store) forget(c *claim) {
 	}
 }
 
-// expired reports whether a claim is older than the time for which keys are kept.
-// A claim from equally far in the future counts as expired, too: the clock was
-// wrong when it was written.
+// expired reports whether a claim is older than the time for which keys are
+// kept. A claim from equally far in the future counts as expired too: the clock
+// was wrong when it was written.
 func (s *Store) expired(c *claim) bool { return s.now().Sub(c.first).Abs() >= Lifetime+renewal }
 
 // Live returns the number of claims.

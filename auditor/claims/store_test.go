@@ -72,7 +72,7 @@ func store(f File, c *clock, by byte) *Store { return New(f, [8]byte{by}, c.read
 
 func hash(text string) [32]byte { return sha256.Sum256([]byte(text)) }
 
-// ask claims a key in a turn of its own.
+// ask claims a key between Begin and Commit.
 func ask(t *testing.T, s *Store, key, user, body string) (uint64, State, string) {
 	t.Helper()
 	must(t, s.Begin())
@@ -82,7 +82,7 @@ func ask(t *testing.T, s *Store, key, user, body string) (uint64, State, string)
 	return number, state, string(answer)
 }
 
-// want fails unless a claim has that result.
+// want claims a key and fails unless the result is as expected.
 func want(t *testing.T, s *Store, key, user, body string, state State, answer string) uint64 {
 	t.Helper()
 	number, got, text := ask(t, s, key, user, body)
@@ -99,8 +99,9 @@ func settle(t *testing.T, s *Store, number uint64, state State, answer string) {
 	must(t, s.Commit())
 }
 
-// TestClaim follows a key from its first use to its end, in the process that
-// wrote it, in another one, and in one that reads the file later.
+// TestClaim checks the states of a key from its first use to its end: in the
+// process that claimed it, in another process, and in one that reads the file
+// later.
 func TestClaim(t *testing.T) {
 	f, c := &memory{left: -1}, &clock{begin}
 	s, other := store(f, c, 1), store(f, c, 2)
@@ -124,8 +125,8 @@ func TestClaim(t *testing.T) {
 	want(t, other, "k", "alice", "body", Answered, "job 17")
 }
 
-// TestExpires: a key is kept for its lifetime and not longer, also when the
-// clock was set back.
+// TestExpires checks that a key is kept for its lifetime and not longer, even
+// if the clock is set back.
 func TestExpires(t *testing.T) {
 	f, c := &memory{left: -1}, &clock{begin}
 	s := store(f, c, 1)
@@ -145,8 +146,9 @@ func TestExpires(t *testing.T) {
 	want(t, s, "k", "alice", "third", Fresh, "")
 }
 
-// TestRenewed: requests that are not carried out share a place for a while, and
-// the last one is remembered for the whole lifetime, by all processes.
+// TestRenewed checks that requests with the same key that are not carried out
+// share a place for a while. All processes must remember the last of these
+// requests for the whole lifetime.
 func TestRenewed(t *testing.T) {
 	f, c := &memory{left: -1}, &clock{begin}
 	s, other := store(f, c, 1), store(f, c, 2)
@@ -178,8 +180,8 @@ func TestRenewed(t *testing.T) {
 	}
 }
 
-// TestRenewedNotSynced: a renewed claim that did not reach the disk is free, and
-// its place stays.
+// TestRenewedNotSynced checks that if a renewed claim did not reach the disk,
+// its key can be claimed again and its place stays in use.
 func TestRenewedNotSynced(t *testing.T) {
 	f, c := &memory{left: -1}, &clock{begin}
 	s := store(f, c, 1)
@@ -197,8 +199,8 @@ func TestRenewedNotSynced(t *testing.T) {
 	want(t, store(f, c, 2), "k", "alice", "3", Fresh, "")
 }
 
-// TestForsaken: what a process left unanswered is unknown as soon as it is sure
-// that the process has exited, and otherwise after a while.
+// TestForsaken checks that claims that a process left unanswered become unknown
+// as soon as the process has certainly exited, or otherwise after a while.
 func TestForsaken(t *testing.T) {
 	f, c := &memory{left: -1}, &clock{begin}
 	want(t, store(f, c, 1), "k", "alice", "body", Fresh, "")
@@ -211,8 +213,8 @@ func TestForsaken(t *testing.T) {
 	want(t, beside, "k", "alice", "body", Unknown, "")
 }
 
-// TestTorn: wherever a write of a claim or of its end was interrupted, nothing
-// else is lost, and no key is answered with something else.
+// TestTorn checks that an interrupted write of a claim or of its end damages no
+// other claim, wherever it stops. No key may get the answer of another one.
 func TestTorn(t *testing.T) {
 	whole, c := &memory{left: -1}, &clock{begin}
 	s := store(whole, c, 1)
@@ -241,7 +243,7 @@ func TestTorn(t *testing.T) {
 		f.text[flip] ^= 4
 		late := store(f, c, 2)
 		if err := late.Begin(); err != nil {
-			continue // another version wrote the file
+			continue // the byte says that another version wrote the file
 		}
 		must(t, late.Commit())
 		for key, answer := range map[string]string{"first": "1", "second": "2"} {
@@ -252,7 +254,7 @@ func TestTorn(t *testing.T) {
 	}
 }
 
-// TestNewer: a file of another version is not used.
+// TestNewer checks that a file of another version is not used.
 func TestNewer(t *testing.T) {
 	f, c := &memory{left: -1}, &clock{begin}
 	want(t, store(f, c, 1), "k", "alice", "body", Fresh, "")
@@ -262,8 +264,9 @@ func TestNewer(t *testing.T) {
 	}
 }
 
-// TestDiskFull: a claim that can't be written is refused and leaves no trace;
-// what was claimed before can be settled, since its place has its space.
+// TestDiskFull checks that a claim that can't be written is refused and leaves
+// no trace. Earlier claims can still be settled, because their places have the
+// space.
 func TestDiskFull(t *testing.T) {
 	for left := 0; left < slotSize; left += 7 {
 		f, c := &memory{left: -1}, &clock{begin}
@@ -286,8 +289,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestNotSynced: claims that did not reach the disk are withdrawn, all of a
-// turn and no other.
+// TestNotSynced checks that all claims since Begin are withdrawn, and no
+// others, if they did not reach the disk.
 func TestNotSynced(t *testing.T) {
 	f, c := &memory{left: -1}, &clock{begin}
 	s := store(f, c, 1)
@@ -313,9 +316,9 @@ func TestNotSynced(t *testing.T) {
 	want(t, s, "first", "alice", "body", Running, "")
 }
 
-// TestBounds: a user gets at most a part of the places, many users leave some
-// for others, and so do workers that claim without end. All come back when the
-// claims expire.
+// TestBounds checks that a user gets at most a part of the places. Many users
+// together, or a worker that never stops claiming, must also leave places for
+// others. When the claims expire, all places must be free again.
 func TestBounds(t *testing.T) {
 	f, c := &memory{left: -1}, &clock{begin}
 	s := store(f, c, 1)
@@ -368,8 +371,8 @@ func TestBounds(t *testing.T) {
 	want(t, store(f, c, 3), "k", "too late", "", Running, "")
 }
 
-// TestLapped: a process that slept while others filled the ring sees what they
-// wrote.
+// TestLapped checks that a process sees the current claims after other
+// processes have filled the whole ring.
 func TestLapped(t *testing.T) {
 	f, c := &memory{left: -1}, &clock{begin}
 	sleeper, s := store(f, c, 1), store(f, c, 2)
@@ -395,8 +398,8 @@ func TestLapped(t *testing.T) {
 	want(t, s, "", "nobody", "", Running, "")
 }
 
-// TestLock: the locks of a file are those of the process, whatever descriptor
-// they were taken by, and a full disk is reported.
+// TestLock checks that the locks of a file belong to the process, not to the
+// descriptor, and that a full disk is reported.
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys")
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
@@ -416,8 +419,8 @@ func TestLock(t *testing.T) {
 	want(t, store(Open(fd), c, 2), "k", "alice", "body", Answered, "17")
 }
 
-// FuzzClaims: a file with any content is read, and gives a key no answer that
-// was not written for it.
+// FuzzClaims checks that a file with any content can be read, and that a key
+// gets no answer that was not written for it.
 func FuzzClaims(f *testing.F) {
 	m, c := &memory{left: -1}, &clock{begin}
 	s := store(m, c, 1)

@@ -12,10 +12,10 @@ import (
 type Group struct {
 	Name    string // "" when the number has no entry
 	GID     uint32
-	Members []string // users that have it as a supplementary group
+	Members []string // users that have the group as a supplementary one
 }
 
-// String returns the name, or the number when there is none.
+// String returns the name, or the number if there is no name.
 func (g Group) String() string {
 	if g.Name == "" {
 		return fmt.Sprintf("gid %d", g.GID)
@@ -36,8 +36,8 @@ func LookupGID(gid uint32) (Group, error) {
 	return system.group(fmt.Sprint(gid), func(g Group) bool { return g.GID == gid })
 }
 
-// ParseGroup parses a group that a person specified: a name, or a number, which
-// needs no entry.
+// ParseGroup parses a group that a person specified: a name, or a number. A
+// number does not need an entry.
 func ParseGroup(s string) (Group, error) {
 	if !isNumber(s) {
 		return LookupGroup(s)
@@ -54,7 +54,7 @@ func ParseGroup(s string) (Group, error) {
 }
 
 // Groups returns every group of u, as initgroups(3) would set them: the primary
-// one first, the others ascending. It combines /etc/group and NSS.
+// group first, the others in ascending order. It combines /etc/group and NSS.
 func Groups(u User) ([]uint32, error) { return system.groups(u) }
 
 func (n *source) group(key string, match func(Group) bool) (Group, error) {
@@ -98,8 +98,8 @@ func (n *source) fileGroups(name string) ([]uint32, error) {
 	return gids, err
 }
 
-// initgroups asks getent, whose output is "name 4 24 27". A getent without that
-// database (musl) knows no more than the files.
+// initgroups asks getent, whose output is "name 4 24 27". A getent that lacks
+// that database (musl) knows only the groups in the files.
 func (n *source) initgroups(name string) ([]uint32, error) {
 	out, err := n.getent("initgroups", name)
 	if err != nil {
@@ -114,7 +114,7 @@ func (n *source) initgroups(name string) ([]uint32, error) {
 	}
 	var gids []uint32
 	for _, s := range f[1:] {
-		if gid, ok := parseID(s); ok && gid != 0 { // only the files can give group 0
+		if gid, ok := parseID(s); ok && gid != 0 { // only /etc/group can put a user into group 0
 			gids = append(gids, gid)
 		}
 	}

@@ -8,9 +8,10 @@ import (
 	"schedrestd/errs"
 )
 
-// Host returns the addresses of a name: a literal address is itself, then
-// /etc/hosts, then getent ahosts. So DNS, whose answers come from the network,
-// is parsed in a process without privileges, never in the caller.
+// Host returns the addresses of a name. A literal address stands for itself.
+// Other names are looked up in /etc/hosts and then with getent ahosts. So
+// answers of DNS, which come from the network, are parsed in a process without
+// privileges and never in the caller.
 func Host(name string) ([]netip.Addr, error) { return system.host(name) }
 
 func (n *source) host(name string) ([]netip.Addr, error) {

@@ -11,8 +11,8 @@ import (
 // maxName is the longest user or group name that is looked up, in bytes.
 const maxName = 255
 
-// goodName refuses what can't be a name, before it is passed to getent: an
-// option, a number (getent would search by id), a separator of the files.
+// goodName refuses a text that can't be a name before it is passed to getent:
+// an option, a number (getent would search by id), or a separator of the files.
 func goodName(what, name string) error {
 	bad := strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ':' || r == ',' || r == '/' || r == 0x7f })
 	if name == "" || len(name) > maxName || bad || strings.HasPrefix(name, "-") || isNumber(name) {
@@ -25,8 +25,8 @@ func isNumber(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// parseID parses a uid or gid. The number that means "unchanged" to the kernel
-// is refused: as an argument of setresuid it would keep root.
+// parseID parses a uid or gid. It refuses the number that means "unchanged" to
+// the kernel. If setresuid got that number, the process would remain root.
 func parseID(s string) (uint32, bool) {
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil || uint32(n) == become.NoID || !isNumber(s) {

@@ -1,15 +1,15 @@
 // Package nss looks up users, groups and hosts.
 //
-// Users live in NSS (files, LDAP, sssd), which a static Go program can't load.
-// So the package reads the files, and runs getent for entries that are not in
-// them: by a fixed path, with a time limit and a clean environment. When this
-// process is root, getent runs under an unused id, because an NSS module parses
-// what comes over the network. Results are cached for a few seconds.
+// Users come from NSS (files, LDAP, sssd), which a static Go program can't
+// load. So the package reads the files, and runs getent for entries that are
+// not in them: by a fixed path, with a time limit and a clean environment. When
+// this process is root, getent runs under an unused id, because an NSS module
+// parses data from the network. Results are cached for a few seconds.
 //
-// It refuses names that getent could treat as an option or a number, and ids
-// that the kernel uses for unknown users. Errors are *errs.Error: NotFound when
-// there is no such entry, Unavailable when the look-up failed. The privileged
-// parent does not link it.
+// The package refuses names that getent could treat as an option or a number,
+// and ids that the kernel uses for unknown users. Errors are *errs.Error:
+// NotFound when there is no such entry, Unavailable when the look-up failed.
+// The privileged parent does not link this package.
 package nss
 
 import (
@@ -24,7 +24,7 @@ import (
 	"schedrestd/errs"
 )
 
-// source looks entries up: the files first, then getent.
+// source looks entries up, first in the files, then with getent.
 type source struct {
 	etc     string   // directory of passwd and group
 	tools   []string // paths of getent; the first that exists is used
@@ -43,7 +43,8 @@ type answer struct {
 	until time.Time
 }
 
-// maxAnswers limits the cached results; past it the cache is cleared.
+// maxAnswers limits the number of cached results. When it is reached, the cache
+// is cleared.
 const maxAnswers = 1024
 
 // system is the source of this machine.
@@ -55,8 +56,8 @@ var system = &source{
 	now:   time.Now,
 }
 
-// find returns the first line of database that match accepts. file tells match
-// whether the line comes from the file.
+// find returns the first line of database that match accepts. file is true if
+// the line comes from the file.
 func (n *source) find(database, key string, match func(line string, file bool) bool) (string, error) {
 	var found string
 	err := n.eachLine(database, func(line string) bool {
@@ -84,7 +85,7 @@ func notFound(database, key string) error {
 	return errs.New(errs.NotFound, "%s %s does not exist", what, key)
 }
 
-// eachLine calls f with the lines of a file of /etc until f returns true.
+// eachLine calls f for each line of a file in /etc until f returns true.
 func (n *source) eachLine(database string, f func(line string) (stop bool)) error {
 	file, err := os.Open(filepath.Join(n.etc, database))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,7 +105,7 @@ func (n *source) eachLine(database string, f func(line string) (stop bool)) erro
 	return errs.Wrap(lines.Err(), errs.Unavailable, "read the %s file", database)
 }
 
-// remember caches a result for a while, except a look-up that was unavailable.
+// remember caches a result for a while. It does not cache a failed look-up.
 func (n *source) remember(q question, text string, err error) {
 	if errs.KindOf(err) == errs.Unavailable && err != nil {
 		return

@@ -19,7 +19,7 @@ import (
 func site(t *testing.T, script string) *source {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // getent runs as nobody
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // getent runs as another user, which must be able to enter the directory
 		t.Fatal(err)
 	}
 	write := func(name, text string, mode os.FileMode) {
@@ -60,18 +60,18 @@ func TestUsers(t *testing.T) {
 		name string
 		uid  uint32
 		want User
-		kind errs.Kind // of the error; 0 with a zero want means Internal, which never comes
+		kind errs.Kind // of the error; 0 if want is expected
 	}{
 		{name: "alice", want: alice},
 		{uid: 1000, want: alice},
 		{name: "carol", want: carol},
 		{uid: 3000, want: carol},
 		{name: "nobodyatall", kind: errs.NotFound},
-		{name: "dave", kind: errs.NotFound}, // getent answered with somebody else
+		{name: "dave", kind: errs.NotFound}, // getent answers with another user
 		{name: "minus", kind: errs.NotFound},
 		{name: "broken", kind: errs.NotFound},
 		{name: "boom", kind: errs.Unavailable},
-		{name: "usurper", kind: errs.NotFound}, // root is in the files or nowhere
+		{name: "usurper", kind: errs.NotFound}, // root can only be in the files
 		{name: "twins", kind: errs.Unavailable},
 	}
 	for _, tt := range tests {
@@ -126,7 +126,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestWithoutGetent: without getent only the files are used.
+// TestWithoutGetent checks that only the files are used if there is no getent.
 func TestWithoutGetent(t *testing.T) {
 	n := site(t, "")
 	if u, err := n.user("alice", func(u User) bool { return u.Name == "alice" }); err != nil || u.UID != 1000 {
@@ -140,7 +140,8 @@ func TestWithoutGetent(t *testing.T) {
 	}
 }
 
-// TestGetentIsConfined: getent runs with the expected environment and ids.
+// TestGetentIsConfined checks that getent runs with the expected environment
+// and ids.
 func TestGetentIsConfined(t *testing.T) {
 	t.Setenv("SCHED_JWT", "secret")
 	t.Setenv("LD_LIBRARY_PATH", "/tmp/evil")
@@ -175,7 +176,7 @@ func TestGetentHasLimits(t *testing.T) {
 	}
 }
 
-// TestAnswersAreKept: results are cached for a while.
+// TestAnswersAreKept checks that results are cached for a while.
 func TestAnswersAreKept(t *testing.T) {
 	n := site(t, directory)
 	now := time.Unix(1000, 0)
@@ -242,7 +243,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// FuzzEntries reads lines of passwd and group as a directory might send them.
+// FuzzEntries checks that lines of passwd and group can be parsed, whatever a
+// directory service sends.
 func FuzzEntries(f *testing.F) {
 	for _, s := range []string{"", "a:b:c", "root:x:0:0:root:/root:/bin/sh", "g:x:5:a,b", "n:x:-1:0:::", "n:x:4294967295:0:::", "a:::::::"} {
 		f.Add(s)

@@ -1,8 +1,8 @@
 package nss
 
 // PrivateGroup reports whether group has its owner's name and no other members,
-// as on systems that give each user a group: only the owner may write what the
-// group may write.
+// as on systems that give each user a group of their own. If it is true, only
+// the owner can use the rights of the group.
 func PrivateGroup(owner, group uint32) bool {
 	u, err := LookupUID(owner)
 	if err != nil || u.GID != group {

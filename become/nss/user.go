@@ -10,14 +10,14 @@ import (
 
 // User is one entry of the passwd database.
 type User struct {
-	Name  string // "" when the number has no entry
+	Name  string // "" when the uid has no entry
 	UID   uint32
 	GID   uint32 // primary group
 	Home  string
 	Shell string
 }
 
-// String returns the name, or the number when there is none.
+// String returns the name, or the number if there is no name.
 func (u User) String() string {
 	if u.Name == "" {
 		return fmt.Sprintf("uid %d", u.UID)
@@ -40,7 +40,7 @@ func LookupUID(uid uint32) (User, error) {
 	return orSelf(u, err, func(self User) bool { return self.UID == uid })
 }
 
-// NamesOf returns every name of uid: several lines of the files may have the
+// NamesOf returns every name of uid. Several lines of the files may have the
 // same number.
 func NamesOf(uid uint32) ([]string, error) { return system.namesOf(uid) }
 
@@ -62,9 +62,9 @@ func (n *source) namesOf(uid uint32) ([]string, error) {
 	return []string{u.Name}, err
 }
 
-// orSelf returns an entry for this process's own user when it has none: a
-// container may be started with any uid. It does not do so for root or other
-// users.
+// orSelf returns u, or an entry for this process's own user if that user has
+// none: a container may be started with any uid. It does not do so for root or
+// other users.
 func orSelf(u User, err error, match func(User) bool) (User, error) {
 	uid := uint32(os.Geteuid())
 	self := User{Name: fmt.Sprintf("uid%d", uid), UID: uid, GID: uint32(os.Getegid()), Home: "/", Shell: "/bin/sh"}
@@ -74,9 +74,9 @@ func orSelf(u User, err error, match func(User) bool) (User, error) {
 	return self, nil
 }
 
-// ParseUser parses a user that a person specified: a name, or a number, which
-// needs no entry. known reports whether there is an entry; without one only UID
-// is set.
+// ParseUser parses a user that a person specified: a name, or a number. A
+// number does not need an entry. known reports whether there is an entry. If
+// there is none, only UID is set.
 func ParseUser(s string) (u User, known bool, err error) {
 	if !isNumber(s) {
 		u, err = LookupUser(s)
@@ -93,7 +93,7 @@ func ParseUser(s string) (u User, known bool, err error) {
 	return u, err == nil, err
 }
 
-// user finds a user. Root is found only in the files: an attacker who controls
+// user finds a user. Root is found only in the files. An attacker who controls
 // the directory service must not be able to make a user root.
 func (n *source) user(key string, match func(User) bool) (User, error) {
 	line, err := n.find("passwd", key, func(line string, file bool) bool {

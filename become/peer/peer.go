@@ -9,15 +9,15 @@ import (
 	"schedrestd/become"
 )
 
-// Seen is a connection whose server another process, which sees more of the
-// machine, has identified.
+// Seen is a connection that another process has opened. That process sees more
+// of the machine, and has identified the server.
 type Seen interface {
 	Server() (uid uint32, known bool)
 }
 
 // Of returns the credentials of the process at the other end of the UNIX socket
 // conn. If this user namespace does not know the uid and conn is a Seen, the
-// uid comes from conn; the gid stays become.Overflow.
+// uid comes from conn. The gid stays become.Overflow.
 func Of(conn syscall.Conn) (become.Ucred, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

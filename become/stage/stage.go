@@ -1,15 +1,16 @@
 // Package stage starts a program under another identity.
 //
-// syscall.ForkExec lets the child run in its parent's memory, with the parent
-// suspended in the kernel, until the child executes its program. A child that
+// syscall.ForkExec lets the child run in its parent's memory until the child
+// executes its program; meanwhile the kernel suspends the parent. A child that
 // changes its ids before that belongs to the user while it shares memory with
-// root: with SIGSTOP the user could suspend root's thread permanently. The
-// change also makes the shared memory dumpable where fs.suid_dumpable is not 0.
+// root. With SIGSTOP the user could then suspend root's thread permanently. The
+// change of ids also makes the shared memory dumpable if fs.suid_dumpable is
+// not 0.
 //
-// So root executes this program again, which only root can stop. That process
-// (the stage) changes the ids of its own memory and then executes the target.
-// Stopping it affects only the start of the target, which the caller limits in
-// time.
+// So root executes this program again. Only root can stop that process (the
+// stage). The stage changes its own ids, with memory that it shares with no
+// other process, and then executes the target. Stopping it affects only the
+// start of the target, for which the caller has a time limit.
 //
 // The stage runs in the initialization of this package, before the main
 // function of any program that imports it. It has no privileges of its own, and
@@ -30,44 +31,45 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Program is the file that the starter executes: its own program, in the child
-// too, even when another file has been installed in its place.
+// Program is the file that the starter executes: its own program. In the child
+// it is the same file, even if another file has been installed in its place.
 const Program = "/proc/self/exe"
 
-// Exit statuses of a stage that does not get as far as the target. It writes
-// the reason to Target.Report.
+// Exit statuses of a stage that fails before it executes the target. The stage
+// writes the reason to Target.Report.
 const (
-	ExitIdentity = 125 // the identity can't be taken, or the start is malformed
+	ExitIdentity = 125 // the identity can't be changed, or the arguments are malformed
 	ExitTarget   = 126 // the target can't be executed
 )
 
-// atSecure is the type of the auxiliary vector's entry for a start that added
-// privileges (getauxval(3)).
+// atSecure is the type of the entry in the auxiliary vector that says that the
+// start of this program added privileges (getauxval(3)).
 const atSecure = 23
 
-// name marks a process as a stage: its argv[0].
+// name is argv[0] of a process that is a stage.
 const name = "sched-stage"
 
-// fixed counts the arguments before the groups, the environment and the
+// fixed is the number of arguments before the groups, the environment and the
 // arguments of the target.
 const fixed = 8
 
-// Target is a program and the identity that it is to have.
+// Target is a program and the identity under which it is to run.
 type Target struct {
 	UID, GID    uint32
-	Groups      []uint32       // supplementary; nil is none, not the starter's
+	Groups      []uint32       // supplementary groups; nil: none, instead of the starter's
 	DeathSignal syscall.Signal // sent to the target when the thread that started it exits; 0: none
 	Path        string         // absolute; see File
 	Argv        []string
-	Env         []string // while the stage runs, everyone can read it as they can Argv
-	Report      uint32   // descriptor that the reason of a failure is written to; 0: standard error
+	Env         []string // all users can read it while the stage runs, as they can read Argv
+	Report      uint32   // descriptor to which the reason of a failure is written; 0: standard error
 }
 
-// fileDir is where a path names a descriptor of the process that opens it.
+// fileDir is a directory of paths that refer to descriptors of the process that
+// opens them.
 const fileDir = "/proc/self/fd/"
 
-// File returns the path of descriptor fd of the stage, which the target does
-// not inherit.
+// File returns a path for descriptor fd of the stage. The target does not
+// inherit the descriptor.
 func File(fd int) string { return fileDir + strconv.Itoa(fd) }
 
 // Command returns the arguments and the environment with which Program becomes
@@ -75,7 +77,7 @@ func File(fd int) string { return fileDir + strconv.Itoa(fd) }
 func (t Target) Command() (argv, env []string) {
 	argv = []string{name, decimal(t.UID), decimal(t.GID), decimal(uint32(t.DeathSignal)), t.Path, decimal(t.Report),
 		decimal(uint32(len(t.Groups))), decimal(uint32(len(t.Env)))}
-	for _, gid := range t.Groups { // one each: the kernel limits the length of an argument
+	for _, gid := range t.Groups { // one argument for each group, because the kernel limits the length of an argument
 		argv = append(argv, decimal(gid))
 	}
 	return slices.Concat(argv, t.Env, t.Argv), []string{"GOMAXPROCS=1"}
@@ -112,7 +114,8 @@ func parse(argv []string) (t Target, err error) {
 	return t, nil
 }
 
-// number reads an id. The one that means "unchanged" to the kernel is refused.
+// number parses an id. It refuses the number that means "unchanged" to the
+// kernel.
 func number(text string, to *uint32) error {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if *to = uint32(n); err == nil && *to == ^uint32(0) {
@@ -137,9 +140,10 @@ func init() {
 	os.Exit(status)
 }
 
-// refuseSecure returns an error when this program's file has given it a right
-// that its starter does not have, by a set-user-ID bit or file capabilities:
-// the starter would have that right in any program.
+// refuseSecure returns an error if the file of this program has given it a
+// privilege that its starter does not have, by a set-user-ID bit or file
+// capabilities. Otherwise the starter could run any program with that
+// privilege.
 func refuseSecure() error {
 	values, err := unix.Auxv()
 	if err != nil {
@@ -153,7 +157,7 @@ func refuseSecure() error {
 	return nil
 }
 
-// run turns this process into the target. It returns only when that fails.
+// run turns this process into the target. It returns only if that fails.
 func (t Target) run() (status int, err error) {
 	if file, ok := strings.CutPrefix(t.Path, fileDir); ok {
 		fd, err := strconv.Atoi(file)
@@ -168,10 +172,10 @@ func (t Target) run() (status int, err error) {
 	return ExitTarget, fmt.Errorf("execute %s: %w", t.Path, syscall.Exec(t.Path, t.Argv, t.Env))
 }
 
-// become gives the calling thread, which is the process's first one during
-// initialization, the identity of t. The other threads stay as they are until
-// the target is executed, which ends them: the user can't signal or trace
-// these.
+// become gives the calling thread the identity of t. During initialization that
+// is the first thread of the process. The other threads keep their identity
+// until execution of the target ends them, so the user can't signal or trace
+// them.
 func (t Target) become() error {
 	starter := os.Getppid()
 	if err := disinherit(unix.CAP_SETUID, unix.CAP_SETGID); err != nil {
@@ -197,7 +201,7 @@ func (t Target) become() error {
 	if t.DeathSignal == 0 {
 		return nil
 	}
-	// The change of ids has cleared the one that the starter set.
+	// The change of ids has cleared the death signal that the starter set.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(t.DeathSignal), 0, 0, 0); err != nil {
 		return fmt.Errorf("set the death signal: %w", err)
 	}
@@ -207,13 +211,14 @@ func (t Target) become() error {
 	return nil
 }
 
-// The numbers above are those of 64-bit systems; 32-bit ones have others for
-// ids of 32 bits, and this constant overflows.
+// The numbers of system calls above are those of 64-bit systems. On a 32-bit
+// system, where other calls take ids of 32 bits, this constant overflows and
+// the build fails.
 const _ uint = 1 << 63
 
-// disinherit takes capabilities out of the set that executed programs inherit,
-// and out of the ambient set with it. The starter put them there for this
-// process: with an empty bounding set root gets no others.
+// disinherit removes capabilities from the set that executed programs inherit,
+// and so from the ambient set. The starter put them there for this process,
+// because with an empty bounding set root would get none.
 func disinherit(list ...int) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

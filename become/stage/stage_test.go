@@ -17,10 +17,10 @@ import (
 	"schedrestd/demo/sysctl"
 )
 
-// user is an ordinary user without a name.
+// user is the uid of an ordinary user without a name.
 const user = 31240
 
-// patience bounds waits that only a failure reaches.
+// patience limits waits that end earlier unless the test fails.
 const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
@@ -43,7 +43,8 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// start starts t as a service would: root, with descriptor 3 open on file.
+// start starts the stage for target, as a service would: from root, with
+// descriptor 3 open on file.
 func start(t *testing.T, target Target, file *os.File) *exec.Cmd {
 	t.Helper()
 	argv, env := target.Command()
@@ -60,7 +61,7 @@ func start(t *testing.T, target Target, file *os.File) *exec.Cmd {
 	return cmd
 }
 
-// self is this program, as a descriptor to execute it by.
+// self returns this program as a descriptor by which it can be executed.
 func self(t *testing.T) *os.File {
 	t.Helper()
 	fd, err := unix.Open(Program, unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -97,8 +98,8 @@ func TestTheTargetHasTheIdentityAndNothingElse(t *testing.T) {
 }
 
 // stuck starts a target that has the identity and waits in the kernel before
-// its first instruction, like one that its user has stopped. Closing file lets
-// it go on.
+// its first instruction, like a target that its user has stopped. Closing file
+// lets the target continue.
 func stuck(t *testing.T) (cmd *exec.Cmd, file *os.File) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "stage")
@@ -119,7 +120,8 @@ func stuck(t *testing.T) (cmd *exec.Cmd, file *os.File) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	// An open that conflicts with a lease, as of exec, waits for the end of it.
+	// An open that conflicts with a lease, such as that of exec, waits until
+	// the lease ends.
 	if _, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
 		t.Skipf("this file system has no leases: %v", err)
 	}
@@ -135,7 +137,9 @@ func stuck(t *testing.T) (cmd *exec.Cmd, file *os.File) {
 	}
 }
 
-// A start by fork and exec alone does not return here.
+// TestAStuckTargetDoesNotHoldUpItsStarter checks that start returns although
+// the target is stuck. If start executed the target directly, without the stage,
+// it would wait for the target.
 func TestAStuckTargetDoesNotHoldUpItsStarter(t *testing.T) {
 	needRoot(t)
 	cmd, file := stuck(t)
@@ -145,8 +149,9 @@ func TestAStuckTargetDoesNotHoldUpItsStarter(t *testing.T) {
 	}
 }
 
-// TestDumpable: where the kernel makes a process dumpable that changes its uid,
-// the starter is not, and the user can't trace the stage.
+// TestDumpable checks that, if the kernel makes a process dumpable when it
+// changes its uid, the starter is still not dumpable, and the user can't trace
+// the stage.
 func TestDumpable(t *testing.T) {
 	needRoot(t)
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
@@ -202,7 +207,7 @@ func TestAUserInManyGroups(t *testing.T) {
 	file := self(t)
 	defer file.Close()
 	var groups []uint32
-	for i := range uint32(65_536) { // as many as the kernel allows
+	for i := range uint32(65_536) { // the maximum that the kernel allows
 		groups = append(groups, 2_000_000_000+i)
 	}
 	cmd := start(t, Target{UID: user, GID: user, Groups: groups, Path: File(3), Argv: []string{"target"}}, file)
@@ -216,7 +221,8 @@ func TestAUserInManyGroups(t *testing.T) {
 	}
 }
 
-// An ordinary user who starts a stage by hand gains nothing by it.
+// TestAUserGainsNothing checks that an ordinary user who starts a stage gets no
+// privileges from it.
 func TestAUserGainsNothing(t *testing.T) {
 	needRoot(t)
 	file := self(t)
@@ -229,8 +235,8 @@ func TestAUserGainsNothing(t *testing.T) {
 	}
 }
 
-// TestSetUserIDIsRefused: the stage of a program that is installed set-user-ID
-// would make anyone root.
+// TestSetUserIDIsRefused checks that the stage refuses to run if the program is
+// installed set-user-ID. Otherwise it would make any user root.
 func TestSetUserIDIsRefused(t *testing.T) {
 	needRoot(t)
 	dir, err := os.MkdirTemp("", "stage")

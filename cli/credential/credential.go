@@ -19,19 +19,20 @@ import (
 	"schedrestd/printable"
 )
 
-// NewToken is a hint for getting a token. An expired token must be unset first,
+// NewToken is a hint for getting a token. It unsets an expired token first,
 // because schedctl would use it.
 const NewToken = "on the controller's machine, run: unset SCHED_JWT SLURM_JWT; export $(schedctl token)"
 
-// newToken is the hint for a token that REST commands use, also in front of
-// Slurm.
+// newToken is the same hint for REST commands, which also work with Slurm's
+// token.
 const newToken = NewToken + ", or with Slurm: export $(scontrol token)"
 
-// maxFile is the largest file of a token.
+// maxFile limits the size of a file with a token.
 const maxFile = 64 << 10
 
-// Token returns the token in a file, or when path is empty that of the
-// environment, or "" when there is none. A token that has expired is an error.
+// Token returns the token in the file path. If path is empty, it returns the
+// token of the environment, or "" if there is none. An expired token is an
+// error.
 func Token(path string) (string, error) {
 	token, from, err := read(path)
 	if err != nil || token == "" {
@@ -52,7 +53,7 @@ func Token(path string) (string, error) {
 	return token, nil
 }
 
-// User returns the user whom the token names, or without a token the user of
+// User returns the user that the token names, or without a token the user of
 // this process. It returns "" if the name is unknown.
 func User(token string) string {
 	if token == "" {
@@ -80,7 +81,7 @@ func parse(token string) (jwt.MapClaims, error) {
 	return claims, err
 }
 
-// read returns the token and where it is from.
+// read returns the token and its origin, for errors.
 func read(path string) (token, from string, err error) {
 	if path != "" {
 		token, err = readFile(path)
@@ -130,9 +131,9 @@ func readFile(path string) (string, error) {
 	return token, nil
 }
 
-// Empty refuses a variable that is set but empty. Most likely the command
-// that should have printed a token failed, and continuing as the user of this
-// process could mean continuing as root.
+// Empty refuses an environment variable for a token that is set but empty. Most
+// likely the command that should have printed a token failed. Continuing as the
+// user of this process could mean continuing as root.
 func Empty() error {
 	for _, name := range []string{"SCHED_JWT", "SLURM_JWT"} {
 		if _, set := os.LookupEnv(name); set {
@@ -143,8 +144,8 @@ func Empty() error {
 	return nil
 }
 
-// Around names characters before, after or inside a copied token that do not
-// belong to it. It returns "" if there are none.
+// Around describes characters before, after or inside a copied token that do
+// not belong to it. It returns "" if there are none.
 func Around(token string) string {
 	first, n := utf8.DecodeRuneInString(token)
 	last, m := utf8.DecodeLastRuneInString(token)
@@ -164,7 +165,7 @@ func Around(token string) string {
 		return "a space before it"
 	case unicode.IsSpace(last):
 		return "a space after it"
-	case strings.Count(token, ".") != 2: // not a token at all
+	case strings.Count(token, ".") != 2: // it is not a token
 		return ""
 	case strings.ContainsAny(token, "\r\n"):
 		return "a line break in it"

@@ -12,7 +12,7 @@ import (
 	"schedrestd/errs"
 )
 
-// made returns an unsigned token with these claims.
+// made returns an unsigned token with the given claims.
 func made(claims string) string {
 	b64 := base64.RawURLEncoding.EncodeToString
 	return b64([]byte(`{"alg":"HS256"}`)) + "." + b64([]byte(claims)) + "." + b64([]byte("signature"))
@@ -22,10 +22,10 @@ func TestToken(t *testing.T) {
 	dir := t.TempDir()
 	valid := made(fmt.Sprintf(`{"exp": %d, "sun": "ann"}`, time.Now().Add(time.Hour).Unix()))
 	expired := made(fmt.Sprintf(`{"exp": %d, "sun": "ann"}`, time.Now().Add(-time.Hour).Unix()))
-	site := made(`{"mail": "ann"}`) // the gateway may have another claim for users
+	site := made(`{"mail": "ann"}`) // the gateway may have another claim for the user
 	for _, tt := range []struct {
 		name, env string
-		file      string // contents; "-": none
+		file      string // contents of the file; "-" for no file
 		mode      os.FileMode
 		want      string
 		fails     string

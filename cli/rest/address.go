@@ -9,25 +9,25 @@ import (
 	"schedrestd/errs"
 )
 
-// address is where a server is reached.
+// address is the address of a server.
 type address struct {
-	text    string // as the user wrote it
-	socket  string // path of a UNIX socket, or ""
+	text    string // as the user entered it
+	socket  string // path of a UNIX socket; "" for none
 	base    string // "http://host:6820/prefix", without a slash at the end
-	names   string // "slurm" or "sched", if the URL has it
-	version string // "v0.0.43", if the URL has it
+	names   string // "slurm" or "sched", if the URL contains it
+	version string // "v0.0.43", if the URL contains it
 	secure  bool
 }
 
 func (a *address) String() string { return shorten(a.text) }
 
-// versioned finds the part of a path that selects spelling and version.
+// versioned matches a path that selects spelling and version.
 var versioned = regexp.MustCompile(`^(.*)/(slurm|sched)/(v0\.0\.[0-9]+)$`)
 
 const urlForms = "use http://HOST:PORT, https://HOST or unix:/PATH"
 
 // parseURL parses an address. A URL may end with /slurm/VERSION or
-// /sched/VERSION, which selects these.
+// /sched/VERSION, which select spelling and version.
 func parseURL(text string) (*address, error) {
 	if socket, ok := strings.CutPrefix(text, "unix:"); ok {
 		socket = strings.TrimPrefix(socket, "//")

@@ -16,8 +16,8 @@ import (
 	"schedrestd/model"
 )
 
-// Job has the fields of a job that people see, from the controller or from
-// accounting. Times are seconds since 1970.
+// Job has the fields of a job that are shown to people, from the controller or
+// from accounting. Times are seconds since 1970.
 type Job struct {
 	ID          uint32   `json:"job_id"`
 	ArrayJob    Number   `json:"array_job_id"`
@@ -33,13 +33,13 @@ type Job struct {
 	Submitted   Number   `json:"submit_time"`
 	Started     Number   `json:"start_time"`
 	Ended       Number   `json:"end_time"`
-	TimeLimit   Number   `json:"time_limit"` // minutes
+	TimeLimit   Number   `json:"time_limit"` // in minutes
 	Priority    Number   `json:"priority"`
 	CPUs        Number   `json:"cpus"`
 	NodeCount   Number   `json:"node_count"`
 	Tasks       Number   `json:"tasks"`
-	MemoryNode  Number   `json:"memory_per_node"` // MiB
-	MemoryCPU   Number   `json:"memory_per_cpu"`  // MiB
+	MemoryNode  Number   `json:"memory_per_node"` // in MiB
+	MemoryCPU   Number   `json:"memory_per_cpu"`  // in MiB
 	Nodes       string   `json:"nodes"`
 	Dependency  string   `json:"dependency"`
 	Comment     string   `json:"comment"`
@@ -54,7 +54,7 @@ type Job struct {
 	Description string   `json:"state_description"`
 }
 
-// ExitCode is the outcome of a job's script.
+// ExitCode is the result of a job's script.
 type ExitCode struct {
 	Code   Number `json:"return_code"`
 	Signal struct {
@@ -80,8 +80,8 @@ func (j *Job) Active() bool {
 	return slices.Contains(j.State, "COMPLETING") || slices.Contains(j.State, "REQUEUED")
 }
 
-// Label returns the id as people write it: 12, 12_3 for a task of an array, or
-// 12_[4-9] for tasks that wait.
+// Label returns the id in the form that people use: 12, 12_3 for a task of an
+// array, or 12_[4-9] for pending tasks.
 func (j *Job) Label() string {
 	array := j.ArrayJob.Int()
 	switch {
@@ -93,14 +93,14 @@ func (j *Job) Label() string {
 	return strconv.FormatUint(uint64(j.ID), 10)
 }
 
-// is reports whether id stands for j. A server may answer a request for one
-// task of an array with all of them.
+// is reports whether id selects j. A server may answer a request for one task
+// of an array with all tasks.
 func (j *Job) is(id string) bool {
 	array, task, ok := strings.Cut(id, "_")
 	if !ok || j.Label() == id {
 		return true
 	}
-	waiting, _, _ := strings.Cut(j.ArrayTasks, "%") // the number of tasks at a time follows
+	waiting, _, _ := strings.Cut(j.ArrayTasks, "%") // the limit on running tasks follows
 	return strconv.FormatInt(j.ArrayJob.Int(), 10) == array && !j.ArrayTask.Set && model.HostlistHas("["+waiting+"]", task)
 }
 
@@ -116,8 +116,9 @@ func (j *Job) Elapsed(now time.Time) time.Duration {
 	return max(0, time.Duration(ended-started)*time.Second)
 }
 
-// ExitStatus returns the status for a shell of a job that has ended: its own,
-// 128 and the signal that killed it, or 1 if it ended otherwise without success.
+// ExitStatus returns the exit status that a shell would return for a job that
+// has ended: that of its script, 128 plus the number of a signal, or 1 after
+// any other failure.
 func (j *Job) ExitStatus() int {
 	if signal := j.Exit.Signal.ID.Int(); signal > 0 {
 		return 128 + int(signal)&0x7f
@@ -133,8 +134,8 @@ func (j *Job) ExitStatus() int {
 
 var jobID = regexp.MustCompile(`^[0-9]{1,10}(_[0-9]{1,10})?$`)
 
-// CheckJobID returns an error if text is not a valid job id. 12 and 12_3, the task of an
-// array, are.
+// CheckJobID returns an error if text is not a valid job id. Valid ids are a
+// number such as 12, and the task of an array such as 12_3.
 func CheckJobID(text string) error {
 	if !jobID.MatchString(text) || strings.Trim(text, "0_") == "" {
 		return errs.New(errs.Malformed, "%q is not a job id", shorten(text)).WithHint("a job id is a number, or NUMBER_TASK for a task of an array")
@@ -142,8 +143,8 @@ func CheckJobID(text string) error {
 	return nil
 }
 
-// Since returns the query for a list that is only sent when it has changed
-// since a time; 0 is always.
+// Since returns the query for a list that should be sent only if it has changed
+// since a time. 0 means always.
 func Since(update int64) url.Values {
 	if update == 0 {
 		return nil
@@ -151,18 +152,18 @@ func Since(update int64) url.Values {
 	return url.Values{"update_time": {strconv.FormatInt(update, 10)}}
 }
 
-// Jobs calls each with every job of the controller.
+// Jobs calls each for every job of the controller.
 func (c *Client) Jobs(ctx context.Context, query url.Values, each func(*Job) error) (Meta, error) {
 	return c.list(ctx, "jobs/", query, "jobs", decoded(each))
 }
 
-// RawJobs calls each with every job of the controller, and its JSON.
+// RawJobs calls each for every job of the controller, with its JSON.
 func (c *Client) RawJobs(ctx context.Context, each func(*Job, json.RawMessage) error) (Meta, error) {
 	return c.list(ctx, "jobs/", nil, "jobs", raw(each))
 }
 
-// RawJob calls each with the job id, or with each task of that array, and its
-// JSON. A job that the controller has forgotten is looked up in accounting.
+// RawJob calls each for the job id, or for each task of that array, with its
+// JSON. It looks up a job that the controller has forgotten in accounting.
 func (c *Client) RawJob(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
 	found := false
 	_, err := c.list(ctx, "job/"+url.PathEscape(id), nil, "jobs", raw(func(j *Job, text json.RawMessage) error {
@@ -187,7 +188,7 @@ func (c *Client) Job(ctx context.Context, id string) (jobs []Job, err error) {
 	return jobs, err
 }
 
-// recorded looks the job id up in accounting, where there is one.
+// recorded looks up the job id in accounting, if there is any.
 func (c *Client) recorded(ctx context.Context, id string, each func(*Job, json.RawMessage) error) error {
 	unknown := errs.New(errs.NotFound, "job %s is unknown", id).WithHint("schedctl jobs --all lists the jobs that the controller knows")
 	first := c.names + "db"
@@ -196,7 +197,7 @@ func (c *Client) recorded(ctx context.Context, id string, each func(*Job, json.R
 		if ctx.Err() != nil {
 			return err
 		}
-		return unknown // many sites have no accounting, and each says so in another way
+		return unknown // many sites have no accounting, and servers report this in different ways
 	}
 	defer resp.Body.Close()
 	var answer struct {
@@ -274,7 +275,7 @@ func recordedJob(text json.RawMessage) (*Job, error) {
 		OutputPath: r.OutputPath, ErrorPath: r.ErrorPath, Exit: r.Exit}, nil
 }
 
-// Cancel ends the job id, or sends it a signal.
+// Cancel cancels the job id, or sends it a signal.
 func (c *Client) Cancel(ctx context.Context, id, signal string) error {
 	var query url.Values
 	if signal != "" {
@@ -296,7 +297,7 @@ func (c *Client) Cancel(ctx context.Context, id, signal string) error {
 	if _, err := c.answer(resp, &answer); err != nil {
 		return err
 	}
-	for _, s := range answer.Status { // slurmrestd answers 200 also when there is no such job
+	for _, s := range answer.Status { // slurmrestd answers 200 even if there is no such job
 		if s.Error.Number != 0 {
 			return refused(resp.StatusCode, []problem{{Description: s.Error.Text, Number: s.Error.Number}})
 		}
@@ -307,12 +308,12 @@ func (c *Client) Cancel(ctx context.Context, id, signal string) error {
 // Submitted is the answer to a submission.
 type Submitted struct {
 	ID       uint32
-	Message  string // of the site's policy
+	Message  string // message of the site's submit policy
 	Warnings []string
 	JSON     json.RawMessage
 }
 
-// Submit submits a job. A key, if it is not empty, is sent as Idempotency-Key.
+// Submit submits a job. If key is not empty, it is sent as Idempotency-Key.
 func (c *Client) Submit(ctx context.Context, job any, key string) (s Submitted, err error) {
 	header := http.Header{}
 	if key != "" {
@@ -348,8 +349,8 @@ func decoded[T any](each func(*T) error) func(*json.Decoder) error {
 	}
 }
 
-// raw returns a function for list that decodes each element and keeps its JSON,
-// which is valid during the call.
+// raw returns a function for list that decodes each element. The element's JSON
+// is valid only during the call.
 func raw[T any](each func(*T, json.RawMessage) error) func(*json.Decoder) error {
 	var text json.RawMessage
 	return func(d *json.Decoder) error {

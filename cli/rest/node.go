@@ -5,16 +5,16 @@ import (
 	"encoding/json"
 )
 
-// Node has the fields of a node that people see.
+// Node has the fields of a node that are shown to people.
 type Node struct {
 	Name       string `json:"name"`
 	State      Words  `json:"state"`
 	CPUs       Number `json:"cpus"`
 	Allocated  Number `json:"alloc_cpus"`
 	Load       Number `json:"cpu_load"`     // in hundredths
-	Memory     Number `json:"real_memory"`  // MiB
-	AllocMem   Number `json:"alloc_memory"` // MiB
-	Free       Number `json:"free_mem"`     // MiB
+	Memory     Number `json:"real_memory"`  // in MiB
+	AllocMem   Number `json:"alloc_memory"` // in MiB
+	Free       Number `json:"free_mem"`     // in MiB
 	Gres       string `json:"gres"`
 	GresUsed   string `json:"gres_used"`
 	Partitions Words  `json:"partitions"`
@@ -29,7 +29,7 @@ func (n *Node) BaseState() string {
 	return n.State[0]
 }
 
-// Nodes calls each with every node, and its JSON.
+// Nodes calls each for every node, with its JSON.
 func (c *Client) Nodes(ctx context.Context, each func(*Node, json.RawMessage) error) error {
 	_, err := c.list(ctx, "nodes/", nil, "nodes", raw(each))
 	return err

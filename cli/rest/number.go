@@ -11,8 +11,8 @@ type Number struct {
 	Value         float64
 }
 
-// UnmarshalJSON reads an object of set, infinite and number, a plain number, or
-// null.
+// UnmarshalJSON parses an object with set, infinite and number, a plain number,
+// or null.
 func (n *Number) UnmarshalJSON(text []byte) error {
 	*n = Number{}
 	if !bytes.HasPrefix(text, []byte("{")) {
@@ -40,10 +40,10 @@ func (n Number) Int() int64 {
 	return int64(n.Value)
 }
 
-// Words is a list of words. It reads an array, a single string, or null.
+// Words is a list of words. In JSON it is an array, a single string, or null.
 type Words []string
 
-// UnmarshalJSON reads the list.
+// UnmarshalJSON parses the list.
 func (w *Words) UnmarshalJSON(text []byte) error {
 	if bytes.HasPrefix(text, []byte(`"`)) {
 		*w = Words{""}

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Partition has the fields of a partition that people see.
+// Partition has the fields of a partition that are shown to people.
 type Partition struct {
 	Name      string `json:"name"`
 	Partition struct {
@@ -19,15 +19,15 @@ type Partition struct {
 		Total Number `json:"total"`
 	} `json:"cpus"`
 	Maximums struct {
-		Time  Number `json:"time"` // minutes
+		Time  Number `json:"time"` // in minutes
 		Nodes Number `json:"nodes"`
 	} `json:"maximums"`
 	Defaults struct {
-		Time Number `json:"time"` // minutes
+		Time Number `json:"time"` // in minutes
 	} `json:"defaults"`
 }
 
-// Partitions calls each with every partition, and its JSON.
+// Partitions calls each for every partition, with its JSON.
 func (c *Client) Partitions(ctx context.Context, each func(*Partition, json.RawMessage) error) error {
 	_, err := c.list(ctx, "partitions/", nil, "partitions", raw(each))
 	return err

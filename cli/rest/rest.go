@@ -1,13 +1,14 @@
 // Package rest is a client of slurmrestd and schedrestd, for every version of
 // the API from v0.0.42 on.
 //
-// Dial selects the newest version that client and server know. Lists are
+// Dial selects the newest version that client and server support. Lists are
 // decoded one element at a time, so that memory does not grow with the length
 // of an answer. A token is sent only to a server that has proved its identity
 // (https), is on another machine, or runs as a user that may have the token
-// (serveruser.go). Redirects are never followed, since the token would follow.
+// (serveruser.go). Redirects are never followed, because the token would be
+// sent to their target.
 //
-// Names and texts in answers are those of other users. Print them with
+// Names and texts in answers come from other users, and must be printed with
 // printable.Text.
 package rest
 
@@ -23,16 +24,16 @@ import (
 	"schedrestd/errs"
 )
 
-// DefaultTimeout is the time in which an answer must begin.
+// DefaultTimeout is the default time limit for the beginning of an answer.
 const DefaultTimeout = time.Minute
 
 // Config configures a Client.
 type Config struct {
 	URL         string        // http://HOST:PORT, https://HOST or unix:/PATH
-	Token       string        // empty: none is sent
-	CACert      string        // file of certificates that sign the server's; empty: the system's
-	Timeout     time.Duration // 0: DefaultTimeout
-	ServerUsers []uint32      // users of this machine that may have the token, apart from root, system users and this user
+	Token       string        // empty to send none
+	CACert      string        // file with certificates of the CAs of the server; empty for the system's CAs
+	Timeout     time.Duration // 0 for DefaultTimeout
+	ServerUsers []uint32      // users of this machine that may have the token, in addition to root, system users and this user
 	Agent       string        // User-Agent
 }
 
@@ -68,10 +69,10 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 // Version returns the version of the API in use, as "v0.0.44".
 func (c *Client) Version() string { return c.version }
 
-// Server returns the server's address for people.
+// Server returns the server's address, for people.
 func (c *Client) Server() string { return c.at.String() }
 
-// get sends a GET request. Close the body of the answer.
+// get sends a GET request. The caller must close the body of the answer.
 func (c *Client) get(ctx context.Context, path string, query url.Values) (*http.Response, error) {
 	return c.do(ctx, http.MethodGet, c.path(c.names, path), query, nil, nil)
 }
@@ -81,7 +82,7 @@ func (c *Client) path(first, operation string) string {
 	return "/" + first + "/" + c.version + "/" + operation
 }
 
-// do sends a request. The answer has a status below 400, or is 304.
+// do sends a request. The answer has a status below 400, or 304.
 func (c *Client) do(ctx context.Context, method, path string, query url.Values, body any, header http.Header) (*http.Response, error) {
 	resp, err := c.send(ctx, method, path, query, body, header)
 	if err != nil {
@@ -137,10 +138,10 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	return resp, nil
 }
 
-// errTooSlow is the cause of a request's end when no answer began in time.
+// errTooSlow is the cause of a cancelled request if no answer began in time.
 var errTooSlow = errors.New("no answer in time")
 
-// within returns a context that ends when begun is not called within d.
+// within returns a context that ends unless begun is called within d.
 func within(ctx context.Context, d time.Duration) (_ context.Context, begun func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(d, func() { cancel(errTooSlow) })

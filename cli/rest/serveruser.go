@@ -11,14 +11,14 @@ import (
 	"schedrestd/sockdiag/portowner"
 )
 
-// firstUser is the lowest uid of people. Those below belong to services, which
+// firstUser is the lowest uid of people. Lower uids belong to services, which
 // the administrator created.
 const firstUser = 1000
 
 // mayHaveToken returns an error if the other end of conn is on this machine and
 // belongs to a user that may not have the token. Any user may bind the
-// gateway's port while it is down, and would receive the tokens of all who
-// connect.
+// gateway's port while it is down, and would receive the tokens of all clients
+// that connect.
 func mayHaveToken(conn net.Conn, others []uint32) error {
 	uid, here, err := server(conn)
 	switch {
@@ -31,8 +31,8 @@ func mayHaveToken(conn net.Conn, others []uint32) error {
 		WithHint("if the gateway runs as this user, add --server-user %d, or set SCHED_SERVER_USER", uid)
 }
 
-// server returns the uid that serves the other end of conn, if it is on this
-// machine.
+// server returns the uid of the process that serves the other end of conn. here
+// reports whether it is on this machine.
 func server(conn net.Conn) (uid uint32, here bool, err error) {
 	if u, ok := conn.(*net.UnixConn); ok {
 		ucred, err := peer.Of(u)

@@ -14,10 +14,10 @@ import (
 // oldest is the oldest version that this client supports.
 const oldest = api.V42
 
-// negotiate finds the newest version that the server has, in the spelling that
-// it has, by requests for its newest versions first. The OpenAPI document would
-// list them too, but has megabytes and takes slurmrestd longer than all of
-// these.
+// negotiate finds the newest version and the spelling that the server supports.
+// It sends pings, starting with the newest version. The OpenAPI document lists
+// the versions too, but it has megabytes and takes slurmrestd longer than all
+// of these pings.
 func (c *Client) negotiate(ctx context.Context) error {
 	var tried []string
 	for i := len(api.Versions) - 1; i >= 0 && api.Versions[i] >= oldest; i-- {
@@ -29,7 +29,7 @@ func (c *Client) negotiate(ctx context.Context) error {
 				return err
 			}
 			found, err := c.serves(resp)
-			io.Copy(io.Discard, io.LimitReader(resp.Body, maxError)) // so that the connection can be used again
+			io.Copy(io.Discard, io.LimitReader(resp.Body, maxError)) // so that the connection can be reused
 			resp.Body.Close()
 			if err != nil {
 				return err

@@ -7,17 +7,17 @@ import (
 	"schedrestd/errs"
 )
 
-// secret lists variables that no job gets: anyone who can read the job's
-// environment could act as the user.
+// secret lists variables that must not be in a job's environment, because
+// anyone who can read it could act as the user.
 var secret = []string{"SCHED_JWT", "SLURM_JWT"}
 
-// path is the variable that every job has, since an environment must not be
+// path is the variable that every job gets, because an environment must not be
 // empty.
 const path = "PATH=/usr/local/bin:/usr/bin:/bin"
 
 // environment returns the variables of the job. export is the value of
-// --export: ALL (also when nil), NONE, or a list of NAME and NAME=VALUE, in which
-// ALL stands for all of own.
+// --export: ALL (also if it is nil), NONE, or a list of NAME and NAME=VALUE. In
+// a list, ALL stands for all of own.
 func environment(export *string, own []string) ([]string, error) {
 	all, words := export == nil, []string(nil)
 	if export != nil {

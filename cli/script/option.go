@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// argument is whether an option has a value.
+// argument determines whether an option has a value.
 type argument int
 
 const (
@@ -20,12 +20,12 @@ const (
 // option is an option of sbatch.
 type option struct {
 	name   string
-	letter string // "" if it has none
+	letter string // "" for none
 	arg    argument
 	set    func(r *reader, value string) error
 }
 
-// long and letter find an option by its names.
+// long and letter have the options by their long and short names.
 var long, letter = map[string]*option{}, map[string]*option{}
 
 func init() {
@@ -51,8 +51,8 @@ func Options() (names []string) {
 	return names
 }
 
-// elsewhere has hints for options of sbatch that are about the command and not
-// about the job.
+// elsewhere has hints for options of sbatch that concern the command and not
+// the job.
 var elsewhere = map[string]string{
 	"--wait":         "use schedctl submit --wait",
 	"-W":             "use schedctl submit --wait",
@@ -70,8 +70,8 @@ var elsewhere = map[string]string{
 	"--get-user-env": "set variables with --export",
 }
 
-// options lists the supported options of sbatch, by name. An option is one line
-// here and one in schedctl(1).
+// options lists the supported options of sbatch, by name. Each option has one
+// entry here and one in schedctl(1).
 var options = []option{
 	{"account", "A", required, text("account")},
 	{"array", "a", required, text("array")},
@@ -135,7 +135,7 @@ var options = []option{
 	{"wckey", "", required, text("wckey")},
 }
 
-// wrapped returns a number as the API has one that may be unset.
+// wrapped returns the API's object for a number that may be unset.
 func wrapped(n uint64) map[string]any { return map[string]any{"set": true, "number": n} }
 
 func text(field string) func(*reader, string) error {
@@ -146,7 +146,7 @@ func set(field string, value any) func(*reader, string) error {
 	return func(r *reader, _ string) error { r.job[field] = value; return nil }
 }
 
-// list sets a list of host names. Commas within brackets belong to a name.
+// list sets a list of host names. Commas within brackets are part of a name.
 func list(field string) func(*reader, string) error {
 	return func(r *reader, v string) error {
 		var names []string
@@ -183,7 +183,7 @@ func number(field string, least int) func(*reader, string) error {
 	}
 }
 
-// prefixed sets a count of a resource: 2 and a100:2 become gres/gpu:2 and
+// prefixed sets the count of a resource: 2 and a100:2 become gres/gpu:2 and
 // gres/gpu:a100:2.
 func prefixed(field, resource string) func(*reader, string) error {
 	return func(r *reader, v string) error {
@@ -245,8 +245,8 @@ func exclusive(r *reader, v string) error {
 	return nil
 }
 
-// mailTypes are the events that a site can send mail about; ALL is the first
-// six.
+// mailTypes are the events about which a site can send mail. ALL stands for the
+// first six.
 var mailTypes = []string{"BEGIN", "END", "FAIL", "REQUEUE", "STAGE_OUT", "INVALID_DEPENDENCY", "ARRAY_TASKS", "TIME=50%", "TIME=80%", "TIME=90%", "TIME=100%"}
 
 func mailType(r *reader, v string) error {
@@ -306,7 +306,8 @@ func openMode(r *reader, v string) error {
 	return nil
 }
 
-// signal sets the warning before the time limit: [R|B|RB:]SIGNAL[@SECONDS].
+// signal sets the signal to send before the time limit:
+// [R|B|RB:]SIGNAL[@SECONDS].
 func signal(r *reader, v string) error {
 	var flags []string
 	if where, rest, ok := strings.Cut(v, ":"); ok {
@@ -355,7 +356,7 @@ func limit(field string) func(*reader, string) error {
 	}
 }
 
-// begin sets the earliest start.
+// begin sets the earliest start time.
 func begin(r *reader, v string) error {
 	at, err := when(v, time.Now())
 	if err != nil {
@@ -365,7 +366,7 @@ func begin(r *reader, v string) error {
 	return nil
 }
 
-// memory sets an amount in MiB and removes the field that excludes it.
+// memory sets an amount in MiB, and removes the field that it replaces.
 func memory(field, other string) func(*reader, string) error {
 	return func(r *reader, v string) error {
 		n, err := size(v)

@@ -1,8 +1,8 @@
-// Package script makes a job of a batch script: its #SBATCH lines and further
+// Package script turns a batch script into a job: its #SBATCH lines and further
 // options of sbatch become the fields of a submission over REST.
 //
-// Options are never ignored. One that has no field in the REST API, or that
-// this package does not know, is an error that names its line.
+// Options are never ignored. An option that has no field in the REST API, or
+// that this package does not know, is an error that names its line.
 package script
 
 import (
@@ -18,20 +18,19 @@ import (
 	"schedrestd/typo"
 )
 
-// MaxSize is the largest script, as slurmctld has it unless it is configured
-// otherwise.
+// MaxSize is the maximum size of a script. It is slurmctld's default.
 const MaxSize = 4 << 20
 
 // Job is a submission: the members of "job" in its body.
 type Job map[string]any
 
-// Source is what a job is made of.
+// Source has the input for a job.
 type Source struct {
-	Name        string // of the file; "-" is standard input
+	Name        string // name of the file; "-" for standard input
 	Text        []byte
-	Options     []string // of sbatch; they override those in the script
-	Directory   string   // working directory unless an option sets it
-	Environment []string // of this process
+	Options     []string // options of sbatch, which override those in the script
+	Directory   string   // working directory, unless an option sets it
+	Environment []string // variables of this process
 }
 
 // Parse returns the job that s describes.
@@ -75,13 +74,13 @@ func Parse(s Source) (Job, error) {
 	return r.job, nil
 }
 
-// place adds where an option is to its error.
+// place adds the place of an option to its error.
 func place(err error, where string) error {
 	return &errs.Error{Kind: errs.Malformed, Message: where + ": " + err.Error(), Hint: errs.HintOf(err)}
 }
 
-// directives calls yield with the number and the options of each #SBATCH line
-// before the script's first command.
+// directives calls yield for each #SBATCH line before the script's first
+// command, with the line number and the options.
 func directives(text []byte) func(yield func(int, string) bool) {
 	return func(yield func(int, string) bool) {
 		number := 0
@@ -99,8 +98,8 @@ func directives(text []byte) func(yield func(int, string) bool) {
 	}
 }
 
-// split splits options at blanks, outside of quotes. A word that begins with #
-// is a comment up to the end.
+// split splits options at blanks outside of quotes. A word that begins with #
+// starts a comment.
 func split(line string) (words []string, err error) {
 	var word strings.Builder
 	inWord, quote := false, rune(0)
@@ -146,7 +145,7 @@ type reader struct {
 	export *string
 }
 
-// read reads words as options of sbatch.
+// read parses words as options of sbatch.
 func (r *reader) read(words []string) error {
 	for len(words) > 0 {
 		word := words[0]
@@ -183,7 +182,7 @@ func (r *reader) read(words []string) error {
 	return nil
 }
 
-// short reads a word of options of one letter, such as -n4, and returns the
+// short parses a word with options of one letter, such as -n4. It returns the
 // words after it.
 func (r *reader) short(word string, words []string) ([]string, error) {
 	for letters := word[1:]; letters != ""; {
@@ -225,7 +224,7 @@ func (r *reader) apply(o *option, name, value string, given bool) error {
 	return nil
 }
 
-// unknown refuses an option.
+// unknown returns the error for an unsupported option.
 func unknown(name string) error {
 	hint := "schedctl(1) lists the supported options"
 	if h := elsewhere[name]; h != "" {
@@ -236,7 +235,7 @@ func unknown(name string) error {
 	return errs.New(errs.Malformed, "unsupported option %s", shorten(name)).WithHint("%s", hint)
 }
 
-// finish sets the fields that follow from others.
+// finish sets the fields that depend on other fields.
 func (r *reader) finish() {
 	tasks, some := r.job["tasks"].(int)
 	each, more := r.job["cpus_per_task"].(int)

@@ -24,13 +24,13 @@ func parse(t *testing.T, directives string, options ...string) (Job, error) {
 	return j, err
 }
 
-// TestOptions checks the fields that options become.
+// TestOptions checks the fields that options set.
 func TestOptions(t *testing.T) {
 	set := func(n uint64) map[string]any { return map[string]any{"set": true, "number": n} }
 	for _, tt := range []struct {
 		text    string
 		options []string
-		want    Job // apart from name and directory
+		want    Job // without name and directory
 	}{
 		{"# SBATCH -J no\n##SBATCH -J no\n#SBATCHX\n\n#SBATCH", nil, Job{}},
 		{"#SBATCH -J a -p b,c --account=d", nil, Job{"name": "a", "partition": "b,c", "account": "d"}},
@@ -71,7 +71,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestRefusedOptions checks that an option that can't be carried out is an error
+// TestRefusedOptions checks that an unsupported or invalid option is an error
 // that names its line.
 func TestRefusedOptions(t *testing.T) {
 	for _, tt := range []struct {
@@ -118,7 +118,7 @@ func TestRefusedOptions(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	own := []string{"PATH=/x", "A=1", "B=2", "EMPTY=", "SCHED_JWT=secret", "SLURM_JWT=secret", "=odd"}
 	for _, tt := range []struct {
-		export string // "-": not given
+		export string // "-" if it is not given
 		want   []string
 	}{
 		{"-", []string{"A=1", "B=2", "EMPTY=", "PATH=/x"}},
@@ -185,8 +185,8 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// FuzzParse: no script makes Parse panic, and what it accepts has the fields
-// that the API requires.
+// FuzzParse checks that no script makes Parse panic, and that every accepted
+// job has the fields that the API requires.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"#SBATCH -n4 -N1-2 'x", "#SBATCH --begin=now+1day --export=A=1", "#SBATCH -t 1-99999:1", "#SBATCH --signal=@"} {
 		f.Add(s)

@@ -52,8 +52,8 @@ func duration(v string) (time.Duration, error) {
 	return sum, nil
 }
 
-// size parses an amount of memory in MiB, or with K, M, G or T after it, and
-// returns it in MiB, rounded up.
+// size parses an amount of memory, in MiB or with the suffix K, M, G or T. It
+// returns the amount in MiB, rounded up.
 func size(v string) (uint64, error) {
 	wrong := errors.New("not an amount such as 500M or 10G")
 	digits := strings.TrimRight(strings.ToUpper(v), "BKMGT")
@@ -76,8 +76,8 @@ func size(v string) (uint64, error) {
 }
 
 // when parses a time of --begin: now, now+N with seconds, minutes, hours, days
-// or weeks, a date, a date with time, or a time of day, which is tomorrow's if
-// it has passed.
+// or weeks, a date, a date with time, or a time of day. A time of day that has
+// passed means tomorrow.
 func when(v string, now time.Time) (time.Time, error) {
 	lower := strings.ToLower(v)
 	if lower == "now" {

@@ -13,9 +13,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Document writes objects of an answer, unchanged except for their layout, as
-// one JSON or YAML document: an object with one list. Characters that would
-// control a terminal are escaped.
+// Document writes objects of an answer as one JSON or YAML document: an object
+// with one list. The objects are unchanged except for their layout. Characters
+// that would control a terminal are escaped.
 type Document struct {
 	w     io.Writer
 	name  string
@@ -23,7 +23,7 @@ type Document struct {
 	begun bool
 }
 
-// NewDocument returns a document whose list has this name.
+// NewDocument returns a document whose list has the given name.
 func NewDocument(w io.Writer, name string, inYAML bool) *Document {
 	return &Document{w: w, name: name, yaml: inYAML}
 }
@@ -75,8 +75,8 @@ func (d *Document) addYAML(element json.RawMessage) error {
 	return err
 }
 
-// EscapeJSON escapes the characters in JSON that are not printable. JSON itself
-// requires that only up to U+001F.
+// EscapeJSON escapes all unprintable characters in JSON. JSON itself requires
+// this only up to U+001F.
 func EscapeJSON(text []byte) []byte {
 	if utf8.Valid(text) && bytes.IndexFunc(text, hidden) < 0 {
 		return text
@@ -113,7 +113,7 @@ func YAML(value json.RawMessage) ([]byte, error) {
 	return escapeYAML(text), err
 }
 
-// node reads one JSON value. The order of members stays.
+// node converts a JSON value. It keeps the order of members.
 func node(d *json.Decoder) (*yaml.Node, error) {
 	token, err := d.Token()
 	if err != nil {
@@ -155,8 +155,8 @@ func node(d *json.Decoder) (*yaml.Node, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
 }
 
-// escapeYAML escapes the characters in YAML that are not printable. They are in
-// quoted scalars only, where node puts them.
+// escapeYAML escapes the unprintable characters in YAML. They occur only in
+// quoted scalars, because node quotes such texts.
 func escapeYAML(text []byte) []byte {
 	if bytes.IndexFunc(text, hidden) < 0 {
 		return text

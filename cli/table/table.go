@@ -1,7 +1,7 @@
 // Package table prints aligned tables on terminals and into pipes.
 //
-// Cells come from other users by way of the server: every cell is escaped, so
-// that none moves the cursor or forges a line.
+// The contents of cells come from other users through the server. Every cell is
+// escaped, so that none can move the cursor or forge a line.
 package table
 
 import (
@@ -14,7 +14,7 @@ import (
 	"schedrestd/printable"
 )
 
-// Color is the color of a cell, as its SGR parameter; "" is none.
+// Color is the color of a cell, as its SGR parameter. "" means no color.
 type Color string
 
 // The colors in use.
@@ -28,17 +28,17 @@ const (
 	Gray   Color = "90"
 )
 
-// Column is one column.
+// Column is a column of a table.
 type Column struct {
 	Heading string
 	Right   bool // align to the right
-	Shrink  int  // least width on a narrow terminal; 0: the column keeps its width
+	Shrink  int  // minimum width on a narrow terminal; 0 if the column keeps its width
 }
 
-// Style is the way in which a table is printed.
+// Style determines how a table is printed.
 type Style struct {
-	Width int  // of the terminal; 0: no limit
-	Color bool // cells may have colors
+	Width int  // width of the terminal; 0 for no limit
+	Color bool // whether cells may have colors
 }
 
 // Table collects rows and prints them when all widths are known.
@@ -51,13 +51,13 @@ type Table struct {
 // New returns a table without rows.
 func New(columns ...Column) *Table { return &Table{columns: columns} }
 
-// Cell is the text of a column in one row.
+// Cell is a cell of a table.
 type Cell struct {
 	Text  string
 	Color Color
 }
 
-// Add adds a row. An empty cell is shown as a dash and blanks in a cell as
+// Add adds a row. An empty cell is shown as a dash, and blanks in a cell as
 // underscores, so that programs can split lines at blanks.
 func (t *Table) Add(cells ...Cell) {
 	row := make([]string, len(cells))
@@ -84,7 +84,7 @@ func clean(s string) string {
 	return strings.ReplaceAll(printable.Text(s), " ", "_")
 }
 
-// gap is what separates columns.
+// gap separates columns.
 const gap = "  "
 
 // Write prints the table.
@@ -103,8 +103,8 @@ func (t *Table) Write(w io.Writer, style Style) error {
 	return out.Flush()
 }
 
-// widths returns the width of each column. On a narrow terminal those that may
-// shrink lose a part, the widest first.
+// widths returns the width of each column. On a narrow terminal, columns that
+// may shrink get narrower, the widest first.
 func (t *Table) widths(limit int) []int {
 	widths := make([]int, len(t.columns))
 	total := len(gap) * (len(t.columns) - 1)
@@ -165,8 +165,8 @@ func (t *Table) line(out *bufio.Writer, row []string, colors []Color, widths []i
 // Paint returns s, which must be printable, in a color.
 func Paint(s string, c Color) string { return "\x1b[" + string(c) + "m" + s + "\x1b[0m" }
 
-// Cut returns s, or as much of it as fits with an ellipsis into wide cells of a
-// terminal.
+// Cut returns s if it fits into wide cells of a terminal. Otherwise it returns
+// the beginning of s, with an ellipsis.
 func Cut(s string, wide int) string {
 	if width(s) <= wide {
 		return s
@@ -185,7 +185,7 @@ func Cut(s string, wide int) string {
 	return b.String()
 }
 
-// width returns how many cells of a terminal s takes.
+// width returns the number of terminal cells that s takes.
 func width(s string) (n int) {
 	for _, r := range s {
 		n += cells(r)
@@ -199,7 +199,7 @@ var wide = []*unicode.RangeTable{unicode.Han, unicode.Hangul, unicode.Hiragana, 
 	R32: []unicode.Range32{{Lo: 0x1f300, Hi: 0x1faff, Stride: 1}},
 }}
 
-// cells returns how many cells of a terminal r takes.
+// cells returns the number of terminal cells that r takes.
 func cells(r rune) int {
 	switch {
 	case r < 0x300:

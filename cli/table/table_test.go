@@ -73,8 +73,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestTerminal checks that output that is not a terminal gets neither colors nor a
-// width.
+// TestTerminal checks that output to something other than a terminal has no
+// colors and no maximum width.
 func TestTerminal(t *testing.T) {
 	f, err := os.CreateTemp(t.TempDir(), "")
 	if err != nil {
@@ -88,12 +88,12 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// hostile is an object with everything that must not reach a terminal as it
-// is.
+// hostile is an object with all kinds of characters that must not be printed on
+// a terminal.
 const hostile = `{"z": "a\u001b[2J\u009b1m` + "\u009b\u202e\x7f\U000e0001" + `", "a": {"b": [1, -2.5, 1e3, true, null], "c": "yes", "d": "12", "e": "", "f": "x: y # z"}, "empty": {}, "none": []}`
 
-// TestDocument checks that documents say the same as the answer, and contain no
-// character that controls a terminal.
+// TestDocument checks that documents have the same content as the answer, and
+// contain no character that controls a terminal.
 func TestDocument(t *testing.T) {
 	for _, inYAML := range []bool{false, true} {
 		for n := range 3 {
@@ -129,7 +129,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// plainJSON returns v as JSON, where numbers have one form.
+// plainJSON returns v as JSON in which each number has a unique form.
 func plainJSON(t *testing.T, v any) string {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -139,8 +139,8 @@ func plainJSON(t *testing.T, v any) string {
 	return string(text)
 }
 
-// FuzzEscapeJSON checks that escaping changes no value and leaves nothing that
-// is not printable.
+// FuzzEscapeJSON checks that escaping changes no value, and that the result
+// contains only printable characters.
 func FuzzEscapeJSON(f *testing.F) {
 	for _, s := range []string{hostile, `"\u00e9` + "é\u0085" + `"`, "\"\xff\"", `{}`} {
 		f.Add([]byte(s))

@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Terminal is where a command prints.
+// Terminal is the output of a command.
 type Terminal struct {
-	File *os.File // nil when the output is not a terminal
+	File *os.File // nil if the output is not a terminal
 }
 
-// TerminalOf returns the terminal that w writes to, if it does.
+// TerminalOf returns the terminal that w writes to, if w is one.
 func TerminalOf(w io.Writer) Terminal {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -24,11 +24,10 @@ func TerminalOf(w io.Writer) Terminal {
 	return Terminal{f}
 }
 
-// Is reports whether there is a terminal.
+// Is reports whether the output is a terminal.
 func (t Terminal) Is() bool { return t.File != nil }
 
-// Size returns the columns and lines of the terminal, or 0 when they are
-// unknown.
+// Size returns the columns and lines of the terminal, or 0 if they are unknown.
 func (t Terminal) Size() (columns, lines int) {
 	if t.File == nil {
 		return 0, 0
@@ -40,9 +39,8 @@ func (t Terminal) Size() (columns, lines int) {
 	return int(size.Col), int(size.Row)
 }
 
-// Style returns the way in which tables are printed there. Colors are off
-// everywhere except on a terminal, and with NO_COLOR (no-color.org) or
-// TERM=dumb.
+// Style returns the style of tables for this output. It has colors only on a
+// terminal, and not with NO_COLOR (no-color.org) or TERM=dumb.
 func (t Terminal) Style() Style {
 	columns, _ := t.Size()
 	return Style{Width: columns, Color: t.Is() && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}

@@ -31,7 +31,7 @@ func cancelCommand(to connector) *cobra.Command {
 	})
 }
 
-// jobIDs parses all job numbers before the first request is sent.
+// jobIDs parses all job ids, before the first request is sent.
 func jobIDs(args []string) ([]uint32, error) {
 	var ids []uint32
 	for _, arg := range args {

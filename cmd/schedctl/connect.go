@@ -13,14 +13,14 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// connection is a client of the controller with the credential of the user.
+// connection is a client of the controller with the user's credential.
 type connection struct {
 	client     *client.Client
 	credential model.Credential
 	auth       conf.Auth // configuration of tokens
 }
 
-// connect reads the configuration and selects addresses and credential. It
+// connect reads the configuration, and selects addresses and credential. It
 // writes warnings about the configuration to warn.
 func connect(path string, warn io.Writer) (*connection, error) {
 	path, err := conf.Find(path)
@@ -63,9 +63,9 @@ func schedUser(c *conf.Cluster) (uint32, error) {
 	return u.UID, errs.Wrap(err, errs.KindOf(err), "SchedUser=%s", c.User)
 }
 
-// addresses returns the addresses of the controllers. The first is the UNIX
-// socket of the controller on this machine, over which the kernel identifies
-// both sides. With a token, all controllers over TCP follow.
+// addresses returns the addresses of the controllers. The first one is the UNIX
+// socket of the controller on this machine, where the kernel identifies both
+// sides. With a token, the TCP addresses of all controllers follow.
 func addresses(c *conf.Cluster, token string) ([]client.Address, error) {
 	if len(c.Controllers) == 0 {
 		return nil, errs.New(errs.Invalid, "%s names no controller", c.Path).WithHint("set SchedctldHost=NAME")

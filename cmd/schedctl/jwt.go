@@ -16,7 +16,7 @@ import (
 // newToken is a hint for getting a token.
 const newToken = credential.NewToken
 
-// notUsers is a hint that lists the users that are never accepted, by a token
+// notUsers is a hint that lists the users that are never accepted, with a token
 // or on a UNIX socket.
 const notUsers = "uid and gid 65534 (nobody) and users other than root in group 0 are not accepted"
 
@@ -32,9 +32,10 @@ func whyRefused(token bool, uid, gid int) string {
 	return "see the controller's log"
 }
 
-// tokenOf returns the token of the environment, or "" when there is none. It
+// tokenOf returns the token of the environment, or "" if there is none. It
 // checks everything that can be checked without the key. Unlike the gateway, it
-// may say what is wrong, because the token belongs to the user. field is userclaimfield=.
+// may explain what is wrong, because the token belongs to the user. field is
+// the claim that userclaimfield= configures.
 func tokenOf(field string) (string, error) {
 	token, err := conf.Env("SCHED_JWT")
 	if err != nil {

@@ -9,17 +9,17 @@ import (
 )
 
 // record is an object of the REST API as text: names and values in the order of
-// its table. So schedctl uses the gateway's names and needs no table of its
+// its table. It lets schedctl use the gateway's names without a table of its
 // own.
 //
 // Members of inner objects have names with dots. Elements of an array are
-// joined by commas. A wrapped number is shown as the number, "unlimited", or
-// empty if not set.
+// joined by commas. A wrapped number is shown as the number, "unlimited", or an
+// empty text if it is not set.
 type record []field
 
 type field struct{ name, value string }
 
-// get returns the value of name, or "" when there is none.
+// get returns the value of name, or "" if there is none.
 func (r record) get(name string) string {
 	for _, f := range r {
 		if f.name == name {
@@ -33,13 +33,13 @@ func (r record) get(name string) string {
 type recorder struct {
 	record  record
 	path    []string // names of the open objects and of the next value
-	arrays  int      // how many arrays are open
+	arrays  int      // number of open arrays
 	list    []string // elements of the open array
 	failure error
 }
 
-// Key sets the name of the next value. Objects inside an array are shown by
-// their values only.
+// Key sets the name of the next value. Members of objects inside an array are
+// shown without their names.
 func (r *recorder) Key(name string) {
 	if r.arrays == 0 {
 		r.path = append(r.path, name)
@@ -114,15 +114,15 @@ func (r *recorder) Fail(err error) {
 
 func (r *recorder) Err() error { return r.failure }
 
-// plain returns s on one line, with control characters escaped: another user's
-// job name must not move the cursor of the administrator who lists jobs.
+// plain returns s on one line, with control characters escaped, so that another
+// user's job name can't move the cursor of the administrator who lists jobs.
 func plain(s string) string {
 	quoted := strconv.Quote(s)
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// recordOf returns a function that makes a record of an object that t
-// describes, in the newest version of the REST API.
+// recordOf returns a function that converts an object of the table t to a
+// record, in the newest version of the REST API.
 func recordOf[O any](t *schema.ObjectType[O]) func(*O) (record, error) {
 	newest := api.Versions[len(api.Versions)-1]
 	render := t.Renderer(schema.View{Version: newest, Names: schema.Sched})

@@ -26,7 +26,8 @@ it prints all fields of that node or job as name=value lines, named as in the RE
 	return cmd
 }
 
-// column is one column of a table: its heading, and the name of the field it shows.
+// column is a column of a table: its heading, and the name of the field that it
+// shows.
 type column struct{ heading, field string }
 
 // table prints records in columns.
@@ -45,8 +46,8 @@ func newTable(w io.Writer, columns ...column) *table {
 	return t
 }
 
-// add prints r. An empty value is shown as a dash, so that columns can be split
-// at blanks.
+// add prints r. An empty value is shown as a dash, so that programs can split
+// lines at blanks.
 func (t *table) add(r record) {
 	var cells []string
 	for _, c := range t.columns {

@@ -61,7 +61,7 @@ users other than root in group 0: no daemon accepts them.`,
 }
 
 // warnOfItsEnd prints a warning if the new token expires earlier than
-// requested, together with the token that was used to create it.
+// requested. A new token never outlives the token with which it was requested.
 func warnOfItsEnd(w io.Writer, token, field string, lifespan time.Duration) {
 	c, err := auth.Inspect(token, auth.Options{UserClaimField: field})
 	lasts := c.Expires.Sub(c.IssuedAt)
@@ -74,7 +74,7 @@ func warnOfItsEnd(w io.Writer, token, field string, lifespan time.Duration) {
 }
 
 // tokenWords parses the arguments of token: key=value words in any order, each
-// at most once. Lifespan 0 means not set.
+// at most once. A lifespan of 0 means that it is not set.
 func tokenWords(args []string) (user string, lifespan time.Duration, err error) {
 	given := map[string]bool{}
 	for _, word := range args {
@@ -102,7 +102,7 @@ func tokenWords(args []string) (user string, lifespan time.Duration, err error) 
 	return user, lifespan, nil
 }
 
-// seconds parses a lifespan that a controller may accept.
+// seconds parses a lifespan, within the limits that a controller may accept.
 func seconds(value string) (time.Duration, error) {
 	n, err := strconv.ParseUint(value, 10, 64)
 	tooMany := errors.Is(err, strconv.ErrRange) || err == nil && n > uint64(auth.MaxLifespan/time.Second)
@@ -116,9 +116,9 @@ func seconds(value string) (time.Duration, error) {
 	return time.Duration(n) * time.Second, nil
 }
 
-// whyNoToken turns a refusal of the controller into an error with a hint, by
-// the configuration a: the answer of the controller contains only an error
-// number. user is the user that the token is for, or "" for the client itself.
+// whyNoToken adds a hint to the controller's refusal, depending on the
+// configuration a. The controller's answer contains only an error number. user
+// is the user that the token is for, or "" for the client itself.
 func whyNoToken(err error, user string, a conf.Auth) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {

@@ -23,14 +23,14 @@ func TestTokenWords(t *testing.T) {
 		words    string
 		user     string
 		lifespan time.Duration
-		fails    string // "": it does not
+		fails    string // "" if it succeeds
 	}{
 		{words: ""},
 		{words: "username=ann", user: "ann"},
 		{words: "lifespan=60 USERNAME=ann", user: "ann", lifespan: time.Minute},
 		{words: "lifespan=31622400", lifespan: 366 * 24 * time.Hour},
 		{words: "lifespan=31622401", fails: "lifespan=31622401 is too long: the maximum is 31622400 seconds"},
-		{words: "lifespan=4294967297", fails: "is too long: the maximum is 31622400 seconds"}, // 1, cut to 32 bits
+		{words: "lifespan=4294967297", fails: "is too long: the maximum is 31622400 seconds"}, // would be 1 if it were truncated to 32 bits
 		{words: "lifespan=18446744073709551617", fails: "is too long"},
 		{words: "lifespan=99999999999999999999999999", fails: "is too long"},
 		{words: "lifespan=0", fails: "lifespan=0 is not a number of seconds above 0"},
@@ -98,7 +98,7 @@ func TestWhyNoToken(t *testing.T) {
 }
 
 // TestWhyRefused checks that only users with a token get the hint about expired
-// ones.
+// tokens.
 func TestWhyRefused(t *testing.T) {
 	for _, tt := range []struct {
 		token    bool
@@ -159,7 +159,7 @@ func TestTokenHelp(t *testing.T) {
 	}
 }
 
-// made returns a token with these claims, signed with any key.
+// made returns a token with the given claims, signed with an arbitrary key.
 func made(claims string) string {
 	b64 := base64.RawURLEncoding.EncodeToString
 	signed := b64([]byte(`{"alg":"HS256"}`)) + "." + b64([]byte(claims))
@@ -180,7 +180,7 @@ func TestTokenOfTheEnvironment(t *testing.T) {
 	expired := made(claims(-3700, -100, `"sun":"ann"`))
 	tests := []struct {
 		name         string
-		sched, slurm string // "-": not set
+		sched, slurm string // "-" if not set
 		field        string
 		want         string
 		fails, hint  string
@@ -219,7 +219,7 @@ func TestTokenOfTheEnvironment(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			for name, value := range map[string]string{"SCHED_JWT": tt.sched, "SLURM_JWT": tt.slurm} {
-				t.Setenv(name, value) // puts back what was there
+				t.Setenv(name, value) // restores the old value after the test
 				if value == "-" {
 					os.Unsetenv(name)
 				}
@@ -243,8 +243,8 @@ func TestTokenOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestExpiredTokenAsksNobody checks that no connection is made with an invalid
-// token.
+// TestExpiredTokenAsksNobody checks that schedctl does not connect with an
+// invalid token.
 func TestExpiredTokenAsksNobody(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c")
 	if err := os.WriteFile(path, []byte("ClusterName=c\nSchedctldHost=h(127.0.0.1)\nSchedctldPort=1\nAuthInfo=socket=/nowhere/s\n"), 0o600); err != nil {

@@ -30,11 +30,11 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// The benchmarks send requests to the real daemon. SCHEDDBD_BENCH_JOBS is the
-// number of jobs in its database. SCHEDDBD_BENCH_DB names a database to copy
-// instead of creating one, such as that of an older release.
+// The benchmarks send requests to a real daemon. SCHEDDBD_BENCH_JOBS is the
+// number of jobs in its database. SCHEDDBD_BENCH_DB names an existing database
+// to copy, such as that of an older release.
 
-// cluster is a daemon with recorded jobs, and two ordinary users of it.
+// cluster is a daemon with recorded jobs and two ordinary users.
 type cluster struct {
 	*started
 	key     auth.Key
@@ -42,9 +42,9 @@ type cluster struct {
 	users   [2]nss.User
 }
 
-// startCluster records n jobs with a text of the given length each and starts
-// the daemon. Every thousandth job belongs to the second user, the others to
-// the first.
+// startCluster records n jobs, with a text of the given length in each, and
+// starts the daemon. Every thousandth job belongs to the second user, the
+// others to the first.
 func startCluster(b *testing.B, n, text int) *cluster {
 	b.Helper()
 	c := &cluster{}
@@ -78,7 +78,7 @@ func startCluster(b *testing.B, n, text int) *cluster {
 	c.address = net.JoinHostPort("127.0.0.1", port)
 	b.Logf("first answer after %v", elapsed(func() {
 		for client.Records[model.AccountingJob](context.Background(), c.client(), c.token(b, 0), model.AccountingJobFilter{Names: []string{"none"}}, nil) != nil {
-			time.Sleep(10 * time.Millisecond) // it converts the database
+			time.Sleep(10 * time.Millisecond) // the daemon converts the database
 		}
 	}))
 	return c
@@ -90,10 +90,10 @@ func elapsed(f func()) time.Duration {
 	return time.Since(start)
 }
 
-// record fills a database. Among a thousand jobs each has another name.
+// record fills a database. Of each thousand jobs, all have different names.
 func record(b *testing.B, path string, n, text int, users [2]nss.User) {
 	b.Helper()
-	if made := os.Getenv("SCHEDDBD_BENCH_DB"); made != "" { // such as one of an older format
+	if made := os.Getenv("SCHEDDBD_BENCH_DB"); made != "" { // it may be in an older format
 		if err := copyFile(path, made); err != nil {
 			b.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func (c *cluster) client() *client.Accounting {
 	return client.NewAccounting(client.Config{Cluster: "c1", Accounting: []client.Address{{Name: "dbd", Network: "tcp", Address: c.address}}})
 }
 
-// peak returns the largest resident memory of the daemon so far, in MB.
+// peak returns the maximum resident memory of the daemon so far, in MB.
 func (c *cluster) peak(b *testing.B) float64 {
 	b.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Process.Pid))
@@ -181,7 +181,7 @@ func benchJobs(b *testing.B, otherwise int) int {
 	return n
 }
 
-// findings reports the distribution of durations in ms.
+// findings reports the distribution of durations, in ms.
 func findings(b *testing.B, took []time.Duration) {
 	slices.Sort(took)
 	for part, q := range map[string]float64{"p50": 0.5, "p99": 0.99, "max": 1} {
@@ -190,11 +190,12 @@ func findings(b *testing.B, took []time.Duration) {
 	}
 }
 
-// BenchmarkFind looks one job up among many, by what a client may know of it.
+// BenchmarkFind looks up one job among many, by each criterion that a client
+// may have.
 func BenchmarkFind(b *testing.B) {
 	n := benchJobs(b, 20_000)
 	c := startCluster(b, n, 200)
-	last := uint32(n / 1000 * 1000) // the second user's
+	last := uint32(n / 1000 * 1000) // it belongs to the second user
 	step := func(id uint32) []model.SelectedStep { return []model.SelectedStep{{Step: model.StepID{JobID: id}}} }
 	for _, tt := range []struct {
 		name   string
@@ -229,8 +230,8 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// BenchmarkUnreadLists looks one job up, first undisturbed and then while 60
-// connections of another user have asked for long lists and read none of them.
+// BenchmarkUnreadLists looks up one job, first undisturbed and then while 60
+// connections of another user have requested long lists without reading them.
 func BenchmarkUnreadLists(b *testing.B) {
 	c := startCluster(b, benchJobs(b, 45_000), 2000)
 	b.Run("before", c.healthy)
@@ -269,8 +270,8 @@ func (c *cluster) healthy(b *testing.B) {
 	b.ReportMetric(c.peak(b), "peak-MB")
 }
 
-// hoard asks for all jobs and does not read the answer, until ctx ends or the
-// daemon closes the connection. It asks again after a refusal.
+// hoard requests all jobs and does not read the answer, until ctx ends or the
+// daemon closes the connection. After a refusal it requests them again.
 func (c *cluster) hoard(ctx context.Context, b *testing.B) {
 	nc, err := net.Dial("tcp", c.address)
 	if err != nil {

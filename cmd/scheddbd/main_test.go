@@ -19,7 +19,7 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestMain runs the daemon when the test binary is started as one.
+// TestMain runs the daemon if the test binary is started as one.
 func TestMain(m *testing.M) {
 	if os.Getenv("SCHEDDBD_TEST") == "run" {
 		os.Exit(program.Run(os.Args[1:], os.Stderr))
@@ -56,7 +56,7 @@ func start(t testing.TB, conf, socket string) *started {
 	return nil
 }
 
-// write creates a configuration with the given lines in addition to the usual
+// write creates a configuration with the given lines, in addition to the usual
 // ones.
 func write(t testing.TB, dir string, lines ...string) string {
 	t.Helper()
@@ -75,7 +75,7 @@ func write(t testing.TB, dir string, lines ...string) string {
 }
 
 // TestKillAndReturn checks that the daemon restarts after kill -9, replaces its
-// stale socket and has all acknowledged jobs. After SIGTERM it removes its
+// old socket and has all acknowledged jobs. After SIGTERM it must remove its
 // socket.
 func TestKillAndReturn(t *testing.T) {
 	dir := t.TempDir()
@@ -101,7 +101,7 @@ func TestKillAndReturn(t *testing.T) {
 	}
 }
 
-// TestRootBecomesSchedUser checks that a daemon started by root runs as the
+// TestRootBecomesSchedUser checks that a daemon that root starts runs as the
 // scheduler's user before it listens.
 func TestRootBecomesSchedUser(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -165,7 +165,7 @@ func TestRootBecomesSchedUser(t *testing.T) {
 }
 
 // TestRootNeedsSchedUsersGroup checks that the daemon refuses a SchedUser
-// without an entry, which has no group.
+// without an entry in the user database, because such a user has no group.
 func TestRootNeedsSchedUsersGroup(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")

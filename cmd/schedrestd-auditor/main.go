@@ -1,5 +1,5 @@
-// Command schedrestd-auditor is the gateway's process that keeps the audit log.
-// schedrestd starts it; started by hand it prints an error and exits with
+// Command schedrestd-auditor is the process of the gateway that keeps the audit
+// log. schedrestd starts it. Started by hand, it prints an error and exits with
 // status 2. -V prints its version.
 package main
 

@@ -1,6 +1,7 @@
-// Command schedrestd-config is the gateway's process that reads the command
-// line, the environment and the configuration. schedrestd starts it; started by
-// hand it prints an error and exits with status 2. -V prints its version.
+// Command schedrestd-config is the process of the gateway that reads the
+// command line, the environment and the configuration. schedrestd starts it.
+// Started by hand, it prints an error and exits with status 2. -V prints its
+// version.
 package main
 
 import (

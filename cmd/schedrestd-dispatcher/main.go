@@ -1,7 +1,6 @@
-// Command schedrestd-dispatcher is the gateway's process that hands connections to
-// workers.
-// schedrestd starts it; started by hand it prints an error and exits with
-// status 2. -V prints its version.
+// Command schedrestd-dispatcher is the process of the gateway that passes
+// connections to workers. schedrestd starts it. Started by hand, it prints an
+// error and exits with status 2. -V prints its version.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command schedrestd-keeper is the gateway's process that holds its secret
+// Command schedrestd-keeper is the process of the gateway that holds its secret
 // keys. It signs TLS handshakes and verifies tokens for the workers. schedrestd
-// starts it; started by hand it prints an error and exits with status 2. -V
+// starts it. Started by hand, it prints an error and exits with status 2. -V
 // prints its version.
 package main
 

@@ -1,9 +1,9 @@
-// Command schedrestd-worker is the gateway's process that reads what comes from
-// the network. schedrestd starts it; started by hand it prints an error and
+// Command schedrestd-worker is the process of the gateway that reads input from
+// the network. schedrestd starts it. Started by hand, it prints an error and
 // exits with status 2. -V prints its version.
 //
-// With "openapi" as its first argument it prints the API's document and exits
-// (worker.Tables).
+// With "openapi" as its first argument, it prints the OpenAPI document and
+// exits (worker.Tables).
 package main
 
 import (
@@ -44,7 +44,7 @@ func main() {
 }
 
 // tablesFiles limits the open descriptors while a document is printed: the
-// standard ones, and the runtime's own.
+// standard ones, and those of the Go runtime.
 const tablesFiles = 32
 
 // tables prints a document. It needs only its standard output.

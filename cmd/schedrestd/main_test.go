@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLogIsNoAnswer: where standard error is the client's socket nothing is
-// written to it.
+// TestLogIsNoAnswer checks that nothing is written to standard error if it is
+// the client's socket.
 func TestLogIsNoAnswer(t *testing.T) {
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"schedrestd/worker"
 )
 
-// The test binary is the command and, beside it, the programs that it starts.
+// TestMain makes the test binary act as the command, or as one of the programs
+// that the command starts.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"schedrestd":        main,
@@ -29,8 +30,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestCommand runs the pages of testdata/script: what a person types, and what
-// comes back.
+// TestCommand runs the scripts in testdata/script, which have commands with
+// their expected output.
 func TestCommand(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -40,7 +41,7 @@ func TestCommand(t *testing.T) {
 		},
 		Setup: func(env *testscript.Env) error {
 			for dir := env.WorkDir; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-				if err := os.Chmod(dir, 0o755); err != nil { // root's programs run as others
+				if err := os.Chmod(dir, 0o755); err != nil { // programs that root starts run as other users
 					return err
 				}
 			}

@@ -51,10 +51,10 @@ const subgroup = "schedctld"
 
 // find returns the base for a process in group rel below mount.
 //
-// A group whose children limit memory may not hold processes itself. If this
-// program were started directly in such a group while a job of the previous run
-// still exists, the kernel would refuse it. So memory limits are not used
-// there.
+// A group whose children have memory limits may not hold processes itself. If a
+// job of the previous run still has such a child, the kernel refuses to start
+// this program directly in the group. So find uses no memory limits in that
+// group.
 func find(mount, rel string) (b Base, err error) {
 	own := filepath.Join(mount, rel)
 	above := filepath.Dir(own)
@@ -76,8 +76,8 @@ func find(mount, rel string) (b Base, err error) {
 	return b, nil
 }
 
-// mounted returns where cgroup version 2 is mounted, and which group is its
-// root.
+// mounted returns the mount point of cgroup version 2, and the group that is
+// its root.
 func mounted() (mount, root string, err error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -94,7 +94,7 @@ func mounted() (mount, root string, err error) {
 	return "", "", errors.New("no cgroup version 2 is mounted")
 }
 
-// member returns this process's group in version 2, as a path from the root.
+// member returns the version 2 group of this process, as a path from the root.
 func member() (string, error) {
 	b, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -118,9 +118,9 @@ func delegated(dir string) bool {
 	return false
 }
 
-// enableMemory lets groups below dir limit memory, and reports whether they
-// can. A group that does so may not hold processes itself, except for the root.
-// So this process moves to a subgroup if it is the only one in dir.
+// enableMemory lets groups below dir limit memory, and reports whether that
+// succeeded. A group that does so may not hold processes itself, except for the
+// root. So this process moves to a subgroup if it is the only one in dir.
 func enableMemory(dir string) bool {
 	switches := filepath.Join(dir, "cgroup.subtree_control")
 	if has(switches, "memory") {

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFind checks which group holds the jobs, and that the service manager can
-// start the next controller while a job still runs. The tree consists of plain
-// files.
+// TestFind checks which group is chosen to hold the groups of jobs, and that
+// the service manager can start the next controller while a job still runs. The
+// tree consists of plain files.
 func TestFind(t *testing.T) {
 	tests := []struct {
 		name      string
 		own       string // group of this process, below the top
-		delegated string // the group that the service manager gave away
-		want      string // group that the jobs' are made in; "" for none
+		delegated string // group that the service manager delegated
+		want      string // group below which the groups of jobs are created; "" for none
 		memory    bool
 	}{
 		{"top of the tree", ".", "", ".", true},

@@ -2,8 +2,8 @@
 
 package failpoint
 
-// Here marks a place at which a test may end the process.
+// Here marks a place at which a test may kill the process.
 func Here(point string) {}
 
-// Env returns nil: a step process needs no variable.
+// Env returns nil: in this build a step process needs no variable.
 func Env() []string { return nil }

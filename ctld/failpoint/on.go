@@ -36,8 +36,7 @@ func Here(point string) {
 	}
 }
 
-// Env returns the environment that a step process needs to have the same
-// points.
+// Env returns the variable that selects the same failpoint in a step process.
 func Env() []string {
 	if v, ok := os.LookupEnv(Variable); ok {
 		return []string{Variable + "=" + v}

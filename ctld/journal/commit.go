@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// smallest is the file size up to which the file is never rewritten. A larger
-// file is rewritten when less than half of it is live.
+// smallest is the size up to which the file is never rewritten. A larger file
+// is rewritten when live values take less than half of it.
 const smallest = 1 << 20
 
 // run writes waiting commits in batches. All commits that arrive during one
@@ -41,15 +41,15 @@ func (j *Journal) run() {
 		}
 		if j.failed == nil && j.size > max(smallest, 2*j.live(), j.retry) {
 			if err := j.rewrite(); err != nil {
-				j.retry = j.size + max(smallest, j.live()) // the old file is still usable
+				j.retry = j.size + max(smallest, j.live()) // the old file is still usable, so a failed rewrite is tried again later
 			}
 		}
 	}
 }
 
 // write appends batch to the file and waits for the disk. j.mu is held on entry
-// and on return, but not while waiting, so that other commits can queue for the
-// next batch.
+// and on return, but released during the write, so that other commits can queue
+// for the next batch.
 func (j *Journal) write(batch []*commit) error {
 	var out []byte
 	changed := make(map[string]place)
@@ -92,10 +92,10 @@ func (j *Journal) put(key string, p place) {
 	}
 }
 
-// syncError is a failed fsync. The kernel may have dropped the dirty pages and
-// would report success the next time, so data written since the last success
-// can't be trusted. The journal stays failed until the program restarts and
-// reads what is on disk.
+// syncError is a failed fsync. The kernel may have dropped the unwritten pages,
+// and would report success the next time. So data written since the last
+// successful fsync can't be trusted. The journal stays failed until the program
+// restarts and reads what is on disk.
 type syncError struct{ err error }
 
 func (e *syncError) Error() string { return "sync: " + e.err.Error() }
@@ -148,15 +148,15 @@ func (j *Journal) rewrite() (err error) {
 	j.file, j.salt, j.index, j.size = f, salt, index, size
 	j.retry = 0
 	if e := syncDir(j.path); e != nil {
-		// After a power failure the name may stand for either of the two files,
+		// After a power failure the name may refer to the old or the new file,
 		// so no further commit may be acknowledged.
 		j.fail(&syncError{e})
 	}
 	return nil
 }
 
-// copyLive writes all live values after the place of the header. It returns
-// where they are and the size of the file.
+// copyLive writes all live values to f, after the space for the header. It
+// returns their positions and the size of the file.
 func (j *Journal) copyLive(f *os.File, s salt) (map[string]place, int64, error) {
 	w := io.NewOffsetWriter(f, headerSize)
 	index := make(map[string]place, len(j.index))

@@ -12,20 +12,20 @@ import (
 //	frame   u32 mark | u32 payload length | u64 durable | u32 CRC-32C of length, durable, payload | payload
 //	payload entries: u8 key length | key | u32 value length, all ones: forgotten | value
 //
-// durable is how much of the file was known to be on disk when the frame was
-// written. The entries of a frame are valid all together or not at all.
+// durable is how many bytes of the file were known to be on disk when the frame
+// was written. Either all entries of a frame are valid, or none.
 //
-// The salt is random for each file. Its halves are the mark and the start value
-// of the frames' CRC. Values hold scripts of users: without a salt, a script
-// that looks like frames could make a torn end look like damage and keep the
-// controller from starting.
+// The salt is random for each file. One half is the mark of its frames, the
+// other is the start value of their CRC. Values hold scripts of users. Without
+// a salt, a script that looks like frames could make a torn end look like
+// damage, and so keep the controller from starting.
 const (
 	magic       = "SCHEDJNL"
 	format      = 1
 	headerSize  = 32
 	frameHeader = 20
 	maxKey      = 255
-	maxPayload  = 256 << 20 // well above any message that rpc/server takes
+	maxPayload  = 256 << 20 // well above the longest message that rpc/server accepts
 	forgotten   = 0xffffffff
 )
 
@@ -58,8 +58,8 @@ func appendHeader(b []byte, complete int64, s salt) []byte {
 
 func entrySize(e Entry) int { return 1 + len(e.Key) + 4 + len(e.Value) }
 
-// appendFrame appends a frame of entries to b. It calls places, unless nil,
-// with the position in b at which each value begins.
+// appendFrame appends a frame of entries to b. For each value it calls places,
+// unless that is nil, with the position in b at which the value begins.
 func (s salt) appendFrame(b []byte, durable int64, entries []Entry, places func(e Entry, at int)) []byte {
 	start := len(b)
 	b = binary.BigEndian.AppendUint32(b, s.mark())

@@ -1,22 +1,22 @@
-// Package journal stores a few thousand keyed values so that an acknowledged
-// change is never lost, not even after kill -9 or a power failure.
+// Package journal stores a few thousand values by key. It never loses an
+// acknowledged change, not even after kill -9 or a power failure.
 //
-// It is one append-only file. A change is a frame at its end. Commit returns
-// when that frame is on disk, and concurrent commits share one fsync. The
-// values stay in the file; only their positions are held in memory. When more
-// than half of the file is out of date, a new file is written and renamed. So
-// the file takes at most twice the size of its values, or 1 MiB, plus the last
-// batch of changes. During a rewrite, both files together take at most three
-// times that size.
+// The journal is one append-only file. A change is a frame at its end. Commit
+// returns when that frame is on disk, and concurrent commits share one fsync.
+// The values stay in the file; only their positions are held in memory. When
+// more than half of the file is out of date, a new file is written and renamed.
+// So the file takes at most twice the size of its values, or 1 MiB, plus the
+// last batch of changes. During a rewrite, both files together take at most
+// three times that size.
 //
-// Each value has an owner. The bytes of each owner's values are counted where
-// the values are indexed, so that the count always matches what is stored.
+// Each value has an owner. The bytes of each owner's values are counted in the
+// index of values, so that the count always matches what is stored.
 //
-// A crash during a write may leave a torn end. It was never acknowledged and is
-// cut off. Damage before that point is different: acknowledged values would
-// silently disappear, so Open fails and reports the position. Each frame
-// records how much of the file was durable when it was written, which
-// distinguishes the two cases.
+// A crash during a write may leave an incomplete frame at the end, a torn end.
+// It was never acknowledged, so Open cuts it off. If an earlier part of the
+// file is damaged, acknowledged values would silently disappear. So Open then
+// fails and reports the position. To distinguish the two cases, each frame
+// records how much of the file was durable when it was written.
 package journal
 
 import (
@@ -55,7 +55,7 @@ func (e Entry) Size() int64 { return liveSize(e.Key, place{length: uint32(len(e.
 // Journal is an open journal. Its methods are safe for concurrent use.
 type Journal struct {
 	path string
-	cut  int64 // bytes of torn tail that Open cut off
+	cut  int64 // bytes of the torn end that Open cut off
 
 	mu      sync.Mutex
 	wake    *sync.Cond
@@ -139,12 +139,11 @@ func (j *Journal) load() error {
 	return err
 }
 
-// Cut returns how many bytes of a torn end, which was never acknowledged, Open
-// removed.
+// Cut returns the size in bytes of the torn end that Open cut off.
 func (j *Journal) Cut() int64 { return j.cut }
 
-// Broken returns a channel that is closed after the disk failed to store a
-// write. All later commits fail. The program should exit, and read what is on
+// Broken returns a channel that is closed when a write could not be stored on
+// disk. All later commits fail. The program should exit, and read what is on
 // disk when it starts again.
 func (j *Journal) Broken() <-chan struct{} { return j.broken }
 
@@ -157,7 +156,8 @@ func (j *Journal) fail(err error) {
 }
 
 // Commit stores all entries durably and atomically, and returns when they are
-// on disk. After an error, a later Open may or may not find them.
+// on disk. If it returns an error, the entries may or may not be there after
+// the next Open.
 func (j *Journal) Commit(entries ...Entry) error {
 	if err := check(entries); err != nil {
 		return err
@@ -189,8 +189,8 @@ func (j *Journal) Get(key string) ([]byte, error) {
 	return j.read(key, p)
 }
 
-// Stored returns the owner of key's value and the bytes that it takes in the
-// file, or 0 when there is none.
+// Stored returns the owner of key's value and the bytes that the value takes in
+// the file, or 0 when there is no value.
 func (j *Journal) Stored(key string) (owner uint32, size int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -202,8 +202,8 @@ func (j *Journal) Stored(key string) (owner uint32, size int64) {
 }
 
 // Each calls f with every key and value, sorted by key, until f returns an
-// error. The value then belongs to the owner that f returns. It is meant for
-// start-up: f must not call methods of j.
+// error. f returns the owner of the value. Each is meant for start-up: f must
+// not call methods of j.
 func (j *Journal) Each(f func(key string, value []byte) (owner uint32, err error)) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

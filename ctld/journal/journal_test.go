@@ -126,8 +126,8 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// TestTornEnd checks that a crash during a write loses no acknowledged change,
-// and that the last change is found completely or not at all.
+// TestTornEnd checks that a crash during a write loses no acknowledged change.
+// The change that was being written is found completely or not at all.
 func TestTornEnd(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "journal")
@@ -280,8 +280,8 @@ func TestManyCommittersShareSyncs(t *testing.T) {
 	}
 }
 
-// TestFullDisk checks that a commit fails on a full disk, earlier values stay,
-// and later commits succeed when there is space again.
+// TestFullDisk checks that a commit fails on a full disk, that earlier values
+// stay, and that later commits succeed when there is space again.
 func TestFullDisk(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("mounting a small file system needs root")
@@ -322,8 +322,8 @@ func TestBrokenDisk(t *testing.T) {
 	<-j.Broken()
 }
 
-// FuzzOpen checks that any file is either refused or opened without loss, and
-// that Open never panics or takes more memory than the file has bytes.
+// FuzzOpen checks that Open refuses any file or opens it without loss. Open
+// must never panic or take more memory than the file has bytes.
 func FuzzOpen(f *testing.F) {
 	s := salt(0x0102030405060708)
 	file := appendHeader(nil, headerSize, s)
@@ -351,7 +351,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// FuzzEntries skips the checksum, which random bytes never match.
+// FuzzEntries decodes entries without the checksum, which random bytes never
+// match.
 func FuzzEntries(f *testing.F) {
 	frame := salt(0).appendFrame(nil, 0, []Entry{{Key: "a", Value: []byte("1")}, {Key: "b", Value: nil}}, nil)
 	f.Add(frame[frameHeader:])

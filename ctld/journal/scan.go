@@ -10,7 +10,7 @@ import (
 	"io"
 )
 
-// scan is the result of reading a whole file.
+// scan is the result of reading a whole journal file.
 type scan struct {
 	index map[string]place
 	end   int64 // end of the valid part
@@ -55,7 +55,7 @@ func readHeader(r io.ReaderAt, size int64) (complete int64, s salt, err error) {
 	h := make([]byte, headerSize)
 	if n, err := r.ReadAt(h, 0); n < headerSize {
 		if errors.Is(err, io.EOF) {
-			err = ErrNotOurs // a journal gets its name only when its header is whole
+			err = ErrNotOurs // a journal gets its name only after its header is complete
 		}
 		return 0, 0, err
 	}
@@ -118,10 +118,10 @@ func (s *scan) apply(payload []byte) (ok bool) {
 	return true
 }
 
-// tornOrDamaged checks a file that is valid only up to bad. The rest is torn,
-// which is harmless, unless the header or a later frame shows that more had
-// been on disk. In that case acknowledged values are lost, and it returns an
-// error.
+// tornOrDamaged checks a file that is valid only up to bad. The rest counts as
+// a torn end, which is harmless, unless the header or a later frame shows that
+// bytes after bad had been on disk. In that case acknowledged values are lost,
+// and tornOrDamaged returns an error.
 func (s salt) tornOrDamaged(r io.ReaderAt, bad, size, complete int64) error {
 	if bad < complete {
 		return fmt.Errorf("byte %d of %d durable bytes: %w", bad, complete, ErrDamaged)
@@ -145,8 +145,8 @@ func (s salt) tornOrDamaged(r io.ReaderAt, bad, size, complete int64) error {
 	return nil
 }
 
-// frameAt reports whether b begins with a complete frame, and returns how much
-// that frame says was durable.
+// frameAt reports whether b begins with a complete frame, and returns how many
+// bytes were durable according to that frame.
 func (s salt) frameAt(b []byte) (durable int64, ok bool) {
 	if len(b) < frameHeader {
 		return 0, false

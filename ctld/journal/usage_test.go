@@ -53,7 +53,7 @@ func TestUsage(t *testing.T) {
 	check("after a restart", j)
 }
 
-// TestFileShrinks checks that space of removed values is freed even when no
+// TestFileShrinks checks that the space of removed values is freed even when no
 // other value is written.
 func TestFileShrinks(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "journal"))

@@ -1,7 +1,7 @@
 // Package machine reads the properties and the load of this machine, which the
-// controller shows for its one node. It asks the kernel each time and does not
-// guess: a property that can't be read is an error at start-up, and is left
-// unset later.
+// controller shows for its only node. It reads them from the kernel each time
+// and does not guess. A property that can't be read is an error at start-up,
+// and is left unset later.
 package machine
 
 import (
@@ -25,9 +25,9 @@ type Facts struct {
 	Cores    int       // per socket
 	Threads  int       // per core
 	Memory   uint64    // MiB
-	TmpDisk  uint64    // MiB, size of the file system of /tmp
-	Boot     time.Time // to the second
-	Arch     string    // as uname: "x86_64"
+	TmpDisk  uint64    // MiB: size of the file system of /tmp
+	Boot     time.Time // of the boot, to the second
+	Arch     string    // machine name of uname(2): "x86_64"
 	OS       string    // kernel name, release and version
 }
 
@@ -78,9 +78,9 @@ func bootTime(stat []byte) (time.Time, error) {
 }
 
 // topology returns the number of sockets, of cores per socket and of threads
-// per core. Their product is cpus. If the kernel does not tell, or the machine
-// is asymmetric, or only some of its CPUs are available, all cpus count as
-// cores of one socket.
+// per core. Their product is cpus. All cpus count as cores of one socket if the
+// kernel does not report the topology, the machine is asymmetric, or only some
+// of its CPUs are available.
 func topology(dir string, cpus int) (sockets, cores, threads int) {
 	type core struct{ socket, core string }
 	perSocket, perCore := map[string]map[string]bool{}, map[core]int{}
@@ -115,8 +115,8 @@ func topology(dir string, cpus int) (sockets, cores, threads int) {
 
 // Usage is the load of the machine at one moment.
 type Usage struct {
-	Load float64 // runnable processes, averaged over a minute
-	Free uint64  // MiB of memory that nothing uses
+	Load float64 // number of runnable processes, averaged over a minute
+	Free uint64  // MiB of unused memory
 }
 
 // ReadUsage reads the usage.

@@ -1,10 +1,10 @@
 // Package process identifies processes unambiguously, and finds all descendants
 // of a process.
 //
-// The kernel reuses process ids: a signal sent to an id that was read from a
-// file may hit another process, with root's rights. An Identity adds the boot
-// id and the start time, and a Handle (a pidfd) refers to the process itself.
-// So no process is ever signalled by its id.
+// The kernel reuses process ids. A signal to a process id that was read from a
+// file may hit another process, with root's rights. So no process is ever
+// signalled by its id. An Identity adds the boot id and the start time to the
+// process id, and a Handle (a pidfd) refers to the process itself.
 package process
 
 import (
@@ -46,8 +46,8 @@ var Boot = sync.OnceValues(func() (string, error) {
 func Self() (Identity, error) { return Of(os.Getpid()) }
 
 // Of returns the identity of the process that has number pid now. The caller
-// must know that the number can't be reused meanwhile: it is its own, or that
-// of a child that it has not waited for.
+// must make sure that the number is not reused meanwhile. It isn't if it is the
+// caller's own, or that of a child for which the caller has not waited.
 func Of(pid int) (Identity, error) {
 	boot, err := Boot()
 	if err != nil {
@@ -67,8 +67,8 @@ func (id Identity) String() string {
 }
 
 // Open returns a handle of the process. It returns ErrGone when the process has
-// exited and was waited for, when its number belongs to another process now, or
-// when the machine was rebooted since.
+// exited and its parent has waited for it, when another process has its number
+// now, or when the machine was rebooted since.
 func (id Identity) Open() (*Handle, error) {
 	boot, err := Boot()
 	if err != nil {
@@ -101,7 +101,7 @@ func (id Identity) Open() (*Handle, error) {
 // Handle refers to one process, running or exited, until Close.
 type Handle struct{ file *os.File }
 
-// Hold returns a Handle for pidfd, which the Handle owns from then on.
+// Hold returns a Handle for pidfd. The Handle owns pidfd from then on.
 func Hold(pidfd int) *Handle {
 	unix.SetNonblock(pidfd, true) // required by the runtime's poller
 	return &Handle{file: os.NewFile(uintptr(pidfd), "pidfd")}
@@ -124,9 +124,9 @@ func (h *Handle) Signal(sig syscall.Signal) error {
 	return sent
 }
 
-// Wait waits until the process has exited and returns nil, or returns ctx's
-// error. It blocks no thread, because the runtime polls the pidfd. It must not
-// be called concurrently.
+// Wait waits until the process has exited and returns nil. When ctx ends first,
+// it returns ctx's error. It blocks no thread, because the runtime polls the
+// pidfd. It must not be called concurrently.
 func (h *Handle) Wait(ctx context.Context) error {
 	conn, err := h.file.SyscallConn()
 	if err != nil {
@@ -140,14 +140,14 @@ func (h *Handle) Wait(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !errors.Is(err, os.ErrDeadlineExceeded) { // otherwise it is left over from an earlier call
+		if !errors.Is(err, os.ErrDeadlineExceeded) { // otherwise the deadline is left over from an earlier call
 			return err
 		}
 	}
 }
 
-// ended reports whether the process of a pidfd has exited: the pidfd is
-// readable then.
+// ended reports whether the process of a pidfd has exited. The pidfd of such a
+// process is readable.
 func ended(fd uintptr) bool {
 	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, _ := unix.Poll(p, 0)

@@ -101,7 +101,8 @@ func TestIdentityIsOfOneProcess(t *testing.T) {
 }
 
 func TestDescendantsAreFoundAndSignalled(t *testing.T) {
-	// A child, its child in a session of its own, and a process that is none of ours.
+	// The shell starts a child in another session. Both are descendants of this
+	// process.
 	cmd := exec.Command("sh", "-c", "setsid sleep 60 & echo; wait")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -127,7 +128,7 @@ func TestDescendantsAreFoundAndSignalled(t *testing.T) {
 	if n, err := SignalAll(list, syscall.SIGTERM); n != 1 || err != nil {
 		t.Errorf("reached %d, %v", n, err)
 	}
-	if err := cmd.Wait(); err != nil { // ends because its child did
+	if err := cmd.Wait(); err != nil { // the shell exits because its child did
 		t.Error(err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // All returns the processes that are visible in /proc. It omits processes that
-// exit while it reads.
+// exit during the call.
 func All() ([]Stat, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -36,10 +36,10 @@ func All() ([]Stat, error) {
 	return all, nil
 }
 
-// Descendants returns all children of process root, their children, and so on,
-// including exited ones that were not waited for. When root is a child
-// subreaper, no process started below it can leave this list alive, neither by
-// setsid nor by the exit of its parents.
+// Descendants returns all children of process root, their children, and so on.
+// This includes exited processes that their parents have not waited for. When
+// root is a child subreaper, no running process below it can leave this list,
+// neither by calling setsid nor when its parents exit.
 func Descendants(root int) ([]Stat, error) {
 	all, err := All()
 	if err != nil {
@@ -69,9 +69,9 @@ func descendants(all []Stat, root int) []Stat {
 }
 
 // Children returns the ids of this process's own children, including exited
-// ones that it has not waited for. While the caller waits for none, none of the
-// ids is reused. It takes a hundredth of the time of a pass over /proc. It
-// returns fs.ErrNotExist on a kernel without these lists
+// children for which it has not waited. While the caller waits for none of
+// them, no id is reused. Children takes a hundredth of the time of a pass over
+// /proc. It returns fs.ErrNotExist on a kernel without these lists
 // (CONFIG_PROC_CHILDREN).
 func Children() ([]int, error) {
 	lists, err := filepath.Glob("/proc/self/task/*/children")
@@ -93,8 +93,8 @@ func Children() ([]int, error) {
 	return pids, nil
 }
 
-// Marked returns the running processes of user uid that have variable, as
-// NAME=value, in the environment they were started with.
+// Marked returns the running processes of user uid that were started with
+// variable, as NAME=value, in their environment.
 func Marked(uid uint32, variable string) ([]Stat, error) {
 	all, err := All()
 	if err != nil {
@@ -116,8 +116,9 @@ func Marked(uid uint32, variable string) ([]Stat, error) {
 	return found, nil
 }
 
-// SignalAll sends sigs in order to each process of list that is still the
-// listed one, and returns how many it reached.
+// SignalAll sends sigs in order to each process in list. It skips a process
+// whose number belongs to another one by now. It returns how many processes it
+// reached.
 func SignalAll(list []Stat, sigs ...syscall.Signal) (reached int, err error) {
 	boot, err := Boot()
 	if err != nil {
@@ -147,10 +148,10 @@ func SignalAll(list []Stat, sigs ...syscall.Signal) (reached int, err error) {
 }
 
 // Resident returns the resident memory of the processes in list, in bytes. If
-// fair is false, shared pages count once for each process, which is fast. If it
-// is true, each process counts its proportional share; the kernel walks every
-// mapping for that, so use it only to confirm. A process whose share can't be
-// read counts with its whole resident set.
+// fair is false, shared pages count once for each process, which is fast. If
+// fair is true, each process counts its proportional share. The kernel walks
+// every mapping for that, so callers use it only to confirm. A process whose
+// share can't be read counts with its whole resident set.
 func Resident(list []Stat, fair bool) (sum uint64) {
 	for _, st := range list {
 		n := st.RSS

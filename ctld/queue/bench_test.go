@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// BenchmarkStart looks for jobs to start among 10,000 held ones, as the
+// BenchmarkStart looks for jobs to start among 10,000 held jobs, as the
 // controller does under its lock after each submission.
 func BenchmarkStart(b *testing.B) {
 	q := New(Need{CPUs: 1})

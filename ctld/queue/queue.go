@@ -1,10 +1,10 @@
 // Package queue decides which job starts next on one machine: the first one, in
 // order of priority and then of submission, that fits. A job that does not fit
-// now does not delay smaller ones behind it. The price is that a large job may
+// now does not delay smaller jobs behind it. As a consequence, a large job may
 // wait long.
 //
-// The package handles job numbers only. It does not lock and does not read the
-// clock.
+// The package knows only the numbers of jobs. It does not lock and does not
+// read the clock.
 package queue
 
 import (
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Need is the resources of the machine that a job takes.
+// Need is the part of the machine's resources that a job takes.
 type Need struct {
 	CPUs   uint64
 	Memory uint64 // MiB; 0: not counted
@@ -27,7 +27,7 @@ var ErrNever = errors.New("more than this machine has")
 // Queue holds the waiting jobs and the resources in use.
 type Queue struct {
 	total, used Need
-	waiting     []entry // in the order of starting: see compare
+	waiting     []entry // in the order in which they start: see compare
 	running     map[uint32]Need
 }
 
@@ -38,7 +38,7 @@ type entry struct {
 	priority uint32 // 0: held
 }
 
-// compare orders jobs by falling priority, then by number.
+// compare orders jobs by falling priority, then by rising number.
 func compare(a, b entry) int {
 	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.id, b.id))
 }
@@ -46,8 +46,8 @@ func compare(a, b entry) int {
 // New returns an empty queue for a machine with the resources total.
 func New(total Need) *Queue { return &Queue{total: total, running: make(map[uint32]Need)} }
 
-// Fits returns ErrNever, with the numbers, when need exceeds the resources of
-// the idle machine.
+// Fits returns ErrNever, wrapped with the numbers, when need exceeds the
+// resources of the idle machine.
 func (q *Queue) Fits(need Need) error {
 	switch {
 	case need.CPUs > q.total.CPUs:
@@ -58,16 +58,16 @@ func (q *Queue) Fits(need Need) error {
 	return nil
 }
 
-// Add queues job id, which must not be queued. It does not start before begin,
-// and with priority 0 it is held.
+// Add queues job id, which must not be queued already. The job does not start
+// before begin. With priority 0 it is held.
 func (q *Queue) Add(id uint32, need Need, begin time.Time, priority uint32) {
 	e := entry{id, need, begin, priority}
 	i, _ := slices.BinarySearchFunc(q.waiting, e, compare)
 	q.waiting = slices.Insert(q.waiting, i, e)
 }
 
-// Remove removes job id from the waiting jobs, and reports whether it was among
-// them.
+// Remove removes job id from the waiting jobs, and reports whether it was one
+// of them.
 func (q *Queue) Remove(id uint32) bool {
 	i := slices.IndexFunc(q.waiting, func(e entry) bool { return e.id == id })
 	if i >= 0 {
@@ -76,9 +76,8 @@ func (q *Queue) Remove(id uint32) bool {
 	return i >= 0
 }
 
-// Occupy assigns need to job id, even when that exceeds the free resources. The
-// job was started by an earlier controller, perhaps before the machine lost
-// memory.
+// Occupy assigns need to job id, even when need exceeds the free resources. An
+// earlier controller started the job, perhaps before the machine lost memory.
 func (q *Queue) Occupy(id uint32, need Need) {
 	q.Remove(id)
 	q.Release(id)

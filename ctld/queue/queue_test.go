@@ -12,7 +12,7 @@ var t0 = time.Unix(1000, 0)
 
 func TestFirstFitInOrder(t *testing.T) {
 	q := New(Need{CPUs: 4, Memory: 100})
-	q.Add(3, Need{CPUs: 1}, time.Time{}, 1) // added late, but submitted before 4
+	q.Add(3, Need{CPUs: 1}, time.Time{}, 1) // added last, but submitted before 4
 	q.Add(1, Need{CPUs: 3, Memory: 60}, time.Time{}, 1)
 	q.Add(2, Need{CPUs: 2, Memory: 10}, time.Time{}, 1)
 	q.Add(4, Need{CPUs: 1}, time.Time{}, 1)
@@ -91,7 +91,7 @@ func TestOccupiedBeyondWhatThereIs(t *testing.T) {
 	q := New(Need{CPUs: 2})
 	q.Occupy(1, Need{CPUs: 2})
 	q.Occupy(2, Need{CPUs: 2})
-	q.Occupy(2, Need{CPUs: 2}) // twice is once
+	q.Occupy(2, Need{CPUs: 2}) // a second Occupy changes nothing
 	q.Add(3, Need{CPUs: 1}, time.Time{}, 1)
 	q.Release(1)
 	if got := q.Start(t0); got != nil {

@@ -17,7 +17,8 @@ import (
 
 func TestCancelEndsTheWholeTree(t *testing.T) {
 	b := newBench(t)
-	// The inner shell is of another session, ignores SIGTERM, and its parent is dead.
+	// The inner shell is in another session, ignores SIGTERM, and has lost its
+	// parent.
 	spec := b.spec(`(setsid sh -c 'trap "" TERM; echo $$ >inner; while :; do sleep 1; done' &)
 		trap 'echo told >told; exit 5' TERM; while :; do sleep 0.1; done`)
 	s := b.start(spec)
@@ -64,7 +65,7 @@ func TestStoppedJobCanBeEnded(t *testing.T) {
 
 func TestMemoryLimitBySampling(t *testing.T) {
 	b := newBench(t)
-	// The memory is taken by a child of another session.
+	// A child in another session takes the memory.
 	spec := b.spec(`setsid sh -c 'x=$(head -c 60000000 /dev/zero | tr "\0" x); sleep 60' & wait`)
 	spec.Memory = 30 << 20
 	if o := b.run(spec); o.State != OutOfMemory {
@@ -157,7 +158,8 @@ func TestWithdrawnJobNeverStarts(t *testing.T) {
 }
 
 // TestDeadStepLeavesNothingRunning checks that the script dies with its step
-// when the step is killed, and that the script's children are found and killed.
+// when the step is killed, and that EndOrphans finds and kills the script's
+// children.
 func TestDeadStepLeavesNothingRunning(t *testing.T) {
 	b := newBench(t)
 	spec := b.spec("setsid sleep 60 & echo $! >child; echo $$ >main; sleep 60")

@@ -44,30 +44,30 @@ const (
 type Outcome struct {
 	Format  int           `json:"format"`
 	State   State         `json:"state"`
-	Status  uint32        `json:"status"`           // as wait(2) has it: exit code in bits 8 to 15, signal in bits 0 to 6
+	Status  uint32        `json:"status"`           // status of wait(2): exit code in bits 8 to 15, signal in bits 0 to 6
 	Reason  string        `json:"reason,omitempty"` // why the script could not be started
 	Started time.Time     `json:"started"`
 	Ended   time.Time     `json:"ended"`
 	User    time.Duration `json:"user"` // CPU time of all processes
 	System  time.Duration `json:"system"`
-	MaxRSS  uint64        `json:"max_rss"` // bytes: of the whole tree if it was sampled, otherwise of the largest process
+	MaxRSS  uint64        `json:"max_rss"` // bytes: of the whole process tree if it was sampled, otherwise of the largest process
 }
 
-// Format versions of claim and outcome. After an upgrade, a step may be older or
-// newer than the controller that reads its files. Claim format 2 means that the
-// step obeys the file limit.
+// Format versions of claim and outcome. After an upgrade, a step may be older
+// or newer than the controller that reads its files. Format 2 of the claim
+// means that the step obeys the file limit.
 const (
 	claimFormat   = 2
 	outcomeFormat = 1
 )
 
-// Adjustable reports whether the step obeys a changed time limit. One that an
-// older release started would be killed by the signal.
+// Adjustable reports whether the step obeys a changed time limit. The signal
+// that announces the change would kill a step of an older release.
 func (c Claim) Adjustable() bool { return c.Format >= 2 }
 
-// Limit is a time limit that replaces that of the Spec.
+// Limit is a time limit that replaces the one in the Spec.
 type Limit struct {
-	TimeLimit time.Duration `json:"time_limit"` // from the start on; 0: none
+	TimeLimit time.Duration `json:"time_limit"` // from the start of the job; 0: none
 }
 
 // Prepare creates home, which permits a step to claim the job.
@@ -80,8 +80,8 @@ func Prepare(home string) error {
 }
 
 // Withdraw removes the permission to start that Prepare gave. It returns
-// ErrTaken when a step has claimed the job. Otherwise no step can claim it
-// later, not even a slow one that an earlier controller started.
+// ErrTaken when a step has claimed the job. Otherwise no step can claim the job
+// later, not even a slow step that an earlier controller started.
 func Withdraw(home string) error {
 	err := syscall.Rmdir(home)
 	switch {
@@ -94,7 +94,7 @@ func Withdraw(home string) error {
 }
 
 // Retire removes the home of a job whose end is recorded elsewhere. It first
-// renames the whole directory: if the claim were removed alone, a slow step
+// renames the whole directory. If it removed only the claim first, a slow step
 // could claim the job again.
 func Retire(home string) error {
 	gone := home + ".gone"
@@ -107,8 +107,8 @@ func Retire(home string) error {
 	return os.RemoveAll(gone)
 }
 
-// Sweep removes what crashes left in the directory of all homes: half-removed
-// homes and drafts of claims.
+// Sweep removes files that crashes left in the directory of all homes: drafts
+// of claims, and homes that were being removed.
 func Sweep(homes string) error {
 	entries, err := os.ReadDir(homes)
 	if err != nil {
@@ -122,10 +122,10 @@ func Sweep(homes string) error {
 	return err
 }
 
-// claim makes c the claim of home. It writes a draft and links it into place:
-// link(2) is exclusive, like O_EXCL, and a half-written claim is never visible.
-// The claim is on disk when claim returns; otherwise a power failure could make
-// the job start a second time.
+// claim makes c the claim of home. It writes a draft and links the draft into
+// place. link(2) is exclusive, like O_EXCL, and a half-written claim is never
+// visible. The claim is on disk when claim returns. Otherwise a power failure
+// could make the job start a second time.
 func claim(home string, c Claim) error {
 	c.Format = claimFormat
 	draft := fmt.Sprintf("%s.%d", home, c.Step.PID)
@@ -137,7 +137,7 @@ func claim(home string, c Claim) error {
 	os.Remove(draft)
 	switch {
 	case errors.Is(err, fs.ErrExist), errors.Is(err, fs.ErrNotExist):
-		return ErrTaken // or withdrawn, which is the same to this step: it must not run the job
+		return ErrTaken // or the start was withdrawn; both mean that this step must not run the job
 	case err != nil:
 		return fmt.Errorf("claim: %w", err)
 	}
@@ -162,7 +162,7 @@ func report(home string, o Outcome) error {
 	return replace(home, "outcome", o)
 }
 
-// replace writes v as the file name of home, atomically and durably.
+// replace writes v as the file name in home, atomically and durably.
 func replace(home, name string, v any) error {
 	draft := filepath.Join(home, name+".new")
 	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {

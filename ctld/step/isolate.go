@@ -8,8 +8,8 @@ import (
 )
 
 // isolate marks all inherited descriptors close-on-exec. The controller may
-// have been started with one of root's files open, which the job's user could
-// take from their own processes.
+// have been started with files of root open. Without the mark, the job's user
+// could take them from their own processes.
 func isolate() error {
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors at exec: %w", err)
@@ -18,9 +18,9 @@ func isolate() error {
 }
 
 // unseen prevents other processes of the job's user from tracing the second
-// stage, which runs as that user until it becomes the script, and from taking
-// its descriptors (pidfd_getfd). They can try before this call, unless the
-// program is installed with mode 0711.
+// stage, and from taking its descriptors (pidfd_getfd). The second stage runs
+// as that user until it becomes the script. The user can trace it before this
+// call, unless the program is installed with mode 0711.
 func unseen() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("disable tracing: %w", err)
@@ -28,9 +28,9 @@ func unseen() error {
 	return nil
 }
 
-// leaveKeyring gives the calling thread, and what it starts, an empty session
+// leaveKeyring gives the calling thread, and its children, an empty session
 // keyring. Otherwise a job would have the keys of the session in which root
-// started the controller. It succeeds without effect on a kernel without
+// started the controller. It does nothing, and succeeds, on a kernel without
 // keyrings and in a container that may not use them.
 func leaveKeyring() error {
 	_, _, e := unix.Syscall(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0)

@@ -11,18 +11,19 @@ import (
 
 const (
 	freezeRounds = 20                    // passes over /proc until all processes have stopped
-	chase        = 20 * time.Millisecond // how long chase runs
+	chase        = 20 * time.Millisecond // how long the method chase runs
 )
 
-// killAll kills what is left of the job and arms a timer to try again.
+// killAll kills the remaining processes of the job and arms a timer to try
+// again.
 //
-// A cgroup is killed atomically. Without one, a process may fork between being
-// listed and being killed. So all processes are stopped first, until no running
-// one is found, and then killed. A chain of processes that fork and exit at
-// once escapes that, because each process is gone before the list is complete.
-// But its orphans become children of this process, and the kernel lists those
-// so fast that the chain is caught eventually. A job that creates processes
-// faster than they can be killed can only be ended in a cgroup.
+// A cgroup is killed atomically. Without a cgroup, a process may fork between
+// being listed and being killed. So killAll first stops all processes, until it
+// finds no running one, and then kills them. Processes that fork and exit at
+// once can escape as a chain, because each is gone before the list is complete.
+// But their orphans become children of this process. The kernel lists its
+// children fast enough to catch the chain eventually. A job that creates
+// processes faster than they can be killed can only be ended in a cgroup.
 func (w *watch) killAll() {
 	if w.group != nil {
 		if err := w.group.Kill(); err != nil {
@@ -37,7 +38,7 @@ func (w *watch) killAll() {
 }
 
 // freeze stops all processes of the job, including those that are created
-// meanwhile.
+// during the call.
 func (w *watch) freeze() {
 	for range freezeRounds {
 		list, err := process.Descendants(w.self.PID)
@@ -53,7 +54,7 @@ func (w *watch) freeze() {
 }
 
 // chase kills this process's children as they appear, for a short time. It does
-// not wait for them, so that their process ids are not reused.
+// not wait for (reap) them, so that their process ids are not reused.
 func (w *watch) chase() {
 	for end := time.Now().Add(chase); time.Now().Before(end); {
 		pids, err := process.Children()

@@ -10,12 +10,12 @@ import (
 )
 
 // samplingInterval is how often the memory of the process tree is measured when
-// the kernel does not enforce the limit. A job may exceed its limit for that
+// the kernel does not enforce the limit. A job may exceed its limit for this
 // long.
 const samplingInterval = 500 * time.Millisecond
 
-// makeGroup creates a cgroup for the job if the controller has found that this is
-// permitted. Without a cgroup, it samples the memory.
+// makeGroup creates a cgroup for the job if the controller has found that this
+// is permitted. Without a cgroup, the step samples the memory.
 func (w *watch) makeGroup() {
 	limit := w.spec.Memory
 	if w.spec.Cgroup.Path != "" {
@@ -40,9 +40,9 @@ func (w *watch) removeGroup() {
 	}
 }
 
-// measure ends the job when its processes use more memory than the limit. A sum
-// over the limit may count shared pages twice, so the memory is then measured
-// again as proportional set size (PSS).
+// measure ends the job when its processes use more memory than the limit. If
+// the sum exceeds the limit, shared pages may have been counted twice. So
+// measure then adds up the proportional set sizes (PSS) instead.
 func (w *watch) measure() {
 	list, err := process.Descendants(w.self.PID)
 	if err != nil {
@@ -61,8 +61,8 @@ func (w *watch) measure() {
 
 const oomScore = "/proc/self/oom_score_adj"
 
-// expose resets a protection from the out-of-memory killer that the controller
-// may have and the job must not inherit.
+// expose removes this process's protection from the out-of-memory killer. The
+// controller may be protected, and the job must not inherit that.
 func (w *watch) expose() {
 	b, err := os.ReadFile(oomScore)
 	if err == nil && bytes.HasPrefix(b, []byte("-")) {
@@ -74,8 +74,8 @@ func (w *watch) expose() {
 }
 
 // protect protects this process from the kernel's out-of-memory killer, so that
-// it kills the job instead of the process that supervises it. It runs after the
-// script was started, which would inherit the protection.
+// the kernel kills the job instead of its supervisor. It runs after the start
+// of the script, which would otherwise inherit the protection.
 func (w *watch) protect() {
 	if err := os.WriteFile(oomScore, []byte("-1000"), 0); err != nil && os.Getuid() == 0 {
 		w.log.Warn("setting oom_score_adj failed", "error", err)

@@ -12,9 +12,10 @@ import (
 
 // EndOrphans kills the remaining processes of a job whose step is dead, and
 // returns how many it killed. The script itself died with the step, but its
-// children continue under init. In a cgroup all of them are found. Otherwise
-// only those are found that kept the environment they were given, which a
-// process can change only for itself.
+// children continue under init. In a cgroup, EndOrphans finds all of them.
+// Without a cgroup, it finds only processes that still have the job's variable
+// in their environment. A process can remove the variable only from its own
+// environment.
 func EndOrphans(c Claim, uid uint32) (killed int, err error) {
 	if c.Cgroup != "" {
 		g := cgroup.Group{Path: c.Cgroup}
@@ -24,8 +25,8 @@ func EndOrphans(c Claim, uid uint32) (killed int, err error) {
 		defer g.Remove()
 	}
 	// A process in the middle of exec has no readable environment, and a killed
-	// process takes a moment to exit. So the loop ends only after several empty
-	// passes in a row.
+	// process takes a moment to exit. So the loop ends only after several
+	// passes in a row have found nothing.
 	for look, empty := 0, 0; look < 200; look++ {
 		list, e := process.Marked(uid, mark(c.Step))
 		if empty++; len(list) > 0 {

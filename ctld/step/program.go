@@ -25,20 +25,19 @@ const (
 	startName = "schedctld-start"
 )
 
-// Descriptors of both stages, after the three standard ones.
+// Descriptors that both stages have, after the three standard ones.
 const (
 	specFD   = 3
 	reportFD = 4
-	firstFD  = 10 // descriptors to pass are duplicated to numbers from here on
+	firstFD  = 10 // descriptors to pass are first duplicated to numbers from here on
 )
 
 // stageEnv is the environment of both stages. A stage needs few threads, and
-// must not hold the files of its CPU limit open.
+// the Go runtime must not keep the cgroup files of its CPU limit open.
 var stageEnv = []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0"}
 
-// Main runs a stage of a step when this process was started as one, and then
-// does not return. It must be called first in main, before any file is read or
-// opened.
+// Main runs a stage of a step if this process was started as one, and then does
+// not return. main must call it first, before any file is read or opened.
 func Main() {
 	stage, ok := map[string]func() int{watchName: watchMain, startName: startMain}[os.Args[0]]
 	if !ok {
@@ -52,14 +51,14 @@ func Main() {
 	os.Exit(stage())
 }
 
-// Program holds the executable of this process open. Steps can be started from
-// it even after its path was replaced, or when the job's user can't reach that
+// Program holds the executable of this process open. So steps can be started
+// even after another file has replaced it, or if the job's user can't reach its
 // path.
 type Program struct{ fd int }
 
 // OpenProgram opens this process's own executable.
 func OpenProgram() (*Program, error) {
-	f, err := os.OpenFile("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0) // it may be executable but not readable
+	f, err := os.OpenFile("/proc/self/exe", unix.O_PATH|unix.O_CLOEXEC, 0) // O_PATH, because the file may be executable but not readable
 	if err != nil {
 		return nil, fmt.Errorf("open own program: %w", err)
 	}
@@ -86,17 +85,18 @@ func (p *Program) Close() error { return unix.Close(p.fd) }
 type Step struct {
 	Claim  Claim
 	handle *process.Handle
-	child  int // process id if it is our child and must be waited for, otherwise 0
+	child  int // process id of a child for which this process must wait, otherwise 0
 }
 
-// reportLimit is how long a step may take to claim its job, which includes
-// writing to disk.
+// reportLimit is how long a step may take to claim its job. That includes
+// writing the claim to disk.
 var reportLimit = time.Minute
 
 // Start starts a step for spec, whose Home must be prepared, and returns when
-// the step has claimed the job. A step that does not report in time is killed.
-// Steps write messages for administrators to log. Start returns ErrTaken when
-// another step has claimed the job, which can then be adopted.
+// the step has claimed the job. Start kills a step that does not report in
+// time. The step writes messages for administrators to log. Start returns
+// ErrTaken when another step has claimed the job. The caller can then adopt
+// that step.
 func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 	b, err := json.Marshal(spec)
 	if err != nil {
@@ -117,7 +117,8 @@ func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start step: %w", err)
 	}
-	// The step closes its end when it has claimed the job, or writes an error.
+	// The step closes its end when it has claimed the job. If it fails, it
+	// writes an error first.
 	failpoint.Here("spawned")
 	err = read.SetReadDeadline(time.Now().Add(reportLimit))
 	var text []byte
@@ -141,7 +142,7 @@ func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 	}
 	c, ok, err := ReadClaim(spec.Home)
 	switch {
-	case err != nil: // it has the job all the same
+	case err != nil: // the step has claimed the job all the same
 		c.Started = time.Now()
 		c.Step, err = process.Of(pid)
 	case !ok:
@@ -158,8 +159,8 @@ func (p *Program) Start(spec *Spec, log *os.File) (*Step, error) {
 	return s, nil
 }
 
-// spawn executes the first stage in a new session, without a terminal, without
-// our environment, and with only the descriptors that it needs.
+// spawn executes the first stage in a new session. The stage has no terminal,
+// none of the controller's environment, and only the descriptors that it needs.
 func (p *Program) spawn(job uint32, spec, report, log *os.File) (pid, pidfd int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -200,9 +201,9 @@ func closeAll(fds []uintptr) {
 	}
 }
 
-// Adopt attaches to the step of an earlier controller. It returns
-// process.ErrGone when that step has exited; its outcome, if there is one, is
-// then final.
+// Adopt attaches to the step that an earlier controller started. It returns
+// process.ErrGone when that step has exited. If the step has written an
+// outcome, the outcome is then final.
 func Adopt(c Claim) (*Step, error) {
 	h, err := c.Step.Open()
 	if err != nil {
@@ -211,13 +212,14 @@ func Adopt(c Claim) (*Step, error) {
 	return &Step{Claim: c, handle: h}, nil
 }
 
-// Wait waits until the step has exited and returns nil, or returns ctx's error.
+// Wait waits until the step has exited and returns nil. When ctx ends first, it
+// returns ctx's error.
 func (s *Step) Wait(ctx context.Context) error {
 	if err := s.handle.Wait(ctx); err != nil {
 		return err
 	}
 	if s.child != 0 {
-		_, err := syscall.Wait4(s.child, nil, 0, nil) // ended: returns at once
+		_, err := syscall.Wait4(s.child, nil, 0, nil) // the child has exited, so this returns at once
 		s.child = 0
 		return err
 	}
@@ -238,7 +240,7 @@ func SetTimeLimit(home string, limit time.Duration) error {
 // Adjustable.
 func (s *Step) Announce() error { return s.handle.Signal(limitChanged) }
 
-// limitChanged is the signal for a new time limit.
+// limitChanged is the signal that announces a new time limit.
 const limitChanged = syscall.SIGUSR1
 
 // Signal asks the step to send sig, 1 to 30, to all processes of its job.
@@ -249,8 +251,8 @@ func (s *Step) Signal(sig syscall.Signal) error {
 	return s.handle.Signal(forwarded + sig)
 }
 
-// A signal for the job is sent to the step as the real-time signal with a
-// number higher by forwarded. The kernel queues such signals, and the step
+// A signal for the job is sent to the step as a real-time signal, whose number
+// is higher by forwarded. The kernel queues real-time signals, and the step
 // can't confuse them with signals for itself.
 const (
 	forwarded  = syscall.Signal(34)

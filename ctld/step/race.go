@@ -3,5 +3,5 @@
 package step
 
 // The race detector makes every process wait for a second when it exits, and a
-// test starts hundreds.
+// test starts hundreds of processes.
 func init() { stageEnv = append(stageEnv, "GORACE=atexit_sleep_ms=0") }

@@ -1,9 +1,9 @@
 // Package step runs one job in a process that outlives the controller.
 //
-// The controller starts the step process from its own program, opened once,
-// with the job's Spec in a sealed memory file. From then on they communicate
-// only by signals and by a directory in the controller's state directory, the
-// job's home:
+// The controller starts the step process from its own executable, which it has
+// opened once. It passes the job's Spec in a sealed memory file. From then on
+// both communicate only by signals and by a directory in the controller's state
+// directory, the job's home:
 //
 //	home/         created by the controller: permission to start; removing it while it is empty withdraws the permission
 //	home/claim    created by the step, exclusively and durably, before any process of the job runs
@@ -16,13 +16,14 @@
 // neither process nor outcome, the job is lost with its step and must not run
 // again.
 //
-// The process has two stages, since Go can't fork without exec. The first
+// A step has two stages, since Go can't fork without exec. The first stage
 // (watch) runs as the controller's user, usually root. It claims the job,
 // enforces time and memory limits, kills the whole process tree and writes the
-// outcome, and never touches a path that the user names. The second (start)
-// runs as the user from its first instruction (package become/stage). It enters
-// the working directory, opens the output and executes the script. Root would
-// follow a link from the output file to /etc/shadow; the user can't.
+// outcome. It never touches a path that the user names. The second stage
+// (start) runs as the job's user from its first instruction (package
+// become/stage). It enters the working directory, opens the output and executes
+// the script. With root's rights, opening the output would follow a link to
+// /etc/shadow. With the user's rights, it can't.
 package step
 
 import (
@@ -44,18 +45,18 @@ import (
 type Spec struct {
 	Job         uint32        `json:"job"`
 	Home        string        `json:"home"`           // absolute; see the package comment
-	User        *User         `json:"user,omitempty"` // nil: the controller's own
+	User        *User         `json:"user,omitempty"` // nil: the controller's own user
 	Script      Raw           `json:"script"`         // begins with #!
 	Args        []Raw         `json:"args,omitempty"` // of the script
 	Environment []Raw         `json:"environment"`    // NAME=value; for the script only
 	WorkDir     Raw           `json:"work_dir"`       // absolute
-	Output      Raw           `json:"output"`         // relative to WorkDir, as the two below
+	Output      Raw           `json:"output"`         // relative to WorkDir, like the two below
 	Error       Raw           `json:"error,omitempty"`
 	Input       Raw           `json:"input,omitempty"` // empty: /dev/null
 	Append      bool          `json:"append,omitempty"`
 	TimeLimit   time.Duration `json:"time_limit,omitempty"` // 0: none
-	Memory      uint64        `json:"memory,omitempty"`     // bytes, all processes together; 0: no limit
-	KillWait    time.Duration `json:"kill_wait"`            // between SIGTERM and SIGKILL
+	Memory      uint64        `json:"memory,omitempty"`     // bytes, for all processes together; 0: no limit
+	KillWait    time.Duration `json:"kill_wait"`            // from SIGTERM to SIGKILL
 	Cgroup      cgroup.Base   `json:"cgroup,omitzero"`      // empty path: memory is sampled
 }
 
@@ -66,12 +67,12 @@ type User struct {
 	Groups []uint32 `json:"groups"` // supplementary
 }
 
-// Raw is text of a user that must be kept byte for byte. Scripts, paths and
+// Raw is text from a user that must be stored byte for byte. Scripts, paths and
 // variables need not be UTF-8, and JSON would silently replace invalid bytes.
 type Raw string
 
-// MarshalJSON writes a JSON string, or {"b64": "…"} when a string would change
-// the bytes or be longer. JSON may need six bytes for one.
+// MarshalJSON writes a JSON string, or {"b64": "…"} if a string would change
+// the bytes or would be longer. A JSON string may take six bytes for one.
 func (r Raw) MarshalJSON() ([]byte, error) {
 	if utf8.ValidString(string(r)) && quoted(string(r)) <= base64.StdEncoding.EncodedLen(len(r)) {
 		return json.Marshal(string(r))
@@ -79,7 +80,7 @@ func (r Raw) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string][]byte{"b64": []byte(r)})
 }
 
-// quoted returns about how long s is as a JSON string.
+// quoted returns the approximate length of s as a JSON string.
 func quoted(s string) (n int) {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -108,7 +109,7 @@ func (r *Raw) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// sealed creates a memory file with content that can't be modified any more.
+// sealed returns a memory file with content that can't be modified any more.
 func sealed(name string, content []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -129,8 +130,8 @@ func sealed(name string, content []byte) (*os.File, error) {
 
 // receive reads the Spec that was passed as f.
 func receive(f *os.File) (*Spec, error) {
-	// Read from the start, wherever another descriptor of the same file has
-	// read to.
+	// Another descriptor of the same file may have moved the read position, so
+	// read from the start.
 	b, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<40))
 	if err != nil {
 		return nil, fmt.Errorf("no job was passed (only schedctld can start this program): %w", err)
@@ -142,9 +143,9 @@ func receive(f *os.File) (*Spec, error) {
 	return spec, nil
 }
 
-// mark returns a variable that is in the environment of all processes of a job.
-// It identifies the step, so that the processes can be found after the step has
-// died.
+// mark returns the environment variable that all processes of a job have. It
+// identifies the step, so that the job's processes can be found after the step
+// has died.
 func mark(keeper process.Identity) string {
 	return fmt.Sprintf("SCHED_STEP_PROCESS=%d:%d", keeper.PID, keeper.Start)
 }

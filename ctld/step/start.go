@@ -16,13 +16,14 @@ import (
 	"schedrestd/ctld/process"
 )
 
-// scriptFD is the descriptor from which the interpreter reads the script. It is
-// high because scripts use low numbers themselves.
+// scriptFD is the descriptor from which the interpreter reads the script. Its
+// number is high because scripts use low numbers themselves.
 const scriptFD = 100
 
-// start executes the second stage as the job's user and returns; a goroutine
-// reads its report. The user can stop the second stage before its first
-// instruction, but not this process (package stage) or its time limit.
+// start executes the second stage as the job's user and returns. A goroutine
+// reads the report of the second stage. The user can stop the second stage
+// before its first instruction, but can't stop this process (package stage), so
+// the time limit still holds.
 //
 // The environment is empty, so that variables of the user such as LD_PRELOAD
 // affect only the script.
@@ -72,12 +73,12 @@ func (w *watch) start() error {
 	return nil
 }
 
-// startMain runs the second stage, which opens the paths that the user named
-// with the user's rights.
+// startMain runs the second stage. It opens the paths that the user named with
+// the user's rights.
 func startMain() int {
 	report := os.NewFile(reportFD, "report")
 	err := unseen()
-	leaveKeyring() // the script gets a keyring of the user's; root's was left before
+	leaveKeyring() // the script gets a new keyring, owned by the user; root's was left before
 	var spec *Spec
 	if err == nil {
 		spec, err = receive(os.NewFile(specFD, "spec"))
@@ -110,7 +111,7 @@ func (s *Spec) execute() error {
 	if err != nil {
 		return err
 	}
-	// This process has the memory file open for writing; the interpreter gets a
+	// This process has the memory file open for writing. The interpreter gets a
 	// read-only descriptor.
 	script, err = os.Open(fmt.Sprintf("/proc/self/fd/%d", script.Fd()))
 	if err != nil {
@@ -129,11 +130,11 @@ func (s *Spec) execute() error {
 	return fmt.Errorf("execute the script's interpreter %q: %w", interpreter(string(s.Script)), err)
 }
 
-// defaultSignals resets signals that the controller was started with ignored
-// (nohup, some shells and some service managers do that), because they would
-// stay ignored in the script. exec resets signals that are caught, so signals
-// below the real-time ones are caught here. The Go runtime does not handle
-// real-time signals, so those are reset directly.
+// defaultSignals resets signals that the controller ignores because it was
+// started that way, for example by nohup, a shell or a service manager. They
+// would stay ignored in the script. exec resets signals that are caught, so
+// defaultSignals catches the signals below the real-time ones. The Go runtime
+// does not handle real-time signals, so those are reset directly.
 func defaultSignals() {
 	const firstRealTime, last = 32, 64
 	for sig := syscall.Signal(1); sig < firstRealTime; sig++ {
@@ -147,8 +148,9 @@ func defaultSignals() {
 	}
 }
 
-// closeAbove2Except marks all other descriptors close-on-exec, so that no
-// descriptor of ours or of the service manager leaks into the job.
+// closeAbove2Except marks all descriptors above 2, except keep, as
+// close-on-exec. So no descriptor of this program or of the service manager
+// reaches the job.
 func closeAbove2Except(keep uint) error {
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors: %w", err)
@@ -188,9 +190,9 @@ func (s *Spec) openOutput(path string) (*os.File, error) {
 }
 
 // open opens a path that the user named. It does not wait for the other end of
-// a named pipe: that would block this process before it can become the script
-// or report an error. It does not acquire a controlling terminal, which a
-// session leader would get by opening a terminal.
+// a named pipe. Waiting would block this process before it can become the
+// script or report an error. It does not acquire a controlling terminal, as a
+// session leader otherwise does when it opens a terminal.
 func open(path string, flags int) (*os.File, error) {
 	fd, err := unix.Open(path, flags|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o666)
 	if errors.Is(err, unix.ENXIO) {
@@ -213,7 +215,7 @@ func texts(raw []Raw) []string {
 	return s
 }
 
-// interpreter returns the interpreter that the script's first line names.
+// interpreter returns the interpreter that the first line of the script names.
 func interpreter(script string) string {
 	line, _, _ := strings.Cut(script, "\n")
 	return strings.TrimSpace(strings.TrimPrefix(line, "#!"))

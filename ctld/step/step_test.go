@@ -22,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	Main() // this binary is also the steps that it starts
+	Main() // this test binary also serves as the steps that it starts
 	if os.Args[0] == "stopper" {
 		for {
 			_ = syscall.Kill(-1, syscall.SIGSTOP) // every process of this user but this one
@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bench is a directory for the homes of jobs, and a working directory that
-// belongs to the user they run as.
+// bench is a directory for the homes of jobs, and a working directory of the
+// user that the jobs run as.
 type bench struct {
 	t       *testing.T
 	program *Program
@@ -42,7 +42,7 @@ type bench struct {
 	log     *os.File
 }
 
-const otherUID = 65534 // a user who may do nothing
+const otherUID = 65534 // a user without privileges
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
@@ -72,7 +72,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// asOther makes the jobs run as another user, which requires root.
+// asOther makes the jobs run as another user. That requires root.
 func (b *bench) asOther() *bench {
 	b.t.Helper()
 	if os.Getuid() != 0 {
@@ -108,7 +108,8 @@ func (b *bench) start(spec *Spec) *Step {
 	return s
 }
 
-// finish waits for the step and returns the outcome without the parts that differ each time.
+// finish waits for the step and returns the outcome. It clears the fields that
+// differ each time.
 func (b *bench) finish(s *Step, spec *Spec) Outcome {
 	b.t.Helper()
 	if err := s.Wait(b.t.Context()); err != nil {
@@ -139,8 +140,7 @@ func (b *bench) read(name string) string {
 	return string(text)
 }
 
-// await polls until done returns true. It is limited only by the test's own
-// deadline.
+// await polls until done returns true. Only the test's own deadline limits it.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for !done() {
@@ -151,7 +151,7 @@ func await(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// pid reads the process number that a job wrote to a file of its working directory.
+// pid reads the process id that a job wrote to a file in its working directory.
 func (b *bench) pid(name string) int {
 	b.t.Helper()
 	var pid int
@@ -212,7 +212,8 @@ func TestWhatTheJobSees(t *testing.T) {
 	want := []string{
 		b.work, "hello world", "argument", "0022", "to stderr", "from the input", " e9 0a",
 		"SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000",
-		// No descriptor but the standard three, the script itself, and what ls has open.
+		// The job has only the three standard descriptors, the script, and the
+		// one that ls itself opens.
 		"0 -> " + b.work + "/in", "1 -> pipe", "100 -> /memfd:script (deleted)", "2 -> " + out, "3 -> /proc",
 	}
 	got := strings.Split(strings.TrimSpace(b.read("out")), "\n")
@@ -256,7 +257,7 @@ func TestJobRunsAsTheUser(t *testing.T) {
 }
 
 // TestRootIsNotLed checks that all paths that a user names are opened with the
-// user's rights, so that links do not lead root to other files.
+// user's rights. Otherwise links could lead root to other files.
 func TestRootIsNotLed(t *testing.T) {
 	b := newBench(t).asOther()
 	secret := filepath.Join(b.dir, "secret")
@@ -311,7 +312,7 @@ func TestInCgroup(t *testing.T) {
 	if !strings.Contains(b.read("out"), "0::/"+filepath.Base(c.Cgroup)) && !strings.Contains(b.read("out"), "/"+filepath.Base(c.Cgroup)+"\n") {
 		t.Errorf("the job is not in %s: %s", c.Cgroup, b.read("out"))
 	}
-	// Killed by its group alone: nothing needs to be found in /proc.
+	// Killing the cgroup must be enough: nothing has to be found in /proc.
 	s.handle.Signal(syscall.SIGKILL)
 	s.Wait(t.Context())
 	if err := (&cgroup.Group{Path: c.Cgroup}).Kill(); err != nil {
@@ -330,7 +331,7 @@ func TestInCgroup(t *testing.T) {
 	}
 }
 
-// TestRawKeepsBytes checks that Raw restores any bytes, and takes hardly more
+// TestRawKeepsBytes checks that Raw restores all bytes, and takes hardly more
 // space than base64.
 func TestRawKeepsBytes(t *testing.T) {
 	for _, want := range []Raw{"", "plain", "caf\xe9", "\x00\xff", `{"b64":""}`, "ü\u2028", "echo \"$HOME\" >out\n",
@@ -377,16 +378,16 @@ func TestInheritedDescriptorsAreNotPassedOn(t *testing.T) {
 	}
 }
 
-// TestSessionKeyringIsLeft checks that a job does not have the keys of root's
-// session in which the controller was started.
+// TestSessionKeyringIsLeft checks that a job does not have the keys of the
+// session in which root started the controller.
 func TestSessionKeyringIsLeft(t *testing.T) {
-	runtime.LockOSThread() // and never unlocked: the thread ends with its keys
+	runtime.LockOSThread() // never unlocked, so that the thread ends with its keys
 	if err := leaveKeyring(); err != nil {
 		t.Fatal(err)
 	}
 	id, err := unix.AddKey("user", "planted", []byte("secret"), unix.KEY_SPEC_SESSION_KEYRING)
 	if err == nil {
-		err = unix.KeyctlSetperm(id, 0x3f000000) // for a process that possesses the keyring, with any uid
+		err = unix.KeyctlSetperm(id, 0x3f000000) // permits processes that possess the keyring, with any uid
 	}
 	if err != nil {
 		t.Skip("this machine lets nobody keep keys: ", err)
@@ -403,8 +404,8 @@ func TestSessionKeyringIsLeft(t *testing.T) {
 	runtime.UnlockOSThread()
 }
 
-// TestHeldPipeDoesNotKeepTheJob checks that a process that holds the report
-// pipe of the second stage does not keep the job running.
+// TestHeldPipeDoesNotKeepTheJob checks that the job ends even if a process
+// keeps the report pipe of the second stage open.
 func TestHeldPipeDoesNotKeepTheJob(t *testing.T) {
 	w := &watch{started: make(chan error, 1), log: slog.New(slog.DiscardHandler)}
 	if err := w.report(); err != nil {
@@ -416,8 +417,8 @@ func TestHeldPipeDoesNotKeepTheJob(t *testing.T) {
 	}
 }
 
-// TestNamedPipes checks that a named pipe without another end does not block
-// the second stage.
+// TestNamedPipes checks that opening a named pipe that no other process has
+// open does not block the second stage.
 func TestNamedPipes(t *testing.T) {
 	b := newBench(t)
 	for _, name := range []string{"in", "out"} {
@@ -454,7 +455,7 @@ func TestForkingChainsEnd(t *testing.T) {
 }
 
 // TestLimitsAreAsTheControllersWere checks that a job has the resource limits
-// that the controller was started with, not those that the Go runtime sets.
+// with which the controller was started, not those that the Go runtime sets.
 func TestLimitsAreAsTheControllersWere(t *testing.T) {
 	const look = "ulimit -Sn; ulimit -Hn; ulimit -Sc"
 	want, err := exec.Command("/bin/sh", "-c", look).Output()

@@ -12,12 +12,12 @@ import (
 	"schedrestd/become/stage"
 )
 
-// stopperUID is a user of this test only: all processes of this user are
-// stopped.
+// stopperUID is the uid of a user that only this test uses. All of its
+// processes are stopped.
 const stopperUID = 31_241
 
-// TestUserCannotHoldUpTheStep checks that a user who immediately stops all of
-// their processes can't keep a job from ending.
+// TestUserCannotHoldUpTheStep checks that a job ends even if its user
+// immediately stops all of their processes.
 func TestUserCannotHoldUpTheStep(t *testing.T) {
 	b := newBench(t).asOther()
 	b.user = &User{UID: stopperUID, GID: stopperUID, Groups: []uint32{stopperUID}}

@@ -18,32 +18,32 @@ import (
 	"schedrestd/ctld/process"
 )
 
-// watch is the first stage: it supervises the job with one goroutine and one
+// watch is the first stage. It supervises the job with one goroutine and one
 // loop.
 type watch struct {
 	spec  *Spec
-	given *os.File // what spec was read from
+	given *os.File // the file from which spec was read
 	log   *slog.Logger
 	self  process.Identity
 	group *cgroup.Group // nil: no cgroup
 
 	main    int        // the script's process
-	started chan error // receives once: nil, or why the script could not be started
+	started chan error // receives one value: nil, or why the script could not be started
 	signals chan os.Signal
 	sampler *time.Ticker     // nil: the kernel enforces the memory limit, or there is none
-	limit   <-chan time.Time // the time limit is reached; nil: there is none
-	kill    *time.Timer      // next time to kill what is left; stopped until the job is to end
+	limit   <-chan time.Time // fires when the time limit is reached; nil: there is no limit
+	kill    *time.Timer      // fires when killAll is to run again; stopped until the job is to end
 	pause   time.Duration
 
 	outcome  Outcome
-	stopping bool // the processes were signalled to exit
+	stopping bool // the processes were sent SIGTERM
 	exited   bool // the script's process has ended
 	warned   bool // a process that can't be signalled was logged once
 }
 
 func watchMain() int {
-	// This runs on the thread that Main has locked. The script must die with
-	// this process, and Pdeathsig applies to the thread that started it.
+	// This code runs on the thread that Main has locked. The script must die
+	// with this process, and Pdeathsig refers to the thread that started it.
 	report := os.NewFile(reportFD, "report")
 	w, err := newWatch()
 	if err != nil {
@@ -58,20 +58,20 @@ func watchMain() int {
 	return 0
 }
 
-// newWatch prepares and claims the job. The job counts as started when it
-// returns.
+// newWatch prepares and claims the job. Once it returns, the job counts as
+// started.
 func newWatch() (*watch, error) {
 	w := &watch{started: make(chan error, 1), signals: make(chan os.Signal, 64), kill: time.NewTimer(time.Hour)}
 	w.kill.Stop()
 	// Signals that a terminal or a service manager may send are caught and
-	// dropped. They must not be ignored: the script would inherit that.
+	// dropped. If they were ignored, the script would inherit that.
 	catch := []os.Signal{limitChanged, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT}
 	for sig := syscall.Signal(1); sig <= lastSignal; sig++ {
 		catch = append(catch, forwarded+sig)
 	}
 	signal.Notify(w.signals, catch...)
-	// Abandoned processes of the job become children of this process, so that
-	// they can be found.
+	// Processes of the job whose parent exits become children of this process,
+	// so that it can find them.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become subreaper: %w", err)
 	}
@@ -108,7 +108,7 @@ func (w *watch) run() {
 	}
 	w.protect()
 	w.given.Close()
-	w.spec.Script, w.spec.Environment = "", nil // they may take megabytes for hours
+	w.spec.Script, w.spec.Environment = "", nil // these texts may take megabytes, and the job may run for hours
 	sample := make(<-chan time.Time)
 	if w.sampler != nil {
 		sample = w.sampler.C
@@ -128,9 +128,9 @@ func (w *watch) run() {
 	w.conclude(w.report())
 }
 
-// reap collects children that have exited, and reports whether any are left.
-// This process is a subreaper, so it becomes the parent of all orphans, and "no
-// children" means that the job has no processes any more.
+// reap waits for children that have exited, and reports whether any are left.
+// This process is a subreaper, so it becomes the parent of all orphans. "No
+// children" therefore means that the job has no processes any more.
 func (w *watch) reap() (left bool) {
 	for {
 		var status syscall.WaitStatus
@@ -160,7 +160,7 @@ func (w *watch) reap() (left bool) {
 	}
 }
 
-// verdict returns the state of a job whose script exited unasked.
+// verdict returns the state of a job whose script exited by itself.
 func verdict(status syscall.WaitStatus) State {
 	if status.Exited() && status.ExitStatus() == 0 {
 		return Completed
@@ -179,7 +179,7 @@ func (w *watch) signalled(sig syscall.Signal) {
 	}
 }
 
-// limitFrom sets the time limit, which includes the start of the job.
+// limitFrom sets the time limit, which counts from the start of the job.
 func (w *watch) limitFrom(limit time.Duration) {
 	w.limit = nil
 	if limit > 0 {
@@ -187,7 +187,7 @@ func (w *watch) limitFrom(limit time.Duration) {
 	}
 }
 
-// changeLimit applies the time limit that the controller wrote.
+// changeLimit applies a new time limit that the controller has written.
 func (w *watch) changeLimit() {
 	var l Limit
 	ok, err := readFile(filepath.Join(w.spec.Home, "limit"), &l)
@@ -198,9 +198,9 @@ func (w *watch) changeLimit() {
 	w.limitFrom(l.TimeLimit)
 }
 
-// end starts ending the job, unless that has started before. It sends SIGTERM
-// to the whole tree, and SIGKILL to what is left after grace. The first cause
-// is the one that is reported.
+// end starts ending the job, if that has not begun yet. It sends SIGTERM to the
+// whole process tree, and SIGKILL to the remaining processes after grace. Only
+// the first cause is reported.
 func (w *watch) end(cause State, grace time.Duration) {
 	if w.stopping {
 		return
@@ -208,7 +208,7 @@ func (w *watch) end(cause State, grace time.Duration) {
 	w.stopping = true
 	w.outcome.State = cause
 	if grace > 0 {
-		w.tell(syscall.SIGTERM, syscall.SIGCONT) // a stopped process would not notice
+		w.tell(syscall.SIGTERM, syscall.SIGCONT) // a stopped process would not react to SIGTERM
 	}
 	w.kill.Reset(grace)
 }
@@ -224,8 +224,8 @@ func (w *watch) tell(sigs ...syscall.Signal) {
 	}
 }
 
-// conclude completes the outcome when all processes have exited. failed is why
-// the script could not be started, or nil.
+// conclude completes the outcome when all processes have exited. failed is the
+// reason why the script could not be started, or nil.
 func (w *watch) conclude(failed error) {
 	w.outcome.Ended = time.Now()
 	if w.group != nil && w.group.OutOfMemory() && w.outcome.State != Completed {
@@ -238,8 +238,9 @@ func (w *watch) conclude(failed error) {
 	w.removeGroup()
 }
 
-// persist writes the outcome. It retries while that fails, as on a full disk:
-// without an outcome the job would be reported as lost.
+// persist writes the outcome. It retries while writing fails, for example
+// because the disk is full. Without an outcome the job would be reported as
+// lost.
 func (w *watch) persist() {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		err := report(w.spec.Home, w.outcome)
@@ -258,9 +259,9 @@ func (w *watch) persist() {
 const lastWords = time.Second
 
 // report returns the report of the second stage, after all processes of the job
-// have exited. It does not wait for the end of the pipe: the stage runs as the
-// user, whose other processes may hold the pipe open, and the job would never
-// end.
+// have exited. It does not wait for the end of the pipe. The second stage runs
+// as the user, whose other processes may hold the pipe open, so the job might
+// never end.
 func (w *watch) report() error {
 	select {
 	case err := <-w.started:

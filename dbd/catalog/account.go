@@ -36,8 +36,8 @@ func (b *Catalog) accounts(f *model.AccountFilter) (list []*model.Account) {
 // selects reports whether f has a condition on clusters, users or partitions.
 func selects(f *model.AssocFilter) bool { return len(f.Clusters)+len(f.Users)+len(f.Partitions) > 0 }
 
-// ListAccounts returns the accounts that f selects, with their associations and
-// coordinators if f asks for them.
+// ListAccounts returns the accounts that f selects. If f asks for them, it
+// includes their associations and coordinators.
 func (b *Catalog) ListAccounts(f *model.AccountFilter) (list []model.Account) {
 	t := b.tree()
 	for _, a := range b.accounts(f) {
@@ -57,7 +57,7 @@ func (b *Catalog) ListAccounts(f *model.AccountFilter) (list []model.Account) {
 }
 
 // coordinators returns the coordinators of an account: its own, and those of
-// the accounts above it in any cluster.
+// its parent accounts in any cluster.
 func (b *Catalog) coordinators(t tree, a *model.Account) []model.Coordinator {
 	list := slices.Clone(a.Coordinators)
 	for _, assoc := range t {
@@ -80,7 +80,7 @@ func (b *Catalog) coordinators(t tree, a *model.Account) []model.Coordinator {
 	return list
 }
 
-// AddAccounts adds accounts, and the associations that their records have.
+// AddAccounts adds accounts, and the associations in their records.
 func (b *Catalog) AddAccounts(list []model.Account) error {
 	for i := range list {
 		a := &list[i]
@@ -111,12 +111,12 @@ func (b *Catalog) addAccount(a *model.Account) error {
 	return nil
 }
 
-// deleted is the flag of a record that was removed, which this daemon does not
-// keep.
+// deleted is Slurm's flag for a record that was removed. This daemon does not
+// keep such records.
 const deleted uint32 = 1
 
-// ModifyAccounts changes the accounts that f selects to what change has set. It
-// returns their names.
+// ModifyAccounts changes the accounts that f selects: it copies the fields that
+// are set in change. It returns the names of the accounts.
 func (b *Catalog) ModifyAccounts(f *model.AccountFilter, change *model.Account) (names []string, err error) {
 	if err := checkTexts(change.Description, change.Organization); err != nil {
 		return nil, err
@@ -137,8 +137,8 @@ func (b *Catalog) ModifyAccounts(f *model.AccountFilter, change *model.Account) 
 }
 
 // RemoveAccounts removes the accounts that f selects, with their associations
-// and those below them. It returns their names, or an error as
-// RemoveAssociations.
+// and all associations below these. It returns the names of the accounts. It
+// fails in the same cases as RemoveAssociations.
 func (b *Catalog) RemoveAccounts(f *model.AccountFilter) (names []string, err error) {
 	gone := map[uint32]*model.Association{}
 	for _, account := range b.accounts(f) {
@@ -186,8 +186,9 @@ func (b *Catalog) AddCoordinators(accounts, users []string) error {
 	return nil
 }
 
-// RemoveCoordinators takes back what AddCoordinators does. No accounts mean all.
-// It returns the pairs of user and account that it has removed.
+// RemoveCoordinators removes users as coordinators of accounts. An empty list
+// of accounts means all accounts. It returns the pairs of user and account that
+// it has removed.
 func (b *Catalog) RemoveCoordinators(accounts, users []string) (names []string) {
 	for _, a := range sorted(b.Accounts) {
 		if !in(accounts, a.Name) {

@@ -22,7 +22,8 @@ func (b *Catalog) find(cluster, account, user, partition string) *model.Associat
 	return nil
 }
 
-// put adds a new association with the limits that a has. It returns the record.
+// put adds a new association with the names and limits of a. It returns the new
+// record.
 func (b *Catalog) put(a *model.Association) *model.Association {
 	made := model.Association{Account: a.Account, Cluster: a.Cluster, User: a.User, Partition: a.Partition, Shares: 1, IsDefault: a.IsDefault}
 	setNumbers(assocNumbers(&made), assocNumbers(&made))
@@ -35,11 +36,11 @@ func (b *Catalog) put(a *model.Association) *model.Association {
 // isAccount reports whether a is an account's own association.
 func isAccount(a *model.Association) bool { return a.User == "" }
 
-// isRoot reports whether a is the top of the tree of its cluster.
+// isRoot reports whether a is at the top of the tree of its cluster.
 func isRoot(a *model.Association) bool { return isAccount(a) && a.Account == root }
 
 // AddAssociations adds associations. Their accounts, users and clusters must
-// exist, and a user's association needs that of the account.
+// exist. A user's association also needs the association of its account.
 func (b *Catalog) AddAssociations(list []model.Association) error {
 	for i := range list {
 		a := &list[i]
@@ -53,7 +54,8 @@ func (b *Catalog) AddAssociations(list []model.Association) error {
 	return nil
 }
 
-// add adds an association that does not exist, with what a has set.
+// add adds an association that does not exist yet, with the fields that are set
+// in a.
 func (b *Catalog) add(a *model.Association) (*model.Association, error) {
 	switch {
 	case b.Clusters[a.Cluster] == nil:
@@ -96,8 +98,8 @@ func (b *Catalog) defaultOf(user, cluster string) *model.Association {
 	return nil
 }
 
-// change sets in a, which the caller has made or copied, what change has set,
-// except for its names.
+// change copies the fields that are set in its argument change to a, except for
+// the names. a must be a new record or a copy, not one that a Catalog holds.
 func (b *Catalog) change(a, change *model.Association) error {
 	if err := checkTexts(change.Comment); err != nil {
 		return err
@@ -112,7 +114,7 @@ func (b *Catalog) change(a, change *model.Association) error {
 	}
 	switch id := change.DefaultQOSID; {
 	case id == model.Leave32:
-	case id == model.Leave32+1, id == 0: // unlimited means none
+	case id == model.Leave32+1, id == 0: // 0 and "unlimited" both remove the default QOS
 		a.DefaultQOSID = 0
 	case !b.hasQOS(id):
 		return noQOS(strconv.FormatUint(uint64(id), 10))
@@ -149,10 +151,10 @@ func (b *Catalog) setDefault(a *model.Association) {
 	a.IsDefault = model.Some[uint16](1)
 }
 
-// move gives an account another parent.
+// move gives an account's association another parent.
 func (b *Catalog) move(a *model.Association, parent string) error {
 	if !isAccount(a) {
-		return nil // a user's parent is always the account
+		return nil // the parent of a user's association is always its account
 	}
 	p := b.find(a.Cluster, parent, "", "")
 	switch {
@@ -173,11 +175,11 @@ func (b *Catalog) move(a *model.Association, parent string) error {
 // maxDepth limits the depth of the tree of accounts.
 const maxDepth = 50
 
-// ModifyAssociations changes the associations that f selects to what change has
-// set. It returns them as texts.
+// ModifyAssociations changes the associations that f selects: it sets the
+// fields that are set in change. It returns the associations as texts.
 func (b *Catalog) ModifyAssociations(f *model.AssocFilter, change *model.Association) (names []string, err error) {
 	for _, found := range b.selected(f) {
-		a := *b.Associations[found.ID] // setDefault may have replaced it
+		a := *b.Associations[found.ID] // setDefault may have replaced the record
 		if err := b.change(&a, change); err != nil {
 			return nil, err
 		}
@@ -187,9 +189,10 @@ func (b *Catalog) ModifyAssociations(f *model.AssocFilter, change *model.Associa
 	return names, nil
 }
 
-// RemoveAssociations removes the associations that f selects and those below
-// them. It returns them as texts. If one of them is the default of a user who
-// has another one left, it returns those in the way, and an error.
+// RemoveAssociations removes the associations that f selects and all
+// associations below them. It returns them as texts. It fails if one of them is
+// the default of a user who would keep other associations. The texts then name
+// the defaults that prevent the removal.
 func (b *Catalog) RemoveAssociations(f *model.AssocFilter) (names []string, err error) {
 	gone := map[uint32]*model.Association{}
 	for _, a := range b.selected(f) {
@@ -224,7 +227,7 @@ func (b *Catalog) drop(gone map[uint32]*model.Association) (names []string, err 
 	return names, nil
 }
 
-// below returns the associations below that of an account.
+// below returns the associations below the association of an account.
 func (b *Catalog) below(a *model.Association) (list []*model.Association) {
 	if !isAccount(a) {
 		return nil
@@ -239,7 +242,7 @@ func (b *Catalog) below(a *model.Association) (list []*model.Association) {
 	return list
 }
 
-// tree finds the association of an account by cluster and name.
+// tree maps a cluster and an account name to the account's association.
 type tree map[[2]string]*model.Association
 
 func (b *Catalog) tree() tree {
@@ -252,7 +255,7 @@ func (b *Catalog) tree() tree {
 	return t
 }
 
-// parent returns the association above a, or nil for that of root.
+// parent returns the association above a, or nil if a belongs to root.
 func (t tree) parent(a *model.Association) *model.Association {
 	switch {
 	case isRoot(a):
@@ -279,7 +282,7 @@ func (t tree) lineage(a *model.Association) string {
 	return "/" + text
 }
 
-// selected returns the associations that f selects, in the order of cluster and
+// selected returns the associations that f selects, sorted by cluster and
 // lineage.
 func (b *Catalog) selected(f *model.AssocFilter) (list []*model.Association) {
 	t := b.tree()
@@ -310,7 +313,7 @@ func (b *Catalog) selected(f *model.AssocFilter) (list []*model.Association) {
 	return list
 }
 
-// withBelow returns accounts and those below them in any cluster.
+// withBelow returns accounts, and all accounts below them in any cluster.
 func (b *Catalog) withBelow(t tree, accounts []string) []string {
 	all := slices.Clone(accounts)
 	for _, a := range t {
@@ -323,7 +326,8 @@ func (b *Catalog) withBelow(t tree, accounts []string) []string {
 	return all
 }
 
-// qos returns the QOS of a: its own, or those of the next one above that has any.
+// qos returns the QOS of a: its own, or those of the nearest association above
+// it that has any.
 func (t tree) qos(a *model.Association) []string {
 	for n := 0; a != nil && n <= maxDepth+1; a, n = t.parent(a), n+1 {
 		if len(a.QOSIDs) > 0 {
@@ -334,8 +338,8 @@ func (t tree) qos(a *model.Association) []string {
 }
 
 // ListAssociations returns the associations that f selects. An association
-// without a limit or QOS of its own inherits it from the nearest association above
-// that has one, unless the flags of f prevent this.
+// without a limit or QOS of its own inherits it from the nearest association
+// above that has it, unless the flags of f prevent this.
 func (b *Catalog) ListAssociations(f *model.AssocFilter) (list []model.Association) {
 	t := b.tree()
 	for _, a := range b.selected(f) {
@@ -382,7 +386,7 @@ func (t tree) shown(a *model.Association, flags model.AssocFilterFlags) model.As
 	return one
 }
 
-// Text returns the names of an association, as Slurm's commands show them.
+// Text returns the names of an association in the form of Slurm's commands.
 func Text(a *model.Association) string {
 	text := fmt.Sprintf("C = %-10s A = %-20s", a.Cluster, a.Account)
 	if a.User != "" {

@@ -1,13 +1,14 @@
-// Package catalog holds the records of the bundled accounting daemon other than
-// jobs: clusters, accounts, users, associations and QOS, and the rules for
-// changing them. It knows neither files nor clients.
+// Package catalog holds all records of the bundled accounting daemon except
+// jobs: clusters, accounts, users, associations and QOS. It also has the rules
+// for changing them. It knows neither files nor clients.
 //
-// A Catalog is a value: a change is made in a Clone, which then replaces the Catalog
-// or is dropped. Records are never modified once a Catalog holds them, so that two
-// Catalogs can share them, and so that Differences is cheap.
+// A change is made in a Clone of the Catalog. The Clone then replaces the
+// Catalog or is dropped. Records are never modified once a Catalog holds them.
+// So two Catalogs can share them, and comparing two Catalogs is cheap.
 //
 // Account "root" and QOS "normal" exist from the start. Each cluster has an
-// association of root, which is the parent of those without another one.
+// association of root. It is the parent of every association without another
+// parent.
 package catalog
 
 import (
@@ -23,7 +24,7 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// root is the account, and the user, that every Catalog has.
+// root is the name of the account, and of the user, that every Catalog has.
 const root = "root"
 
 // Catalog is a set of records.
@@ -33,8 +34,8 @@ type Catalog struct {
 	Users        map[string]*model.User
 	Associations map[uint32]*model.Association
 	QOS          map[uint32]*model.QOS
-	LastAssoc    uint32 // highest number that an association has had
-	LastQOS      uint32 // highest number that a QOS has had
+	LastAssoc    uint32 // highest number that an association has ever had
+	LastQOS      uint32 // highest number that a QOS has ever had
 }
 
 // Empty returns a Catalog without any record.
@@ -60,10 +61,11 @@ func (b *Catalog) Clone() *Catalog {
 		maps.Clone(b.Associations), maps.Clone(b.QOS), b.LastAssoc, b.LastQOS}
 }
 
-// maxRecords limits a Catalog: it is in memory.
+// maxRecords limits the number of records in a Catalog, because it is in
+// memory.
 const maxRecords = 200_000
 
-// Check returns an error for a Catalog that is too large.
+// Check returns an error if the Catalog has too many records.
 func (b *Catalog) Check() error {
 	if len(b.Clusters)+len(b.Accounts)+len(b.Users)+len(b.Associations)+len(b.QOS) > maxRecords {
 		return refuse(errs.TooMany, fault.Backoff, "the accounting daemon is full: it holds at most %d records", maxRecords)
@@ -78,11 +80,11 @@ func refuse(kind errs.Kind, number int, format string, args ...any) error {
 	return e
 }
 
-// invalid returns an error for a value that can't be accepted, and for which
-// Slurm has no number.
+// invalid returns an error for a value that can't be accepted. Slurm has no
+// number for such an error.
 func invalid(format string, args ...any) error { return errs.New(errs.Invalid, format, args...) }
 
-// unsupported returns an error for what this daemon does not keep.
+// unsupported returns an error for a feature that this daemon lacks.
 func unsupported(what string) error {
 	return refuse(errs.Unsupported, fault.NotSupported, "this accounting daemon does not support %s", what)
 }
@@ -93,8 +95,8 @@ const (
 	maxText = 4096
 )
 
-// checkName refuses names that are empty or could not be shown. They also must
-// not look like a place in a lineage.
+// checkName refuses names that are empty or can't be displayed. It also refuses
+// names that could be mistaken for part of a lineage.
 func checkName(kind, name string) error {
 	switch {
 	case name == "":

@@ -15,8 +15,8 @@ import (
 )
 
 // sample returns a Catalog with the clusters c1 and c2, the accounts lab and
-// lab > bio, the QOS high (number 2), and the user ann, with associations with
-// bio (the default) and lab in c1.
+// lab > bio, the QOS high (number 2), and the user ann. In c1, ann has
+// associations with bio (the default) and lab.
 func sample(t *testing.T) *Catalog {
 	t.Helper()
 	b := New()
@@ -115,7 +115,7 @@ func TestAssociationFilters(t *testing.T) {
 	}
 }
 
-// TestChanges makes one change to the sample each, and checks its result.
+// TestChanges checks the result of each of many changes to the sample.
 func TestChanges(t *testing.T) {
 	ann, lab, bio := of("bio", "ann"), of("lab", ""), of("bio", "")
 	modify := func(f model.AssocFilter, set func(*model.Association)) func(*Catalog) ([]string, error) {
@@ -150,8 +150,8 @@ func TestChanges(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(*Catalog) ([]string, error)
-		want   string                // the names, separated by |
-		number int                   // of the error; -1: one without a number
+		want   string                // the returned names, separated by |
+		number int                   // of the error; -1: an error without a number
 		holds  func(b *Catalog) bool // nil: nothing to check
 	}{
 		{"limits", modify(ann, func(a *model.Association) { a.MaxJobs, a.GrpTRES, a.Comment = model.Some[uint32](3), "1=2,4=1", "c" }), "C = c1         A = bio                  U = ann", 0,
@@ -287,7 +287,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// contents returns the records of b themselves.
+// contents returns the records in b, without pointers.
 func contents(b *Catalog) (list []any) {
 	for _, r := range sorted(b.Clusters) {
 		list = append(list, *r)

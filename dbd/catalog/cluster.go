@@ -5,9 +5,9 @@ import (
 	"schedrestd/model"
 )
 
-// ListClusters returns the clusters that f selects. They have no federation and
-// no protocol version, so filters on those match none. Their controllers'
-// addresses are unknown.
+// ListClusters returns the clusters that f selects. Clusters have no federation
+// and no protocol version here, so filters on these match none. The addresses
+// of their controllers are unknown.
 func (b *Catalog) ListClusters(f *model.ClusterFilter) (list []model.Cluster) {
 	if len(f.Federations)+len(f.RPCVersions) > 0 {
 		return nil
@@ -24,7 +24,7 @@ func (b *Catalog) ListClusters(f *model.ClusterFilter) (list []model.Cluster) {
 	return list
 }
 
-// AddClusters adds clusters, and the associations of root in them.
+// AddClusters adds clusters, each with an association of root.
 func (b *Catalog) AddClusters(list []model.Cluster) error {
 	for i := range list {
 		c := &list[i]

@@ -8,20 +8,20 @@ import (
 	"schedrestd/model"
 )
 
-// assocNumbers returns the limits of an association that are numbers. The first
-// five also apply to the associations below it that have none of their own.
+// assocNumbers returns the numeric limits of an association. An association
+// that lacks one of the first five inherits it from the association above.
 func assocNumbers(a *model.Association) []*model.Opt[uint32] {
 	return []*model.Opt[uint32]{&a.MaxJobs, &a.MaxJobsAccrue, &a.MinPrioThreshold, &a.MaxSubmitJobs, &a.MaxWallPJ, &a.Priority,
 		&a.GrpJobs, &a.GrpJobsAccrue, &a.GrpSubmitJobs, &a.GrpWall}
 }
 
 // assocAmounts returns the limits of an association that are amounts of
-// resources. The first four also apply to the associations below it.
+// resources. The first four are inherited like numbers.
 func assocAmounts(a *model.Association) []*string {
 	return []*string{&a.MaxTRESMinsPJ, &a.MaxTRESRunMins, &a.MaxTRESPJ, &a.MaxTRESPN, &a.GrpTRESMins, &a.GrpTRESRunMins, &a.GrpTRES}
 }
 
-// How many of each apply below.
+// How many of the limits are inherited.
 const (
 	passedNumbers = 5
 	passedAmounts = 4
@@ -37,8 +37,8 @@ func qosAmounts(q *model.QOS) []*string {
 		&q.MaxTRESPJ, &q.MaxTRESPN, &q.MaxTRESPU, &q.MinTRESPJ}
 }
 
-// setNumbers sets the limits of to that from has. A limit of to that is not set
-// becomes unlimited, which Slurm's daemon answers for it.
+// setNumbers copies each limit that is set in from into the list to. A limit
+// that is set in neither list becomes unlimited, as in the answers of slurmdbd.
 func setNumbers(to, from []*model.Opt[uint32]) {
 	for i, n := range from {
 		if n.Set || n.Infinite {
@@ -49,8 +49,8 @@ func setNumbers(to, from []*model.Opt[uint32]) {
 	}
 }
 
-// setAmounts sets the limits of to that from has: an amount of -1 removes that
-// of its resource, and resources that from does not name stay.
+// setAmounts copies limits in the same way. An amount of -1 removes the limit on
+// its resource. Limits on resources that from does not name stay.
 func setAmounts(to, from []*string) error {
 	for i, change := range from {
 		if *change == "" {
@@ -65,8 +65,8 @@ func setAmounts(to, from []*string) error {
 	return nil
 }
 
-// mergeAmounts returns the amounts in text, such as "1=4,2=1000", with those in
-// change, sorted by resource.
+// mergeAmounts returns the amounts in text, such as "1=4,2=1000", replaced or
+// extended by those in change, and sorted by resource.
 func mergeAmounts(text, change string) (string, error) {
 	amounts := map[uint64]int64{}
 	for part := range strings.SplitSeq(text+","+change, ",") {
@@ -99,9 +99,9 @@ func keys(m map[uint64]int64) []uint64 {
 	return list
 }
 
-// changeIDs returns a list of QOS numbers after a change: an empty text empties
-// the list, "+3" and "-3" add and remove one, and numbers replace the list. known
-// reports whether a number exists.
+// changeIDs applies a change to a list of QOS numbers. An empty text in change
+// empties the list, "+3" and "-3" add and remove a number, and plain numbers
+// replace the list. known reports whether a QOS has a number.
 func changeIDs(list, change []string, known func(uint32) bool) ([]string, error) {
 	if len(change) == 0 {
 		return list, nil

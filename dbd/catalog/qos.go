@@ -8,13 +8,14 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// Flags of a change of a QOS that say whether its existing flags are kept.
+// Flags in a change of a QOS that determine whether its existing flags are
+// kept.
 const (
 	addFlags    uint32 = 1 << 29
 	removeFlags uint32 = 1 << 30
 )
 
-// newQOS returns a QOS with what q has set.
+// newQOS returns a QOS with the fields that are set in q.
 func newQOS(q *model.QOS) model.QOS {
 	made := model.QOS{Name: q.Name, Description: q.Description, UsageFactor: 1, Priority: model.Some[uint32](0),
 		UsageThreshold: model.FloatNotSet, LimitFactor: model.FloatNotSet}
@@ -71,8 +72,8 @@ func (b *Catalog) AddQOS(list []model.QOS) error {
 	return b.checkPreemption()
 }
 
-// ModifyQOS changes the QOS that f selects to what change has set. It returns
-// their names.
+// ModifyQOS changes the QOS that f selects: it sets the fields that are set in
+// change. It returns their names.
 func (b *Catalog) ModifyQOS(f *model.QOSFilter, change *model.QOS) (names []string, err error) {
 	for _, q := range b.ListQOS(f) {
 		if change.Name != "" && change.Name != q.Name {
@@ -93,7 +94,7 @@ func (b *Catalog) ModifyQOS(f *model.QOSFilter, change *model.QOS) (names []stri
 	return names, b.checkPreemption()
 }
 
-// changeQOS sets in q what change has set, except for its name.
+// changeQOS copies the fields that are set in change to q, except for the name.
 func (b *Catalog) changeQOS(q, change *model.QOS) error {
 	if err := checkTexts(change.Description); err != nil {
 		return err
@@ -137,7 +138,8 @@ func (b *Catalog) changeQOS(q, change *model.QOS) error {
 	return err
 }
 
-// preempted returns the numbers of the QOS whose jobs make room for those of q.
+// preempted returns the numbers of the QOS whose jobs are preempted by those of
+// q.
 func preempted(q *model.QOS) (ids []string) {
 	for i := range int(q.PreemptIDs.Len) {
 		if q.PreemptIDs.Has(i) {
@@ -147,7 +149,7 @@ func preempted(q *model.QOS) (ids []string) {
 	return ids
 }
 
-// bitmap returns the set of these numbers, which are sorted.
+// bitmap returns a bitmap with the bits ids, which are sorted.
 func bitmap(ids []string) model.Bitmap {
 	if len(ids) == 0 {
 		return model.Bitmap{}
@@ -160,7 +162,7 @@ func bitmap(ids []string) model.Bitmap {
 	return m
 }
 
-// checkPreemption refuses QOS that make room for each other in a circle.
+// checkPreemption refuses QOS that preempt each other in a circle.
 func (b *Catalog) checkPreemption() error {
 	done := map[uint32]bool{}
 	var visit func(id uint32, above map[uint32]bool) bool
@@ -188,8 +190,8 @@ func (b *Catalog) checkPreemption() error {
 	return nil
 }
 
-// RemoveQOS removes the QOS that f selects, also from associations and other
-// QOS. It returns their names.
+// RemoveQOS removes the QOS that f selects. It also removes them from
+// associations and from other QOS. It returns their names.
 func (b *Catalog) RemoveQOS(f *model.QOSFilter) (names []string, err error) {
 	for _, gone := range b.ListQOS(f) {
 		id := strconv.FormatUint(uint64(gone.ID), 10)

@@ -11,8 +11,9 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// AddAccountsTo adds accounts that do not exist yet, and associations of them
-// with clusters. It returns what it has added as a text, "" for nothing.
+// AddAccountsTo adds accounts that do not exist yet, and their associations
+// with clusters. It returns a text that lists what it has added, or "" for
+// nothing.
 func (b *Catalog) AddAccountsTo(set *model.AddAccountsTo) (string, error) {
 	clusters, err := b.clustersOf(&set.AssocSet)
 	if err != nil {
@@ -44,8 +45,8 @@ func (b *Catalog) AddAccountsTo(set *model.AddAccountsTo) (string, error) {
 	return said("Account", accounts, assocs), nil
 }
 
-// AddUsersTo adds users that do not exist yet, and associations of them with
-// accounts. It returns what it has added as a text, "" for nothing.
+// AddUsersTo adds users that do not exist yet, and their associations with
+// accounts. It returns a text that lists what it has added, or "" for nothing.
 func (b *Catalog) AddUsersTo(set *model.AddUsersTo) (string, error) {
 	if len(set.WCKeys) > 0 || set.User.DefaultWCKey != "" {
 		return "", unsupported("workload keys")
@@ -91,7 +92,8 @@ func (b *Catalog) AddUsersTo(set *model.AddUsersTo) (string, error) {
 	return said("User", users, assocs), nil
 }
 
-// clustersOf returns the clusters that s names, or all.
+// clustersOf returns the clusters that s names, or all clusters if it names
+// none.
 func (b *Catalog) clustersOf(s *model.AssocSet) ([]string, error) {
 	for _, name := range s.Clusters {
 		if b.Clusters[name] == nil {

@@ -9,7 +9,7 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// Levels of User.AdminLevel.
+// Values of User.AdminLevel.
 const (
 	levelNotSet   uint16 = 0
 	levelNone     uint16 = 1
@@ -39,7 +39,7 @@ func (b *Catalog) users(f *model.UserFilter) (list []*model.User) {
 }
 
 // defaultAccount returns the account of a user's default association, in the
-// first cluster where the user has one.
+// first cluster in which the user has one.
 func (b *Catalog) defaultAccount(user string) string {
 	for _, cluster := range slices.Sorted(maps.Keys(b.Clusters)) {
 		if a := b.defaultOf(user, cluster); a != nil {
@@ -49,8 +49,8 @@ func (b *Catalog) defaultAccount(user string) string {
 	return ""
 }
 
-// ListUsers returns the users that f selects, with their associations and the
-// accounts that they coordinate if f asks for them.
+// ListUsers returns the users that f selects. If f asks for them, it includes
+// their associations and the accounts that they coordinate.
 func (b *Catalog) ListUsers(f *model.UserFilter) (list []model.User) {
 	t := b.tree()
 	for _, u := range b.users(f) {
@@ -75,7 +75,7 @@ func (b *Catalog) ListUsers(f *model.UserFilter) (list []model.User) {
 	return list
 }
 
-// AddUsers adds users, and the associations that their records have.
+// AddUsers adds users, and the associations in their records.
 func (b *Catalog) AddUsers(list []model.User) error {
 	for i := range list {
 		u := &list[i]
@@ -110,8 +110,8 @@ func (b *Catalog) addUser(u *model.User) error {
 	return nil
 }
 
-// ModifyUsers changes the users that f selects to what change has set. It
-// returns their names.
+// ModifyUsers changes the users that f selects: it sets the fields that are set
+// in change. It returns the names of the users.
 func (b *Catalog) ModifyUsers(f *model.UserFilter, change *model.User) (names []string, err error) {
 	if change.DefaultWCKey != "" {
 		return nil, unsupported("workload keys")
@@ -156,7 +156,7 @@ func (b *Catalog) changeDefaults(user string, change *model.User) error {
 		if !becomes && id == 0 {
 			continue
 		}
-		a := *b.Associations[found.ID] // setDefault may have replaced it
+		a := *b.Associations[found.ID] // setDefault may have replaced the record
 		if becomes {
 			b.setDefault(&a)
 			changed = true

@@ -26,7 +26,7 @@ type Program struct {
 	Path       string
 	Args       []string
 	Env        []string
-	Log        string              // path of its log, which is appended to
+	Log        string              // path of its log; output is appended
 	Credential *syscall.Credential // nil: same as the caller
 }
 
@@ -34,11 +34,11 @@ type Program struct {
 type Daemon struct {
 	Part
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when it has exited; err is valid then
+	ended chan struct{} // closed when the daemon has exited; err is valid then
 	err   error
 }
 
-// Died is the error for a daemon that exited although it was not stopped.
+// Died is the error for a daemon that exited before it was stopped.
 type Died struct{ Daemon *Daemon }
 
 func (d *Died) Error() string {
@@ -60,8 +60,8 @@ func Start(p Part) (*Daemon, error) {
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	d.cmd.Dir = "/"
 	d.cmd.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, p.Env...)
-	// In a process group of its own the daemon does not receive Ctrl-C from the
-	// terminal: daemons are stopped in order.
+	// The daemon has a process group of its own, so that Ctrl-C in the terminal
+	// does not reach it. The stage stops the daemons in order.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: p.Credential}
 	if err := thread.Start(d.cmd); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "start %s", p.Name)
@@ -79,7 +79,7 @@ func (d *Daemon) PID() int { return d.cmd.Process.Pid }
 // Ended returns a channel that is closed when the daemon has exited.
 func (d *Daemon) Ended() <-chan struct{} { return d.ended }
 
-// Await waits until the daemon has answered once.
+// Await waits until the daemon answers for the first time.
 func (d *Daemon) Await(ctx context.Context) error {
 	late := time.After(startLimit)
 	for {
@@ -101,8 +101,8 @@ func (d *Daemon) Await(ctx context.Context) error {
 	}
 }
 
-// Stop asks the daemon to exit, kills it if it does not, and returns how it
-// exited.
+// Stop asks the daemon to exit, kills it if it does not, and returns its exit
+// status as an error.
 func (d *Daemon) Stop() error {
 	d.cmd.Process.Signal(syscall.SIGTERM)
 	select {

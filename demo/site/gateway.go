@@ -13,7 +13,7 @@ import (
 	"schedrestd/errs"
 )
 
-// version is the API version that is used.
+// version is the API version of all requests.
 const version = "v0.0.43"
 
 // Gateway is a minimal client of schedrestd.
@@ -26,8 +26,8 @@ type Gateway struct {
 // NewGateway returns a client of the gateway at base ("http://HOST:PORT") that
 // sends token.
 func NewGateway(base, token string) Gateway {
-	// A proxy of the user's environment is ignored: the token is for this
-	// machine.
+	// Proxies in the user's environment are ignored, because the token is only
+	// for this machine.
 	return Gateway{base: base, token: token, client: &http.Client{Transport: &http.Transport{}}}
 }
 

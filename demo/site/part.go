@@ -26,8 +26,8 @@ func (s *Site) part(bin, name, conf string) Part {
 	return Part{Program: Program{Name: name, Path: filepath.Join(bin, name), Args: []string{"-f", conf}, Log: s.Log(name)}}
 }
 
-// Scheddbd returns the accounting daemon. It serves when it accepts
-// connections; whether it answers requests is checked through the gateway.
+// Scheddbd returns the accounting daemon. Its check succeeds when it accepts
+// connections. Whether it also answers requests is checked through the gateway.
 func (s *Site) Scheddbd(bin string) Part {
 	p := s.part(bin, "scheddbd", s.DbdConf())
 	p.At = fmt.Sprintf("127.0.0.1:%d", s.Accounting)
@@ -41,7 +41,7 @@ func (s *Site) Scheddbd(bin string) Part {
 	return p
 }
 
-// Schedctld returns the controller. It serves when it creates a token.
+// Schedctld returns the controller. Its check succeeds when it creates a token.
 func (s *Site) Schedctld(bin string) Part {
 	p := s.part(bin, "schedctld", s.Conf())
 	p.At = fmt.Sprintf("127.0.0.1:%d", s.Controller)
@@ -52,10 +52,10 @@ func (s *Site) Schedctld(bin string) Part {
 	return p
 }
 
-// Schedrestd returns the gateway at listen (HOST:PORT). When started by root,
-// its worker runs as `nobody`; otherwise the worker has the uid of all other
-// processes, which the configuration must allow. It serves when both daemons
-// answer through it.
+// Schedrestd returns the gateway that listens on listen (HOST:PORT). If root
+// starts it, its worker runs as `nobody`. Otherwise the worker has the same uid
+// as all other processes, which the configuration must allow. The check of the
+// gateway succeeds when both daemons answer through it.
 func (s *Site) Schedrestd(bin, listen string) Part {
 	p := s.part(bin, "schedrestd", s.Conf())
 	p.At = "http://" + reached(listen)
@@ -80,11 +80,11 @@ func (s *Site) Schedrestd(bin, listen string) Part {
 	return p
 }
 
-// Nobody is the user that the worker runs as when the gateway is started by
-// root.
+// Nobody is the user that the worker runs as if root starts the gateway.
 const Nobody = "nobody"
 
-// NobodyGroup returns the group of `nobody`, whose name differs between distributions.
+// NobodyGroup returns the name of the group of `nobody`. It differs between
+// distributions.
 func NobodyGroup() string {
 	if g, err := nss.LookupGroup("nogroup"); err == nil {
 		return g.Name
@@ -92,7 +92,7 @@ func NobodyGroup() string {
 	return Nobody
 }
 
-// reached returns the address at which a client on this machine reaches a
+// reached returns the address through which a client on this machine reaches a
 // program that listens on listen.
 func reached(listen string) string {
 	host, port, err := net.SplitHostPort(listen)

@@ -18,9 +18,10 @@ var taken struct {
 
 // FreePorts returns n unused ports of the loopback interface. They are outside
 // the range from which the kernel assigns ports to connections, so that a
-// restarted daemon finds its port free. No other call returns them until this
-// process exits, not even in another process: sites that start concurrently do
-// not listen yet.
+// restarted daemon finds its port free. No other call returns the same ports
+// until this process exits, not even in another process. Otherwise sites that
+// start concurrently could get the same ports, because their daemons do not
+// listen yet.
 func FreePorts(n int) ([]int, error) {
 	low, high := 10000, 32768
 	var first, last int
@@ -35,7 +36,7 @@ func FreePorts(n int) ([]int, error) {
 			return ports, nil
 		}
 		port := low + rand.IntN(high-low)
-		mark, err := net.Listen("unix", fmt.Sprintf("@schedrestd-port-%d", port)) // of the same network namespace
+		mark, err := net.Listen("unix", fmt.Sprintf("@schedrestd-port-%d", port)) // abstract names are local to the network namespace, like ports
 		if err != nil {
 			continue
 		}
@@ -47,7 +48,7 @@ func FreePorts(n int) ([]int, error) {
 		taken.Lock()
 		taken.marks = append(taken.marks, mark)
 		taken.Unlock()
-		defer l.Close() // held until the last is known, so that they differ
+		defer l.Close() // closed only after all ports are chosen, so that they differ
 		ports = append(ports, port)
 	}
 	return nil, errs.New(errs.Internal, "no free port of the loopback interface found")

@@ -15,8 +15,8 @@ type Pinged struct {
 	Latency    int64  `json:"latency"` // microseconds
 }
 
-// Ping returns the first controller's entry, or an error if the controller does
-// not respond.
+// Ping returns the entry of the first controller. It fails if that controller
+// does not respond.
 func (g Gateway) Ping(ctx context.Context) (Pinged, error) {
 	var answer struct {
 		Pings []Pinged `json:"pings"`
@@ -122,7 +122,7 @@ func (g Gateway) Job(ctx context.Context, id uint32) (Job, error) {
 	return answer.Jobs[0], nil
 }
 
-// JobState is a job in the short list of jobs, where its id is a string.
+// JobState is a job in the short list of jobs. In that list its id is a string.
 type JobState struct {
 	ID    string   `json:"job_id"`
 	State []string `json:"state"`

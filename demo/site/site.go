@@ -1,10 +1,10 @@
 // Package site creates a cluster of one machine in a directory: configuration,
-// key, state, and the daemons that run on it. The demo uses one, and each of
-// the integration tests and benchmarks.
+// key, state, and the daemons that run on it. The demo, the integration tests
+// and the benchmarks use such sites.
 //
 // Daemons are started without the caller's environment, so that SCHED_CONF or
-// SCHED_JWT of the user have no effect. The kernel kills them when the process
-// that started them exits.
+// SCHED_JWT of the user have no effect. The kernel kills the daemons when the
+// process that started them exits.
 package site
 
 import (
@@ -29,7 +29,7 @@ import (
 type Site struct {
 	Dir        string
 	Node       string // name of this machine, without its domain
-	Owner      string // user that the daemons run as, by name or number
+	Owner      string // user that the daemons run as: a name or a uid
 	Controller int    // ports on the loopback interface
 	Accounting int
 	Tokens     string // AuthAltParameters of both daemons; "": Key signs tokens
@@ -83,7 +83,8 @@ func New(dir string) (*Site, error) {
 			return nil, err
 		}
 	}
-	// Users connect to the sockets in this directory, and the dispatcher opens them by path.
+	// Other users connect to the sockets in this directory, so they must be
+	// able to enter it. The dispatcher also opens the sockets by path.
 	if err := os.Chmod(filepath.Join(dir, "run"), 0o711); err != nil {
 		return nil, err
 	}

@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Apart calls do on a thread of its own, which ends with it. So changes that do
+// Apart calls do on a new thread, which exits afterwards. So changes that do
 // makes to its thread, such as another namespace or user, affect no other
 // goroutine.
 func Apart(do func() error) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked
+		runtime.LockOSThread() // never unlocked, so that the thread exits
 		if unix.Gettid() == unix.Getpid() {
-			// The process's first thread can't end, and /proc describes the
-			// process by it. While it is locked here, the next goroutine runs
-			// on another one.
+			// The first thread of the process can't exit, and /proc shows that
+			// thread's attributes for the process. While it is locked here, the
+			// next goroutine runs on another thread.
 			defer runtime.UnlockOSThread()
 			done <- Apart(do)
 			return
@@ -41,7 +41,8 @@ func As(uid, gid uint32, do func() error) error {
 	})
 }
 
-// DialAs connects to a UNIX socket as another user, if root calls it.
+// DialAs connects to a UNIX socket as another user. If the caller is not root,
+// it connects as the caller.
 func DialAs(uid, gid uint32, path string) (conn net.Conn, err error) {
 	if os.Geteuid() != 0 {
 		return net.Dial("unix", path)
@@ -53,7 +54,8 @@ func DialAs(uid, gid uint32, path string) (conn net.Conn, err error) {
 		}
 		f := os.NewFile(uintptr(fd), path)
 		defer f.Close()
-		// Unlike package net, this waits for a place in the listener's queue.
+		// Unlike package net, this call waits until the listener's queue has
+		// space.
 		if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
 			return err
 		}

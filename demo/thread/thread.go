@@ -1,5 +1,5 @@
 // Package thread handles settings that the kernel ties to a thread instead of a
-// process, although goroutines move between threads.
+// process. That needs care, because goroutines move between threads.
 package thread
 
 import (
@@ -22,8 +22,8 @@ var births = sync.OnceValue(func() chan<- func() {
 })
 
 // Start starts cmd on a thread that lives as long as this process. The kernel
-// sends a child its Pdeathsig when the thread that started it exits. Any other
-// thread may exit. It does, for example, when a goroutine that has called
+// sends Pdeathsig to a child when the thread that started it exits. Any other
+// thread may exit earlier, for example when a goroutine that has called
 // LockOSThread returns.
 func Start(cmd *exec.Cmd) error {
 	started := make(chan error)

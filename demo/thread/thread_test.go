@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-func init() { runtime.LockOSThread() } // the process's first thread never ends: no test runs on it
+func init() { runtime.LockOSThread() } // no test runs on the first thread of the process, which can't exit
 
-// TestStart checks that a child outlives the thread of the goroutine that had
-// it started.
+// TestStart checks that a child outlives the thread of the goroutine that
+// called Start.
 func TestStart(t *testing.T) {
 	cmd := exec.Command("/bin/cat")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -34,7 +34,7 @@ func TestStart(t *testing.T) {
 	for _, there := os.Stat(thread); there == nil; _, there = os.Stat(thread) {
 		time.Sleep(time.Millisecond)
 	}
-	in.Close() // the child exits
+	in.Close() // makes the child exit
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}

@@ -1,25 +1,28 @@
-// Package admission decides which connections are served, which wait, and which are
-// closed. It counts slots, divides them fairly among the sources of connections, and
-// blocks sources that offend.
+// Package admission decides which connections are served, which wait, and which
+// are closed. It counts slots, divides them fairly among the sources of
+// connections, and blocks sources that commit offences.
 //
-// It is pure: the caller reports events, each with its time, and carries out the
-// Decisions that follow from them. There is no clock, lock, goroutine or descriptor in
-// here, and two calls at once are a fault of the caller's. While connections wait, the
-// caller calls Tick every TickInterval. The way in is New.
+// The package only decides: the caller reports events, each with its time, and
+// carries out the resulting Decisions. The package has no clock, lock,
+// goroutine or descriptor. Its methods must not be called concurrently. While
+// connections wait, the caller must call Tick every TickInterval. Start with
+// New.
 //
 // The rules, in the order in which they apply to a connection that arrives:
 //
 //   - A source that is blocked for its offences is refused (package penalty).
 //   - A source may have every slot while no other source waits, but never more than
 //     Config.PerSource, if that is set.
-//   - A connection that finds no slot waits. One source has at most half of the room to
-//     wait; when the room is full, the source that has most of it loses its last one.
-//   - A free slot goes to the waiting source that has the fewest. Sources that have
-//     few count as having none, and are served in the order in which they came.
+//   - A connection that finds no slot waits. One source can fill at most half of the
+//     waiting room. When the waiting room is full, the source with the most connections
+//     in it loses its newest one.
+//   - A free slot goes to the waiting source that has the fewest slots. Sources with only
+//     a few slots count as having none, and are served in the order of arrival.
 //   - For a source below half of the slots, other connections are reclaimed at once;
-//     for one above it, after TickInterval (reclaim.go).
+//     for a source above half, after TickInterval (reclaim.go).
 //
-// Exempt sources have no penalties and no share, and proxies no PerSource limit either.
+// Exempt sources have no penalties and no fair share. Proxies have no PerSource
+// limit either.
 package admission
 
 import (
@@ -32,36 +35,37 @@ import (
 
 // Config sets the limits.
 type Config struct {
-	Slots     int           // connections that are served at once
-	PerSource int           // … of one source; 0: no such limit
+	Slots     int           // connections that are served concurrently
+	PerSource int           // connections of one source that are served concurrently; 0: no such limit
 	Waiting   int           // connections that may wait for a slot
-	Patience  time.Duration // how long a connection waits while its source has PerSource others
+	Patience  time.Duration // how long a connection waits while its source has PerSource other connections
 	Penalties penalty.Rules
 }
 
-// TickInterval is how often Tick is to be called while connections wait. It is also how
-// long a connection waits before those that are being answered are asked to make room.
+// TickInterval is the interval of calls of Tick while connections wait. It is
+// also how long a connection waits before connections that are being answered
+// are asked to yield.
 const TickInterval = 200 * time.Millisecond
 
 // Conn is one connection. The caller sets the exported fields before it
 // arrives, and does not touch the others.
 type Conn struct {
 	Source Source
-	Exempt bool // its source has no penalties, and no share
-	Proxy  bool // it speaks for many clients: PerSource does not bound it
-	Ref    any  // the caller's own
+	Exempt bool // its source has no penalties and no fair share
+	Proxy  bool // it carries requests of many clients, so PerSource does not apply
+	Ref    any  // for the caller's use
 
-	held    bool // has a slot
-	excused bool // … which was given to others, because its worker is silent
+	held    bool // it has a slot
+	excused bool // its slot was given to another connection, because its worker is silent
 	arrival uint64
-	expires time.Time // ends its wait for its own source; zero: it has no such end
+	expires time.Time // when it stops waiting for other connections of its source; zero: never
 
 	stage work.Stage // as the worker reports it; zero until a worker has the connection
-	queue *list.List // resting or busy; nil until a worker has it
+	queue *list.List // the list resting or busy; nil until a worker has it
 	place *list.Element
-	round int       // of the last time it was asked to yield
-	asked bool      // … in this round, and it has done nothing since
-	since time.Time // when it was first asked, for its user's worker
+	round int       // the last round in which it was asked to yield
+	asked bool      // it was asked in this round, and has not changed its state since
+	since time.Time // when AskToYield asked it for the first time
 }
 
 // State holds the state of all connections. It is not safe for concurrent use.
@@ -80,9 +84,10 @@ func New(c Config) *State {
 	return s
 }
 
-// Arrived reports a new connection. It is admitted, refused, or waits. When there is no
-// room to wait, the last one of the source that has most of it is refused: clients that
-// fill the room would otherwise keep all others out.
+// Arrived reports a new connection. It is admitted, refused, or waits. If the
+// waiting room is full, the newest connection of the source with the most
+// waiting connections is refused. Otherwise clients that fill the waiting room
+// would keep all others out.
 func (s *State) Arrived(now time.Time, c *Conn) {
 	if wait := s.Blocked(now, c); wait > 0 {
 		s.decide(Decision{Do: Refuse, Conn: c, Why: Blocked, Wait: wait})
@@ -99,8 +104,8 @@ func (s *State) Arrived(now time.Time, c *Conn) {
 		s.grant(c)
 		return
 	}
-	most := max(1, s.room/2) // so that one source leaves room for others
-	if full {                // it waits for its own connections, which may never end
+	most := max(1, s.room/2) // one source leaves space for others
+	if full {                // c waits for connections of its own source, which may never end
 		most = min(most, s.half())
 		c.expires = now.Add(s.patience)
 	}
@@ -123,11 +128,12 @@ func (s *State) Arrived(now time.Time, c *Conn) {
 
 // Taken reports that a worker serves c.
 func (s *State) Taken(c *Conn) {
-	c.stage = work.Answering // until its worker reports something else
+	c.stage = work.Answering // until its worker reports another stage
 	s.move(c, &s.busy)
 }
 
-// Progress reports the state of c. It returns false when that has not changed.
+// Progress reports the stage of c. It returns false if the stage is the same as
+// before.
 func (s *State) Progress(c *Conn, stage work.Stage) (changed bool) {
 	if c.stage == stage {
 		return false
@@ -144,7 +150,8 @@ func (s *State) Progress(c *Conn, stage work.Stage) (changed bool) {
 	return true
 }
 
-// Left reports that a connection with a slot is closed, by whichever side.
+// Left reports that a connection with a slot was closed by the client or the
+// worker.
 func (s *State) Left(c *Conn) {
 	s.forget(c)
 	s.move(c, nil)
@@ -152,10 +159,10 @@ func (s *State) Left(c *Conn) {
 	s.admitNext()
 }
 
-// Silent reports connections whose workers have not answered for a while. Their slots
-// go to others, although the connections stay and count for their sources: with
-// become_user, users can stop their own workers. There are never more such connections
-// than slots.
+// Silent reports connections whose workers have not answered for a while. With
+// become_user, users can stop their own workers. Other connections get the
+// slots, but the silent connections stay and still count for their sources.
+// There are never more such connections than slots.
 func (s *State) Silent(conns []*Conn) {
 	for _, c := range conns {
 		if c.held && !c.excused && s.excused < s.size {
@@ -171,19 +178,19 @@ func (s *State) Silent(conns []*Conn) {
 func (s *State) Tick(now time.Time) {
 	s.expire(func(c *Conn) bool { return !c.expires.IsZero() && now.After(c.expires) }, TimedOut)
 	if s.waits > 0 {
-		s.asked = 0 // those that were asked and are there still no longer count
+		s.asked = 0 // connections that were asked before and are still open no longer count
 		s.round++
 		s.press(true)
 	}
 }
 
-// Close refuses the connections that wait, and all that arrive from now on.
+// Close refuses all waiting connections, and all that arrive from now on.
 func (s *State) Close() {
 	s.shutDown = true
 	s.expire(func(*Conn) bool { return true }, ShutDown)
 }
 
-// expire refuses the connections that wait and are over.
+// expire refuses the waiting connections for which over returns true.
 func (s *State) expire(over func(*Conn) bool, why Reason) {
 	for _, a := range s.waiting {
 		for i := 0; i < len(a.waiting); {
@@ -200,6 +207,6 @@ func (s *State) expire(over func(*Conn) bool, why Reason) {
 // Waiting reports whether connections wait, so that Tick has to be called.
 func (s *State) Waiting() bool { return s.waits > 0 }
 
-// IsFull reports whether no slot is free and no connection waits: the next one that
-// arrives makes others yield.
+// IsFull reports whether no slot is free and no connection waits. In that case
+// the next connection that arrives makes others yield.
 func (s *State) IsFull() bool { return s.free <= 0 && s.waits == 0 }

@@ -6,25 +6,26 @@ import (
 	"schedrestd/penalty"
 )
 
-// Decision is one thing for the caller to do. Decisions are carried out in their order.
+// Decision is one action that the caller must take. Decisions must be carried
+// out in their order.
 type Decision struct {
 	Do   Action
 	Conn *Conn
 
-	Why     Reason        // of a Refuse
-	Wait    time.Duration // how long the source is blocked: Refuse because of Blocked, Pause, Report
-	Offence penalty.Kind  // of a Report: what the source is blocked for
+	Why     Reason        // reason of a Refuse
+	Wait    time.Duration // how long the source is blocked: for Refuse because of Blocked, for Pause and Report
+	Offence penalty.Kind  // for Report: the offence for which the source is blocked
 }
 
-// Action is what to do about a connection.
+// Action is the kind of a Decision.
 type Action uint8
 
 // The actions.
 const (
-	Admit  Action = iota // give it to a worker: it has a slot
-	Refuse               // close it: it has no slot, and this package has forgotten it
+	Admit  Action = iota // give it to a worker; it has a slot
+	Refuse               // close it; it has no slot, and this package no longer knows it
 	Yield                // ask its worker to close it as soon as no request is being answered
-	Pause                // have its worker answer 429 for Wait
+	Pause                // tell its worker to answer 429 for Wait
 	Report               // log that its source is blocked
 )
 
@@ -33,11 +34,11 @@ type Reason uint8
 
 // The reasons.
 const (
-	Blocked   Reason = iota // its source is blocked for what it did
+	Blocked   Reason = iota // its source is blocked for offences
 	Crowded                 // too many connections of its source wait already
-	TimedOut                // its source had all the slots it may have for too long
+	TimedOut                // its source had the maximum number of slots for too long
 	ShutDown                // the gateway is stopping
-	noReasons               // how many reasons there are
+	noReasons               // number of reasons
 )
 
 // String returns the reason as the log shows it.
@@ -55,8 +56,8 @@ type decisions []Decision
 
 func (d *decisions) decide(one Decision) { *d = append(*d, one) }
 
-// Decisions returns the decisions since the last call, for the caller to carry
-// out.
+// Decisions returns the decisions since the last call. The caller must carry
+// them out.
 func (d *decisions) Decisions() []Decision {
 	list := *d
 	*d = nil

@@ -8,16 +8,16 @@ import (
 	"schedrestd/penalty"
 )
 
-// penalties records which sources offended. The offences come from the workers'
-// reports, the sources from the kernel.
+// penalties records which sources have committed offences. Workers report the
+// offences, the kernel reports the sources.
 type penalties struct {
 	debts    *penalty.Table[Source]
-	rejected *penalty.Memory // the credentials of offences
+	rejected *penalty.Memory // hashes of rejected credentials
 	offences [penalty.Kinds]uint64
 	blocked  uint64
 }
 
-// The limits on the offences that are remembered.
+// Limits on the offences that are remembered.
 const (
 	mostDebts       = 10_000
 	mostCredentials = 16_384 // 20 bytes each
@@ -27,7 +27,7 @@ func newPenalties(rules penalty.Rules) penalties {
 	return penalties{debts: penalty.New[Source](rules, mostDebts), rejected: penalty.NewMemory(mostCredentials)}
 }
 
-// Blocked returns how long c's source is still blocked; 0: not at all.
+// Blocked returns how long the source of c is still blocked, or 0.
 func (s *State) Blocked(now time.Time, c *Conn) time.Duration {
 	if c.Exempt {
 		return 0
@@ -36,24 +36,24 @@ func (s *State) Blocked(now time.Time, c *Conn) time.Duration {
 }
 
 // Offence reports an offence by the client of c. A credential that was rejected
-// before costs nothing, whichever worker reports it: a client that repeats it
-// guesses nothing. When this offence blocks the source, all its connections are
-// paused.
+// before costs nothing, whichever worker reports it, because a client that
+// repeats it guesses nothing. If this offence blocks the source, all its
+// connections are paused.
 func (s *State) Offence(now time.Time, c *Conn, kind penalty.Kind, credential uint64) {
 	s.offences[kind]++
 	wait := s.Blocked(now, c)
 	switch {
 	case c.Exempt:
-	case wait > 0: // the connection may have come since
+	case wait > 0: // c may have arrived after the source was blocked
 		s.decide(Decision{Do: Pause, Conn: c, Wait: wait})
 	case kind != penalty.Auth || s.rejected.Add(credential):
 		s.charge(now, c, kind)
 	}
 }
 
-// Crash reports that a worker crashed while it held conns. Only connections
-// that it was answering may be the cause. It counts as one crash for each of
-// their sources.
+// Crash reports that a worker crashed while it held conns. Only requests that
+// it was answering may be the cause. The crash counts once for each source of
+// such a request.
 func (s *State) Crash(now time.Time, conns []*Conn) {
 	known := map[Source]bool{}
 	for _, c := range conns {
@@ -67,8 +67,8 @@ func (s *State) Crash(now time.Time, conns []*Conn) {
 	}
 }
 
-// charge records an offence of c's source, and blocks the source when it owes
-// too much.
+// charge records an offence of the source of c. It blocks the source when its
+// debt is too large.
 func (s *State) charge(now time.Time, c *Conn, kind penalty.Kind) {
 	wait, begun := s.debts.Offend(now, c.Source, kind)
 	if !begun {
@@ -88,12 +88,12 @@ func (s *State) charge(now time.Time, c *Conn, kind penalty.Kind) {
 // Stats holds the counters of a State.
 type Stats struct {
 	Slots                  int
-	Held, Waiting, Sources int                   // now: connections with and without a slot, and their sources
+	Held, Waiting, Sources int                   // current connections with and without a slot, and their sources
 	Parked                 uint64                // connections that had to wait
-	Offences               [penalty.Kinds]uint64 // by kind, exempt sources' too
+	Offences               [penalty.Kinds]uint64 // by kind, including those of exempt sources
 	Blocked                uint64                // how often a source was blocked
 	Debts                  int
-	Forgotten              uint64 // debts, for lack of space
+	Forgotten              uint64 // debts that were dropped for lack of space
 }
 
 // Stats returns the counters.

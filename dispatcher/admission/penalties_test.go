@@ -10,12 +10,14 @@ import (
 	"schedrestd/penalty"
 )
 
-// punishing returns a State with penalties and room for all connections of a test.
+// punishing returns a State with penalties, and with slots for all connections
+// of a test.
 func punishing() *State { return New(Config{Slots: 1000, Waiting: 10, Penalties: rules}) }
 
 func from(addr string) *Conn { return &Conn{Source: Address(netip.MustParseAddr(addr))} }
 
-// TestBlockedBySource: a /64 is one source however many addresses it has, and an exempt source owes nothing.
+// TestBlockedBySource checks that a /64 is one source however many of its
+// addresses a client uses, and that an exempt source owes nothing.
 func TestBlockedBySource(t *testing.T) {
 	s := punishing()
 	for i := range 40 {
@@ -47,8 +49,9 @@ func TestBlockedBySource(t *testing.T) {
 	}
 }
 
-// TestCrashCost: a crash costs each source whose requests were being answered, once, and none whose
-// connections rested or were not read yet.
+// TestCrashCost checks that a crash counts once for each source whose requests
+// were being answered. It must not count for sources whose connections rested
+// or were not read yet.
 func TestCrashCost(t *testing.T) {
 	s := punishing()
 	in := func(uid uint32, stage work.Stage) *Conn {
@@ -79,7 +82,8 @@ func TestCrashCost(t *testing.T) {
 	}
 }
 
-// TestPauseReachesAll: a pause is sent for all connections of the source that workers have, and for no others.
+// TestPauseReachesAll checks that a pause is sent for all connections of the
+// source that workers have, and for no others.
 func TestPauseReachesAll(t *testing.T) {
 	s := punishing()
 	var list []*Conn
@@ -120,7 +124,8 @@ func TestPauseReachesAll(t *testing.T) {
 	}
 }
 
-// TestCredentials: a rejected credential costs its source once, whichever worker reports it, and every other one costs again.
+// TestCredentials checks that a rejected credential counts once for its source,
+// and that each further credential counts again.
 func TestCredentials(t *testing.T) {
 	for _, tt := range []struct {
 		name        string

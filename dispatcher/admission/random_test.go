@@ -10,8 +10,8 @@ import (
 	"schedrestd/penalty"
 )
 
-// TestRandom has connections of few sources do anything in any order, and looks at what must
-// always hold.
+// TestRandom checks the invariants of a State while connections of few sources
+// change in random order.
 func TestRandom(t *testing.T) {
 	for seed := range uint64(300) {
 		r := &run{r: rand.New(rand.NewPCG(seed, 1)), waiting: map[*Conn]bool{}}
@@ -39,7 +39,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// run is what a caller of a State knows of its connections.
+// run is the test's own record of the connections of a State.
 type run struct {
 	*State
 	r       *rand.Rand
@@ -49,13 +49,13 @@ type run struct {
 	fault   string
 }
 
-// step makes one event happen.
+// step causes one random event.
 func (r *run) step() {
 	switch n := r.r.IntN(20); {
 	case n < 6:
 		uid := r.r.Uint32N(4)
 		c := &Conn{Source: User(uid), Exempt: uid < 2, Proxy: uid < 1}
-		r.waiting[c] = true // until it is decided
+		r.waiting[c] = true // until there is a decision on it
 		r.Arrived(r.now, c)
 	case n < 7:
 		r.now = r.now.Add(TickInterval)
@@ -106,7 +106,7 @@ func (r *run) follow() {
 	}
 }
 
-// check looks at what must always hold.
+// check checks the invariants.
 func (r *run) check(c Config) {
 	with := 0
 	of := map[Source]int{}

@@ -7,20 +7,21 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// reclaim decides which connections are closed for those that wait. Connections
-// at rest go first, oldest first. Connections that are being answered keep
-// their answer: when asked, they end after the next one.
+// reclaim decides which connections are closed for waiting ones. Connections at
+// rest go first, the oldest first. Connections that are being answered keep
+// their answer. If they are asked to yield, they end after the answer.
 type reclaim struct {
-	resting list.List // connections reported as Waiting or Resting, the oldest report first
-	busy    list.List // being answered, as far as is known, or asked already
-	asked   int       // that were asked in this round, and are there still
-	round   int       // from 1
+	resting list.List // connections reported as Waiting or Resting, oldest report first
+	busy    list.List // connections that are being answered, as far as is known, or were asked already
+	asked   int       // number of connections that were asked in this round and are still open
+	round   int       // number of the round, from 1
 }
 
-// mostAsked bounds how many connections are asked to yield at once.
+// mostAsked limits how many connections are asked to yield at once.
 const mostAsked = 64
 
-// move puts c at the end of a list, or in none.
+// move puts c at the end of the list to. If to is nil, c is in no list
+// afterwards.
 func (s *State) move(c *Conn, to *list.List) {
 	if c.queue != nil {
 		c.queue.Remove(c.place)
@@ -31,12 +32,16 @@ func (s *State) move(c *Conn, to *list.List) {
 	}
 }
 
-// press asks connections to yield for those that wait. For sources below half of the
-// slots it asks at once: sources that have more than they would have if all had the
-// same number, and then whatever rests. late is set when connections have waited for a
-// while. Sources that want more than half get what rests then, too, and last come
-// connections that are being answered: of the sources that wait, or of all when no
-// other could be asked.
+// press asks connections to yield for waiting ones.
+//
+// For waiting sources below half of the slots it asks at once. It first asks
+// connections of sources that have more than their fair number (see fair), then
+// any connection at rest.
+//
+// late means that connections have waited for a while. press then asks
+// connections at rest for sources above half, too. Last, it asks connections
+// that are being answered: those of the waiting sources, or any connection if
+// no other could be asked.
 func (s *State) press(late bool) {
 	owed, all := s.demand()
 	if !late {
@@ -58,20 +63,20 @@ func (s *State) press(late bool) {
 	}
 }
 
-// pressOwn asks the oldest connection at rest of c's source, if others of it wait that
-// are owed no slot.
+// pressOwn asks the oldest connection at rest of the source of c, if
+// connections of that source wait and other sources owe it no slot.
 func (s *State) pressOwn(c *Conn) {
 	if s.wantsOwn(c) {
 		s.take(&s.resting, 1, func(other *Conn) bool { return other.Source == c.Source })
 	}
 }
 
-// take asks up to n connections of a list, oldest first, whose end frees a slot and
-// that were not asked in this round.
+// take asks up to n connections of a list, oldest first. It skips those whose
+// end frees no slot, and those that were asked in this round.
 func (s *State) take(l *list.List, n int, may func(*Conn) bool) {
 	for e := l.Front(); e != nil && n > 0; {
 		c := e.Value.(*Conn)
-		e = e.Next() // asking moves c
+		e = e.Next() // before ask moves c
 		if c.round != s.round && !c.excused && may(c) {
 			s.ask(c)
 			n--
@@ -79,7 +84,7 @@ func (s *State) take(l *list.List, n int, may func(*Conn) bool) {
 	}
 }
 
-// ask decides that c yields, and puts it behind all other candidates.
+// ask decides that c yields, and puts c after all other candidates.
 func (s *State) ask(c *Conn) {
 	s.move(c, &s.busy)
 	c.round, c.asked = s.round, true
@@ -96,15 +101,17 @@ func (s *State) forget(c *Conn) {
 }
 
 const (
-	yields = 2 * time.Second // how long a connection that was asked counts as one that will end
-	deaf   = 5 * time.Second // … and an honest worker may take to close one at rest
+	yields = 2 * time.Second // how long a connection that was asked to yield is expected to end
+	deaf   = 5 * time.Second // how long an honest worker may take to close a connection at rest
 )
 
-// AskToYield asks every connection of one worker to yield, if all of them rest or
-// busy is set, because the worker's place is needed. coming reports whether
-// they are about to end; those that were asked a while ago and are still open
-// are not. stubborn reports that a connection is still at rest, by the worker's
-// own report, long after it was asked: an honest worker closes it.
+// AskToYield asks every connection of one worker to yield, because the worker's
+// place is needed. If busy is false, it asks only if all connections rest.
+//
+// coming reports whether the connections are about to end. It is false if one
+// was asked a while ago and is still open. stubborn reports that a connection
+// is still at rest long after it was asked, according to the worker. An honest
+// worker would have closed it.
 func (s *State) AskToYield(now time.Time, conns []*Conn, busy bool) (coming, stubborn bool) {
 	coming = len(conns) > 0
 	for _, c := range conns {

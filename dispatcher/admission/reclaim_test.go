@@ -8,8 +8,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// five is five slots of which so many are taken by each source in turn, from 1 on, by
-// connections that are numbered from 0 and are being answered.
+// five is a State with five slots. newFive gives each source in turn, from 1
+// on, the requested number of slots. Their connections are numbered from 0 and
+// are being answered.
 type five struct {
 	*State
 	list []*Conn
@@ -37,7 +38,8 @@ func (f *five) comes(uid uint32) *Conn {
 
 func (f *five) rests(c *Conn) { f.Progress(c, work.Resting) }
 
-// next fails the test unless exactly these connections were asked since the last call.
+// next fails the test unless exactly the connections want were asked to yield
+// since the last call.
 func (f *five) next(t *testing.T, want ...int) {
 	t.Helper()
 	var asked []int
@@ -51,8 +53,8 @@ func (f *five) next(t *testing.T, want ...int) {
 	}
 }
 
-// TestOldestIsAsked: of those at rest the one that has rested longest goes first, one for each
-// that waits; and one that was asked and stayed is followed by others.
+// TestOldestIsAsked checks that the connection that has rested longest is asked
+// first, one for each waiting connection. If it stays, others must be asked.
 func TestOldestIsAsked(t *testing.T) {
 	f := newFive(5)
 	for _, i := range []int{3, 1, 2} {
@@ -66,9 +68,9 @@ func TestOldestIsAsked(t *testing.T) {
 	}
 	f.comes(2)
 	f.next(t, 1)
-	f.Tick(noon) // 1 is there still
+	f.Tick(noon) // connection 1 is still open
 	f.next(t, 2)
-	f.Tick(noon) // none is left that rests: those that are busy, oldest first
+	f.Tick(noon) // no connection rests any more, so the oldest busy one is asked
 	f.next(t, 0)
 	f.rests(f.list[2])
 	if f.Progress(f.list[2], work.Resting) {
@@ -76,8 +78,9 @@ func TestOldestIsAsked(t *testing.T) {
 	}
 }
 
-// TestAskedBefore: one that was asked before, stayed, and goes at last makes no room for another to
-// be asked: one that waits gets one at a time.
+// TestAskedBefore checks that one connection at a time is asked for each
+// waiting one. A connection that was asked in an earlier round does not count
+// if it starts to act later.
 func TestAskedBefore(t *testing.T) {
 	f := newFive(5)
 	for _, c := range f.list[:4] {
@@ -95,11 +98,12 @@ func TestAskedBefore(t *testing.T) {
 	f.next(t, 2)
 }
 
-// TestCrowdGivesWay: for a client of another source, the source that has most of the slots gives
-// way at once, although its connections are busy; and for one of its own no other is asked at once.
+// TestCrowdGivesWay checks that for a client of another source, the source with
+// the most slots yields at once, although its connections are busy. For a
+// client of that source itself, no connection is asked at once.
 func TestCrowdGivesWay(t *testing.T) {
 	f := newFive(4, 1)
-	f.rests(f.list[4]) // the only one of source 2
+	f.rests(f.list[4]) // the only connection of source 2
 	f.comes(1)
 	f.next(t)
 	third := f.comes(3)
@@ -111,8 +115,8 @@ func TestCrowdGivesWay(t *testing.T) {
 	}
 }
 
-// TestExcusedGiveNoWay: the end of a connection whose slot others have makes no room, and none is
-// asked for that.
+// TestExcusedGiveNoWay checks that a connection whose slot was given to another
+// one is not asked to yield, because its end frees no slot.
 func TestExcusedGiveNoWay(t *testing.T) {
 	f := newFive(5)
 	for _, c := range f.list {
@@ -128,8 +132,9 @@ func TestExcusedGiveNoWay(t *testing.T) {
 	f.next(t, 2)
 }
 
-// TestOwnSourceGivesWay: a source at its limit gets a slot by one of its own connections, whether
-// that rests already or does so later, and no other source is asked.
+// TestOwnSourceGivesWay checks that for a source at its limit, one of its own
+// connections is asked, as soon as one rests, and no connection of another
+// source.
 func TestOwnSourceGivesWay(t *testing.T) {
 	f := newFive(2, 2)
 	f.limit = 2
@@ -144,8 +149,9 @@ func TestOwnSourceGivesWay(t *testing.T) {
 	f.next(t, 1)
 }
 
-// TestMoreThanHalfHasToWait: a source that has half of the slots gets what rests after a while, and
-// then its own connections that are being answered, not another's.
+// TestMoreThanHalfHasToWait checks that for a source that has half of the
+// slots, connections at rest are asked only after a while. After these, its own
+// connections that are being answered are asked, not those of others.
 func TestMoreThanHalfHasToWait(t *testing.T) {
 	f := newFive(3, 2)
 	f.rests(f.list[4])
@@ -157,8 +163,9 @@ func TestMoreThanHalfHasToWait(t *testing.T) {
 	f.next(t, 0)
 }
 
-// TestAskToYield: the connections of a worker whose room is needed are asked once, if all rest or it is
-// urgent. Those that stay for a while are not about to end, and one that rests on is stubborn.
+// TestAskToYield checks that the connections of a worker are asked once, if all
+// rest or if busy is set. Connections that stay for a while must not count as
+// coming, and one that stays at rest must count as stubborn.
 func TestAskToYield(t *testing.T) {
 	f := newFive(2)
 	f.rests(f.list[0])

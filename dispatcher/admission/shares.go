@@ -4,25 +4,25 @@ import "slices"
 
 // shares is a semaphore that is fair to sources.
 type shares struct {
-	size  int // slots
-	limit int // slots of one source, whether others wait or not; 0: no such limit
-	room  int // connections that can wait
+	size  int // number of slots
+	limit int // slots of one source, whether or not others wait; 0: no such limit
+	room  int // number of connections that can wait
 
-	free    int // slots; slots of excused connections are among them
-	excused int // connections that are held without a slot
+	free    int // free slots, including those of excused connections
+	excused int // number of connections that are held without a slot
 	sources map[Source]*account
-	waiting map[Source]*account // those of sources with connections that wait
-	waits   int                 // connections that wait
-	parked  uint64              // connections that had to wait
+	waiting map[Source]*account // accounts of sources with waiting connections
+	waits   int                 // number of waiting connections
+	parked  uint64              // number of connections that had to wait
 
 	decisions
 }
 
-// account holds the slots and waiting connections of one source. A source that
-// has neither has no account.
+// account holds the slots and waiting connections of one source. A source
+// without slots and waiting connections has no account.
 type account struct {
 	held    int
-	waiting []*Conn // in the order in which they came
+	waiting []*Conn // in the order of arrival
 }
 
 func newShares(size, limit, room int) shares {
@@ -39,7 +39,8 @@ func (s *shares) account(of Source) *account {
 	return a
 }
 
-// close deletes the account of a source if it has nothing.
+// close deletes the account of a source that has no slots and no waiting
+// connections.
 func (s *shares) close(of Source) {
 	a := s.sources[of]
 	if len(a.waiting) == 0 {
@@ -81,7 +82,8 @@ func (s *shares) last() *Conn {
 	return last
 }
 
-// isFull reports whether c's source has as many slots as one source may ever have.
+// isFull reports whether the source of c has the maximum number of slots of one
+// source.
 func (s *shares) isFull(c *Conn) bool {
 	return s.limit > 0 && !c.Proxy && s.held(c.Source) >= s.limit
 }
@@ -112,7 +114,7 @@ func (s *shares) leave(c *Conn) {
 // admitNext gives free slots to waiting connections that may have one.
 func (s *shares) admitNext() {
 	for s.free > 0 {
-		few := max(s.fair(), min(8, s.half())) // so that users' workers get their requests together
+		few := max(s.fair(), min(8, s.half())) // users' workers get several requests in a row
 		rank := func(c *Conn) int {
 			if n := s.has(c); n >= few {
 				return n
@@ -134,7 +136,7 @@ func (s *shares) admitNext() {
 	}
 }
 
-// unpark removes c, which waits, from its queue.
+// unpark removes the waiting connection c from its queue.
 func (s *shares) unpark(c *Conn) {
 	a := s.waiting[c.Source]
 	i := slices.Index(a.waiting, c)
@@ -143,7 +145,7 @@ func (s *shares) unpark(c *Conn) {
 	s.close(c.Source)
 }
 
-// has returns how many slots of c's source count against it.
+// has returns how many slots count against the source of c.
 func (s *shares) has(c *Conn) int {
 	if c.Exempt {
 		return 0
@@ -151,25 +153,24 @@ func (s *shares) has(c *Conn) int {
 	return s.held(c.Source)
 }
 
-// half returns the share of a source that wants more slots than are free. Up to
-// that share, other sources give up theirs.
+// half returns the share up to which other sources give up slots for a source.
 func (s *shares) half() int { return max(1, s.size/2) }
 
-// fair returns how many slots each source would have if all that hold or want
-// one had the same number.
+// fair returns how many slots each source would have if all sources that hold
+// or want slots had the same number.
 func (s *shares) fair() int { return max(1, s.size/max(1, len(s.sources))) }
 
-// wantsOwn reports whether connections of c's source wait, and others owe it no
-// slot.
+// wantsOwn reports whether connections of the source of c wait, and other
+// sources owe it no slot.
 func (s *shares) wantsOwn(c *Conn) bool {
 	a := s.waiting[c.Source]
 	return a != nil && (s.isFull(a.waiting[0]) || s.has(a.waiting[0]) >= s.half())
 }
 
-// demand returns how many of the waiting connections could use a slot, and how
-// many of these are owed one, because their source has less than half. It stops
-// counting when mostAsked are owed one, because there may be thousands of
-// sources.
+// demand returns how many of the waiting connections could use a slot. owed is
+// how many of these other sources owe a slot, because their source has less
+// than half. demand stops counting when mostAsked are owed, because there may
+// be thousands of sources.
 func (s *shares) demand() (owed, all int) {
 	for _, a := range s.waiting {
 		c, n := a.waiting[0], len(a.waiting)

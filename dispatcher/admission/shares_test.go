@@ -14,15 +14,16 @@ import (
 
 var noon = time.Unix(1_700_000_000, 0)
 
-// withSlots returns a State with so many slots, so many for one source, and so much room
-// to wait.
+// withSlots returns a State with so many slots, with a limit for one source,
+// and with space for so many waiting connections.
 func withSlots(slots, perSource, waiting int) *State {
 	return New(Config{Slots: slots, PerSource: perSource, Waiting: waiting, Patience: 10 * time.Second})
 }
 
-// play opens and closes connections, a word each, and returns the decisions.
-// "a" is a new connection of source a, "-a" closes its oldest one, and "!a"
-// makes the worker of the oldest one silent. A capital is an exempt source.
+// play opens and closes connections and returns the decisions. Each word of
+// script is an event: "a" is a new connection of source a, "-a" closes the
+// oldest connection of a, and "!a" makes its worker silent. Sources with a
+// capital letter are exempt.
 func play(s *State, script string) (happened []string) {
 	inside := map[string][]*Conn{}
 	follow := func() {
@@ -56,8 +57,8 @@ func play(s *State, script string) (happened []string) {
 	return append(happened, fmt.Sprintf("owed %d of %d", owed, all))
 }
 
-// TestShares: a source has all slots while it is alone; when others wait, the one that
-// has the fewest is next.
+// TestShares checks that a source has all slots while no other source waits,
+// and that otherwise the source with the fewest slots is next.
 func TestShares(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -91,7 +92,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestSlotsAreCounted: a slot that is freed twice is a fault of ours, and ends the parent.
+// TestSlotsAreCounted checks that freeing a slot twice, which is a bug, panics.
 func TestSlotsAreCounted(t *testing.T) {
 	s := withSlots(1, 0, 1)
 	c := new(Conn)
@@ -105,7 +106,7 @@ func TestSlotsAreCounted(t *testing.T) {
 	s.Left(c)
 }
 
-// TestProxyHasNoLimit: PerSource bounds an exempt source, and no proxy.
+// TestProxyHasNoLimit checks that PerSource does not apply to proxies.
 func TestProxyHasNoLimit(t *testing.T) {
 	s := withSlots(4, 2, 8)
 	admitted := 0
@@ -122,8 +123,9 @@ func TestProxyHasNoLimit(t *testing.T) {
 	}
 }
 
-// TestWaitingHasAnEnd: a connection that waits for others of its source is refused after
-// Patience; one that waits for other sources stays. At the end all are refused.
+// TestWaitingHasAnEnd checks that a connection that waits for others of its
+// source is refused after Patience, and that one that waits for other sources
+// stays. At the end all must be refused.
 func TestWaitingHasAnEnd(t *testing.T) {
 	s := withSlots(3, 2, 8)
 	conns := map[string]*Conn{}

@@ -8,17 +8,17 @@ import (
 	"schedrestd/penalty"
 )
 
-// Source is the party that a connection counts for. One client must not be able to
-// appear as many, so it is an IPv4 address, an IPv6 /64, which one machine has for
-// itself, or a user. It is comparable.
+// Source is the party for which a connection counts: an IPv4 address, an IPv6
+// /64, which belongs to one machine, or a user. So one client can't appear as
+// many. A Source is comparable.
 type Source struct {
 	addr  netip.Addr
 	uid   uint32 // ipc.NoID stands for all uids without a name
 	local bool
 }
 
-// Address returns the source of a connection from addr. All loopback addresses are one
-// source, because a client chooses its address from 127.0.0.0/8.
+// Address returns the source of a connection from addr. All loopback addresses
+// are one source, because a client can choose any address from 127.0.0.0/8.
 func Address(addr netip.Addr) Source { return Source{addr: penalty.OneClient(addr)} }
 
 // User returns the source of a connection from a process of uid on this machine.

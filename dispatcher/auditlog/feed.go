@@ -12,19 +12,20 @@ import (
 	"schedrestd/rate"
 )
 
-// Feed passes the kernel's facts about each connection to the auditor of one
-// generation. A nil Feed does nothing.
+// Feed tells the auditor of one generation which worker gets which connection, who
+// the peer is, and when connections and workers end. The dispatcher and the kernel
+// know this; workers are not asked. A nil Feed does nothing.
 type Feed struct {
 	*service.Process
 	log      *Log
-	follow   *rate.Bucket     // how often it may ask after the file
-	looking  atomic.Bool      // it has asked
-	messages chan ipc.Message // to the auditor; nil is the last
-	flushed  chan struct{}    // closed when all was sent
+	follow   *rate.Bucket     // limits how often the auditor may ask about the file
+	looking  atomic.Bool      // the auditor has asked and has no answer yet
+	messages chan ipc.Message // for the auditor; nil ends the sending
+	flushed  chan struct{}    // closed when all messages were sent
 }
 
-// The limits on how often an auditor may ask about the file. An honest one asks
-// for each batch of lines.
+// Limits on how often an auditor may ask about the file. An honest auditor asks
+// once for each batch of lines.
 const (
 	followBurst = 4000
 	followRate  = 2000
@@ -37,8 +38,8 @@ const Farewell = 12 * time.Second
 // channel is full.
 const flushPause = time.Millisecond
 
-// Start starts an auditor for a generation. report kills a worker that broke the
-// auditor's protocol.
+// Start starts an auditor for a generation. report is called to kill a worker
+// that broke the auditor's protocol.
 func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, error) {
 	f := &Feed{log: l, follow: rate.New(followBurst, followRate, time.Now()), messages: make(chan ipc.Message), flushed: make(chan struct{})}
 	var err error
@@ -49,7 +50,8 @@ func (l *Log) Start(generation uint32, report func(uint32, string)) (*Feed, erro
 	return f, nil
 }
 
-// handle asks the parent whether the file still has its name.
+// handle handles a message of the auditor: it passes the question whether the
+// file still has its name on to the parent.
 func (f *Feed) handle(m ipc.Message) (handled bool, err error) {
 	switch m.(type) {
 	case *ipc.Follow:
@@ -63,7 +65,7 @@ func (f *Feed) handle(m ipc.Message) (handled bool, err error) {
 	return true, nil
 }
 
-// answer passes on the answer of the parent.
+// answer passes the answer of the parent on to the auditor.
 func (f *Feed) answer(m *ipc.Followed) {
 	f.looking.Store(false)
 	_ = f.Channel.TrySend(m)
@@ -84,7 +86,7 @@ func (f *Feed) run() {
 				queue = append(queue, m)
 			}
 		case <-ready:
-		case <-f.Over: // its workers make no change any more
+		case <-f.Over: // the generation's workers make no more changes
 			return
 		}
 		for len(queue) > 0 && !errors.Is(f.Channel.TrySend(queue[0]), ipc.ErrFull) {
@@ -118,8 +120,8 @@ func (f *Feed) Exited(worker uint32, status string) {
 	f.Tell(&work.Exited{Worker: worker, Status: ipc.Refuse(status).Reason})
 }
 
-// Stop makes the auditor write everything it has, and returns when it has
-// exited. No message may be sent after it.
+// Stop makes the auditor write all remaining lines, and returns when the
+// auditor has exited. No message may be sent after Stop.
 func (f *Feed) Stop() {
 	if f == nil {
 		return

@@ -1,6 +1,7 @@
-// Package auditlog is the dispatcher's part of the audit log. It starts the auditor
-// of each generation, and passes the kernel's facts about connections to it. It
-// neither writes nor has the file: the parent gives it to the auditor.
+// Package auditlog is the dispatcher's part of the audit log. It starts the
+// auditor of each generation, and sends it the kernel's facts about
+// connections. It does not write the file and has no descriptor of it: the
+// parent gives the file to the auditor.
 package auditlog
 
 import (
@@ -18,15 +19,15 @@ type Log struct {
 	parent  *process.Parent
 
 	mu     sync.Mutex // guards asking
-	asking []*Feed    // feeds whose auditors wait for the file, in order
+	asking []*Feed    // feeds whose auditors wait for an answer about the file, in order
 }
 
-// New returns the audit log, whose file parent has.
+// New returns the audit log. parent has its file.
 func New(spec *service.Spec, starter *process.Starter, parent *process.Parent) *Log {
 	return &Log{spec: spec, starter: starter, parent: parent}
 }
 
-// Followed passes the parent's answer to the auditor that has asked first.
+// Followed passes the parent's answer to the auditor that has waited longest.
 func (l *Log) Followed(m *ipc.Followed) {
 	l.mu.Lock()
 	f := l.asking[0]
@@ -35,7 +36,8 @@ func (l *Log) Followed(m *ipc.Followed) {
 	f.answer(m)
 }
 
-// look asks the parent for the auditor of f whether the file still has its name.
+// look asks the parent, for the auditor of f, whether the file still has its
+// name.
 func (l *Log) look(f *Feed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"schedrestd/sockdiag/portowner"
 )
 
-// Check logs a warning when the kernel does not report the owners of sockets.
-// In that case no daemon on this machine can be reached over TCP.
+// Check logs a warning if the kernel does not report the owners of sockets. In
+// that case no daemon on this machine can be reached over TCP.
 func Check(log *slog.Logger) {
 	_, err := portowner.Listener(netip.AddrPortFrom(netip.IPv6Loopback(), 1))
 	if err != nil && !errors.Is(err, sockdiag.ErrUnknown) {

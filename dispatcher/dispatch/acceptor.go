@@ -12,10 +12,10 @@ import (
 	"schedrestd/sockdiag"
 )
 
-// Acceptor receives accepted connections from the parent and submits them to the
-// loop for a decision. It knows no worker and waits for none: a connection that
-// no worker can take now waits in the queue of its pool, so that problems of one
-// identity do not delay the others.
+// Acceptor receives accepted connections from the parent and submits them to
+// the loop for a decision. It knows no workers and does not wait for them. A
+// connection that no worker can take now waits in the queue of its pool, so
+// that problems of one user's workers do not delay the connections of others.
 type Acceptor struct {
 	slots  *pool.Slots
 	owners *owners
@@ -28,8 +28,9 @@ func NewAcceptor(o Options, slots *pool.Slots) *Acceptor {
 	return &Acceptor{slots: slots, owners: newOwners(o), rules: o.Admission, log: o.Log}
 }
 
-// Run submits the connections that come until from is closed. It asks the netlink
-// socket owners about their clients.
+// Run submits the connections that arrive over from until that channel is
+// closed. It uses the netlink socket owners to look up the users of their
+// clients.
 func (a *Acceptor) Run(from *ipc.Channel, owners int) {
 	for {
 		m, err := from.Receive()
@@ -48,10 +49,9 @@ func (a *Acceptor) Run(from *ipc.Channel, owners int) {
 	}
 }
 
-// hesitate waits for a moment when the slots have just run out, at most twice.
+// hesitate waits for a moment if the slots have just run out, at most twice.
 // While connections are accepted without a pause, this process does not notice
-// that workers have closed some, and a connection would have to be closed
-// needlessly.
+// that workers have closed some, and would close a connection needlessly.
 func (a *Acceptor) hesitate() {
 	for range 2 {
 		full := false
@@ -62,10 +62,11 @@ func (a *Acceptor) hesitate() {
 	}
 }
 
-// client returns the address and the uid of the client, or ipc.NoID. The kernel knows
-// the uid of the peer of a UNIX socket, and of a client on the loopback interface of
-// the parent's own network namespace until it has closed its socket. On loopback the
-// uid serves admission alone, since anyone with a token may connect.
+// client returns the address and the uid of the client, or ipc.NoID. The kernel
+// knows the uid of the peer of a UNIX socket. It also knows the uid of a client
+// on the loopback interface of the parent's network namespace, until the client
+// closes its socket. On loopback the uid matters only for admission, since
+// anyone with a token may connect.
 func client(m *ipc.Arrival, fd, owners int) (addr netip.Addr, uid uint32) {
 	if at, err := netip.ParseAddrPort(m.Addr); err == nil {
 		addr = at.Addr()
@@ -83,7 +84,7 @@ func client(m *ipc.Arrival, fd, owners int) (addr netip.Addr, uid uint32) {
 	return addr, uid
 }
 
-// submit passes to the loop a connection from addr by a process of uid.
+// submit passes a connection to the loop. A process of uid opened it from addr.
 func (a *Acceptor) submit(m *ipc.Arrival, fd int, addr netip.Addr, uid uint32) {
 	c := &pool.Connection{Connection: m.Connection, Arrival: m.ID, Forbidden: m.Forbidden, FD: fd}
 	if m.Network == ipc.Unix && m.UID == ipc.NoID {
@@ -93,7 +94,7 @@ func (a *Acceptor) submit(m *ipc.Arrival, fd int, addr netip.Addr, uid uint32) {
 	a.slots.Do(func() { a.arrived(c, addr, uid) })
 }
 
-// arrived submits c for admission, a connection from addr by a process of uid.
+// arrived submits c for admission. A process of uid opened it from addr.
 func (a *Acceptor) arrived(c *pool.Connection, addr netip.Addr, uid uint32) {
 	c.Source = a.owners.sourceOf(addr, uid)
 	c.Proxy = a.rules.Speaks(addr, c.UID)

@@ -1,8 +1,9 @@
 // Package dispatch accepts connections and finds the pool of workers that
-// serves each of them: the shared one, one of its own, or the one of its user.
+// serves each of them: the shared pool, a pool for the connection, or the pool
+// of its user.
 //
-// It judges connections by what the parent and the user database report about
-// their clients, and reads nothing from them. The entry points are New and
+// It judges connections by facts about their clients from the parent and the
+// user database, and reads nothing from them. The entry points are New and
 // Acceptor.
 package dispatch
 
@@ -16,28 +17,31 @@ import (
 	"schedrestd/security"
 )
 
-// Options is what dispatchers and acceptors need.
+// Options configures dispatchers and acceptors.
 type Options struct {
 	Switches   ipc.Switches
 	Admission  work.Admission
 	Worker     security.Identity // identity of workers that serve all users, or users that are not looked up
 	Nobody     security.Identity // identity of workers that serve no user
-	Identities int               // become_user: limit of the identities that have workers at the same time
-	Rest       time.Duration     // become_user: a worker that has had no connection for this time is retired
-	HandLimit  time.Duration     // how long a connection waits for room
-	// OwnerOf returns the user that a subordinate uid belongs to, or uid; nil: there are none.
+	Identities int               // become_user: limit on the number of identities that have workers concurrently
+	Rest       time.Duration     // become_user: a worker without connections is retired after this time
+	HandLimit  time.Duration     // how long a connection waits for a worker
+	// OwnerOf returns the user to whom a subordinate uid belongs, or uid
+	// itself; nil: there are none.
 	OwnerOf func(uid uint32) uint32
 	Names   *Names
 	Log     *slog.Logger
 }
 
-// Dispatcher finds the worker for a connection. There are three: one pool for all, a worker for each
-// connection, and a worker for each identity. The loop calls its methods.
+// Dispatcher finds the worker for a connection. There are three
+// implementations: one pool for all connections, a worker for each connection,
+// and a worker for each identity. The loop calls its methods.
 type Dispatcher interface {
 	// Take gives c, which has a slot, to a worker, now or later.
 	Take(c *pool.Connection)
-	// Renew starts workers of g, and retires those of the generation before. When they can't
-	// serve, nothing changes. It calls done then.
+	// Renew starts workers of g and retires those of the previous generation.
+	// If the new workers can't serve, nothing changes. Afterwards it calls
+	// done.
 	Renew(g *pool.Generation, done func(error))
 	// Stop turns away connections that wait for a pool.
 	Stop()
@@ -56,7 +60,8 @@ func New(o Options, set *pool.Set, wornOut func()) Dispatcher {
 	return &shared{Set: set, who: o.Worker, wornOut: wornOut}
 }
 
-// shared is one pool for all connections: the workers have one identity.
+// shared is a Dispatcher with one pool for all connections. All workers have
+// one identity.
 type shared struct {
 	*pool.Set
 	who     security.Identity
@@ -77,7 +82,7 @@ func (h *shared) Renew(g *pool.Generation, done func(error)) {
 	})
 }
 
-// replace replaces the previous pool by p.
+// replace replaces the current pool by p.
 func (h *shared) replace(p *pool.Pool) {
 	old := h.now
 	h.now, h.Slots.Answer = p, p.Refuse

@@ -11,33 +11,37 @@ import (
 	"schedrestd/dispatcher/process"
 )
 
-// identities is a pool of one worker for each (uid, gid) that the kernel
-// reports. Their number is limited, so connections may have to wait for a pool.
-// The least recently used pool goes first, once it has no connection. When
-// every pool has connections, workers are asked to close some.
+// identities is a Dispatcher with a pool of one worker for each (uid, gid) that
+// the kernel reports. The number of pools is limited, so connections may have
+// to wait for a pool. The least recently used pool without connections is
+// retired first. If all pools have connections, workers are asked to close
+// some.
 type identities struct {
 	onDemand
 	list    map[identity]*pool.Pool
-	leaving map[*pool.Pool]leave // retired, with a process that is still there
-	waiting pool.Queue           // for room
-	since   time.Time            // since when connections wait
+	leaving map[*pool.Pool]leave // retired pools whose process still runs
+	waiting pool.Queue           // connections that wait for a pool
+	since   time.Time            // when the first connection began to wait
 	stopped bool
 	timer   *time.Timer // of the next call of tend
-	poked   bool        // which comes at once
+	poked   bool        // the next call of tend comes at once
 }
 
-// identity is what a worker is for. The gid belongs to it: under munge it becomes a job's group.
+// identity is the identity of a worker. The gid is part of it, because under
+// MUNGE it becomes a job's group.
 type identity struct{ uid, gid uint32 }
 
 func newIdentities(demand onDemand) *identities {
 	h := &identities{onDemand: demand, list: map[identity]*pool.Pool{}, leaving: map[*pool.Pool]leave{}}
-	// Each worker has buffers here. The parent stays small for so many, at the cost of looking for garbage
-	// more often; one pool for all would pay that with every line of its log.
+	// This process has buffers for each worker. More frequent garbage
+	// collection keeps it small with many workers. A shared pool would pay that
+	// price with every line of its log.
 	debug.SetGCPercent(50)
 	return h
 }
 
-// Take gives c to the worker of its peer, and starts that when there is none.
+// Take gives c to the worker of its peer, and starts that worker if there is
+// none.
 func (h *identities) Take(c *pool.Connection) {
 	h.identify(c, func() {
 		switch {
@@ -59,7 +63,8 @@ func (h *identities) park(c *pool.Connection) {
 	})
 }
 
-// serve gives c to its pool, which exists or may be created.
+// serve gives c to the pool of the client's uid and gid. If there is none, serve
+// creates it.
 func (h *identities) serve(c *pool.Connection) {
 	id := identity{c.UID, c.GID}
 	p := h.list[id]
@@ -76,8 +81,8 @@ func (h *identities) serve(c *pool.Connection) {
 type reason int
 
 const (
-	rested   reason = iota // it was at rest, or others needed its room
-	replaced               // the configuration is another one
+	rested   reason = iota // it had no connections, or others needed its place
+	replaced               // the configuration was replaced
 )
 
 // leave is why and when a pool was retired.
@@ -86,8 +91,8 @@ type leave struct {
 	since time.Time
 }
 
-// ownShare limits the pools of one user, who can have a pool for each of many
-// groups, to this fraction of all pools: a quarter.
+// ownShare limits the pools of one user to this fraction of all pools, a
+// quarter. A user can have a pool for each of many groups.
 const ownShare = 4
 
 // hasPlace reports whether c can be served now.
@@ -95,9 +100,9 @@ func (h *identities) hasPlace(c *pool.Connection) bool {
 	return h.list[identity{c.UID, c.GID}] != nil || len(h.list)+h.lingering() < h.Identities && !h.hasMany(c.UID)
 }
 
-// hasMany reports whether that user has as many workers as a user may have. A
-// worker that was replaced does not count, so that a long answer does not keep
-// its user out after a reload.
+// hasMany reports whether that user has the maximum number of workers of a
+// user. A worker that was replaced does not count, so that a long answer does
+// not keep its user out after a reload.
 func (h *identities) hasMany(uid uint32) bool {
 	n := 0
 	for id := range h.list {
@@ -114,8 +119,9 @@ func (h *identities) hasMany(uid uint32) bool {
 }
 
 // lingering returns how many of the retired pools still count against the
-// limit. A replaced pool does not, because it may have an answer to finish that
-// takes hours, unless so many were replaced that there would be no bound.
+// limit. A pool that was replaced does not count, because its last answer may
+// take hours. But if many pools were replaced, some of them count, so that
+// there is a limit.
 func (h *identities) lingering() int {
 	return len(h.leaving) - min(h.replaced(), h.Identities)
 }
@@ -138,7 +144,7 @@ func (h *identities) poke() {
 	}
 }
 
-// tendIn schedules the next call of tend after d, instead of any earlier
+// tendIn schedules the next call of tend after d, and cancels any earlier
 // schedule.
 func (h *identities) tendIn(d time.Duration) {
 	if h.timer != nil {
@@ -147,8 +153,8 @@ func (h *identities) tendIn(d time.Duration) {
 	h.timer = h.After(d, h.tend)
 }
 
-// tend retires pools that were idle long enough, and makes place for
-// connections that wait.
+// tend retires pools that were idle long enough, and makes space for waiting
+// connections.
 func (h *identities) tend() {
 	h.poked = false
 	if h.stopped {
@@ -165,8 +171,9 @@ func (h *identities) tend() {
 	h.tendIn(next)
 }
 
-// retireRested retires pools that have had no connection for Config.Rest. It
-// returns when to look again: no other pool's time is over before that.
+// retireRested retires pools that have had no connection for Options.Rest. It
+// returns how long to wait for the next call: no other pool can be retired
+// before that.
 func (h *identities) retireRested(now time.Time) time.Duration {
 	next := h.Rest
 	for id, p := range h.list {
@@ -182,8 +189,8 @@ func (h *identities) retireRested(now time.Time) time.Duration {
 	return next
 }
 
-// retire takes a pool off the list. It counts as leaving until its process has
-// exited.
+// retire removes a pool from the list. The pool counts as leaving until its
+// process has exited.
 func (h *identities) retire(id identity, p *pool.Pool, why reason) {
 	delete(h.list, id)
 	h.leaving[p] = leave{why, time.Now()}
@@ -203,11 +210,11 @@ func (h *identities) admitWaiting() {
 	})
 }
 
-// makePlace retires as many pools as connections wait for, of those that have no
-// connection, least recently used first. If there are too few, workers whose
-// connections all rest are asked to close them, and after a while also workers
-// that are answering requests. A user who has as many workers as a user may
-// have gets a place only from their own.
+// makePlace retires one pool for each waiting connection. It chooses among the
+// pools without connections, the least recently used first. If there are too
+// few, it asks workers whose connections all rest to close them, and after a
+// while also workers that are answering requests. A user who has the maximum
+// number of workers gets a place only from their own.
 func (h *identities) makePlace(now time.Time) {
 	if h.since.IsZero() {
 		h.since = now
@@ -228,7 +235,8 @@ func (h *identities) makePlace(now time.Time) {
 	}
 }
 
-// askToYield asks pools of list to give way, as far as d needs them.
+// askToYield asks pools in list to close their connections, as far as d needs
+// their places.
 func (h *identities) askToYield(list []*pool.Pool, d *demand, busy bool, now time.Time) {
 	for _, p := range list {
 		if !p.IsIdle() && d.needs(p.Who().UID) && h.givesWay(p, busy, now) {
@@ -237,10 +245,10 @@ func (h *identities) askToYield(list []*pool.Pool, d *demand, busy bool, now tim
 	}
 }
 
-// demand is how many pools have to end for connections that wait.
+// demand is how many pools must end for waiting connections.
 type demand struct {
-	any int            // of any user
-	own map[uint32]int // of that user, who has as many as a user may have
+	any int            // pools of any user
+	own map[uint32]int // pools of each user who has the maximum number of workers
 }
 
 func (h *identities) demand() *demand {
@@ -262,7 +270,7 @@ func (h *identities) demand() *demand {
 // needs reports whether the end of a pool of that user helps.
 func (d *demand) needs(uid uint32) bool { return d.any > 0 || d.own[uid] > 0 }
 
-// comes records that a pool of that user is about to end.
+// comes subtracts a pool of that user, which is about to end, from d.
 func (d *demand) comes(uid uint32) {
 	if d.own[uid] > 0 {
 		d.own[uid]--
@@ -277,11 +285,11 @@ func (h *identities) expectLeaving(d *demand, now time.Time) {
 	crowded := h.replaced() > h.Identities
 	for p, one := range h.leaving {
 		if one.why == replaced && !crowded {
-			continue // its end makes no room
+			continue // its end frees no place
 		}
 		idle := p.IsIdle()
 		if idle && now.Sub(one.since) > process.LastWords {
-			p.EndIdle(process.LastWords) // it need not go by itself, and counts for no room until it is gone
+			p.EndIdle(process.LastWords) // its worker may not exit by itself, and occupies its place until it has exited
 			continue
 		}
 		if idle || h.givesWay(p, false, now) {
@@ -290,8 +298,8 @@ func (h *identities) expectLeaving(d *demand, now time.Time) {
 	}
 }
 
-// givesWay asks all connections of p to yield, if all of them rest or busy is
-// set. It reports whether p is about to end.
+// givesWay asks all connections of p to yield. If busy is false, it asks only
+// if all of them rest. It reports whether p is about to end.
 func (h *identities) givesWay(p *pool.Pool, busy bool, now time.Time) bool {
 	coming, stubborn := h.Slots.AskToYield(now, p.Held(), busy)
 	if stubborn {
@@ -300,8 +308,8 @@ func (h *identities) givesWay(p *pool.Pool, busy bool, now time.Time) bool {
 	return coming || stubborn
 }
 
-// Renew also retires the workers of the old configuration. Those of the new one
-// start with the next connections.
+// Renew also retires the workers of the old configuration. Workers of the new
+// configuration start with the next connections.
 func (h *identities) Renew(g *pool.Generation, done func(error)) {
 	h.onDemand.Renew(g, func(err error) {
 		if err == nil {

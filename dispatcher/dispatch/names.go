@@ -8,25 +8,25 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// Names records whether uids have users, as the resolver reports. The parent
-// asks the resolver nothing else, does not wait for the answers, and uses only
-// whether there is a name.
+// Names records which uids have names, according to the resolver. This process
+// asks the resolver nothing else and does not wait for its answers. It uses
+// only the fact that there is a name.
 type Names struct {
 	*pool.Loop
 	Send  func(ipc.Message, ...int) error // sends a question to the resolver
 	known map[uint32]uidState
-	asked map[uint64]*inquiry // by the number of the question
-	by    map[uint32]*inquiry // … and by uid
+	asked map[uint64]*inquiry // questions by their number
+	by    map[uint32]*inquiry // questions by uid
 	last  uint64
 }
 
-// uidState is whether a uid has a name, until it is asked for again.
+// uidState is whether a uid has a name, and until when that is known.
 type uidState struct {
 	named bool
 	until time.Time
 }
 
-// inquiry is a question that the resolver was asked.
+// inquiry is a question to the resolver.
 type inquiry struct {
 	uid  uint32
 	late *time.Timer
@@ -35,23 +35,23 @@ type inquiry struct {
 
 const (
 	keepNames = time.Minute
-	maxNames  = 10_000           // past it all are forgotten
+	maxNames  = 10_000           // when it is reached, all are forgotten
 	nameLimit = 10 * time.Second // longer than the resolver takes
 )
 
-// NewNames returns Names that have asked the resolver nothing yet.
+// NewNames returns a Names without any questions or answers.
 func NewNames(l *pool.Loop) *Names {
 	return &Names{Loop: l, known: map[uint32]uidState{}, asked: map[uint64]*inquiry{}, by: map[uint32]*inquiry{}}
 }
 
-// kept returns what is known of uid.
+// kept returns whether uid has a name, if that is known.
 func (n *Names) kept(uid uint32) (named, known bool) {
 	v, ok := n.known[uid]
 	return v.named, ok && time.Now().Before(v.until)
 }
 
-// lookup calls then with whether uid has a name, now or when the resolver has answered. sure is false
-// when the user database is unavailable.
+// lookup calls then, now or when the resolver has answered. named is whether uid
+// has a name. sure is false if the user database is unavailable.
 func (n *Names) lookup(uid uint32, then func(named, sure bool)) {
 	if named, ok := n.kept(uid); ok {
 		then(named, true)
@@ -71,8 +71,8 @@ func (n *Names) lookup(uid uint32, then func(named, sure bool)) {
 	}
 }
 
-// Handle passes an answer of the resolver to the loop. An answer that comes too
-// late is ignored.
+// Handle passes an answer of the resolver to the loop. It ignores an answer
+// that comes too late.
 func (n *Names) Handle(m ipc.Message) (done bool, err error) {
 	switch m := m.(type) {
 	case *work.LookupResult:
@@ -102,7 +102,7 @@ func (n *Names) answer(id uint64, named, sure bool) {
 	}
 }
 
-// Fail ends every question, because the resolver has exited.
+// Fail ends all questions as failed, because the resolver has exited.
 func (n *Names) Fail() {
 	for id := range n.asked {
 		n.answer(id, false, false)

@@ -11,7 +11,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// resolved returns what a parent knows of uids whose resolver answers by f; with nil it doesn't answer.
+// resolved returns a Names whose resolver answers with f. If f is nil, the
+// resolver does not answer.
 func resolved(t *testing.T, f func(*work.Lookup) *work.LookupResult) *Names {
 	var n *Names
 	n = newNamesBy(t, func(m ipc.Message, _ ...int) error {
@@ -38,7 +39,7 @@ func TestNamed(t *testing.T) {
 			uid  uint32
 			want answer
 			kept bool
-		}{{1, answer{true, true}, true}, {2, answer{false, true}, true}, {3, answer{}, false}, {4, answer{}, false}} { // 4 is not answered
+		}{{1, answer{true, true}, true}, {2, answer{false, true}, true}, {3, answer{}, false}, {4, answer{}, false}} { // uid 4 is not answered
 			var got []answer
 			for range 2 {
 				n.sync(func() { n.lookup(tt.uid, func(named, sure bool) { got = append(got, answer{named, sure}) }) })
@@ -61,7 +62,7 @@ func TestNamed(t *testing.T) {
 	})
 }
 
-// awaitAll returns when no question is open.
+// awaitAll returns when no question is pending.
 func (n *Names) awaitAll() {
 	var over sync.WaitGroup
 	n.sync(func() {
@@ -73,7 +74,8 @@ func (n *Names) awaitAll() {
 	over.Wait()
 }
 
-// TestNamedWithoutResolver: questions end when there is no resolver, and when it exits.
+// TestNamedWithoutResolver checks that questions end if there is no resolver,
+// and when the resolver exits.
 func TestNamedWithoutResolver(t *testing.T) {
 	var got []answer
 	then := func(named, sure bool) { got = append(got, answer{named, sure}) }
@@ -92,7 +94,7 @@ func TestNamedWithoutResolver(t *testing.T) {
 	})
 }
 
-// newNamesBy returns Names whose questions send takes.
+// newNamesBy returns a Names that sends its questions with send.
 func newNamesBy(t *testing.T, send func(ipc.Message, ...int) error) *Names {
 	l := pool.NewLoop()
 	go l.Run()
@@ -102,5 +104,5 @@ func newNamesBy(t *testing.T, send func(ipc.Message, ...int) error) *Names {
 	return n
 }
 
-// sync calls f in the loop, and waits for its end.
+// sync calls f in the loop, and waits until f returns.
 func (n *Names) sync(f func()) { _ = n.Call(func() error { f(); return nil }) }

@@ -7,18 +7,19 @@ import (
 )
 
 // onDemand is the common part of the dispatchers that start workers when
-// connections come.
+// connections arrive.
 type onDemand struct {
 	*pool.Set
 	Options
-	gen     *pool.Generation // in force
+	gen     *pool.Generation // the current generation
 	standby *pool.Pool
 }
 
-// Renew starts the worker of g that answers connections that are turned away.
-// It must not be a worker that serves a user or a connection, which could read
-// another client's token. Its start also proves that workers can serve: it has
-// the identity of no user, so no user can interfere with it.
+// Renew starts the worker of g that answers connections that are turned away. A
+// worker that serves a user or a connection must not do that, because it could
+// read another client's token. The start of this worker also proves that
+// workers can serve. It has the identity of no user, so no user can interfere
+// with it.
 func (h *onDemand) Renew(g *pool.Generation, done func(error)) {
 	p := h.NewPool(g, h.Nobody)
 	p.Workers, p.Threads = 1, 1
@@ -46,10 +47,10 @@ func (h *onDemand) newPool(who security.Identity) *pool.Pool {
 }
 
 // identify calls then, now or later, if the peer of c may have a worker of its
-// own, and otherwise turns c away. A uid that the user database does not know
-// is usually a subordinate uid. A user may have tens of thousands of them
-// (subuid(5)), and each could take the place of a user. While the database is
-// unavailable every uid is assumed to belong to a user.
+// own. Otherwise it turns c away. A uid that the user database does not know is
+// usually a subordinate uid. A user may have tens of thousands of them
+// (subuid(5)), and each could take a worker's place. While the database is
+// unavailable, every uid is assumed to belong to a user.
 func (h *onDemand) identify(c *pool.Connection, then func()) {
 	if c.Forbidden != "" {
 		h.Slots.Drop(c, pool.Forbidden, c.Forbidden)
@@ -69,7 +70,7 @@ func peerOf(c ipc.Connection) security.Identity {
 	return security.Identity{UID: c.UID, GID: c.GID}
 }
 
-// perConnection is a dispatcher that starts a worker for each connection. If a
+// perConnection is a Dispatcher that starts a worker for each connection. If a
 // client compromises that worker, the damage ends with the connection.
 type perConnection struct{ onDemand }
 

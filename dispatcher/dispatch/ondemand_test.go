@@ -19,7 +19,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for an expected event.
 const patience = 60 * time.Second
 
 func must(t *testing.T, err error) {
@@ -55,8 +55,10 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// TestLostWorkersAreLimited: users whose workers can't be started, as at their limit of processes, or who
-// kill them, don't fill the disk with lines about it; each is counted.
+// TestLostWorkersAreLimited checks that users whose workers can't be started,
+// or who kill them, do not fill the disk with log lines. Workers can't be
+// started, for example, when a user has reached the limit of processes. Each
+// failure must be counted.
 func TestLostWorkersAreLimited(t *testing.T) {
 	end, fd, err := ipc.Pair(ipc.Parent, ipc.Dispatcher)
 	must(t, err)
@@ -73,7 +75,7 @@ func TestLostWorkersAreLimited(t *testing.T) {
 	}))
 	defer other.Close()
 	s := process.NewStarter(process.NewParent(channel), relay.Text(io.Discard))
-	go func() { // starts no process
+	go func() { // answers that no process can be started
 		for {
 			m, err := other.Receive()
 			if err != nil {

@@ -9,16 +9,17 @@ import (
 	"schedrestd/rate"
 )
 
-// owners finds out for which user a uid counts. A user may have tens of thousands (subuid(5)).
+// owners determines the user for whom a uid counts. A user may have tens of
+// thousands of uids (subuid(5)).
 type owners struct {
 	of       func(uint32) uint32 // Options.OwnerOf
 	names    *Names              // nil: all uids have names
 	known    map[uint32]struct{} // uids that have a name
-	unproved *rate.Bucket        // of uids that are taken to have one until that is known
+	unproved *rate.Bucket        // limits the uids that are assumed to have a name
 }
 
-// How many uids are taken to have a name while the user database is asked: at once, and
-// per second. While it can't be asked, further ones count together.
+// Number of uids that are assumed to have a name until the user database
+// answers: at once, and per second. Further uids count together until then.
 const (
 	unprovedBurst = 256
 	unprovedRate  = 10
@@ -28,9 +29,10 @@ func newOwners(o Options) *owners {
 	return &owners{of: o.OwnerOf, names: o.Names, known: map[uint32]struct{}{}, unproved: rate.New(unprovedBurst, unprovedRate, time.Now())}
 }
 
-// sourceOf returns the source of a connection from addr, which is invalid for a UNIX
-// socket, by a process of uid, which is ipc.NoID when it is unknown. On loopback the
-// uid counts, if the kernel knows that of the process at the other end.
+// sourceOf returns the source of a connection. addr is its address, which is
+// invalid for a UNIX socket. uid is the user of the client's process, or
+// ipc.NoID if it is unknown. On loopback the uid counts, if the kernel knows
+// it.
 func (o *owners) sourceOf(addr netip.Addr, uid uint32) admission.Source {
 	if addr.IsValid() && (uid == ipc.NoID || !addr.IsLoopback()) {
 		return admission.Address(addr)
@@ -44,7 +46,8 @@ func (o *owners) sourceOf(addr netip.Addr, uid uint32) admission.Source {
 	return admission.User(uid)
 }
 
-// hasName reports whether a user has that uid. It does not wait for the user database.
+// hasName reports whether uid has a name, or is assumed to have one. It does
+// not wait for the user database.
 func (o *owners) hasName(uid uint32) bool {
 	if o.names == nil {
 		return true
@@ -65,6 +68,6 @@ func (o *owners) hasName(uid uint32) bool {
 	if !o.unproved.Take(time.Now(), 1) {
 		return false
 	}
-	o.names.lookup(uid, func(bool, bool) {}) // kept for the next connection
+	o.names.lookup(uid, func(bool, bool) {}) // the answer is cached for the next connection
 	return true
 }

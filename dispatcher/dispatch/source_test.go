@@ -9,8 +9,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestSourceOf: one machine is one source, however many addresses of its network it has, and so is one user,
-// whatever uids that user has.
+// TestSourceOf checks that a machine is one source, however many addresses of
+// its network it has, and that a user is one source, whichever of their uids is
+// used.
 func TestSourceOf(t *testing.T) {
 	names := resolved(t, func(q *work.Lookup) *work.LookupResult {
 		if q.Number >= 1000 && q.Number < 2000 {
@@ -34,7 +35,7 @@ func TestSourceOf(t *testing.T) {
 		of("", uid)
 		await(t, "the user database was asked", func() (ok bool) { names.sync(func() { _, ok = names.kept(uid) }); return ok })
 	}
-	const tcp = ipc.NoID // the kernel knows no user
+	const tcp = ipc.NoID // the kernel does not know the user
 	for _, tt := range []struct {
 		name string
 		a, b admission.Source
@@ -64,7 +65,8 @@ func TestSourceOf(t *testing.T) {
 	}
 }
 
-// TestUnprovedUids: while it is not known whether uids have names, few of them count by themselves.
+// TestUnprovedUids checks that only a few uids count separately while the user
+// database has not answered.
 func TestUnprovedUids(t *testing.T) {
 	names := resolved(t, func(q *work.Lookup) *work.LookupResult { return &work.LookupResult{ID: q.ID} })
 	o := newOwners(Options{Names: names})

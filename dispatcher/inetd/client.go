@@ -10,14 +10,14 @@ import (
 	"schedrestd/ipc"
 )
 
-// Client is the client of an inetd run: standard input and output, as the parent
-// passed them.
+// Client is the client of an inetd run. It has the standard input and output
+// that the parent passed.
 type Client struct {
 	ipc.Connection
 	In, Out int
 }
 
-// pipe returns a pipe whose reading end waits in the poller and whose writing end
+// pipe returns a pipe. The Go runtime polls its reading end; its writing end
 // blocks.
 func pipe() (*os.File, int, error) {
 	var fds [2]int
@@ -28,9 +28,10 @@ func pipe() (*os.File, int, error) {
 	return os.NewFile(uintptr(fds[0]), "answers"), fds[1], nil
 }
 
-// output returns the descriptor that answers go to. A worker can't write to a regular file: it gets
-// a pipe, and what comes out is copied. copied receives the result of that; relay is the descriptor
-// to close when the worker has it.
+// output returns the descriptor for the worker's answers. A worker can't write
+// to a regular file, so it gets a pipe, and a goroutine copies from the pipe to
+// the file. copied receives the result of the copy. relay is the descriptor to
+// close when the worker has it.
 func (c *Client) output() (fd, relay int, copied chan error, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(c.Out, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
@@ -44,14 +45,15 @@ func (c *Client) output() (fd, relay int, copied chan error, err error) {
 	file := os.NewFile(uintptr(c.Out), "standard output")
 	go func() {
 		_, err := io.Copy(file, from)
-		from.Close() // the worker's next write fails
+		from.Close() // so that the worker's next write fails
 		copied <- err
 	}()
 	return to, to, copied, nil
 }
 
-// left reports whether the client at a socket sends no more, and whether it is gone. A client at a pipe or
-// a terminal occupies nothing that others need.
+// left reports whether the client at a socket sends no more, and whether it has
+// closed the connection. It returns false for a client at a pipe or a terminal,
+// which occupies nothing that others need.
 func (c *Client) left() (ended, gone bool) {
 	if c.Network == ipc.Stdio {
 		return false, false

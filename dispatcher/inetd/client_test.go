@@ -15,8 +15,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestLeft checks that a client that has only stopped sending is still there, and
-// that one that has closed its connection is not.
+// TestLeft checks that a client that has only stopped sending is still there,
+// and that a client that has closed its connection is not.
 func TestLeft(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

@@ -1,4 +1,4 @@
-// Package inetd serves the one client at standard input and output through one
+// Package inetd serves the client at standard input and output through one
 // worker, like a program that inetd starts. One goroutine owns the state of the
 // run; others only send it events.
 package inetd
@@ -27,24 +27,25 @@ type Options struct {
 	Client     *Client
 	Starter    *process.Starter
 	Worker     ipc.Start
-	Quota      *relay.Quota                 // for what the worker logs
+	Quota      *relay.Quota                 // limits the lines that the worker may log
 	Setup      work.Setup                   // of the worker
-	Dial       dial.Options                 // … without what depends on the worker
-	Services   func() error                 // starts the worker's services, while the worker starts
+	Dial       dial.Options                 // without the values that depend on the worker
+	Services   func() error                 // starts the worker's services while the worker starts
 	Hello      func(*process.Process) error // gives the ready worker its channels and keys; the worker answers Kept
 	Tell       func(ipc.Message)            // tells the auditor about the connection and its worker
-	Violations <-chan string                // gets how the worker broke the protocol of a service
-	Lost       <-chan string                // gets why a service exited
-	Finish     <-chan struct{}              // closed when the worker has to finish
-	StartLimit time.Duration                // for a process to send Ready
-	Silence    time.Duration                // a worker that answers no Ping for this time is killed
+	Violations <-chan string                // receives the reason if the worker broke the protocol of a service
+	Lost       <-chan string                // receives the reason if a service exited
+	Finish     <-chan struct{}              // closed when the worker must finish
+	StartLimit time.Duration                // until a process sends Ready
+	Silence    time.Duration                // a worker that does not answer a Ping for this time is killed
 	Ready      func(ipc.Ready)              // called when the worker is ready
 }
 
 const (
-	// halfClosed is how long a client that sends no more may take for its answers. Nothing tells that the client
-	// of a TCP connection is gone while nothing is written to it. A compromised worker would stay as long as it
-	// likes otherwise, and an inetd starts only so many instances.
+	// halfClosed is how long the answers for a client that sends no more may
+	// take. While nothing is written to a TCP connection, nothing shows that
+	// its client is gone. Without this limit a compromised worker could stay as
+	// long as it likes, and inetd starts only a limited number of instances.
 	halfClosed = 10 * time.Minute
 )
 
@@ -53,21 +54,21 @@ type visit struct {
 	Options
 	worker *process.Process
 	dialer *dial.Dialer
-	late   *time.Timer // for the worker's next step
+	late   *time.Timer // limits the time of the worker's next step
 
 	handed  bool      // the worker was given the client
-	served  bool      // … and has sent Done
-	told    string    // why it has to finish; "" when it need not
-	ended   time.Time // when the client was first seen to send no more
+	served  bool      // the worker has sent Done
+	told    string    // why the worker must finish; "" if it need not
+	ended   time.Time // when this process first noticed that the client sends no more
 	alive   process.Liveness
-	relay   int        // the worker's end of the pipe to a regular file; -1: none
-	copied  chan error // receives the result of the relay; nil: there is none
-	stopped bool       // by a signal
+	relay   int        // the worker's end of the pipe to a regular file; -1: there is none
+	copied  chan error // receives the result of the copy; nil: there is none
+	stopped bool       // the gateway was stopped by a signal
 }
 
 // Serve serves the client. It returns nil when the client's input has ended and
-// every request is answered, whatever the answers were. The worker finishes the
-// request in progress when Finish is closed.
+// every request is answered, whatever the answers were. When Finish is closed,
+// the worker only finishes its current request.
 func Serve(o Options) error {
 	v := &visit{Options: o, relay: -1, late: time.NewTimer(o.StartLimit)}
 	var err error
@@ -89,7 +90,7 @@ type received struct {
 	err error
 }
 
-// run handles events until the worker's channel ends, and returns why it did.
+// run handles events until the worker's channel ends, and returns the reason.
 func (v *visit) run() error {
 	messages := make(chan received)
 	go func() {
@@ -154,7 +155,7 @@ func (v *visit) handle(m ipc.Message) error {
 		v.Tell(&work.Gone{ID: v.Client.ID})
 	case *ipc.Pong:
 		return v.alive.Answered(m.Number)
-	case *work.Progress: // no other client waits
+	case *work.Progress: // there is only one client, so the stage does not matter
 	default:
 		done, err := v.dialer.Handle(m)
 		if !done {
@@ -171,7 +172,7 @@ func (v *visit) hand() error {
 	v.handed = true
 	if v.Client.Network != ipc.Stdio {
 		err := v.worker.Channel.TrySend(&v.Client.Connection, v.Client.In)
-		if v.Client.Refuse != 0 { // the worker reports nothing of it
+		if v.Client.Refuse != 0 { // the worker sends no Done for a refused client
 			v.served = true
 			v.finish("its client is refused")
 		}
@@ -185,8 +186,8 @@ func (v *visit) hand() error {
 	return v.worker.Channel.TrySend(&ipc.Streams{Connection: v.Client.Connection}, v.Client.In, out)
 }
 
-// closeRelay closes the parent's copy of the worker's descriptor. Otherwise the
-// pipe would never end.
+// closeRelay closes this process's copy of the worker's descriptor. Otherwise
+// the pipe would never end.
 func (v *visit) closeRelay() {
 	if v.relay >= 0 {
 		unix.Close(v.relay)
@@ -194,8 +195,8 @@ func (v *visit) closeRelay() {
 	}
 }
 
-// watch checks that the worker reads its channel, and makes it finish when
-// there is nothing left to do.
+// watch checks that the worker reads its channel, and makes the worker finish
+// when there is nothing left to do.
 func (v *visit) watch(now time.Time) {
 	if !v.handed {
 		return
@@ -217,20 +218,20 @@ func (v *visit) watch(now time.Time) {
 	}
 }
 
-// finish asks the worker to finish, and has it killed when it does not.
+// finish asks the worker to finish. If it does not, it is killed.
 func (v *visit) finish(why string) {
 	if v.told != "" {
 		return
 	}
 	v.told = why
-	if v.worker.Channel.TrySend(new(work.Drain)) != nil { // it is not ready yet, or does not read
+	if v.worker.Channel.TrySend(new(work.Drain)) != nil { // the worker is not ready yet, or does not read
 		v.worker.Condemn(why)
 	}
 	v.late.Reset(v.Setup.Limits.Drain + process.LastWords)
 }
 
-// end takes the worker's status, waits until its output has reached the file,
-// and judges the run. why is what ended its channel.
+// end gets the worker's status, waits until its output has reached the file,
+// and judges the run. why is the error that ended the worker's channel.
 func (v *visit) end(why error) error {
 	patience := process.LastWords
 	if !errors.Is(why, io.EOF) {

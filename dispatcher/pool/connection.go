@@ -15,15 +15,15 @@ type Connection struct {
 	ipc.Connection
 	admission.Conn
 
-	Arrival   uint64       // its number for the parent; ID is another one for each worker that it is given to
-	Forbidden string       // why its user may have no worker; "" when it may
+	Arrival   uint64       // the parent's number; each worker to which it is offered gets another one, ID
+	Forbidden string       // why its user may have no worker; "" if the user may
 	FD        int          // this process's copy; -1 once the worker has sent Taken
-	tries     int          // workers that it was given to
+	tries     int          // number of workers to which it was given
 	late      *time.Timer  // ends its time in a queue
-	holder    *ipc.Channel // to the worker that has it
+	holder    *ipc.Channel // channel of the worker that has it
 }
 
-// peer returns the text that the log shows for the client.
+// peer returns the description of the client in the log.
 func (c *Connection) peer() string {
 	if c.Network == ipc.Unix {
 		return fmt.Sprintf("uid %d", c.UID)
@@ -31,8 +31,8 @@ func (c *Connection) peer() string {
 	return c.Addr
 }
 
-// exemption returns how an administrator exempts a client that serves many
-// users.
+// exemption returns the setting with which an administrator exempts a client
+// that serves many users.
 func (c *Connection) exemption() string {
 	addr, err := netip.ParseAddrPort(c.Addr)
 	switch {
@@ -44,7 +44,7 @@ func (c *Connection) exemption() string {
 	return fmt.Sprintf("if a portal, a proxy or a NAT with many users is there, exempt it: SCHEDRESTD_EXEMPT=%s", c.Source)
 }
 
-// Queue holds connections that wait, each until its time is over. It belongs to
+// Queue holds waiting connections, each until its time is over. It belongs to
 // the loop.
 type Queue []*Connection
 
@@ -61,7 +61,7 @@ func (q *Queue) Add(l *Loop, c *Connection, limit time.Duration, expired func(*C
 	c.late = late
 }
 
-// Take removes connections in order, as long as take accepts them.
+// Take removes connections in order, until take returns false.
 func (q *Queue) Take(take func(*Connection) bool) {
 	for len(*q) > 0 {
 		c, late := (*q)[0], (*q)[0].late
@@ -74,10 +74,10 @@ func (q *Queue) Take(take func(*Connection) bool) {
 	}
 }
 
-// TakeAny takes connections out that take takes, in order.
+// TakeAny removes the connections for which take returns true, in order.
 func (q *Queue) TakeAny(take func(*Connection) bool) {
 	*q = slices.DeleteFunc(*q, func(c *Connection) bool {
-		late := c.late // it may wait elsewhere then
+		late := c.late // take may put it into another queue, with another timer
 		taken := take(c)
 		if taken {
 			late.Stop()
@@ -86,7 +86,7 @@ func (q *Queue) TakeAny(take func(*Connection) bool) {
 	})
 }
 
-// All takes all out.
+// All removes and returns all connections.
 func (q *Queue) All() []*Connection {
 	list := *q
 	*q = nil

@@ -7,20 +7,21 @@ import (
 	"schedrestd/penalty"
 )
 
-// counters counts what happened since the start, as far as the parent sees it.
+// counters counts events since the start, as far as this process sees them.
 type counters struct {
-	accepted uint64 // connections
+	accepted uint64 // accepted connections
 
-	// Turned away, by the answer: none, because the kernel does not identify
-	// the client; 403; 429, its source is blocked; 503.
+	// Connections that were turned away, by the answer: none, because the
+	// kernel does not identify the client; 403; 429, because the source is
+	// blocked; 503.
 	nameless, forbidden, paused, unserved uint64
 
-	started, done, died, killed, violated uint64 // workers: started, ended as intended, exited by themselves, killed by the parent, killed by their sandbox
+	started, done, died, killed, violated uint64 // workers: started, ended as intended, exited by themselves, killed by the dispatcher, killed by their sandbox
 
 	dial dial.Counters
 }
 
-// turnedAway counts one connection that was closed with that status.
+// turnedAway counts a connection that was closed with that status.
 func (c *counters) turnedAway(status int) {
 	switch status {
 	case Forbidden:

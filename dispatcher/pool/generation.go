@@ -8,33 +8,33 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// Generation holds everything that the workers of one generation are started
-// with. It belongs to the loop.
+// Generation holds everything from which the workers of one generation are
+// started. It belongs to the loop.
 type Generation struct {
 	Config
 	ID        uint32
-	Greet     func(worker *work.Client, to *ipc.Channel) error // gives a ready worker what it needs for connections; it may block
+	Greet     func(worker *work.Client, to *ipc.Channel) error // gives a ready worker its channels and keys; may block
 	Audit     Auditor
-	End       func() // called when nothing uses it any more
+	End       func() // called when the generation has no more users
 	Replacing bool   // a service has exited, and the next generation is being built
-	users     int    // the pools, and the creator
+	users     int    // number of users: the pools, and the creator
 }
 
-// Config configures the workers of a generation, and sets the time limits of
-// their steps.
+// Config configures the workers of a generation, and limits the time of their
+// steps.
 type Config struct {
 	Setup       work.Setup
-	Workers     int // of a pool
+	Workers     int // number of workers in a pool
 	Connections int
-	Threads     int           // of all workers of a pool
-	Wear        uint64        // connections after which Pool.WornOut is called
-	StartLimit  time.Duration // for a worker to send Ready
+	Threads     int           // of all workers of a pool together
+	Wear        uint64        // Pool.WornOut is called after this number of connections
+	StartLimit  time.Duration // until a worker sends Ready
 	HandLimit   time.Duration // how long a connection waits while no worker can take it
-	Silence     time.Duration // a worker that answers no Ping for this time is killed
-	Farewell    time.Duration // a retired worker that has connections is asked to finish after it
+	Silence     time.Duration // a worker that does not answer a Ping for this time is killed
+	Farewell    time.Duration // a retired worker that still has connections is asked to finish after this time
 	LogBurst    int           // lines that a worker may log at once
 	LogRate     int           // … and per second
-	DialBurst   int           // connections to daemons that a worker may ask for at once
+	DialBurst   int           // connections to daemons that a worker may request at once
 	DialRate    int           // … and per second
 	Log         *slog.Logger
 }
@@ -46,17 +46,18 @@ type Auditor interface {
 	Exited(worker uint32, status string)
 }
 
-// NewGeneration returns g with one user, which must call Release.
+// NewGeneration returns a copy of g with a user count of one, for the caller,
+// which must call Release.
 func NewGeneration(g Generation) *Generation {
 	g.users = 1
 	return &g
 }
 
-// Hold adds a user of g, which must call Release.
+// Hold adds one to the user count of g. The new user must call Release.
 func (g *Generation) Hold() { g.users++ }
 
-// Release ends g when its last user calls it. The services end when no worker
-// can use them.
+// Release ends g when its last user calls it. The services then end, because no
+// worker can use them any more.
 func (g *Generation) Release() {
 	if g.users--; g.users == 0 && g.End != nil {
 		g.End()

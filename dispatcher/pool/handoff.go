@@ -22,12 +22,13 @@ func (p *Pool) Take(c *Connection) {
 	}
 	p.used = time.Now()
 	if len(p.waiting) > 0 || !p.give(c) {
-		p.enqueue(c) // behind those that came before
+		p.enqueue(c) // after those that came before
 	}
 }
 
-// enqueue puts c into the queue for a worker. A pool that was made for c ends
-// when c's time is over: its worker, ready too late, would never end.
+// enqueue puts c into the queue for a worker, for at most p.HandLimit. If the
+// pool was made for c only, the pool ends after that time. Otherwise a worker
+// that becomes ready too late would wait forever.
 func (p *Pool) enqueue(c *Connection) {
 	p.waiting.Add(p.Loop, c, p.HandLimit, func(c *Connection) {
 		p.Slots.Drop(c, Unavailable, fmt.Sprintf("no worker took it within %s", p.HandLimit))
@@ -43,24 +44,24 @@ func (p *Pool) enqueue(c *Connection) {
 }
 
 // dequeue gives waiting connections to workers, in order, as far as the workers
-// accept them. It is called whenever that may have changed: a worker became
-// ready, or took a connection out of its channel.
+// accept them. It is called when a worker has become ready or has taken a
+// connection out of its channel.
 func (p *Pool) dequeue() {
 	p.waiting.Take(p.give)
 }
 
 // give offers c to the ready workers, beginning with the one that has the
-// fewest connections. Workers that owe an answer come last. It returns false
-// when none can take it now, or when a service that they need has exited and
-// the next generation is being built.
+// fewest connections. Workers that have not answered a Ping come last. It
+// returns false if no worker can take c now, or if a service that workers need
+// has exited and the next generation is being built.
 func (p *Pool) give(c *Connection) bool {
 	if p.gen.Replacing && !p.Once {
 		return false
 	}
 	ready := slices.DeleteFunc(slices.Collect(maps.Values(p.workers)), func(w *worker) bool { return !w.ready || w.EndReason != "" })
-	// A worker that sends Done but keeps using the connection always has the
-	// fewest. It gets at most twice the share of the others, as long as they
-	// have capacity.
+	// A worker that sends Done but continues to use the connection always has
+	// the fewest connections. It gets at most twice the share of the others, as
+	// long as they have capacity.
 	most := 2 / float64(len(ready)+1)
 	overShare := func(w *worker) int {
 		if w.share > most {
@@ -93,16 +94,16 @@ func (p *Pool) give(c *Connection) bool {
 // counted.
 const sharedOver = 32
 
-// offer sends c to w, without waiting. Each attempt gets another number, unique
-// among all pools, so that an answer about a failed attempt can't be taken for
-// one about the next.
+// offer sends c to w, without waiting. Each attempt uses another number, unique
+// among all pools, so that an answer about a failed attempt can't be mistaken
+// for an answer about the next one.
 func (p *Pool) offer(w *worker, c *Connection) bool {
 	p.Slots.number++
 	c.ID = p.Slots.number
 	p.gen.Audit.Given(w.Number, &c.Connection)
 	if err := w.Channel.TrySend(&c.Connection, c.FD); err != nil {
 		p.gen.Audit.Gone(c.ID)
-		return false // full, or exiting: receive deals with that
+		return false // the channel is full, or the worker is exiting: receive handles that
 	}
 	c.tries++
 	c.holder = w.Channel
@@ -116,8 +117,8 @@ func (p *Pool) offer(w *worker, c *Connection) bool {
 
 // Refuse passes a connection that is not served to the worker with the fewest
 // connections, which answers it. If no worker takes it at once, it gets no
-// answer. It exposes no more to the worker than the connections that the worker
-// serves, and the worker does not learn its number.
+// answer. The worker learns no more from it than from the connections that it
+// serves, and does not learn its number.
 func (p *Pool) Refuse(c *Connection, status int, after time.Duration) {
 	var best *worker
 	for _, w := range p.workers {
@@ -133,13 +134,14 @@ func (p *Pool) Refuse(c *Connection, status int, after time.Duration) {
 	_ = best.Channel.TrySend(&m, c.FD)
 }
 
-// orphans takes the connections of a dead worker. Those that it had taken are
-// lost. Those still in its channel go to the end of the queue, unless the pool
-// accepts no more connections.
+// orphans takes the connections of a dead worker. Connections that the worker
+// had taken are lost. Those still in its channel go to the end of the queue,
+// unless the pool accepts no more connections.
 //
-// No worker has read from those, so they should do no harm. Still, a connection
-// is given to at most one worker more than the pool has: all of them may be dead
-// already, of another cause, when they get it. The next one to die is its fault.
+// The worker has not read from these connections, so they should be harmless.
+// All workers of a pool may be dead already, for another reason, when they get
+// such a connection. If one more dies, the connection is the likely cause. So a
+// connection is given to at most one worker more than the pool has.
 func (p *Pool) orphans(w *worker) (lost, again int) {
 	held := slices.SortedFunc(maps.Values(w.held), func(a, b *Connection) int { return cmp.Compare(a.ID, b.ID) })
 	clear(w.held)

@@ -17,9 +17,9 @@ import (
 	"schedrestd/security"
 )
 
-// start starts the first workers. A worker that refuses to serve ends the pool,
-// because the next one would refuse as well. A lazy pool has no first workers
-// to wait for.
+// start starts the first workers. If a worker refuses to serve, the pool ends,
+// because the next one would also refuse. A lazy pool has no first workers to
+// wait for.
 func (p *Pool) start(started func(error)) {
 	p.started, p.unproved = started, p.Workers
 	for i := range p.Workers {
@@ -46,8 +46,8 @@ func (p *Pool) fill(at *place) {
 	}
 }
 
-// client returns the arrival whose user a worker that starts now runs as: one
-// that waits for it. 0 stands for the configured identity.
+// client returns the number of a waiting connection. A worker that starts now
+// runs as the user of that connection. 0 stands for the configured identity.
 func (p *Pool) client() uint64 {
 	if p.Lazy {
 		return p.waiting[0].Arrival
@@ -55,9 +55,9 @@ func (p *Pool) client() uint64 {
 	return 0
 }
 
-// live starts a worker, passes its messages to the loop, and reaps it. It runs
-// in a goroutine of its own, which blocks. The loop handles everything that it
-// passes.
+// live starts a worker, passes its messages to the loop, and reaps it. It
+// blocks, so it runs in a goroutine of its own. The loop handles everything
+// that live passes to it.
 func (p *Pool) live(at *place, to post) {
 	w, err := p.spawnWorker(p.gen, to)
 	if err != nil {
@@ -77,9 +77,9 @@ func (p *Pool) live(at *place, to post) {
 	p.Do(func() { p.reap(w, d) })
 }
 
-// receive returns when the channel of w has ended, or with the reason to kill
-// w: it broke the protocol, or sent a message about a connection that it does
-// not hold.
+// receive reads the messages of w until its channel ends, or until w must be
+// killed because it broke the protocol or sent a message about a connection
+// that it does not hold. It returns the reason.
 func (p *Pool) receive(w *worker) error {
 	for {
 		m, err := w.Channel.Receive()
@@ -101,11 +101,11 @@ func (p *Pool) receive(w *worker) error {
 	}
 }
 
-// join puts a worker that was started on the list.
+// join adds a started worker to the pool's workers.
 func (p *Pool) join(w *worker) {
 	p.Slots.counts.started++
 	p.workers[w.Number] = w
-	if p.IsLeaving() { // it began while the process started
+	if p.IsLeaving() { // the pool began to end while the process was being started
 		w.Condemn("it is not needed any more")
 	}
 	w.late = p.After(p.StartLimit, func() {
@@ -115,7 +115,7 @@ func (p *Pool) join(w *worker) {
 	})
 }
 
-// handle handles a message of w. After an error, w is killed.
+// handle handles a message of w. If it returns an error, w is killed.
 func (p *Pool) handle(w *worker, m ipc.Message) error {
 	switch m := m.(type) {
 	case *ipc.Ready:
@@ -178,14 +178,14 @@ func (p *Pool) prove(at *place, err error) {
 
 // departure describes how a worker left its pool.
 type departure struct {
-	why         error             // its channel is no longer read
+	why         error             // why its channel is no longer read
 	drained     bool              // the pool was ending
-	suspects    []*admission.Conn // whose clients may be the cause
-	lost, again int               // connections that ended, and those that another worker gets
-	status      string            // of the process
+	suspects    []*admission.Conn // connections whose clients may be the cause
+	lost, again int               // connections that ended, and connections that another worker gets
+	status      string            // exit status of the process
 }
 
-// leave takes a worker off the list, and frees the slots that it held.
+// leave removes a worker from the list, and frees the slots that it held.
 func (p *Pool) leave(w *worker, why error) departure {
 	w.late.Stop()
 	delete(p.workers, w.Number)
@@ -204,8 +204,9 @@ func (p *Pool) reap(w *worker, d departure) {
 	p.vacate(w.place, w)
 }
 
-// judge logs how a worker ended and charges the clients that may have caused
-// that. It returns why the worker does not serve, or nil when it had finished.
+// judge logs how a worker ended, and charges the clients that may have caused
+// that. It returns the reason why the worker does not serve. The reason is nil
+// if the worker had finished.
 func (p *Pool) judge(w *worker, d departure) error {
 	closed, counts := errors.Is(d.why, io.EOF), &p.Slots.counts
 	attrs := []any{"worker", w.Number, "pid", w.PID, "uid", p.who.UID, "connections_lost", d.lost, "handed_again", d.again, "status", d.status}
@@ -228,7 +229,7 @@ func (p *Pool) judge(w *worker, d departure) error {
 		counts.killed++
 		blame()
 		attrs = append(attrs, "because", d.why)
-		if errs.KindOf(d.why) == errs.Denied { // it refuses to serve, which is no violation
+		if errs.KindOf(d.why) == errs.Denied { // refusing to serve is no violation
 			p.complain(slog.LevelError, "worker was killed", attrs...)
 		} else {
 			p.alarm("worker was killed", attrs...)
@@ -256,10 +257,10 @@ func (p *Pool) unborn(at *place, err error) {
 	p.vacate(at, nil)
 }
 
-// vacate starts the next worker of a place. The pause before it grows while
-// workers end on their first connection or before it, because a request that
-// kills workers must not keep the machine busy starting them. w is the last
-// worker, or nil if it could not be started.
+// vacate starts the next worker of a place. w is the last worker, or nil if it
+// could not be started. While workers end during or before their first
+// connection, the pause before the next start grows. Otherwise a request that
+// kills workers could keep the machine busy with starting them.
 func (p *Pool) vacate(at *place, w *worker) {
 	p.lives--
 	if w != nil && (w.finished > 0 || w.handed > 1) {

@@ -6,9 +6,9 @@ import (
 	"schedrestd/rate"
 )
 
-// limitedCount counts events that clients or users can cause without limit. The
-// log lines about them are limited, so that they can't fill the disk. The count
-// is exact.
+// limitedCount counts events that clients or users can cause without limit. Log
+// lines about these events are limited, so that they can't fill the disk. The
+// count is exact.
 type limitedCount struct {
 	n     uint64
 	lines *rate.Bucket
@@ -16,7 +16,7 @@ type limitedCount struct {
 
 func newLimitedCount() *limitedCount { return &limitedCount{lines: rate.New(50, 5, time.Now())} }
 
-// add counts one more, and reports whether a line may be logged about it.
+// add counts one more event, and reports whether a line about it may be logged.
 func (l *limitedCount) add() (n uint64, ok bool) {
 	l.n++
 	return l.n, l.lines.Take(time.Now(), 1)

@@ -16,7 +16,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestDropsAreLimited: clients who come in masses don't fill the disk with lines about them.
+// TestDropsAreLimited checks that many clients that are turned away do not fill
+// the disk with log lines.
 func TestDropsAreLimited(t *testing.T) {
 	log := new(syncBuffer)
 	s := running(t, Options{Connections: 1, Log: slog.New(slog.NewTextHandler(log, nil))}).Slots
@@ -30,7 +31,8 @@ func TestDropsAreLimited(t *testing.T) {
 	}
 }
 
-// TestRoutineIsLimited: what happens to every worker is logged as often as its user has it happen, too.
+// TestRoutineIsLimited checks that lines about routine events of workers are
+// limited, too, because users can cause any number of them.
 func TestRoutineIsLimited(t *testing.T) {
 	p, log := idle(t, patience)
 	p.routine = newLimitedCount()
@@ -42,7 +44,8 @@ func TestRoutineIsLimited(t *testing.T) {
 	}
 }
 
-// TestAlarmsAreNotLimited: a user who has workers end as often as they like hides no alarm by it.
+// TestAlarmsAreNotLimited checks that users can't hide an alarm by ending their
+// own workers many times.
 func TestAlarmsAreNotLimited(t *testing.T) {
 	p, log := idle(t, patience)
 	p.lost = newLimitedCount()
@@ -55,7 +58,8 @@ func TestAlarmsAreNotLimited(t *testing.T) {
 	}
 }
 
-// TestExemption: the hint of the log is what exempts the client.
+// TestExemption checks that the log's hint names the setting that exempts the
+// client.
 func TestExemption(t *testing.T) {
 	for addr, want := range map[string]string{
 		"192.0.2.1:700": "SCHEDRESTD_EXEMPT=192.0.2.1", "[2001:db8::1]:700": "SCHEDRESTD_EXEMPT=2001:db8::/64",
@@ -71,8 +75,8 @@ func TestExemption(t *testing.T) {
 	}
 }
 
-// sleeping returns a TCP socket whose last close sleeps: its peer reads nothing
-// of what was written to it.
+// sleeping returns a TCP socket whose last close sleeps, because its peer does
+// not read the data that was written to the socket.
 func sleeping(t *testing.T) int {
 	t.Helper()
 	l, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -100,8 +104,8 @@ func sleeping(t *testing.T) int {
 	return fd
 }
 
-// TestLingeringClients checks that many refused clients, which still send data behind their requests, keep no thread of
-// the parent busy for long, and none that serves others.
+// TestLingeringClients checks that many refused clients, each with an unread
+// lingering socket in its connection, do not delay the closing of connections.
 func TestLingeringClients(t *testing.T) {
 	s := running(t, Options{Connections: 1, Log: slog.New(slog.DiscardHandler)}).Slots
 	var clients []*os.File

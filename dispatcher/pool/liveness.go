@@ -6,8 +6,8 @@ import (
 	"schedrestd/dispatcher/admission"
 )
 
-// checkLiveness asks each worker whether it still reads its channel, and kills
-// those that don't or have exceeded their lifetime.
+// checkLiveness checks that each worker still reads its channel. It kills
+// workers that do not, or that have exceeded their lifetime.
 func (p *Pool) checkLiveness() {
 	for _, w := range p.workers {
 		if w.ready {
@@ -18,12 +18,13 @@ func (p *Pool) checkLiveness() {
 	p.endOld()
 }
 
-// overdue is how long a worker may owe an answer before its slots go to others.
+// overdue is how long a worker may leave a Ping unanswered before others get
+// its slots.
 const overdue = time.Second
 
 // excuseSilent gives the slots of workers that have not answered for a while to
-// other connections that wait. With become_user, users can stop their own
-// workers, which keep their connections until they are killed for that.
+// other waiting connections. With become_user, users can stop their own
+// workers. Such workers keep their connections until they are killed.
 func (p *Pool) excuseSilent() {
 	var list []*admission.Conn
 	answering := false

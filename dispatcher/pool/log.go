@@ -7,8 +7,9 @@ import (
 	"schedrestd/dispatcher/process"
 )
 
-// complain logs that a worker failed or could not start. Users at the limit of
-// processes, or who kill their own workers, determine how often that happens.
+// complain logs that a worker failed or could not start. Users can determine
+// how often that happens: they can kill their own workers, or reach their limit
+// of processes.
 func (p *Pool) complain(level slog.Level, msg string, attrs ...any) {
 	if p.lost != nil {
 		n, ok := p.lost.add()
@@ -20,15 +21,17 @@ func (p *Pool) complain(level slog.Level, msg string, attrs ...any) {
 	p.Log.Log(context.Background(), level, msg, attrs...)
 }
 
-// alarm logs what no worker does unless an attacker controls it. It is never
-// limited, because other lines could hide it: each costs a process, and a
-// penalty for the clients that the worker was answering.
+// alarm logs an event that only an attacker who controls a worker can cause.
+// Alarms are never limited, because other lines could then hide them. Each
+// alarm costs the attacker a process, and a penalty for the clients that the
+// worker was answering.
 func (p *Pool) alarm(msg string, attrs ...any) {
 	p.Log.Error(msg, append(attrs, "hint", process.CaptureHint)...)
 }
 
-// mention logs routine events of a worker. Their numbers show how many were
-// left out. With one worker for each connection they are not worth a line.
+// mention logs routine events of a worker. Their numbers show how many lines
+// were omitted. With one worker for each connection, these events are not
+// logged.
 func (p *Pool) mention(msg string, attrs ...any) {
 	if p.Once {
 		p.Log.Debug(msg, attrs...)

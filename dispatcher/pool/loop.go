@@ -6,28 +6,29 @@ import (
 	"schedrestd/errs"
 )
 
-// Loop is the goroutine that owns the parent's state of connections, pools and
-// workers. It calls functions one after the other, and none of them may block.
-// Goroutines that block, until a connection, a message, a process or a time
-// arrives, send it functions. Each waits until its function was taken: a worker
-// that floods the parent fills its own channel and nothing else.
+// Loop is the goroutine that owns the dispatcher's state of connections, pools
+// and workers. It calls functions one after the other, and none of them may
+// block. Other goroutines wait for connections, messages, processes and timers,
+// and send functions to the loop. Each of them waits until the loop has taken
+// its function. So a worker that floods the dispatcher only fills its own
+// channel.
 type Loop struct {
 	events  chan event
 	settled func() // called after each event
 	over    chan struct{}
 }
 
-// event is a function for the loop to call.
+// event is a function that the loop is to call.
 type event struct {
 	do   func() error
-	done chan<- error // gets what do returned; nil: the result is not needed
+	done chan<- error // receives the result of do; nil: the result is not needed
 }
 
 func NewLoop() *Loop {
 	return &Loop{events: make(chan event), settled: func() {}, over: make(chan struct{})}
 }
 
-// Run calls the functions that are sent until Stop.
+// Run calls the functions that are sent to the loop, until Stop.
 func (l *Loop) Run() {
 	for {
 		select {
@@ -56,7 +57,7 @@ func (l *Loop) send(e event) bool {
 	}
 }
 
-// Do passes f to the loop, and does not wait for its end.
+// Do passes f to the loop, and does not wait until f returns.
 func (l *Loop) Do(f func()) {
 	l.send(event{do: func() error { f(); return nil }})
 }
@@ -67,8 +68,8 @@ func (l *Loop) Call(f func() error) error {
 	return l.result(l.send(event{f, done}), done)
 }
 
-// Await calls start in the loop, and returns the error that is passed to done,
-// then or later.
+// Await calls start in the loop, and returns the error with which done is
+// called, then or later.
 func (l *Loop) Await(start func(done func(error))) error {
 	done := make(chan error, 1)
 	return l.result(l.send(event{do: func() error { start(func(err error) { done <- err }); return nil }}), done)
@@ -86,8 +87,8 @@ func (l *Loop) result(sent bool, done <-chan error) error {
 	return errs.New(errs.Unavailable, "%s", Stopping)
 }
 
-// After calls f in the loop when d has passed. A function that was stopped too
-// late is called nevertheless.
+// After calls f in the loop when d has passed. If the timer is stopped too
+// late, f is still called.
 func (l *Loop) After(d time.Duration, f func()) *time.Timer {
 	return time.AfterFunc(d, func() { l.Do(f) })
 }

@@ -9,8 +9,8 @@ import (
 	"schedrestd/penalty"
 )
 
-// totals has what workers have counted, of all of them, and outlives each. It belongs
-// to the loop.
+// totals holds the sums of the counts of all workers, including those that have
+// exited. It belongs to the loop.
 type totals struct {
 	cells       []uint64 // nil: the gateway has no metrics
 	begun       time.Time
@@ -25,17 +25,19 @@ func newTotals(on bool) (t totals) {
 	return t
 }
 
-// The limits on what a worker may report: messages at once, and per second, and
-// requests in progress. An honest one sends its counts once a second, in a few messages.
+// Limits on the reports of a worker: messages at once, messages per second, and
+// requests in progress. An honest worker sends its counts once a second, in a
+// few messages.
 const (
 	countBurst = 100
 	countRate  = 10
 	mostGauge  = 1 << 20
 )
 
-// count adds what w has counted. A compromised worker can add to each cell, at most
-// 2^32 in each message, so that no total overflows within its life. It can't reach
-// the cells that this process fills.
+// count adds the counts in m, a message of w, to the totals. A compromised
+// worker can add at most 2^32 to each cell in each message, so no total
+// overflows while the worker lives. It can't change the cells that this process
+// fills.
 func (p *Pool) count(w *worker, m *query.Counts) error {
 	t := &p.Slots.totals
 	switch {
@@ -58,7 +60,7 @@ func (p *Pool) count(w *worker, m *query.Counts) error {
 	return nil
 }
 
-// InForce counts a generation that is in force from now on.
+// InForce counts a generation that has come into force.
 func (s *Set) InForce() { s.Slots.totals.generations++ }
 
 // Samples returns the cells of all metrics that are not 0.
@@ -72,7 +74,7 @@ func (s *Set) Samples() (list []query.Sample) {
 	})
 	put := func(f *metric.Family, values ...uint64) {
 		for i, n := range values {
-			at := []int{i}[:len(f.Labels)] // a family has one label, or none
+			at := []int{i}[:len(f.Labels)] // a family has one label or none
 			t.cells[f.Cell(at...)] = n
 		}
 	}

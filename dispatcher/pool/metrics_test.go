@@ -11,7 +11,7 @@ import (
 	"schedrestd/rate"
 )
 
-// counting returns a pool with metrics, and two of its workers.
+// counting returns a pool with or without metrics, and two of its workers.
 func counting(on bool) (s *Set, p *Pool, a, b *worker) {
 	slots := newSlots(Options{Connections: 10, Metrics: on}, NewLoop())
 	p = &Pool{Set: &Set{Slots: slots, list: map[*Pool]struct{}{}}, workers: map[uint32]*worker{}}
@@ -33,8 +33,8 @@ func sampled(s *Set) map[uint16]uint64 {
 	return values
 }
 
-// TestCounts: totals are those of all workers, and keep what a worker has counted that
-// is gone. Its requests in progress go with it.
+// TestCounts checks that totals are the sums over all workers, including those
+// that have exited. Requests in progress must be only those of running workers.
 func TestCounts(t *testing.T) {
 	s, p, a, b := counting(true)
 	cell := uint16(metric.FromWorkers + 7)
@@ -60,8 +60,8 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestCompromisedCounts: a worker that sends counts that no worker may send is killed
-// for it, and changes no total of others.
+// TestCompromisedCounts checks that a worker is killed if it sends counts that
+// no honest worker sends.
 func TestCompromisedCounts(t *testing.T) {
 	first := uint16(metric.FromWorkers)
 	for _, tt := range []struct {

@@ -15,7 +15,8 @@ import (
 	"schedrestd/rate"
 )
 
-// TestLyingOffences: a worker's word counts for the connections that it holds, and not without end.
+// TestLyingOffences checks that a worker can report offences only for
+// connections that it holds, and only at a limited rate.
 func TestLyingOffences(t *testing.T) {
 	o := Options{Connections: 4, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	o.Admission = work.Admission{Auth: time.Second, Threshold: time.Second}

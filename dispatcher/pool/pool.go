@@ -9,8 +9,8 @@ import (
 	"schedrestd/security"
 )
 
-// Set holds every pool that runs, including those that are ending, and the
-// state that they share.
+// Set holds all pools that still have workers, including those that are ending.
+// It also holds the state that the pools share.
 type Set struct {
 	*Loop
 	Slots   *Slots
@@ -19,59 +19,59 @@ type Set struct {
 
 	list   map[*Pool]struct{}
 	closed bool
-	quotas relay.Quotas // of what workers log
+	quotas relay.Quotas // limits the lines that workers may log
 
-	// For workers that users can start and end.
+	// Counts of workers that users can start and end.
 	lost, routine *limitedCount
 }
 
 // Pool manages the workers of one identity: two by default, because one may
-// crash. It has a place for each, and starts the next worker of a place when
-// the last one ends. The exported fields are set before it starts.
+// crash. It has a place for each worker. When a worker ends, the next one
+// starts in its place. The exported fields are set before the pool starts.
 type Pool struct {
 	*Set
 	Config
 	Lazy    bool   // a worker starts when a connection waits for it; if that fails, all waiting connections are turned away
-	Once    bool   // there is one connection, and the pool ends with it
-	WornOut func() // called when it has served Config.Wear connections; may be nil
-	Rested  func() // called when it may have come to rest; may be nil
-	Ended   func() // called when no worker of it runs any more; may be nil
+	Once    bool   // the pool serves only one connection, and ends with it
+	WornOut func() // called when the pool has served Config.Wear connections; may be nil
+	Rested  func() // called when the pool may have become idle; may be nil
+	Ended   func() // called when the pool has no more workers; may be nil
 
 	gen     *Generation
-	who     security.Identity // of every worker; they may share what they have seen
-	lost    *limitedCount     // counts workers that failed or did not start, in many pools; nil: each is logged
-	routine *limitedCount     // … of routine events
+	who     security.Identity // identity of all workers; they may share anything that they have seen
+	lost    *limitedCount     // counts workers of many pools that failed or did not start; nil: each is logged
+	routine *limitedCount     // counts routine events of workers in the same way
 	started func(error)       // see Set.Start
 
 	workers  map[uint32]*worker
-	vacant   []*place  // that wait for demand
-	unproved int       // places whose first worker is neither ready nor gone
-	failed   error     // why first workers were not ready
-	lives    int       // workers that were started and have not exited
-	waiting  Queue     // until a worker takes them
-	handed   uint64    // connections given to workers
-	used     time.Time // when a connection last came or ended
-	told     time.Time // when workers were asked to end
-	barren   bool      // a worker could not be started, and none is tried for a moment
-	retired  bool      // no more connections come; the existing ones end by themselves
-	draining bool      // … or are ended when they are answered
-	over     bool      // no worker of it runs any more
+	vacant   []*place  // places that get a worker when a connection waits
+	unproved int       // number of places whose first worker is neither ready nor gone
+	failed   error     // why first workers did not become ready
+	lives    int       // number of workers that were started and have not exited
+	waiting  Queue     // connections that no worker has taken yet
+	handed   uint64    // number of connections given to workers
+	used     time.Time // when a connection last arrived or ended
+	told     time.Time // when workers were asked to exit
+	barren   bool      // a worker could not be started, and the next attempt comes after a pause
+	retired  bool      // no more connections arrive; the existing ones end by themselves
+	draining bool      // connections end when their requests are answered
+	over     bool      // the pool has no more workers
 }
 
 // place is a worker's place in its pool.
 type place struct {
 	number   int
-	failures int  // workers in a row that did no work
-	proved   bool // its first one was ready, or has ended
+	failures int  // number of successive workers that did no work
+	proved   bool // its first worker was ready, or has ended
 }
 
-// NewPool makes a pool of g, which g outlives.
+// NewPool returns a pool of workers of g. The pool holds g until it ends.
 func (s *Set) NewPool(g *Generation, who security.Identity) *Pool {
 	g.users++
 	return &Pool{Set: s, Config: g.Config, gen: g, who: who, used: time.Now(), workers: map[uint32]*worker{}}
 }
 
-// remove takes p, which has ended, off the list.
+// remove removes p, which has ended, from the list.
 func (s *Set) remove(p *Pool) {
 	delete(s.list, p)
 	s.checkOver()
@@ -84,8 +84,8 @@ func (s *Set) checkOver() {
 }
 
 // threads returns how many threads the worker of the i-th place may use. The
-// workers of a permanent pool share Config.Threads, and the worker of a lazy
-// pool has few.
+// workers of a permanent pool share Config.Threads. The worker of a lazy pool
+// has only a few.
 func (p *Pool) threads(i int) int {
 	if p.Lazy {
 		return max(1, min(p.Threads, 2))
@@ -94,8 +94,8 @@ func (p *Pool) threads(i int) int {
 }
 
 // requests returns how many requests the worker of the i-th place may answer
-// concurrently. Streams of HTTP/2 are requests, too: the whole pool has no more
-// of them than connections.
+// concurrently. Streams of HTTP/2 are requests, too. The limits of all workers
+// in a pool add up to its number of connections.
 func (p *Pool) requests(i int) int {
 	if p.Once {
 		return 1
@@ -103,7 +103,8 @@ func (p *Pool) requests(i int) int {
 	return max(1, share(p.Connections, p.Workers, i))
 }
 
-// share returns the i-th of n parts of a whole. Their sum is exactly the whole.
+// share returns the i-th of n parts of a whole. The parts add up exactly to the
+// whole.
 func share(whole, n, i int) int {
 	part := whole / n
 	if i < whole%n {
@@ -112,8 +113,8 @@ func share(whole, n, i int) int {
 	return part
 }
 
-// Pause returns how long to wait before the next worker, after that many
-// workers in a row did no work.
+// Pause returns how long to wait before the next worker starts, after the given
+// number of successive workers that did no work.
 func Pause(failures int) time.Duration {
 	if failures == 0 {
 		return 0
@@ -121,7 +122,7 @@ func Pause(failures int) time.Duration {
 	return min(100*time.Millisecond<<min(failures-1, 10), 30*time.Second)
 }
 
-// IsLeaving reports whether no worker starts any more.
+// IsLeaving reports whether the pool starts no more workers.
 func (p *Pool) IsLeaving() bool { return p.draining || p.retired }
 
 // IsIdle reports whether the pool has no connection.
@@ -144,10 +145,10 @@ func (p *Pool) Held() (list []*admission.Conn) {
 	return list
 }
 
-// Who gives the identity of the workers.
+// Who returns the identity of the workers.
 func (p *Pool) Who() security.Identity { return p.who }
 
-// Used returns when a connection last came or ended.
+// Used returns when a connection last arrived or ended.
 func (p *Pool) Used() time.Time { return p.used }
 
 // rest reports that the pool may have become idle.

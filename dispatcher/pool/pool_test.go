@@ -16,7 +16,7 @@ import (
 	"schedrestd/security"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for an expected event.
 const patience = 60 * time.Second
 
 func must(t *testing.T, err error) {
@@ -35,10 +35,10 @@ func await(t *testing.T, what string, happened func() bool) {
 	}
 }
 
-// sync calls f in the loop, and waits for its end.
+// sync calls f in the loop, and waits until f returns.
 func (l *Loop) sync(f func()) { _ = l.Call(func() error { f(); return nil }) }
 
-// running returns a Set, whose loop runs until the end of the test.
+// running returns a Set whose loop runs until the end of the test.
 func running(t *testing.T, o Options) *Set {
 	t.Helper()
 	s := NewSet(o)
@@ -47,14 +47,14 @@ func running(t *testing.T, o Options) *Set {
 	return s
 }
 
-// unaudited is told what nobody records.
+// unaudited is an Auditor that ignores all calls.
 type unaudited struct{}
 
 func (unaudited) Given(uint32, *ipc.Connection) {}
 func (unaudited) Gone(uint64)                   {}
 func (unaudited) Exited(uint32, string)         {}
 
-// idle makes a pool that has no worker, and so can take nothing from its queue.
+// idle returns a pool that has no workers, so its queue can only grow.
 func idle(t *testing.T, limit time.Duration) (p *Pool, log *syncBuffer) {
 	t.Helper()
 	log = new(syncBuffer)
@@ -85,8 +85,8 @@ func (s *Slots) held() (n int) {
 	return n
 }
 
-// turnedAway waits until a connection is closed that no worker serves. With no worker
-// there is no answer either.
+// turnedAway waits until a connection that no worker serves is closed. There
+// must be no answer, because there is no worker to send it.
 func turnedAway(t *testing.T, client io.Reader) {
 	t.Helper()
 	if b, err := io.ReadAll(client); err != nil || len(b) > 0 {
@@ -111,8 +111,8 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// channelTo returns a channel of the parent to a worker, and its other end,
-// both in the state of serving.
+// channelTo returns a channel to a worker, and the worker's end, both in the
+// state of serving.
 func channelTo(t *testing.T) (parent, child *ipc.Channel) {
 	t.Helper()
 	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
@@ -143,8 +143,9 @@ func TestPauseGrows(t *testing.T) {
 	}
 }
 
-// TestQueueDeadline: with no worker in sight a connection waits for its time and is then
-// closed, counted and logged, its slot is free; and anyone who brings it does not wait.
+// TestQueueDeadline checks that a connection for which there is no worker is
+// closed when its time is over. It must be counted and logged, and its slot
+// must become free. The goroutine that submits it must not wait.
 func TestQueueDeadline(t *testing.T) {
 	p, log := idle(t, 50*time.Millisecond)
 	var clients []*os.File
@@ -160,8 +161,8 @@ func TestQueueDeadline(t *testing.T) {
 	await(t, "the log counts three", func() bool { return strings.Contains(log.String(), "unserved_so_far=3") })
 }
 
-// TestDeadlineOfTheOnlyOne: a pool that was made for one connection ends when that is turned away, and
-// with it the worker that was to serve it.
+// TestDeadlineOfTheOnlyOne checks that a pool that was made for one connection
+// ends, with its worker, when that connection is turned away.
 func TestDeadlineOfTheOnlyOne(t *testing.T) {
 	p, _ := idle(t, 50*time.Millisecond)
 	p.Lazy, p.Once = true, true
@@ -171,7 +172,8 @@ func TestDeadlineOfTheOnlyOne(t *testing.T) {
 	await(t, "its pool has ended", func() (over bool) { p.sync(func() { over = p.over }); return over })
 }
 
-// TestQueueAtDrain: what waits when the gateway stops, and what comes after, is closed at once.
+// TestQueueAtDrain checks that connections that wait when the gateway stops are
+// closed at once, as are later ones.
 func TestQueueAtDrain(t *testing.T) {
 	p, log := idle(t, time.Hour)
 	before, one := accepted(t, p.Slots)
@@ -187,15 +189,16 @@ func TestQueueAtDrain(t *testing.T) {
 	}
 }
 
-// TestStaleDeadline: the deadline of a connection that was given to a worker in the last moment, and is back in the
-// queue, is another one's.
+// TestStaleDeadline checks a connection that leaves the queue just before its
+// deadline and is then queued again. The first deadline must have no effect on
+// the second wait.
 func TestStaleDeadline(t *testing.T) {
 	p, _ := idle(t, time.Hour)
 	c, _ := accepted(t, p.Slots)
 	expired := func(*Connection) { t.Error("it expired") }
 	p.sync(func() {
 		p.waiting.Add(p.Loop, c, time.Nanosecond, expired)
-		time.Sleep(50 * time.Millisecond) // its event waits for the loop
+		time.Sleep(50 * time.Millisecond) // the timer's event waits for the loop
 		p.waiting.Take(func(*Connection) bool { return true })
 		p.waiting.Add(p.Loop, c, time.Hour, expired)
 	})
@@ -207,7 +210,8 @@ func TestStaleDeadline(t *testing.T) {
 	})
 }
 
-// TestConnectionNumbers: no two connections of a parent's life have the same number, whichever pool has the worker.
+// TestConnectionNumbers checks that all connections get different numbers,
+// whichever pool has the worker.
 func TestConnectionNumbers(t *testing.T) {
 	one, log := idle(t, time.Minute)
 	other := one.NewPool(one.gen, one.who)
@@ -224,7 +228,8 @@ func TestConnectionNumbers(t *testing.T) {
 	}
 }
 
-// TestTries: a connection survives the death of every worker of its pool, if none took it, and no more.
+// TestTries checks that a connection that no worker took survives the death of
+// every worker of its pool, but not of one more.
 func TestTries(t *testing.T) {
 	p, _ := idle(t, time.Minute)
 	p.Workers = 2
@@ -247,8 +252,9 @@ func TestTries(t *testing.T) {
 	}
 }
 
-// TestFloodHasBackpressure: a worker that sends without end is read no faster than its messages are handled: one waits
-// for the loop, and the rest in the channel.
+// TestFloodHasBackpressure checks that the messages of a worker that never
+// stops sending are read no faster than they are handled. One message waits for
+// the loop, the rest in the channel.
 func TestFloodHasBackpressure(t *testing.T) {
 	p, _ := idle(t, time.Minute)
 	parent, child := channelTo(t)
@@ -277,7 +283,7 @@ func TestFloodHasBackpressure(t *testing.T) {
 	}
 }
 
-// TestShare: the parts are the whole.
+// TestShare checks that the parts add up to the whole.
 func TestShare(t *testing.T) {
 	for whole := range 20 {
 		for n := 1; n < 8; n++ {

@@ -10,8 +10,10 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestRefusalsAreBounded: a worker that is ready gets a connection that is turned away, with what to answer, and
-// not as many as come. Nothing of it stays here: what is passed is closed when the worker closes it, the rest at once.
+// TestRefusalsAreBounded checks that a ready worker gets connections that are
+// turned away, with the status to answer, but only at a limited rate. The
+// dispatcher must keep no descriptor of a connection that it passes, and must
+// close the others at once.
 func TestRefusalsAreBounded(t *testing.T) {
 	p, _ := idle(t, patience)
 	parent, child := channelTo(t)
@@ -44,9 +46,9 @@ func TestRefusalsAreBounded(t *testing.T) {
 		}
 		client.Close()
 	}
-	refuse(false) // its worker is not ready
+	refuse(false) // the worker is not ready
 	p.workers[1].ready = true
-	refuse(true) // its client expects TLS
+	refuse(true) // the client expects TLS
 	for range 10 * answerBurst {
 		refuse(false)
 	}

@@ -9,9 +9,9 @@ import (
 	"schedrestd/penalty"
 )
 
-// taken closes the parent's copy of the descriptor. Otherwise the client would
-// not notice when the worker closes the connection. The channel now has room
-// for another one.
+// taken closes this process's copy of the descriptor. Otherwise the client
+// would not notice when the worker closes the connection. The channel now has
+// space for another connection.
 func (p *Pool) taken(w *worker, id uint64) error {
 	c, ok := w.held[id]
 	if !ok || c.FD < 0 {
@@ -25,8 +25,8 @@ func (p *Pool) taken(w *worker, id uint64) error {
 }
 
 // release frees the slot of a connection, which this worker must hold.
-// Otherwise a compromised worker could free slots without end and so remove the
-// limit.
+// Otherwise a compromised worker could free any number of slots, and so remove
+// the limit.
 func (p *Pool) release(w *worker, id uint64) error {
 	c, err := w.holds(id, "Done")
 	if err != nil {
@@ -38,7 +38,7 @@ func (p *Pool) release(w *worker, id uint64) error {
 	p.used = time.Now()
 	p.Slots.Left(&c.Conn)
 	if p.Once {
-		p.Drain() // its worker has served the one connection that it was started for
+		p.Drain() // its worker has served the only connection of the pool
 	}
 	p.rest()
 	return nil
@@ -46,8 +46,8 @@ func (p *Pool) release(w *worker, id uint64) error {
 
 // progress records the state of a connection, which this worker must hold.
 // Otherwise a compromised worker could have connections of other workers
-// closed. A worker reports only changes, at a limited rate, because the parent
-// has to read them.
+// closed. A worker reports only changes, at a limited rate, because this
+// process has to read all reports.
 func (p *Pool) progress(w *worker, m *work.Progress) error {
 	c, err := w.holds(m.ID, "Progress")
 	if err != nil {
@@ -62,9 +62,9 @@ func (p *Pool) progress(w *worker, m *work.Progress) error {
 	return nil
 }
 
-// offence records what a worker reports about the client of a connection, which
-// the worker must hold. It reports at most one offence for each request, and an
-// honest worker sends at most a hundred a second.
+// offence records a worker's report about the client of a connection, which the
+// worker must hold. An honest worker reports at most one offence for each
+// request, and at most a hundred a second.
 func (p *Pool) offence(w *worker, m *work.Offence) error {
 	c, err := w.holds(m.ID, "Offence")
 	if err != nil {

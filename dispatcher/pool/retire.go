@@ -11,11 +11,12 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// Workers and their pool end in three ways: they are killed for a reason,
-// drained with the gateway, or retired while it continues to serve.
+// Workers and their pool end in one of three ways: they are killed for a
+// reason, drained when the gateway stops, or retired while it continues to
+// serve.
 
-// reportViolation kills the worker with that number, if it belongs to p, for a
-// protocol violation that a service has detected.
+// reportViolation kills the worker with that number, if it belongs to p,
+// because a service has detected that it broke the protocol.
 func (p *Pool) reportViolation(number uint32, why string) {
 	if w := p.workers[number]; w != nil && w.EndReason == "" {
 		w.breach = errors.New(why)
@@ -30,9 +31,9 @@ func (p *Pool) End(why string) {
 	}
 }
 
-// Drain asks every worker to finish the requests in progress, and starts no
-// more workers. It ends workers that it can't reach, and drops the connections
-// that wait for a worker.
+// Drain asks every worker to finish its current requests, and starts no more
+// workers. It kills workers that it can't reach, and drops the connections that
+// wait for a worker.
 func (p *Pool) Drain() {
 	if p.draining {
 		return
@@ -48,8 +49,8 @@ func (p *Pool) Drain() {
 }
 
 // Retire lets the pool end: no new worker starts, and the existing ones exit
-// with their last connection. It returns the connections that still wait, for
-// another pool.
+// with their last connection. It returns the connections that still wait, so
+// that another pool can serve them.
 func (p *Pool) Retire() []*Connection {
 	if p.IsLeaving() {
 		return nil
@@ -60,8 +61,8 @@ func (p *Pool) Retire() []*Connection {
 			w.Condemn("it is not needed any more")
 			continue
 		}
-		// A worker that does not read its channel receives this later, or is
-		// killed for not answering Ping.
+		// A worker that does not read its channel receives this message later,
+		// or is killed for not answering Ping.
 		go w.Channel.Send(new(work.Retire))
 	}
 	waiting := p.waiting.All()
@@ -69,9 +70,9 @@ func (p *Pool) Retire() []*Connection {
 	return waiting
 }
 
-// EndIdle kills the workers that were asked to exit, have held no connection
-// for that long, and are still running. Otherwise they could request
-// connections to daemons without end and keep others from starting.
+// EndIdle kills workers that were asked to exit, have held no connection for
+// longer than limit, and are still running. Otherwise they could request
+// connections to daemons without end and keep other workers from starting.
 func (p *Pool) EndIdle(limit time.Duration) {
 	if p.told.IsZero() || time.Since(p.told) < limit || time.Since(p.used) < limit {
 		return
@@ -83,10 +84,10 @@ func (p *Pool) EndIdle(limit time.Duration) {
 	}
 }
 
-// endOld makes retired workers finish that still have connections when their
-// time is over, and kills those that do not. A worker that never sends Done
-// would otherwise outlive each reload, with its channel to the keeper and
-// connections to the daemons of an old configuration.
+// endOld handles retired workers whose time is over. It makes those that still
+// have connections finish, and kills those that do not. Otherwise a worker that
+// never sends Done would outlive each reload. It would keep its channel to the
+// keeper, and its connections to the daemons of an old configuration.
 func (p *Pool) endOld() {
 	told := time.Since(p.told)
 	switch {

@@ -6,8 +6,8 @@ import (
 	"schedrestd/errs"
 )
 
-// NewSet returns a Set without pools, and runs its loop. Starter must be
-// set before the first pool starts.
+// NewSet returns a Set without pools, and runs its loop. Starter must be set
+// before the first pool starts.
 func NewSet(o Options) *Set {
 	l := NewLoop()
 	s := &Set{Loop: l, Slots: newSlots(o, l), list: map[*Pool]struct{}{}, Over: make(chan struct{}), lost: newLimitedCount(), routine: newLimitedCount()}
@@ -17,8 +17,10 @@ func NewSet(o Options) *Set {
 }
 
 // Start starts p, which stays on the list as long as any of its workers runs.
-// It calls started when the first worker of each place is ready, or when p has
-// ended because one was not. During shutdown no pool starts.
+// It calls started with nil when the first worker of each place is ready, and at
+// once for a pool that starts its workers later. If a first worker does not become
+// ready, it calls started with the error after p has ended. During shutdown no pool
+// starts, and started gets an error.
 func (s *Set) Start(p *Pool, started func(error)) {
 	if s.closed {
 		p.draining = true
@@ -49,8 +51,8 @@ func (s *Set) Watch(every time.Duration) {
 	s.After(every, func() { s.Watch(every) })
 }
 
-// ReportViolation kills a worker of any pool for a protocol violation that a
-// service has detected. Any goroutine may call it.
+// ReportViolation kills a worker of any pool, because a service has detected
+// that the worker broke the protocol. Any goroutine may call it.
 func (s *Set) ReportViolation(number uint32, why string) {
 	s.Do(func() { s.each(func(p *Pool) { p.reportViolation(number, why) }) })
 }

@@ -19,17 +19,17 @@ type Slots struct {
 	*Loop
 	log    *slog.Logger
 	Admit  func(*Connection)                                         // passes a connection that has a slot to a worker
-	Answer func(c *Connection, status int, retryAfter time.Duration) // has a worker send an error on a refused connection
+	Answer func(c *Connection, status int, retryAfter time.Duration) // makes a worker send an error on a refused connection
 	Closed func(*Connection)                                         // reports a closed connection; may be called more than once for it
 	silent func()                                                    // reports workers that do not answer; see Pool.excuseSilent
 
-	unserved *limitedCount // connections that were turned away
-	blocked  *limitedCount // sources
+	unserved *limitedCount // counts connections that were turned away
+	blocked  *limitedCount // counts blocked sources
 	counts   counters
 	totals   totals
-	number   uint64       // of the last connection
-	answers  *rate.Bucket // to connections that are turned away
-	ticking  bool         // tick is on its way
+	number   uint64       // number of the last connection
+	answers  *rate.Bucket // limits answers to connections that are turned away
+	ticking  bool         // a call of tick is scheduled
 }
 
 // Options configures a Set.
@@ -38,12 +38,12 @@ type Options struct {
 	Connections int
 	PerSource   int           // connections of one source; 0: no limit
 	Waiting     int           // connections that may wait for a slot
-	HandLimit   time.Duration // how long one waits for connections of its own source
+	HandLimit   time.Duration // how long a connection waits for others of its source
 	Metrics     bool          // workers count for the exporter
 	Log         *slog.Logger
 }
 
-// newSlots returns the slots of o, which the goroutine of l owns.
+// newSlots returns the slots of o. The goroutine of l owns them.
 func newSlots(o Options, l *Loop) *Slots {
 	a := o.Admission
 	s := &Slots{Loop: l, log: o.Log, totals: newTotals(o.Metrics), answers: rate.New(answerBurst, answerRate, time.Now()), unserved: newLimitedCount(), blocked: newLimitedCount(),
@@ -55,8 +55,8 @@ func newSlots(o Options, l *Loop) *Slots {
 	return s
 }
 
-// settle carries out the decisions of an event, and those that follow from
-// them.
+// settle carries out the decisions of an event, and the decisions that follow
+// from these.
 func (s *Slots) settle() {
 	for list := s.Decisions(); len(list) > 0; list = s.Decisions() {
 		for _, d := range list {
@@ -75,9 +75,9 @@ func (s *Slots) tick() {
 	s.Tick(time.Now())
 }
 
-// carryOut carries out a decision about c. A worker that does not read its
-// channel does not receive the decision: others are asked in the next round,
-// and its slots go to others if it stays silent.
+// carryOut carries out a decision about c. If its worker does not read its
+// channel, the worker does not receive the decision. Other workers are asked in
+// the next round, and the slots of that worker go to others if it stays silent.
 func (s *Slots) carryOut(d admission.Decision, c *Connection) {
 	switch d.Do {
 	case admission.Admit:
@@ -132,25 +132,25 @@ func (s *Slots) Drop(c *Connection, status int, why string) {
 	s.Left(&c.Conn)
 }
 
-// The statuses with which connections are turned away. 0 stands for no answer.
+// Statuses with which connections are turned away. 0 stands for no answer.
 const (
-	Forbidden   = 403 // the peer may have no worker
+	Forbidden   = 403 // the client may have no worker
 	tooMany     = 429 // the source is blocked
 	Unavailable = 503 // no worker is available
 )
 
 const comeBack = 5 * time.Second // Retry-After of a 503
 
-// The limits on answers to connections that are turned away: at once, and per
-// second. Further ones are closed without an answer, because each answer costs
-// a worker's time.
+// Limits on answers to connections that are turned away: at once, and per
+// second. Further connections are closed without an answer, because each answer
+// costs a worker's time.
 const (
 	answerBurst = 256
 	answerRate  = 128
 )
 
-// turnAway closes a connection that has no slot, and logs why. A worker answers
-// it with status and Retry-After, if one is available; this process writes no
+// turnAway closes a connection that has no slot, and logs why. If a worker is
+// available, it answers with status and Retry-After; this process writes no
 // HTTP. A TLS client gets no answer, because the handshake would be too
 // expensive.
 func (s *Slots) turnAway(c *Connection, status int, after time.Duration, why string) {

@@ -11,10 +11,10 @@ import (
 
 // post describes the worker to start.
 type post struct {
-	client   uint64 // the arrival whose user it runs as; 0: the configured one
+	client   uint64 // number of the connection whose user the worker runs as; 0: the configured identity
 	threads  int
 	requests int
-	quota    *relay.Quota // of what it logs
+	quota    *relay.Quota // limits the lines that the worker may log
 }
 
 // spawnWorker starts a worker. It blocks.
@@ -30,8 +30,9 @@ func (s *Set) spawnWorker(g *Generation, at post) (*worker, error) {
 		Burst: c.DialBurst, Rate: c.DialRate, Counts: &s.Slots.counts.dial}
 	return &worker{Process: w, requests: at.requests, dialer: dial.New(options, w.Channel),
 		held: map[uint64]*Connection{}, share: 1 / float64(c.Workers),
-		// A worker reports the state of a connection when it has lasted
-		// (worker/tracker.go), and when it was asked to close the connection.
+		// A worker reports the state of a connection when that state has lasted
+		// for a moment (worker/tracker.go), and when it was asked to close the
+		// connection.
 		reports:  rate.New(1000+4*float64(c.Connections), 40*float64(c.Connections), time.Now()),
 		offences: rate.New(offenceBurst, offenceRate, time.Now()),
 		counts:   rate.New(countBurst, countRate, time.Now())}, nil

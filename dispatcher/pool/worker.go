@@ -12,37 +12,38 @@ import (
 	"schedrestd/security"
 )
 
-// worker is one worker process as the parent sees it.
+// worker is one worker process as the dispatcher sees it.
 type worker struct {
 	*process.Process
 	*place
-	requests int          // that it may answer concurrently
+	requests int          // number of requests that it may answer concurrently
 	dialer   *dial.Dialer // belongs to the goroutine that reads its channel
 
-	sealed   *security.Sealed       // the kernel's view of its sandbox; nil: it has not sent Ready
-	ready    bool                   // its keys are in use, too
-	late     *time.Timer            // ends a worker that is not ready
-	breach   error                  // how it broke the protocol elsewhere, and was killed for it
-	held     map[uint64]*Connection // connections that it was given and has not sent Done for
-	handed   uint64                 // connections given to it
-	share    float64                // … of the last ones that its pool gave, as a part of all
-	finished uint64                 // … that it finished
+	sealed   *security.Sealed       // attributes of its sandbox according to the kernel; nil: it has not sent Ready
+	ready    bool                   // it has sent Ready, and uses its keys
+	late     *time.Timer            // kills a worker that is not ready in time
+	breach   error                  // the violation of a service's protocol for which it was killed
+	held     map[uint64]*Connection // connections that it was given and for which it has not sent Done
+	handed   uint64                 // number of connections given to it
+	share    float64                // its share of the last connections that its pool gave to workers
+	finished uint64                 // number of connections that it finished
 	liveness process.Liveness
-	reports  *rate.Bucket // for reports about the state of its connections
-	offences *rate.Bucket // … about the offences of their clients
-	counts   *rate.Bucket // … about what it counts for the metrics
+	reports  *rate.Bucket // limits its reports on the state of connections
+	offences *rate.Bucket // limits its reports on offences
+	counts   *rate.Bucket // limits its reports on metrics
 
 	inFlight, calls uint64 // requests in progress, and those to daemons, as it reports them
 }
 
-// The limits on the offences that a worker may report: at once, and per second.
-// An honest worker reports at most half as many (worker/penalty.go).
+// Limits on the offences that a worker may report: at once, and per second. An
+// honest worker reports at most half as many (worker/penalty.go).
 const (
 	offenceBurst = 400
 	offenceRate  = 200
 )
 
-// holds returns the connection that w has taken and reports about.
+// holds returns a connection that w has taken and reports about. what is the
+// kind of the report.
 func (w *worker) holds(id uint64, what string) (*Connection, error) {
 	if c := w.held[id]; c != nil && c.FD < 0 {
 		return c, nil
@@ -50,11 +51,11 @@ func (w *worker) holds(id uint64, what string) (*Connection, error) {
 	return nil, fmt.Errorf("it sent %s of connection %d, which it does not hold", what, id)
 }
 
-// load returns the connections of w minus the requests that it may answer. It
-// is negative if w has capacity left.
+// load returns the number of connections that w holds, minus the number of
+// requests that w may answer concurrently. It is negative if w has capacity left.
 func (w *worker) load() int { return len(w.held) - w.requests }
 
-// owing returns 1 for a worker that has not answered its Ping for a moment.
+// owing returns 1 if w has not answered its Ping for a moment, and 0 otherwise.
 func (w *worker) owing() int {
 	if !w.liveness.Since().IsZero() && time.Since(w.liveness.Since()) > 100*time.Millisecond {
 		return 1

@@ -3,8 +3,9 @@ package process
 import "golang.org/x/sys/unix"
 
 // isCrash reports whether a process ended by a fault of its own: by a signal
-// that the kernel sends for one, or by a panic or a fatal error of Go's
-// runtime. SIGKILL comes from the administrator or the OOM killer.
+// that the kernel sends for such a fault, or by a panic or a fatal error of
+// Go's runtime. SIGKILL is not one of them, because it comes from the
+// administrator or the OOM killer.
 func isCrash(ws unix.WaitStatus) bool {
 	if !ws.Signaled() {
 		return ws.ExitStatus() == runtimeStatus

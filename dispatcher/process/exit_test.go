@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCrash: which ends of a worker are a fault of its own.
+// TestCrash checks which exit statuses of a worker count as its own fault.
 func TestCrash(t *testing.T) {
 	exited := func(status int) unix.WaitStatus { return unix.WaitStatus(status << 8) }
 	for _, tt := range []struct {

@@ -6,9 +6,9 @@ import (
 	"schedrestd/ipc"
 )
 
-// Parent is the channel to the parent, for sending. Messages wait in a queue, so
-// that no goroutine of this process waits for the parent while the parent waits
-// for this process. Several goroutines may use it.
+// Parent is the channel to the parent, for sending. Messages wait in a queue.
+// Otherwise goroutines of this process could wait for the parent while the
+// parent waits for this process. Several goroutines may use a Parent.
 type Parent struct {
 	channel *ipc.Channel
 	more    chan struct{} // gets a token when the queue is no longer empty
@@ -36,7 +36,7 @@ func (p *Parent) Send(m ipc.Message) {
 }
 
 // run sends the messages of the queue, and closes the channel after a nil. A
-// message that breaks the protocol is a fault of this program.
+// message that breaks the protocol is a bug of this program.
 func (p *Parent) run() {
 	for range p.more {
 		p.mu.Lock()

@@ -2,9 +2,10 @@
 // dispatcher: workers and services.
 //
 // The dispatcher has no privileges. It asks the parent for a process of a
-// configured program, and gets a channel to the process and a pipe with its log. The parent chooses
-// the program and checks the identity, sends signals, and reports the exit. The
-// package copies what processes log, behind a prefix and within a quota.
+// configured program, and gets a channel to the process and a pipe with its
+// log. The parent chooses the program and checks the identity, sends signals,
+// and reports the exit. This package copies the log lines of processes, with a
+// prefix and within a quota.
 package process
 
 import (
@@ -28,23 +29,23 @@ type Process struct {
 	Number    uint32
 	Who       security.Identity
 	PID       int
-	Foreign   bool // it is in a user namespace of its own
+	Foreign   bool // it has a user namespace of its own
 	Channel   *ipc.Channel
 	Started   time.Time
 	EndReason string // why the dispatcher killed it; "" if it exited by itself. Guarded by the owner of the process
 
-	Dead          chan struct{} // closed when it has ended; the following are set by then
+	Dead          chan struct{} // closed when it has ended; the fields below are set by then
 	ForbiddenCall bool          // the sandbox killed it for a forbidden system call
 	Crashed       bool          // it crashed by itself, or ForbiddenCall is set
-	status        string        // how it ended
+	status        string        // exit status, as a text
 
 	from   *Starter
-	log    *os.File      // reading end of its fd 2
-	silent chan struct{} // closed when all that it logged was read
+	log    *os.File      // reading end of the pipe at its fd 2
+	silent chan struct{} // closed when its whole log was read
 }
 
-// Condemn kills the process for a reason of the dispatcher's own. The log shows
-// the first reason.
+// Condemn kills the process for a reason that the dispatcher has determined.
+// The log shows the first reason.
 func (p *Process) Condemn(why string) {
 	p.EndReason = cmp.Or(p.EndReason, why)
 	p.Kill()
@@ -62,12 +63,12 @@ func (p *Process) signal(kill bool) {
 	}
 }
 
-// LastWords is how long a process that closed its channel may take to exit, and how
-// long the channel of a dead one is still read.
+// LastWords is how long a process that closed its channel may take to exit. It
+// is also how long the channel of a dead process is still read.
 const LastWords = time.Second
 
-// Reap makes sure that the process is gone and closes all that the dispatcher had of
-// it. It returns how the process ended.
+// Reap makes sure that the process has exited, and closes all descriptors that
+// the dispatcher had of it. It returns how the process ended.
 func (p *Process) Reap(patience time.Duration) string {
 	timer := time.AfterFunc(patience, p.Kill)
 	<-p.Dead
@@ -81,7 +82,7 @@ func (p *Process) Reap(patience time.Duration) string {
 	return p.status
 }
 
-// The messages of alarms. docs/INCIDENTS.md explains what to do.
+// Messages of alarms. docs/INCIDENTS.md explains how to respond.
 const (
 	WorkerViolation = "worker was killed by its sandbox: it made a forbidden system call"
 	CaptureHint     = `an attacker may control it; look for type=1326 and its pid in the kernel's log, and see INCIDENTS.md`
@@ -90,11 +91,11 @@ const (
 // Starter asks the parent for processes. Several goroutines may use it.
 type Starter struct {
 	parent *Parent
-	output *relay.Log // for the lines that processes log
+	output *relay.Log // receives the lines that processes log
 
-	mu      sync.Mutex          // guards the following, and keeps requests in order
+	mu      sync.Mutex          // guards the fields below, and keeps requests in order
 	last    uint32              // number of the last process
-	asked   map[uint32]*request // that the parent has not answered
+	asked   map[uint32]*request // requests that the parent has not answered
 	running map[uint32]*Process
 }
 
@@ -106,14 +107,14 @@ type request struct {
 	made  *Process
 }
 
-// NewStarter returns a Starter that asks at parent.
+// NewStarter returns a Starter that sends requests to parent.
 func NewStarter(parent *Parent, output *relay.Log) *Starter {
 	return &Starter{parent: parent, output: output, asked: map[uint32]*request{}, running: map[uint32]*Process{}}
 }
 
-// Start returns a process as r describes it, without its number, and relays its
-// log, as far as quota permits. The exit of a process is detected also if it was
-// never ready.
+// Start returns a process as r describes it; the number in r is set here. It
+// copies the process's log, as far as quota permits. It detects the exit of the
+// process even if the process was never ready.
 func (s *Starter) Start(r ipc.Start, quota *relay.Quota) (*Process, error) {
 	q := &request{Start: r, quota: quota, done: make(chan error, 1)}
 	s.ask(q)
@@ -133,7 +134,7 @@ func (s *Starter) ask(q *request) {
 	s.parent.Send(&q.Start)
 }
 
-// Handle handles a message of the parent. done is false for one that does not
+// Handle handles a message of the parent. done is false if the message does not
 // concern processes.
 func (s *Starter) Handle(m ipc.Received) (done bool, err error) {
 	switch msg := m.Message.(type) {
@@ -156,7 +157,7 @@ func (s *Starter) Handle(m ipc.Received) (done bool, err error) {
 	return true, nil
 }
 
-// answered returns the request that was answered.
+// answered removes and returns the request that was answered.
 func (s *Starter) answered(number uint32) *request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,6 +191,6 @@ func (s *Starter) begin(q *request, m *ipc.Started, fds []int) (*Process, error)
 func (p *Process) ended(ws unix.WaitStatus) {
 	p.status, p.ForbiddenCall, p.Crashed = exitstatus.Describe(ws), isForbiddenCall(ws), isCrash(ws)
 	close(p.Dead)
-	// A process that this one left behind may hold the channel open.
+	// Another process that this one left behind may hold the channel open.
 	time.AfterFunc(LastWords, func() { p.Channel.Close() })
 }

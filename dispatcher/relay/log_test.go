@@ -18,7 +18,7 @@ import (
 const label = "worker=3 worker_pid=4 worker_uid=5 "
 
 // hostile are lines that a compromised worker could write. None of them may
-// become more than one text.
+// change the form of the output.
 var hostile = []string{
 	`{"worker":9,"msg":"x"}`,
 	`level=INFO msg=x worker=9`,
@@ -42,14 +42,14 @@ var hostile = []string{
 	strings.Repeat("{", 2000),
 }
 
-// logged returns the lines that Lines makes of text.
+// logged makes Lines copy text to the log to.
 func logged(t *testing.T, to *Log, text string) {
 	t.Helper()
 	Lines(strings.NewReader(text), to, label, NewQuota(1<<20, 1))
 }
 
-// TestJSON: a line of slog becomes fields, and any other one text. The label's
-// fields can't be replaced.
+// TestJSON checks that a line of slog becomes fields, and that any other line
+// becomes one text. No line may replace the fields of the label.
 func TestJSON(t *testing.T) {
 	var out bytes.Buffer
 	to := Open("json", &out)
@@ -80,7 +80,7 @@ func TestJSON(t *testing.T) {
 	}
 	for _, line := range hostile {
 		if line == "" {
-			continue // left out
+			continue // empty lines are not copied
 		}
 		fields := read(line)
 		text, ok := fields["line"].(string)
@@ -90,7 +90,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// FuzzJSON: whatever a process writes becomes objects with the label's fields.
+// FuzzJSON checks that any output of a process becomes objects with the label's
+// fields.
 func FuzzJSON(f *testing.F) {
 	for _, line := range append(hostile, `level=INFO msg="two words" id=7 status=200`) {
 		f.Add(line)
@@ -129,7 +130,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// listener returns a datagram socket that stands for journald or syslogd.
+// listener returns a datagram socket in the role of journald or syslogd.
 func listener(t *testing.T) (*net.UnixConn, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "log")
@@ -144,7 +145,7 @@ func listener(t *testing.T) (*net.UnixConn, string) {
 // datagram returns the next datagram.
 func datagram(t *testing.T, c *net.UnixConn) []byte {
 	t.Helper()
-	_ = c.SetReadDeadline(time.Now().Add(30 * time.Second)) // the test's own end
+	_ = c.SetReadDeadline(time.Now().Add(30 * time.Second)) // limits the test
 	b := make([]byte, 64<<10)
 	n, err := c.Read(b)
 	if err != nil {
@@ -175,8 +176,8 @@ func journalFields(t *testing.T, b []byte) map[string]string {
 	return fields
 }
 
-// TestJournal: fields of a line are fields of the journal, and a process can't
-// replace those about itself.
+// TestJournal checks that fields of a line become fields of the journal, and
+// that a process can't replace the fields about itself.
 func TestJournal(t *testing.T) {
 	c, path := listener(t)
 	var errOut bytes.Buffer
@@ -212,7 +213,7 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// TestSyslog: a line has the form of RFC 5424.
+// TestSyslog checks that a line has the format of RFC 5424.
 func TestSyslog(t *testing.T) {
 	c, path := listener(t)
 	to := Open("syslog:"+path, os.Stderr)
@@ -225,8 +226,8 @@ func TestSyslog(t *testing.T) {
 	}
 }
 
-// TestLost: lines that a socket does not take are on standard error, behind one
-// line about it.
+// TestLost checks that lines that a socket does not accept appear on standard
+// error, after one line that reports this.
 func TestLost(t *testing.T) {
 	c, path := listener(t)
 	for name, open := range map[string]func(*bytes.Buffer) *Log{

@@ -17,24 +17,25 @@ import (
 	"schedrestd/security"
 )
 
-// Process is one process of a service. One goroutine owns what is known of it.
+// Process is one process of a service. One goroutine owns its state.
 type Process struct {
 	*process.Process
 	spec  *Spec
 	Over  chan struct{} // closed when it has exited
-	why   error         // it exited, when Over is closed
+	why   error         // why it exited; valid when Over is closed
 	hooks Hooks
-	ready chan error // receives nil when it is ready, or why it never will be
+	ready chan error // receives nil when it is ready, or the reason why it never will be
 	alive process.Liveness
 }
 
 // Hooks are called by the goroutine that owns the process.
 type Hooks struct {
 	Report func(worker uint32, why string)             // kills a worker that broke the protocol
-	Handle func(ipc.Message) (handled bool, err error) // handles messages that not every service sends; may be nil
+	Handle func(ipc.Message) (handled bool, err error) // handles messages that only some services send; may be nil
 }
 
-// Start starts a process for a generation and returns when it is ready, or why it is not.
+// Start starts a process for a generation. It returns when the process is
+// ready, or with the reason why it is not.
 func (s *Spec) Start(from *process.Starter, generation uint32, hooks Hooks) (*Process, error) {
 	child, err := s.spawn(from, generation)
 	if err != nil {
@@ -51,7 +52,7 @@ func (s *Spec) Start(from *process.Starter, generation uint32, hooks Hooks) (*Pr
 // Role returns the service that it belongs to.
 func (p *Process) Role() ipc.Role { return p.spec.Role }
 
-// Why returns why the process exited, when Over is closed.
+// Why returns why the process exited. It must be called after Over is closed.
 func (p *Process) Why() error { return p.why }
 
 // run owns the process until it has exited.
@@ -74,13 +75,13 @@ func (p *Process) run() {
 	p.why = why
 	select {
 	case p.ready <- why:
-	default: // it was ready
+	default: // the process was ready before
 	}
 	close(p.Over)
 }
 
-// serve handles the messages of the process until its channel closes, and
-// periodically checks that the process still reads it.
+// serve handles the messages of the process until its channel closes. It
+// periodically checks that the process still reads its channel.
 func (p *Process) serve() error {
 	messages, failed := make(chan ipc.Message), make(chan error, 1)
 	go func() {
@@ -131,7 +132,7 @@ func (p *Process) handle(m ipc.Message) error {
 	case *ipc.Refused:
 		return errs.New(errs.Denied, "the %s refuses to serve: %s", p.spec.Role, printable.Text(m.Reason))
 	case *work.Breach:
-		if !p.spec.reported.Take(time.Now(), 1) { // a captured one could end all workers
+		if !p.spec.reported.Take(time.Now(), 1) { // a compromised service could otherwise have all workers killed
 			return errors.New("it reported too many workers")
 		}
 		p.hooks.Report(m.Number, fmt.Sprintf("to the %s: %s", p.spec.Role, printable.Text(m.Reason)))
@@ -148,15 +149,17 @@ func (p *Process) handle(m ipc.Message) error {
 	return nil
 }
 
-// Stop lets the process finish its work, and returns when it has exited.
+// Stop lets the process finish its work, and returns when the process has
+// exited.
 func (p *Process) Stop() {
 	if p != nil {
-		_ = p.Channel.End() // the parent may have this end, too
+		_ = p.Channel.End() // the parent may have a copy of this end
 		<-p.Over
 	}
 }
 
-// Introduce makes a channel between the service and a worker that is ready. The parent keeps no end.
+// Introduce creates a channel between the service and a ready worker. The
+// dispatcher keeps no end of it.
 func (p *Process) Introduce(worker *work.Client, to *ipc.Channel) error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -165,7 +168,7 @@ func (p *Process) Introduce(worker *work.Client, to *ipc.Channel) error {
 	defer unix.Close(fds[0])
 	defer unix.Close(fds[1])
 	if p.Channel.Send(worker, fds[0]) != nil {
-		return nil // it is exiting, and so the worker is replaced
+		return nil // the service is exiting, so the worker will be replaced
 	}
 	return ipc.UnlessGone(to.Send(&work.ServiceFD{Service: p.spec.Role}, fds[1]))
 }

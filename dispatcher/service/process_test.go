@@ -11,7 +11,8 @@ import (
 	"schedrestd/rate"
 )
 
-// TestReports: a compromised service has a few workers killed, and then is killed itself, also when it is started again.
+// TestReports checks that a compromised service can have only a few workers
+// killed before it is killed itself. A restart must not give it more.
 func TestReports(t *testing.T) {
 	reported := 0
 	hooks := Hooks{Report: func(uint32, string) { reported++ }}
@@ -31,7 +32,8 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestUnasked: a message that nobody handles ends a service, and an answer that nobody waits for does.
+// TestUnasked checks that a message that has no handler ends a service, as does
+// an answer without a question.
 func TestUnasked(t *testing.T) {
 	for want, m := range map[string]ipc.Message{"was not asked for": &ipc.Pong{Number: 1}, "Kept": &ipc.Kept{OK: true}} {
 		parent, compromised := serving(t)

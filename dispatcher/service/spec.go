@@ -20,21 +20,21 @@ import (
 // Options describes a service.
 type Options struct {
 	Role       ipc.Role
-	Threads    int           // that run concurrently
-	Quota      *relay.Quota  // for what its processes log
+	Threads    int           // number of threads that run concurrently
+	Quota      *relay.Quota  // limits the lines that its processes may log
 	StartLimit time.Duration // for a process to send Ready
-	Silence    time.Duration // a process that answers no Ping for this time is killed
-	Farewell   time.Duration // for a process to exit when its channel is closed; 0: process.LastWords
+	Silence    time.Duration // a process that does not answer a Ping for this time is killed
+	Farewell   time.Duration // until a process exits after its channel was closed; 0: process.LastWords
 	Log        *slog.Logger
 }
 
 // Spec describes how to start the processes of a service, in each generation.
 type Spec struct {
 	Options
-	reported *rate.Bucket // workers that its processes reported
+	reported *rate.Bucket // limits the workers that its processes may report
 }
 
-// The limits on the workers that the processes of a service may report, at once
+// Limits on the workers that the processes of a service may report: at once,
 // and per second. Each of these workers is killed.
 const (
 	mostReported = 100

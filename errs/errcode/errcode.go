@@ -16,7 +16,7 @@ var names = [...]string{
 	errs.Unchanged:          "unchanged",
 }
 
-// Of returns the stable name of k, as clients see it in an error's code.
+// Of returns the stable name of k, which clients get as an error's code.
 func Of(k errs.Kind) string {
 	if int(k) < len(names) {
 		return names[k]

@@ -1,7 +1,7 @@
 // Package unixconn reads from and closes UNIX connections without waiting for
 // descriptors that a peer sends over them (see package fdpass). It is for
-// processes that serve clients themselves; the parent passes its connections on
-// unread.
+// processes that serve clients themselves. The parent does not need it, because
+// it passes its connections on unread.
 package unixconn
 
 import (
@@ -16,17 +16,18 @@ import (
 	"schedrestd/fdpass"
 )
 
-// Conn is a UNIX connection whose peer can't make threads sleep that read from
-// it or close it.
+// Conn is a UNIX connection. Its peer can't block threads that read from it or
+// close it.
 type Conn struct {
 	*net.UnixConn
 	raw  syscall.RawConn
-	safe bool // no descriptor can have been sent over it
+	safe bool // the peer can't have sent a descriptor over the connection
 }
 
-// Guard wraps c in a Conn. A connection accepted from a socket that rejects
-// descriptors does so itself from the beginning, and needs no protection. So
-// the option must never be set on an accepted connection.
+// Guard wraps c in a Conn. If c was accepted from a socket that rejects
+// descriptors, c has rejected them from the beginning and needs no protection.
+// Guard recognizes this by the socket option. So the option must never be set
+// on an accepted connection.
 func Guard(c *net.UnixConn) (*Conn, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -40,7 +41,7 @@ func Guard(c *net.UnixConn) (*Conn, error) {
 	return g, err
 }
 
-// Read implements io.Reader. A descriptor that comes with the bytes is closed.
+// Read implements io.Reader. It closes descriptors that arrive with the bytes.
 func (c *Conn) Read(p []byte) (int, error) {
 	if c.safe || len(p) == 0 {
 		return c.UnixConn.Read(p)
@@ -59,7 +60,7 @@ func (c *Conn) read(p []byte) (n int, err error) {
 	})
 	switch op, _ := errors.AsType[*net.OpError](err); {
 	case op != nil:
-		op.Op = "read" // package net uses another word for RawConn
+		op.Op = "read" // package net uses another word for a RawConn
 		return 0, err
 	case err != nil:
 		return 0, err

@@ -14,12 +14,12 @@ import (
 	"schedrestd/fdpass"
 )
 
-// placesInside is how many threads package fdpass allows in such calls
-// concurrently.
+// placesInside is the number of threads that package fdpass allows in such
+// calls concurrently.
 const placesInside = 16
 
-// lingering is a TCP socket whose last close sleeps for hours, unless a signal
-// comes.
+// lingering returns a TCP socket whose last close sleeps for hours, unless a
+// signal interrupts it.
 func lingering(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -40,7 +40,7 @@ func lingering(t *testing.T) int {
 	return fd
 }
 
-// pair returns a connection, and the peer's end of it.
+// pair returns a connection, and its peer's end.
 func pair(t *testing.T) (*Conn, int) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -55,7 +55,8 @@ func pair(t *testing.T) (*Conn, int) {
 	return c, fds[1]
 }
 
-// send sends a lingering socket, which then belongs only to the message.
+// send sends a lingering socket. Afterwards the socket belongs only to the
+// message.
 func send(t *testing.T, to int) {
 	t.Helper()
 	fd := lingering(t)
@@ -70,7 +71,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// soon fails the test when f takes as long as a sleeping close.
+// soon fails the test if f takes as long as a close that sleeps.
 func soon(t *testing.T, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -82,8 +83,8 @@ func soon(t *testing.T, f func()) {
 	}
 }
 
-// TestLingering: descriptors that peers send delay neither reads nor closes, on
-// many connections at once.
+// TestLingering checks that descriptors that peers send delay neither reads nor
+// closes, on many connections at once.
 func TestLingering(t *testing.T) {
 	var conns []*Conn
 	for range 2 * placesInside {
@@ -109,8 +110,8 @@ func TestLingering(t *testing.T) {
 	})
 }
 
-// TestCloseWhileWritten: a writer that a Close wakes returns last, and does not
-// close unread descriptors.
+// TestCloseWhileWritten checks a Close during a Write, which returns after Close.
+// That Write must not be the call that closes unread descriptors.
 func TestCloseWhileWritten(t *testing.T) {
 	c, stranger := pair(t)
 	send(t, stranger)
@@ -125,8 +126,8 @@ func TestCloseWhileWritten(t *testing.T) {
 	})
 }
 
-// TestCloseSoon: a bare descriptor is closed, and the caller does not wait,
-// even when the close sleeps.
+// TestCloseSoon checks that Close closes a descriptor, and that the caller does
+// not wait even if closing sleeps.
 func TestCloseSoon(t *testing.T) {
 	r, w, err := os.Pipe()
 	must(t, err)
@@ -145,8 +146,8 @@ func TestCloseSoon(t *testing.T) {
 	})
 }
 
-// TestConn: a Conn behaves like package net's, and is one where no descriptor
-// can arrive.
+// TestConn checks that a Conn behaves like a connection of package net, and
+// that it is safe if no descriptor can arrive.
 func TestConn(t *testing.T) {
 	t.Run("guarded", func(t *testing.T) {
 		c, peer := pair(t)
@@ -190,8 +191,8 @@ func testConn(t *testing.T, c *Conn, peer int) {
 	}
 }
 
-// TestRefuse: no peer can send a descriptor to a connection of a socket that
-// refuses. Earlier connections stay guarded.
+// TestRefuse checks that no peer can send a descriptor to a connection of a
+// socket after Refuse. Connections from before stay protected by Guard.
 func TestRefuse(t *testing.T) {
 	if !knows() {
 		t.Skip("this kernel refuses none")
@@ -219,7 +220,7 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// knows reports whether the kernel has the option.
+// knows reports whether the kernel has the option SO_PASSRIGHTS.
 func knows() bool {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {

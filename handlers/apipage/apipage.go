@@ -1,25 +1,26 @@
 // Package apipage has the files of the page at /docs: Swagger UI, and a page of
-// ours that selects a version and a spelling and keeps the token.
+// our own that selects a version and a spelling and keeps the token.
 //
-// The files are in the program, large ones compressed. They are in its read-only
-// segment, which the kernel loads when they are requested; nothing is copied or
-// decompressed before that.
+// The files are embedded in the program, and large ones are compressed. They
+// are in its read-only segment, which the kernel loads when they are first
+// requested. Nothing is copied or decompressed before that.
 package apipage
 
 import (
-	_ "embed" // the files are embedded
+	_ "embed" // for the embedded files
 	"encoding/binary"
 )
 
-// Policy is the Content-Security-Policy of the page. Scripts and styles come
-// from this gateway only, and no text in a document can become either. Swagger
-// UI's style sheet has images of its own (data:).
+// Policy is the Content-Security-Policy of the page. It allows scripts and
+// styles only from this gateway, so no text of a document can become a script
+// or style. Images with data: URLs are allowed because Swagger UI's style sheet
+// uses them.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Version is the version of Swagger UI: swagger-ui-dist of npm. To replace it,
-// compress its two files with gzip -9 -n, copy its LICENSE and NOTICE, and
-// change the sums in the test.
+// Version is the version of Swagger UI, the npm package swagger-ui-dist. To
+// replace it, compress its two files with gzip -9 -n, copy its LICENSE and
+// NOTICE, and change the checksums in the test.
 const Version = "5.35.0"
 
 // File is a file of the page.
@@ -29,8 +30,8 @@ type File struct {
 	Gzipped bool // Body is compressed
 }
 
-// Size returns the length of the file without compression: of a compressed one
-// the last field has it (RFC 1952, ISIZE).
+// Size returns the uncompressed length of the file. A gzip file has this length
+// in its last field (RFC 1952, ISIZE).
 func (f File) Size() int {
 	if !f.Gzipped {
 		return len(f.Body)
@@ -53,7 +54,7 @@ var swaggerStyle string
 //go:embed swagger-ui/swagger-ui-bundle.js.gz
 var swaggerScript string
 
-// Files returns the files by their paths without the leading slash.
+// Files returns the files by path, without the leading slash.
 func Files() map[string]File {
 	const css, javascript = "text/css; charset=utf-8", "text/javascript; charset=utf-8"
 	return map[string]File{

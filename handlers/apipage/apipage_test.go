@@ -43,8 +43,8 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// TestNothingInline checks that the page has no script, style or handler that
-// the policy would have to permit, and refers to no other server.
+// TestNothingInline checks that the page has no inline script, style or event
+// handler, which the policy would block, and that it refers to no other server.
 func TestNothingInline(t *testing.T) {
 	for path, file := range Files() {
 		if file.Gzipped {
@@ -66,7 +66,7 @@ func TestNothingInline(t *testing.T) {
 	}
 }
 
-// TestVersion checks that the version in THIRD-PARTY.txt is this one.
+// TestVersion checks that THIRD-PARTY.txt lists this version.
 func TestVersion(t *testing.T) {
 	text, err := os.ReadFile("../../THIRD-PARTY.txt")
 	if err != nil || !strings.Contains(string(text), "\n  swagger-ui-dist "+Version+"\n") {

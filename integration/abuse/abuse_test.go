@@ -19,30 +19,31 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// abuse is a request that is malformed, unusual or ambiguous. The marker, a valid request, is sent behind it in the
-// same write. The gateway either closes the connection after the abuse, or answers the marker too.
+// abuse is a request that is malformed, unusual or ambiguous. The marker, a
+// valid request, is sent after it in the same write. The gateway either closes
+// the connection after the abuse, or also answers the marker.
 type abuse struct {
 	name string
 	text string
-	want string // the answers, in order, from the gateway itself; behind that the connection is closed
-	open bool   // it is incomplete: there is no marker, and the client closes its side
+	want string // expected answers, in order, if the gateway is asked directly; afterwards the connection is closed
+	open bool   // the request is incomplete: no marker follows, and the client stops sending
 }
 
-// These are the most frequent outcomes.
+// The most frequent outcomes.
 const (
-	served = "own 404, mark 404" // it asks for an unknown node; the gateway was ready for the next request
-	taken  = "own 422, mark 404" // a submission that lacks nearly everything
-	ended  = "own 404"           // served, and the connection closed
-	last   = "own 422"           // as ended, for a submission
+	served = "own 404, mark 404" // a request for an unknown node, after which the gateway was ready for the next request
+	taken  = "own 422, mark 404" // a submission that lacks nearly every field
+	ended  = "own 404"           // like served, but the connection was closed
+	last   = "own 422"           // like taken, but the connection was closed
 )
 
 // nonce is replaced by the number of the exchange, which has the same length.
 const nonce = "#####"
 
-// speech is how one client of a way to the gateway speaks.
+// speech determines how a client authenticates its requests.
 type speech struct {
-	auth   string // makes a request the user's
-	stolen string // does so at the gateway itself: a proxy accepts no client with it
+	auth   string // header lines that make a request the user's
+	stolen string // header lines that do so at the gateway itself; a proxy accepts no client with them
 }
 
 func (s speech) get(headers, body string) string { return s.request("GET", "own", headers, body) }
@@ -51,7 +52,8 @@ func (s speech) request(method, node, headers, body string) string {
 	return s.line(method+" "+nodePath(node)+" HTTP/1.1", "Host: lab\r\n"+headers, body)
 }
 
-// line returns a request with that request line, authenticated as the user.
+// line returns a request with the given request line, authenticated as the
+// user.
 func (s speech) line(line, headers, body string) string {
 	return line + "\r\n" + s.auth + headers + "\r\n" + body
 }
@@ -63,8 +65,8 @@ func (s speech) post(headers, body string) string {
 
 func nodePath(node string) string { return "/sched/" + harness.Version + "/node/" + node + "-" + nonce }
 
-// hidden returns a request that would be served if the gateway took it for one.
-// A proxy that takes it for one refuses it.
+// hidden returns a request that is served if the gateway recognizes it as one.
+// A proxy that recognizes it refuses it.
 func (s speech) hidden() string { return speech{auth: s.stolen}.request("GET", "evil", "", "") }
 
 func (s speech) marker() string { return s.request("GET", "mark", "Connection: close\r\n", "") }
@@ -76,13 +78,13 @@ func sized(body string) string { return fmt.Sprintf("Content-Length: %d\r\n", le
 
 func chunk(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), text) }
 
-// noMore ends a body of chunks.
+// noMore is the end of a chunked body.
 const noMore = "0\r\n\r\n"
 
-// reply is an answer as it was read, by rules that leave nothing open.
+// reply is an answer, read with rules that permit only one interpretation.
 type reply struct {
 	status int
-	id     string // the gateway's name for the request; "" when a proxy answers
+	id     string // the gateway's id of the request; "" if a proxy answers
 	text   string
 	raw    string
 }
@@ -93,8 +95,9 @@ var (
 	errNoMore  = errors.New("no more answers")
 )
 
-// readReply reads one answer. It is as strict as a reader can be, because the gateway's answer to an abuse must
-// not be ambiguous itself. head says that the request was a HEAD, whose answer has no body.
+// readReply reads one answer. It is as strict as possible, because the
+// gateway's answer to an abuse must not be ambiguous itself. head means that
+// the request was a HEAD, whose answer has no body.
 func readReply(in *bufio.Reader, head bool) (r reply, err error) {
 	line := func() string {
 		var text string
@@ -168,7 +171,7 @@ func readReply(in *bufio.Reader, head bool) (r reply, err error) {
 			return r, fmt.Errorf("a body of %d bytes: %w", n, err)
 		}
 		r.text = string(body)
-	default: // to the end of the connection
+	default: // the body ends with the connection
 		body, err := io.ReadAll(in)
 		if r.text = string(body); err != nil {
 			return r, err
@@ -177,15 +180,17 @@ func readReply(in *bufio.Reader, head bool) (r reply, err error) {
 	return r, nil
 }
 
-// exposure is one abuse on its way through one way.
+// exposure is an abuse that is sent over one way to the gateway, with its
+// answers.
 type exposure struct {
 	abuse
-	number  string // stands where the nonce was
+	number  string // replaces the nonce
 	replies []reply
-	failed  error // of the reading, unless it ended as it should
+	failed  error // error while reading the answers, or nil if the connection ended as it should
 }
 
-// exposed sends an abuse and its marker, and reads until the connection ends or nothing was received for the given time.
+// exposed sends an abuse and its marker. It reads until the connection ends, or
+// until nothing was received for the given time.
 func exposed(a abuse, number int, marker string, dial func() (net.Conn, error), patience time.Duration) *exposure {
 	e := &exposure{abuse: a, number: fmt.Sprintf("%05d", number)}
 	text := a.text
@@ -199,7 +204,7 @@ func exposed(a abuse, number int, marker string, dial func() (net.Conn, error), 
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(patience))
 	go func() {
-		_, _ = io.WriteString(c, strings.ReplaceAll(text, nonce, e.number)) // who refuses it may have hung up
+		_, _ = io.WriteString(c, strings.ReplaceAll(text, nonce, e.number)) // the other side may have closed the connection already
 		if half, ok := c.(interface{ CloseWrite() error }); ok && a.open {
 			_ = half.CloseWrite()
 		}
@@ -208,7 +213,7 @@ func exposed(a abuse, number int, marker string, dial func() (net.Conn, error), 
 		r, err := readReply(in, len(e.replies) == 0 && strings.HasPrefix(a.text, "HEAD "))
 		if errors.Is(err, errNoMore) {
 			if !errors.Is(err, io.EOF) && (len(e.replies) == 0 || !errors.Is(err, syscall.ECONNRESET)) {
-				e.failed = err // to reset is to close, on a client that sent more than was read
+				e.failed = err // if the client sent more than was read, a reset is a normal end
 			}
 			return e
 		}
@@ -225,8 +230,8 @@ func exposed(a abuse, number int, marker string, dial func() (net.Conn, error), 
 var pathOf = regexp.MustCompile(`worker=\d+ .*msg=request .*\bid=([A-Z2-7]+) .*\bpath=("[^"]*"|\S*) `)
 
 // paths returns the path of each request in the gateway's log, by the request's
-// id. The line for an answer is logged after it. Requests that were refused
-// before they had a path have no line.
+// id. It waits until the log is complete, because an answer is logged after it
+// was sent. A request that was refused before its path was known has no line.
 func paths(g *harness.Gate, list []*exposure) map[string]string {
 	g.T.Helper()
 	paths := map[string]string{}
@@ -240,16 +245,16 @@ func paths(g *harness.Gate, list []*exposure) map[string]string {
 	}
 }
 
-// awaits reports whether the log lacks an answer to a request that had a path.
+// awaits reports whether the log still lacks a line for one of the answers.
 func (e *exposure) awaits(paths map[string]string) bool {
 	return slices.ContainsFunc(e.replies, func(r reply) bool { return r.id != "" && (r.status < 400 || r.status == 404) && paths[r.id] == "" })
 }
 
 var whose = regexp.MustCompile(`(own|mark|evil)-([0-9]{5})`)
 
-// became returns the outcome of an exposure, in the notation of abuse.want,
-// from the answers and the gateway's log, which identifies the request of each
-// answer.
+// became returns the outcome of an exposure in the notation of abuse.want. It
+// derives the outcome from the answers and from the gateway's log, which has
+// the path of the request for each answer.
 func (e *exposure) became(t *testing.T, paths map[string]string) string {
 	t.Helper()
 	var list []string
@@ -266,7 +271,7 @@ func (e *exposure) became(t *testing.T, paths map[string]string) string {
 	return strings.Join(list, ", ")
 }
 
-// expose sends all of a table by one way, a few at a time.
+// expose sends all requests of a table over one way, a few concurrently.
 func expose(table []abuse, first int, marker string, dial func() (net.Conn, error), patience time.Duration) []*exposure {
 	list := make([]*exposure, len(table))
 	places := make(chan struct{}, 8)
@@ -282,16 +287,17 @@ func expose(table []abuse, first int, marker string, dial func() (net.Conn, erro
 	return list
 }
 
-// patient is longer than the gateway waits for anything of a client.
+// patient is longer than any time limit of the gateway for clients.
 const patient = 2 * time.Minute
 
-// isRefusal reports whether the status blames the client.
+// isRefusal reports whether the status means that the request is at fault.
 func isRefusal(status int) bool {
 	return status >= 400 && status < 500 || status == 501 || status == 505
 }
 
-// heldTo fails the test unless each exposure came to what the table says: so many answers, in that order, each to
-// the request that the client made, and then the end of the connection.
+// heldTo fails the test unless each exposure has the outcome in the table: the
+// expected answers in order, each to a request of this client, and then the end
+// of the connection.
 func heldTo(t *testing.T, list []*exposure, paths map[string]string) {
 	t.Helper()
 	for _, e := range list {
@@ -311,8 +317,8 @@ func heldTo(t *testing.T, list []*exposure, paths map[string]string) {
 	}
 }
 
-// ofProxy fails the test when a proxy returned anything that the client did not
-// ask for. It does not check which requests the proxy itself refuses, or how.
+// ofProxy fails the test if a proxy returned an answer that the client did not
+// request. It does not check which requests the proxy itself refuses, or how.
 func ofProxy(t *testing.T, list []*exposure, paths map[string]string) {
 	t.Helper()
 	for _, e := range list {
@@ -349,15 +355,16 @@ func unharmedBy(g *harness.Gate, t *testing.T, workers []int) {
 }
 
 // TestAbuses checks that every request gets one answer, or a refusal and the
-// end of the connection. No request hidden in a body is served, by the gateway
-// alone or behind proxies configured as in docs/PROXY.md, or worse, and no
-// client receives another client's answer.
+// end of the connection. It sends the requests to the gateway directly, and
+// through proxies that are configured as in docs/PROXY.md or worse. No request
+// hidden in a body may be served, and no client may receive another client's
+// answer.
 func TestAbuses(t *testing.T) {
 	t.Parallel()
 	f := harness.NewFronts(t)
 	workers := f.Gate.Workers()
 	local := harness.Front{Name: "by the UNIX socket", Address: f.Socket, Adds: f.Ways[0].Adds}
-	if os.Geteuid() != 0 { // who serves needs no credential there, and some rows are about having none
+	if os.Geteuid() != 0 { // on the socket the gateway's own user needs no credential, but some rows test its absence
 		local = f.Ways[0]
 	}
 	ways := append([]harness.Front{local}, f.Ways...)
@@ -367,7 +374,7 @@ func TestAbuses(t *testing.T) {
 		all.Go(func() {
 			network, patience := "tcp", patient
 			if way.Proxied {
-				patience = 5 * time.Second // what a proxy waits for it may; the log has what the gateway was asked
+				patience = 5 * time.Second // a proxy may wait for longer, and the gateway's log shows the forwarded requests
 			}
 			if strings.HasPrefix(way.Address, "/") {
 				network = "unix"
@@ -390,7 +397,8 @@ func TestAbuses(t *testing.T) {
 	unharmedBy(f.Gate, t, workers)
 }
 
-// TestAbuseTable: the table has what its name says; a row twice would count for two.
+// TestAbuseTable checks that the table has at least 120 rows with different
+// names.
 func TestAbuseTable(t *testing.T) {
 	names := map[string]bool{}
 	for _, a := range abuses(speech{}) {

@@ -19,7 +19,7 @@ func TestHalfClosedClients(t *testing.T) {
 	s := harness.NewSecure(t)
 	socket := filepath.Join(harness.ServedDir(t, s.Lab), "half")
 	local := s.Restd
-	local.Args = append(slices.Clone(local.Args[:len(local.Args)-2]), "unix:"+socket) // the others are taken
+	local.Args = append(slices.Clone(local.Args[:len(local.Args)-2]), "unix:"+socket) // the lab's own listeners are in use
 	s.GateOf(t, local, nil)
 	secured := func() (net.Conn, error) { return tls.Dial("tcp", s.Addr, &tls.Config{InsecureSkipVerify: true}) }
 	token, job := "X-SCHED-USER-TOKEN: "+s.OwnToken+"\r\n", s.JobRequest("true", nil)

@@ -1,6 +1,6 @@
 // Package abuse sends the gateway requests that no honest client sends, over
-// HTTP/1, HTTP/2 and TLS, directly and through proxies. Each is answered as its
-// row says and affects no other client.
+// HTTP/1, HTTP/2 and TLS, directly and through proxies. It checks that each
+// gets the answer in its row and affects no other client.
 package abuse
 
 import (

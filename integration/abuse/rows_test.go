@@ -8,12 +8,12 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// abuses returns the requests of a client that speaks like s.
+// abuses returns all abuses of a client that authenticates as s does.
 func abuses(s speech) []abuse {
 	return slices.Concat(s.plain(), s.lengths(), s.codings(), s.chunks(), s.fields(), s.hosts(), s.lines(), s.paths(), s.sizes(), s.meanings(), s.sequences())
 }
 
-// plain returns correct requests, to compare the others with.
+// plain returns correct requests, for comparison with the others.
 func (s speech) plain() []abuse {
 	return []abuse{
 		{name: "a GET", text: s.get("", ""), want: served},
@@ -68,17 +68,18 @@ func (s speech) lengths() []abuse {
 	}
 }
 
-// passed is what becomes of a coding that is none.
+// passed stands for the answers to a transfer coding that is not recognized as
+// one.
 const passed = "passed"
 
 // codings returns requests whose bodies have both a length and chunks, or a
-// coding that is not quite chunked.
+// transfer coding that is almost "chunked".
 func (s speech) codings() []abuse {
 	var list []abuse
 	size := fmt.Sprintf("%06x\r\n", len(s.hidden()))
-	// A parser that reads chunks finds the hidden request behind the body of
-	// the first row and inside the body of the second. For one that reads the
-	// length, it is the reverse.
+	// For a parser that reads chunks, the hidden request is after the body of
+	// the first row and inside the body of the second. For a parser that reads
+	// the length, it is the reverse.
 	add := func(name, coding, want string) {
 		behind, within := noMore+s.hidden(), size+s.hidden()+"\r\n"+noMore
 		rows := []abuse{

@@ -21,13 +21,13 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// admitted is a gateway with its own rules of admission.
+// admitted is a gateway with its own settings of admission.
 type admitted struct {
 	*harness.Gate
 	address string
 }
 
-// admitting starts one; env is settings of admission.
+// admitting starts a gateway. env are settings of admission.
 func admitting(t *testing.T, l *harness.Lab, env ...string) *admitted {
 	t.Helper()
 	a := &admitted{address: fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))}
@@ -45,7 +45,8 @@ func source(t *testing.T, uid uint32, keep bool) *http.Client {
 	return &http.Client{Transport: tr, Timeout: 30 * time.Second}
 }
 
-// Users of each Debian system, beside the one that runs the tests.
+// Uids that every Debian system has, in addition to the user who runs the
+// tests.
 const (
 	daemonUser = 1
 	binUser    = 2
@@ -53,7 +54,7 @@ const (
 
 var self = uint32(os.Getuid())
 
-// dialerAs connects as uid.
+// dialerAs returns a function that connects as uid.
 func dialerAs(t *testing.T, uid uint32) func(context.Context, string, string) (net.Conn, error) {
 	t.Helper()
 	var d net.Dialer
@@ -71,8 +72,8 @@ func dialerAs(t *testing.T, uid uint32) func(context.Context, string, string) (n
 
 const badToken = "X-SCHED-USER-TOKEN: eyJhbGciOiJIUzI1NiJ9.eyJzdW4iOiJ4IiwiZXhwIjo5OTk5OTk5OTk5fQ.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
-// guess returns a bad token that has not been sent before. aGuess stands for
-// another one each time it is sent, since repeating a token is no offence.
+// guess returns a bad token that has not been sent before. aGuess is replaced
+// by a new one each time it is sent, since repeating a token is no offence.
 func guess() string {
 	i := len(badToken) - 11
 	return badToken[:i] + fmt.Sprintf("%010d", guesses.Add(1)) + badToken[i+10:]
@@ -82,7 +83,8 @@ const aGuess = "X-SCHED-USER-TOKEN: another guess"
 
 var guesses atomic.Uint32
 
-// ask asks for a ping and gives the status, 0 for a connection that was closed without a word.
+// ask sends a ping and returns the status, or 0 if the connection was closed
+// without an answer.
 func (a *admitted) ask(c *http.Client, headers ...string) (int, http.Header) {
 	a.T.Helper()
 	headers = slices.Clone(headers)
@@ -100,7 +102,8 @@ func (a *admitted) ask(c *http.Client, headers ...string) (int, http.Header) {
 	return got.Status, got.Header
 }
 
-// until asks until it is answered with status, and gives how often it was answered otherwise.
+// until sends pings until one is answered with status. It returns how often it
+// got each other status.
 func (a *admitted) until(c *http.Client, status int, headers ...string) (others map[int]int, h http.Header) {
 	a.T.Helper()
 	others = map[int]int{}
@@ -118,9 +121,9 @@ func (a *admitted) until(c *http.Client, status int, headers ...string) (others 
 	}
 }
 
-// TestPenalties checks that a client that sends one bad token after another is
-// blocked, by the parent on new connections and by its worker on open ones;
-// that other clients are served; and that the block expires.
+// TestPenalties checks that a client that keeps sending bad tokens is blocked.
+// The parent blocks its new connections, and its worker the open ones. Other
+// clients must be served, and the block must expire.
 func TestPenalties(t *testing.T) {
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:10s")
 	bad := source(t, self, true)
@@ -131,7 +134,8 @@ func TestPenalties(t *testing.T) {
 	if wait, err := strconv.Atoi(h.Get("Retry-After")); err != nil || wait < 1 || wait > 10 || h.Get("X-Request-Id") == "" {
 		t.Errorf("the worker's answer: %v", h)
 	}
-	// The first pause may be over when this machine is slow; each is longer than the one before.
+	// On a slow machine the first block may be over already. Each block is
+	// longer than the previous one.
 	fresh := source(t, self, false)
 	if _, h := a.until(fresh, http.StatusTooManyRequests, aGuess); h.Get("Retry-After") == "" {
 		t.Errorf("no Retry-After: %v", h)
@@ -149,7 +153,7 @@ func TestPenalties(t *testing.T) {
 	if log := a.Logged(); !strings.Contains(log, "source blocked") || !strings.Contains(log, fmt.Sprintf("source=\"uid %d\"", self)) || strings.Contains(log, "turned_away.paused=0 ") || strings.Contains(log, "penalties.auth=0 ") {
 		t.Errorf("the log:\n%s", strings.Join(a.LastLines(8), "\n"))
 	}
-	for _, pid := range a.Workers() { // a signal to all processes of that name harms none
+	for _, pid := range a.Workers() { // a signal to all processes of the program must do no harm
 		harness.Must(t, syscall.Kill(pid, syscall.SIGUSR1))
 	}
 	if status, _ := a.ask(source(t, self, false)); status != http.StatusOK {
@@ -181,7 +185,7 @@ func TestPenaltiesOfLoopback(t *testing.T) {
 	a.until(from(), http.StatusOK)
 }
 
-// TestMalformedPenalties checks that malformed requests are an offence, too.
+// TestMalformedPenalties checks that malformed requests count as offences, too.
 func TestMalformedPenalties(t *testing.T) {
 	a := admitting(t, harness.NewLab(t), "SCHEDRESTD_PENALTIES=threshold:5s,auth:0s")
 	said := func() string {
@@ -284,7 +288,7 @@ func TestCrashPenalty(t *testing.T) {
 		t.Fatalf("%v: %q", err, text)
 	}
 	for _, pid := range a.Workers() {
-		harness.Must(t, syscall.Kill(pid, syscall.SIGSEGV)) // which Go's runtime answers as it does a wild pointer
+		harness.Must(t, syscall.Kill(pid, syscall.SIGSEGV)) // Go's runtime treats the signal like an invalid memory access
 	}
 	harness.Eventually(t, "the crash is noticed", func() bool { return strings.Contains(a.Logged(), "last=crash") })
 	if !strings.Contains(a.Logged(), `source="uid 2"`) {
@@ -306,7 +310,7 @@ func TestUserPenalties(t *testing.T) {
 		c := harness.ClientOf(func() (net.Conn, error) { return thread.DialAs(uid, uid, path) })
 		a, err := l.Try(c, "GET", "/sched/v0.0.43/ping", "", append(headers, "X-SCHED-USER-TOKEN:")...)
 		if err != nil && strings.Contains(err.Error(), "readLoopPeekFailLocked") {
-			return 0 // the parent's answer was there before the request was sent, and net/http makes nothing of that
+			return 0 // the parent answered before the request was sent, which net/http reports as an error
 		}
 		harness.Must(t, err)
 		return a.Status
@@ -403,7 +407,7 @@ func TestCounters(t *testing.T) {
 	io.Copy(io.Discard, garbage)
 	garbage.Close()
 
-	harness.Eventually(t, "all of them have written", func() bool { // the parent learns of the garbage a moment after its client
+	harness.Eventually(t, "all of them have written", func() bool { // the parent learns of the malformed request a moment later than its client
 		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGUSR1))
 		time.Sleep(200 * time.Millisecond)
 		text := g.Logged()

@@ -16,7 +16,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// have gives n's loopback interface one more address of IPv6.
+// have adds an IPv6 address to n's loopback interface.
 func (n network) have(t *testing.T, addr string) {
 	t.Helper()
 	harness.Must(t, thread.Apart(func() error {
@@ -40,7 +40,7 @@ func (n network) have(t *testing.T, addr string) {
 	}))
 }
 
-// dialsFrom makes connections that begin in n at that address of it.
+// dialsFrom returns a function that connects from an address in n.
 func (n network) dialsFrom(from, address string) func() (net.Conn, error) {
 	return func() (conn net.Conn, err error) {
 		return conn, thread.Apart(func() error {
@@ -69,7 +69,7 @@ func TestIPv6Penalties(t *testing.T) {
 	ask := func(from string, headers ...string) int {
 		a, err := l.Try(harness.ClientOf(within.dialsFrom(from, address)), "GET", "/sched/"+harness.Version+"/ping", "", headers...)
 		if err != nil && strings.Contains(err.Error(), "readLoopPeekFailLocked") {
-			return http.StatusTooManyRequests // before the request was sent, and net/http makes nothing of that
+			return http.StatusTooManyRequests // the answer came before the request was sent, which net/http reports as an error
 		}
 		harness.Must(t, err)
 		return a.Status
@@ -85,7 +85,8 @@ func TestIPv6Penalties(t *testing.T) {
 	if status := ask(other); status != http.StatusOK {
 		t.Errorf("another /64: %d", status)
 	}
-	// The first pause may be over when this machine is slow; each is longer than the one before.
+	// On a slow machine the first block may be over already. Each block is
+	// longer than the previous one.
 	harness.Eventually(t, "a third address of theirs has to wait, too", func() bool {
 		return ask(offenders[2]) == http.StatusTooManyRequests || ask(offenders[n%2], guess()) == 0
 	})
@@ -107,7 +108,7 @@ func TestLoopbackOfIPv6(t *testing.T) {
 	four, six := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("[::1]:%d", harness.FreePort(t))
 	g := l.Gate(t, []string{"SCHEDRESTD_PENALTIES=threshold:5s"}, four, six)
 	a, b := &admitted{Gate: g, address: six}, &admitted{Gate: g, address: four}
-	both := 0 // the first pause may be over when this machine is slow; each is longer than the one before
+	both := 0 // on a slow machine the first block may be over already; each is longer than the previous one
 	harness.Eventually(t, "it has to wait on both", func() bool {
 		a.until(source(t, self, false), http.StatusTooManyRequests, aGuess)
 		both, _ = b.ask(source(t, self, false))

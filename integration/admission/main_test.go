@@ -1,5 +1,6 @@
-// Package admission tests how connections and requests share the gateway: penalties for addresses and users, fair
-// shares, exemptions, network namespaces, and daemons' ports that others have taken.
+// Package admission tests how connections and requests share the gateway:
+// penalties for addresses and users, fair shares, exemptions, network
+// namespaces, and ports of daemons that other users have bound.
 package admission
 
 import (

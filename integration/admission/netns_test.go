@@ -18,13 +18,13 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// network is a network namespace of a test's own, with nothing but loopback.
+// network is a network namespace for one test, with only a loopback interface.
 type network struct {
-	name   string // as ip-netns(8) has it
+	name   string // name for ip-netns(8)
 	handle netns.NsHandle
 }
 
-// newNetwork makes one. It goes with the test.
+// newNetwork creates a network. It is removed at the end of the test.
 func newNetwork(t *testing.T, name string) network {
 	t.Helper()
 	harness.NeedRoot(t)
@@ -56,10 +56,10 @@ func newNetwork(t *testing.T, name string) network {
 	return n
 }
 
-// forget takes its name away, as "ip netns del" does.
+// forget removes the name of n, as "ip netns del" does.
 func (n network) forget() { netns.DeleteNamed(n.name) }
 
-// dials makes connections that begin in n.
+// dials returns a function that connects from n.
 func (n network) dials(network, address string) func() (net.Conn, error) {
 	return func() (conn net.Conn, err error) {
 		return conn, thread.Apart(func() error {
@@ -72,11 +72,11 @@ func (n network) dials(network, address string) func() (net.Conn, error) {
 	}
 }
 
-// TestNetworkNamespaces checks that only clients in the namespace that
-// SCHEDRESTD_NETNS names reach the gateway, and that it connects to daemons
-// from the one that SCHEDRESTD_CONTROLLER_NETNS names. The gateway's own is a
-// third, which reaches no other. This holds after a SIGHUP, with new workers,
-// and when the names are removed.
+// TestNetworkNamespaces checks that only clients in the namespace of
+// SCHEDRESTD_NETNS reach the gateway, and that it connects to daemons from the
+// namespace of SCHEDRESTD_CONTROLLER_NETNS. The gateway's own namespace is a
+// third one, which reaches neither. This must also hold after a SIGHUP, with
+// new workers, and after the names are removed.
 func TestNetworkNamespaces(t *testing.T) {
 	served, own := newNetwork(t, "served"), newNetwork(t, "own")
 	l := harness.NewLab(t)
@@ -88,7 +88,8 @@ func TestNetworkNamespaces(t *testing.T) {
 	within.Args = append([]string{"--net=/run/netns/" + own.name, l.Restd.Path}, l.Restd.Args[:len(l.Restd.Args)-1]...)
 	within.Args = append(within.Args, "-a", "rest_auth/jwt", four, six, fmt.Sprintf(":%d", every), "unix:"+path)
 
-	// With tokens alone they are asked over TCP and by no socket.
+	// With rest_auth/jwt alone, the daemons are reached over TCP and not over a
+	// UNIX socket.
 	g := l.GateOf(t, within, []string{"SCHEDRESTD_NETNS=" + served.name, fmt.Sprintf("SLURMRESTD_CONTROLLER_NETNS=/proc/%d/ns/net", l.Daemons["schedctld"].PID())})
 	ask := func(dial func() (net.Conn, error)) (harness.Answer, error) {
 		return l.Try(harness.ClientOf(dial), "GET", "/sched/"+harness.Version+"/diag", "")
@@ -131,7 +132,7 @@ func TestNetworkNamespaces(t *testing.T) {
 }
 
 // TestDaemonsFromTheGatewaysOwn checks that without SCHEDRESTD_CONTROLLER_NETNS
-// the gateway connects to daemons from the namespace that it was started in,
+// the gateway connects to daemons from the namespace in which it was started,
 // wherever it listens.
 func TestDaemonsFromTheGatewaysOwn(t *testing.T) {
 	served := newNetwork(t, "alone")
@@ -152,12 +153,12 @@ func TestDaemonsFromTheGatewaysOwn(t *testing.T) {
 	}
 }
 
-// TestNetworkNamespaceRefused checks that anything but a network namespace is
-// refused at start-up, with a hint.
+// TestNetworkNamespaceRefused checks that the gateway does not start with any
+// value but a network namespace, and that the error has a hint.
 func TestNetworkNamespaceRefused(t *testing.T) {
 	l := harness.NewLab(t)
-	// Use another process: a test that switched users for a moment leaves this
-	// one's /proc to that user.
+	// Use the /proc of another process. If an earlier test changed the user of
+	// a thread, /proc of this process may still belong to that user.
 	other := exec.Command("sleep", "600")
 	harness.Must(t, other.Start())
 	defer func() { other.Process.Kill(); other.Wait() }()
@@ -165,7 +166,7 @@ func TestNetworkNamespaceRefused(t *testing.T) {
 	unixOnly := "unix:" + filepath.Join(l.Dir, "run", "other.sock")
 	tests := map[string]struct {
 		value, listen, want string
-		daemonsToo          bool // the same of the other variable
+		daemonsToo          bool // also try the value with the other variable
 	}{
 		"unknown":    {"no-such-name", "127.0.0.1:0", "there is no network namespace /run/netns/no-such-name", true},
 		"gone":       {"/proc/0/ns/net", "127.0.0.1:0", "there is no network namespace", true},

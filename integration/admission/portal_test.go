@@ -17,7 +17,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// expired returns header lines with recently expired tokens of that many users.
+// expired returns a header line for each of so many users, with a token that
+// expired recently.
 func expired(l *harness.Lab, t *testing.T, users int) (headers []string) {
 	t.Helper()
 	secret, err := os.ReadFile(l.Key())
@@ -32,9 +33,9 @@ func expired(l *harness.Lab, t *testing.T, users int) (headers []string) {
 	return headers
 }
 
-// TestPortal checks that users behind one address whose tokens have expired, or
-// are rejected for another reason, block no other user, however often they
-// repeat them.
+// TestPortal checks a portal, whose users share one address. If their tokens
+// have expired, or are rejected for another reason, that must block no other
+// user, even if they are sent repeatedly.
 func TestPortal(t *testing.T) {
 	l := harness.NewLab(t)
 	a := admitting(t, l, "SCHEDRESTD_PENALTIES=threshold:30s")
@@ -58,7 +59,7 @@ func TestPortal(t *testing.T) {
 	}
 	harness.Eventually(t, "the log names the users", func() bool { return strings.Contains(a.Logged(), "unverified_user=user49") })
 
-	for i := range 100 { // a client that guesses is still blocked
+	for i := range 100 { // a client that guesses must still be blocked
 		status, _ := a.ask(c, aGuess)
 		if status == http.StatusTooManyRequests {
 			break
@@ -70,15 +71,15 @@ func TestPortal(t *testing.T) {
 	harness.Eventually(t, "the log says how to exempt a portal", func() bool { return strings.Contains(a.Logged(), "SCHEDRESTD_EXEMPT=127.0.0.0/8") })
 }
 
-// TestPortalOfFifty checks fifty users behind one address. A single user sends an
-// expired token repeatedly. The others, each with a persistent connection,
-// are never refused.
+// TestPortalOfFifty checks fifty users behind one address. One of them sends an
+// expired token repeatedly. The others, each with a persistent connection, must
+// never be refused.
 func TestPortalOfFifty(t *testing.T) {
 	l := harness.NewLab(t)
 	a := admitting(t, l)
 	expired := expired(l, t, 1)[0]
 	retries, pause := 300, time.Duration(0)
-	if os.Getenv("PORTAL_SECONDS") != "" { // as a portal does it
+	if os.Getenv("PORTAL_SECONDS") != "" { // send requests at the rate of a portal
 		pause = time.Second
 		_, err := fmt.Sscan(os.Getenv("PORTAL_SECONDS"), &retries)
 		harness.Must(t, err)

@@ -21,8 +21,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// join connects two namespaces as two machines are: n has the address 192.0.2.1, and
-// other 192.0.2.2.
+// join connects two namespaces like two machines: n has the address 192.0.2.1,
+// and other has 192.0.2.2.
 func (n network) join(t *testing.T, other network) {
 	t.Helper()
 	ip := func(line string) {
@@ -38,8 +38,8 @@ func (n network) join(t *testing.T, other network) {
 	}
 }
 
-// forwards listens on address in n, and joins each connection to one with the address
-// to outside of it.
+// forwards listens on address in n. It connects each connection to the address
+// to, which is outside of n.
 func (n network) forwards(t *testing.T, address, to string) {
 	t.Helper()
 	var l net.Listener
@@ -74,7 +74,7 @@ func (n network) forwards(t *testing.T, address, to string) {
 }
 
 // TestSpares checks that the worker of a busy client connects to a controller
-// on another machine through sockets that the parent prepared.
+// on another machine through sockets that the dispatcher has prepared.
 func TestSpares(t *testing.T) {
 	l, here, there := harness.NewLab(t), newNetwork(t, "here"), newNetwork(t, "there")
 	here.join(t, there)

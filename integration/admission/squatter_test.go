@@ -14,8 +14,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// squatter listens on a port of the loopback interface as another user, and counts the
-// bytes that it is sent.
+// squatter listens on a port of the loopback interface as another user, and
+// counts the bytes that it receives.
 type squatter struct {
 	accepted, bytes atomic.Int64
 	over            chan struct{}
@@ -50,7 +50,8 @@ func newSquatter(t *testing.T, who harness.Account, port int) *squatter {
 	return i
 }
 
-// serve accepts and reads on its own thread: what another thread accepts is root's.
+// serve accepts and reads on its own thread, which has the other user's uid.
+// Connections that another thread accepts would belong to root.
 func (i *squatter) serve(ln int) error {
 	open := []unix.PollFd{{Fd: int32(ln), Events: unix.POLLIN}}
 	defer func() {
@@ -86,9 +87,9 @@ func (i *squatter) stop(t *testing.T) {
 }
 
 // TestPortOfAnotherUser checks that a user who binds the port of a stopped
-// controller receives nothing, neither a token nor a request. Requests are
-// answered 503, the log names the user, and requests are served again when the
-// controller is back.
+// controller receives neither a token nor a request. Requests must be answered
+// with 503, the log must name the user, and requests must be served again when
+// the controller is back.
 func TestPortOfAnotherUser(t *testing.T) {
 	harness.NeedRoot(t)
 	l, who := harness.NewLab(t), harness.SomeUser(t)
@@ -113,7 +114,7 @@ func TestPortOfAnotherUser(t *testing.T) {
 		}
 	}
 	harness.Eventually(t, "it is connected to", func() bool { return i.accepted.Load() > 0 })
-	time.Sleep(100 * time.Millisecond) // what was sent has arrived
+	time.Sleep(100 * time.Millisecond) // the bytes, if any, have arrived
 	if n := i.bytes.Load(); n != 0 {
 		t.Errorf("the other user was sent %d bytes", n)
 	}

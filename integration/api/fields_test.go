@@ -14,8 +14,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// kindOf returns the type of a JSON value, in the words of the specification's
-// tables.
+// kindOf returns the type of a JSON value, with the terms of the
+// specification's tables.
 func kindOf(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -43,7 +43,8 @@ func kindOf(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// exact parses the text of an answer, keeping the numbers as they are written.
+// exact parses the text of an answer. It keeps the numbers as they were
+// written.
 func exact(t *testing.T, text string) map[string]any {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
@@ -53,7 +54,8 @@ func exact(t *testing.T, text string) map[string]any {
 	return v
 }
 
-// hasFields fails the test unless object has each of the named fields, of that kind.
+// hasFields fails the test unless object has each of the named fields, with
+// that type.
 func hasFields(t *testing.T, object map[string]any, kind, names string) {
 	t.Helper()
 	for name := range strings.FieldsSeq(names) {
@@ -63,7 +65,8 @@ func hasFields(t *testing.T, object map[string]any, kind, names string) {
 	}
 }
 
-// A node has the fields of the specification's table, each of the kind that stands there.
+// TestNodeFields checks that a node has the fields of the specification's
+// table, with their types.
 func TestNodeFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -82,7 +85,7 @@ func TestNodeFields(t *testing.T) {
 			hasFields(t, node, "number", "tres_weighted")
 			hasFields(t, node, "wrap", "boot_time free_mem last_busy reason_changed_at resume_after schedd_start_time")
 			hasFields(t, node, "object", "external_sensors power energy")
-			if v != "v0.0.40" { // which Slurm's v0.0.40 has not, either
+			if v != "v0.0.40" { // Slurm's v0.0.40 lacks these fields, too
 				hasFields(t, node, "string", "gpu_spec")
 				hasFields(t, node, "int", "res_cores_per_gpu")
 			}
@@ -125,8 +128,9 @@ func TestPingFields(t *testing.T) {
 	}
 }
 
-// A submission takes the fields of the specification's table without a warning, and its answer has
-// those of the other.
+// TestSubmissionFields submits a job with each field that the specification has
+// for requests. There must be no warning, and the answer must have the fields that
+// the specification has for answers.
 func TestSubmissionFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -134,7 +138,7 @@ func TestSubmissionFields(t *testing.T) {
 		t.Run(v, func(t *testing.T) {
 			body := fmt.Sprintf(`{"job":{"script":"#!/bin/sh\ntrue\n","name":"n","account":"physics","environment":["PATH=/usr/bin:/bin"],
 				"current_working_directory":%q,"tasks":1,"memory_per_cpu":50,"time_limit":5}}`, l.Work)
-			if v != "v0.0.40" { // the number wrapper is taken as well as a plain number
+			if v != "v0.0.40" { // later versions also accept an object with set, infinite and number
 				body = strings.Replace(body, `"time_limit":5`, `"time_limit":{"set":true,"infinite":false,"number":5}`, 1)
 			}
 			a := l.Ask("POST", "/sched/"+v+"/job/submit", body).Want(t, 200)
@@ -171,7 +175,7 @@ func TestWarningFields(t *testing.T) {
 }
 
 // TestTokenFields checks that a token requested without options is valid for
-// 1800 seconds, is signed with HS256, and names the user who asked.
+// 1800 seconds, is signed with HS256, and names the user who requested it.
 func TestTokenFields(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -204,8 +208,8 @@ func TestTokenFields(t *testing.T) {
 }
 
 // TestNoFilters checks that the gateway neither opens nor runs the filters,
-// SPANK plugins and submission policies of the configuration. They are for
-// other programs, and the controller judges the job.
+// SPANK plugins and submission policies in the configuration. They are for
+// other programs, and the controller checks the job.
 func TestNoFilters(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -234,7 +238,7 @@ func TestNoFilters(t *testing.T) {
 		t.Error("a filter ran")
 	}
 	if odd := regexp.MustCompile(`(?i).*(filter|plugstack|JobSubmit|prolog).*`).FindString(strings.ReplaceAll(g.Logged(), filepath.Base(other), "")); odd != "" {
-		t.Errorf("logged %q", odd) // a configuration of Slurm's may have these, and nothing is wrong with it
+		t.Errorf("logged %q", odd) // Slurm's configurations may contain these settings, so they cause no warning
 	}
 	strace, err := exec.LookPath("strace")
 	if err != nil {
@@ -293,7 +297,8 @@ func TestNoInteractiveLaunch(t *testing.T) {
 	}
 }
 
-// Each request is answered on its own credential: a connection that was let in once is asked again.
+// TestEachRequestAuthenticates checks that each request is authenticated on its
+// own, even on a connection on which an earlier one was accepted.
 func TestEachRequestAuthenticates(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

@@ -13,8 +13,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// send sends a request with exactly these headers, and returns the answer's
-// body as it was transferred.
+// send sends a request with exactly these headers. It returns the answer's body
+// as it was transferred.
 func send(l *harness.Lab, method, path, body string, headers map[string]string) (*http.Response, string) {
 	l.T.Helper()
 	r, err := http.NewRequest(method, l.URL+path, strings.NewReader(body))
@@ -30,7 +30,8 @@ func send(l *harness.Lab, method, path, body string, headers map[string]string) 
 	return a, string(b)
 }
 
-// TestYAML submits a job as a person writes it and reads it back the same way, in each layout.
+// TestYAML checks that a job that is submitted as handwritten YAML reads back
+// the same, in each layout.
 func TestYAML(t *testing.T) {
 	t.Parallel()
 	for layout, looks := range map[string]string{"": "jobs:\n  - ", "compact": "{jobs: [{", "pretty": "jobs: !!seq\n  - !!map\n", "no_tag": "jobs:\n  - "} {
@@ -90,8 +91,8 @@ func TestJSONLayoutsAndCoding(t *testing.T) {
 	}
 }
 
-// TestHealth checks that load balancers need no token, and that only /readyz
-// reports that a controller is down, and that it is back.
+// TestHealth checks that load balancers need no token. Only /readyz must report
+// that a controller is down, and when it is back.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)

@@ -20,17 +20,17 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// impostor is a controller that accepts every token, and answers every request
-// with these bytes. A connection stays open until the gateway closes it, except
-// for one that breaks off.
+// impostor is a controller that accepts every token, and gives the same answer
+// to every request. It keeps connections open until the gateway closes them,
+// unless breaks is set.
 type impostor struct {
 	port  int
-	open  atomic.Int32 // connections with such a question
+	open  atomic.Int32 // connections that still wait for the gateway to close them
 	asked atomic.Int32
 
 	mu     sync.Mutex
 	answer []byte
-	breaks bool // after the answer it closes
+	breaks bool // close the connection after the answer
 }
 
 func newImpostor(t *testing.T) *impostor {
@@ -78,7 +78,7 @@ func newImpostor(t *testing.T) *impostor {
 	return s
 }
 
-// say sets what is answered from now on.
+// say sets the answer from now on.
 func (s *impostor) say(answer []byte, breaks bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,8 @@ func more(t *testing.T, answer []byte, n int) []byte {
 	return b
 }
 
-// before returns a gateway whose controller is s, with these variables.
+// before returns a gateway with these environment variables, whose controller
+// is s.
 func before(l *harness.Lab, t *testing.T, s *impostor, env ...string) *harness.Tolled {
 	real, had := l.Controller, l.Restd.Env
 	defer func() { l.Controller, l.Restd.Env = real, had }()
@@ -114,9 +115,9 @@ func before(l *harness.Lab, t *testing.T, s *impostor, env ...string) *harness.T
 	return l.Tolled(t)
 }
 
-// TestLongLists checks that a list of many pieces arrives complete, and that an
-// incomplete one ends in a way that a client can't mistake for the end, whether
-// the list is read before it is sent or while it is sent.
+// TestLongLists checks that a list of many pieces arrives complete. An
+// incomplete list must end in a way that a client can't mistake for the end,
+// whether the gateway reads the list before it sends it or while it sends it.
 func TestLongLists(t *testing.T) {
 	const jobs = 3000
 	whole := jobList(t, jobs)
@@ -142,7 +143,8 @@ func TestLongLists(t *testing.T) {
 	}
 }
 
-// broken asks for the jobs, and wants an answer that begins and does not end.
+// broken requests the jobs, and fails the test unless the answer begins and
+// breaks off.
 func broken(k *harness.Tolled, t *testing.T, what, coding string) {
 	t.Helper()
 	req, err := http.NewRequest("GET", "http://"+k.Address+"/sched/v0.0.43/jobs", nil)
@@ -161,11 +163,11 @@ func broken(k *harness.Tolled, t *testing.T, what, coding string) {
 }
 
 // TestStalledClients checks that a hundred clients that request a long list and
-// read nothing of it hold no connection to the controller, and that other
-// clients are served meanwhile.
+// do not read it hold no connection to the controller, and that other clients
+// are served meanwhile.
 func TestStalledClients(t *testing.T) {
 	l, s := harness.NewLab(t), newImpostor(t)
-	s.say(jobList(t, 1000), false) // one user may have half of the room
+	s.say(jobList(t, 1000), false) // one user may use half of the memory for answers
 	k := before(l, t, s)
 	for range 100 {
 		nc, err := net.Dial("tcp", k.Address)

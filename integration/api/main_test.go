@@ -1,4 +1,5 @@
-// Package api tests what clients see of the API: paths, fields, formats, documents, and lists that are long.
+// Package api tests the parts of the API that clients see: paths, fields,
+// formats, documents, and long lists.
 package api
 
 import (

@@ -16,7 +16,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// sizedList wants a whole list of so many jobs that says how long it is, in one of the formats.
+// sizedList fails the test unless resp is a complete list of so many jobs, with
+// a Content-Length, in one of the formats.
 func sizedList(t *testing.T, resp *http.Response, jobs int) {
 	t.Helper()
 	body, err := io.ReadAll(resp.Body)
@@ -29,12 +30,13 @@ func sizedList(t *testing.T, resp *http.Response, jobs int) {
 		body, err = io.ReadAll(z)
 		harness.Must(t, err)
 	}
-	if n := bytes.Count(body, bytes.Repeat([]byte("x"), 200)); n != jobs { // their comments
+	if n := bytes.Count(body, bytes.Repeat([]byte("x"), 200)); n != jobs { // the text in their comments
 		t.Errorf("%d of %d jobs", n, jobs)
 	}
 }
 
-// old sends a request of HTTP/1.0, whose connection ends with the answer although it asks to keep it.
+// old sends a request of HTTP/1.0. Its connection must end with the answer
+// although the request asks to keep it.
 func old(t *testing.T, address, request string) *http.Response {
 	t.Helper()
 	nc, err := net.Dial("tcp", address)
@@ -52,8 +54,9 @@ func old(t *testing.T, address, request string) *http.Response {
 }
 
 // TestSizedLists checks that a list of many pieces has a length for HTTP/1.0
-// clients, which then recognize an incomplete one, and on standard output. A
-// list for which there is no memory ends with its connection.
+// clients and on standard output, so that these clients recognize an incomplete
+// list. A list for which there is not enough memory must end with its
+// connection.
 func TestSizedLists(t *testing.T) {
 	const jobs = 3000
 	s := newImpostor(t)

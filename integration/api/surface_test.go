@@ -8,7 +8,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// Every endpoint in every version, with and without a trailing slash, as a user first meets them.
+// TestSurface checks every endpoint in every version, with and without a
+// trailing slash, as a new user would call it.
 func TestSurface(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -23,7 +24,7 @@ func TestSurface(t *testing.T) {
 
 				a := l.Ask("GET", path("sched", "ping"), "").Want(t, 200)
 				up := a.Get("pings", 0, "pinged") == "UP" && a.Get("pings", 0, "mode") == "primary"
-				if v == "v0.0.45" { // has others for them
+				if v == "v0.0.45" { // which has other fields instead
 					up = a.Get("pings", 0, "responding") == true && a.Get("pings", 0, "primary") == true && a.Get("pings", 0, "status") == "No error"
 				}
 				if a.Get("pings", 0, "hostname") != l.Node || !up {
@@ -89,7 +90,7 @@ func TestRequests(t *testing.T) {
 		method, path string
 		body         string
 		status       int
-		source       string // of the first error
+		source       string // expected in the first error
 	}{
 		{name: "unknown node", method: "GET", path: "/sched/v0.0.43/node/nobody-knows-it", status: 404},
 		{name: "unknown partition", method: "GET", path: "/sched/v0.0.43/partition/nobody-knows-it", status: 404},

@@ -67,7 +67,7 @@ func (f *forger) claims() []row {
 	if u, err := user.Lookup(f.user); err == nil {
 		users = append(users, `"`+u.Uid+`"`, u.Uid)
 	}
-	if u, err := user.Lookup("nobody"); err == nil && u.Uid == "65534" { // the kernel shows this user for every user whose number it can not map
+	if u, err := user.Lookup("nobody"); err == nil && u.Uid == "65534" { // the kernel shows this user for every uid that it can't map
 		users = append(users, `"nobody"`)
 	}
 	if upper := strings.ToUpper(f.user); upper != f.user {
@@ -162,7 +162,8 @@ func (f *forger) edits() []row {
 		add("with a letter more", head, payload, signature+"A")
 		add("with four letters more", head, payload, signature+"AAAA")
 	}
-	// The header of one good token, the payload of another, the signature of either.
+	// The header of one good token, the payload of another, and the signature
+	// of either.
 	late := strings.Split(f.token("HS256", plainHead, `{"iat":$iat,"exp":$past,"sun":"$user"}`, f.own("HS256")), ".")
 	good, public := strings.Split(f.good("HS256"), "."), strings.Split(f.good("RS256"), ".")
 	for name, parts := range map[string][]string{

@@ -6,7 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
-	_ "crypto/sha512" // SHA-384 and SHA-512, which only attackers use here
+	_ "crypto/sha512" // registers SHA-384 and SHA-512, which only attackers use here
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
@@ -22,22 +22,22 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// A forger makes tokens without this project's code: good ones, as other tools
-// do, since it has the cluster's keys, and the ones that attackers make. Tokens
-// signed with the cluster's own keys are the sharpest test: they would be
-// accepted but for their one defect.
+// forger makes tokens without this project's code. It has the cluster's keys
+// and makes good tokens, as other tools do. It also makes the tokens of
+// attackers. Tokens signed with the cluster's own keys are the sharpest test:
+// they would be accepted but for their only defect.
 type forger struct {
 	t        testing.TB
-	secret   []byte          // the cluster's, for HS256
+	secret   []byte          // the cluster's secret for HS256
 	provider *rsa.PrivateKey // the identity provider's, in the cluster's key set
-	stranger *rsa.PrivateKey // an attacker's own
-	kid      string          // of the provider's key
-	user     string          // whom all of it is about
+	stranger *rsa.PrivateKey // a key of the attacker
+	kid      string          // key id of the provider's key
+	user     string          // user named in the tokens
 	trap     string          // URL of a server that must never be asked for keys
 	now      time.Time
 }
 
-// rsaKeys are made once: to make one takes its time.
+// rsaKeys creates the keys once, because that takes time.
 var rsaKeys = sync.OnceValues(func() (provider, stranger *rsa.PrivateKey) {
 	var err error
 	if provider, err = rsa.GenerateKey(rand.Reader, 2048); err == nil {
@@ -49,7 +49,8 @@ var rsaKeys = sync.OnceValues(func() (provider, stranger *rsa.PrivateKey) {
 	return provider, stranger
 })
 
-// newForger knows secret, and an identity provider's key of which keySet is the public part.
+// newForger returns a forger that has secret, and the provider's key for
+// keySet.
 func newForger(t testing.TB, secret []byte, user string) *forger {
 	f := &forger{t: t, secret: secret, kid: "provider-1", user: user, now: time.Now()}
 	f.provider, f.stranger = rsaKeys()
@@ -67,16 +68,16 @@ func webKey(key *rsa.PrivateKey, kid string) map[string]any {
 	return jwk
 }
 
-// keySet returns the text of the cluster's key set, as the provider publishes
-// it, with a certificate that is ignored.
+// keySet returns the cluster's key set as the provider publishes it. It
+// contains a certificate, which is ignored.
 func (f *forger) keySet() string {
 	jwk := webKey(f.provider, f.kid)
 	jwk["x5c"] = []string{base64.StdEncoding.EncodeToString(f.certificate())}
 	return f.json(map[string]any{"keys": []any{jwk}}) + "\n"
 }
 
-// certificate returns a certificate for the provider's key, in DER; always the
-// same.
+// certificate returns a certificate in DER for the provider's key. It always
+// returns the same one.
 func (f *forger) certificate() []byte {
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "provider"}}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &f.provider.PublicKey, f.provider)
@@ -125,26 +126,27 @@ func (f *forger) pss(key *rsa.PrivateKey) signer {
 // always returns a signer that returns b for every text.
 func always(b []byte) signer { return func(string) []byte { return b } }
 
-// A good token's header and payload.
+// Header and payload of a good token.
 const (
 	plainHead   = `{"alg":"$alg","typ":"JWT"}`
 	plainClaims = `{"iat":$iat,"exp":$exp,"sun":"$user"}`
 )
 
-// fill puts what the forger knows in the place of $words.
+// fill replaces the $words in text.
 func (f *forger) fill(text, alg string) string {
 	at := func(d time.Duration) string { return strconv.FormatInt(f.now.Add(d).Unix(), 10) }
 	return strings.NewReplacer("$alg", alg, "$user", f.user, "$kid", f.kid, "$trap", f.trap,
 		"$iat", at(-time.Minute), "$exp", at(time.Hour), "$past", at(-30*time.Minute), "$later", at(30*time.Minute)).Replace(text)
 }
 
-// token makes one of a header and a payload, with alg for $alg.
+// token returns a token with this header and payload, in which alg replaces
+// $alg.
 func (f *forger) token(alg, head, claims string, sign signer) string {
 	signed := base64url([]byte(f.fill(head, alg))) + "." + base64url([]byte(f.fill(claims, alg)))
 	return signed + "." + base64url(sign(signed))
 }
 
-// own signs as the cluster's own keys do: alg is "HS256" or "RS256".
+// own returns a signer with the cluster's own key for alg, "HS256" or "RS256".
 func (f *forger) own(alg string) signer {
 	if alg == "RS256" {
 		return f.pkcs1(crypto.SHA256, f.provider)
@@ -155,14 +157,15 @@ func (f *forger) own(alg string) signer {
 // good returns a valid token.
 func (f *forger) good(alg string) string { return f.token(alg, plainHead, plainClaims, f.own(alg)) }
 
-// encoded is one way to write a public key, and so one thing that a careless verifier may take for a secret.
+// encoded is one encoding of a public key. A careless verifier may take it for
+// a secret.
 type encoded struct {
 	name string
 	text []byte
 }
 
-// encodings returns the spellings of the provider's public key, which is known
-// to all.
+// encodings returns the encodings of the provider's public key, which is known
+// to everyone.
 func (f *forger) encodings() []encoded {
 	spki, err := x509.MarshalPKIXPublicKey(&f.provider.PublicKey)
 	harness.Must(f.t, err)

@@ -31,7 +31,7 @@ func (f *forger) signatures() []row {
 			rs(fmt.Sprintf("signed with %d bytes %02x", n, fill), always(bytes.Repeat([]byte{fill}, n)))
 		}
 	}
-	// These keys resemble the real one, or are those of careless sites.
+	// These keys resemble the real key, or are used by careless sites.
 	sum := sha256.Sum256(f.secret)
 	for name, secret := range map[string][]byte{
 		"no secret": nil, "zeros": make([]byte, 32), "the secret's beginning": f.secret[:31], "the secret's end": f.secret[1:], "the secret and a line end": append(bytes.Clone(f.secret), '\n'),
@@ -133,13 +133,13 @@ func (f *forger) long(n int) string {
 	}
 }
 
-// letters returns tokens in other base64url spellings. Each token must have
-// only one spelling, because it is remembered and counted by its text.
+// letters returns tokens in other base64url spellings. Only one spelling of a
+// token may be accepted, because tokens are cached and counted by their text.
 func (f *forger) letters() []row {
 	var list []row
 	for _, alg := range []string{"HS256", "RS256"} {
 		good := f.good(alg)
-		for !strings.Contains(good, "-") || !strings.Contains(good, "_") { // in time there is one
+		for !strings.Contains(good, "-") || !strings.Contains(good, "_") { // some token contains both
 			f.now = f.now.Add(1)
 			good = f.token(alg, plainHead, plainClaims[:len(plainClaims)-1]+fmt.Sprintf(`,"x":%d}`, len(list)+f.now.Nanosecond()), f.own(alg))
 		}
@@ -158,7 +158,8 @@ func (f *forger) letters() []row {
 		for _, c := range []string{" ", "\t"} {
 			add(fmt.Sprintf("with %q within", c), head+"."+payload[:8]+c+payload[8:]+"."+signature, 0)
 			add(fmt.Sprintf("with %q before a dot", c), head+c+"."+payload+"."+signature, 0)
-			// Around a header's value blanks mean nothing (RFC 9110, 5.5). In a daemon's message they are letters.
+			// Blanks around a header's value have no meaning (RFC 9110, 5.5).
+			// In a daemon's message they are part of the token.
 			add(fmt.Sprintf("with %q in front", c), c+good, http.StatusOK)
 			add(fmt.Sprintf("with %q behind", c), good+c, http.StatusOK)
 		}
@@ -166,15 +167,16 @@ func (f *forger) letters() []row {
 			add(fmt.Sprintf("with %q within", c), head+"."+payload[:8]+c+payload[8:]+"."+signature, http.StatusBadRequest)
 			add(fmt.Sprintf("with %q behind", c), good+c, http.StatusBadRequest)
 		}
-		add("folded within", head+"."+payload[:8]+"\r\n "+payload[8:]+"."+signature, http.StatusBadRequest) // a folded field
+		add("folded within", head+"."+payload[:8]+"\r\n "+payload[8:]+"."+signature, http.StatusBadRequest) // a folded header field
 		add("with stray bits in the signature's last letter", head+"."+payload+"."+stray(signature), 0)
-		// Signed as they are: for each signature there is one text, whatever the signer's base64 makes.
+		// The signature is made over the odd spelling. For each signature only
+		// one text may be accepted, whatever base64 the signer uses.
 		for name, of := range map[string]func(string) string{"padded": padded, "with stray bits": stray, "with a line end": func(s string) string { return s[:4] + "\n" + s[4:] }, "in the other alphabet": standard} {
-			// '~~~' and '???' are where the two alphabets differ.
+			// The two alphabets differ in '~~~' and '???'.
 			h, p := base64url([]byte(f.fill(`{"alg":"$alg","x":"~~~???"}`, alg))), base64url([]byte(f.fill(`{"iat":$iat,"exp":$exp,"sun":"$user","x":"~~~???"}`, alg)))
 			for where, signed := range map[string]string{"header": of(h) + "." + p, "payload": h + "." + of(p)} {
 				if signed == h+"."+p {
-					continue // nothing to change in it
+					continue // this spelling changes nothing
 				}
 				r := row{name: alg + " signed over a " + where + " " + name, token: signed + "." + base64url(f.own(alg)(signed)), sharp: alg}
 				if name == "with a line end" {
@@ -189,7 +191,7 @@ func (f *forger) letters() []row {
 
 func padded(text string) string { return text + strings.Repeat("=", (4-len(text)%4)%4) }
 
-// stray sets the lowest bit of the last letter, where it has bits that belong to no byte.
+// stray sets the lowest bit of the last letter, if that bit belongs to no byte.
 func stray(text string) string {
 	if len(text)%4 == 0 {
 		return text

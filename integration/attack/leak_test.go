@@ -23,19 +23,20 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// leaks makes tokens, each for one way to send it, and looks for them where none may be. Nothing of a token counts
-// less than the whole of it: its payload and its signature are looked for piece by piece.
+// leaks makes a new token for each way to send one, and searches for the tokens
+// where none may be. A part of a token counts like the whole, so it searches
+// for pieces of the payload and of the signature.
 type leaks struct {
 	*harness.Lab
 	t      *testing.T
 	key    []byte
-	pieces map[string]string   // what a token has and nothing else, and how that token was sent
-	found  map[string][]string // where they were found, by how they were sent
+	pieces map[string]string   // maps a piece that occurs in only one token to the way in which that token was sent
+	found  map[string][]string // the places where pieces were found, by the way in which the token was sent
 	said   []string            // all answers
 }
 
-// pieceLength is how much of a token is looked for at a time. It is short: what is cut to a length for a message would
-// be a leak as well.
+// pieceLength is the length of the pieces of tokens that are searched for. It is
+// short, because a token that is shortened for a message is a leak, too.
 const pieceLength = 16
 
 // hide returns a token that has not been used yet.
@@ -47,7 +48,8 @@ func (l *leaks) hide(how string, key []byte, lifespan time.Duration) string {
 	return token
 }
 
-// remember takes the pieces of a token that no other has: not its header, nor its dates and its user.
+// remember adds the pieces that only this token has. The header, the dates and
+// the user are not among them.
 func (l *leaks) remember(how, token string) {
 	parts := strings.Split(token, ".")
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
@@ -64,7 +66,7 @@ func (l *leaks) remember(how, token string) {
 	}
 }
 
-// look looks for pieces in text, which is of place.
+// look searches for pieces in text. place describes where text comes from.
 func (l *leaks) look(place, text string) {
 	letters := 0
 	for i := range len(text) {
@@ -82,12 +84,13 @@ func (l *leaks) look(place, text string) {
 	}
 }
 
-// search looks wherever a token may have come to: in every file below the site's directory, in the command line and
-// the environment of every process that may be looked at, and in the answers.
+// search searches all places that a token may have reached: every file below
+// the site's directory, the command line and the environment of every process
+// that this one may read, and the answers.
 func (l *leaks) search() {
 	harness.Must(l.t, filepath.WalkDir(l.Dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
-			return nil // gone meanwhile
+			return nil // the file is gone, or not a regular one
 		}
 		text, err := os.ReadFile(path)
 		if err == nil {
@@ -109,14 +112,14 @@ func (l *leaks) search() {
 	}
 }
 
-// send sends a request as it is and keeps whatever is answered.
+// send sends a request unchanged and keeps the answer.
 func (l *leaks) send(address, request string) (status string) {
 	l.t.Helper()
 	conn, err := net.Dial("tcp", address)
 	harness.Must(l.t, err)
 	defer conn.Close()
 	harness.Must(l.t, conn.SetDeadline(time.Now().Add(time.Minute)))
-	_, _ = io.WriteString(conn, request) // who refuses it may have hung up
+	_, _ = io.WriteString(conn, request) // a gateway that refuses the request may have closed the connection
 	text, _ := io.ReadAll(conn)
 	l.said = append(l.said, string(text))
 	_, rest, _ := strings.Cut(string(text), " ")
@@ -124,11 +127,11 @@ func (l *leaks) send(address, request string) (status string) {
 	return status
 }
 
-// sent is one place to send a token in. TOKEN stands for it, and GOOD for a
-// valid token sent in its usual header as well.
+// sent is a request with a token in one place. TOKEN is replaced by that token,
+// and GOOD by a valid token that is sent in the usual header.
 type sent struct {
 	how    string
-	status string // "" is any
+	status string // "": any
 	text   string
 }
 
@@ -205,10 +208,10 @@ func (l *leaks) waysToSend() []sent {
 	return ways
 }
 
-// of fills in a way's tokens.
+// of returns the request with the tokens filled in.
 func (s sent) of(token, good string) string {
 	text := strings.ReplaceAll(strings.ReplaceAll(s.text, "TOKEN", token), "GOOD", good)
-	// Restore the names that were in capitals.
+	// Restore the names of headers and variables that contain TOKEN.
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "USER-"+token, "USER-TOKEN"), "USER_"+token, "USER_TOKEN")
 	if _, body, ok := strings.Cut(text, "\r\n\r\n"); ok {
 		text = strings.Replace(text, "LENGTH", fmt.Sprint(len(body)), 1)
@@ -216,10 +219,10 @@ func (s sent) of(token, good string) string {
 	return text
 }
 
-// plant puts a token that is made for the search alone where tokens may be
-// found. The search has to find it there; otherwise finding no other proves
-// nothing. A signature looks like any word, which users may write where they
-// like. It returns the job that has the token.
+// plant puts a token that is made only for this purpose where tokens may be
+// found. If the search does not find it there, finding no other token proves
+// nothing. A signature looks like any word, and users may write words in many
+// places. plant returns the job that has the token.
 func (l *leaks) plant(addresses []string) (job int, sleep string) {
 	l.t.Helper()
 	token := l.hide(planted, []byte("a key that is good for nothing.."), time.Hour)
@@ -229,7 +232,7 @@ func (l *leaks) plant(addresses []string) (job int, sleep string) {
 			l.t.Fatalf("a node that there is not: %s", got)
 		}
 	}
-	for _, name := range []string{"schedctld", "scheddbd"} { // clients can't choose what they log
+	for _, name := range []string{"schedctld", "scheddbd"} { // clients can't choose what these log
 		f, err := os.OpenFile(l.Log(name), os.O_APPEND|os.O_WRONLY, 0)
 		harness.Must(l.t, err)
 		_, err = fmt.Fprintf(f, "planted by the test: %s\n", word)
@@ -245,10 +248,10 @@ func (l *leaks) plant(addresses []string) (job int, sleep string) {
 
 const planted = "planted"
 
-// TestTokensLeak sends tokens in all valid ways and many invalid ones, with
-// everything logged, to a gateway that has the key, to one that does not, and
-// to the daemons. Afterwards no part of them may be in a log, a file, an
-// answer, a command line, the environment of a process or a job's output.
+// TestTokensLeak sends tokens in all valid ways and many invalid ones, with the
+// most verbose log, to a gateway that has the key, to one that does not, and to
+// the daemons. Afterwards no part of them may be in a log, a file, an answer, a
+// command line, the environment of a process or a job's output.
 func TestTokensLeak(t *testing.T) {
 	t.Parallel()
 	const most = "-vvvvvv"
@@ -300,7 +303,7 @@ func TestTokensLeak(t *testing.T) {
 		}
 		return running == 1
 	})
-	l.search() // while the processes are there, and what they have not thrown away yet
+	l.search() // while the processes run and still hold the tokens
 	l.Schedctl(t, "cancel", fmt.Sprint(job))
 	l.AwaitEnd(job)
 	harness.Eventually(t, "its processes have ended", func() bool { return harness.Running(t, sleep) == 0 })
@@ -312,11 +315,11 @@ func TestTokensLeak(t *testing.T) {
 	for _, name := range []string{"schedrestd", "schedctld", "scheddbd"} {
 		l.Daemons[name].Stop()
 	}
-	l.search() // with all that was still to be written
+	l.search() // after everything has been written
 	l.judge(filepath.Base(k.Log))
 }
 
-// sendRPC sends tokens to both daemons themselves, and names where users are named.
+// sendRPC sends tokens directly to both daemons, also in fields for user names.
 func (l *leaks) sendRPC(kind string, hide func(how string) string) {
 	ctx := l.t.Context()
 	tcp := func(port int) []client.Address {

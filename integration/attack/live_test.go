@@ -25,11 +25,11 @@ import (
 type bad struct {
 	name  string
 	token string
-	as    string // X-SCHED-USER-NAME; "": none
+	as    string // value of X-SCHED-USER-NAME; "": none
 }
 
-// imitations returns credentials like the good token of alg: those of an
-// attacker who saw all of it except the key, and those that have expired.
+// imitations returns credentials that resemble the good token of alg: those of
+// an attacker who saw the whole token but not the key, and expired ones.
 func (s *siege) imitations(alg string) []bad {
 	good := s.good(alg)
 	parts := strings.Split(good, ".")
@@ -53,9 +53,9 @@ func (b bad) headers() string {
 	return "X-SCHED-USER-TOKEN: " + b.token + "\r\nX-SCHED-USER-NAME: " + b.as
 }
 
-// TestAttacksBesideTheUser checks that a user's name is of no use to others
-// while the user is served and just after, and that their attempts do not
-// affect the user.
+// TestAttacksBesideTheUser checks that attackers can't use a user's name while
+// the user is served and shortly after that. Their attempts must not affect the
+// user.
 func TestAttacksBesideTheUser(t *testing.T) {
 	t.Parallel()
 	for _, keys := range []string{"jwt_key jwks", "jwks"} {
@@ -91,7 +91,7 @@ func (s *siege) besideRequests(t *testing.T, g *besieged, alg string) {
 	for _, b := range s.imitations(alg) {
 		for _, r := range s.requests(http.StatusUnauthorized) {
 			g.try(t, r, b.headers(), http.StatusUnauthorized)
-			stays.try(t, r, b.headers(), http.StatusUnauthorized) // on the user's own connection: each request is authenticated on its own
+			stays.try(t, r, b.headers(), http.StatusUnauthorized) // even on the user's own connection, each request is authenticated separately
 		}
 		stays.try(t, diagRequest, mine, http.StatusOK)
 	}
@@ -106,7 +106,7 @@ func (s *siege) besideRequests(t *testing.T, g *besieged, alg string) {
 	}
 }
 
-// beginSubmission sends all of a submission but its body.
+// beginSubmission sends a submission without its body.
 func (s *siege) beginSubmission(t *testing.T, g *besieged, headers string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := net.Dial("tcp", g.line.address)
@@ -115,7 +115,7 @@ func (s *siege) beginSubmission(t *testing.T, g *besieged, headers string) (net.
 	harness.Must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	in := bufio.NewReader(conn)
 	fmt.Fprintf(conn, "POST /sched/%s/job/submit HTTP/1.1\r\nHost: lab\r\nExpect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n\r\n", harness.Version, len(s.body), headers)
-	first, err := in.ReadString('\n') // the user is known: the body is read now
+	first, err := in.ReadString('\n') // the user is authenticated, and the gateway asks for the body
 	harness.Must(t, err)
 	if !strings.Contains(first, " 100 ") {
 		t.Fatalf("%q", first)
@@ -125,12 +125,12 @@ func (s *siege) beginSubmission(t *testing.T, g *besieged, headers string) (net.
 	return conn, in
 }
 
-// afterVerification checks that a gateway remembers a daemon's verification only
-// for exactly this token, acting as this name.
+// afterVerification checks that a gateway caches a daemon's verification only
+// for exactly this token and this user name.
 func (s *siege) afterVerification(t *testing.T, g *besieged, alg string) {
 	all := []string{s.user}
 	if u := harness.SomeUser(t); u.Name != s.user {
-		all = append(all, u.Name) // no administrator
+		all = append(all, u.Name) // a user who is no administrator
 	}
 	for _, user := range all {
 		theirs := *s.forger
@@ -152,13 +152,13 @@ func (s *siege) afterVerification(t *testing.T, g *besieged, alg string) {
 				t.Fatalf("%s, %s", user, b.name)
 			}
 		}
-		if user == s.user && len(all) > 1 { // the user may act as the other, who still may not act as the user
+		if user == s.user && len(all) > 1 { // this user may act as the other, but the other must still not act as this user
 			g.try(t, pingRequest, mine+"\r\nX-SCHED-USER-NAME: "+all[1], http.StatusOK)
 		}
 	}
 }
 
-// amongOthers sends requests of the user and of impostors concurrently.
+// amongOthers sends requests of the user and of attackers concurrently.
 func (s *siege) amongOthers(t *testing.T, g *besieged, alg string) {
 	mine := "X-SCHED-USER-TOKEN: " + s.good(alg)
 	var all sync.WaitGroup

@@ -1,5 +1,5 @@
-// Package attack tests forged tokens, tokens in the wrong places, tokens that leak, and bodies that parsers
-// disagree on.
+// Package attack tests forged tokens, tokens in wrong places, leaked tokens,
+// and bodies that parsers interpret differently.
 package attack
 
 import (

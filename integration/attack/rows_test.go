@@ -17,10 +17,10 @@ import (
 type row struct {
 	name  string
 	token string
-	sharp string // algorithm of the cluster's own key that signed it: all but what the name says is good
-	good  bool   // it is taken, though it looks odd: what is odd has no meaning here, and is not acted upon
+	sharp string // algorithm of the cluster's key with which it was signed; its only defect is then the one in its name
+	good  bool   // it is accepted: its oddity has no meaning and is ignored
 
-	http int // status at the gateway, 0: 401 or 200. HTTP limits what can be sent at all
+	http int // status at the gateway; 0: 401, or 200 if it is accepted. Some tokens can't be sent in HTTP
 }
 
 // rows returns all rows of the table.
@@ -42,7 +42,7 @@ func (f *forger) both(name, head, claims string, good bool) []row {
 }
 
 // algorithms returns tokens whose algorithm is missing, unknown, ambiguous or
-// another than their signature's.
+// not that of their signature.
 func (f *forger) algorithms() []row {
 	var list []row
 	for _, alg := range []string{`"none"`, `"None"`, `"NONE"`, `"nOnE"`, `" none"`, `"none "`, `"none\n"`, `"none\u0000"`, `"\u006eone"`, `"nоne"`,
@@ -62,7 +62,8 @@ func (f *forger) algorithms() []row {
 			list = append(list, row{name: fmt.Sprintf("alg %q, signed %s", odd, alg), token: f.token(odd, plainHead, plainClaims, f.own(alg))})
 		}
 	}
-	// Each as its standard has it, with the cluster's key: a verifier that lets the token choose takes it.
+	// Each is signed according to its standard with the cluster's key. A
+	// verifier that lets the token choose the algorithm would accept it.
 	list = append(list,
 		row{name: "HS384", token: f.token("HS384", plainHead, plainClaims, mac(crypto.SHA384, f.secret))},
 		row{name: "HS512", token: f.token("HS512", plainHead, plainClaims, mac(crypto.SHA512, f.secret))},
@@ -77,8 +78,8 @@ func (f *forger) algorithms() []row {
 	return append(list, f.curves()...)
 }
 
-// curves returns tokens with an attacker's keys of other kinds, which some
-// contain.
+// curves returns tokens that are signed with an attacker's keys of other types.
+// Some contain the key.
 func (f *forger) curves() []row {
 	pub, ed, err := ed25519.GenerateKey(rand.Reader)
 	harness.Must(f.t, err)
@@ -142,8 +143,8 @@ func (f *forger) heads() []row {
 	return list
 }
 
-// keyBringers returns tokens that bring their own keys. Keys come only from the
-// administrator.
+// keyBringers returns tokens that contain their own keys. The gateway must use
+// only keys of the administrator.
 func (f *forger) keyBringers() []row {
 	var list []row
 	jwk, kid := f.json(webKey(f.stranger, "")), f.json(webKey(f.stranger, f.kid))
@@ -160,25 +161,26 @@ func (f *forger) keyBringers() []row {
 	}
 	list = append(list, row{name: "an unknown key", token: f.token("RS256", plainHead, plainClaims, f.pkcs1(crypto.SHA256, f.stranger))},
 		row{name: "an unknown key under the provider's kid", token: f.token("RS256", `{"alg":"$alg","kid":"$kid"}`, plainClaims, f.pkcs1(crypto.SHA256, f.stranger))})
-	// With a good signature they are taken, and what they bring is not looked at.
+	// Tokens with such headers and a good signature are accepted, and the keys in
+	// the headers are ignored.
 	for _, more := range []string{`"jwk":` + jwk, `"jku":"$trap/jwks.json"`, `"x5u":"$trap/cert.pem"`, `"x5c":` + cert, `"x5t":"AAAA"`, `"jwk":7`} {
 		list = append(list, f.both("good with "+brief(more), `{"alg":"$alg",`+more+`}`, plainClaims, true)...)
 	}
 	return list
 }
 
-// kids returns tokens whose key names look like paths or commands.
+// kids returns tokens whose key ids look like paths or commands.
 func (f *forger) kids() []row {
 	var list []row
 	for _, kid := range []string{"/dev/null", "../../../../../../dev/null", "file:///dev/null", "/proc/self/environ", "/etc/hostname", "x' UNION SELECT 'secret", "x' UNION SELECT 'secret' -- ",
 		"x'; DROP TABLE jobs; --", "x | sleep 30", "$(sleep 30)", "`sleep 30`", "; sleep 30 #", "$trap/key", "ldap://127.0.0.1/x", `\u0000`, `$kid\u0000`, "$kid ", "", " ", "*", "%s%s%n", "0",
 		"../$kid", "${jndi:ldap://127.0.0.1/x}", "{{7*7}}", strings.Repeat("k", 5500), strings.Repeat("../", 1800), `\u202e\ud83d\ude00`} {
 		head := `{"alg":"$alg","kid":"` + kid + `"}`
-		for _, secret := range []string{"", "secret", kid, strings.Repeat("\x00", 32)} { // of no file, of SQL, of the text itself, of /dev/zero
+		for _, secret := range []string{"", "secret", kid, strings.Repeat("\x00", 32)} { // content of an empty file, result of the SQL, the key id itself, content of /dev/zero
 			list = append(list, row{name: fmt.Sprintf("kid %s, HS256 with %q", brief(kid), brief(secret)), token: f.token("HS256", head, plainClaims, mac(crypto.SHA256, []byte(secret)))})
 		}
 		list = append(list, row{name: "kid " + brief(kid) + ", an unknown key", token: f.token("RS256", head, plainClaims, f.pkcs1(crypto.SHA256, f.stranger))})
-		if len(kid) < 2000 { // there is one secret, and kid says nothing to it; the key set has no such key
+		if len(kid) < 2000 { // there is only one secret, so the id is ignored; the key set has no key with this id
 			list = append(list, row{name: "HS256 kid " + brief(kid), token: f.token("HS256", head, plainClaims, f.own("HS256")), sharp: "HS256", good: true})
 			if kid != "" {
 				list = append(list, row{name: "RS256 kid " + brief(kid), token: f.token("RS256", head, plainClaims, f.own("RS256")), sharp: "RS256"})

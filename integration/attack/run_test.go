@@ -28,9 +28,9 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// TestAttacks checks that bad tokens are refused by each of the daemons and by
-// gateways with and without keys, always with the same text, and that they do
-// no harm.
+// TestAttacks checks that each of the daemons, and gateways with and without
+// keys, refuse bad tokens, always with the same text. Bad tokens must do no
+// harm.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	for _, keys := range []string{"jwt_key jwks", "jwks"} {
@@ -45,19 +45,19 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// A siege is a cluster under attack: its daemons, several gateways in front of
-// them, and the forger.
+// siege is a cluster under attack: its daemons, several gateways, and the
+// forger.
 type siege struct {
 	*harness.Lab
 	*forger
-	algs  string // of the keys that the daemons have
+	algs  string // algorithms of the daemons' keys
 	gates []*besieged
-	body  string // of a submission
+	body  string // body of a submission
 	tried int
 
 	controller *client.Client
 	accounting *client.Accounting
-	asked      atomic.Int32 // how often the trap was
+	asked      atomic.Int32 // number of requests to the trap
 }
 
 // besieged is a gateway under attack.
@@ -65,10 +65,11 @@ type besieged struct {
 	name     string
 	daemon   *site.Daemon
 	line     *line
-	refusals map[string]string // by request, as it was first refused
+	refusals map[string]string // first refusal of each request
 }
 
-// besiege starts daemons that have these keys, and gateways that have all, some and none of them.
+// besiege starts daemons with these keys, and gateways with all, some and none
+// of the keys.
 func besiege(t *testing.T, keys string) *siege {
 	t.Helper()
 	s := &siege{}
@@ -86,7 +87,8 @@ func besiege(t *testing.T, keys string) *siege {
 		l.Tokens = s.parameters(l, keys)
 		s.algs = map[string]string{"jwt_key jwks": "HS256 RS256", "jwks": "RS256"}[keys]
 		l.OwnToken = s.good(s.anyAlg())
-		// The controller may have no key to make tokens with, so that it is not asked for any.
+		// The controller may have no key, so it must not be asked to create a
+		// token.
 		l.Ctld.Answers = connects(l.Ctld.At)
 		l.Restd.Answers = func(ctx context.Context) error {
 			g := site.NewGateway(l.Restd.At, l.OwnToken)
@@ -153,12 +155,12 @@ func (s *siege) gateWith(t *testing.T, keys string) *besieged {
 	harness.Must(t, site.Write(path, mine))
 	p := s.Restd
 	p.Args = slices.Clone(p.Args)
-	p.Args[1], p.Args[len(p.Args)-1] = path, listen // of -f PATH … LISTEN
+	p.Args[1], p.Args[len(p.Args)-1] = path, listen // replaces PATH and LISTEN in -f PATH … LISTEN
 	g := s.GateOf(t, p, nil)
 	return &besieged{name: "the gateway with " + cmp.Or(keys, "nothing"), daemon: g.Daemon, line: &line{address: listen}}
 }
 
-// mustHave fails the test unless the gateway has the keys that its name says.
+// mustHave fails the test unless the gateway uses exactly the keys in its name.
 func (g *besieged) mustHave(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(g.daemon.Log)
@@ -178,7 +180,7 @@ func (s *siege) taken(r row) bool {
 	return (r.good || r.http == http.StatusOK) && strings.Contains(s.algs, r.sharp)
 }
 
-// attack tries r everywhere.
+// attack sends the token of r to all gateways and daemons.
 func (s *siege) attack(t *testing.T, r row) {
 	status := r.http
 	switch {
@@ -194,11 +196,11 @@ func (s *siege) attack(t *testing.T, r row) {
 	}
 	s.overRPC(t, r)
 	s.tried++
-	next := s.gates[s.tried%len(s.gates)] // all of them would take twice the time
+	next := s.gates[s.tried%len(s.gates)] // trying all of them would take twice the time
 	next.try(t, pingRequest, "X-SCHED-USER-TOKEN: "+s.OwnToken, http.StatusOK)
 }
 
-// request is what is asked of a gateway.
+// request is a request to a gateway.
 type request struct{ method, path, body string }
 
 var (
@@ -206,8 +208,8 @@ var (
 	diagRequest = request{"GET", "/scheddb/" + harness.Version + "/diag", ""}
 )
 
-// requests returns the requests to make with a token, one for each daemon. If
-// they are to be refused, one of them would change something.
+// requests returns the requests to send with a token, one for each daemon. If
+// they must be refused, one of them would change something.
 func (s *siege) requests(status int) []request {
 	if status == http.StatusOK {
 		return []request{pingRequest, diagRequest}
@@ -215,16 +217,16 @@ func (s *siege) requests(status int) []request {
 	return []request{diagRequest, {"POST", "/sched/" + harness.Version + "/job/submit", s.body}}
 }
 
-// try makes a request with these header lines and compares the status of the
-// answer. All refusals are identical: an attacker must not learn from them what
-// was wrong.
+// try sends a request with these header lines and checks the status of the
+// answer. All refusals must be identical, so that an attacker can't learn from
+// them what was wrong.
 func (g *besieged) try(t *testing.T, r request, headers string, status int) {
 	t.Helper()
 	g.tryAs(t, r.path, r, headers, status)
 }
 
-// tryAs does what try does, for a request whose refusal has to equal that for
-// the path of.
+// tryAs does what try does, and compares a 401 answer with the first one that
+// was given for of. Both must be the same.
 func (g *besieged) tryAs(t *testing.T, of string, r request, headers string, status int) {
 	t.Helper()
 	a, err := g.line.ask(r, headers)
@@ -248,20 +250,20 @@ func (g *besieged) tryAs(t *testing.T, of string, r request, headers string, sta
 
 var ofConnection = regexp.MustCompile(`"source":"127\.0\.0\.1:\d+"`)
 
-// told returns an answer without the parts that differ from request to request.
+// told returns an answer without the parts that differ between requests.
 func told(a harness.Answer) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, a.Status)
 	for _, name := range slices.Sorted(maps.Keys(a.Header)) {
-		if name != "Date" && name != "X-Request-Id" && name != "Content-Length" { // the client's port is in the body, and has four digits or five
+		if name != "Date" && name != "X-Request-Id" && name != "Content-Length" { // Content-Length varies with the client's port in the body
 			fmt.Fprintln(&b, name, a.Header[name])
 		}
 	}
 	return b.String() + ofConnection.ReplaceAllString(a.Text, `"source":""`)
 }
 
-// A line is a connection to a gateway that is reopened after it was closed.
-// http.Client would not send half of these requests.
+// line is a connection to a gateway that is reopened after it was closed.
+// http.Client would refuse to send half of these requests.
 type line struct {
 	address string
 	conn    net.Conn
@@ -281,7 +283,7 @@ func (l *line) ask(r request, headers string) (harness.Answer, error) {
 		if a, err := l.once(r, headers); err == nil {
 			return a, nil
 		}
-		l.close() // it had ended: some refusals end it
+		l.close() // the gateway has closed the connection, as after some refusals
 	}
 	var err error
 	if l.conn, err = net.Dial("tcp", l.address); err != nil {
@@ -297,8 +299,8 @@ func (l *line) once(r request, headers string) (harness.Answer, error) {
 	if r.body != "" {
 		length = fmt.Sprintf("Content-Type: application/json\r\nContent-Length: %d\r\n", len(r.body))
 	}
-	// A request that is refused before all of its body was read is answered,
-	// but the connection may end while the client still writes.
+	// The gateway may answer and close the connection before the client has
+	// written the whole body.
 	_, wrote := fmt.Fprintf(l.conn, "%s %s HTTP/1.1\r\nHost: lab\r\n%s%s\r\n\r\n%s", r.method, r.path, length, headers, r.body)
 	resp, err := http.ReadResponse(l.in, nil)
 	if err != nil {
@@ -311,10 +313,11 @@ func (l *line) once(r request, headers string) (harness.Answer, error) {
 	return harness.Answer{Status: resp.StatusCode, Header: resp.Header, Text: string(text)}, err
 }
 
-// maxRPC is the length of a token that a daemon reads at all; who sends a longer one is not answered.
+// maxRPC is the maximum length of a token that a daemon reads. A longer one
+// gets no answer.
 const maxRPC = 30 << 10
 
-// overRPC tries r at the daemons themselves.
+// overRPC sends the token of r directly to the daemons.
 func (s *siege) overRPC(t *testing.T, r row) {
 	t.Helper()
 	good := r.good && strings.Contains(s.algs, r.sharp)
@@ -331,7 +334,7 @@ func (s *siege) overRPC(t *testing.T, r row) {
 	}
 }
 
-// byRPC asks the daemons with that credential.
+// byRPC sends a request with that credential to each daemon.
 func (s *siege) byRPC(ctx context.Context, c model.Credential) map[string]error {
 	_, err := s.controller.Nodes(ctx, c, model.Query{}, func(*model.Node) error { return nil })
 	return map[string]error{"schedctld": err, "scheddbd": s.accounting.Verify(ctx, c)}
@@ -346,7 +349,8 @@ func (s *siege) workersOf() []int {
 	return all
 }
 
-// unharmed fails the test unless everything works as before, by the processes that were there before.
+// unharmed fails the test unless everything works as before, with the same
+// processes.
 func (s *siege) unharmed(t *testing.T, before []int) {
 	t.Helper()
 	if n := s.asked.Load(); n > 0 {

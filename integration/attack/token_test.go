@@ -7,16 +7,17 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// carriage is one way to send a token, and its outcome. In headers and path $HS and $RS are good tokens, $bad one whose signature
-// is another's, $user their user.
+// carriage is one way to send a token, and its outcome. In headers and path,
+// $HS and $RS stand for valid tokens, $bad for one with a wrong signature, and
+// $user for their user.
 type carriage struct {
 	name    string
 	headers []string
 	status  int
-	path    string // added to that of the request
+	path    string // appended to the path of the request
 }
 
-// carriages are how a token comes, and does not.
+// carriages are valid and invalid ways to send a token.
 var carriages = []carriage{
 	{name: "made elsewhere with the key", headers: []string{"X-SCHED-USER-TOKEN: $HS"}, status: 200},
 	{name: "made by the provider", headers: []string{"X-SCHED-USER-TOKEN: $RS"}, status: 200},
@@ -96,14 +97,14 @@ func TestTokens(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, g := range s.gates {
 				for _, r := range append(s.requests(c.status), request{"GET", "/sched/v0.0.40/node/" + s.Node, ""}) {
-					of := r.path // refusals are compared without what was added
+					of := r.path // refusals are compared by the path without the addition
 					r.path += fill.Replace(c.path)
 					g.tryAs(t, of, r, fill.Replace(strings.Join(append(c.headers, "X-Other: x"), "\r\n")), c.status)
 				}
 			}
 		})
 	}
-	// The gateways' answers do not depend on their keys either.
+	// The answers of the gateways must not depend on their keys either.
 	for _, g := range s.gates[1:] {
 		for path, told := range g.refusals {
 			if told != s.gates[0].refusals[path] {

@@ -41,7 +41,7 @@ type auditLine struct {
 	}
 }
 
-// auditLines reads files of the log; every line must be whole.
+// auditLines reads files of the log. Every line must be complete.
 func auditLines(t *testing.T, paths ...string) (list []auditLine) {
 	t.Helper()
 	for _, path := range paths {
@@ -58,7 +58,8 @@ func auditLines(t *testing.T, paths ...string) (list []auditLine) {
 	return list
 }
 
-// awaitAudit waits for n lines: an outcome is written a moment after the answer.
+// awaitAudit waits for n lines, because an outcome is written a moment after
+// the answer.
 func awaitAudit(t *testing.T, n int, path string) (list []auditLine) {
 	t.Helper()
 	harness.Eventually(t, fmt.Sprintf("%d lines of audit", n), func() bool {
@@ -72,8 +73,8 @@ func awaitAudit(t *testing.T, n int, path string) (list []auditLine) {
 }
 
 // TestAudit checks that each change is recorded with its user, effective user
-// and origin, in a line before and one after, and that reads and
-// unauthenticated requests leave none.
+// and origin, in a line before and one after. Reads and unauthenticated
+// requests must leave no line.
 func TestAudit(t *testing.T) {
 	var log string
 	l := harness.NewLab(t, harness.Audited(&log))
@@ -116,8 +117,9 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAuditRotates rotates the log under load, by moving the file and sending
-// SIGHUP, repeatedly. No line is lost or torn, and each intent has one outcome.
+// TestAuditRotates rotates the log under load several times, by moving the file
+// and sending SIGHUP. No line may be lost or torn, and each intent must have
+// one outcome.
 func TestAuditRotates(t *testing.T) {
 	var log string
 	l := harness.NewLab(t, harness.Audited(&log))
@@ -195,8 +197,8 @@ func TestAuditRotates(t *testing.T) {
 }
 
 // TestAuditFull checks that on a full disk changes are refused before they
-// reach the controller, or made when the configuration permits it; that reads
-// continue; and that changes do once there is space again.
+// reach the controller, or are made if the configuration permits that. Reads
+// must continue to work, and changes must work again once there is space.
 func TestAuditFull(t *testing.T) {
 	harness.NeedRoot(t)
 	for _, mode := range []string{"closed", "open"} {
@@ -243,7 +245,7 @@ func TestAuditFull(t *testing.T) {
 }
 
 // TestAuditAtLimit checks that a limit on the file's size (ulimit -f) has the
-// same effect as a full disk, and that no line is appended to a truncated one.
+// same effect as a full disk, and that no line is appended to a truncated line.
 func TestAuditAtLimit(t *testing.T) {
 	var log string
 	l := harness.NewLab(t, harness.Audited(&log))
@@ -256,7 +258,7 @@ func TestAuditAtLimit(t *testing.T) {
 	harness.Must(t, err)
 	var was unix.Rlimit
 	pid := l.Daemons["schedrestd"].PID()
-	limit := func(l unix.Rlimit) { // the next auditor has the parent's
+	limit := func(l unix.Rlimit) { // the next auditor inherits the parent's limit
 		harness.Must(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, &l, nil))
 		killed := child(t, pid, "schedrestd-audi")
 		harness.Must(t, syscall.Kill(killed, syscall.SIGKILL))
@@ -264,7 +266,7 @@ func TestAuditAtLimit(t *testing.T) {
 	}
 	harness.Must(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, nil, &was))
 	limit(unix.Rlimit{Cur: uint64(info.Size()) + 10, Max: was.Max})
-	harness.Eventually(t, "half a line", func() bool { // by the next auditor, whose workers the client comes to
+	harness.Eventually(t, "half a line", func() bool { // written by the next auditor, once the client has one of its workers
 		submit().Want(t, 503)
 		now, err := os.Stat(log)
 		return err == nil && now.Size() > info.Size()
@@ -288,7 +290,7 @@ func TestAuditAtLimit(t *testing.T) {
 	}
 }
 
-// child returns the pid of the child of that name that a process has.
+// child returns the pid of the child process with that name.
 func child(t *testing.T, parent int, name string) int {
 	t.Helper()
 	pid := find(t, parent, name)
@@ -311,8 +313,9 @@ func find(t *testing.T, parent int, name string) int {
 	return 0
 }
 
-// TestAuditBecomesUser checks that with become_user the log belongs to root,
-// and records the peer as the kernel reports it beside the worker's report.
+// TestAuditBecomesUser checks that with become_user the log belongs to root. It
+// must record the peer as the kernel reports it, in addition to the worker's
+// report.
 func TestAuditBecomesUser(t *testing.T) {
 	harness.NeedRoot(t)
 	l := harness.NewLab(t, func(l *harness.Lab) { harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755)) })

@@ -1,4 +1,5 @@
-// Package audit tests the audit log: what is in it, its rotation, and what happens when it can't be written.
+// Package audit tests the audit log: its contents, its rotation, and the cases
+// in which it can't be written.
 package audit
 
 import (

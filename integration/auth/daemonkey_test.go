@@ -17,7 +17,7 @@ import (
 	"schedrestd/rpc/fault"
 )
 
-// refusing returns the daemons that refuse token over TCP.
+// refusing returns the names of the daemons that refuse token over TCP.
 func (d *daemons) refusing(token string) (refused []string) {
 	d.T.Helper()
 	for name, verify := range map[string]func(context.Context, model.Credential) error{
@@ -37,9 +37,9 @@ func (d *daemons) refusing(token string) (refused []string) {
 func (d *daemons) takes(token string) bool  { return len(d.refusing(token)) == 0 }
 func (d *daemons) refuse(token string) bool { return len(d.refusing(token)) == 2 }
 
-// TestKeySetAlone checks that both daemons verify an identity provider's tokens
-// by its key set, and create none. A new key set is used without a restart; an
-// unusable one changes nothing and is logged.
+// TestKeySetAlone checks that both daemons verify tokens of an identity
+// provider by its key set, and create none. A new key set must be used without
+// a restart. An unusable one must change nothing and be logged.
 func TestKeySetAlone(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwks=JWKS,userclaimfield=preferred_username")
@@ -88,7 +88,7 @@ func TestKeySetAlone(t *testing.T) {
 	d.publish(next)
 	harness.Eventually(t, "the old key is taken by none", func() bool { return d.refuse(mapped) })
 	d.replaceKeySet(`{"keys":[{"kty":"RSA"`)
-	for _, name := range []string{"schedctld", "scheddbd"} { // they need no key for tokens
+	for _, name := range []string{"schedctld", "scheddbd"} {
 		harness.Eventually(t, name+" logs that the key set is broken", func() bool { return strings.Contains(d.said(name), "keeping the current one") })
 		for line := range strings.Lines(d.said(name)) {
 			if strings.Contains(line, "keeping the current one") && (!strings.Contains(line, "level=ERROR") || !strings.Contains(line, d.jwks()) || !strings.Contains(line, "hint=")) {
@@ -135,7 +135,7 @@ func TestCreation(t *testing.T) {
 	d.publish(issuer{key: issuerKeys()[0]})
 	d.start()
 	ctx, local := t.Context(), d.controller("unix")
-	token, err := local.Token(ctx, model.Credential{}, "", 0) // not set, on the wire
+	token, err := local.Token(ctx, model.Credential{}, "", 0) // the lifespan is not set in the request
 	harness.Must(t, err)
 	if !d.takes(token) || !d.takes(issuer{key: issuerKeys()[0]}.token(d.Owner, time.Hour)) {
 		t.Error("a key beside a key set: one of the two is not taken")
@@ -162,7 +162,7 @@ func TestCreation(t *testing.T) {
 			t.Errorf("%s: status %d, printed %q, said %q", word, status, out, errOut)
 		}
 	}
-	// A token requested with another token does not outlive it.
+	// A token that was requested with another token must not outlive that one.
 	short := d.hs256().token(d.Owner, 20*time.Second)
 	token, err = d.controller("tcp").Token(ctx, byToken(short), "", time.Hour)
 	harness.Must(t, err)
@@ -208,7 +208,7 @@ func TestCreationIsForAdministrators(t *testing.T) {
 		}
 	}
 	check(false)
-	// Root's token in a user's name counts as the user.
+	// If root's token names another user, the request counts as that user's.
 	as := model.Credential{Token: keys.token("root", time.Hour), ActAs: alice.Name}
 	if token, err := d.controller("tcp").Token(t.Context(), as, "", time.Minute); err != nil || !strings.Contains(decoded(t, token), `"sun":"`+alice.Name+`"`) {
 		t.Errorf("root's token as alice: %v", err)
@@ -259,7 +259,7 @@ func TestKeysThatCanNotBeUsed(t *testing.T) {
 				if p == "scheddbd" {
 					conf = d.DbdConf()
 				}
-				if tt.name == "none of both" && p == "schedctld" { // which looks where Slurm has its key
+				if tt.name == "none of both" && p == "schedctld" { // schedctld then looks for Slurm's default key
 					says, hint = filepath.Join(d.Dir, "state", "schedctld", "jwt_hs256.key")+": ", "head -c 32"
 				}
 				text, err := refusedStart(t, p, conf)
@@ -274,9 +274,9 @@ func TestKeysThatCanNotBeUsed(t *testing.T) {
 	}
 }
 
-// TestAccountingByTCPNeedsAKey checks that the controller, which can't sign its
-// tickets with a key set alone, reports that before it takes jobs that it could
-// not record.
+// TestAccountingByTCPNeedsAKey checks that a controller that has only a key
+// set, and so can't sign tickets, reports that before it accepts jobs that it
+// could not record.
 func TestAccountingByTCPNeedsAKey(t *testing.T) {
 	t.Parallel()
 	socket := regexp.MustCompile(`(?m)^AccountingStorageSocket=.*\n`)
@@ -287,7 +287,7 @@ func TestAccountingByTCPNeedsAKey(t *testing.T) {
 		!strings.Contains(out, "or jwt_key=PATH beside jwks=") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	d.parameters("jwks=JWKS,jwt_key=KEY") // the second way out
+	d.parameters("jwks=JWKS,jwt_key=KEY") // the second remedy
 	d.start()
 	job, err := d.controller("unix").Submit(t.Context(), model.Credential{}, d.held("true"))
 	harness.Must(t, err)
@@ -300,8 +300,8 @@ func TestAccountingByTCPNeedsAKey(t *testing.T) {
 	}
 }
 
-// refusedStart returns the output of a daemon that should refuse to start. If
-// it starts, it is stopped after a while.
+// refusedStart returns the output of a daemon that must refuse to start. If it
+// starts, it is stopped after a while.
 func refusedStart(t *testing.T, name, conf string) (said string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -318,7 +318,7 @@ func decoded(t *testing.T, token string) string {
 	return string(text)
 }
 
-// dated returns the date in the claim name of a token.
+// dated returns the time in the claim name of a token.
 func dated(t *testing.T, token, name string) (at int64) {
 	t.Helper()
 	_, rest, _ := strings.Cut(decoded(t, token), fmt.Sprintf("%q:", name))

@@ -29,18 +29,19 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// daemons is a lab without a gateway: what a client of the two daemons meets.
+// daemons is a site with both daemons, without a gateway.
 type daemons struct {
 	*harness.Lab
-	schedctl string // a copy that every user may run
-	conf     string // and read
+	schedctl string // copy of schedctl that every user may run
+	conf     string // copy of its configuration that every user may read
 }
 
-// newDaemons makes a site whose AuthAltParameters are parameters, in which KEY and JWKS are the paths of its keys.
-// change may adjust the configuration of both daemons. They are to be started.
+// newDaemons creates a site whose AuthAltParameters are parameters, in which
+// KEY and JWKS stand for the paths of its keys. change may adjust the
+// configuration of both daemons. The daemons are not started yet.
 func newDaemons(t *testing.T, parameters string, change ...func(conf string) string) *daemons {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "daemons-") // not t.TempDir: a socket's path is short
+	dir, err := os.MkdirTemp("", "daemons-") // not t.TempDir, because a socket's path must be short
 	harness.Must(t, err)
 	d := &daemons{Lab: &harness.Lab{T: t, Daemons: map[string]*site.Daemon{}, Work: filepath.Join(dir, "work")}}
 	t.Cleanup(func() {
@@ -87,7 +88,8 @@ func (d *daemons) jwks() string { return filepath.Join(d.Dir, "etc", "jwks.json"
 
 var altParameters = regexp.MustCompile(`AuthAltParameters=.*`)
 
-// parameters configures both daemons; who runs has to be restarted.
+// parameters sets AuthAltParameters in both configurations. Running daemons
+// must be restarted to use them.
 func (d *daemons) parameters(text string) {
 	d.T.Helper()
 	text = strings.NewReplacer("KEY", d.Key(), "JWKS", d.jwks()).Replace(text)
@@ -136,7 +138,7 @@ func (d *daemons) controller(network string, as ...harness.Account) *client.Clie
 	return client.New(client.Config{Controllers: []client.Address{{Name: d.Node, Network: network, Address: at}}, Dial: dialer(as)})
 }
 
-// accounting returns a client of scheddbd, as controller does of schedctld.
+// accounting returns a client of scheddbd, in the same way.
 func (d *daemons) accounting(network string, as ...harness.Account) *client.Accounting {
 	at := fmt.Sprintf("127.0.0.1:%d", d.Accounting)
 	if network == "unix" {
@@ -175,10 +177,11 @@ func (d *daemons) self() harness.Account {
 	return harness.Account{Name: d.Owner, UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
 }
 
-// issuer makes tokens as any other tool would: with Go's standard library, and nothing of this project's.
+// issuer makes tokens as any other tool would: with Go's standard library,
+// without code of this project.
 type issuer struct {
-	secret []byte          // of HS256
-	key    *rsa.PrivateKey // of RS256
+	secret []byte          // key of HS256
+	key    *rsa.PrivateKey // key of RS256
 	kid    string
 }
 
@@ -237,7 +240,8 @@ func (i issuer) sign(text []byte) []byte {
 	return signature
 }
 
-// publish writes a key set with the public keys of issuers, as people do who don't want it read by halves.
+// publish writes a key set with the public keys of issuers. It replaces the
+// file, so that no reader sees a half-written one.
 func (d *daemons) publish(issuers ...issuer) {
 	d.T.Helper()
 	var keys []string

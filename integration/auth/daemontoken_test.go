@@ -22,8 +22,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// held returns a job that waits until it is cancelled, or with a script one
-// that runs.
+// held returns a job that waits until it is cancelled. With a script, it
+// returns a job that runs.
 func (d *daemons) held(script string) *model.JobDesc {
 	desc := &model.JobDesc{Name: "held", Script: "#!/bin/sh\n" + script + "\n", WorkDir: d.Work,
 		Environment: []string{"PATH=/usr/bin:/bin"}, Priority: model.Some[uint32](0)}
@@ -33,7 +33,7 @@ func (d *daemons) held(script string) *model.JobDesc {
 	return desc
 }
 
-// numberIn returns Slurm's number of a daemon's error.
+// numberIn returns Slurm's error number in err.
 func numberIn(err error) int {
 	if e, ok := err.(*errs.Error); ok {
 		return e.Number
@@ -42,8 +42,8 @@ func numberIn(err error) int {
 }
 
 // TestSchedctlByBothWays checks that each command does the same for a user whom
-// the kernel identifies, over the socket, and for one whom a token names, over
-// TCP.
+// the kernel identifies, over the socket, and for a user whom a token names,
+// over TCP.
 func TestSchedctlByBothWays(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")
@@ -54,7 +54,7 @@ func TestSchedctlByBothWays(t *testing.T) {
 		u, _ = harness.TwoUsers(t)
 	}
 	whole := regexp.MustCompile(`^SCHED_JWT=[-A-Za-z0-9_]+\.[-A-Za-z0-9_]+\.[-A-Za-z0-9_]+\n$`)
-	out, errOut, status := d.run(u, nil, "token", "lifespan=7200") // that those it asks for end before it
+	out, errOut, status := d.run(u, nil, "token", "lifespan=7200") // tokens that are requested with it must expire before it
 	if status != 0 || errOut != "" || !whole.MatchString(out) {
 		t.Fatalf("token: status %d, printed %q, said %q", status, out, errOut)
 	}
@@ -69,7 +69,7 @@ func TestSchedctlByBothWays(t *testing.T) {
 		{"a token of another tool", []string{"SCHED_JWT=" + d.hs256().token(u.Name, time.Hour)}},
 	} {
 		t.Run(by.name, func(t *testing.T) {
-			// The way that is not to be taken leads nowhere.
+			// The other way to the daemon must lead nowhere.
 			port, socket := fmt.Sprintf("SchedctldPort=%d", d.Controller), "socket="+d.Socket()
 			from, to := port, "SchedctldPort=1"
 			if by.env != nil {
@@ -83,7 +83,7 @@ func TestSchedctlByBothWays(t *testing.T) {
 			id := fmt.Sprint(job.StepID.JobID)
 			for _, tt := range []struct {
 				args string
-				want string // of the output, a regular expression; "": nothing is printed
+				want string // regular expression for the output; "": nothing is printed
 			}{
 				{"ping", `^` + d.Node + ` primary UP \d+ us\n$`},
 				{"show node", `(?m)^` + d.Node + ` +IDLE `},
@@ -105,7 +105,7 @@ func TestSchedctlByBothWays(t *testing.T) {
 			}
 		})
 	}
-	// The accounting daemon is asked by no command.
+	// No command asks the accounting daemon.
 	if err := d.accounting("unix", u).Verify(t.Context(), model.Credential{}); err != nil {
 		t.Errorf("accounting by the kernel's word: %v", err)
 	}
@@ -146,7 +146,7 @@ func TestTokensThatAreNone(t *testing.T) {
 			for _, args := range [][]string{{"ping"}, {"token"}, {"show", "job"}, {"show", "node"}, {"show", "job", "1"}, {"cancel", "1"}} {
 				out, errOut, status := d.run(u, []string{tt.env}, args...)
 				line, hint, _ := strings.Cut(errOut, "\n")
-				if args[0] == "ping" { // says first that the controller is down for such a one
+				if args[0] == "ping" { // ping first reports that the controller is down, because the token is refused
 					out = ""
 				}
 				if status != 1 || out != "" || !strings.HasPrefix(line, "error: ") || !strings.Contains(line, tt.says) ||
@@ -158,8 +158,9 @@ func TestTokensThatAreNone(t *testing.T) {
 	}
 }
 
-// TestWhoSeesWhose checks that users see and cancel their own jobs, and root
-// and SchedUser all jobs, whether the kernel or a token identifies them.
+// TestWhoSeesWhose checks that users see and cancel their own jobs, and that
+// root and SchedUser see and cancel all jobs, whether the kernel or a token
+// identifies them.
 func TestWhoSeesWhose(t *testing.T) {
 	t.Parallel()
 	alice, bob := harness.TwoUsers(t)
@@ -228,8 +229,8 @@ func TestWhoSeesWhose(t *testing.T) {
 
 // TestActingForAnother checks that root's token may act as another user: the
 // job belongs to that user, and the log has both names. Any other token that
-// names another user is refused like any bad credential, by both daemons and in
-// the same way.
+// names another user must be refused like any bad credential, by both daemons
+// and in the same way.
 func TestActingForAnother(t *testing.T) {
 	t.Parallel()
 	alice, bob := harness.TwoUsers(t)
@@ -275,7 +276,7 @@ func TestActingForAnother(t *testing.T) {
 	} {
 		for _, verify := range []func() error{
 			func() error { return tcp.Verify(ctx, c) },
-			func() error { return d.controller("unix").Verify(ctx, c) }, // whose kernel would name root
+			func() error { return d.controller("unix").Verify(ctx, c) }, // otherwise the kernel would identify root
 			func() error { return d.accounting("tcp").Verify(ctx, c) },
 			func() error { return d.accounting("unix").Verify(ctx, c) },
 		} {
@@ -313,7 +314,7 @@ func TestTokensStayOutOfJobs(t *testing.T) {
 		t.Errorf("the user gets %q", job.UserMessage)
 	}
 	kept := d.held("")
-	kept.Environment = desc.Environment // it waits, and its environment with it
+	kept.Environment = desc.Environment // the job waits, and its environment is stored
 	_, err = d.controller("unix").Submit(t.Context(), model.Credential{}, kept)
 	harness.Must(t, err)
 	harness.Eventually(t, "the job has ended", func() bool { _, err := os.Stat(d.Work + "/done"); return err == nil })
@@ -336,15 +337,15 @@ func TestTokensStayOutOfJobs(t *testing.T) {
 		}
 		return nil
 	}))
-	if marks < 2 { // the output and the journal
+	if marks < 2 { // one in the output, one in the journal
 		t.Error("what is certainly on the disk was not found")
 	}
 	harness.Must(t, d.controller("unix").Kill(t.Context(), model.Credential{}, fmt.Sprint(job.StepID.JobID+1), 9, 0))
 }
 
 // TestKeyTakenBack checks that removing a key from the key set ends the
-// sessions that were opened with it, at their next request, however long their
-// tokens would have lasted. Other sessions stay open.
+// sessions that were opened with it at their next request, even if their tokens
+// would be valid for longer. Other sessions must stay open.
 func TestKeyTakenBack(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwks=JWKS")
@@ -392,14 +393,15 @@ func (d *daemons) session(token string) *session {
 	return s
 }
 
-// ask asks for the least that needs a credential.
+// ask sends the smallest request that needs a credential.
 func (s *session) ask() error {
 	b, err := message.EncodePersistent(codec.V2411, message.AccountingGetStats, message.Empty{})
 	harness.Must(s.t, err)
 	return s.send(b)
 }
 
-// send sends a message; the error is the daemon's refusal, or the connection's end.
+// send sends a message. The error is the daemon's refusal, or the end of the
+// connection.
 func (s *session) send(b []byte) error {
 	if _, err := s.nc.Write(b); err != nil {
 		return err

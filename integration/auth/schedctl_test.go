@@ -9,8 +9,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestNoTokensForNobody checks that no token is made for a user whose tokens no
-// daemon accepts, and that such a user gets no hint that refers to a token.
+// TestNoTokensForNobody checks that no token is created for a user whose tokens
+// no daemon accepts, and that the hint for such a user does not refer to a
+// token.
 func TestNoTokensForNobody(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -29,8 +30,8 @@ func TestNoTokensForNobody(t *testing.T) {
 		who  harness.Account
 		env  []string
 		args string
-		says string // beginning of it
-		hint string // in it
+		says string // beginning of the error
+		hint string // expected in the hint
 	}{
 		{"root for nobody", root, nil, "token username=nobody", none, "in group 0"},
 		{"root's token for nobody", root, roots, "token username=nobody", none, "in group 0"},
@@ -51,10 +52,10 @@ func TestNoTokensForNobody(t *testing.T) {
 	}
 }
 
-// TestTokenEndsWithItsAsker checks that for a user who requests a token by
-// another token, for longer than that one lasts, schedctl prints when the new
-// one expires, on standard error. A user whom the kernel identifies gets the
-// requested lifespan.
+// TestTokenEndsWithItsAsker checks a user who requests a token with another
+// token, for longer than that one is valid. schedctl must print on standard
+// error when the new token expires. A user whom the kernel identifies must get
+// the requested lifespan.
 func TestTokenEndsWithItsAsker(t *testing.T) {
 	t.Parallel()
 	d := newDaemons(t, "jwt_key=KEY")

@@ -16,10 +16,10 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestDaemonVerifies checks that a gateway without a key asks the daemon that will
-// serve the request whether a token is genuine: never for garbage, once a
-// minute for a good one, once a second for a forged one, and for no other
-// daemon.
+// TestDaemonVerifies checks how often a gateway without a key asks a daemon
+// whether a token is genuine: never for garbage, once a minute for a good
+// token, and once a second for a forged one. It must ask only the daemon that
+// will serve the request.
 func TestDaemonVerifies(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -35,7 +35,7 @@ func TestDaemonVerifies(t *testing.T) {
 	forged := harness.Forge(t, []byte("12345678901234567890123456789012"), jwt.SigningMethodHS256, claims(l.Owner))
 	good := harness.Forge(t, key, jwt.SigningMethodHS256, claims(l.Owner))
 	with := func(token string) string { return "X-SCHED-USER-TOKEN: " + token }
-	bad := func(status int, headers ...string) func() { // costs a daemon nothing once the token is known
+	bad := func(status int, headers ...string) func() { // causes no request to a daemon once the token is known
 		return func() { t.Helper(); k.Ask(c, "POST", harness.SubmitPath, "{", headers...).Want(t, status) }
 	}
 	type step struct {
@@ -51,7 +51,8 @@ func TestDaemonVerifies(t *testing.T) {
 			t.Errorf("%s cost the controller %d connections and the accounting daemon %d, want %d and %d", s.what, ctl, dbd, s.ctl, s.dbd)
 		}
 	}
-	// The turnstiles count: what must be nothing below is something here. The first question finds out the protocol.
+	// Check first that the connections are counted. The first request also
+	// determines the protocol version.
 	if n := k.Ctl.Cost(func() { k.Ask(c, "GET", harness.PingPath, "").Want(t, 200) }); n < 2 {
 		t.Fatalf("a good token and a ping cost %d connections", n)
 	}
@@ -76,7 +77,7 @@ func TestDaemonVerifies(t *testing.T) {
 	}
 	check(step{"a token in the query", func() { k.Ask(c, "GET", harness.PingPath+"?access_token="+good, "").Want(t, 401) }, 0, 0})
 
-	c.CloseIdleConnections() // a refused body has ended it; another worker may be next, which knows nothing yet
+	c.CloseIdleConnections() // the refused body has ended the connection, and the next worker may not know the token yet
 	first := k.Ctl.Cost(bad(400, with(good)))
 	if first < 1 || first > 2 {
 		t.Errorf("the first word for a token cost %d connections", first)
@@ -99,8 +100,8 @@ func TestDaemonVerifies(t *testing.T) {
 		check(s)
 	}
 	// The controller's verification does not count for the accounting daemon,
-	// which is asked itself, once.
-	for i, most := range []int64{3, 1} { // the first: the protocol version, the verification, the statistics
+	// which must be asked itself, once.
+	for i, most := range []int64{3, 1} { // first for the protocol version, the verification and the statistics
 		n := k.Dbd.Cost(func() { k.Ask(c, "GET", harness.DiagPath, "", with(good)).Want(t, 200) })
 		if n > most || i == 0 && n < 2 {
 			t.Errorf("statistics, %d: %d connections", i, n)
@@ -109,8 +110,8 @@ func TestDaemonVerifies(t *testing.T) {
 }
 
 // TestRefusedBeforeTheBody checks that a client that sends Expect: 100-continue
-// gets 401 and never 100 when its token is garbage, forged or expired, and 100
-// when it is good.
+// gets 401 and never 100 if its token is garbage, forged or expired, and 100 if
+// it is good.
 func TestRefusedBeforeTheBody(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -142,7 +143,7 @@ func TestRefusedBeforeTheBody(t *testing.T) {
 				if tt.token == l.OwnToken {
 					return
 				}
-				rest, err := io.ReadAll(in) // the connection ends: the gateway does not wait for the body
+				rest, err := io.ReadAll(in) // the connection ends, because the gateway does not wait for the body
 				if err != nil || !strings.Contains(string(rest), "Connection: close") {
 					t.Errorf("%s: %v: %s", tt.name, err, rest)
 				}
@@ -154,9 +155,9 @@ func TestRefusedBeforeTheBody(t *testing.T) {
 	}
 }
 
-// TestEachDaemonAlone checks that each daemon's requests are served while the
-// other daemon is down, also for a new user, and that each refuses, after a
-// change of its key, a token that the other still accepts.
+// TestEachDaemonAlone checks that requests to one daemon are served while the
+// other daemon is down, also for a new user. After a change of one daemon's
+// key, only that daemon must refuse a token that the other still accepts.
 func TestEachDaemonAlone(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -165,12 +166,12 @@ func TestEachDaemonAlone(t *testing.T) {
 		c := k.Client()
 		defer c.CloseIdleConnections()
 		status := k.Ask(c, "GET", path, "", "X-SCHED-USER-TOKEN: "+token).Status
-		if status == http.StatusBadGateway { // the turnstile accepts for the daemon: when the daemon is down, it closes the connection sooner or later
+		if status == http.StatusBadGateway { // the proxy in front of the daemon accepts connections and closes them when the daemon is down
 			status = http.StatusServiceUnavailable
 		}
 		return status
 	}
-	fresh := func() string { // never seen by any worker
+	fresh := func() string { // a token that no worker has seen
 		key, err := os.ReadFile(l.Key())
 		harness.Must(t, err)
 		now := time.Now()

@@ -18,7 +18,8 @@ type chaosChange struct {
 	Worker        struct{ Request, User, Route, Code, Result string }
 }
 
-// counted fails the test unless the parent holds no connection any more: no slot was lost with a worker.
+// counted fails the test unless the parent holds no connection any more, so
+// that no slot was lost with a worker.
 func (c *chaos) counted() {
 	c.t.Helper()
 	d := c.Daemons["schedrestd"]
@@ -33,9 +34,10 @@ func (c *chaos) counted() {
 	})
 }
 
-// audited fails the test unless the audit log, after its gateway has exited,
-// has each change twice, before and after, and each job that was answered as
-// its user's. The result of a change whose worker died is unknown.
+// audited fails the test unless the audit log is complete when its gateway has
+// exited. It must have each change twice, before and after, and name the user
+// of each job that was answered. The result of a change whose worker was killed
+// is unknown.
 func (c *chaos) audited() {
 	c.t.Helper()
 	f, err := os.Open(c.Log("audit"))

@@ -15,19 +15,20 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// These are the intervals between kills.
+// Intervals between kills.
 const (
-	workerEvery     = time.Second // each fifth time all of them
+	workerEvery     = time.Second // every fifth time all workers
 	keeperEvery     = 5 * time.Second
 	controllerEvery = 20 * time.Second
 )
 
-// chaosPatience is how long a client waits for an answer, or for the
-// connection's end, before it reports a hang. It is above every limit of the
-// gateway's own.
+// chaosPatience is how long a client waits for an answer, or for the end of the
+// connection, before it reports a hang. It is longer than every time limit of
+// the gateway.
 const chaosPatience = time.Minute
 
-// chaos is a gateway under load whose processes are killed, and what is known of it.
+// chaos is the state of the test: a gateway under load, and the counts of its
+// processes that were killed.
 type chaos struct {
 	*harness.Secure
 	t      *testing.T
@@ -38,8 +39,8 @@ type chaos struct {
 	lasts  time.Duration
 	over   chan struct{} // closed when the load ends
 	lists  <-chan time.Time
-	// The controller's restarts so far. A job that was answered before a
-	// restart has survived it.
+	// Number of restarts of the controller so far. A job that was answered
+	// before a restart has survived it.
 	restarts chaosCount
 
 	workersKilled, keepersKilled, controllersKilled chaosCount
@@ -48,11 +49,11 @@ type chaos struct {
 // chaosUser is a user who sends requests.
 type chaosUser struct {
 	name, token string
-	submits     bool // the controller accepts this user's jobs
-	sees        bool // and shows this user other users' jobs
+	submits     bool // the controller accepts jobs of this user
+	sees        bool // the controller shows this user other users' jobs
 }
 
-// may reports whether u may see that user's jobs.
+// may reports whether u may see jobs of that user.
 func (u chaosUser) may(user string) bool { return u.sees || user == u.name }
 
 // TestChaos checks that, while workers, the keeper and the controller are
@@ -77,7 +78,7 @@ func TestChaos(t *testing.T) {
 	c.enough()
 }
 
-// newChaos starts the daemons. CHAOS is how long it is to last.
+// newChaos starts the daemons. The variable CHAOS sets how long the test lasts.
 func newChaos(t *testing.T) *chaos {
 	c := &chaos{t: t, lasts: 30 * time.Second, over: make(chan struct{}), jobs: newChaosJobs()}
 	if text := os.Getenv("CHAOS"); text != "" {
@@ -93,11 +94,11 @@ func newChaos(t *testing.T) *chaos {
 	return c
 }
 
-// restartGateway restarts the gateway configured as in production, with
+// restartGateway restarts the gateway with a production configuration, with
 // penalties and the audit log. A worker's crash counts as an offence of its
-// clients. All of these clients have loopback addresses and are exempt;
-// otherwise they would be blocked for most of the test, as they should be
-// elsewhere.
+// clients. All clients of this test have loopback addresses and are exempt.
+// Otherwise they would be blocked for most of the test, as clients in
+// production should be.
 func (c *chaos) restartGateway() {
 	c.Daemons["schedrestd"].Stop()
 	for i, v := range c.Restd.Env {
@@ -110,7 +111,7 @@ func (c *chaos) restartGateway() {
 }
 
 // everybody returns at least two users. A controller that does not run as root
-// accepts only its own user's jobs; the other users only look at them.
+// accepts only jobs of its own user; the other users only look at them.
 func (c *chaos) everybody() []chaosUser {
 	users := []chaosUser{{name: c.Owner, token: c.chaosToken(c.Owner), submits: true, sees: true}}
 	for _, name := range []string{"games", "daemon"} {
@@ -121,8 +122,8 @@ func (c *chaos) everybody() []chaosUser {
 	return users
 }
 
-// warm makes each kind of client send a request, so that the parent has
-// everything that it keeps permanently.
+// warm makes each kind of client send a request, so that the parent has all
+// resources that it keeps permanently.
 func (c *chaos) warm() {
 	c.t.Helper()
 	for _, client := range c.clients() {
@@ -133,7 +134,7 @@ func (c *chaos) warm() {
 
 // storm applies load and kills processes for the test's duration.
 func (c *chaos) storm() {
-	lists := time.NewTicker(max(time.Second, c.lasts/100)) // they grow, and are not all that is to be seen
+	lists := time.NewTicker(max(time.Second, c.lasts/100)) // lists become long, and other requests must be tested, too
 	defer lists.Stop()
 	c.lists = lists.C
 	var clients, others sync.WaitGroup
@@ -153,7 +154,7 @@ func (c *chaos) storm() {
 		c.each(controllerEvery, func(int) {
 			controller.Kill()
 			c.controllersKilled.add(1)
-			time.Sleep(time.Second) // it is missed
+			time.Sleep(time.Second) // long enough for clients to notice
 			next, err := site.Start(c.Ctld)
 			if err == nil {
 				controller = next
@@ -176,7 +177,7 @@ func (c *chaos) storm() {
 	c.Daemons["schedctld"] = controller
 }
 
-// each calls f in the middle of every such time until the load ends.
+// each calls f in the middle of every such interval until the load ends.
 func (c *chaos) each(every time.Duration, f func(n int)) {
 	next := time.NewTimer(every / 2)
 	defer next.Stop()
@@ -191,7 +192,8 @@ func (c *chaos) each(every time.Duration, f func(n int)) {
 	}
 }
 
-// killed kills children of parent that have that name, one or all, and gives how many it has killed.
+// killed kills one child or all children of parent with that name. It returns
+// how many it has killed.
 func killed(parent int, name string, all bool) (n int) {
 	list, _ := process.Descendants(parent)
 	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
@@ -211,7 +213,7 @@ func killed(parent int, name string, all bool) (n int) {
 // each answered job exists once.
 func (c *chaos) verifyRecovery() {
 	c.t.Helper()
-	c.Daemons["schedctld"].Kill() // what was answered last has to come through one as well
+	c.Daemons["schedctld"].Kill() // the last answered jobs must survive a restart, too
 	c.Up(c.Ctld)
 	c.restarts.add(1)
 	c.over = make(chan struct{})
@@ -229,7 +231,7 @@ func (c *chaos) verifyRecovery() {
 	client.hangUp()
 }
 
-// enough fails the test when too little happened for it to say anything.
+// enough fails the test if too little happened to prove anything.
 func (c *chaos) enough() {
 	c.t.Helper()
 	for _, k := range []struct {
@@ -245,7 +247,8 @@ func (c *chaos) enough() {
 			c.t.Errorf("%d %s were killed, and should have been %d at least", k.n, k.what, least)
 		}
 	}
-	// Nothing need be refused: the next worker may be there in time for every request.
+	// Refusals are not required, because the next worker may be ready in time
+	// for every request.
 	for _, what := range []string{"submit", "look", "pry", "ping", "list", "cancel", "survived", "closed"} {
 		if c.counts.of(what) == 0 {
 			c.t.Errorf("nothing was counted as %q", what)
@@ -258,7 +261,7 @@ func (c *chaos) enough() {
 	}
 }
 
-// leftovers fails the test when a process outlives the gateway.
+// leftovers fails the test if a process outlives the gateway.
 func (c *chaos) leftovers() {
 	c.t.Helper()
 	c.Daemons["schedrestd"].Stop()

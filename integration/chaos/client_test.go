@@ -28,10 +28,10 @@ type chaosKind struct {
 	name        string
 	connections int
 	tls, kept   bool
-	streams     int // HTTP/2, that many at a time; 0: HTTP/1.1
+	streams     int // HTTP/2 with that many concurrent streams; 0: HTTP/1.1
 }
 
-// chaosKinds have 64 connections together.
+// chaosKinds are 64 connections together.
 var chaosKinds = []chaosKind{
 	{name: "HTTP/1.1", connections: 24, kept: true},
 	{name: "HTTP/1.1, a connection each", connections: 12},
@@ -40,7 +40,8 @@ var chaosKinds = []chaosKind{
 	{name: "HTTP/2", connections: 8, tls: true, kept: true, streams: 3},
 }
 
-// chaosPause is the mean of a client's pauses: the machine has others to serve.
+// chaosPause is the mean pause of a client. The pauses leave processor time for
+// the other processes.
 const chaosPause = 150 * time.Millisecond
 
 // chaosClient is a client that sends one request at a time.
@@ -50,11 +51,11 @@ type chaosClient struct {
 	chaosKind
 	number int
 	user   chaosUser
-	turn   int         // of its jobs
-	own    []*chaosJob // that it has not cancelled
-	conn   net.Conn    // nil: the next request opens one
+	turn   int         // selects the next of its jobs
+	own    []*chaosJob // its jobs that it has not cancelled
+	conn   net.Conn    // nil: the next request opens a connection
 	in     *bufio.Reader
-	h2     *http.Client // instead, shared with others
+	h2     *http.Client // used instead of conn and shared with other clients
 }
 
 // chaosReply is a complete answer.
@@ -62,7 +63,7 @@ type chaosReply struct {
 	status int
 	header http.Header
 	text   []byte
-	local  string // the client's end of the connection
+	local  string // local address of the connection
 	body   chaosBody
 }
 
@@ -81,8 +82,8 @@ type chaosBody struct {
 	}
 }
 
-// clients returns all clients. Users take turns, so that each kind has all of
-// them.
+// clients returns all clients. Users are assigned in turn, so that each kind
+// has clients of all users.
 func (c *chaos) clients() (all []*chaosClient) {
 	for _, kind := range chaosKinds {
 		for range kind.connections {
@@ -101,10 +102,10 @@ func (c *chaos) clients() (all []*chaosClient) {
 }
 
 func (c *chaos) trusting() *tls.Config {
-	return &tls.Config{InsecureSkipVerify: true} // the certificate is the test's own
+	return &tls.Config{InsecureSkipVerify: true} // the test made the certificate itself
 }
 
-// run asks until the load ends.
+// run sends requests until the load ends.
 func (c *chaosClient) run(number int) {
 	c.number = number
 	defer c.hangUp()
@@ -118,10 +119,10 @@ func (c *chaosClient) run(number int) {
 	}
 }
 
-// act does one of the things that a client does.
+// act makes one random request of a client.
 func (c *chaosClient) act() {
 	select {
-	case <-c.lists: // its turn
+	case <-c.lists: // it is time for this client to list the jobs
 		c.list()
 		return
 	default:
@@ -142,7 +143,7 @@ func (c *chaosClient) act() {
 	}
 }
 
-// submit hands in a job that does not run, and looks at it.
+// submit submits a job that does not run, and reads it back.
 func (c *chaosClient) submit() bool {
 	for !c.ended() {
 		c.turn++
@@ -150,7 +151,7 @@ func (c *chaosClient) submit() bool {
 		reply := c.once("POST", harness.SubmitPath, c.JobRequest("true", map[string]any{"name": job.name, "hold": true}))
 		if reply == nil || reply.status != http.StatusOK {
 			c.counts.add("submit: outcome unknown")
-			continue // a name of its own for the next
+			continue // the next attempt uses a new name
 		}
 		if err := c.jobs.answered(job, reply.body.JobID, c.restarts.get(), reply.header.Get("X-Request-Id")); err != nil {
 			c.fail("%v: %s", err, reply.text)
@@ -163,7 +164,8 @@ func (c *chaosClient) submit() bool {
 	return false
 }
 
-// cancel ends the oldest of its jobs: half of them when they have come through a restart of the controller.
+// cancel cancels its oldest job. It keeps half of the jobs until they have
+// survived a restart of the controller.
 func (c *chaosClient) cancel() {
 	job := c.own[0]
 	survived := job.restarts < c.restarts.get()
@@ -177,7 +179,7 @@ func (c *chaosClient) cancel() {
 	c.jobs.mu.Lock()
 	job.cancelling = true
 	c.jobs.mu.Unlock()
-	var before []int // after a lost answer the job may already be cancelled
+	var before []int // if an answer was lost, the job may already be cancelled
 	for !c.ended() {
 		reply := c.once("DELETE", fmt.Sprintf("/sched/%s/job/%d", harness.Version, job.id), "", before...)
 		if reply != nil && (reply.status == http.StatusOK || slices.Contains(before, reply.status)) {
@@ -192,14 +194,14 @@ func (c *chaosClient) cancel() {
 	}
 }
 
-// look looks at a job that its user may see.
+// look requests a job that its user may see.
 func (c *chaosClient) look() bool {
 	job := c.jobs.some(c.user.may)
 	return job == nil || c.lookAt(job)
 }
 
 // pry requests another user's job, which the controller does not show to this
-// one.
+// user.
 func (c *chaosClient) pry() {
 	job := c.jobs.some(func(user string) bool { return user != c.user.name })
 	if job == nil {
@@ -233,7 +235,7 @@ func (c *chaosClient) lookAt(job *chaosJob) bool {
 	return true
 }
 
-// list looks at all jobs.
+// list requests all jobs.
 func (c *chaosClient) list() {
 	there := c.jobs.there(c.user.may)
 	reply := c.again("GET", "/sched/"+harness.Version+"/jobs/")
@@ -279,7 +281,8 @@ func (c *chaosClient) ended() bool {
 	}
 }
 
-// again asks until it is answered with 200, and gives nil when that has not happened before the load's end.
+// again repeats a request until it is answered with 200. It returns nil if that
+// has not happened when the load ends.
 func (c *chaosClient) again(method, path string) *chaosReply {
 	for !c.ended() {
 		if reply := c.once(method, path, ""); reply != nil && reply.status == http.StatusOK {
@@ -289,10 +292,10 @@ func (c *chaosClient) again(method, path string) *chaosReply {
 	return nil
 }
 
-// once sends one request, and checks the answer as far as every answer can be
-// checked. It returns nil when there was none. If the answer asks for a later
-// retry it waits, at most a second, because the test needs constant load. A
-// status in also counts like 200.
+// once sends one request, and checks everything in the answer that does not
+// depend on the request. It returns nil if there was no answer. If the answer
+// asks for a later retry it waits, at most a second, because the test needs
+// constant load. The statuses in also are accepted like 200.
 func (c *chaosClient) once(method, path, body string, also ...int) *chaosReply {
 	c.counts.add("requests")
 	began := time.Now()
@@ -328,7 +331,7 @@ func (c *chaosClient) once(method, path, body string, also ...int) *chaosReply {
 	return reply
 }
 
-// judge reads an answer and says what is wrong with it.
+// judge reads an answer and returns an error that says what is wrong with it.
 func (c *chaosClient) judge(r *chaosReply, also []int) error {
 	if t := r.header.Get("Content-Type"); t != "application/json" {
 		return fmt.Errorf("Content-Type %q", t)
@@ -371,8 +374,8 @@ func (c *chaosClient) hangUp() {
 	}
 }
 
-// exchange sends one request of HTTP/1.1. http.Client would ask again by itself, and hide what it reads
-// between two answers.
+// exchange sends one request of HTTP/1.1. http.Client would retry by itself,
+// and hide bytes that it reads between two answers.
 func (c *chaosClient) exchange(method, path, body string) (*chaosReply, error) {
 	reply, err := c.exchange1(method, path, body)
 	if err != nil || !c.kept {
@@ -474,7 +477,7 @@ func (c *chaosClient) exchange2(method, path, body string) (*chaosReply, error) 
 	return reply, err
 }
 
-// closed reports whether an error is the visible end of a connection or a
+// closed reports whether an error is a visible end of a connection or of a
 // stream.
 func closed(err error) bool {
 	for _, is := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {

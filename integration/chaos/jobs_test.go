@@ -14,8 +14,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// chaosJobs is every job that was submitted, by its name, which only one
-// request has.
+// chaosJobs holds every job that was submitted, by its name. Each name is used
+// in only one request.
 type chaosJobs struct {
 	mu    sync.Mutex
 	named map[string]*chaosJob
@@ -25,14 +25,14 @@ type chaosJobs struct {
 // chaosJob is a submitted job. chaosJobs.mu protects its fields.
 type chaosJob struct {
 	name, user string
-	id         int    // 0: there is no answer
-	restarts   int    // of the controller when it was answered
-	request    string // by which the gateway knows it
+	id         int    // 0: there was no answer
+	restarts   int    // number of the controller's restarts when the job was answered
+	request    string // the gateway's id of the request
 	cancelling bool
-	cancelled  bool // and the answer was there
+	cancelled  bool // the job was cancelled, and the client got the answer
 }
 
-// shown is a job as an answer has it.
+// shown is a job as an answer contains it.
 type shown struct {
 	ID    int      `json:"job_id"`
 	Name  string   `json:"name"`
@@ -54,7 +54,7 @@ func (j *chaosJobs) add(name, user string) *chaosJob {
 	return job
 }
 
-// answered records the number that a job was given.
+// answered records the number that a job has received.
 func (j *chaosJobs) answered(job *chaosJob, id, restarts int, request string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -66,12 +66,12 @@ func (j *chaosJobs) answered(job *chaosJob, id, restarts int, request string) er
 	return nil
 }
 
-// some returns an answered job of such a user that has not been cancelled, or
-// nil when there is none.
+// some returns an answered job that has not been cancelled, of a user for whom
+// whose returns true. It returns nil if there is none.
 func (j *chaosJobs) some(whose func(string) bool) *chaosJob {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, job := range j.byID { // in no order
+	for _, job := range j.byID { // in random order
 		if !job.cancelling && whose(job.user) {
 			return job
 		}
@@ -79,8 +79,8 @@ func (j *chaosJobs) some(whose func(string) bool) *chaosJob {
 	return nil
 }
 
-// there returns the jobs of such users that a list requested now has to
-// contain.
+// there returns the jobs that a list must contain if it is requested now. It
+// skips the jobs of users for whom whose returns false.
 func (j *chaosJobs) there(whose func(string) bool) []*chaosJob {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -114,8 +114,8 @@ func (j *chaosJobs) judge(s shown, wasCancelled bool) error {
 	return nil
 }
 
-// judgeList returns an error if a list of jobs lacks one of there, or has jobs
-// of users that whose rejects.
+// judgeList returns an error if a list lacks one of the jobs in there, or has
+// jobs of users for whom whose returns false.
 func (j *chaosJobs) judgeList(list []shown, there []*chaosJob, whose func(string) bool) error {
 	names := map[string]bool{}
 	for _, s := range list {
@@ -139,8 +139,8 @@ func (j *chaosJobs) judgeList(list []shown, there []*chaosJob, whose func(string
 	return nil
 }
 
-// chaosToken returns a token of that user, signed with the daemons' key: the
-// controller would make other users' tokens only for root.
+// chaosToken returns a token of that user, signed with the daemons' key. The
+// controller would create other users' tokens only for root.
 func (c *chaos) chaosToken(user string) string {
 	key, err := os.ReadFile(c.Key())
 	harness.Must(c.t, err)
@@ -148,13 +148,13 @@ func (c *chaos) chaosToken(user string) string {
 	return harness.Forge(c.t, key, jwt.SigningMethodHS256, jwt.MapClaims{"iat": now.Unix(), "exp": now.Add(c.lasts + time.Hour).Unix(), "sun": user})
 }
 
-// chaosCounts counts what the clients did and got.
+// chaosCounts counts the clients' requests and their results.
 type chaosCounts struct {
 	mu     sync.Mutex
 	counts map[string]int
-	seen   map[string]bool // numbers of requests, each of one answer alone
+	seen   map[string]bool // ids of requests; each may appear in one answer only
 	wrong  int
-	most   time.Duration // that a request took, whatever came of it
+	most   time.Duration // longest duration of a request, whatever its result
 }
 
 func (y *chaosCounts) add(what string) { y.mu.Lock(); y.counts[what]++; y.mu.Unlock() }
@@ -163,7 +163,7 @@ func (y *chaosCounts) of(what string) int { y.mu.Lock(); defer y.mu.Unlock(); re
 
 func (y *chaosCounts) took(d time.Duration) { y.mu.Lock(); y.most = max(y.most, d); y.mu.Unlock() }
 
-// first reports whether the number of a request is new.
+// first reports whether the id of a request is new.
 func (y *chaosCounts) first(id string) bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -172,7 +172,8 @@ func (y *chaosCounts) first(id string) bool {
 	return !old
 }
 
-// tell reports whether to show an error; many errors are alike.
+// tell reports whether to print an error, because there may be many similar
+// ones.
 func (y *chaosCounts) tell() bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()

@@ -22,7 +22,7 @@ type chaosCount struct {
 func (c *chaosCount) add(n int) { c.mu.Lock(); c.n += n; c.mu.Unlock() }
 func (c *chaosCount) get() int  { c.mu.Lock(); defer c.mu.Unlock(); return c.n }
 
-// chaosWatch looks at the gateway's parent.
+// chaosWatch watches the gateway's parent.
 type chaosWatch struct {
 	t         *testing.T
 	parent    int
@@ -30,8 +30,8 @@ type chaosWatch struct {
 	after     measure
 	early     []measure
 	late      []measure
-	zombies   map[int]time.Time // since when each is one
-	processes map[int]uint64    // all that ever were its children, and when they began
+	zombies   map[int]time.Time // since when each has been a zombie
+	processes map[int]uint64    // all processes that ever were its children, and when they started
 }
 
 // measure is a process's resource use: descriptors (as root), its own memory in
@@ -55,13 +55,14 @@ func (w *chaosWatch) look() measure {
 		return n
 	}
 	m := measure{memory: number("RssAnon"), threads: number("Threads")}
-	if os.Geteuid() == 0 { // others see them while a worker is started, and else not
+	if os.Geteuid() == 0 { // the parent hides its descriptors from other users
 		m.descriptors = harness.Descriptors(w.t, w.parent)
 	}
 	return m
 }
 
-// run looks until the load ends. The second and third tenth of the time are early, the last three late.
+// run takes measures until the load ends. The third to fifth tenths of the time
+// count as early, the last three tenths as late.
 func (w *chaosWatch) run(over <-chan struct{}, lasts time.Duration) {
 	began := time.Now()
 	for tick := time.NewTicker(250 * time.Millisecond); ; {
@@ -81,7 +82,7 @@ func (w *chaosWatch) run(over <-chan struct{}, lasts time.Duration) {
 	}
 }
 
-// children looks for zombies.
+// children looks for children that are zombies.
 func (w *chaosWatch) children() {
 	list, _ := process.Descendants(w.parent)
 	before := w.zombies
@@ -111,12 +112,11 @@ func mean(all []measure) (m measure) {
 	return measure{m.descriptors / n, m.memory / n, m.threads / n}
 }
 
-// flat fails the test when the parent has grown. Under load the numbers vary:
+// flat fails the test if the parent has grown. Under load the numbers may vary
 // by a tenth of the descriptors and 16, by a quarter of the memory and 1 MiB
 // (the garbage collector's freedom in a heap of a few MiB), and by 8 threads. A
-// leak at each crash exceeds that within ten minutes, with 600 workers killed.
-// When all is quiet, the number of descriptors has to be exactly what it was
-// before.
+// leak at each crash exceeds that within ten minutes, in which 600 workers are
+// killed. Without load, the number of descriptors must be the same as before.
 func (w *chaosWatch) flat() {
 	w.t.Helper()
 	early, late := mean(w.early), mean(w.late)

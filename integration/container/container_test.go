@@ -23,15 +23,16 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// image is what a runtime needs to know.
+// image is an image for a container runtime.
 type image struct {
-	root            string // directory
+	root            string // root directory
 	User            string
 	Env             []string
 	Entrypoint, Cmd []string
 }
 
-// build makes the image: with buildah if it works here, otherwise by copying what the recipe copies.
+// build builds the image: with buildah if it works here, otherwise by copying
+// the files that the recipe copies.
 func build(t *testing.T) *image {
 	t.Helper()
 	if _, err := exec.LookPath("buildah"); err == nil {
@@ -77,7 +78,8 @@ func buildah(t *testing.T) (*image, error) {
 	return i, err
 }
 
-// follow reads the recipe. It knows the instructions that are in it.
+// follow reads the recipe. It supports the instructions that the recipe
+// contains.
 func follow(t *testing.T) *image {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(harness.Root, "deploy/container/Containerfile"))
@@ -112,8 +114,10 @@ func follow(t *testing.T) *image {
 	return i
 }
 
-// run starts a container in namespaces, as a runtime does: with an ordinary user, no_new_privs, a read-only root and
-// the cluster's configuration. It has the network of this machine, where the controller is.
+// run starts a container in namespaces, as a container runtime does: with an
+// ordinary user, no_new_privs, a read-only root and the cluster's
+// configuration. The container has the network of this machine, on which the
+// controller runs.
 const run = `mount --make-rprivate /
 mount --bind "$ROOT" "$ROOT"
 mount -t proc proc "$ROOT/proc"
@@ -144,7 +148,7 @@ func serve(t *testing.T, i *image) {
 		os.WriteFile(i.root+"/dev/null", nil, 0o644), os.WriteFile(i.root+"/etc/slurm/slurm.conf", nil, 0o644)))
 	text, err := os.ReadFile(l.Conf())
 	harness.Must(t, err)
-	conf := filepath.Join(i.root, "..", filepath.Base(i.root)+".conf") // readable for the image's user
+	conf := filepath.Join(i.root, "..", filepath.Base(i.root)+".conf") // readable by the image's user
 	harness.Must(t, os.WriteFile(conf, text, 0o644))
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
@@ -156,7 +160,7 @@ func serve(t *testing.T, i *image) {
 	cmd.Stdout, cmd.Stderr = log, log
 	harness.Must(t, cmd.Start())
 	t.Cleanup(func() {
-		cmd.Process.Kill() // and with it all that is in there
+		cmd.Process.Kill() // kills all processes in the container
 		cmd.Wait()
 		if text, _ := os.ReadFile(log.Name()); t.Failed() {
 			t.Logf("the container logged:\n%s", text)
@@ -192,7 +196,9 @@ func serve(t *testing.T, i *image) {
 	ids(t, cmd.Process.Pid, uid, gid)
 }
 
-// ids checks the processes of the container: all but the two that made it are the image's user, who can gain nothing.
+// ids checks the users of the container's processes. All but the two that
+// created the container must run as the image's user, who can gain no
+// privileges.
 func ids(t *testing.T, first int, uid, gid string) {
 	t.Helper()
 	found := 0
@@ -213,7 +219,8 @@ func ids(t *testing.T, first int, uid, gid string) {
 	}
 }
 
-// children returns the descendants of a process, whichever of its threads started them.
+// children returns the descendants of a process, including those that its other
+// threads started.
 func children(pid any) (list []string) {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%v/task/*/children", pid))
 	for _, thread := range threads {
@@ -225,7 +232,8 @@ func children(pid any) (list []string) {
 	return list
 }
 
-// The example for Kubernetes is well-formed, and has the security context that the image is made for.
+// TestKubernetes checks that the example for Kubernetes is well-formed, and has
+// the security context for which the image is made.
 func TestKubernetes(t *testing.T) {
 	f, err := os.Open(filepath.Join(harness.Root, "deploy/kubernetes/schedrestd.yaml"))
 	harness.Must(t, err)

@@ -13,9 +13,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestClusterMetrics: the numbers of jobs and nodes are those of the bundled controller,
-// before and after jobs were submitted. They need a token, and there are none when the
-// controller does not answer.
+// TestClusterMetrics checks that the numbers of jobs and nodes are those of the
+// bundled controller, before and after jobs were submitted. The metrics must
+// require a token, and there must be none when the controller does not answer.
 func TestClusterMetrics(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -55,7 +55,8 @@ func TestClusterMetrics(t *testing.T) {
 	l.Submit("#!/bin/sh\n", map[string]any{"hold": true})
 	harness.Eventually(t, "a job runs and one is held", func() bool {
 		_, text = scrape(l.OwnToken, "?by=user")
-		// A job that is being started is running, too, but has no node yet.
+		// A job that is being started already counts as running, but has no
+		// node yet.
 		return strings.Contains(text, "\nslurm_jobs_nodes_alloc 1\n") && strings.Contains(text, "\nslurm_jobs_hold 1\n")
 	})
 	has(text, "slurm_jobs 2", "slurm_jobs_pending 1", "slurm_jobs_running 1", "slurm_jobs_cpus_alloc 1", "slurm_nodes_idle 0", "slurm_sdiag_jobs_submitted 2",

@@ -25,13 +25,13 @@ func TestPicked(t *testing.T) {
 	if !strings.Contains(a.Text, "v0.0.42") {
 		t.Errorf("the version that is served is not named:\n%s", a.Text)
 	}
-	l.Ask("GET", "/sched/v0.0.40/ping", "").Want(t, 404) // the flag goes before the variable
+	l.Ask("GET", "/sched/v0.0.40/ping", "").Want(t, 404) // the option overrides the variable
 	l.Ask("GET", "/scheddb/v0.0.42/diag", "").Want(t, 404)
 	l.Ask("GET", "/slurm/v0.0.42/ping", "").Want(t, 404)
 	harness.Eventually(t, "a line for a request", func() bool { return strings.Contains(l.Logged(), " level=INFO msg=request ") })
 }
 
-// TestQuiet checks that SCHEDRESTD_DEBUG sets the log level, also of the
+// TestQuiet checks that SCHEDRESTD_DEBUG sets the log level, also for the
 // workers.
 func TestQuiet(t *testing.T) {
 	t.Parallel()
@@ -44,8 +44,9 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// TestNoTokensInLogs checks that at the highest verbosity no token is logged. A
-// word that is known to be logged shows that the search works.
+// TestNoTokensInLogs checks that no token is logged at the highest verbosity.
+// To show that the search works, it also searches for a word that must be
+// logged.
 func TestNoTokensInLogs(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions([]string{"-vvvvvv"}))
@@ -82,7 +83,7 @@ func TestReread(t *testing.T) {
 				Sched struct{ Cluster string }
 			}
 		}
-		http.DefaultClient.CloseIdleConnections() // one that is open stays with the worker it has
+		http.DefaultClient.CloseIdleConnections() // an open connection stays with its worker
 		a := l.Ask("GET", "/sched/v0.0.43/ping", "").Want(t, 200)
 		harness.Must(t, json.Unmarshal([]byte(a.Text), &answer))
 		return answer.Meta.Sched.Cluster
@@ -109,10 +110,10 @@ func TestReread(t *testing.T) {
 		t.Errorf("cluster %q after a bad file", got)
 	}
 	if os.Geteuid() != 0 {
-		return // a key file of our own suits no other SchedUser
+		return // a key file of this user would be refused with another SchedUser
 	}
 	reread(strings.Replace(string(text), "SchedUser="+l.Owner, "SchedUser=daemon", 1), "needs a restart")
-	// Root without privileges may not read what is another's.
+	// Root without privileges may not be able to read another user's file.
 	harness.Must(t, os.Chown(l.Conf(), int(harness.SomeUser(t).UID), -1))
 	reread(string(text), "the running parent can only reread files that root may read without privileges")
 	if got := cluster(); got != "demo" {

@@ -17,15 +17,15 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// browser is a headless Chromium with one page, driven over its debugging pipe:
-// JSON messages with a NUL after each.
+// browser is a headless Chromium with one page. It is controlled over its
+// debugging pipe, with JSON messages that end with a NUL byte.
 type browser struct {
 	t        *testing.T
 	to       *os.File
 	from     *bufio.Reader
 	last     int
 	session  string
-	problems []string // errors of the console, and violations of the policy
+	problems []string // errors in the console, and violations of the page's security policy
 	requests []string // addresses that the page requested
 }
 
@@ -55,7 +55,7 @@ func startBrowser(t *testing.T) *browser {
 		if t.Failed() {
 			t.Logf("chromium:\n%.2000s", errOut.Bytes())
 		}
-		to.Close() // the end of its pipe ends it
+		to.Close() // Chromium exits when its pipe is closed
 		cmd.Wait()
 		from.Close()
 	})
@@ -70,8 +70,8 @@ func startBrowser(t *testing.T) *browser {
 	return b
 }
 
-// do sends a command and waits for its result. It collects the events that come
-// before it.
+// do sends a command and waits for its result. It collects the events that
+// arrive before the result.
 func (b *browser) do(method string, params any, result any) {
 	b.t.Helper()
 	b.last++
@@ -131,7 +131,8 @@ func (b *browser) event(method string, params json.RawMessage) {
 	}
 }
 
-// eval returns the value of a JavaScript expression, a promise included.
+// eval returns the value of a JavaScript expression. If that is a promise, it
+// waits for the promise.
 func (b *browser) eval(expression string) any {
 	b.t.Helper()
 	var answer struct {
@@ -169,9 +170,9 @@ func (b *browser) screenshot(name string) {
 	harness.Must(b.t, os.WriteFile(filepath.Join(dir, name+".png"), data, 0o644))
 }
 
-// TestDocsPage opens /docs in a browser: it loads without an error, lists every
-// operation of each version and spelling, and sends a request with the token,
-// which stays in its field.
+// TestDocsPage checks /docs in a browser: it loads without an error, lists
+// every operation of each version and spelling, and sends a request with the
+// token. The token must stay in its field.
 func TestDocsPage(t *testing.T) {
 	t.Parallel()
 	b := startBrowser(t)
@@ -222,7 +223,8 @@ func TestDocsPage(t *testing.T) {
 		}
 	}
 
-	// A request with the token of the form, after another version was selected.
+	// Send a request with the token in the form, after another version was
+	// selected.
 	b.eval(fmt.Sprintf(`document.getElementById("token").value = "SCHED_JWT=" + %q`, l.OwnToken))
 	for _, names := range []string{"slurm", "sched"} {
 		selectBoth(names, "v0.0.45")
@@ -254,7 +256,8 @@ func TestDocsPage(t *testing.T) {
 		t.Errorf("console: %s", p)
 	}
 
-	// The policy is in force, and a violation would have been seen.
+	// Check that the security policy is in force, so that a violation would
+	// have been recorded.
 	b.problems = nil
 	if ran := b.eval(`(() => { const s = document.createElement("script"); s.textContent = "window.injected = true"; document.body.append(s); return window.injected === true })()`); ran != false {
 		t.Error("a script in the page was executed")

@@ -21,7 +21,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// rooted starts a gateway as root with supplementary groups, as at a login.
+// rooted starts a gateway as root with supplementary groups, as after a login.
 func rooted(l *harness.Lab, t *testing.T, env []string, args ...string) *harness.Gate {
 	t.Helper()
 	p := l.Restd
@@ -39,8 +39,9 @@ func idsOf(t *testing.T, pid int) string {
 
 func fourTimes(n uint32) []uint32 { return []uint32{n, n, n, n} }
 
-// TestUserAndGroup checks that workers run with the user and group of -u and -g
-// and no supplementary groups, and that without -g it is the user's own group.
+// TestUserAndGroup checks that workers run with the user and group of -u and
+// -g, without supplementary groups. Without -g, the group must be the user's
+// own.
 func TestUserAndGroup(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -73,7 +74,7 @@ func TestUserCheck(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
 	u := harness.SomeUser(t)
-	var own string // a configuration with another SchedUser
+	var own string // path of a configuration with another SchedUser
 	l := harness.NewLab(t, func(l *harness.Lab) {
 		own = filepath.Join(l.Dir, "etc", "own.conf")
 	})
@@ -117,16 +118,17 @@ func TestUserCheck(t *testing.T) {
 	}
 }
 
-// Workers have an IPC namespace of their own, unless disable_unshare_sysv is given, and descriptors of
-// their own from the start, unless disable_unshare_files is.
+// TestUnshare checks that workers have their own IPC namespace unless
+// disable_unshare_sysv is set, and their own table of descriptors from the
+// start unless disable_unshare_files is set.
 func TestUnshare(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
 	for _, tt := range []struct {
 		env  []string
-		own  bool     // an IPC namespace
-		unsh []string // what is unshared for each process alone
+		own  bool     // workers have their own IPC namespace
+		unsh []string // what each process unshares for itself
 	}{
 		{nil, true, []string{"CLONE_FILES", "CLONE_SYSVSEM"}},
 		{[]string{"SCHEDRESTD_SECURITY=disable_unshare_files"}, true, []string{"CLONE_SYSVSEM"}},
@@ -161,11 +163,11 @@ func TestUnshare(t *testing.T) {
 			harness.Must(t, err)
 			var got []string
 			for _, m := range regexp.MustCompile(`unshare\(([A-Z_|]+)\)`).FindAllStringSubmatch(string(text), -1) {
-				if !slices.Contains([]string{"CLONE_NEWIPC", "CLONE_NEWNET", "CLONE_NEWNS"}, m[1]) { // once, for all
+				if !slices.Contains([]string{"CLONE_NEWIPC", "CLONE_NEWNET", "CLONE_NEWNS"}, m[1]) { // the others are unshared once, for all processes
 					got = append(got, strings.Split(m[1], "|")...)
 				}
 			}
-			slices.Sort(got) // of the worker and of the services beside it
+			slices.Sort(got) // of the worker and of the services
 			got = slices.Compact(got)
 			if diff := cmp.Diff(tt.unsh, got); diff != "" {
 				t.Errorf("(-want +got):\n%s%s", diff, text)
@@ -177,10 +179,10 @@ func TestUnshare(t *testing.T) {
 	}
 }
 
-// TestBecomeUser checks become_user while the gateway listens: each user who
-// connects to the UNIX socket is served only by a process with that user's uid
-// and gid, and owns the jobs submitted there. Uids 1 to 3 are users on every
-// distribution; an unknown uid has no worker.
+// TestBecomeUser checks become_user while the gateway listens. Each user who
+// connects to the UNIX socket must be served only by a process with that user's
+// uid and gid, and own the jobs submitted there. Uids 1 to 3 are users on every
+// distribution. An unknown uid must get no worker.
 func TestBecomeUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -229,7 +231,7 @@ func TestBecomeUser(t *testing.T) {
 	if err != nil || a.Get("jobs", 0, "user_id") != 1.0 && a.Get("jobs", 0, "user_id", "number") != 1.0 {
 		t.Errorf("the job's user: %v, %v", err, a.Get("jobs", 0, "user_id"))
 	}
-	for _, ids := range [][2]uint32{{0, 0}, {0, 20101}, {1, 0}} { // answered before they ask
+	for _, ids := range [][2]uint32{{0, 0}, {0, 20101}, {1, 0}} { // refused before they send a request
 		c, err := thread.DialAs(ids[0], ids[1], path)
 		harness.Must(t, err)
 		if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != 403 {
@@ -254,7 +256,7 @@ func TestBecomeUser(t *testing.T) {
 }
 
 // TestWorkerPerConnection checks that with worker_per_connection each
-// connection has its own worker, which ends with it.
+// connection has its own worker, which exits when the connection ends.
 func TestWorkerPerConnection(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -317,7 +319,7 @@ func TestRequireUserName(t *testing.T) {
 }
 
 // TestRootWithoutCapabilities checks that the error names the missing
-// capability, not the first operation that fails without it.
+// capability, and not just the first operation that fails without it.
 func TestRootWithoutCapabilities(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

@@ -15,7 +15,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// Without a host the gateway listens on every address of the machine, of both families.
+// TestAllInterfaces checks that the gateway listens on every IPv4 and IPv6
+// address of the machine if LISTEN has no host.
 func TestAllInterfaces(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -35,10 +36,11 @@ func TestAllInterfaces(t *testing.T) {
 	if asked == 0 {
 		t.Fatal("this machine has no address")
 	}
-	g.Served(fmt.Sprintf("127.1.2.3:%d", port)) // all of 127/8 is this machine's
+	g.Served(fmt.Sprintf("127.1.2.3:%d", port)) // all of 127.0.0.0/8 belongs to this machine
 }
 
-// An IPv6 address stands in brackets, and is listened on alone.
+// TestIPv6 checks that an IPv6 address must be in brackets, and that the
+// gateway then listens only on that address.
 func TestIPv6(t *testing.T) {
 	t.Parallel()
 	if probe, err := net.Listen("tcp", "[::1]:0"); err != nil {
@@ -58,8 +60,9 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// Each argument is a listener of its own, and so is each word of SCHEDRESTD_LISTEN, in either spelling.
-// The file of a UNIX socket goes with the gateway.
+// TestListeners checks that each argument opens a listener, and so does each
+// word of SCHEDRESTD_LISTEN or SLURMRESTD_LISTEN. The file of a UNIX socket
+// must be removed when the gateway exits.
 func TestListeners(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -109,7 +112,8 @@ func TestHostIsIgnored(t *testing.T) {
 	}
 }
 
-// The process must be allowed to make the socket, and says so when it is not.
+// TestSocketNotAllowed checks the error if the process has no permission to
+// create the socket.
 func TestSocketNotAllowed(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -117,7 +121,7 @@ func TestSocketNotAllowed(t *testing.T) {
 	harness.Must(t, os.Chmod(dir, 0o555))
 	harness.Must(t, os.Chmod(filepath.Join(l.Dir, "etc"), 0o755))
 	harness.Must(t, os.Chmod(l.Conf(), 0o644))
-	harness.Must(t, os.Remove(l.Key())) // it is not for that user's eyes, and the gateway does not need it
+	harness.Must(t, os.Remove(l.Key())) // other users must not read it, and the gateway does not need it
 	var credential *syscall.Credential
 	if os.Geteuid() == 0 {
 		credential = &syscall.Credential{Uid: 61234, Gid: 61234, Groups: []uint32{}}
@@ -128,8 +132,8 @@ func TestSocketNotAllowed(t *testing.T) {
 	}
 }
 
-// A host's name is looked up when the gateway starts, and then no more: not when its address
-// changes, and not on SIGHUP.
+// TestNameResolvedOnce checks that the name of a host is looked up only when
+// the gateway starts: not when its address changes, and not on SIGHUP.
 func TestNameResolvedOnce(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

@@ -20,13 +20,14 @@ import (
 )
 
 // TestLocal checks rest_auth/local: over a UNIX socket the kernel identifies
-// the user, and only the uid that the gateway serves as is accepted.
+// the user, and only the uid as which the gateway serves is accepted.
 func TestLocal(t *testing.T) {
 	t.Parallel()
 	u := harness.SomeUser(t)
 	var socket string
 	l := harness.NewLab(t, func(l *harness.Lab) {
-		// The worker asks the controller with its own uid as the credential.
+		// The worker connects to the controller's socket, where its own uid is
+		// the credential.
 		harness.Must(t, os.Chmod(filepath.Join(l.Dir, "run"), 0o755))
 		socket = filepath.Join(l.Dir, "run", "rest.sock")
 		if os.Geteuid() == 0 {
@@ -68,10 +69,11 @@ func TestLocal(t *testing.T) {
 	})
 }
 
-// TestOrdinaryBeforeRoots checks that a gateway that a user starts sends
-// requests to root's controller over its socket, in that user's name, though
-// its workers, in a user namespace, can't tell root from other unmapped users.
-// Another user's socket in its place is rejected.
+// TestOrdinaryBeforeRoots checks that a gateway that an ordinary user starts
+// can use the socket of root's controller and is identified as that user. Its
+// workers are in a user namespace, and can't distinguish root from other
+// unmapped users. If another user's socket is in the place of the controller's,
+// they must not use it.
 func TestOrdinaryBeforeRoots(t *testing.T) {
 	t.Parallel()
 	u, other := harness.TwoUsers(t)
@@ -102,7 +104,7 @@ func TestOrdinaryBeforeRoots(t *testing.T) {
 	a, err := l.AskAs(u.UID, u.GID, socket, "GET", "/sched/v0.0.43/ping", "")
 	harness.Must(t, err)
 	a.Want(t, http.StatusServiceUnavailable)
-	harness.Must(t, imposter.SetDeadline(time.Now().Add(100*time.Millisecond))) // the answer has come: so has each connection
+	harness.Must(t, imposter.SetDeadline(time.Now().Add(100*time.Millisecond))) // the request is answered, so all its connections have been made
 	for {
 		c, err := imposter.Accept()
 		if errors.Is(err, os.ErrDeadlineExceeded) {

@@ -14,8 +14,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// logSocket stands for the socket of journald or syslogd, which every user may
-// reach.
+// logSocket returns a socket in the role of journald or syslogd, to which every
+// user may connect.
 func logSocket(t *testing.T) (*net.UnixConn, string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "log-")
@@ -30,10 +30,10 @@ func logSocket(t *testing.T) (*net.UnixConn, string) {
 	return c, path
 }
 
-// await returns the first datagram that has the text.
+// await returns the first datagram that contains text.
 func await(t *testing.T, c *net.UnixConn, text string) []byte {
 	t.Helper()
-	_ = c.SetReadDeadline(time.Now().Add(time.Minute)) // the test's own end
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute)) // limits the test
 	for b := make([]byte, 64<<10); ; {
 		n, err := c.Read(b)
 		harness.Must(t, err)
@@ -43,8 +43,8 @@ func await(t *testing.T, c *net.UnixConn, text string) []byte {
 	}
 }
 
-// TestLogJSON checks that each line of the log is an object, and that the one
-// about a request has the id that its proxy sent.
+// TestLogJSON checks that each line of the log is a JSON object, and that the
+// line about a request has the id that its proxy sent.
 func TestLogJSON(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, harness.WithOptions(nil, "SCHEDRESTD_LOG=json", "SCHEDRESTD_TRUSTED_PROXIES=127.0.0.1"))
@@ -71,8 +71,8 @@ func TestLogJSON(t *testing.T) {
 	}
 }
 
-// TestLogSockets checks that a request's line reaches journald with fields, and
-// syslog.
+// TestLogSockets checks that the line about a request reaches journald, with
+// fields, and syslog.
 func TestLogSockets(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"journald", "syslog"} {

@@ -1,5 +1,5 @@
-// Package gateway tests the gateway as its administrator runs it: options, identity, confinement, listeners, TLS,
-// signals and log.
+// Package gateway tests the gateway as administrators use it: options,
+// identity, confinement, listeners, TLS, signals and log.
 package gateway
 
 import (

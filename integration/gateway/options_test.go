@@ -12,7 +12,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// at asks the gateway at an address for the status of a path.
+// at returns the status of a path of the gateway at an address.
 func at(l *harness.Lab, t *testing.T, address, path string, headers ...string) int {
 	t.Helper()
 	saved := l.URL
@@ -21,7 +21,8 @@ func at(l *harness.Lab, t *testing.T, address, path string, headers ...string) i
 	return l.Ask("GET", path, "", headers...).Status
 }
 
-// The prefixes of -a, -d and -s may be left out, and latest is the newest version.
+// TestPrefixes checks that the prefixes of -a, -d and -s may be omitted, and
+// that latest means the newest version.
 func TestPrefixes(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -53,8 +54,8 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// TestConfiguration checks that the configuration is the one that -f names, or
-// otherwise the variable, in either spelling.
+// TestConfiguration checks that the configuration is the file that -f names.
+// Without -f it is the file that the variable names, in either spelling.
 func TestConfiguration(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -62,7 +63,7 @@ func TestConfiguration(t *testing.T) {
 	harness.Must(t, err)
 	other := filepath.Join(l.Dir, "etc", "other.conf")
 	harness.Must(t, os.WriteFile(other, []byte(strings.Replace(string(text), "ClusterName=demo", "ClusterName=other", 1)), 0o600))
-	rest := l.Restd.Args[2 : len(l.Restd.Args)-1] // who serves
+	rest := l.Restd.Args[2 : len(l.Restd.Args)-1] // all arguments but -f and LISTEN
 	for _, tt := range []struct {
 		name string
 		args []string
@@ -89,14 +90,15 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// -v logs more, and -vv still more, the controller's calls too; SCHEDRESTD_DEBUG says as much by number or
-// name, and nothing where there is a -v.
+// TestVerbosity checks that -v logs more, and that -vv also logs the calls of
+// daemons. SCHEDRESTD_DEBUG sets the same levels by number or name, and has no
+// effect if -v is given.
 func TestVerbosity(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
 	const none, info, verbose, debug = "", "INFO", "INFO VERBOSE", "INFO VERBOSE DEBUG"
 	for _, tt := range []struct{ env, arg, want string }{
-		{"", "", none}, // in inetd mode: the answer, and no story
+		{"", "", none}, // in inetd mode nothing but the answer is printed by default
 		{"", "-v", verbose},
 		{"", "--verbose", verbose},
 		{"", "-vv", debug},
@@ -141,10 +143,10 @@ func TestVerbosity(t *testing.T) {
 	}
 }
 
-// TestDocumentFlags checks what a data parser's flags change in the printed
-// document: with +prefer_refs no schema that is used once is separate, with
-// +minimize_refs such are, and with +inline_enums there is no schema for a list
-// of words.
+// TestDocumentFlags checks the effect of a data parser's flags on the printed
+// document. With +prefer_refs, no schema that is used only once is separate.
+// With +minimize_refs, such schemas are separate. With +inline_enums, there is
+// no schema for a list of words.
 func TestDocumentFlags(t *testing.T) {
 	t.Parallel()
 	document := func(parser string) (schemas map[string]any, text string) {

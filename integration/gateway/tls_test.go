@@ -15,8 +15,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestHTTPS checks that curl gets the same answers with TLS, in both versions
-// of HTTP, as without, and that the rules for tokens are the same.
+// TestHTTPS checks that curl gets the same answers with TLS as without, in both
+// versions of HTTP, and that the rules for tokens are the same.
 func TestHTTPS(t *testing.T) {
 	t.Parallel()
 	s := harness.NewSecure(t)
@@ -62,21 +62,22 @@ func TestTLSVersions(t *testing.T) {
 	if out := client("-tls1_3", "-sess_out", session); !strings.Contains(out, "New, TLSv1.3") || !strings.Contains(out, "Verify return code: 0 (ok)") || !strings.Contains(out, "HTTP/1.1 200") {
 		t.Fatalf("TLS 1.3:\n%s", out)
 	}
-	for range 6 { // with each of the workers
+	for range 6 { // likely to reach each of the workers
 		if out := client("-tls1_3", "-sess_in", session); !strings.Contains(out, "Reused, TLSv1.3") || !strings.Contains(out, "HTTP/1.1 200") {
 			t.Errorf("a session is not resumed:\n%s", out)
 		}
 	}
 }
 
-// TestCertificateRenewed checks that a renewed certificate is used, with a
-// signal and without one, and that a mismatched pair changes nothing.
+// TestCertificateRenewed checks that a renewed certificate is used, with and
+// without a signal, and that a key that does not match its certificate changes
+// nothing.
 func TestCertificateRenewed(t *testing.T) {
 	t.Parallel()
 	s := harness.NewSecure(t)
 	parent := s.Daemons["schedrestd"].PID()
 	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	kept := func() { // by a client that keeps its connection
+	kept := func() { // sends a request on a persistent connection
 		r, err := c.Get("https://" + s.Addr + "/healthz")
 		harness.Must(t, err)
 		_, err = io.Copy(io.Discard, r.Body)
@@ -103,8 +104,8 @@ func TestCertificateRenewed(t *testing.T) {
 	harness.Eventually(t, "the certificate after that is shown", s.Shown)
 }
 
-// TestClientCertificate checks that client certificates are required when
-// authorities are configured, and on https:// only.
+// TestClientCertificate checks that client certificates are required if
+// authorities are configured, and only on https://.
 func TestClientCertificate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -134,8 +135,8 @@ func TestClientCertificate(t *testing.T) {
 	s.Ask("GET", "/sched/"+harness.Version+"/ping", "").Want(t, 200)
 }
 
-// TestNoCertificate checks that https:// without a certificate does not start,
-// and that the error names the setting.
+// TestNoCertificate checks that a gateway with https:// but without a
+// certificate does not start, and that the error names the setting.
 func TestNoCertificate(t *testing.T) {
 	t.Parallel()
 	s, err := site.New(t.TempDir())

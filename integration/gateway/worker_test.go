@@ -12,8 +12,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestWorkerAttributes checks a worker's process attributes in /proc, not its own
-// report of them.
+// TestWorkerAttributes checks a worker's process attributes in /proc, not the
+// worker's own report.
 func TestWorkerAttributes(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -43,8 +43,8 @@ func TestWorkerAttributes(t *testing.T) {
 }
 
 // TestWorkerKilled checks that 50 clients of a killed worker see their
-// connections end, and that the next client is served. Over 200 kills the
-// parent leaks no descriptor and no slot.
+// connections end, and that the next client is served. During 200 kills the
+// parent must leak no descriptor and no slot.
 func TestWorkerKilled(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, func(l *harness.Lab) { l.Restd.Args = append([]string{"--max-connections", "60"}, l.Restd.Args...) })
@@ -88,7 +88,8 @@ func TestWorkerKilled(t *testing.T) {
 			t.Fatal("no worker")
 		}
 		harness.Must(t, syscall.Kill(pids[0], syscall.SIGKILL))
-		// A connection that is handed to a worker in its last moments is lost with it.
+		// A connection that is handed to a worker just before it is killed is
+		// lost with it.
 		harness.Eventually(t, "the worker is dead", func() bool {
 			st, err := process.ReadStat(pids[0])
 			return err != nil || st.State == 'Z'
@@ -97,7 +98,7 @@ func TestWorkerKilled(t *testing.T) {
 		c.Close()
 	}
 	harness.Eventually(t, "the parent's descriptors are no more than before", func() bool { return harness.Descriptors(t, parent) <= before })
-	conns = held(55) // of 60 slots: none was lost with a worker
+	conns = held(55) // of 60 slots: no slot was lost with a worker
 	for _, c := range conns {
 		c.Close()
 	}

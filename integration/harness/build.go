@@ -14,11 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Root is the directory of the sources, Bin that of the programs. Main sets them.
+// Root is the directory of the sources, and Bin the directory of the programs.
+// Main sets them.
 var Root, Bin string
 
-// Main builds the programs and runs the package's tests. Each package calls it in TestMain. INTEGRATION_BIN names a
-// directory with programs that have been built already.
+// Main builds the programs and runs the package's tests. Each package calls it
+// in TestMain. If INTEGRATION_BIN is set, it names a directory with programs
+// that have been built already.
 func Main(m *testing.M) {
 	flag.Parse()
 	if err := build(); err != nil {
@@ -41,7 +43,7 @@ func build() (err error) {
 	return stat()
 }
 
-// root returns the directory above this package's that has the module.
+// root returns the nearest parent directory that contains a go.mod.
 func root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -59,13 +61,14 @@ func root() (string, error) {
 	}
 }
 
-// makeBuild builds the programs. Packages whose tests start at the same time take turns.
+// makeBuild builds the programs. A lock keeps packages whose tests start at the
+// same time from building concurrently.
 func makeBuild() error {
 	dir, err := os.Open(Root)
 	if err != nil {
 		return err
 	}
-	defer dir.Close() // ends the lock
+	defer dir.Close() // releases the lock
 	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
 		return fmt.Errorf("lock %s: %w", Root, err)
 	}
@@ -76,8 +79,9 @@ func makeBuild() error {
 	return nil
 }
 
-// stat reads the metadata of each program. "go test" notices that and repeats the tests when a program has changed; it
-// does not notice which programs a test starts.
+// stat reads the metadata of each program. "go test" records which files a test
+// reads, so it repeats the tests when a program has changed. It does not record
+// which programs a test starts.
 func stat() error {
 	programs, err := filepath.Glob(filepath.Join(Bin, "sched*"))
 	if err == nil && len(programs) == 0 {

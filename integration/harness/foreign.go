@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// CodeBlock returns the code block of a document whose first line names file.
+// CodeBlock returns the code block, in a page of docs/, whose first line names
+// file.
 func CodeBlock(t *testing.T, document, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Root, "docs", document))
@@ -25,8 +26,9 @@ func CodeBlock(t *testing.T, document, file string) string {
 	return ""
 }
 
-// Replaced returns text with each pair's first (a regular expression) replaced by its second. The test fails when one
-// matches nothing: the rest of what a document shows is run unchanged.
+// Replaced returns text after replacements. pairs contains regular expressions,
+// each followed by its replacement. The test fails if an expression matches
+// nothing. The rest of the text stays as the page shows it.
 func Replaced(t *testing.T, text string, pairs ...string) string {
 	t.Helper()
 	for i := 0; i < len(pairs); i += 2 {
@@ -39,8 +41,9 @@ func Replaced(t *testing.T, text string, pairs ...string) string {
 	return text
 }
 
-// Program returns the path of a foreign program. Without the program the test is skipped, except in continuous integration as
-// root, which has installed all of them.
+// Program returns the path of a program that does not belong to this project.
+// If it is missing the test is skipped, except in continuous integration as
+// root, where all of them are installed.
 func Program(t *testing.T, name, pkg string) string {
 	t.Helper()
 	for _, path := range []string{name, "/usr/sbin/" + name} {
@@ -52,7 +55,8 @@ func Program(t *testing.T, name, pkg string) string {
 	return ""
 }
 
-// Missing skips a test that this machine lacks something for. In continuous integration as root the test fails.
+// Missing skips a test because this machine lacks something. In continuous
+// integration as root the test fails instead.
 func Missing(t *testing.T, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" && os.Geteuid() == 0 {

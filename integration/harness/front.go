@@ -20,29 +20,31 @@ import (
 	"time"
 )
 
-// Front is one way to reach the gateway with a token that may act for all users: a proxy that has the token and checks
-// passwords, or no proxy, and then the request itself has the headers that a proxy would add.
+// Front is one way to reach the gateway with a token that may act for all
+// users. Either a proxy has the token and checks passwords, or there is no
+// proxy and the request itself has the headers that a proxy would add.
 type Front struct {
 	Name    string
 	Address string // HOST:PORT
-	Adds    string // header lines with which a request is the user's
+	Adds    string // header lines that make a request the user's
 	Proxied bool
 }
 
-// Fronts is a gateway with proxies before it.
+// Fronts is a gateway with proxies in front of it.
 type Fronts struct {
 	*Lab
 	Gate   *Gate
-	Holder string  // whose token the proxies have
-	User   Account // the user who asks, and another user
-	Socket string  // the gateway's
+	Holder string  // owner of the token that the proxies have
+	User   Account // the user of the requests
+	Socket string  // path of the gateway's socket
 	Ways   []Front
 }
 
 // Password is the user's password at the proxies.
 const Password = "correct horse"
 
-// NewFronts starts a gateway with these switches of SCHEDRESTD_SECURITY, and those proxies that are installed.
+// NewFronts starts a gateway with these switches of SCHEDRESTD_SECURITY, and
+// those proxies that are installed.
 func NewFronts(t *testing.T, switches ...string) *Fronts {
 	t.Helper()
 	f := &Fronts{Lab: NewLab(t)}
@@ -62,7 +64,8 @@ func NewFronts(t *testing.T, switches ...string) *Fronts {
 	return f
 }
 
-// servedUser returns a user other than the one that the daemons run as. Without root no job can run as that user.
+// servedUser returns a user other than the one that the daemons run as. Jobs
+// can run as that user only if this process is root.
 func servedUser(t *testing.T) Account {
 	t.Helper()
 	if os.Geteuid() == 0 {
@@ -84,7 +87,8 @@ func careless(t *testing.T, name string) string {
 	return string(text)
 }
 
-// here reports whether a foreign program is installed. Unlike Program it skips a subtest only.
+// here reports whether a foreign program is installed. Unlike Program it skips
+// only a subtest.
 func here(t *testing.T, name, pkg string) (ok bool) {
 	t.Run(name, func(t *testing.T) {
 		Program(t, name, pkg)
@@ -107,7 +111,7 @@ func (f *Fronts) haproxy(t *testing.T, name, sections string) {
 	dir, address := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", FreePort(t))
 	tokens, config := filepath.Join(dir, "token.map"), filepath.Join(dir, "haproxy.cfg")
 	socket, global := f.Socket, "global\n"
-	if os.Geteuid() == 0 { // as Debian's; a socket is named as it is found below the chroot
+	if os.Geteuid() == 0 { // like Debian's; the chroot changes the path of the socket
 		socket = strings.TrimPrefix(f.Socket, f.Dir)
 		global = "global\n\tchroot " + f.Dir + "\n\tuser nobody\n\tgroup " + site.NobodyGroup() + "\n"
 	}
@@ -131,7 +135,8 @@ func (f *Fronts) Nginx(t *testing.T, name, parts string) {
 	Must(t, os.WriteFile(users, []byte(f.User.Name+":{PLAIN}"+Password+"\n"), 0o600))
 	script, _, _ := strings.Cut(CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token"), "printf")
 	f.renew(t, script+CodeBlock(t, "PROXY.md", "/etc/cron.daily/sched-proxy-token, for nginx"), "/etc/nginx/sched-token.conf", tokens)
-	// A single process, so that none remains however the test ends.
+	// nginx runs as a single process, so that no process remains however the
+	// test ends.
 	main := "master_process off;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n"
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		main += kind + "_temp_path " + dir + "/" + kind + ";\n"
@@ -140,7 +145,8 @@ func (f *Fronts) Nginx(t *testing.T, name, parts string) {
 	f.proxy(t, name, address, Program(t, "nginx", "nginx-light"), "-e", "stderr", "-c", config, "-g", "daemon off;")
 }
 
-// renew runs the document's script that writes a token to where the proxy reads it.
+// renew runs the script of the page that writes a token to the file that the
+// proxy reads. instead replaces path, the name of that file in the script.
 func (f *Fronts) renew(t *testing.T, script, path, instead string) {
 	t.Helper()
 	Must(t, f.shell(t, Replaced(t, script, regexp.QuoteMeta(path), instead)))
@@ -163,7 +169,7 @@ func (l *Lab) shell(t *testing.T, script string, variables ...string) error {
 	return nil
 }
 
-// proxy starts a program that listens at address.
+// proxy starts a program that listens on address.
 func (f *Fronts) proxy(t *testing.T, name, address, path string, args ...string) {
 	t.Helper()
 	p := site.Part{Program: site.Program{Name: name, Path: path, Args: args, Log: f.Log(name)}, At: address, Answers: Accepts(address)}
@@ -187,14 +193,14 @@ func Accepts(address string) func(context.Context) error {
 	}
 }
 
-// Exchange sends text unchanged and reads up to most answers, until the other side closes the connection or sends no
-// more.
+// Exchange sends text unchanged and reads up to most answers, until the other
+// side closes the connection or sends no more.
 func Exchange(t *testing.T, address string, most int, text string) []Answer {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
 	Must(t, err)
 	defer c.Close()
-	_, _ = io.WriteString(c, text) // who refuses it may have hung up
+	_, _ = io.WriteString(c, text) // a proxy that refuses the text may have closed the connection
 	var answers []Answer
 	for r := bufio.NewReader(c); len(answers) < most; {
 		limit := time.Minute
@@ -219,7 +225,8 @@ func Exchange(t *testing.T, address string, most int, text string) []Answer {
 	return answers
 }
 
-// CountedAs returns the result of a request: "as NAME" with the user that it was answered for, or the status of a refusal.
+// CountedAs returns the result of a request: "as NAME" with the user in the
+// answer, or the status of a refusal.
 func (a Answer) CountedAs() string {
 	if a.Status == http.StatusOK {
 		return fmt.Sprintf("as %v", a.Get("meta", "client", "user"))

@@ -22,7 +22,7 @@ func Dials(network, address string) func() (net.Conn, error) {
 	return func() (net.Conn, error) { return net.Dial(network, address) }
 }
 
-// Lines of the log with counters.
+// Patterns for the lines of the log that contain counters.
 var (
 	ParentCounts   = regexp.MustCompile(`(?m)^time=\S+ level=INFO msg=counters .*$`)
 	KeeperCounts   = regexp.MustCompile(`keeper=\d+ .*msg=counters `)
@@ -30,7 +30,8 @@ var (
 	WorkerCounts   = regexp.MustCompile(`worker=\d+ .*msg=counters `)
 )
 
-// Audited returns a change for NewLab: the gateway writes an audit log into a directory of its own. It sets path to the log's.
+// Audited returns a change for NewLab: the gateway writes an audit log into a
+// directory of its own. The change sets *path to the path of the log.
 func Audited(path *string, env ...string) func(*Lab) {
 	return func(l *Lab) {
 		dir := filepath.Join(l.Dir, "audit")
@@ -46,7 +47,7 @@ func WithOptions(args []string, env ...string) func(*Lab) {
 		last := len(l.Restd.Args) - 1
 		l.Restd.Args = append(append(append([]string{}, l.Restd.Args[:last]...), args...), l.Restd.Args[last])
 		l.Restd.Env = append(l.Restd.Env, env...)
-		l.Restd.Answers = func(context.Context) error { // whatever it serves
+		l.Restd.Answers = func(context.Context) error { // works whatever the gateway serves
 			_, err := l.Try(http.DefaultClient, "GET", "/healthz", "")
 			return err
 		}
@@ -60,7 +61,8 @@ func (l *Lab) Logged() string {
 	return string(data)
 }
 
-// AskAs sends a request without a token over a UNIX socket, as a process with that uid and gid.
+// AskAs sends a request without a token over a UNIX socket, as a process with
+// that uid and gid.
 func (l *Lab) AskAs(uid, gid uint32, socket, method, path, body string) (Answer, error) {
 	c := ClientOf(func() (net.Conn, error) { return thread.DialAs(uid, gid, socket) })
 	return l.Try(c, method, path, body, "X-SCHED-USER-TOKEN:")
@@ -74,15 +76,16 @@ func ServedDir(t *testing.T, l *Lab) string {
 	return dir
 }
 
-// Gate is a gateway of a test's own, beside the lab's.
+// Gate is a gateway that a test starts in addition to the lab's.
 type Gate struct {
 	*site.Daemon
 	Lab *Lab
 	T   *testing.T
 }
 
-// Gate starts a gateway with these variables and arguments, and returns when it serves. It has the identity and the
-// configuration of the lab's, unless args begin with -f.
+// Gate starts a gateway with these variables and arguments, and returns when it
+// serves. The gateway has the identity and the configuration of the lab's
+// gateway, unless args begin with -f.
 func (l *Lab) Gate(t *testing.T, env []string, args ...string) *Gate {
 	t.Helper()
 	p := l.Restd
@@ -132,7 +135,8 @@ func (g *Gate) Logged() string {
 	return string(text)
 }
 
-// Ping sends a ping to the gateway at an address: "127.0.0.1:80" or the path of a UNIX socket.
+// Ping sends a ping to the gateway at address, such as "127.0.0.1:80" or the
+// path of a UNIX socket.
 func (g *Gate) Ping(address string) (Answer, error) {
 	network := "tcp"
 	if strings.HasPrefix(address, "/") {
@@ -165,7 +169,8 @@ func (g *Gate) Workers() []int {
 	return (&Lab{T: g.T, Daemons: map[string]*site.Daemon{"schedrestd": g.Daemon}}).Workers()
 }
 
-// FreePort returns a port of the loopback interface that nothing else uses until the process exits.
+// FreePort returns a port of the loopback interface that no other process uses
+// until this process exits.
 func FreePort(t *testing.T) int {
 	t.Helper()
 	ports, err := site.FreePorts(1)
@@ -173,7 +178,8 @@ func FreePort(t *testing.T) int {
 	return ports[0]
 }
 
-// FailsToStart starts a gateway that must refuse to serve, and returns what it prints.
+// FailsToStart starts a gateway that must refuse to serve, and returns its
+// output.
 func (l *Lab) FailsToStart(t *testing.T, credential *syscall.Credential, env []string, args ...string) string {
 	t.Helper()
 	cmd := l.Inetd()
@@ -181,7 +187,7 @@ func (l *Lab) FailsToStart(t *testing.T, credential *syscall.Credential, env []s
 	cmd.Env = append(cmd.Env, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
 	cmd.Stdin = new(bytes.Buffer)
-	end := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() }) // one that serves after all
+	end := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() }) // in case it serves after all
 	defer end.Stop()
 	out, log, status := Finish(t, cmd)
 	if status != 1 || out != "" || !strings.Contains(log, "error: ") {

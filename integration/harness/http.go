@@ -17,8 +17,9 @@ type Answer struct {
 	Body   map[string]any // nil when it is not a JSON object
 }
 
-// Ask sends a request with the token of this process's user. Each of headers is "Name: value";
-// X-SCHED-USER-TOKEN or Authorization replaces the token, and "Name:" only removes it.
+// Ask sends a request with the token of this process's user. Each of headers is
+// "Name: value". X-SCHED-USER-TOKEN or Authorization replaces the token, and
+// "Name:" removes a header.
 func (l *Lab) Ask(method, path, body string, headers ...string) Answer {
 	l.T.Helper()
 	a, err := l.Try(http.DefaultClient, method, path, body, headers...)
@@ -26,7 +27,8 @@ func (l *Lab) Ask(method, path, body string, headers ...string) Answer {
 	return a
 }
 
-// Try sends a request as Ask does, with a client of the caller's choice, and may fail.
+// Try does the same as Ask with a client of the caller's choice. It returns an
+// error if there is no answer.
 func (l *Lab) Try(c *http.Client, method, path, body string, headers ...string) (Answer, error) {
 	req, err := http.NewRequest(method, l.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -43,7 +45,7 @@ func (l *Lab) Try(c *http.Client, method, path, body string, headers ...string) 
 		}
 	}
 	for _, h := range headers {
-		if name, value, ok := strings.Cut(h, ": "); ok { // "Name:" only takes the header away
+		if name, value, ok := strings.Cut(h, ": "); ok { // "Name:" only removes the header
 			req.Header.Add(name, value)
 		}
 	}
@@ -62,7 +64,8 @@ func (l *Lab) Try(c *http.Client, method, path, body string, headers ...string) 
 	return a, nil
 }
 
-// Get returns the value at path in the answer's body, such as "nodes", 0, "name"; nil when there is none.
+// Get returns the value at path in the answer's body, such as "nodes", 0,
+// "name". It returns nil if there is no such value.
 func (a Answer) Get(path ...any) any {
 	var v any = a.Body
 	for _, step := range path {
@@ -113,7 +116,8 @@ func (a Answer) Want(t *testing.T, status int) Answer {
 // Version is the API version that tests use when it does not matter.
 const Version = "v0.0.43"
 
-// JobRequest returns the body of a submission. Fields replace and extend those that every job needs.
+// JobRequest returns the body of a submission. fields are added to those that
+// every job needs, and replace them.
 func (l *Lab) JobRequest(script string, fields map[string]any) string {
 	job := map[string]any{
 		"name": "test", "script": "#!/bin/sh\n" + script + "\n", "current_working_directory": l.Work,
@@ -144,7 +148,7 @@ func (l *Lab) Job(id int) Answer {
 	return l.Ask("GET", fmt.Sprintf("/sched/%s/job/%d", Version, id), "").Want(l.T, 200)
 }
 
-// State returns the words of a job's state, joined by plus signs.
+// State returns the words of a job's state, joined by "+".
 func (a Answer) State() string {
 	var words []string
 	for _, w := range a.List("jobs", 0, "job_state") {
@@ -153,7 +157,8 @@ func (a Answer) State() string {
 	return strings.Join(words, "+")
 }
 
-// AwaitEnd waits for a job's end and returns the controller's last view of it.
+// AwaitEnd waits until a job has ended, and returns the controller's last view
+// of it.
 func (l *Lab) AwaitEnd(id int) Answer {
 	l.T.Helper()
 	var last Answer

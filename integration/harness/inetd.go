@@ -17,7 +17,7 @@ import (
 
 // Inetd returns the command of a gateway in inetd mode, not started yet.
 func (l *Lab) Inetd(args ...string) *exec.Cmd {
-	all := append([]string{}, l.Restd.Args[:len(l.Restd.Args)-1]...) // the last one is where the lab's own listens
+	all := append([]string{}, l.Restd.Args[:len(l.Restd.Args)-1]...) // the last argument is the address on which the lab's gateway listens
 	cmd := exec.Command(filepath.Join(Bin, "schedrestd"), append(all, args...)...)
 	cmd.Env = append(os.Environ(), l.Restd.Env...)
 	return cmd

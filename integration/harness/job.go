@@ -14,7 +14,8 @@ import (
 
 var sleeps atomic.Int64
 
-// UniqueSleep returns an argument for sleep(1) that no other test has, so that a test finds its own processes.
+// UniqueSleep returns an argument for sleep(1) that no other test uses, so that
+// a test finds its own processes.
 func UniqueSleep() string {
 	return fmt.Sprintf("3600.%07d%03d", os.Getpid(), sleeps.Add(1))
 }
@@ -37,7 +38,7 @@ func Named(t *testing.T, sleep string) []process.Stat {
 // Running returns the number of processes that run sleep(1) with that argument.
 func Running(t *testing.T, sleep string) int { return len(Named(t, sleep)) }
 
-// Schedctl runs schedctl on the lab and returns what it prints.
+// Schedctl runs schedctl on the lab's controller and returns its output.
 func (l *Lab) Schedctl(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(Bin, "schedctl"), append([]string{"-f", l.Conf()}, args...)...)

@@ -1,12 +1,15 @@
-// Package harness starts the real programs for the tests in integration/: a site with all daemons ([NewLab]),
-// further gateways ([Lab.Gate]), proxies before them ([NewFronts]), and gateways whose connections to the daemons are
-// counted ([Lab.Tolled]). It sends requests and checks answers ([Lab.Ask], [Answer.Want]), and waits for events
-// ([Eventually]).
+// Package harness starts the real programs for the tests in integration/: a
+// site with all daemons ([NewLab]), further gateways ([Lab.Gate]), proxies in
+// front of them ([NewFronts]), and gateways whose connections to the daemons
+// are counted ([Lab.Tolled]). It sends requests and checks answers ([Lab.Ask],
+// [Answer.Want]), and waits for events ([Eventually]).
 //
-// Each folder of integration/ is a package of tests about one subject. A test that starts its own site shares nothing with
-// others, ports included, and calls t.Parallel unless it measures time. Root's tests act as other users, too; a test that
-// needs what this machine lacks is skipped with the reason. The daemons end with the test; when it fails, their last
-// log lines are printed.
+// Each folder of integration/ is a package of tests about one subject. A test
+// that starts its own site shares nothing with other tests, not even ports, and
+// calls t.Parallel unless it measures time. Tests that run as root also act as
+// other users. A test that needs something that this machine lacks is skipped
+// with the reason. The daemons end with the test. If it fails, their last log
+// lines are printed.
 package harness
 
 import (
@@ -59,19 +62,20 @@ type Lab struct {
 	Restd    site.Part
 	URL      string // of the gateway
 	Daemons  map[string]*site.Daemon
-	Work     string // where jobs run; anybody may write there
-	OwnToken string // of this process's user; made by the controller unless the test brings one
+	Work     string // where jobs run; all users may write there
+	OwnToken string // token of this process's user; created by the controller unless the test sets it
 }
 
 // NewLab creates a site, lets change adjust it, and starts its daemons, which end with the test.
 func NewLab(t *testing.T, change ...func(*Lab)) *Lab {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "lab-") // not t.TempDir: a socket's path is short
+	dir, err := os.MkdirTemp("", "lab-") // not t.TempDir, because a socket's path must be short
 	Must(t, err)
 	l := &Lab{T: t, Daemons: map[string]*site.Daemon{}, Work: filepath.Join(dir, "work")}
 	t.Cleanup(func() {
 		l.Down()
-		// The step of a job that has not ended still writes there, until its directory is gone.
+		// The step of a job that has not ended writes into the directory until
+		// that is removed.
 		Eventually(t, "the directory can be removed", func() bool { return os.RemoveAll(dir) == nil })
 	})
 	Must(t, os.Chmod(dir, 0o711))
@@ -83,8 +87,8 @@ func NewLab(t *testing.T, change ...func(*Lab)) *Lab {
 	Must(t, err)
 	listen := fmt.Sprintf("127.0.0.1:%d", port[0])
 	l.DBD, l.Ctld, l.Restd = l.Scheddbd(Bin), l.Schedctld(Bin), l.Schedrestd(Bin, listen)
-	// All clients of a test have the same address, and many tests send requests that would be penalized. Only the tests
-	// of admission switch penalties on.
+	// All clients of a test have the same address, and many tests send requests
+	// that would be penalized. Only the tests of admission enable penalties.
 	l.Restd.Env = append(l.Restd.Env, "SCHEDRESTD_PENALTIES=off")
 	l.URL = l.Restd.At
 	for _, f := range change {
@@ -126,7 +130,8 @@ func (l *Lab) Down() {
 	}
 }
 
-// cancelAll cancels jobs that a failed test left; they would outlive their controller.
+// cancelAll cancels jobs that a failed test has left. Otherwise they would
+// outlive their controller.
 func (l *Lab) cancelAll() {
 	if !l.T.Failed() || l.Daemons["schedrestd"] == nil {
 		return
@@ -146,13 +151,15 @@ func (l *Lab) UserToken(user string) string {
 	return token
 }
 
-// Account is a user of this machine that a test of root's can act as.
+// Account is a user of this machine. Tests that run as root can act as that
+// user.
 type Account struct {
 	Name     string
 	UID, GID uint32
 }
 
-// SomeUser returns an ordinary user when this process is root's, otherwise this process's user.
+// SomeUser returns an ordinary user if this process is root's, and otherwise
+// this process's user.
 func SomeUser(t *testing.T) Account {
 	t.Helper()
 	names := []string{"games", "daemon", "bin", "mail"}
@@ -175,7 +182,7 @@ func SomeUser(t *testing.T) Account {
 	return Account{}
 }
 
-// NeedRoot skips a test that acts as several users.
+// NeedRoot skips the test unless this process is root.
 func NeedRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -191,7 +198,8 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// Eventually waits until happened returns true. The limit only ends a test that has failed.
+// Eventually waits until happened returns true. Its time limit is reached only
+// if the test fails.
 func Eventually(t *testing.T, what string, happened func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !happened(); time.Sleep(20 * time.Millisecond) {

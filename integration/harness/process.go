@@ -27,7 +27,7 @@ func WorkersOf(t *testing.T, pid int) []int {
 	var pids []int
 	for _, st := range list {
 		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", st.PID))
-		if err == nil && strings.HasPrefix(string(name), "schedrestd-work") { // 15 letters are kept
+		if err == nil && strings.HasPrefix(string(name), "schedrestd-work") { // the kernel keeps 15 characters of the name
 			pids = append(pids, st.PID)
 		}
 	}
@@ -47,7 +47,8 @@ func StatusOf(t *testing.T, pid int) map[string]string {
 	return fields
 }
 
-// Hold opens a connection, sends one request, reads the answer and keeps the connection open.
+// Hold opens a connection, sends one request, reads the answer and keeps the
+// connection open.
 func (l *Lab) Hold() net.Conn {
 	l.T.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(l.URL, "http://"))
@@ -61,7 +62,8 @@ func (l *Lab) Hold() net.Conn {
 	return c
 }
 
-// Descriptors returns how many descriptors the process has open; 0 when it hides them, as the parent does from ordinary users.
+// Descriptors returns the number of open descriptors of a process. It returns 0
+// if the process hides them, as the parent does from ordinary users.
 func Descriptors(t *testing.T, pid int) int {
 	t.Helper()
 	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))

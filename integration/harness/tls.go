@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Secure is a lab whose gateway listens for https as well.
+// Secure is a lab whose gateway also listens for https.
 type Secure struct {
 	*Lab
 	Addr              string // of the https:// listener
@@ -28,7 +28,7 @@ type Secure struct {
 	leaf              *x509.Certificate
 }
 
-// NewSecure starts such a lab with these further TLSParameters.
+// NewSecure starts a Secure with these additional TLSParameters.
 func NewSecure(t *testing.T, parameters ...string) *Secure {
 	t.Helper()
 	s := &Secure{}
@@ -45,7 +45,7 @@ func NewSecure(t *testing.T, parameters ...string) *Secure {
 	return s
 }
 
-// Identity is a key and its certificate, signed by an authority or by itself.
+// Identity is a key and its certificate.
 type Identity struct {
 	key     *ecdsa.PrivateKey
 	leaf    *x509.Certificate
@@ -53,7 +53,8 @@ type Identity struct {
 	CertPEM []byte
 }
 
-// NewIdentity makes an identity, signed by another one or, when by is nil, by itself.
+// NewIdentity creates an identity whose certificate is signed by the identity
+// by. If by is nil, the certificate is self-signed.
 func NewIdentity(t *testing.T, by *Identity) *Identity {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -78,7 +79,7 @@ func NewIdentity(t *testing.T, by *Identity) *Identity {
 		CertPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
-// Replace replaces a file by rename, as programs that renew certificates do.
+// Replace replaces a file by a rename, like programs that renew certificates.
 func Replace(t *testing.T, path string, text []byte, mode os.FileMode) {
 	t.Helper()
 	Must(t, os.WriteFile(path+".new", text, mode))
@@ -102,7 +103,7 @@ func (s *Secure) Shown() bool {
 	return c.ConnectionState().PeerCertificates[0].Equal(s.leaf)
 }
 
-// Curl runs curl, which trusts the certificate file, and returns what it prints.
+// Curl runs curl, which trusts the certificate file, and returns its output.
 func (s *Secure) Curl(args ...string) (string, error) {
 	s.T.Helper()
 	tool, err := exec.LookPath("curl")

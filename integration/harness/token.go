@@ -14,10 +14,11 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Altered returns token with another letter in the middle of its signature.
+// Altered returns token with one changed letter in the middle of its signature.
 func Altered(token string) string { return AlteredAt(token, 20) }
 
-// AlteredAt returns token with another letter at that place of its signature.
+// AlteredAt returns token with one changed letter at that place of its
+// signature.
 func AlteredAt(token string, place int) string {
 	at, letter := strings.LastIndexByte(token, '.')+place, "A"
 	if token[at] == 'A' {
@@ -26,7 +27,8 @@ func AlteredAt(token string, place int) string {
 	return token[:at] + letter + token[at+1:]
 }
 
-// PublicJWK returns a public key as identity providers publish it.
+// PublicJWK returns a public key as a JSON Web Key, as identity providers
+// publish it.
 func PublicJWK(key *rsa.PublicKey, kid string) string {
 	text, _ := json.Marshal(map[string]string{"kty": "RSA", "use": "sig", "alg": "RS256", "kid": kid,
 		"n": base64.RawURLEncoding.EncodeToString(key.N.Bytes()), "e": base64.RawURLEncoding.EncodeToString(big.NewInt(int64(key.E)).Bytes())})

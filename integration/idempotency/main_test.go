@@ -1,4 +1,5 @@
-// Package idempotency tests the Idempotency-Keys of submissions: across workers, restarts and crashes of the gateway.
+// Package idempotency tests the Idempotency-Keys of submissions across workers,
+// restarts and crashes of the gateway.
 package idempotency
 
 import (

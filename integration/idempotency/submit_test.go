@@ -22,8 +22,8 @@ import (
 
 const submit = "/sched/" + harness.Version + "/job/submit"
 
-// keeping returns a change for NewLab: the gateway keeps Idempotency-Keys, and an audit log beside them. It sets dir to
-// their directory.
+// keeping returns a change for NewLab: the gateway keeps Idempotency-Keys and
+// an audit log in one directory. The change sets *dir to that directory.
 func keeping(dir *string) func(*harness.Lab) {
 	return func(l *harness.Lab) {
 		var log string
@@ -42,7 +42,7 @@ func jobs(l *harness.Lab) int {
 	return len(l.Ask("GET", "/sched/"+harness.Version+"/jobs", "").Want(l.T, 200).List("jobs"))
 }
 
-// replays fails the test unless a is the answer first again.
+// replays fails the test unless a repeats the answer first.
 func replays(t *testing.T, first, a harness.Answer) {
 	t.Helper()
 	if a.Want(t, 200); a.Text != first.Text || a.Header.Get("Idempotency-Replayed") != "true" {
@@ -58,7 +58,8 @@ func intents(t *testing.T, dir string) int {
 	return strings.Count(string(text), `"event":"intent"`)
 }
 
-// plain returns a without the address of its connection.
+// plain returns a without the address of its connection, which differs each
+// time.
 func plain(a harness.Answer) harness.Answer {
 	meta := a.Body["meta"].(map[string]any)
 	meta["client"].(map[string]any)["source"] = ""
@@ -67,8 +68,9 @@ func plain(a harness.Answer) harness.Answer {
 	return a
 }
 
-// TestSameKey checks that a submission that is repeated with its key is one job, across workers, SIGHUP and a restart, and
-// what another body, another user and other requests get.
+// TestSameKey checks that a submission that is repeated with its key creates
+// only one job, across workers, SIGHUP and a restart. It also checks the
+// answers to the same key with another body, and to other keys.
 func TestSameKey(t *testing.T) {
 	t.Parallel()
 	var dir string
@@ -85,7 +87,7 @@ func TestSameKey(t *testing.T) {
 		return a
 	}
 	first := plain(ask("a", body).Want(t, 200))
-	for range 8 { // with connections of their own: to both workers
+	for range 8 { // on new connections, to reach both workers
 		replays(t, first, plain(ask("a", body)))
 	}
 	if n := jobs(l); n != 1 {
@@ -131,7 +133,7 @@ func TestSameKey(t *testing.T) {
 	if refused.Status == 200 || ask("refused", body).Want(t, 200).Header.Get("Idempotency-Replayed") != "" {
 		t.Errorf("a key of a job that was refused: %d %s", refused.Status, refused.Text)
 	}
-	several := `{"jobs": [` + component(l) + "]}" // the bundled controller has no heterogeneous jobs
+	several := `{"jobs": [` + component(l) + "]}" // with one job, because the bundled controller has no heterogeneous jobs
 	het := plain(ask("several", several).Want(t, 200))
 	replays(t, het, plain(ask("several", several)))
 	was := jobs(l)
@@ -158,7 +160,7 @@ func TestSameKey(t *testing.T) {
 	}
 }
 
-// component returns a job as one of several.
+// component returns a job as an element of the list "jobs" of a submission.
 func component(l *harness.Lab) string {
 	var request map[string]map[string]any
 	harness.Must(l.T, json.Unmarshal([]byte(l.JobRequest("true", map[string]any{"hold": true})), &request))
@@ -167,14 +169,14 @@ func component(l *harness.Lab) string {
 	return string(text)
 }
 
-// TestKeyAcrossGenerations checks that a submission that is answered by an old worker, after SIGHUP, keeps its key from
-// new workers.
+// TestKeyAcrossGenerations checks that new workers do not accept the key of a
+// submission that an old worker is still answering after SIGHUP.
 func TestKeyAcrossGenerations(t *testing.T) {
 	t.Parallel()
 	var dir string
 	l := harness.NewLab(t, keeping(&dir))
 	body := l.JobRequest("true", map[string]any{"hold": true})
-	l.Submit("true", map[string]any{"hold": true}) // the token is known to a worker
+	l.Submit("true", map[string]any{"hold": true}) // a worker has verified the token
 	controller := l.Daemons["schedctld"].PID()
 	harness.Must(t, syscall.Kill(controller, syscall.SIGSTOP))
 	first := make(chan harness.Answer, 1)
@@ -195,7 +197,7 @@ func TestKeyAcrossGenerations(t *testing.T) {
 		var err error
 		a, err = l.Try(c, "POST", submit, body, key("k"))
 		harness.Must(t, err)
-		return a.Status != 503 // it asks the daemon about the token
+		return a.Status != 503 // the worker first asks the daemon about the token
 	})
 	if a.Status != 409 || a.Header.Get("Retry-After") == "" || !strings.Contains(a.Text, "in_progress") {
 		t.Errorf("%d %v %s", a.Status, a.Header, a.Text)
@@ -210,7 +212,7 @@ func TestKeyAcrossGenerations(t *testing.T) {
 	}
 }
 
-// claimed returns how many claims the file has.
+// claimed returns the number of claims in the file.
 func claimed(t *testing.T, dir string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "keys"))
@@ -218,8 +220,8 @@ func claimed(t *testing.T, dir string) int {
 	return strings.Count(string(text), "SIK\x01")
 }
 
-// TestKilledWhileSubmitting checks that a submission whose worker, or whole gateway, was killed before it had an answer
-// is not sent again.
+// TestKilledWhileSubmitting checks that a submission is not sent again if its
+// worker, or the whole gateway, was killed before the client got an answer.
 func TestKilledWhileSubmitting(t *testing.T) {
 	t.Parallel()
 	var dir string
@@ -237,7 +239,7 @@ func TestKilledWhileSubmitting(t *testing.T) {
 			}
 		}()
 		harness.Eventually(t, "the claim", func() bool { return claimed(t, dir) == i+1 })
-		time.Sleep(300 * time.Millisecond) // it is sent now, or not; both must come to the same
+		time.Sleep(300 * time.Millisecond) // the request may have been sent by now; the result must be the same either way
 		for _, pid := range killed {
 			harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 		}
@@ -267,7 +269,8 @@ func TestKilledWhileSubmitting(t *testing.T) {
 	}
 }
 
-// TestNoKeysKept checks that without the file a submission with a key is refused, and one without is not.
+// TestNoKeysKept checks that without the file a submission with a key is
+// refused, and that one without a key is accepted.
 func TestNoKeysKept(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -278,8 +281,9 @@ func TestNoKeysKept(t *testing.T) {
 	l.Submit("true", nil)
 }
 
-// TestKeysDiskFull checks that on a full disk submissions with a new key are refused, those without one and repeated ones
-// are not, and that all do once there is space again.
+// TestKeysDiskFull checks that on a full disk submissions with a new key are
+// refused, but those without a key and repeated ones are not. All must work
+// again once there is space.
 func TestKeysDiskFull(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -289,7 +293,7 @@ func TestKeysDiskFull(t *testing.T) {
 			t.Skipf("needs a small file system: %v", err)
 		}
 		t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-		for i, v := range l.Restd.Env { // no audit log: it would refuse all changes
+		for i, v := range l.Restd.Env { // no audit log, because it would refuse all changes
 			if strings.HasPrefix(v, "SCHEDRESTD_AUDIT_LOG=") {
 				l.Restd.Env[i] = "UNUSED="
 			}
@@ -305,7 +309,7 @@ func TestKeysDiskFull(t *testing.T) {
 	}
 	f.Close()
 	var last harness.Answer
-	for i := range 3 { // a page has room for two
+	for i := range 3 { // a page has space for two claims
 		last = l.Ask("POST", submit, body, key("new "+strconv.Itoa(i)))
 	}
 	if last.Want(t, 503); last.Header.Get("Retry-After") == "" || !strings.Contains(last.Text, "Idempotency-Key") {
@@ -325,7 +329,8 @@ func TestKeysDiskFull(t *testing.T) {
 	}
 }
 
-// TestKeysOfUsers checks that with become_user each user has keys of their own, whatever they are called.
+// TestKeysOfUsers checks that with become_user each user has their own keys,
+// even if other users have keys with the same text.
 func TestKeysOfUsers(t *testing.T) {
 	t.Parallel()
 	alice, bob := harness.TwoUsers(t)
@@ -351,7 +356,8 @@ func TestKeysOfUsers(t *testing.T) {
 	}
 }
 
-// TestKeysInetd checks that the runs of an inetd gateway, which share no process, share their keys.
+// TestKeysInetd checks that runs of the gateway in inetd mode, which share no
+// process, share their keys.
 func TestKeysInetd(t *testing.T) {
 	t.Parallel()
 	var dir string

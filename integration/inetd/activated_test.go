@@ -16,8 +16,9 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// A listening socket on standard input or from the service manager is served like one that was
-// asked for, and its file is left alone.
+// TestActivated checks that a listening socket on standard input or from the
+// service manager is served like one in the arguments, and that its file is not
+// removed.
 func TestActivated(t *testing.T) {
 	l := harness.NewLab(t)
 	serve := func(t *testing.T, cmd *exec.Cmd, network, address string) {
@@ -27,7 +28,7 @@ func TestActivated(t *testing.T) {
 		harness.Must(t, cmd.Start())
 		client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
 			DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial(network, address) }}}
-		for range 2 { // the first one was in the queue before the gateway was there
+		for range 2 { // the first request waited in the queue before the gateway started
 			askBy(l, t, client).Want(t, 200)
 		}
 		harness.Must(t, cmd.Process.Signal(syscall.SIGTERM))
@@ -57,7 +58,8 @@ func TestActivated(t *testing.T) {
 	})
 	t.Run("service manager", func(t *testing.T) {
 		cmd := l.Inetd()
-		// LISTEN_PID is the process's own: a shell knows it before it becomes the gateway.
+		// LISTEN_PID is the process's own id. A shell knows it before it
+		// becomes the gateway.
 		cmd.Args = append([]string{"/bin/sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=one:two exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
 		cmd.Path = "/bin/sh"
 		cmd.ExtraFiles = []*os.File{localFile, tcpFile}
@@ -67,7 +69,7 @@ func TestActivated(t *testing.T) {
 			t.Errorf("%s: %v, %v", path, st, err)
 		}
 	})
-	t.Run("another's", func(t *testing.T) { // without an address it is inetd mode, and there is no input
+	t.Run("another's", func(t *testing.T) { // it is in inetd mode without an address, and has no input
 		cmd := l.Inetd()
 		cmd.Env = append(cmd.Env, "LISTEN_PID=1", "LISTEN_FDS=1")
 		cmd.ExtraFiles = []*os.File{tcpFile}

@@ -40,14 +40,15 @@ func TestExampleOfARequest(t *testing.T) {
 	shell.Args = append(shell.Args, append([]string{gateway.Path}, gateway.Args[1:]...)...)
 	shell.Env = gateway.Env
 	out, log, _ := harness.Finish(t, shell)
-	// Whether the user of this test may ask is another matter.
+	// The user of this test may or may not be accepted.
 	if got := harness.Statuses(harness.AnswersIn(t, out)); got != "[200]" && got != "[401]" {
 		t.Errorf("%s is answered with %s\n%s%s", example, got, out, log)
 	}
 }
 
-// A request as the specification writes it, and what else may stand on standard input: all of it
-// is answered in order, and whatever the answers are, the service did not fail.
+// TestInetdPipe checks that requests on standard input, in the form of the
+// specification and in other forms, are all answered in order. Whatever the
+// answers are, the exit status must be 0.
 func TestInetdPipe(t *testing.T) {
 	l := harness.NewLab(t)
 	token := "X-SCHED-USER-TOKEN: " + l.OwnToken
@@ -83,7 +84,7 @@ func TestInetdPipe(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			cmd := l.Inetd("-a", "rest_auth/jwt") // the pipe's owner may be who serves, who needs no token then
+			cmd := l.Inetd("-a", "rest_auth/jwt") // otherwise the owner of the pipe may need no token
 			cmd.Stdin = strings.NewReader(tt.send)
 			out, log, status := harness.Finish(t, cmd)
 			got := harness.AnswersIn(t, out)
@@ -100,7 +101,8 @@ func TestInetdPipe(t *testing.T) {
 	}
 }
 
-// Standard input and output may be files; the answer stands behind what was there.
+// TestInetdFiles checks that standard input and output may be files. The answer
+// must come after the file's earlier contents.
 func TestInetdFiles(t *testing.T) {
 	l := harness.NewLab(t)
 	in, out := filepath.Join(l.Dir, "in"), filepath.Join(l.Dir, "out")
@@ -125,8 +127,7 @@ func TestInetdFiles(t *testing.T) {
 }
 
 // TestInetdConfinement checks that the client's worker has a PID namespace only
-// where the whole sandbox is required, and that the log reports it when asked
-// to.
+// if the whole sandbox is required, and that the log reports it with -v.
 func TestInetdConfinement(t *testing.T) {
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
@@ -152,7 +153,7 @@ func TestInetdConfinement(t *testing.T) {
 	harness.Must(t, os.WriteFile(conf, []byte("ClusterName=c\nSchedctldHost=127.0.0.1\nAuthAltTypes=auth/jwt\n"), 0o644))
 	cmd := l.Inetd()
 	cmd.Env = append(cmd.Env, "SCHEDRESTD_SECURITY=require_confinement", "SCHED_JWT=daemon")
-	cmd.Args = []string{cmd.Path, "-f", conf} // not the lab's -u
+	cmd.Args = []string{cmd.Path, "-f", conf} // without -u
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: []uint32{u.GID, u.GID + 40_000}}}
 	cmd.Stdin = strings.NewReader(request)
 	if out, log, status := harness.Finish(t, cmd); status != 1 || out != "" || !strings.Contains(log, "all of it is required (require_confinement): ") || !strings.Contains(log, "dropping of supplementary groups") {
@@ -160,8 +161,8 @@ func TestInetdConfinement(t *testing.T) {
 	}
 }
 
-// TestInetdFails checks that a failure that keeps the service from answering
-// has exit status 1 and a reason.
+// TestInetdFails checks that the exit status is 1, and that there is a reason,
+// if a failure keeps the gateway from answering.
 func TestInetdFails(t *testing.T) {
 	l := harness.NewLab(t)
 	packets, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET, 0)
@@ -192,7 +193,8 @@ func TestInetdFails(t *testing.T) {
 	}
 }
 
-// At a terminal a person types a request, sees the answer, types another one, and ends with Ctrl-D.
+// TestInetdTerminal checks that a person at a terminal can type a request, sees
+// the answer, can type another one, and can end with Ctrl-D.
 func TestInetdTerminal(t *testing.T) {
 	l := harness.NewLab(t)
 	for _, signal := range []syscall.Signal{0, syscall.SIGINT} {
@@ -214,7 +216,7 @@ func TestInetdTerminal(t *testing.T) {
 		if !strings.Contains(hint, "Ctrl-D") {
 			t.Errorf("the hint for a closed connection is missing: %q", hint)
 		}
-		go func() { // or it could not log on
+		go func() { // otherwise writing to the log would block
 			for lines.Scan() {
 			}
 		}()
@@ -223,7 +225,7 @@ func TestInetdTerminal(t *testing.T) {
 			for _, line := range []string{"GET /sched/v0.0.43/ping HTTP/1.1", "X-SCHED-USER-TOKEN: " + l.OwnToken, ""} {
 				fmt.Fprintln(person, line)
 			}
-			for line := ""; !strings.HasPrefix(line, "HTTP/1.1 200"); { // what was typed is seen before
+			for line := ""; !strings.HasPrefix(line, "HTTP/1.1 200"); { // the terminal first echoes the request
 				line, err = in.ReadString('\n')
 				harness.Must(t, err)
 			}
@@ -245,7 +247,8 @@ func TestInetdTerminal(t *testing.T) {
 	}
 }
 
-// openTerminal makes a terminal: the person's side and the program's.
+// openTerminal opens a terminal and returns the person's side and the program's
+// side.
 func openTerminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -268,9 +271,9 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 	return person, program
 }
 
-// TestInetdSocket serves a connected socket on standard input, as inetd and
-// socket units pass it. Its state is restored, and a client that stops sending
-// after a request still gets its answer.
+// TestInetdSocket checks that a connected socket on standard input is served,
+// as inetd and socket units pass it. The socket's flags must be restored, and a
+// client that stops sending after a request must still get its answer.
 func TestInetdSocket(t *testing.T) {
 	l := harness.NewLab(t)
 	for _, network := range []string{"tcp", "unix", "pair", "two pairs"} {
@@ -321,8 +324,9 @@ type bothWays struct {
 func (b bothWays) Write(p []byte) (int, error) { return b.out.Write(p) }
 func (b bothWays) CloseWrite() error           { return b.out.(*net.UnixConn).CloseWrite() }
 
-// connect makes a connection: the client's end, and the program's as a blocking descriptor. Of
-// "two pairs" each goes one way.
+// connect opens a connection. It returns the client's end, and the program's
+// end as a blocking descriptor. With "two pairs" there is one socket for each
+// direction.
 func connect(t *testing.T, network string) (client net.Conn, theirs, out *os.File) {
 	t.Helper()
 	pair := func() (net.Conn, *os.File) {
@@ -440,7 +444,7 @@ func TestInetdBecomesUser(t *testing.T) {
 		f.Close()
 		fmt.Fprint(client, "GET http://localhost/sched/v0.0.43/ping HTTP/1.1\r\n\r\n")
 		client.(*net.UnixConn).CloseWrite()
-		text, _ := io.ReadAll(client) // what was refused unread is reset
+		text, _ := io.ReadAll(client) // the kernel resets a connection with an unread request
 		cmd.Wait()
 		return string(text), log.String(), cmd.ProcessState.ExitCode()
 	}
@@ -463,7 +467,8 @@ func TestInetdBecomesUser(t *testing.T) {
 	if _, log, status := harness.Finish(t, cmd); status != 1 || !strings.Contains(log, "UNIX socket") {
 		t.Errorf("with a pipe: exit status %d\n%s", status, log)
 	}
-	// A connection made from here: the kernel would name the owner of the service at its other end.
+	// On a connection that this side has opened, the kernel would report the
+	// owner of the service at its other end.
 	ours, err := thread.DialAs(0, 0, path)
 	harness.Must(t, err)
 	defer ours.Close()

@@ -1,4 +1,5 @@
-// Package inetd tests the gateway on standard input and on sockets of a service manager.
+// Package inetd tests the gateway on standard input and on sockets of a service
+// manager.
 package inetd
 
 import (

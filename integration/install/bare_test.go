@@ -13,13 +13,13 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// bare is a script that makes a machine without anything of this project: this
-// machine with other namespaces, no users but root's, an empty /run and
-// /var/lib, nothing installed below /usr/local, and a network with only a
-// loopback interface. Everything done there is lost when it ends.
+// bare is a script that makes a machine without anything of this project. It
+// uses this machine with other namespaces: no users but root's, an empty /run
+// and /var/lib, nothing installed below /usr/local, and a network with only a
+// loopback interface. All changes are lost when it ends.
 //
-// The hidden directories may contain the project or its toolchain, which are
-// kept.
+// If a hidden directory contains the project or its toolchain, these stay
+// visible.
 const bare = `set -e
 mount --make-rprivate /
 keep() { [ -d "$1" ] || return 0; exec {fd}<"$1"; kept="$kept $fd:$1"; }
@@ -48,8 +48,8 @@ cd "$PROJECT"
 exec timeout --kill-after=10 300 bash -e "$0"
 `
 
-// onBareMachine runs a script as root on a bare machine, with the project's clone as its directory, and
-// returns what it printed.
+// onBareMachine runs a script as root on a bare machine, in the directory of
+// the project's clone, and returns its output.
 func onBareMachine(t *testing.T, script string) (string, error) {
 	t.Helper()
 	harness.NeedRoot(t)

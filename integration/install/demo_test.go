@@ -21,8 +21,8 @@ import (
 )
 
 // TestDemoOnce runs the whole demo in one command, as root and as an ordinary
-// user. For the latter the binaries are where no other user may look, and the
-// user has no entry in any database.
+// user. For that user the binaries are in a directory that other users can't
+// enter, and the user has no entry in any database.
 func TestDemoOnce(t *testing.T) {
 	users := map[string]*syscall.Credential{"this user": nil}
 	if os.Geteuid() == 0 {
@@ -65,8 +65,9 @@ func TestDemoSudo(t *testing.T) {
 	nothingLeft(t, d)
 }
 
-// TestDemoStays checks that the demo's output can be pasted, and that Ctrl-C
-// and stronger signals end all of it, including a running job.
+// TestDemoStays checks that the commands that the demo prints can be pasted,
+// and that Ctrl-C and stronger signals end all of its processes, including a
+// running job.
 func TestDemoStays(t *testing.T) {
 	curl, err := exec.LookPath("curl")
 	if err != nil {
@@ -75,7 +76,7 @@ func TestDemoStays(t *testing.T) {
 	tests := []struct {
 		name string
 		end  func(d *demo) // ends it
-		kill bool          // by a signal, so that its status is not its own
+		kill bool          // a signal ends it, so its exit status is not its own
 	}{
 		{name: "Ctrl-C", end: func(d *demo) { d.signal(syscall.SIGINT) }},
 		{name: "SIGTERM", end: func(d *demo) { d.signal(syscall.SIGTERM) }},
@@ -99,7 +100,7 @@ func TestDemoStays(t *testing.T) {
 					t.Errorf("%s: %v\n%s", pasted[i], err, out)
 				}
 			}
-			// A job that would rather stay.
+			// A job that ignores SIGTERM.
 			sleep := harness.UniqueSleep()
 			body := fmt.Sprintf(`{"job":{"script":"#!/bin/sh\ntrap '' TERM\nsetsid sleep %s &\nwait","environment":["PATH=/usr/bin:/bin"],"current_working_directory":"/","standard_output":"/dev/null"}}`, sleep)
 			submit := strings.Fields(pasted[2])
@@ -120,7 +121,8 @@ func TestDemoStays(t *testing.T) {
 	}
 }
 
-// A daemon that dies is named, with its last words, and the rest does not stay.
+// TestDemoDaemonDies checks that if a daemon exits, the demo names it, prints
+// its last log lines, and ends all other processes.
 func TestDemoDaemonDies(t *testing.T) {
 	d := demoCommand(t, nil)
 	d.start()
@@ -138,7 +140,8 @@ func TestDemoDaemonDies(t *testing.T) {
 	nothingLeft(t, d)
 }
 
-// With its port in use the demo names two commands that find a free one. Both can be pasted.
+// TestDemoBusyPort checks that if its port is in use, the demo names two
+// commands that find a free port. Both can be pasted.
 func TestDemoBusyPort(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	harness.Must(t, err)
@@ -157,7 +160,7 @@ func TestDemoBusyPort(t *testing.T) {
 			d.Dir, d.Env = harness.Root, append(os.Environ(), "TMPDIR="+d.tmp, "PATH="+harness.Bin+":"+os.Getenv("PATH"))
 			d.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			d.start()
-			harness.Must(t, syscall.Kill(-d.Process.Pid, syscall.SIGINT)) // as Ctrl-C does
+			harness.Must(t, syscall.Kill(-d.Process.Pid, syscall.SIGINT)) // like Ctrl-C
 			if d.Wait(); !strings.Contains(strings.Join(d.out, "\n"), "http://127.0.0.1:") {
 				t.Errorf("printed %q", d.out)
 			}
@@ -201,7 +204,7 @@ func demoCommand(t *testing.T, credential *syscall.Credential, args ...string) *
 	return d
 }
 
-// moveIn copies the binaries to a home that only its owner may enter.
+// moveIn copies the binaries to a home directory that only its owner can enter.
 func moveIn(t *testing.T, home string, owner *syscall.Credential) (schedctl string) {
 	t.Helper()
 	dir := filepath.Join(home, "bin")
@@ -217,7 +220,7 @@ func moveIn(t *testing.T, home string, owner *syscall.Credential) (schedctl stri
 	return filepath.Join(dir, "schedctl")
 }
 
-// start starts the demo and returns when it has printed all it has to say.
+// start starts the demo and returns when its output is complete.
 func (d *demo) start() {
 	d.t.Helper()
 	out, err := d.StdoutPipe()
@@ -274,7 +277,8 @@ func (d *demo) processes() []int {
 	return pids
 }
 
-// nothingLeft waits until no process of the demo is there, and looks for files.
+// nothingLeft waits until all processes of the demo have exited, and checks
+// that no files are left.
 func nothingLeft(t *testing.T, d *demo) {
 	t.Helper()
 	harness.Eventually(t, "no process of the demo is left", func() bool { return len(d.processes()) == 0 })

@@ -1,5 +1,5 @@
-// Package install tests what a person does first: install the programs, run the demo, type the commands
-// that README and manual show.
+// Package install tests the first steps of a new user: install the programs,
+// run the demo, and type the commands of the README and the manual.
 package install
 
 import (
@@ -12,7 +12,8 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// TestCommands runs the pages of testdata/script: what a person types, and what comes back.
+// TestCommands runs the pages of testdata/script. They contain commands and
+// their expected output.
 func TestCommands(t *testing.T) {
 	l := harness.NewLab(t)
 	testscript.Run(t, testscript.Params{

@@ -13,7 +13,8 @@ import (
 	"schedrestd/integration/page"
 )
 
-// TestReadme runs each block of commands in README as printed, on a bare machine.
+// TestReadme runs each block of commands in README as printed, on a bare
+// machine.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	blocks, err := page.Blocks(filepath.Join(harness.Root, "README.md"))
@@ -50,7 +51,8 @@ func TestContributing(t *testing.T) {
 	}
 }
 
-// TestClients starts the bundled daemons as docs/BUNDLED.md does, and runs the blocks of the guide for clients.
+// TestClients starts the bundled daemons as docs/BUNDLED.md does, and runs the
+// command blocks of the guide for clients.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -79,7 +81,8 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// script returns the commands of a block, with a line before them that says where it is.
+// script returns the commands of a block, after a line that names the block's
+// place.
 func script(name string, b page.Block) string {
 	text := b.Text
 	if b.Language == "python" {
@@ -89,7 +92,7 @@ func script(name string, b page.Block) string {
 }
 
 // readmeDemo runs the demo's block until it prints that it keeps running, and
-// ends it as Ctrl-C does.
+// then ends it like Ctrl-C.
 func readmeDemo(t *testing.T, b page.Block) {
 	out, err := onBareMachine(t, `set -m
 (

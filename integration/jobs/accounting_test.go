@@ -12,8 +12,8 @@ import (
 )
 
 // TestAccountingLists checks that the records of the bundled accounting daemon
-// are served in every version and both spellings, and that the lists of all
-// other records hold those that every database has.
+// are served in every version and both spellings. The lists of all other
+// records must contain those that every database has.
 func TestAccountingLists(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t, func(l *harness.Lab) { l.Restd.Env = append(l.Restd.Env, "SCHEDRESTD_NAMES=both") })
@@ -66,8 +66,8 @@ func TestAccountingLists(t *testing.T) {
 }
 
 // TestAccountingSessions checks that a session with the accounting daemon
-// serves one token repeatedly, that a forged or expired token of the same user
-// gains nothing from it, and that a restarted daemon is asked again.
+// serves one token repeatedly. A forged or expired token of the same user must
+// not benefit from the session. A restarted daemon must be asked again.
 func TestAccountingSessions(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -94,7 +94,7 @@ func TestAccountingSessions(t *testing.T) {
 			t.Errorf("one more cost %d connections", n)
 		}
 	}
-	for i := range 2 { // the daemon's refusal of one token is remembered for a moment
+	for i := range 2 { // the daemon's refusal of a token is cached for a moment
 		bad := forged([]byte("12345678901234567890123456789012"), time.Hour+time.Duration(i)*time.Second)
 		if n := ask(bad, 401); n != 1 {
 			t.Errorf("a forged token cost %d connections", n)

@@ -9,15 +9,15 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// newest is the API version that has every change.
+// newest is the API version that supports every change.
 const newest = "v0.0.45"
 
-// TestJobChanges changes, holds, releases, requeues and cancels jobs over HTTP,
-// and restarts the controller in between.
+// TestJobChanges checks changing, holding, releasing, requeueing and cancelling
+// jobs over HTTP, with a restart of the controller in between.
 func TestJobChanges(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
-	l := harness.NewLab(t, func(l *harness.Lab) { l.Private = "none" }) // so that a refusal of others is 403
+	l := harness.NewLab(t, func(l *harness.Lab) { l.Private = "none" }) // so that other users' changes get 403
 	other := "X-SCHED-USER-TOKEN: " + l.UserToken(harness.SomeUser(t).Name)
 	ask := func(status int, method, path, body string, headers ...string) harness.Answer {
 		t.Helper()
@@ -33,8 +33,8 @@ func TestJobChanges(t *testing.T) {
 	for _, tt := range []struct {
 		name, body string
 		status     int
-		as         string // header
-		path       []any  // of the job, that then has this value
+		as         string // header of the user
+		path       []any  // path in the job to a value, and that value
 		want       any
 	}{
 		{"name", `{"name": "new"}`, 200, "", []any{"name"}, "new"},
@@ -63,7 +63,7 @@ func TestJobChanges(t *testing.T) {
 	}
 	ask(404, "POST", "job/99", `{"name": "x"}`)
 	ask(404, "GET", "job/99/requeue", "")
-	ask(409, "GET", job+"/requeue", "") // it waits
+	ask(409, "GET", job+"/requeue", "") // the job waits
 
 	restart := func() {
 		harness.Must(t, l.Daemons["schedctld"].Stop())
@@ -99,18 +99,18 @@ func TestJobChanges(t *testing.T) {
 	if s := l.AwaitEnd(id).State(); s != "CANCELLED" {
 		t.Errorf("state %s", s)
 	}
-	ask(501, "GET", job+"/requeue", "") // its script is gone
+	ask(501, "GET", job+"/requeue", "") // its script is no longer stored
 }
 
-// TestAccountingChanges makes, changes, lists and removes accounting records
-// over HTTP, and restarts the daemon in between.
+// TestAccountingChanges checks adding, changing, listing and removing
+// accounting records over HTTP, with a restart of the daemon in between.
 func TestAccountingChanges(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
 	l := harness.NewLab(t)
 	user := harness.SomeUser(t).Name
 	other := "X-SCHED-USER-TOKEN: " + l.UserToken(user)
-	id := l.Submit("true", nil) // its cluster becomes known
+	id := l.Submit("true", nil) // creates a record of its cluster
 	harness.Eventually(t, "the cluster is recorded", func() bool {
 		return len(l.Ask("GET", "/scheddb/"+newest+"/clusters", "").List("clusters")) == 1
 	})
@@ -146,7 +146,7 @@ func TestAccountingChanges(t *testing.T) {
 	count("users?default_account=lab", "users", 1)
 	count("qos?name=high", "qos", 1)
 
-	// Changes, of which either all are kept or none.
+	// Of the changes in one request, either all are made or none.
 	ask(200, "POST", "accounts", `{"accounts": [{"name": "lab", "description": "changed", "organization": "o"}]}`)
 	ask(200, "POST", "qos", `{"qos": [{"name": "high", "priority": {"set": true, "number": 60}}]}`)
 	ask(200, "POST", "users", `{"users": [{"name": "zoe", "administrator_level": ["Operator"]}]}`)
@@ -158,7 +158,7 @@ func TestAccountingChanges(t *testing.T) {
 			t.Errorf("%s after a restart: %s", path, a.Text)
 		}
 	}
-	for path, list := range map[string]string{"users": "users", "associations?account=bio": "associations"} { // only themselves
+	for path, list := range map[string]string{"users": "users", "associations?account=bio": "associations"} { // users see only themselves
 		if a := ask(200, "GET", path, "", other); strings.Contains(a.Text, "zoe") || len(a.List(list)) == 0 {
 			t.Errorf("%s by an ordinary user: %s", path, a.Text)
 		}

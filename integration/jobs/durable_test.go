@@ -17,15 +17,16 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// How many jobs are submitted, and by how many clients. At each of the points ctld.TestKilledAtFailpoints has
-// the controller die as often, without a gateway.
+// Number of submitted jobs, and number of clients. ctld.TestKilledAtFailpoints
+// kills the controller as often at each failpoint, without a gateway.
 const (
 	durableJobs    = 200
 	jobsAtPoint    = 40
 	durableClients = 16
 )
 
-// Every answered job is run exactly once, however often and whenever its controller dies.
+// TestControllerKilled checks that every answered job runs exactly once,
+// however often and whenever its controller is killed.
 func TestControllerKilled(t *testing.T) {
 	t.Parallel()
 	t.Run("by the clock", func(t *testing.T) {
@@ -36,7 +37,8 @@ func TestControllerKilled(t *testing.T) {
 			l.Up(l.Ctld)
 		})
 	})
-	// Between two writes that belong together, each time at another pass of the point.
+	// Each failpoint is between two writes that belong together. The controller
+	// passes it a different number of times before it is killed there.
 	program := failing(t)
 	for _, point := range []string{"accepted", "recorded", "prepared", "spawned", "started", "outcome", "finished"} {
 		t.Run("at "+point, func(t *testing.T) {
@@ -46,17 +48,17 @@ func TestControllerKilled(t *testing.T) {
 				pass++
 				l.Daemons["schedctld"].Kill()
 				l.Ctld.Env = []string{fmt.Sprintf("SCHEDCTLD_FAILPOINT=%s:%d", point, 1+7*pass%23)}
-				d, err := site.Start(l.Ctld) // not up: it may die before it can answer
+				d, err := site.Start(l.Ctld) // not Up, because it may exit before it can answer
 				harness.Must(t, err)
 				l.Daemons["schedctld"] = d
-				while(time.Second, d.Ended()) // in the last pass there are no jobs left to bring it there
+				while(time.Second, d.Ended()) // when few jobs are left, the controller may never reach the failpoint
 			})
 		})
 	}
 }
 
-// failing builds a controller that crashes at points named in its environment,
-// and returns its path.
+// failing builds a controller that kills itself at the failpoint named in its
+// environment. It returns the program's path.
 func failing(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "schedctld")
@@ -69,11 +71,13 @@ func failing(t *testing.T) string {
 	return path
 }
 
-// submitAll makes clients submit jobs over REST until that many are answered,
-// while it calls disturb repeatedly. Then it checks that each answered job
-// wrote its number exactly once. The function that disturb receives waits for
-// the given time, and on a machine that is too slow for it until one more job
-// is answered, unless the controller has exited or all is done.
+// submitAll makes clients submit jobs over REST until the given number is
+// answered. Meanwhile it calls disturb repeatedly. Then it checks that each
+// answered job wrote its number exactly once.
+//
+// disturb gets a function that waits for a given time. On a slow machine that
+// function waits until at least one more job is answered. It returns early if
+// the controller has exited or all jobs are answered.
 func submitAll(l *harness.Lab, t *testing.T, jobs int, disturb func(while func(time.Duration, <-chan struct{}))) {
 	t.Helper()
 	ledger := filepath.Join(l.Work, "ledger")
@@ -128,13 +132,13 @@ func submitAll(l *harness.Lab, t *testing.T, jobs int, disturb func(while func(t
 	checkLedger(l, t, ledger, jobs, answered)
 }
 
-// submitUntilAnswered submits one job, and again as long as it was not accepted
-// or the result is unknown.
+// submitUntilAnswered submits one job. It repeats the submission while the job
+// is not accepted or the result is unknown.
 func submitUntilAnswered(l *harness.Lab, t *testing.T, body string) (id int, ok bool) {
 	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
 		a, err := l.Try(http.DefaultClient, "POST", "/sched/v0.0.43/job/submit", body)
 		switch {
-		case err != nil && t.Context().Err() != nil: // the test has failed elsewhere
+		case err != nil && t.Context().Err() != nil: // the test has failed in another goroutine
 			return 0, false
 		case err != nil:
 			t.Errorf("the gateway is gone: %v", err)
@@ -151,8 +155,8 @@ func submitUntilAnswered(l *harness.Lab, t *testing.T, body string) (id int, ok 
 	return 0, false
 }
 
-// checkLedger compares the answered jobs with those that ran. Jobs without an
-// answer may have run, once; answered ones must have.
+// checkLedger compares the answered jobs with those that ran. Answered jobs
+// must have run once. Jobs without an answer may have run, at most once.
 func checkLedger(l *harness.Lab, t *testing.T, ledger string, jobs int, answered []int) {
 	t.Helper()
 	if len(answered) != jobs {

@@ -39,7 +39,7 @@ func TestJob(t *testing.T) {
 }
 
 // TestTraps checks that files named by a user are opened as that user, so that
-// a link can't make root write for that user.
+// a link can't make root write on that user's behalf.
 func TestTraps(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
@@ -83,7 +83,7 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// cancel takes all of a job with it.
+// TestCancel checks that schedctl cancel ends all processes of a job.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -100,13 +100,14 @@ func TestCancel(t *testing.T) {
 }
 
 // TestJobsOutliveController checks that jobs end correctly, and are reported
-// correctly, while their controller is down. A job has a limit of a minute, the
-// shortest there is, so this test takes that long; others run beside it.
+// correctly, while their controller is down. One job has the shortest time
+// limit, a minute, so this test takes that long. Other tests run in parallel.
 func TestJobsOutliveController(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
 	long, hidden := harness.UniqueSleep(), harness.UniqueSleep()
-	// "began" tells that the script runs; a job that waits for a cpu would prove nothing.
+	// "began" proves that the script runs. A job that still waits for a CPU
+	// would prove nothing.
 	ends := l.Submit("echo began; sleep 2; echo done; exit 5", nil)
 	harness.Eventually(t, "the first job runs", func() bool { return l.Job(ends).State() == "RUNNING" })
 	late := l.Submit("sleep "+long, map[string]any{"time_limit": 1})
@@ -132,7 +133,8 @@ func TestJobsOutliveController(t *testing.T) {
 	}
 }
 
-// A job whose step was killed is lost with it: reported, not run again.
+// TestStepKilled checks that a job whose step was killed is reported as lost,
+// and is not run again.
 func TestStepKilled(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -141,7 +143,7 @@ func TestStepKilled(t *testing.T) {
 	harness.Eventually(t, "the job runs", func() bool { return harness.Running(t, sleep) == 1 })
 	l.Daemons["schedctld"].Kill()
 	for _, st := range harness.Named(t, sleep) {
-		step := parentOf(t, parentOf(t, st.PID)) // sleep, the script's shell, the step
+		step := parentOf(t, parentOf(t, st.PID)) // the parents of sleep are the script's shell and the step
 		harness.Must(t, syscall.Kill(step, syscall.SIGKILL))
 	}
 	l.Up(l.Ctld)

@@ -1,5 +1,5 @@
-// Package jobs tests jobs from their submission to their record: what they run as, their limits, quotas and
-// privacy, and controllers that die.
+// Package jobs tests jobs from their submission to their record: the users they
+// run as, their limits, quotas and privacy, and controllers that are killed.
 package jobs
 
 import (

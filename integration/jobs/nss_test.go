@@ -12,9 +12,10 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// A user who is in no file, but known to the system's name service: the way of sites with
-// LDAP or sssd. The daemons run in a mount namespace of their own, where
-// systemd's module for the name service finds such a user; the machine is left as it is.
+// TestNSSUser checks a user who is in no file but known to the system's name
+// service, as at sites with LDAP or sssd. The daemons run in a mount namespace
+// of their own, in which systemd's module for the name service finds such a
+// user. The machine itself is not changed.
 func TestNSSUser(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)

@@ -9,14 +9,14 @@ import (
 )
 
 // TestPrivateData checks that the controller and the accounting daemon show a
-// user the same of other users' jobs.
+// user the same information about other users' jobs.
 func TestPrivateData(t *testing.T) {
 	t.Parallel()
 	harness.NeedRoot(t)
 	const ours = "text of mine"
 	for _, tt := range []struct {
-		private string // PrivateData=
-		jobs    bool   // whether others see them
+		private string // value of PrivateData=
+		jobs    bool   // other users see the jobs
 		nodes   int    // status of the list
 		parts   int
 	}{

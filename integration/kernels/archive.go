@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// archive is what a kernel unpacks into its first file system: cpio's format "newc", with all owned by root.
+// archive is an archive that a kernel unpacks into its first file system:
+// cpio's format "newc". All files belong to root.
 type archive struct {
 	w     io.Writer
 	err   error
@@ -21,7 +22,7 @@ const (
 	link      = 0o120000
 )
 
-// file adds a file, and the directories above it.
+// file adds a file, and its parent directories.
 func (a *archive) file(name string, mode uint32, text []byte) {
 	a.above(name)
 	a.entry(name, regular|mode, text)
@@ -44,7 +45,7 @@ func (a *archive) dir(name string, mode uint32) {
 
 func (a *archive) above(name string) { a.dir(path.Dir(name), 0o755) }
 
-// end adds what marks the end.
+// end adds the end mark of the archive.
 func (a *archive) end() error {
 	a.entry("TRAILER!!!", 0, nil)
 	return a.err
@@ -58,7 +59,7 @@ func (a *archive) entry(name string, mode uint32, text []byte) {
 	a.write(text)
 }
 
-// write writes what begins at a multiple of four.
+// write writes text, padded to a multiple of four bytes.
 func (a *archive) write(text []byte) {
 	if a.err == nil {
 		_, a.err = a.w.Write(append(slices.Clip(text), make([]byte, -len(text)&3)...))

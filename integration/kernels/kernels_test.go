@@ -13,7 +13,7 @@ import (
 	"schedrestd/integration/kernels/plan"
 )
 
-// etc is what a machine has in /etc.
+// etc has the files in the machine's /etc.
 var etc = map[string]string{
 	"passwd": "root:x:0:0:root:/root:/bin/sh\ndaemon:x:1:1:daemon:/:/bin/false\nsched:x:990:990::/:/bin/false\ngate:x:991:991::/:/bin/false\n" +
 		"alice:x:1000:1000::/tmp:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
@@ -27,10 +27,10 @@ var etc = map[string]string{
 
 // start is a way to start the gateway.
 type start struct {
-	name  string // as the page has it
+	name  string // name on the page
 	uid   uint32
 	args  string
-	write map[string]string // before it; a kernel that has no such file is not asked
+	write map[string]string // files to write before the start; a kernel without one of them is skipped
 	env   []string
 }
 
@@ -64,7 +64,7 @@ func steps() []plan.Step {
 }
 
 const (
-	clone      = "/proc/sys/kernel/unprivileged_userns_clone" // Debian's own
+	clone      = "/proc/sys/kernel/unprivileged_userns_clone" // setting that only Debian's kernels have
 	checkLimit = 10 * time.Minute
 )
 
@@ -74,7 +74,7 @@ func check(s start) plan.Step {
 }
 
 // TestKernel checks that each layer of the sandbox is on or off as
-// docs/KERNELS.md says of this kernel, and that the tests of the sandbox pass.
+// docs/KERNELS.md says for this kernel, and that the tests of the sandbox pass.
 func TestKernel(t *testing.T) {
 	m := booted(t)
 	page, err := os.ReadFile("../../docs/KERNELS.md")
@@ -110,7 +110,8 @@ func TestKernel(t *testing.T) {
 // said returns the output of a step.
 func (m *machine) said(step string) string { return strings.TrimSpace(string(m.results[step].Output)) }
 
-// parts returns the layers that a check reports as on, and as off.
+// parts returns the layers that a check reports as on, and those that it
+// reports as off.
 func parts(check string) string {
 	lists := map[string][]string{}
 	table, _, _ := strings.Cut(check, "\n\n")
@@ -139,7 +140,7 @@ func failures(out string) string {
 	return text[:min(len(text), 20000)]
 }
 
-// TestParts tests parts. It needs no machine.
+// TestParts checks parts. It needs no virtual machine.
 func TestParts(t *testing.T) {
 	const said = `PART                               IS   WHY
 the worker's own uid and gid       on   gate (991:991)

@@ -1,13 +1,13 @@
 // Package kernels boots kernels of several versions and architectures in
 // virtual machines, tries the confinement of workers there, and runs the tests
-// of the packages that implement it. The script "kernel" fetches a kernel; the
-// program guest is its first process.
+// of the packages that implement it. The script "kernel" fetches a kernel. The
+// program guest is the first process.
 //
 // "make integration-kernels" runs it. KERNEL selects the kernel by Debian suite
-// and architecture, as in trixie/arm64; without it all tests are skipped.
-// KERNELS_REQUIRED=1 turns skips into failures, KERNELS_STEPS=REGEXP omits the
-// other steps, KERNELS_TESTS=. runs all tests of privsep, and KERNELS_ACCEL=kvm
-// relies on this machine's processor.
+// and architecture, such as trixie/arm64; without it all tests are skipped.
+// KERNELS_REQUIRED=1 turns skips into failures, KERNELS_STEPS=REGEXP selects
+// the steps, KERNELS_TESTS=. runs all tests of privsep, and KERNELS_ACCEL=kvm
+// uses this machine's processor.
 package kernels
 
 import (
@@ -35,24 +35,25 @@ import (
 // machine is a virtual machine.
 type machine struct {
 	arch    string
-	kernel  string // its file
-	files   string // its first file system
-	kept    string // directory for what it printed
+	kernel  string // path of the kernel
+	files   string // path of its first file system
+	kept    string // directory for its output
 	results map[string]plan.Result
 }
 
-// emulated is what qemu calls a machine of an architecture, and the machine its console.
+// emulated has, for each architecture, qemu's names of the program, the machine
+// and the processor, and the name of the machine's console.
 var emulated = map[string]struct{ program, board, processor, console string }{
 	"amd64": {"qemu-system-x86_64", "q35", "max,-cx16", "ttyS0"}, // cmpxchg16b of qemu 7.2 sets wrong flags, which crashes Linux 6.12
 	"arm64": {"qemu-system-aarch64", "virt,gic-version=3", "max", "ttyAMA0"},
 }
 
-// missing says what this machine has not got.
+// missing is the error for something that this machine lacks.
 type missing struct{ what string }
 
 func (e missing) Error() string { return e.what }
 
-// prepare fetches the kernel and builds what it starts.
+// prepare fetches the kernel and builds the files for it.
 func prepare(name, dir string) (*machine, error) {
 	suite, arch, _ := strings.Cut(name, "/")
 	arch, _, _ = strings.Cut(arch, "/")
@@ -79,7 +80,7 @@ func prepare(name, dir string) (*machine, error) {
 	return m, m.furnish(from+"/busybox", dir)
 }
 
-// packages are those whose tests are run, and as whom.
+// packages are the packages whose tests are run, with the users that run them.
 var packages = []struct {
 	name string
 	as   []uint32
@@ -93,8 +94,9 @@ var packages = []struct {
 	{"security/seal", []uint32{0, 1000}, nil},
 }
 
-// ofTheKernel are the tests of privsep that ask the kernel for what kernels differ in. The others are about who waits for whom, and take an
-// emulated processor half a day.
+// ofTheKernel are the tests of privsep whose results depend on the kernel. The
+// others are about the order of events between processes, and take an emulated
+// processor half a day.
 const ofTheKernel = "^Test(" +
 	"NamespacesAlone|WorkerIsConfined|KeeperIsConfined|ParentPrivileges|UnprivilegedStart|RootWorkerByWish|StartsFrom0700|ConfinementLine|Check.*|DeathTests.*|" +
 	"Captured|CapturedConnects|CapturedAsksTheKeeper|NamespaceInit.*|ParentGone|ParentDies|Orphan|EachUserHisProcess|ProcessLimit|" +
@@ -148,7 +150,7 @@ func (m *machine) furnish(shell, dir string) error {
 			return err
 		}
 		add(test, "src/"+name+"/test", 0o755)
-		for _, kept := range []string{"testdata/*", "testdata/fuzz/*/*", "*.go"} { // what tests read
+		for _, kept := range []string{"testdata/*", "testdata/fuzz/*/*", "*.go"} { // files that the tests read
 			list, _ := filepath.Glob("../../" + name + "/" + kept)
 			for _, path := range list {
 				if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
@@ -172,11 +174,12 @@ func (m *machine) furnish(shell, dir string) error {
 	return w.Flush()
 }
 
-// boot starts the machine, waits until it has switched itself off, and gathers the results.
+// boot starts the machine, waits until it has switched itself off, and collects
+// the results.
 func (m *machine) boot(limit time.Duration, tell func(plan.Result)) error {
 	board := emulated[m.arch]
-	accelerator := cmp.Or(os.Getenv("KERNELS_ACCEL"), "tcg,thread=multi") // a virtual machine's own /dev/kvm may well not work
-	runtime.LockOSThread()                                                // with which it is to end
+	accelerator := cmp.Or(os.Getenv("KERNELS_ACCEL"), "tcg,thread=multi") // in a virtual machine, /dev/kvm often does not work
+	runtime.LockOSThread()                                                // qemu is killed when this thread exits
 	defer runtime.UnlockOSThread()
 	cmd := exec.Command("nice", board.program, "-machine", board.board, "-cpu", board.processor, "-accel", accelerator, "-smp", "2", "-m", "2048",
 		"-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio", "-kernel", m.kernel, "-initrd", m.files,

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// slurmConf is a cluster of one machine.
+// slurmConf is the configuration of a cluster of one machine.
 const slurmConf = `ClusterName=lab
 SlurmctldHost=head(127.0.0.1)
 SlurmUser=slurm
@@ -36,12 +36,14 @@ NodeName=head NodeAddr=127.0.0.1 CPUs=1 RealMemory=500
 PartitionName=debug Nodes=ALL Default=YES MaxTime=60 State=UP
 `
 
-// ask sends a request with alice's token to the gateway's port.
+// ask is a command that sends a request with alice's token to the gateway's
+// port.
 const ask = `eval "$(scontrol token username=alice lifespan=3600)"; curl -sS --fail-with-body -H "X-SLURM-USER-TOKEN: $SLURM_JWT" `
 const ping = ask + `http://127.0.0.1:6820/slurm/v0.0.42/ping`
 
 // TestLifecycle installs, configures, upgrades, downgrades, removes and purges
-// the packages on a machine with a real Slurm, in an administrator's order.
+// the packages on a machine with a real Slurm, in the order in which an
+// administrator would.
 func TestLifecycle(t *testing.T) {
 	m := boot(t)
 	arch := m.run(t, "dpkg --print-architecture")
@@ -67,7 +69,7 @@ func TestLifecycle(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	// An administrator's changes.
+	// Changes that an administrator makes.
 	m.run(t, "echo SCHEDRESTD_AUDIT_LOG=/var/log/schedrestd/audit.log >>/etc/sched/schedrestd.env; systemctl restart schedrestd")
 	m.submit(t)
 	for _, step := range []struct{ name, install, commit string }{
@@ -116,7 +118,8 @@ func TestLifecycle(t *testing.T) {
 	t.Run("controller", func(t *testing.T) { m.controller(t) })
 }
 
-// put copies the packages of this architecture into the machine, with names without a version.
+// put copies the packages of this architecture into the machine. Their new
+// names have no version.
 func (m *machine) put(t *testing.T, from, to string) {
 	t.Helper()
 	for pattern, name := range map[string]string{"schedrestd_*.deb": "schedrestd.deb", "schedrestd-controller_*.deb": "controller.deb"} {
@@ -131,7 +134,7 @@ func (m *machine) put(t *testing.T, from, to string) {
 		m.run(t, "mkdir -p /root/"+to)
 		m.write(t, "/root/"+to+"/"+name, string(text))
 	}
-	m.run(t, "chmod 0755 /root") // apt reads the file as its own user
+	m.run(t, "chmod 0755 /root") // apt reads the file as another user
 }
 
 // changeConffile changes the configuration file in a package, as a later release may.
@@ -158,7 +161,7 @@ func (m *machine) startSlurm(t *testing.T) {
 	t.Log(m.run(t, "slurmctld -V; systemctl --version | head -n 1"))
 }
 
-// submit runs a job through the gateway and waits until it has run as alice.
+// submit submits a job through the gateway and waits until it has run as alice.
 func (m *machine) submit(t *testing.T) {
 	t.Helper()
 	m.run(t, `rm -f /home/alice/out
@@ -169,7 +172,8 @@ END
 		squeue; sinfo; exit 1`)
 }
 
-// underLoad runs what while clients send requests, and counts these. Half of the clients make a connection for each
+// underLoad calls what while clients send requests. It returns the numbers of
+// answered and failed requests. Half of the clients open a connection for each
 // request, the others keep theirs.
 func (m *machine) underLoad(t *testing.T, what func()) (answered, failed int64) {
 	t.Helper()
@@ -224,7 +228,8 @@ func pingOnce(client *http.Client, token string) error {
 	return err
 }
 
-// nothingLeft checks that a purge removed everything but the users and what is named.
+// nothingLeft checks that a purge removed everything except the users and the
+// files in but.
 func (m *machine) nothingLeft(t *testing.T, but string) {
 	t.Helper()
 	m.run(t, "rmdir "+but+" 2>/dev/null || true")
@@ -232,7 +237,8 @@ func (m *machine) nothingLeft(t *testing.T, but string) {
 		systemctl list-units --all --no-legend --plain 'sched*'; pgrep sched || true`, "")
 }
 
-// controller installs the bundled daemons, upgrades them under load, and purges both packages.
+// controller installs the bundled daemons, upgrades them under load, and purges
+// both packages.
 func (m *machine) controller(t *testing.T) {
 	m.run(t, `systemctl stop slurmd slurmctld; mv /etc/slurm/slurm.conf /root
 		apt-get install -y --no-install-recommends /root/first/schedrestd.deb /root/first/controller.deb

@@ -1,4 +1,4 @@
-// Package packages checks what "make packages" builds: with the tools of Debian
+// Package packages checks the results of "make packages": with Debian's tools
 // ("make packages-check"), and on machines with a real systemd and the Slurm of
 // their release ("make integration-packages").
 //
@@ -18,13 +18,14 @@ import (
 	"testing"
 )
 
-// machine is a machine of integration/systemd, with Slurm and without the gateway.
+// machine is a machine of integration/systemd with Slurm but without the
+// gateway.
 type machine struct {
-	suite string // trixie-slurm
-	root  string // its root directory, as this machine sees it
+	suite string // such as trixie-slurm
+	root  string // path of its root directory on this machine
 }
 
-// boot starts the machine, or ends a test that has none.
+// boot starts the machine. If there is none, it skips the test.
 func boot(t *testing.T) *machine {
 	t.Helper()
 	suite := os.Getenv("PACKAGE_SUITE")
@@ -59,14 +60,14 @@ func (m *machine) script(args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// try runs a script in the machine, as root, and returns what it printed.
+// try runs a script in the machine, as root, and returns its output.
 func (m *machine) try(script string) (string, error) {
 	cmd := exec.Command("../systemd/machine", m.suite, "run", "bash", "-ec", "set -o pipefail; export DEBIAN_FRONTEND=noninteractive\n"+script)
 	out, err := cmd.CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }
 
-// run runs a script in the machine that has to succeed.
+// run runs a script in the machine. The test fails if the script fails.
 func (m *machine) run(t *testing.T, script string) string {
 	t.Helper()
 	out, err := m.try(script)
@@ -76,7 +77,7 @@ func (m *machine) run(t *testing.T, script string) string {
 	return out
 }
 
-// expect runs a script in the machine and compares what it prints.
+// expect runs a script in the machine and compares its output with want.
 func (m *machine) expect(t *testing.T, script, want string) {
 	t.Helper()
 	if got := m.run(t, script); got != want {
@@ -84,7 +85,7 @@ func (m *machine) expect(t *testing.T, script, want string) {
 	}
 }
 
-// write makes a file of the machine's.
+// write writes a file in the machine.
 func (m *machine) write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(m.root+path, []byte(text), 0o644); err != nil {

@@ -1,6 +1,6 @@
-// Package page reads the command blocks of a documentation page, so that tests can
-// run them as printed. A fenced block of another kind is an error: what a reader may
-// type is a block of commands, which a test runs.
+// Package page reads the command blocks of a documentation page, so that tests
+// can run them as printed. A fenced block of another kind is an error, because
+// a test must run everything that a reader may type.
 package page
 
 import (
@@ -11,13 +11,13 @@ import (
 
 // Block is one block of commands.
 type Block struct {
-	Heading  string // the heading above it, without the marks
+	Heading  string // text of the heading above the block
 	Language string // "sh" or "python"
-	Line     int    // where its text begins in the file
+	Line     int    // number of the block's first line in the file
 	Text     string
 }
 
-// Blocks returns the command blocks of the page in the file path, in their order.
+// Blocks returns the command blocks of the page in the file path, in order.
 func Blocks(path string) (blocks []Block, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -8,15 +8,16 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// ambiguity is a request that proxy and gateway could understand differently. The user sends it to a proxy, which adds
-// a token that may act for every user, and hopes that the gateway ignores the name that the proxy adds.
+// ambiguity is a request that proxy and gateway could interpret differently.
+// The user sends it to a proxy that adds a token that may act for every user.
+// The user hopes that the gateway ignores the name that the proxy adds.
 type ambiguity struct {
 	name     string
-	headers  string // lines that the user adds; {holder} is the token's owner, {user} the user
-	directly string // what becomes of it, with the token and the user's name beside it
+	headers  string // lines that the user adds; {holder} is the owner of the token, {user} the user
+	directly string // result if the request is sent directly, with the token and the user's name
 }
 
-// ambiguities are those of the headers that say who asks.
+// ambiguities are requests with ambiguous headers about the user.
 var ambiguities = []ambiguity{
 	{"the name twice", "X-SCHED-USER-NAME: {holder}", "401"},
 	{"the same name twice", "X-SCHED-USER-NAME: {user}", "401"},
@@ -56,10 +57,11 @@ var ambiguities = []ambiguity{
 	{"trailing blanks after the other spelling", "X-SLURM-USER-NAME: {holder} \t ", "401"},
 }
 
-// TestAmbiguities checks that an ambiguous request that reaches the gateway is
-// refused, whatever a proxy made of it. Through no proxy, well or carelessly
-// configured, can a user become another, least of all the token's owner. Only
-// the header rules prevent it: require_user_name is not set.
+// TestAmbiguities sends ambiguous requests directly and through proxies, some of
+// which are configured carelessly. It checks that the gateway never serves such a
+// request as another user, least of all as the token's owner, and refuses what is
+// still ambiguous when it arrives. Only the rules for headers prevent that,
+// because require_user_name is not set.
 func TestAmbiguities(t *testing.T) {
 	t.Parallel()
 	f := harness.NewFronts(t)
@@ -98,7 +100,8 @@ func TestAmbiguities(t *testing.T) {
 	nobodyElse(f, t)
 }
 
-// meant are names that come alone beside the token, as of a proxy that was set up wrongly or knows no user.
+// meant are headers with a single user name, or an empty one, as from a proxy
+// that is misconfigured or does not know the user.
 var meant = []ambiguity{
 	{headers: "X-SCHED-USER-NAME:", directly: "401"},
 	{headers: "X-SCHED-USER-NAME: \t ", directly: "401"},
@@ -112,8 +115,8 @@ var meant = []ambiguity{
 	{headers: "X-SLURM-USER-NAME: {user}", directly: "as {user}"},
 }
 
-// judge compares an answer with the direct one; through a proxy the request is
-// served as the user or refused.
+// judge checks that a direct request has the outcome directly. Through a proxy
+// the request must be served as the user or refused.
 func judge(f *harness.Fronts, t *testing.T, way harness.Front, a harness.Answer, directly string) {
 	t.Helper()
 	got := a.CountedAs()
@@ -122,8 +125,8 @@ func judge(f *harness.Fronts, t *testing.T, way harness.Front, a harness.Answer,
 	}
 }
 
-// nobodyElse fails the test when the gateway ever served another user. Its log
-// also has requests whose answers the test did not wait for.
+// nobodyElse fails the test if the gateway ever served another user. It checks
+// the log, which also has requests whose answers the test did not read.
 func nobodyElse(f *harness.Fronts, t *testing.T) {
 	t.Helper()
 	got := f.Gate.ServedAs()
@@ -134,14 +137,16 @@ func nobodyElse(f *harness.Fronts, t *testing.T) {
 }
 
 // TestFraming checks that proxy and gateway agree where a request ends, or
-// refuse it. A request hidden in a body, or after it, never becomes another
-// user's request, and never takes what a proxy adds to the next one.
+// refuse it. A request that is hidden in a body, or after it, must never become
+// another user's request, and must never get the headers that a proxy adds to
+// the next one.
 func TestFraming(t *testing.T) {
 	t.Parallel()
 	f := harness.NewFronts(t)
 	path := "/sched/" + harness.Version + "/ping"
 	hidden := "GET " + path + " HTTP/1.1\r\nHost: cluster\r\nX-SCHED-USER-NAME: " + f.Holder + "\r\n\r\n"
-	// It has no end: the first lines of whatever comes next would be its headers.
+	// The request is incomplete. The first lines of the next request would
+	// become its headers.
 	prefix := "GET " + path + " HTTP/1.1\r\nHost: cluster\r\nX-SCHED-USER-NAME: " + f.Holder + "\r\nX-Rest: "
 	chunks := func(text string) string { return fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(text), text) }
 	get := func(headers, body string) string {
@@ -153,8 +158,8 @@ func TestFraming(t *testing.T) {
 	last := get("Connection: close\r\n", "")
 	tests := []struct {
 		name string
-		text string // {own} is what makes a request the user's
-		want string // of the first answer, directly
+		text string // {own} stands for the headers that make a request the user's
+		want string // result of the first request, if it is sent directly
 	}{
 		{"HTTP/1.0", "GET " + path + " HTTP/1.0\r\n{own}\r\n", "as {user}"},
 		{"HTTP/1.0 that lists the name", "GET " + path + " HTTP/1.0\r\nConnection: X-SCHED-USER-NAME\r\n{own}\r\n", "401"},

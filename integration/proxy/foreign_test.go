@@ -22,13 +22,14 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// tool is a program, not ours, that makes tokens and RSA keys.
+// tool is a program of another project that makes tokens and RSA keys.
 type tool struct {
 	name string
 	need func(t *testing.T)
-	// rsa makes a key in dir and gives its public half as a JSON Web Key.
+	// rsa creates a key in dir and returns its public half as a JSON Web Key.
 	rsa func(t *testing.T, dir string) string
-	// hs256 and rs256 sign claims, with the secret in a file and with the key that rsa made in dir.
+	// hs256 and rs256 sign claims: with the secret in a file, and with the key
+	// that rsa created in dir.
 	hs256 func(t *testing.T, secret, claims string) string
 	rs256 func(t *testing.T, dir, claims string) string
 }
@@ -40,9 +41,9 @@ var tools = []tool{
 	{"the standard library", func(*testing.T) {}, ownKey, ownHS256, ownRS256},
 }
 
-// TestForeignTokens checks that tokens of both algorithms that other programs
-// made are accepted by both daemons and by the gateway, whether it has the keys
-// or the daemons verify them; that key sets of other programs are read; and
+// TestForeignTokens checks that tokens of other programs are accepted by both
+// daemons and by the gateway, whether the gateway has the keys or the daemons
+// verify the tokens. It checks both algorithms, key sets of other programs, and
 // that a token with one changed letter in its signature is refused.
 func TestForeignTokens(t *testing.T) {
 	t.Parallel()
@@ -82,14 +83,14 @@ func TestForeignTokens(t *testing.T) {
 }
 
 // TestProvidersTokens checks access tokens with all the claims that identity
-// providers put into them, with the user's name in a claim of the site's
-// choice, and with dates as other programs write them.
+// providers put into them, with the user's name in a claim that the site
+// chooses, and with dates as other programs write them.
 func TestProvidersTokens(t *testing.T) {
 	t.Parallel()
 	l, u, dir := harness.NewLab(t), harness.SomeUser(t), t.TempDir()
 	jwks := filepath.Join(l.Dir, "etc", "jwks.json")
-	// Like a provider's key set: with a key for encryption and certificate
-	// fields.
+	// Like a provider's key set, it contains a key for encryption and
+	// certificate fields.
 	set := fmt.Sprintf(`{"keys":[{"kid":"enc-1","kty":"RSA","alg":"RSA-OAEP","use":"enc","n":"AQAB","e":"AQAB","x5c":["MIIC"],"x5t":"x"},
 		%s,{"kty":"EC","crv":"P-256","x":"AA","y":"AA","kid":"ec-1"}]}`,
 		strings.Replace(ownKey(t, dir), "{", `{"x5c":["not a certificate"],"x5t":"AAAA","x5t#S256":"AAAA",`, 1))
@@ -141,7 +142,8 @@ func keyed(l *harness.Lab, t *testing.T, parameters string) {
 	l.Up(l.Restd)
 }
 
-// keyless starts a gateway more, whose configuration names no keys, and gives its address.
+// keyless starts another gateway, whose configuration names no keys, and
+// returns its address.
 func keyless(l *harness.Lab, t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(l.Conf())
@@ -157,8 +159,8 @@ func keyless(l *harness.Lab, t *testing.T) string {
 	return "http://" + address
 }
 
-// accepted fails the test unless the token is that user's at the controller, asked with schedctl, and at
-// both daemons by way of each gateway.
+// accepted fails the test unless the token is accepted as that user's: by the
+// controller, as asked by schedctl, and by both daemons through each gateway.
 func accepted(l *harness.Lab, t *testing.T, token, user string, gateways map[string]string) {
 	t.Helper()
 	if out, err := schedctl(l, token, "show", "nodes"); err != nil || !strings.Contains(out, l.Node) {
@@ -173,7 +175,8 @@ func accepted(l *harness.Lab, t *testing.T, token, user string, gateways map[str
 	}
 }
 
-// refusedEverywhere fails the test unless the token is refused everywhere.
+// refusedEverywhere fails the test unless the token is refused by the controller,
+// and by both daemons through each gateway.
 func refusedEverywhere(l *harness.Lab, t *testing.T, token string, gateways map[string]string) {
 	t.Helper()
 	if out, err := schedctl(l, token, "show", "nodes"); err == nil {
@@ -188,8 +191,8 @@ func refusedEverywhere(l *harness.Lab, t *testing.T, token string, gateways map[
 	}
 }
 
-// schedctl runs schedctl with a token, over TCP, or with "" as the user who
-// runs the test.
+// schedctl runs schedctl with a token over TCP. If token is "", it runs as the
+// user who runs the test.
 func schedctl(l *harness.Lab, token string, args ...string) (string, error) {
 	cmd := exec.Command(filepath.Join(harness.Bin, "schedctl"), append([]string{"-f", l.Conf()}, args...)...)
 	cmd.Env = []string{"PATH=/usr/bin:/bin"}
@@ -210,7 +213,7 @@ func asked(l *harness.Lab, t *testing.T, url, path, token string) harness.Answer
 	return a
 }
 
-// output runs a foreign program and gives what it prints.
+// output runs a foreign program and returns its output.
 func output(t *testing.T, input string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)
@@ -223,7 +226,7 @@ func output(t *testing.T, input string, name string, args ...string) string {
 	return strings.TrimSpace(out.String())
 }
 
-// python is Debian's, for which Debian's packages are.
+// python is Debian's Python, which finds Debian's packages.
 const python = "/usr/bin/python3"
 
 func needPython(t *testing.T) {
@@ -248,7 +251,7 @@ print(RSAAlgorithm.to_jwk(key.public_key()))
 `, python, "-", filepath.Join(dir, "python.pem"))
 }
 
-// pythonToken signs with the key in a file.
+// pythonToken is a script that signs with the key in a file.
 const pythonToken = `
 import json, jwt, sys
 print(jwt.encode(json.loads(sys.argv[3]), open(sys.argv[1], "rb").read(), algorithm=sys.argv[2]))
@@ -295,7 +298,8 @@ func opensslKey(t *testing.T, dir string) string {
 	return harness.PublicJWK(key.(*rsa.PublicKey), "openssl")
 }
 
-// opensslToken is what a site's shell script may look like: the claims come in, $1 signs what comes in.
+// opensslToken is a shell script as a site might write it. It reads the claims;
+// $1 signs its input.
 const opensslToken = `
 url() { openssl base64 -A | tr '+/' '-_' | tr -d '='; }
 text=$(printf '{"alg":"%s","typ":"JWT"}' "$1" | url).$(url)
@@ -339,7 +343,8 @@ func ownRS256(t *testing.T, dir, claims string) string {
 	return ownSigned(t, dir, `{"alg":"RS256","typ":"JWT","kid":"own"}`, claims)
 }
 
-// ownSigned returns a token of exactly these texts, signed with the key in dir.
+// ownSigned returns a token with exactly these texts, signed with the key in
+// dir.
 func ownSigned(t *testing.T, dir, header, claims string) string {
 	t.Helper()
 	der, err := os.ReadFile(filepath.Join(dir, "own.der"))

@@ -13,8 +13,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// balancers are the configurations of docs/LOGS.md, and how each program is
-// started with one.
+// balancers are the configurations in docs/LOGS.md, with the command that
+// starts each load balancer.
 var balancers = []struct {
 	name, pkg, document string
 	start               func(dir, sections string) (config string, args []string)

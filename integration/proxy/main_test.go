@@ -1,5 +1,5 @@
-// Package proxy tests the gateway beside programs that are not ours: proxies, identity providers, and libraries that
-// make tokens.
+// Package proxy tests the gateway with programs of other projects: proxies,
+// identity providers, and libraries that make tokens.
 package proxy
 
 import (

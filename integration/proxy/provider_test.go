@@ -20,7 +20,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// provider is an identity provider with one realm, as far as docs/IDENTITY-PROVIDER.md asks it.
+// provider is an identity provider with one realm and the features that
+// docs/IDENTITY-PROVIDER.md uses.
 type provider struct {
 	t      *testing.T
 	server *httptest.Server
@@ -31,15 +32,16 @@ type provider struct {
 	keys      map[string]*rsa.PrivateKey // by kid
 	published []string                   // kids in the key set
 	signs     string                     // kid of new tokens
-	set       string                     // served instead of the key set, when not empty
+	set       string                     // served instead of the key set, if not empty
 	down      bool
-	denies    bool // by device: the user says no there
-	polls     int  // of the device grant
+	denies    bool // the user denies the login on the other device
+	polls     int  // number of polls of the device grant
 }
 
 const realm = "https://id.example.org/realms/hpc"
 
-// newProvider starts one that knows a user with the password of the proxies' tests.
+// newProvider starts a provider that knows a user, with the password of the
+// proxies' tests.
 func newProvider(t *testing.T, user string) *provider {
 	t.Helper()
 	p := &provider{t: t, user: user, keys: map[string]*rsa.PrivateKey{}}
@@ -54,7 +56,8 @@ func newProvider(t *testing.T, user string) *provider {
 	return p
 }
 
-// rotate publishes these keys, making those that are new, and signs with the last from now on.
+// rotate publishes these keys, and creates those that are new. New tokens are
+// signed with the last one.
 func (p *provider) rotate(kids ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,14 +88,14 @@ func (p *provider) certs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// device begins a log-in by a browser elsewhere (RFC 8628, 3.1).
+// device begins a login on another device (RFC 8628, 3.1).
 func (p *provider) device(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(map[string]any{"device_code": "Gm+Rh/mn=", "user_code": "WDJB-MJHT", "verification_uri": realm + "/device",
 		"verification_uri_complete": realm + "/device?user_code=WDJB-MJHT", "expires_in": 60, "interval": 0})
 }
 
-// token issues a token for the password, or when the user has logged in
-// elsewhere, which takes three polls.
+// token issues a token for the password, or when the user has logged in on
+// another device, which takes three polls.
 func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	fail := func(code string) {
 		w.WriteHeader(http.StatusBadRequest)
@@ -143,14 +146,15 @@ func (p *provider) sign(claims string) string {
 		"iss":%q,"aud":"sched","sub":"3f1d4e8a","typ":"ID","azp":"sched","email_verified":true,"name":"Ada Lovelace",%s}`, now+300, now, realm, claims))
 }
 
-// identified is a lab whose users come from a provider.
+// identified is a lab whose users log in at a provider.
 type identified struct {
 	*harness.Lab
 	*provider
 	t *testing.T
 }
 
-// run runs a block of the document's, with input, and gives what it prints and then SCHED_JWT. before are commands ahead of it.
+// run runs a block of the page, with input, after the commands in before. It
+// returns the output, followed by the value of SCHED_JWT.
 func (i *identified) run(block, before, input string) (string, error) {
 	i.t.Helper()
 	text := harness.CodeBlock(i.t, "IDENTITY-PROVIDER.md", block)
@@ -175,7 +179,7 @@ func (i *identified) fetch() {
 	}
 }
 
-// login gives the token that a block of the document's leaves in SCHED_JWT.
+// login returns the token that a block of the page puts into SCHED_JWT.
 func (i *identified) login(block, input string) string {
 	i.t.Helper()
 	out, err := i.run(block, "", input)
@@ -185,7 +189,7 @@ func (i *identified) login(block, input string) string {
 	return out[strings.LastIndexByte(out, '\n')+1:]
 }
 
-// configure restarts the daemons with a line of the document's.
+// configure restarts the daemons with a line from a block of the page.
 func (i *identified) configure(block string) {
 	i.t.Helper()
 	text := harness.CodeBlock(i.t, "IDENTITY-PROVIDER.md", block)
@@ -204,7 +208,7 @@ func (i *identified) counted(token string) string {
 }
 
 // soon waits until requests with a token have the wanted result. A gateway
-// remembers a result for a minute.
+// caches a result for a minute.
 func (i *identified) soon(token, want string) {
 	i.t.Helper()
 	var got string
@@ -215,7 +219,7 @@ func (i *identified) soon(token, want string) {
 	}
 }
 
-// logged waits until both daemons have logged something.
+// logged waits until both daemons have logged a line that matches the pattern what.
 func (i *identified) logged(what string) {
 	i.t.Helper()
 	for _, name := range []string{"schedctld", "scheddbd"} {
@@ -227,15 +231,16 @@ func (i *identified) logged(what string) {
 	}
 }
 
-// withoutTokens makes the lab wait until daemons accept connections, since it
-// can't make a token to ask them with.
+// withoutTokens makes the lab wait until daemons accept connections, because it
+// can't create a token for a request to them.
 func withoutTokens(l *harness.Lab) {
 	l.Ctld.Answers = harness.Accepts(l.Ctld.At)
 	l.Restd.Answers = harness.Accepts(strings.TrimPrefix(l.Restd.At, "http://"))
 }
 
-// TestIdentityProvider goes through docs/IDENTITY-PROVIDER.md from the first fetch to the day when the
-// keys change and the day when the provider is broken, with the commands that stand there.
+// TestIdentityProvider follows docs/IDENTITY-PROVIDER.md with the commands on
+// that page: from the first fetch of the key set, through a change of the keys,
+// to a provider that is broken.
 func TestIdentityProvider(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"bash", "curl"} {
@@ -249,7 +254,8 @@ func TestIdentityProvider(t *testing.T) {
 	i.configure("both files")
 	pids := i.pids()
 
-	// A user logs in, in either way, asks, and submits.
+	// A user logs in with each of the two methods, sends requests and submits a
+	// job.
 	i.notLoggedIn()
 	var token string
 	for block, input := range map[string]string{"by password": harness.Password + "\n", "by device": ""} {
@@ -271,7 +277,8 @@ func TestIdentityProvider(t *testing.T) {
 		t.Errorf("the job printed:\n%s", got)
 	}
 
-	// sun comes before username, and username before the claim of the site.
+	// The claim sun takes precedence over username, and username over the claim
+	// that the site has configured.
 	for _, tt := range []struct{ claims, want string }{
 		{`"sun":"` + u.Name + `","username":"somebody-else","preferred_username":"somebody-else"`, "as " + u.Name},
 		{`"username":"` + u.Name + `","preferred_username":"somebody-else"`, "as " + u.Name},
@@ -293,14 +300,14 @@ func TestIdentityProvider(t *testing.T) {
 	i.ownTokensBeside()
 }
 
-// notLoggedIn checks that a user who gets no token sees the reason in a line or
-// two, and keeps the SCHED_JWT that was set.
+// notLoggedIn checks that a user who gets no token sees the reason in one or
+// two lines, and keeps the value of SCHED_JWT.
 func (i *identified) notLoggedIn() {
 	i.t.Helper()
 	for _, tt := range []struct {
 		name, block, input string
 		down, denies       bool
-		says               string // a regular expression of the whole
+		says               string // regular expression for the whole output
 	}{
 		{name: "a wrong password", block: "by password", input: "guess\n", says: `the provider gave no id_token: invalid_grant: said in more words\n`},
 		{name: "no password", block: "by password", input: "\n", says: `the provider gave no id_token: invalid_grant: said in more words\n`},
@@ -330,8 +337,8 @@ func (i *identified) pids() string {
 	return fmt.Sprint(i.Daemons["schedctld"].PID(), i.Daemons["scheddbd"].PID(), i.Daemons["schedrestd"].PID())
 }
 
-// keysChange checks that tokens of a new key are soon accepted, and those of a
-// removed key refused.
+// keysChange checks that tokens of a new key are soon accepted, and that those
+// of a removed key are refused.
 func (i *identified) keysChange(old string) {
 	i.t.Helper()
 	i.rotate("first", "second")
@@ -348,7 +355,7 @@ func (i *identified) keysChange(old string) {
 		i.t.Errorf("the new key's token counted %s", got)
 	}
 	stranger := newProvider(i.t, i.provider.user)
-	stranger.rotate("second") // with another key of that name
+	stranger.rotate("second") // a different key with the same id
 	if got := i.counted(stranger.sign(`"preferred_username":"` + i.provider.user + `"`)); got != "401" {
 		i.t.Errorf("a token of an unknown issuer counted %s", got)
 	}
@@ -385,9 +392,9 @@ func (i *identified) brokenProvider() {
 	i.fetch()
 }
 
-// ownTokensBeside checks that with only the key set schedctl makes no token,
-// and names the setting for it, and that with jwt_key= it makes one, and both
-// kinds are accepted.
+// ownTokensBeside checks schedctl with and without jwt_key=. With only the key
+// set it must make no token, and name the missing setting. With jwt_key= it
+// must make a token, and both kinds of tokens must be accepted.
 func (i *identified) ownTokensBeside() {
 	i.t.Helper()
 	if out, err := schedctl(i.Lab, "", "token"); err == nil || !strings.Contains(out, "jwt_key=") {

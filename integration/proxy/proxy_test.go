@@ -18,7 +18,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// through sends a request by a way, with what makes it the user's, and says what came back.
+// through sends a request through way, with the headers that make it the
+// user's, and returns the answer.
 func through(f *harness.Fronts, t *testing.T, way harness.Front, method, path, body string) harness.Answer {
 	t.Helper()
 	answers := harness.Exchange(t, way.Address, 2, fmt.Sprintf("%s /sched/%s/%s HTTP/1.1\r\nHost: cluster\r\nConnection: close\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
@@ -29,12 +30,12 @@ func through(f *harness.Fronts, t *testing.T, way harness.Front, method, path, b
 	return answers[0]
 }
 
-// tokenBegins is how every token begins: {" in base64.
+// tokenBegins is the beginning of every token: {" in base64.
 const tokenBegins = "eyJ"
 
 // TestProxy checks that behind proxies configured as in docs/PROXY.md users
-// keep their identities in requests, jobs and logs, and that logs have the
-// proxy's name as well. A user without a password is rejected.
+// keep their identities in requests, jobs and logs. Logs must have the proxy's
+// name as well. A user without a password must be rejected.
 func TestProxy(t *testing.T) {
 	t.Parallel()
 	f := harness.NewFronts(t, "require_user_name")
@@ -79,9 +80,10 @@ func TestProxy(t *testing.T) {
 }
 
 // TestNameIsNeeded checks that require_user_name refuses a token that may act
-// for all users when it comes without a name. This protects against a proxy
-// that lets the client remove the name by listing it in Connection, after the
-// proxy added its own headers. The gateway does not see that Connection.
+// for all users if it comes without a name. This protects against a proxy that
+// adds its headers before it removes those that the client lists in Connection.
+// Such a client could remove the name, and the gateway would not see that
+// Connection.
 func TestNameIsNeeded(t *testing.T) {
 	t.Parallel()
 	for name, served := range map[string]bool{"": true, "require_user_name": false} {
@@ -100,7 +102,7 @@ func TestNameIsNeeded(t *testing.T) {
 			}
 			want := "401"
 			if served {
-				want = "as " + f.Holder // shows that the attack is one
+				want = "as " + f.Holder // proves that the attack works without the switch
 			}
 			if got := ask("Connection: close, X-SCHED-USER-NAME\r\n"); got != want {
 				t.Errorf("with the name removed it counted %s, want %s", got, want)
@@ -113,9 +115,9 @@ func TestNameIsNeeded(t *testing.T) {
 	}
 }
 
-// withoutAuthentication checks that nginx without a password prompt sends no
-// name, so that the request is the token owner's, or passes on the name that
-// the client claims.
+// withoutAuthentication checks nginx without a password prompt. If the client
+// claims no name, nginx must send none, so that the request is the token
+// owner's. Otherwise nginx passes the claimed name on.
 func withoutAuthentication(f *harness.Fronts, t *testing.T, want string) {
 	t.Helper()
 	before := len(f.Ways)
@@ -133,13 +135,13 @@ func withoutAuthentication(f *harness.Fronts, t *testing.T, want string) {
 	}
 }
 
-// stripping starts a proxy that adds headers before it strips those listed in
-// Connection, as Go's own does with a Director. It returns its address.
+// stripping starts a proxy that adds headers before it removes those listed in
+// Connection, as Go's own proxy does with a Director. It returns its address.
 func stripping(f *harness.Fronts, t *testing.T) string {
 	t.Helper()
 	to, err := url.Parse("http://" + f.Ways[0].Address)
 	harness.Must(t, err)
-	//lint:ignore SA1019 what it does wrong is what is to be shown
+	//lint:ignore SA1019 the test needs a proxy with this fault
 	proxy := &httputil.ReverseProxy{Director: func(r *http.Request) {
 		r.URL.Scheme, r.URL.Host = to.Scheme, to.Host
 		r.Header.Set("X-SCHED-USER-TOKEN", f.OwnToken)
@@ -154,8 +156,8 @@ func stripping(f *harness.Fronts, t *testing.T) string {
 }
 
 // TestUnknownName checks that an answer does not reveal whether a user exists.
-// It equals that for any other bad credential, byte for byte except for the
-// request's id.
+// It must equal the answer to any other bad credential, byte for byte except
+// for the request's id.
 func TestUnknownName(t *testing.T) {
 	t.Parallel()
 	f := harness.NewFronts(t)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The commands that show the records which TestAccountChanges changes.
+// Commands that show the records that TestAccountChanges changes.
 const (
 	showAccount = "sacctmgr -nP show account aNAME,bNAME,cNAME withcoord format=account,description,organization,coordinators"
 	showAssocs  = "sacctmgr -nP show assoc where account=aNAME,bNAME,cNAME format=cluster,account,user,partition,share,priority," +
@@ -20,8 +20,8 @@ const (
 	showClusters = "sacctmgr -nP show cluster clNAME,dlNAME format=cluster,classification,flags"
 )
 
-// compared are the lists of which both gateways have made the same records
-// before a change.
+// compared maps the names of changes to the lists that are compared before the
+// change. Both gateways have made the same records in these lists.
 var compared = map[string][]string{
 	"give it a comment":                       {"accounts", "associations", "users?with_assocs=true&with_coords=true"},
 	"make a QOS that preempts an unknown one": {"qos"},
@@ -147,7 +147,7 @@ func TestAccountChanges(t *testing.T) {
 		{name: "delete an account with one below", method: "DELETE", path: "account/aNAME", show: showAccount},
 	} {
 		tt.path = "/slurmdb/" + version + "/" + tt.path
-		if tt.name == "delete a wckey that several users have" { // most records are there
+		if tt.name == "delete a wckey that several users have" { // by now, most kinds of records exist
 			t.Run("every GET", func(t *testing.T) { sides.compareGETs(t) })
 		}
 		if lists := compared[tt.name]; lists != nil {
@@ -159,7 +159,7 @@ func TestAccountChanges(t *testing.T) {
 		t.Run("jobs", func(t *testing.T) { m.recordedJobs(t, sides) })
 	}
 	defer func() { sides.audit(t, gateway, "accounting") }()
-	t.Run("delete all associations", func(t *testing.T) { // theirs would
+	t.Run("delete all associations", func(t *testing.T) { // ours only, because slurmrestd would delete them
 		before := m.run(t, "root", "sacctmgr", "-nP", "show", "assoc")
 		for _, path := range []string{"associations/", "associations/?user=", "association/"} {
 			a, err := ask(m.client(ourSocket), "DELETE", "/slurmdb/"+version+"/"+path, "", "X-SLURM-USER-TOKEN: "+token)
@@ -200,8 +200,8 @@ func (m *machine) recordedJobs(t *testing.T, sides *sides) {
 	}
 }
 
-// showsWhatOthersChange checks that each worker shows at once what sacctmgr has
-// changed, in sessions that have shown the records before.
+// showsWhatOthersChange checks that each worker shows changes by sacctmgr at
+// once, in sessions that have shown the records before.
 func (m *machine) showsWhatOthersChange(t *testing.T) {
 	for i := range 4 {
 		text := fmt.Sprint("changed", i)
@@ -216,7 +216,7 @@ func (m *machine) showsWhatOthersChange(t *testing.T) {
 	}
 }
 
-// sameLists compares the lists of records that both gateways show.
+// sameLists compares the lists of records from both gateways.
 func (m *machine) sameLists(t *testing.T, version string) {
 	excepted := readExceptions(t, "../../docs/DIFFERENCES.md")
 	for _, list := range []string{"accounts", "associations", "clusters", "config", "qos", "tres", "users", "wckeys"} {

@@ -27,10 +27,10 @@ func (m *machine) audited(t *testing.T) *daemon {
 		"/opt/gateway/schedrestd", "-v", "-f", "/etc/slurm/slurm.conf", "-u", "nobody", "-g", "nogroup", "unix:"+ourSocket)
 }
 
-// audit ends the gateway and compares its audit log with
-// testdata/audit/NAME-RELEASE.txt: for each change that was made through it the
-// user, method, route, object, fields and outcome, or that none was sent to a
-// daemon.
+// audit stops the gateway and compares its audit log with
+// testdata/audit/NAME-RELEASE.txt. For each change that was made through it,
+// the file has the user, method, route, object, fields and outcome, or the fact
+// that none was sent to a daemon.
 func (s *sides) audit(t *testing.T, gateway *daemon, name string) {
 	t.Helper()
 	gateway.stop(t)
@@ -58,7 +58,7 @@ func (s *sides) audit(t *testing.T, gateway *daemon, name string) {
 		}
 		outcomes[l.Worker.Request] = l
 	}
-	// The numbers of jobs differ from run to run.
+	// The numbers of jobs differ between runs.
 	words := append([]string{"NAME", "of1"}, slices.Concat(s.words, s.each[1])...)
 	stable := func(text string) string {
 		for i := 0; i < len(words); i += 2 {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// withSlurmsKey makes the machine a cluster with AuthType=auth/slurm, without
+// withSlurmsKey changes the machine's cluster to AuthType=auth/slurm, without
 // munged.
 func (m *machine) withSlurmsKey(t *testing.T) {
 	t.Helper()
@@ -19,10 +19,10 @@ func (m *machine) withSlurmsKey(t *testing.T) {
 	file := filepath.Join(m.root, "etc/slurm/slurm.key")
 	must(t, os.WriteFile(file, key, 0o600))
 	must(t, os.Chown(file, 64030, 64030))
-	for _, dir := range []string{"slurmctld", "slurmdbd"} { // they run as slurm, who can't make them
+	for _, dir := range []string{"slurmctld", "slurmdbd"} { // they run as slurm, who can't create them
 		m.run(t, "root", "install", "-d", "-o", "slurm", "/run/"+dir)
 	}
-	// slurmd wants it to be root's, and slurmctld writes the file with its number there.
+	// slurmd expects root as the owner. slurmctld writes its pid file there.
 	m.run(t, "root", "install", "-d", "-o", "root", "-m", "0777", "/run/slurm")
 	for _, name := range []string{"slurm.conf", "slurmdbd.conf"} {
 		file := filepath.Join(m.root, "etc/slurm", name)
@@ -33,7 +33,7 @@ func (m *machine) withSlurmsKey(t *testing.T) {
 		if name == "slurm.conf" {
 			text = append(text, "CredType=cred/slurm\n"...)
 		}
-		must(t, os.WriteFile(file, text, 0)) // it keeps owner and mode
+		must(t, os.WriteFile(file, text, 0)) // keeps owner and mode
 	}
 	m.signal(t, "munged", "TERM")
 	for _, name := range []string{"slurmd", "slurmctld", "slurmdbd"} {
@@ -49,8 +49,8 @@ func (m *machine) withSlurmsKey(t *testing.T) {
 }
 
 // TestAuthSlurm checks, with AuthType=auth/slurm and without munged, that local
-// users are served with credentials of Slurm's sack.socket, and users with
-// tokens as ever.
+// users are served with credentials from Slurm's sack.socket, and users with
+// tokens as usual.
 func TestAuthSlurm(t *testing.T) {
 	m := fresh(t)
 	if m.release == "22.05" {
@@ -71,7 +71,7 @@ func TestAuthSlurm(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(m.root, "usr/sbin/sackd")); err != nil {
 			t.Skip("sackd is not installed")
 		}
-		// The path is taken from slurmd.
+		// At this path, the socket of sackd replaces that of slurmd.
 		const socket = "/run/slurm/sack.socket"
 		m.start(t, "sackd", socket, nil, "setpriv", "--reuid=slurm", "--regid=slurm", "--init-groups", "sackd", "-D", "-f", "/etc/slurm/slurm.conf")
 		serve(t, "SLURM_SACK_SOCKET="+socket)

@@ -15,8 +15,8 @@ import (
 	"schedrestd/demo/thread"
 )
 
-// as returns a client that connects to a socket of the machine as another user,
-// as the kernel reports it.
+// as returns a client that connects to a socket of the machine as another user.
+// The kernel reports that user to the gateway.
 func (m *machine) as(uid, gid uint32, socket string) *http.Client {
 	path := filepath.Join(m.root, socket)
 	return &http.Client{Transport: &http.Transport{
@@ -28,7 +28,7 @@ func (m *machine) as(uid, gid uint32, socket string) *http.Client {
 // users are accounts of the machine.
 var users = []struct {
 	name string
-	id   uint32 // uid and gid
+	id   uint32 // both uid and gid
 }{{"alice", 20001}, {"bob", 20002}}
 
 // submission returns a job that writes its identity into a file.
@@ -56,7 +56,7 @@ func handIn(t *testing.T, c *http.Client, output string, headers ...string) stri
 }
 
 // ranAs fails the test unless the job ran as the user and its output file
-// belongs to the user.
+// belongs to that user.
 func (m *machine) ranAs(t *testing.T, job, user string, uid uint32, output string) {
 	t.Helper()
 	if got := m.run(t, "root", "squeue", "-h", "-t", "all", "-j", job, "-o", "%u %U"); got != fmt.Sprint(user, " ", uid) {
@@ -78,7 +78,7 @@ func (m *machine) ranAs(t *testing.T, job, user string, uid uint32, output strin
 
 // TestBecomeUser checks that, over a UNIX socket and without a token, each
 // user's requests reach the controller as that user, verified by munged. Two
-// users do so concurrently.
+// users send requests concurrently.
 func TestBecomeUser(t *testing.T) {
 	m := real(t)
 	m.start(t, "gateway", ourSocket, []string{"SCHEDRESTD_SECURITY=become_user"},
@@ -87,7 +87,7 @@ func TestBecomeUser(t *testing.T) {
 	m.servesLocalUsers(t, "become")
 }
 
-// servesLocalUsers checks a gateway with become_user. The name tells apart the
+// servesLocalUsers checks a gateway with become_user. name distinguishes the
 // files of different calls.
 func (m *machine) servesLocalUsers(t *testing.T, name string) {
 	t.Run("users", func(t *testing.T) {

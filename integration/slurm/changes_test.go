@@ -12,50 +12,51 @@ import (
 	"time"
 )
 
-// change is a change that is made through both gateways. In path, body and show,
-// NAME is replaced by what tells the two apart.
+// change is a change that is made through both gateways. In path, body and
+// show, NAME is replaced by the name of the side, so that both sides change
+// different objects.
 type change struct {
 	name, method, path, body string
-	token                    string // "": root's
-	status                   int    // ours; 0: any
-	show                     string // the command whose output is compared after the change
-	becomes                  string // what that output is waited to match
-	keep                     string // the word that stands for the job of the answer from then on
-	differ                   string // why one of the two refuses what the other accepts
-	effect                   string // why the output differs
+	token                    string // token of the request; "": root's
+	status                   int    // status of our gateway; 0: any
+	show                     string // command whose output is compared after the change
+	becomes                  string // pattern for which the test waits in that output
+	keep                     string // word that stands for the number of the job in the answer in all later changes
+	differ                   string // why one of the two refuses what the other accepts; "": both agree
+	effect                   string // why the outputs differ; "": they are the same
 }
 
-// sides makes changes through both gateways.
+// sides makes changes through both gateways, theirs first.
 type sides struct {
 	m     *machine
 	token string
-	words []string    // replaced, as strings.NewReplacer takes them
-	each  [2][]string // … by one of the gateways alone
-	names [2][]string // of records that differ, and what stands for them, where records are compared
-	made  []made      // through ours
+	words []string    // words and their replacements, for strings.NewReplacer
+	each  [2][]string // replacements for one of the gateways only
+	names [2][]string // names of records that differ, and their common replacement in comparisons
+	made  []made      // changes made through our gateway
 }
 
 // made is a change that was made through our gateway.
 type made struct {
-	name, request string // the request's id
+	name, request string // id of the request
 	status        int
 }
 
 func (m *machine) sides(token string) *sides { return &sides{m: m, token: token} }
 
-// fill replaces words in changes: old, new, old, new.
+// fill adds words and their replacements: old, new, old, new.
 func (s *sides) fill(words ...string) { s.words = append(s.words, words...) }
 
 // make makes a change through both gateways and compares statuses and effects.
-// Statuses are compared by whether they are refusals: ours distinguishes kinds
-// of refusals.
+// Two statuses count as equal if both are refusals or both are not, because our
+// gateway distinguishes more kinds of refusals.
 func (s *sides) make(t *testing.T, ch change) {
 	t.Helper()
 	var statuses [2]int
 	var bodies, shown [2]string
 	for i, socket := range []string{theirSocket, ourSocket} {
 		if i == 0 && s.m.release == "22.05" {
-			continue // there is no other gateway to compare with
+			continue // the gateway of 22.05 has no such API version
 		}
 		side := fmt.Sprint("of", i)
 		fill := func(text string) string {
@@ -103,7 +104,8 @@ func (s *sides) make(t *testing.T, ch change) {
 	}
 }
 
-// compareGETs compares what both gateways show after the changes, with every GET.
+// compareGETs compares the answers of both gateways to every GET after the
+// changes.
 func (s *sides) compareGETs(t *testing.T) {
 	t.Helper()
 	s.m.run(t, "root", strings.Fields("scontrol create reservation ReservationName=upgrade StartTime=now+3days Duration=60 Nodes=n02 Users=alice")...)
@@ -142,18 +144,18 @@ func remarks(body []byte) string {
 	return fmt.Sprintf("errors %q, warnings %q", said.Errors, said.Warnings)
 }
 
-// without returns the lines of a text that another does not have.
+// without returns the lines of text that are not in other.
 func without(text, other string) string {
 	lines := strings.Split(text, "\n")
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return slices.Contains(strings.Split(other, "\n"), line) }), "\n")
 }
 
-// TestChanges makes the same changes through both gateways, before the same
+// TestChanges makes the same changes through both gateways, with the same
 // controller, and compares what scontrol shows after each.
 func TestChanges(t *testing.T) {
 	m := fresh(t)
 	if m.release != "26.05" {
-		return // only the gateway of 26.05 serves v0.0.45
+		return // only slurmrestd 26.05 serves v0.0.45
 	}
 	m.reference(t)
 	gateway := m.audited(t)

@@ -1,9 +1,11 @@
-// Package slurm drives the gateway in front of a real Slurm, side by side with Slurm's own gateway.
-// The script "cluster" makes the cluster from Debian's packages, as a machine of its own; the gateway
-// runs in there, and is asked over UNIX sockets, which are files of this machine, too.
+// Package slurm tests the gateway with a real Slurm, side by side with Slurm's
+// own gateway. The script "cluster" creates the cluster from Debian's packages,
+// as a machine of its own. The gateway runs in that machine. The tests use its
+// UNIX sockets, which are also files of this machine.
 //
-// "make integration-slurm" runs it. SLURM_RELEASE says which release; without it all tests are skipped.
-// SLURM_REQUIRED=1 makes failures of skips, SLURM_KEEP=1 leaves the machine up: "cluster 24.11 down".
+// "make integration-slurm" runs it. SLURM_RELEASE selects the release; without
+// it all tests are skipped. SLURM_REQUIRED=1 turns skips into failures, and
+// SLURM_KEEP=1 keeps the machine running, until "cluster 24.11 down".
 package slurm
 
 import (
@@ -25,20 +27,20 @@ import (
 
 // machine is the machine with the cluster.
 type machine struct {
-	release string // 24.11
-	root    string // its root directory, as this machine sees it
-	first   string // the number of its first process
-	token   string // alice's
-	admin   string // slurm's own, who may see everything
-	wckey   string // the number of a workload key that furnish has made
+	release string // such as 24.11
+	root    string // path of its root directory on this machine
+	first   string // process id of its first process
+	token   string // token of alice
+	admin   string // token of the user slurm, who may see everything
+	wckey   string // number of a workload key that furnish has created
 
 	used    bool // a test has submitted jobs
-	changed bool // a test has changed more than that
+	changed bool // a test has changed more than jobs
 }
 
 var (
 	cluster machine
-	skipped string // why there is no cluster
+	skipped string // reason why there is no cluster
 )
 
 func TestMain(m *testing.M) {
@@ -59,21 +61,21 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// missing says what this machine has not got.
+// missing is the error for something that this machine lacks.
 type missing struct{ what string }
 
 func (e missing) Error() string { return e.what }
 
-// real returns the cluster, or ends a test that has none. Other tests may have
-// submitted jobs. It is started again when more was changed, so that tests do not
-// depend on their order.
+// real returns the cluster, or skips a test if there is none. Other tests may
+// have submitted jobs. If more was changed, the cluster is started again, so
+// that tests do not depend on their order.
 func real(t *testing.T) *machine {
 	t.Helper()
 	return cluster.ready(t, cluster.changed)
 }
 
-// fresh returns the cluster as it was installed, for a test that compares lists, or
-// that changes nodes, records, settings or daemons.
+// fresh returns the cluster as it was installed. It is for a test that compares
+// lists, or that changes nodes, records, settings or daemons.
 func fresh(t *testing.T) *machine {
 	t.Helper()
 	m := cluster.ready(t, cluster.changed || cluster.used)
@@ -140,15 +142,15 @@ func (m *machine) up() error {
 	return err
 }
 
-// close takes the machine down, unless it is to be kept for inspection.
+// close stops the machine, unless it is to be kept for inspection.
 func (m *machine) close() {
 	if m.release != "" && os.Getenv("SLURM_KEEP") == "" {
 		m.script("down")
 	}
 }
 
-// script runs "cluster". The processes that it starts keep none of its files
-// open.
+// script runs "cluster". The processes that it starts inherit none of the
+// test's files.
 func (m *machine) script(args ...string) (string, error) {
 	var out, said bytes.Buffer
 	cmd := exec.Command("./cluster", append([]string{m.release}, args...)...)
@@ -159,7 +161,7 @@ func (m *machine) script(args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// install puts the binaries where the machine has its own.
+// install copies the binaries into the machine.
 func (m *machine) install(programs ...string) error {
 	dir := filepath.Join(m.root, "opt/gateway")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -180,13 +182,13 @@ func (m *machine) install(programs ...string) error {
 }
 
 // command returns a command that runs in the machine as one of its users, in a
-// directory that all users may write.
+// directory to which all users may write.
 func (m *machine) command(ctx context.Context, user string, args ...string) *exec.Cmd {
 	enter := []string{"--target", m.first, "--mount", "--pid", "--net", "--uts", "--ipc", "--root", "--wd", "--",
 		"env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=/tmp", "USER=" + user,
 		"setpriv", "--reuid=" + user, "--regid=" + user, "--init-groups", "env", "-C", "/tmp"}
 	cmd := exec.CommandContext(ctx, "nsenter", append(enter, args...)...)
-	cmd.WaitDelay = 10 * time.Second // for its children, which may hold its output open
+	cmd.WaitDelay = 10 * time.Second // its children may hold its output open
 	return cmd
 }
 
@@ -201,7 +203,8 @@ func (m *machine) try(user string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// run runs a command that has to succeed and returns its output.
+// run runs a command and returns its output. The test fails if the command
+// fails.
 func (m *machine) run(t *testing.T, user string, args ...string) string {
 	t.Helper()
 	out, err := m.try(user, args...)
@@ -220,13 +223,14 @@ func (m *machine) tokenOf(user string) (string, error) {
 type daemon struct {
 	m   *machine
 	cmd *exec.Cmd
-	pid string // as the machine numbers it
-	log string // a file
+	pid string // process id in the machine
+	log string // path of its log
 
 	ended chan struct{}
 }
 
-// start starts a daemon of the test's, with settings of its environment, which serves the socket.
+// start starts a daemon with settings in its environment. It returns when the
+// daemon serves socket.
 func (m *machine) start(t *testing.T, name, socket string, env []string, args ...string) *daemon {
 	t.Helper()
 	file := filepath.Join(m.root, "run", name+".pid")
@@ -285,21 +289,21 @@ const (
 	theirSocket = "/run/rest/rest.sock"
 )
 
-// gateway starts ours.
+// gateway starts our gateway.
 func (m *machine) gateway(t *testing.T, args ...string) *daemon {
 	t.Helper()
 	args = append([]string{"/opt/gateway/schedrestd", "-v", "-f", "/etc/slurm/slurm.conf"}, args...)
 	return m.start(t, "gateway", ourSocket, []string{"SLURM_JWT=daemon"}, append(args, "unix:"+ourSocket)...)
 }
 
-// reference starts Slurm's own.
+// reference starts Slurm's gateway.
 func (m *machine) reference(t *testing.T) *daemon {
 	t.Helper()
 	return m.start(t, "reference", theirSocket, []string{"SLURM_JWT=daemon"},
 		"setpriv", "--reuid=rest", "--regid=rest", "--init-groups", "slurmrestd", "-a", "rest_auth/jwt", "unix:"+theirSocket)
 }
 
-// client asks over a socket of the machine.
+// client returns a client for a socket of the machine.
 func (m *machine) client(socket string) *http.Client {
 	var d net.Dialer
 	return &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{
@@ -345,7 +349,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// eventually waits for something that is bound to happen. How long it takes is not judged.
+// eventually waits for an event that must happen. How long that takes does not
+// matter.
 func eventually(t *testing.T, what string, happened func() bool) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !happened(); time.Sleep(50 * time.Millisecond) {

@@ -14,18 +14,18 @@ type verdict string
 
 const (
 	works   verdict = "works"
-	partly  verdict = "partly"  // what is there is true, and not all that Slurm has
-	refused verdict = "refused" // as it has to be
+	partly  verdict = "partly"  // the output is correct but lacks parts of Slurm's
+	refused verdict = "refused" // the refusal is correct
 	cannot  verdict = "can't"
 )
 
-// A commandLine is a command that TestCommands runs, as the user whom its token
+// commandLine is a command that TestCommands runs, as the user whom its token
 // names.
 type commandLine struct {
 	whose, line string
 	verdict     verdict
-	why         string // reason why something is missing
-	wait        string // a line that has to print something first
+	why         string // why something is missing
+	wait        string // command that must print something before this command is run
 }
 
 func (c commandLine) title() string {
@@ -145,14 +145,14 @@ var commandLines = []commandLine{
 	{whose: "none", line: "sacct", verdict: refused},
 }
 
-// saying is the output of a command, and its exit status.
+// saying is the output and the exit status of a command.
 type saying struct {
 	text string
 	code int
 }
 
-// indented returns text as it is in a golden file, where unindented lines are
-// titles.
+// indented returns text with indentation, as in a golden file, where unindented
+// lines are titles.
 func indented(text string) string {
 	if text == "" {
 		return ""
@@ -178,13 +178,15 @@ func recordedIn(t *testing.T, text string) map[string]saying {
 	return found
 }
 
-// The page has the commands and which can be used. The other file has what they printed.
+// commandsPage lists the commands and which of them can be used. commandsOutput
+// has their output.
 const (
 	commandsPage   = "../../docs/COMMANDS.md"
 	commandsOutput = "testdata/commands/OUTPUT.md"
 )
 
-// TestCommandsPage compares docs/COMMANDS.md and the file of outputs with the recorded outputs. It needs no Slurm.
+// TestCommandsPage compares docs/COMMANDS.md and the file of outputs with the
+// recorded outputs. It needs no Slurm.
 func TestCommandsPage(t *testing.T) {
 	records := map[string]map[string]saying{}
 	for _, release := range []string{"22.05", "24.11", "26.05"} {
@@ -265,8 +267,8 @@ func commandsText(records map[string]map[string]saying) (page, output string) {
 	return page, b.String()
 }
 
-// remark returns the last column of a row: the reason, and the last line that a
-// command printed that can't work.
+// remark returns the last column of a row: the reason, and for a command that
+// can't work the last line that it printed.
 func remark(c commandLine, releases []string, records map[string]map[string]saying) string {
 	parts := []string{}
 	if c.why != "" {
@@ -281,7 +283,7 @@ func remark(c commandLine, releases []string, records map[string]map[string]sayi
 	return strings.Join(parts, ": ")
 }
 
-// alike groups the releases whose commands printed the same.
+// alike groups the releases whose commands printed the same text.
 func alike(title string, releases []string, records map[string]map[string]saying) (groups [][]string) {
 next:
 	for _, r := range releases {

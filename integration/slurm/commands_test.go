@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// ours is schedctld and scheddbd in the machine, beside Slurm's own daemons, and a slurm.conf for commands that
-// leads to them.
+// ours is schedctld and scheddbd in the machine, in addition to Slurm's own
+// daemons. A slurm.conf makes Slurm's commands use them.
 type ours struct {
 	m      *machine
 	ctld   *daemon
 	dbd    *daemon
-	tokens map[string]string // by whose, and "forged", "expired" and "none"
+	tokens map[string]string // by user, and "forged", "expired" and "none"
 }
 
 // oursFiles are the configurations in /opt/ours.
@@ -67,7 +67,8 @@ PartitionName=all Nodes=head Default=YES
 `,
 }
 
-// ourDaemons starts both on an empty state, and has schedctl make the tokens.
+// ourDaemons starts both daemons with an empty state, and makes tokens with
+// schedctl.
 func (m *machine) ourDaemons(t *testing.T) *ours {
 	t.Helper()
 	must(t, m.install("schedctld", "scheddbd", "schedctl"))
@@ -93,7 +94,8 @@ func (m *machine) ourDaemons(t *testing.T) *ours {
 	return o
 }
 
-// ask runs a line of a shell with a token, as its user or as alice, and gives what it prints and how it ends.
+// ask runs a shell command with a token, as its user or as alice. It returns
+// the output and the exit status.
 func (o *ours) ask(t *testing.T, whose, line string) (string, int) {
 	t.Helper()
 	user := whose
@@ -119,7 +121,8 @@ func (o *ours) ask(t *testing.T, whose, line string) (string, int) {
 	return string(out), code
 }
 
-// moving is what differs from one machine, or one moment, to another.
+// moving are parts of an output that differ between machines or runs, with
+// their replacements.
 var moving = []struct {
 	is *regexp.Regexp
 	to string
@@ -154,9 +157,9 @@ func updating() bool {
 
 const oursGolden = "testdata/commands/"
 
-// TestCommands runs Slurm's own commands against our daemons, in a fixed order
+// TestCommands runs Slurm's own commands with our daemons, in a fixed order
 // that begins with an empty cluster, and compares their output. The commands
-// are in commandLines; their output is in testdata/commands/RELEASE.txt, from
+// are in commandLines. Their output is in testdata/commands/RELEASE.txt, from
 // which docs/COMMANDS.md is generated.
 func TestCommands(t *testing.T) {
 	m := real(t)
@@ -192,7 +195,8 @@ func TestCommands(t *testing.T) {
 	compareSaid(t, recordedIn(t, string(want)), recordedIn(t, b.String()))
 }
 
-// alive fails the test when a command has brought one of the daemons down, or into a handler that panicked.
+// alive fails the test if a command has made one of the daemons exit, or has
+// made a handler panic.
 func (o *ours) alive(t *testing.T) {
 	t.Helper()
 	for _, d := range []*daemon{o.ctld, o.dbd} {
@@ -229,7 +233,8 @@ func compareSaid(t *testing.T, want, got map[string]saying) {
 	}
 }
 
-// TestGarbage asks with what no person would: the daemons must outlive it, and each command must end.
+// TestGarbage checks that the daemons survive invalid arguments that no user
+// would type, and that each command ends.
 func TestGarbage(t *testing.T) {
 	o := real(t).ourDaemons(t)
 	for _, whose := range []string{"alice", "root", "forged", "none"} {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// operations returns what an operator, a user and another user do in a day.
+// operations returns the changes that an operator, a user and another user make
+// in a day.
 func operations(alice, bob string) []change {
 	const (
 		showNode  = "sinfo -h -N -n NODE -p fake -o %T|%E|%w|%f"
@@ -75,19 +76,20 @@ func operations(alice, bob string) []change {
 	}
 }
 
-// later has the paths that not every version has.
+// later has the paths that only newer versions have.
 var later = map[string]string{"job/JOB/requeue": "v0.0.45", "jobs/requeue": "v0.0.45"}
 
 // newer are the changes that a controller of 22.05 does not support.
 var newer = map[string]bool{"another user cancels jobs": true, "user cancels jobs by name": true, "user cancels unknown jobs": true}
 
 // TestDay makes the changes of an operator and of a user through both gateways,
-// before the same controller. It compares statuses, what Slurm's commands show
-// after each, the records at the end, and the audit log. With 22.05, whose
-// gateway serves v0.0.36 to v0.0.38, the changes are made through ours alone.
+// with the same controller. It compares statuses, what Slurm's commands show
+// after each change, the records at the end, and the audit log. With 22.05,
+// whose gateway serves only v0.0.36 to v0.0.38, the changes are made through
+// our gateway alone.
 func TestDay(t *testing.T) {
 	m := fresh(t)
-	m.run(t, "root", "rm", "-f", "/tmp/signal-of0", "/tmp/signal-of1") // of a run before
+	m.run(t, "root", "rm", "-f", "/tmp/signal-of0", "/tmp/signal-of1") // left by an earlier run
 	version := map[string]string{"22.05": "v0.0.42", "24.11": "v0.0.42", "26.05": "v0.0.45"}[m.release]
 	if m.release != "22.05" {
 		m.reference(t)

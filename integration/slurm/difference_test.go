@@ -16,20 +16,20 @@ type exceptions []*exception
 // exception is a field in which the two gateways may differ.
 type exception struct {
 	line     int
-	releases string // "all", or some with commas between
+	releases string // "all", or several separated by commas
 	versions string
-	path     *regexp.Regexp // without version
+	path     *regexp.Regexp // path without the version
 	field    *regexp.Regexp
 	how      string
 	needed   bool
 }
 
-// hows is what a row may allow.
+// hows are the kinds of differences that a row may permit.
 var hows = []string{
 	"value", // another value of the same type
 	"type",  // another type
 	"theirs",
-	"ours", // only one of them has it
+	"ours", // only one of the answers has the field
 	"moves",
 }
 
@@ -56,8 +56,8 @@ func readExceptions(t *testing.T, file string) (list exceptions) {
 	return list
 }
 
-// pattern returns the expression for a name in backquotes, with * for a part
-// and ** for any rest.
+// pattern returns the regular expression for a name in backquotes, in which *
+// stands for a part of a name and ** for any rest.
 func pattern(cell, between string) *regexp.Regexp {
 	s := regexp.QuoteMeta(strings.Trim(cell, "`"))
 	s = strings.ReplaceAll(s, `\*\*`, `.*`)
@@ -71,7 +71,7 @@ func has(list, one string) bool {
 
 // difference is a field that differs.
 type difference struct {
-	field        string // jobs[].name
+	field        string // such as jobs[].name
 	how          string
 	theirs, ours any
 }
@@ -99,8 +99,8 @@ func (list exceptions) allowed(release, version, path string, d difference) bool
 		if !has(e.releases, release) || !has(e.versions, version) || !e.path.MatchString(path) || !e.field.MatchString(d.field) {
 			continue
 		}
-		// A value that changes from moment to moment keeps its type. A list
-		// that changes gets longer or shorter.
+		// A value that changes constantly keeps its type. A list that changes
+		// gets longer or shorter.
 		if e.how == d.how || e.how == "moves" && d.how == "value" {
 			e.needed = true
 			return true
@@ -109,10 +109,12 @@ func (list exceptions) allowed(release, version, path string, d difference) bool
 	return false
 }
 
-// fields are those that answers had, by path: whether one ever said something.
+// fields maps the path of each field in the answers to whether it ever had
+// another value than the default.
 type fields map[string]bool
 
-// compare finds the fields that differ, lists by position. It counts what it compared.
+// compare returns the fields that differ, and the number of compared fields. It
+// compares the elements of lists by position.
 func (seen fields) compare(at string, theirs, ours any) (found []difference, count int) {
 	add := func(list []difference, n int) { found, count = append(found, list...), count+n }
 	switch theirs := theirs.(type) {
@@ -159,14 +161,14 @@ func (seen fields) compare(at string, theirs, ours any) (found []difference, cou
 	return nil, 1
 }
 
-// said reports whether a value is more than a default.
+// said reports whether a value differs from the default.
 func said(v any) bool {
 	return !slices.Contains([]string{"<nil>", "", "0", "0.0", "false"}, fmt.Sprint(v))
 }
 
-// sameNumber reports whether two fractions differ only in their spelling: Slurm
-// writes 17 digits, the gateway as many as distinguish the number from all
-// others.
+// sameNumber reports whether two fractions differ only in their notation. Slurm
+// writes 17 digits. The gateway writes as many as distinguish the number from
+// all others.
 func sameNumber(theirs, ours any) bool {
 	a, ok := theirs.(json.Number)
 	b, _ := ours.(json.Number)

@@ -37,9 +37,9 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-// compareGETs sends every GET that both gateways serve to both, also with each
-// parameter if filtered is set, and compares every field. It returns the fields that
-// were compared, by endpoint.
+// compareGETs sends every GET that both gateways serve to both, and compares
+// every field. If filtered is set, it also sends them with each parameter. It
+// returns the fields that were compared, by endpoint.
 func (m *machine) compareGETs(t *testing.T, excepted exceptions, filtered bool) map[string]fields {
 	t.Helper()
 	theirs, ours := m.client(theirSocket), m.client(ourSocket)
@@ -70,7 +70,7 @@ func (m *machine) compareGETs(t *testing.T, excepted exceptions, filtered bool) 
 			}
 			strange := func(d difference) bool { return !excepted.allowed(m.release, version, asked, d) }
 			found = only(found, strange)
-			for range 2 { // what is there at one moment alone is the cluster's: its schedulers are at work
+			for range 2 { // a difference that disappears is due to the schedulers, which change the cluster meanwhile
 				if len(found) == 0 {
 					break
 				}
@@ -100,8 +100,8 @@ func (m *machine) compareGETs(t *testing.T, excepted exceptions, filtered bool) 
 	return seen
 }
 
-// plain submits a job through the gateway with almost no fields, since Slurm's
-// commands set many by themselves.
+// plain submits a job through the gateway with almost no fields, because
+// Slurm's commands set many by themselves.
 func (m *machine) plain(t *testing.T) string {
 	t.Helper()
 	held := strings.Replace(submission("/dev/null"), `"name":"who"`, `"name":"plain","hold":true`, 1)
@@ -119,7 +119,7 @@ func only(list []difference, keep func(difference) bool) []difference {
 	return slices.DeleteFunc(list, func(d difference) bool { return !keep(d) })
 }
 
-// unexplained is a difference that the page does not name.
+// unexplained is a difference that docs/DIFFERENCES.md does not list.
 type unexplained struct {
 	versions []string
 	times    int
@@ -133,7 +133,7 @@ func (u *unexplained) add(version string) {
 	}
 }
 
-// operation is a document's description of a GET.
+// operation is the description of a GET in a gateway's document.
 type operation struct {
 	Parameters []struct {
 		Name   string
@@ -176,7 +176,7 @@ func cutVersion(path string) (version, bare string) {
 	return "", path
 }
 
-// named returns the names to request, by path.
+// named returns the names to request for each path.
 func (m *machine) named() map[string][]string {
 	ids := slices.Sorted(maps.Values(jobs))
 	return map[string][]string{
@@ -194,7 +194,7 @@ func (m *machine) named() map[string][]string {
 	}
 }
 
-// values are some for parameters, by name.
+// values are values of parameters, by name.
 var values = map[string][]string{
 	"update_time":         {"1000", "4000000000", "now-1day"},
 	"users":               {"alice", "alice,bob"},
@@ -226,8 +226,8 @@ var values = map[string][]string{
 	"Include usage":       {"true"},
 }
 
-// requests returns the requests for a path: with each name, and with one
-// parameter each.
+// requests returns the requests for a path: with each name, and with each
+// parameter.
 func (m *machine) requests(t *testing.T, path, bare string, o operation) (list []string) {
 	plain := []string{path}
 	if before, after, ok := strings.Cut(path, "{"); ok {
@@ -262,16 +262,18 @@ var fatal = regexp.MustCompile(`/wckeys/?\?usage_`)
 
 var unwritable = regexp.MustCompile(`: *(-?Infinity|NaN)\b`)
 
-// differ asks both, theirs before and after ours: a field that is as in one of the two is the same.
+// differ sends a request to both gateways: to theirs, to ours, and again to
+// theirs. A field counts as equal if it is the same as in one of their two
+// answers.
 func (m *machine) differ(t *testing.T, seen fields, theirs, ours *http.Client, request string) ([]difference, int) {
 	t.Helper()
 	header := "X-SLURM-USER-TOKEN: " + m.admin
 	get := func(c *http.Client) (status any, body any) {
 		a, err := ask(c, "GET", request, "", header)
 		must(t, err)
-		// Slurm's own writes numbers that JSON has not got.
+		// slurmrestd writes numbers that JSON does not have.
 		d := json.NewDecoder(bytes.NewReader(unwritable.ReplaceAll(a.body, []byte(`: "$1"`))))
-		d.UseNumber() // 2.0 is not 2
+		d.UseNumber() // so that 2.0 differs from 2
 		if err := d.Decode(&body); err != nil && len(a.body) > 0 {
 			t.Fatalf("status %d, %v: %.300s", a.status, err, a.body)
 		}

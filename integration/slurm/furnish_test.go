@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// furnish fills the cluster with everything that an answer can show: jobs in
-// many states, reservations, drained nodes, limits. Every entry is a Slurm
-// command. A command that a release does not support yet is logged.
+// furnish fills the cluster with examples of everything that an answer can
+// contain: jobs in many states, reservations, drained nodes, limits. It uses
+// only Slurm's commands. A command that a release does not support is logged.
 func (m *machine) furnish(t *testing.T) {
 	t.Helper()
 	m.furnishAccounting(t)
@@ -17,7 +17,7 @@ func (m *machine) furnish(t *testing.T) {
 	time.Sleep(6 * time.Second) // until the accounting daemon has the records and schedulers have run
 }
 
-// attempt runs what not every release knows.
+// attempt runs a command that some releases do not support.
 func (m *machine) attempt(t *testing.T, user, command string) {
 	t.Helper()
 	if _, err := m.try(user, strings.Fields(command)...); err != nil {

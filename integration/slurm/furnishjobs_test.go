@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var jobs map[string]string // their ids by name
+var jobs map[string]string // numbers of the jobs, by name
 
 // furnishJobs submits jobs that differ in their requests and in their final
 // states.
@@ -23,7 +23,7 @@ func (m *machine) furnishJobs(t *testing.T) {
 			t.Logf("not in %s: %v", m.release, err)
 			return ""
 		}
-		// Without a user's name in front of it, a warning may come before the number.
+		// A warning may come before the number.
 		lines := strings.Split(out, "\n")
 		return strings.TrimSpace(lines[len(lines)-1])
 	}

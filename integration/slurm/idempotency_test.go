@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestSubmitOnce checks that submissions that are repeated with their
-// Idempotency-Key are one job, with its message, and that heterogeneous jobs are.
+// TestSubmitOnce checks that a submission that is repeated with its
+// Idempotency-Key creates only one job and gets the same message, also for
+// heterogeneous jobs.
 func TestSubmitOnce(t *testing.T) {
 	m := real(t)
 	m.start(t, "gateway", ourSocket, []string{"SLURM_JWT=daemon", "SCHEDRESTD_NAMES=slurm", "SCHEDRESTD_IDEMPOTENCY_FILE=/root/keys"},

@@ -11,19 +11,19 @@ import (
 	"testing"
 )
 
-// call is a request for an operation that is expected to be done. In all texts N
-// stands for the version's number, JOB for a new job that is held, RUNS for one that
-// runs, and RECORD for one that the accounting daemon has.
+// call is a request for an operation that must succeed. In all texts N stands
+// for the version's number, JOB for a new held job, RUNS for a running one, and
+// RECORD for one that the accounting daemon has.
 type call struct {
-	ready  []string // commands that make what the request is about
-	path   string   // "": the operation's
+	ready  []string // commands that create the objects of the request
+	path   string   // "": the path of the operation
 	body   string
 	status int    // 0: 200
-	why    string // for another status
-	since  string // the first release that has it; older ones are answered with 501
+	why    string // reason for another status than 200
+	since  string // first release that has the operation; with older ones it is answered with 501
 }
 
-// Commands that make things, with the user who runs them in front.
+// Commands that create objects. Each begins with the user who runs it.
 const (
 	account  = "slurm sacctmgr -i -Q add account opN"
 	user     = "slurm sacctmgr -i -Q add user uN account=opN"
@@ -31,8 +31,8 @@ const (
 	job      = `{"script": "#!/bin/sh\n", "job": {"hold": true, "current_working_directory": "/tmp", "standard_output": "/dev/null", "environment": ["A=1"]}}`
 )
 
-// calls are requests by "METHOD path" without versions. Other operations are GETs,
-// which need nothing.
+// calls are requests by "METHOD path", without versions. All other operations
+// are GETs that need no preparation.
 var calls = map[string]call{
 	"POST /slurm/job/submit":                       {body: job},
 	"POST /slurm/job/allocate":                     {body: `{"job": {"name": "opN", "current_working_directory": "/tmp", "environment": ["A=1"]}}`},
@@ -107,7 +107,7 @@ func declared(t *testing.T) (rows [][3]string) {
 	return rows
 }
 
-// moreNodes lets the cluster have nodes that its configuration does not name.
+// moreNodes permits nodes that the cluster's configuration does not name.
 func (m *machine) moreNodes(t *testing.T) {
 	t.Helper()
 	file := filepath.Join(m.root, "etc/slurm/slurm.conf")
@@ -122,8 +122,8 @@ func (m *machine) moreNodes(t *testing.T) {
 	m.restart(t, "slurmctld")
 }
 
-// TestOperations requests every operation that slurmrestd declares, once in each
-// version, and expects it to be done.
+// TestOperations requests every operation that slurmrestd declares, once in
+// each version, and checks that it succeeds.
 func TestOperations(t *testing.T) {
 	m := fresh(t)
 	m.moreNodes(t)
@@ -183,16 +183,16 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// batch submits a job.
+// batch is a command that submits a job.
 var batch = []string{"sbatch", "--parsable", "-o", "/dev/null", "--wrap=sleep 600"}
 
-// readied runs a call's commands, and returns the number of a held job if the call
-// is about one.
+// readied runs a call's commands. If the call needs a held job, it returns the
+// job's number.
 func (m *machine) readied(t *testing.T, c call, number string) string {
 	t.Helper()
 	for _, line := range c.ready {
 		words := strings.Fields(regexp.MustCompile(`(op|u|dyn)N\b`).ReplaceAllString(line, "${1}"+number))
-		m.try(words[0], words[1:]...) // an earlier operation may have made it
+		m.try(words[0], words[1:]...) // an earlier operation may have created it
 	}
 	if strings.Contains(c.path+c.body, "JOB") {
 		return m.run(t, "alice", append(batch, "-H")...)
@@ -200,8 +200,9 @@ func (m *machine) readied(t *testing.T, c call, number string) string {
 	return ""
 }
 
-// TestInvalidBodies sends bodies that can't be understood to every operation that
-// takes one, in each version, and expects refusals and an unchanged cluster.
+// TestInvalidBodies sends bodies that can't be understood to every operation
+// that takes a body, in each version. All must be refused, and the cluster must
+// not change.
 func TestInvalidBodies(t *testing.T) {
 	m := fresh(t)
 	m.gateway(t, "-u", "nobody", "-g", "nogroup")
@@ -233,7 +234,8 @@ func TestInvalidBodies(t *testing.T) {
 	}
 }
 
-// state returns the jobs, reservations, nodes, partitions and records of the cluster.
+// state returns the jobs, reservations, nodes, partitions and records of the
+// cluster.
 func (m *machine) state(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -250,7 +252,8 @@ func (m *machine) state(t *testing.T) string {
 }
 
 // invalid returns bodies that can't be understood: without JSON, without an
-// object, and the valid one with a value of another type in each place.
+// object, and variants of the valid body with a value of another type in each
+// place.
 func invalid(valid string) []string {
 	list := []string{"{", "[]", "null", `"x"`, "1", valid[1:], valid + "}", valid[:len(valid)-1], strings.Replace(valid, ":", "", 1), strings.Replace(valid, `"`, "", 1)}
 	for _, place := range regexp.MustCompile(`: ("[^"]*"|true|\d+|\[[^][]*\]|\[\{[^][]*\}\])`).FindAllStringSubmatchIndex(valid, -1) {

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// limit is more than any request may take, whatever became of the daemons: the gateway gives a controller
-// 10 seconds for an answer, unless MessageTimeout says otherwise.
+// limit is longer than any request may take, whatever happens to the daemons.
+// The gateway gives a controller 10 seconds for an answer, unless
+// MessageTimeout sets another limit.
 const limit = 45 * time.Second
 
 // signal sends a daemon of the cluster a signal.
@@ -77,8 +78,10 @@ func (d *daemon) descriptors(t *testing.T) int {
 	return n
 }
 
-// TestOutage kills and stops the daemons behind a gateway that goes on: each outage has its status within the
-// limit, what does not need the daemon goes on, service returns by itself, and nothing stays open that was not before.
+// TestOutage kills and stops the daemons while a gateway continues to run.
+// During each outage, requests must get their status within the limit, and
+// requests that do not need the daemon must succeed. Afterwards service must
+// return by itself, and no more descriptors may be open than before.
 func TestOutage(t *testing.T) {
 	m := real(t)
 	gateway := m.gateway(t, "-u", "nobody", "-g", "nogroup")
@@ -101,7 +104,7 @@ func TestOutage(t *testing.T) {
 	returns(t, accounts)
 	busy := func() {
 		t.Helper()
-		for range 20 { // each worker gets some, and what it keeps open is open
+		for range 20 { // each worker gets some requests and opens its permanent descriptors
 			one := m.client(ourSocket)
 			for _, path := range []string{jobs, accounts} {
 				if got, code := status(t, one, path, m.token); got != http.StatusOK {
@@ -113,7 +116,7 @@ func TestOutage(t *testing.T) {
 	}
 	busy()
 	before := gateway.descriptors(t)
-	defer func() { // when the subtests are through
+	defer func() { // after the subtests
 		busy()
 		var after int
 		eventually(t, "the gateway has as few descriptors as before", func() bool {
@@ -169,7 +172,7 @@ func TestOutage(t *testing.T) {
 	})
 	t.Run("munged is killed", func(t *testing.T) {
 		m.signal(t, "munged", "KILL")
-		want(t, jobs, http.StatusOK) // a token needs no munge
+		want(t, jobs, http.StatusOK) // a token does not need munged
 		m.restart(t, "munged")
 		returns(t, jobs)
 	})

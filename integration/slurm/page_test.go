@@ -32,13 +32,14 @@ type step struct{ name, user, text string }
 var (
 	opening = regexp.MustCompile(`^# ([A-Z][0-9]*(?: by hand)?), .*(as root|as yourself|in the same shell)\n`)
 	wanted  = regexp.MustCompile(`(?m)# → (.+)$`)
-	waiting = 90 * time.Second // for a step, which has to come to its end
+	waiting = 90 * time.Second // time limit of a step
 )
 
 // followed are the steps that TestPage runs.
 var followed = []string{"A1", "A2", "A3", "A4", "A4 by hand", "A5", "A6", "B1", "B3", "B3 by hand", "B4", "B5"}
 
-// TestPageSteps needs no Slurm: no block of commands is on the page which TestPage does not run.
+// TestPageSteps checks that TestPage runs every block of commands of the page.
+// It needs no Slurm.
 func TestPageSteps(t *testing.T) {
 	want := map[string]bool{}
 	for _, name := range followed {
@@ -88,7 +89,8 @@ type site struct {
 	steps map[string]step
 }
 
-// follow runs a step and fails the test unless it shows all that the page says, in that order.
+// follow runs a step and fails the test unless its output contains everything
+// that the page shows, in that order.
 func (s *site) follow(name string) string {
 	s.t.Helper()
 	b, ok := s.steps[name]
@@ -101,7 +103,9 @@ func (s *site) follow(name string) string {
 			s.systemctl(words[1:])
 			continue
 		}
-		// In the machine it is ended with all that it started; out here there is only who entered it.
+		// timeout in the machine ends the step with all processes that it
+		// started. From outside, only the process that entered the machine can
+		// be killed.
 		ctx, cancel := context.WithTimeout(context.Background(), waiting+20*time.Second)
 		cmd := s.command(ctx, b.user, "timeout", "--kill-after=5", fmt.Sprint(waiting.Seconds()), "env", "-C", "/root/page", "HOME=/tmp/page-"+b.user, "USER="+b.user,
 			"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "bash", "-ec", piece)
@@ -134,7 +138,8 @@ func (m *machine) queue() string {
 	return out
 }
 
-// pieces cuts a step where the service manager is asked, which the machine has none of.
+// pieces splits a step at the calls of systemctl, because the machine has no
+// service manager.
 func pieces(text string) (list []string) {
 	var piece strings.Builder
 	for line := range strings.Lines(text) {
@@ -148,7 +153,7 @@ func pieces(text string) (list []string) {
 	return slices.DeleteFunc(append(list, piece.String()), func(p string) bool { return strings.TrimSpace(p) == "" })
 }
 
-// systemctl does what the service manager is asked for.
+// systemctl performs what a systemctl command requests.
 func (s *site) systemctl(words []string) {
 	s.t.Helper()
 	switch request := strings.Join(words, " "); request {
@@ -183,9 +188,9 @@ func (s *site) setting(unit, key string) (values []string) {
 	return values
 }
 
-// activate starts a service as its installed units do, with sockets that
-// another process opened, and with the units' user, environment and command,
-// but without their confinement.
+// activate starts a service like its installed units: with sockets that another
+// process opened, and with the units' user, environment and command, but
+// without their confinement.
 func (s *site) activate(name string) {
 	s.t.Helper()
 	args := []string{"systemd-socket-activate"}
@@ -203,7 +208,8 @@ func (s *site) activate(name string) {
 	}
 	args = append(append(args, "env"), strings.Fields(strings.Join(s.setting(name+".service", "Environment"), " "))...)
 	command := strings.ReplaceAll(strings.Join(s.setting(name+".service", "ExecStart"), " "), "$SCHEDRESTD_OPTIONS", "")
-	// Started when the first client connects, which the machine's start does.
+	// systemd-socket-activate runs the service when the first client connects. The
+	// method start of machine is that client.
 	s.machine.start(s.t, name, socket, nil, append(args, strings.Fields(command)...)...)
 	must(s.t, os.Chmod(filepath.Join(s.root, socket), os.FileMode(octal(s.t, s.setting(name+".socket", "SocketMode")))))
 }
@@ -218,14 +224,15 @@ func octal(t *testing.T, values []string) (mode uint32) {
 	return mode
 }
 
-// unpacked makes the machine one on which nothing was done yet, with an archive in root's directory.
+// unpacked returns a machine on which nothing was set up yet, with an archive
+// in a directory of root.
 func unpacked(t *testing.T) *site {
 	m := fresh(t)
 	s := &site{machine: m, t: t, steps: walk(t)}
 	work := filepath.Join(m.root, "root/page")
 	must(t, os.RemoveAll(work))
 	must(t, os.MkdirAll(work, 0o755))
-	must(t, os.Chmod(filepath.Join(m.root, "root"), 0o711)) // both walks have one directory
+	must(t, os.Chmod(filepath.Join(m.root, "root"), 0o711)) // both parts of the page use one directory
 	for _, user := range []string{"root", "alice"} {
 		home := "/tmp/page-" + user
 		m.run(t, "root", "rm", "-rf", home)
@@ -239,8 +246,8 @@ func unpacked(t *testing.T) *site {
 	return s
 }
 
-// archive packs an archive into dir with "make dist", without touching the
-// clone's own.
+// archive builds an archive with "make dist" and copies it into dir. It does
+// not change the clone's own archives.
 func archive(t *testing.T, dir string) {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "dist")
@@ -252,7 +259,7 @@ func archive(t *testing.T, dir string) {
 	}
 }
 
-// withoutTokens takes from Slurm what step A1 sets up.
+// withoutTokens removes from Slurm's configuration what step A1 sets up.
 func (s *site) withoutTokens() {
 	s.t.Helper()
 	for _, name := range []string{"slurm.conf", "slurmdbd.conf"} {
@@ -260,7 +267,7 @@ func (s *site) withoutTokens() {
 		before, err := os.ReadFile(file)
 		must(s.t, err)
 		after := regexp.MustCompile(`(?m)^AuthAlt.*\n`).ReplaceAll(before, nil)
-		must(s.t, os.WriteFile(file, after, 0)) // it keeps owner and mode
+		must(s.t, os.WriteFile(file, after, 0)) // keeps owner and mode
 	}
 	s.systemctl([]string{"restart", "slurmdbd", "slurmctld"})
 	if out, err := s.try("root", "scontrol", "token"); err == nil {
@@ -268,7 +275,8 @@ func (s *site) withoutTokens() {
 	}
 }
 
-// TestPage follows docs/SLURM.md from a Slurm without tokens to jobs of a user's, in both walks.
+// TestPage follows both parts of docs/SLURM.md, from a Slurm without tokens to
+// a user's jobs.
 func TestPage(t *testing.T) {
 	s := unpacked(t)
 	alice := users[0]
@@ -304,7 +312,8 @@ func TestPage(t *testing.T) {
 	})
 }
 
-// byHand runs a step that stays, until the test ends. Ready is a command that succeeds when it serves.
+// byHand runs a step that keeps running until the test ends. ready is a command
+// that succeeds when the gateway serves.
 func (s *site) byHand(name, ready string) {
 	s.t.Helper()
 	log, err := os.Create(filepath.Join(s.root, "var/log/slurm/byhand.log"))
@@ -315,7 +324,7 @@ func (s *site) byHand(name, ready string) {
 	cmd.Stdout, cmd.Stderr = log, log
 	must(s.t, cmd.Start())
 	s.t.Cleanup(func() {
-		s.try("root", "pkill", "-INT", "-x", "schedrestd") // in the machine alone
+		s.try("root", "pkill", "-INT", "-x", "schedrestd") // only in the machine
 		defer time.AfterFunc(waiting, cancel).Stop()
 		cmd.Wait()
 		if ctx.Err() != nil {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// individual matches fields that differ between two records that were made in
-// the same way: numbers, moments, and places that the scheduler chose.
+// individual matches fields that may differ between two records that were made
+// in the same way: numbers, times, and places that the scheduler chose.
 var individual = regexp.MustCompile(`(?i)(^|_|\.|\[\])(id|.*_?time|.*_id|.*usage.*|priority|fair.*|job_resources|batch_host|nodes|cron|.*hostname|comment_set|lineage|command|pid|.*start.*|.*end.*|last_sched_evaluation|het_job_id_set|state_reason|address)(\.|\[|$)`)
 
 // sameMade lists records with slurmrestd and fails the test unless those that
@@ -63,8 +63,8 @@ func (s *sides) sameMade(t *testing.T, version, prefix string, lists ...string) 
 	}
 }
 
-// leaves returns the values of a record with their fields, without those that
-// are individual and without the side's name.
+// leaves returns the fields of a record with their values, as lines of text. It
+// omits the fields that individual matches, and replaces side by NAME.
 func leaves(at string, value any, side string, words []string) (list []string) {
 	switch value := value.(type) {
 	case map[string]any:

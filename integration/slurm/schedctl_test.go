@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestSchedctl runs schedctl over REST as alice against both gateways. That it
-// works with slurmrestd, too, is why a user need not know which one a site has.
+// TestSchedctl checks that schedctl over REST works as alice with both
+// gateways, so that users need not know which gateway a site has.
 func TestSchedctl(t *testing.T) {
 	m := real(t)
 	newest, ok := map[string]string{"24.11": "v0.0.42", "26.05": "v0.0.45"}[m.release]

@@ -12,11 +12,12 @@ import (
 
 var update = flag.Bool("update", false, "add to the lists of fields that say nothing, or only sometimes")
 
-// silent keeps the list of fields that never took another value than the default, so that the comparison says nothing
-// of them: testdata/silent, one list a release. A field that is not on it has to say something in each run.
+// silent maintains testdata/silent, a list for each release of the fields that
+// only had their default value, so that comparing them proves nothing. A field
+// that is not on the list must have another value in each run.
 func (m *machine) silent(t *testing.T, excepted exceptions, seen map[string]fields) {
 	t.Helper()
-	spoke := map[string]bool{} // by the record that the field belongs to, in any answer
+	spoke := map[string]bool{} // whether a field of a record had another value in any answer
 	for endpoint, fields := range seen {
 		for field, said := range fields {
 			if name := recorded(endpoint, field); name != "" && !excepted.moves(endpoint, field) {
@@ -47,7 +48,8 @@ func (m *machine) silent(t *testing.T, excepted exceptions, seen map[string]fiel
 	}
 }
 
-// sometimes stands in a list behind a field that says something in some runs: when schedulers are at work, say.
+// sometimes marks a field in a list that has another value only in some runs,
+// for example when the schedulers are at work.
 const sometimes = " sometimes"
 
 func readSilent(t *testing.T, file string) map[string]string {
@@ -73,7 +75,9 @@ func writeSilent(t *testing.T, file string, listed map[string]string) {
 	must(t, os.WriteFile(file, []byte(text.String()), 0o644))
 }
 
-// recorded names a field after what it is of: "slurm jobs[].name". Envelopes are the same all over.
+// recorded returns the name of a field with its record, such as "slurm
+// jobs[].name". Fields of the envelope are the same in all answers and get no
+// name.
 func recorded(endpoint, field string) string {
 	record, _, _ := strings.Cut(field, ".")
 	if slices.Contains([]string{"meta", "errors", "warnings", "errors[]", "warnings[]"}, record) {
@@ -83,8 +87,8 @@ func recorded(endpoint, field string) string {
 	return spelling + "/" + field
 }
 
-// moves reports whether the page has a row for a field that changes from moment
-// to moment.
+// moves reports whether docs/DIFFERENCES.md has a row for a field that changes
+// constantly.
 func (list exceptions) moves(endpoint, field string) bool {
 	return slices.ContainsFunc(list, func(e *exception) bool {
 		return e.how == "moves" && e.path.MatchString(endpoint) && e.field.MatchString(field)

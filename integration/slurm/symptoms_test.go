@@ -16,20 +16,21 @@ import (
 	"time"
 )
 
-// symptom is a row of the page's table that is provoked: what is done to which file or request, and what is seen of it.
+// symptom is a row of the page's table that the test provokes: a change of a
+// file or of the request, and the visible result.
 type symptom struct {
 	name   string
-	conf   func(string) string // what becomes of slurm.conf
-	mode   os.FileMode         // of the file, 0644 when zero
-	args   []string            // instead of those of a service with tokens
-	env    []string            // instead of SLURM_JWT=daemon
+	conf   func(string) string // changes slurm.conf
+	mode   os.FileMode         // mode of the file; 0: 0644
+	args   []string            // replace the arguments of a service with tokens
+	env    []string            // replaces SLURM_JWT=daemon
 	token  func(m *machine, t *testing.T) string
 	header string
 	path   string
-	as     uint32 // over the socket as this user
-	until  bool   // it is sent again until that is its status
-	status int    // 0: it does not start
-	logged string // in the log, and between backquotes in the page
+	as     uint32 // send the request over the socket as this user
+	until  bool   // repeat the request until it gets the status
+	status int    // 0: the gateway does not start
+	logged string // expected in the log, and in backquotes on the page
 }
 
 func appended(line string) func(string) string {
@@ -40,7 +41,8 @@ func changed(old, instead string) func(string) string {
 	return func(c string) string { return regexp.MustCompile(old).ReplaceAllLiteralString(c, instead) }
 }
 
-// signed makes a token of alice's that is good from one time on to another, in seconds from now.
+// signed returns a function that makes a token of alice, valid between two
+// times. Both are in seconds from now.
 func signed(issued, ends int64, forged bool) func(*machine, *testing.T) string {
 	return func(m *machine, t *testing.T) string {
 		key, err := os.ReadFile(filepath.Join(m.root, "etc/slurm/jwt_hs256.key"))
@@ -112,8 +114,9 @@ var symptoms = []symptom{
 	{name: "root asks", args: locals, env: become, path: jobsPath, status: 403, logged: "it is root's, who gets no worker"},
 }
 
-// TestPageSymptoms provokes what docs/TROUBLESHOOTING.md says of a gateway that does not answer: what a client gets, and
-// what the log has.
+// TestPageSymptoms provokes the problems in docs/TROUBLESHOOTING.md of a
+// gateway that does not answer. It checks what the client gets and what the log
+// says.
 func TestPageSymptoms(t *testing.T) {
 	m := real(t)
 	text := symptomsPage(t)
@@ -131,7 +134,8 @@ func TestPageSymptoms(t *testing.T) {
 	}
 }
 
-// provoke runs a gateway with the row's mistake and returns all that was said of it, in the log and to the client.
+// provoke runs a gateway with the mistake of the row. It returns the log and
+// the answer to the client.
 func (m *machine) provoke(t *testing.T, s symptom) string {
 	t.Helper()
 	conf := m.faulty(t, s)
@@ -173,7 +177,7 @@ func (m *machine) provoke(t *testing.T, s symptom) string {
 		t.Errorf("status %d, want %d: %.500s", a.status, s.status, a.body)
 	}
 	var said string
-	eventually(t, "it is said that "+s.logged, func() bool { // the log comes by way of the parent
+	eventually(t, "it is said that "+s.logged, func() bool { // the parent passes the worker's line on
 		log, err := os.ReadFile(d.log)
 		must(t, err)
 		said = string(log) + string(a.body)
@@ -182,7 +186,7 @@ func (m *machine) provoke(t *testing.T, s symptom) string {
 	return said
 }
 
-// faulty writes the row's slurm.conf.
+// faulty writes the slurm.conf of the row.
 func (m *machine) faulty(t *testing.T, s symptom) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(m.root, "etc/slurm/slurm.conf"))
@@ -203,11 +207,11 @@ func (m *machine) faulty(t *testing.T, s symptom) string {
 	return name
 }
 
-// fails returns the output of a gateway that does not start. It runs as an
-// ordinary user when the file is to be unreadable.
+// fails returns the output of a gateway that does not start. If the file must
+// be unreadable, the gateway runs as an ordinary user.
 func (m *machine) fails(t *testing.T, s symptom, args []string) string {
 	t.Helper()
-	args = append([]string{"timeout", "60", "env"}, args...) // should it start nevertheless
+	args = append([]string{"timeout", "60", "env"}, args...) // in case it starts
 	if s.name == "unreadable" {
 		args = append([]string{"setpriv", "--reuid=rest", "--regid=rest", "--clear-groups"}, args...)
 	}

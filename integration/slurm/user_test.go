@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// versions are those of the API.
+// versions are the versions of the API.
 var versions = []string{"v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45"}
 
 // backend is a cluster behind the gateway, as its users see it.
 type backend struct {
-	conf  string   // the gateway's configuration, in the machine
-	token string   // alice's
-	nodes []string // those that are there
+	conf  string   // path of the gateway's configuration in the machine
+	token string   // token of alice
+	nodes []string // names of its nodes
 }
 
 // slurm returns the machine's Slurm.
@@ -40,16 +40,16 @@ func (m *machine) shipped(t *testing.T) backend {
 	must(t, os.WriteFile(filepath.Join(m.root, etc, "jwt.key"), []byte(strings.Repeat("not a secret. ", 3)), 0o600))
 	for _, name := range []string{"scheddbd", "schedctld"} {
 		conf := etc + "/" + name + ".conf"
-		must(t, os.Chmod(filepath.Join(m.root, conf), 0o600)) // with a permissive umask other users could write it
+		must(t, os.Chmod(filepath.Join(m.root, conf), 0o600)) // with a permissive umask other users could write to it
 		m.start(t, name, "/run/shipped/"+name+".sock", nil, "/opt/gateway/"+name, "-f", conf)
 	}
 	token := m.run(t, "root", "/opt/gateway/schedctl", "-f", etc+"/schedctld.conf", "token", "username=alice", "lifespan=86400")
 	return backend{etc + "/schedctld.conf", strings.TrimPrefix(token, "SCHED_JWT="), []string{"head"}}
 }
 
-// TestUser goes through a user's day at the gateway, with a token of the
-// cluster's, in every API version: list, submit, list again, cancel. It does
-// the same with Slurm and with the bundled daemons.
+// TestUser performs a user's day at the gateway, with a token of the cluster,
+// in every API version: list, submit, list again, cancel. It does so with Slurm
+// and with the bundled daemons.
 func TestUser(t *testing.T) {
 	m := real(t)
 	for _, cluster := range []struct {
@@ -76,12 +76,12 @@ func TestUser(t *testing.T) {
 	}
 }
 
-// day is what one user does in one version of the API.
+// day is the work of one user in one version of the API.
 type day struct {
 	t       *testing.T
 	c       *http.Client
 	version string
-	token   string // as a header
+	token   string // as a header line
 }
 
 // shown has the parts of answers that are checked.
@@ -105,7 +105,8 @@ type shown struct {
 	UserMsg string      `json:"job_submit_user_msg"`
 }
 
-// ask sends a request, of path "/slurm/…/ping" for one, and fails the test unless it has the status.
+// ask sends a request, such as "ping" for path "/slurm/…/ping", and fails the
+// test unless it gets the status.
 func (d day) ask(method, path, body string, status int, headers ...string) (s shown) {
 	d.t.Helper()
 	a, err := ask(d.c, method, strings.Replace(path, "…", d.version, 1), body, headers...)
@@ -134,7 +135,7 @@ func (d day) looksAround(nodes []string) {
 	}
 	var names []string
 	for _, n := range d.get("/slurm/…/nodes").Nodes {
-		if !strings.HasPrefix(n.Name, "c") { // those of the cloud: before 23.02 one that is powered down is hidden
+		if !strings.HasPrefix(n.Name, "c") { // before 23.02, a cloud node that is powered down is hidden
 			names = append(names, n.Name)
 		}
 	}
@@ -157,7 +158,8 @@ func (d day) looksAround(nodes []string) {
 	d.ask("GET", "/slurm/…/job/4000000", "", http.StatusNotFound, d.token)
 }
 
-// submits hands in a job and waits until it has run as alice, whose file it leaves.
+// submits submits a job and waits until it has run as alice and written its
+// file.
 func (d day) submits(root string) {
 	d.t.Helper()
 	output := "/tmp/day-" + d.version

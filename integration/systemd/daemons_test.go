@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// squatter is a program of alice's that tries to listen on a port until it is killed. It
-// prints a line when it is ready, and one when it could listen.
+// squatter is a program that alice runs. It tries to listen on a port until it
+// is killed. It prints a line when it is ready, and another one if it could
+// listen.
 const squatter = `cat >/tmp/squatter.pl <<'END'
 use Socket; $| = 1; my $port = shift; my $tries = 0;
 while (1) {
@@ -20,8 +21,9 @@ while (1) {
 END
 `
 
-// A daemon's port is never free, however the daemon ends: another user can't listen there,
-// and requests that come meanwhile are answered by the next daemon.
+// TestDaemonsPortsAreNeverFree checks that a daemon's port is never free,
+// however the daemon ends. Another user must not be able to listen on it, and
+// the next daemon must answer requests that arrive meanwhile.
 func TestDaemonsPortsAreNeverFree(t *testing.T) {
 	m := booted(t)
 	m.fresh(t)
@@ -60,7 +62,8 @@ func TestDaemonsPortsAreNeverFree(t *testing.T) {
 	}
 }
 
-// A daemon that gets another socket than its configuration has does not start, and names both.
+// TestForeignSocket checks that a daemon does not start if its socket differs
+// from its configuration, and that the error names both.
 func TestForeignSocket(t *testing.T) {
 	m := booted(t)
 	m.fresh(t)
@@ -79,7 +82,8 @@ func TestForeignSocket(t *testing.T) {
 	}
 }
 
-// A process that hangs is ended by systemd and started again, and requests are answered.
+// TestWatchdog checks that systemd kills a process that hangs and starts it
+// again, and that requests are answered afterwards.
 func TestWatchdog(t *testing.T) {
 	m := booted(t)
 	m.fresh(t)

@@ -25,13 +25,13 @@ import (
 
 // machine is the machine with systemd.
 type machine struct {
-	suite string // trixie
-	root  string // its root directory, as this machine sees it
+	suite string // such as trixie
+	root  string // path of its root directory on this machine
 }
 
 var (
 	lab     machine
-	skipped string // why there is none
+	skipped string // reason why there is none
 )
 
 func TestMain(m *testing.M) {
@@ -52,12 +52,12 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// missing says what this machine has not got.
+// missing is the error for something that this machine lacks.
 type missing struct{ what string }
 
 func (e missing) Error() string { return e.what }
 
-// booted returns the machine, or ends a test that has none.
+// booted returns the machine, or skips a test if there is none.
 func booted(t *testing.T) *machine {
 	t.Helper()
 	if skipped != "" {
@@ -90,8 +90,8 @@ func (m *machine) open(suite string) error {
 	return m.install()
 }
 
-// install follows the page's first parts. Files written in the machine are in
-// memory and are lost when it is taken down.
+// install follows the first parts of the page. Files written in the machine are
+// in memory and are lost when it stops.
 func (m *machine) install() error {
 	for _, heading := range []string{"1. Install the programs", "2. Configure", "3. Choose the units"} {
 		if out, err := m.follow(heading); err != nil {
@@ -101,15 +101,15 @@ func (m *machine) install() error {
 	return nil
 }
 
-// close takes the machine down, unless it is to be kept for inspection.
+// close stops the machine, unless it is to be kept for inspection.
 func (m *machine) close() {
 	if m.suite != "" && os.Getenv("SYSTEMD_KEEP") == "" {
 		m.script("down")
 	}
 }
 
-// script runs "machine". The processes that it starts keep none of its files
-// open.
+// script runs "machine". The processes that it starts inherit none of the
+// test's files.
 func (m *machine) script(args ...string) (string, error) {
 	var out, said bytes.Buffer
 	cmd := exec.Command("./machine", append([]string{m.suite}, args...)...)
@@ -120,7 +120,8 @@ func (m *machine) script(args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// blocks returns the commands that docs/INSTALL.md has its reader type below a heading; "" is the whole page.
+// blocks returns the command blocks below a heading of docs/INSTALL.md. ""
+// stands for the whole page.
 func blocks(heading string) ([]page.Block, error) {
 	all, err := page.Blocks("../../docs/INSTALL.md")
 	if err != nil || heading == "" {
@@ -133,7 +134,7 @@ func blocks(heading string) ([]page.Block, error) {
 	return some, nil
 }
 
-// follow runs the commands below a heading and returns what they printed.
+// follow runs the commands below a heading and returns their output.
 func (m *machine) follow(heading string) (string, error) {
 	list, err := blocks(heading)
 	var all strings.Builder
@@ -147,9 +148,9 @@ func (m *machine) follow(heading string) (string, error) {
 	return all.String(), err
 }
 
-// runBlock runs a block as printed: as root, or as alice when its first line
-// says "as a user". It runs make on this machine, which has the project and Go,
-// and installs into the other one.
+// runBlock runs a block as printed: as root, or as alice if its first line says
+// "as a user". It runs make on this machine, which has the project and Go, and
+// installs into the other machine.
 func (m *machine) runBlock(b page.Block) (string, error) {
 	var all, piece strings.Builder
 	flush := func() error {
@@ -185,13 +186,13 @@ func (m *machine) runBlock(b page.Block) (string, error) {
 	return all.String(), err
 }
 
-// try runs a script in the machine, as root, and gives what it printed.
+// try runs a script in the machine, as root, and returns its output.
 func (m *machine) try(script string) (string, error) {
 	out, err := exec.Command("./machine", m.suite, "run", "bash", "-ec", "set -o pipefail\n"+script).CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }
 
-// run runs a script in the machine that has to succeed.
+// run runs a script in the machine. The test fails if the script fails.
 func (m *machine) run(t *testing.T, script string) string {
 	t.Helper()
 	out, err := m.try(script)
@@ -201,7 +202,7 @@ func (m *machine) run(t *testing.T, script string) string {
 	return out
 }
 
-// write makes a file of the machine's.
+// write writes a file in the machine.
 func (m *machine) write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(m.root+path, []byte(text), 0o644); err != nil {
@@ -209,7 +210,8 @@ func (m *machine) write(t *testing.T, path, text string) {
 	}
 }
 
-// fresh stops all that was started of the gateway, and takes away what a test before has set.
+// fresh stops all units of the gateway, and removes the settings of earlier
+// tests.
 func (m *machine) fresh(t *testing.T) {
 	t.Helper()
 	m.run(t, `units='schedrestd.socket schedrestd-https.socket schedrestd-users.socket schedrestd-inetd.socket schedrestd.service schedrestd-users.service'
@@ -219,7 +221,7 @@ func (m *machine) fresh(t *testing.T) {
 		systemctl reset-failed`)
 }
 
-// since gives a unit's lines of the journal since it was started last.
+// since returns a unit's lines in the journal since its last start.
 func (m *machine) since(t *testing.T, unit string) string {
 	t.Helper()
 	return m.run(t, `journalctl --sync; journalctl -o cat --no-pager -u "`+unit+`" _SYSTEMD_INVOCATION_ID="$(systemctl show -P InvocationID "`+unit+`")"`)

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestPage follows docs/INSTALL.md from the first command to the last, so that none can be there which no test
-// runs. After the last one nothing is left. Then it installs everything again, for the other tests.
+// TestPage follows docs/INSTALL.md from the first command to the last, so that
+// each command on the page is tested. After the last one nothing may be left.
+// Then it installs everything again, for the other tests.
 func TestPage(t *testing.T) {
 	m := booted(t)
 	all, err := blocks("")

@@ -26,13 +26,14 @@ const (
 	start    = `systemctl start schedrestd.socket schedrestd.service`
 )
 
-// starts are the ways to start the gateway that docs/INSTALL.md has, and one of an administrator's own.
+// starts are the ways to start the gateway in docs/INSTALL.md, and one that an
+// administrator might choose.
 var starts = map[string]struct {
-	row        string // in the table there
+	row        string // row in the table of the page
 	unit, env  string
-	before     string // a script
+	before     string // script to run before the start
 	start, ask string
-	whole      bool // no layer of the sandbox is left out
+	whole      bool // no layer of the sandbox is missing
 }{
 	"service": {"`schedrestd.service`", "schedrestd.service", "schedrestd.env", "", start, ping, false},
 	"root":    {"… with `root.conf`", "schedrestd.service", "schedrestd.env", withRoot, start, ping, true},
@@ -43,9 +44,9 @@ var starts = map[string]struct {
 		printf '[Service]\nDynamicUser=yes\nUser=gate\nGroup=\n' >/etc/systemd/system/schedrestd.service.d/user.conf; systemctl daemon-reload`, start, ping, false},
 }
 
-// TestUnitsStart checks that each unit is up when it reports so, that it
+// TestUnitsStart checks that each unit serves when it reports so, that it
 // answers, and that its line in the journal has the layers that the page lists.
-// With require_confinement it starts or fails, as the page says.
+// With require_confinement it must start or fail, as the page says.
 func TestUnitsStart(t *testing.T) {
 	m := booted(t)
 	page, err := os.ReadFile("../../docs/INSTALL.md")
@@ -82,8 +83,8 @@ func TestUnitsStart(t *testing.T) {
 	}
 }
 
-// TestInetdUnit checks that each connection gets an instance, and that with
-// require_confinement it refuses to answer and logs the reason.
+// TestInetdUnit checks that each connection starts an instance. With
+// require_confinement the instance must refuse to answer and log the reason.
 func TestInetdUnit(t *testing.T) {
 	m := booted(t)
 	m.fresh(t)
@@ -102,13 +103,14 @@ func TestInetdUnit(t *testing.T) {
 	}
 }
 
-// makeCertificate makes what the page's part about TLS presumes.
+// makeCertificate creates the certificate that the page's part about TLS
+// requires.
 const makeCertificate = `cd /root
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout server.key -out server.pem -subj /CN=head -addext subjectAltName=DNS:localhost 2>&1
 	`
 
-// The steps of the page's part about TLS, beside a configuration of ours and beside a site's slurm.conf, which
-// includes a file of its own.
+// TestTLS follows the page's part about TLS, with a sched.conf and with a
+// site's slurm.conf that includes another file.
 func TestTLS(t *testing.T) {
 	m := booted(t)
 	for name, before := range map[string]string{"sched.conf": "", "slurm.conf": `
@@ -164,7 +166,7 @@ func TestCheckInsideTheUnit(t *testing.T) {
 }
 
 // TestRestartUnderLoad checks that no client is refused while the service
-// restarts and reloads: new connections wait in the socket.
+// restarts and reloads. New connections must wait in the socket.
 func TestRestartUnderLoad(t *testing.T) {
 	m := booted(t)
 	m.fresh(t)
@@ -213,7 +215,7 @@ func TestRestartUnderLoad(t *testing.T) {
 	t.Logf("%d answers", answered.Load())
 }
 
-// A first client is enough to start the service.
+// TestSocketActivation checks that the first client starts the service.
 func TestSocketActivation(t *testing.T) {
 	m := booted(t)
 	m.fresh(t)
@@ -223,18 +225,20 @@ func TestSocketActivation(t *testing.T) {
 	m.run(t, "systemctl is-active schedrestd.service schedrestd-users.service")
 }
 
-// However often the parent is killed, it is started again, and clients wait for it.
+// TestStartedAgain checks that the parent is started again however often it is
+// killed, and that clients wait for it.
 func TestStartedAgain(t *testing.T) {
 	m := booted(t)
 	m.fresh(t)
 	m.run(t, start)
-	for range 8 { // in a few seconds; systemd's own limit is 5 in 10
+	for range 8 { // within a few seconds; systemd's default limit is 5 starts in 10 seconds
 		m.run(t, "systemctl kill --signal=KILL --kill-whom=main schedrestd; sleep 0.2\n"+ping)
 	}
 	m.run(t, "systemctl is-active schedrestd.service schedrestd.socket")
 }
 
-// Stopped, nothing is left: no process, no socket, no control group, no failed unit.
+// TestStop checks that nothing is left after the service is stopped: no
+// process, no socket, no control group, no failed unit.
 func TestStop(t *testing.T) {
 	m := booted(t)
 	for _, before := range []string{"", withRoot} {
@@ -252,8 +256,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestAuditLog checks that the audit log is written to the one directory that a
-// unit may write, and that it continues when the user that the gateway runs as
+// TestAuditLog checks that the audit log is written to the only directory to
+// which a unit may write, and that it continues when the gateway's user
 // changes.
 func TestAuditLog(t *testing.T) {
 	m := booted(t)
@@ -272,7 +276,8 @@ func TestAuditLog(t *testing.T) {
 	}
 }
 
-// Jobs run on while the controller is restarted.
+// TestJobsOutliveTheController checks that jobs continue while the controller
+// is restarted.
 func TestJobsOutliveTheController(t *testing.T) {
 	m := booted(t)
 	m.fresh(t)
@@ -297,7 +302,7 @@ func TestJobsOutliveTheController(t *testing.T) {
 	}
 }
 
-// This systemd finds nothing wrong with the units.
+// TestUnitsVerify checks that this systemd finds no fault in the units.
 func TestUnitsVerify(t *testing.T) {
 	m := booted(t)
 	m.fresh(t)

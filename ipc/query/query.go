@@ -15,7 +15,7 @@ var Rows = ipc.Register(
 	ipc.Of[Signed](20, ipc.Keeper, ipc.Worker, ipc.In(ipc.Initial), 10, 10+maxSignature, 0, ipc.Initial),
 	// asks whether the HS256 signature of a token is valid
 	ipc.Of[Verify](21, ipc.Worker, ipc.Keeper, ipc.In(ipc.Initial), 42, 42+maxSigned, 0, ipc.Initial),
-	// yes, no, or that there is no key to decide with
+	// yes, no, or that there is no key to decide with, or an outdated one
 	ipc.Of[Verified](22, ipc.Keeper, ipc.Worker, ipc.In(ipc.Initial), 9, 9, 0, ipc.Initial),
 	// asks for permission to make a change for a connection of this worker
 	ipc.Of[Intent](47, ipc.Worker, ipc.Auditor, ipc.In(ipc.Initial), 36, 36+3*maxName+maxSource+maxMethod+maxRoute+maxObject+maxFields, 0, ipc.Initial),

@@ -13,8 +13,8 @@ import (
 	client "schedrestd/lint/openapi/sched_v0_0_42"
 )
 
-// TestClient checks that a client generated from the document can use a running
-// gateway. SCHEDCTL is the program that starts one.
+// TestClient checks that a client that was generated from the document can use
+// a running gateway. SCHEDCTL is the program that starts a gateway.
 func TestClient(t *testing.T) {
 	url, token := demo(t)
 	ctx := context.Background()
@@ -51,7 +51,7 @@ func TestClient(t *testing.T) {
 }
 
 // TestLive compares the answers of a running gateway with the document. LIVE is
-// the program that does so.
+// the program that compares them.
 func TestLive(t *testing.T) {
 	url, token := demo(t)
 	cmd := exec.Command("node", os.Getenv("LIVE"))
@@ -87,7 +87,7 @@ func demo(t *testing.T) (url, token string) {
 			token = rest
 		}
 		if strings.HasPrefix(lines.Text(), "Ctrl-C") {
-			go func() { // its pipe must not fill
+			go func() { // reads the pipe, so that it does not fill
 				for lines.Scan() {
 				}
 			}()

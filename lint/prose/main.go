@@ -3,10 +3,10 @@
 //
 //	go run ./lint/prose [-update] [-v [PATH]...]
 //
-// It prints figures and fails when the Go files in a top-level folder, or another
-// file, have more findings than allowed.tsv permits. With -v it lists every finding,
-// or those in files whose paths begin with an argument. With -update it lowers the
-// permitted numbers to the present ones; it never raises them.
+// It prints figures. It fails if the Go files in a top-level folder, or another
+// file, have more findings than allowed.tsv permits. With -v it lists every
+// finding, or those in files whose paths begin with an argument. With -update
+// it lowers the permitted numbers to the present ones; it never raises them.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 
 const allowedFile = "lint/prose/allowed.tsv"
 
-// Subjects are checked from the commit after this one.
+// lastUncheckedCommit is the commit after which subjects are checked.
 const lastUncheckedCommit = "66f69cd12b83"
 
 func main() {
@@ -148,8 +148,8 @@ func writeAllowed(allowed map[string][len(kinds)]int, places map[string]*place) 
 
 var goodSubject = regexp.MustCompile(`^[\w./*{}, -]+: .{1,}$`)
 
-// badSubjects returns the commits whose subjects break the rules. It returns none
-// outside of a clone that has all commits.
+// badSubjects returns the commits whose subjects violate the rules. It returns
+// none if the clone does not have all commits.
 func badSubjects() ([]string, error) {
 	if exec.Command("git", "cat-file", "-e", lastUncheckedCommit+"^{commit}").Run() != nil {
 		fmt.Println("commit subjects were not checked: this is no full clone")

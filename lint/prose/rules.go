@@ -11,7 +11,7 @@ var rulesText string
 
 var phrases, retired, retiredInNames = parseRules(rulesText)
 
-// A rule names a phrase that no text may have.
+// A rule describes a phrase that no text may contain.
 type rule struct {
 	pattern *regexp.Regexp
 	instead string
@@ -42,7 +42,8 @@ func parseRules(text string) (phrases []rule, words, names map[string]string) {
 	return phrases, words, names
 }
 
-// firstOf returns what rules have instead of a word or the word that it is a form of.
+// firstOf returns the replacement for a word, or for the word that it is a form
+// of. It returns "" if there is none.
 func firstOf(rules map[string]string, word string) string {
 	word = strings.TrimSuffix(word, "'s")
 	if instead, ok := rules[word]; ok {

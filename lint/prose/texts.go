@@ -23,8 +23,8 @@ const (
 
 var kinds = [...]string{"forbidden phrases", "function comments that define", "retired names", "retired words"}
 
-// A place has a number of permitted findings of its own: the Go files in a top-level
-// folder, or another file.
+// A place is the Go files in a top-level folder, or another file. It has its
+// own numbers of permitted findings.
 type place struct {
 	findings [len(kinds)][]finding
 }
@@ -39,12 +39,14 @@ func (f finding) String() string {
 	return fmt.Sprintf("%s:%d: %q: %s", f.path, f.line, f.text, f.instead)
 }
 
-// under reports whether the finding's path begins with one of prefixes, or there are none.
+// under reports whether the finding's path begins with one of prefixes. It
+// returns true if there are no prefixes.
 func (f finding) under(prefixes []string) bool {
 	return len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(f.path, p) })
 }
 
-// A report collects findings and what their figures are relative to.
+// A report collects findings, and the totals to which their figures are
+// relative.
 type report struct {
 	places           map[string]*place
 	words, functions int
@@ -83,8 +85,8 @@ func (r *report) file(path string) error {
 	return nil
 }
 
-// goFile checks comments, declared names, and strings of three words or more. Those
-// are errors, hints, log messages and descriptions.
+// goFile checks comments, declared names, and strings of three words or more,
+// which are errors, hints, log messages and descriptions.
 func (r *report) goFile(path string) error {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -165,8 +167,8 @@ func (r *report) name(path string, line int, name string) {
 	}
 }
 
-// text checks a text that begins at a line of a file. It leaves out what is in
-// backquotes: a name, or a quotation.
+// text checks a text that begins at a line of a file. It skips text in
+// backquotes, which is a name or a quotation.
 func (r *report) text(path string, line int, text string) {
 	text = inlineCode.ReplaceAllString(text, "CODE")
 	for _, at := range word.FindAllStringIndex(text, -1) {
@@ -176,7 +178,7 @@ func (r *report) text(path string, line int, text string) {
 			r.add(retiredWord, path, line+strings.Count(text[:at[0]], "\n"), w, instead)
 		}
 	}
-	joined := strings.ReplaceAll(text, "\n", " ") // a phrase may go on in the next line
+	joined := strings.ReplaceAll(text, "\n", " ") // a phrase may continue on the next line
 	for _, p := range phrases {
 		for _, at := range p.pattern.FindAllStringIndex(joined, -1) {
 			r.add(phrase, path, line+strings.Count(text[:at[0]], "\n"), joined[at[0]:at[1]], p.instead)
@@ -186,7 +188,7 @@ func (r *report) text(path string, line int, text string) {
 
 var inlineCode = regexp.MustCompile("`[^`\n]*`")
 
-// fromMarkdown returns a page without its code, line for line.
+// fromMarkdown returns a page without its code. It keeps the line numbers.
 func fromMarkdown(page string) string {
 	code := false
 	return lines(page, func(line string) string {

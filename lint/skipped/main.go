@@ -1,5 +1,5 @@
-// Command skipped runs "go test" and prints its output, followed by the tests
-// that were skipped and why. Its exit status is that of go test.
+// Command skipped runs "go test" and prints its output, followed by the skipped
+// tests with the reasons. Its exit status is that of go test.
 //
 //	skipped ARGUMENT... [-- ARGUMENT...]...
 //
@@ -48,7 +48,7 @@ func runs(args []string) func(func([]string) bool) {
 
 // run runs go test once and returns its exit status.
 func run(arguments []string, out io.Writer, skips skips) int {
-	// Ctrl-C reaches go test, too, which reports its progress.
+	// Ctrl-C also interrupts go test, which then reports its progress.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	test := exec.Command("go", append([]string{"test", "-json"}, arguments...)...)
 	test.Stderr = os.Stderr

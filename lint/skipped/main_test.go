@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// module holds packages whose tests end in every possible way.
+// module has packages whose tests end in every possible way.
 var module = map[string]string{
 	"go.mod": "module m\ngo 1.26\n",
 	"good/good_test.go": `package good

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// event is one line of "go test -json": see "go doc test2json".
+// event is a line of "go test -json": see "go doc test2json".
 type event struct {
 	Action  string
 	Package string
@@ -25,10 +25,10 @@ type report struct {
 	packages map[string]*packageRun
 }
 
-// packageRun is the state of a package whose tests run.
+// packageRun is the state of a package whose tests are running.
 type packageRun struct {
-	lines  []line            // of the package, and of tests that may have failed, in their order
-	ended  map[string]string // how tests ended: "pass", "fail" or "skip"
+	lines  []line            // lines of the package, and of tests that may have failed, in order
+	ended  map[string]string // result of each test: "pass", "fail" or "skip"
 	failed bool
 }
 
@@ -38,8 +38,8 @@ func newReport(out io.Writer, skips skips) *report {
 	return &report{out, skips, map[string]*packageRun{}}
 }
 
-// line handles a line that go test printed. It prints lines that are not events
-// unchanged.
+// line processes a line that go test printed. It prints lines that are not
+// events unchanged.
 func (r *report) line(text []byte) {
 	var e event
 	if json.Unmarshal(text, &e) != nil || e.Action == "" {
@@ -71,7 +71,7 @@ func (r *report) line(text []byte) {
 	}
 }
 
-// end records how a test ended. It drops the lines of a top-level test that
+// end records the result of a test. It drops the lines of a top-level test that
 // passed, and of its subtests.
 func (p *packageRun) end(e event, skips skips) {
 	p.ended[e.Test] = e.Action

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// skips are the skipped tests, as PACKAGE.TEST, by their reasons.
+// skips maps the reasons to the skipped tests, as PACKAGE.TEST.
 type skips map[string][]string
 
 func (s skips) add(reason, pkg, test string) {
@@ -19,7 +19,7 @@ func (s skips) add(reason, pkg, test string) {
 	}
 }
 
-// most limits how many tests are named for one reason.
+// most limits the number of tests that are named for one reason.
 const most = 4
 
 // print lists the reasons, the most frequent first.

@@ -1,6 +1,6 @@
-// Command surface reads OpenAPI documents of Slurm's own gateway and writes the
-// tables that the API is tested against: every operation, every parameter and
-// every field of each version, names and types only.
+// Command surface reads OpenAPI documents of slurmrestd and writes the tables
+// that the API is tested against. They list every operation, every parameter
+// and every field of each version, by name and type.
 //
 //	slurmrestd --generate-openapi-spec -d v0.0.40,v0.0.41,v0.0.42 >24.11.json
 //	slurmrestd --generate-openapi-spec -d v0.0.43,v0.0.44,v0.0.45 >26.05.json
@@ -54,7 +54,7 @@ type schema struct {
 	AllOf                []*schema
 }
 
-// tables are the rows of each file.
+// tables has the rows of each file.
 type tables struct{ paths, params, schemas []string }
 
 func main() {
@@ -110,8 +110,8 @@ func bare(path string) (v, rest string) {
 	return m[1], strings.Split(path, "/")[1] + "/" + strings.TrimSuffix(m[2], "/")
 }
 
-// bodyNames returns the names of bodies by operation. A version that writes a
-// body in place gets the name from one that refers to it.
+// bodyNames returns the names of bodies, by operation. If a version defines a
+// body in place, its name is taken from a version that refers to it.
 func bodyNames(documents []document) map[string]string {
 	names := map[string]string{}
 	for _, d := range documents {

@@ -15,8 +15,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// capture is what a real daemon answered: the frame in hex, and what another decoder
-// read from it.
+// capture is an answer of a real daemon: the frame in hex, and the values that
+// an independent decoder found in it.
 type capture struct {
 	Frame   string `json:"response_frame"`
 	Decoded struct {
@@ -37,8 +37,9 @@ type record struct {
 	Account   string `json:"account"`
 }
 
-// TestCaptured counts what controllers of 22.05, 24.11 and 26.05 answered, in every
-// protocol version. The numbers are those of the records that another decoder has read.
+// TestCaptured counts the answers of controllers of 22.05, 24.11 and 26.05, in
+// every protocol version. The results must match the records that an
+// independent decoder has read.
 func TestCaptured(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../rpc/message/testdata/frames/*.json.gz")

@@ -1,13 +1,13 @@
-// Package cluster counts jobs, nodes and shares of a cluster, and writes the numbers as
-// metrics.
+// Package cluster counts jobs, nodes and shares of a cluster, and writes the
+// numbers as metrics.
 //
-// The records of the controller are passed to a Counts one at a time and are not kept:
-// its memory depends on how many partitions, users and accounts there are, and not on
-// how many jobs. Nothing can be written before the last record, because the samples of
-// one metric stand together.
+// The records of the controller are passed to a Counts one at a time and not
+// stored. So its memory depends on the number of partitions, users and
+// accounts, not on the number of jobs. Nothing can be written before the last
+// record, because all samples of a metric must be written together.
 //
-// Metrics have the names of Slurm 25.11's own where Slurm has such a metric, and its
-// units. The names of all others begin with Prefix.
+// Metrics that Slurm 25.11 also has use Slurm's names and units. The names of
+// all others begin with Prefix.
 package cluster
 
 import (
@@ -19,17 +19,17 @@ import (
 	"schedrestd/model"
 )
 
-// Prefix begins the names of metrics that Slurm does not have.
+// Prefix is the beginning of the names of metrics that Slurm does not have.
 const Prefix = "schedrestd_cluster_"
 
-// mostValues is how many values each label may have. Each value costs memory here, and a
-// time series for each metric in the server that scrapes.
+// mostValues limits the number of values of each label. Each value costs memory
+// here, and one time series per metric in the server that scrapes.
 const mostValues = 20_000
 
-// By says which labels with names of people are wanted.
+// By selects the labels with names of people.
 type By struct{ User, Account bool }
 
-// Counts counts what the records of a cluster say.
+// Counts has the counts of a cluster's records.
 type Counts struct {
 	by         By
 	jobs       group
@@ -37,32 +37,32 @@ type Counts struct {
 	users      map[string]*group
 	accounts   map[string]*group
 	nodes      nodeGroup
-	cpus       shares // CPUs
-	memory     shares // MiB
+	cpus       shares // in CPUs
+	memory     shares // in MiB
 	gres       map[gresKind]*shares
 	scheduler  *model.ControllerStats
 	fairShare  fairShare
 }
 
-// partition is what is counted for a partition.
+// partition has the counts of a partition.
 type partition struct {
 	jobs  group
 	queue queue
 	nodes nodeGroup
 	cpus  uint64
-	count uint64 // of nodes
+	count uint64 // number of nodes
 }
 
-// shares divides an amount of something.
+// shares divides an amount by state.
 type shares struct{ allocated, idle, down uint64 }
 
-// New returns a Counts with nothing counted.
+// New returns an empty Counts.
 func New(by By) *Counts {
 	return &Counts{by: by, partitions: map[string]*partition{}, users: map[string]*group{}, accounts: map[string]*group{}, gres: map[gresKind]*shares{}}
 }
 
-// Partition adds a partition. Partitions come first: jobs and nodes in others are counted
-// without their partition.
+// Partition adds a partition. Partitions must be added first: jobs and nodes of
+// unknown partitions are counted without their partition.
 func (c *Counts) Partition(p *model.Partition) error {
 	if len(c.partitions) >= mostValues {
 		return errs.New(errs.BadAnswer, "the controller has more than %d partitions", mostValues)
@@ -97,7 +97,7 @@ func (c *Counts) Write(w *exposition.Writer) {
 	c.fairShare.write(w, c.by)
 }
 
-// measure is a metric that is a number of a T.
+// measure is a metric whose value is a number of a T.
 type measure[T any] struct {
 	name, help string
 	of         func(*T) float64
@@ -109,7 +109,8 @@ type named[T any] struct {
 	of     *T
 }
 
-// labelled returns the elements of m, sorted, with their names in a label.
+// labelled returns the elements of m, sorted by name, with the names as values
+// of the label.
 func labelled[T any](label string, m map[string]*T) []named[T] {
 	list := make([]named[T], 0, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {

@@ -12,7 +12,8 @@ import (
 	"schedrestd/model"
 )
 
-// tres returns the names and values of trackable resources: "cpu=4,mem=1.50G".
+// tres returns the names and values of trackable resources in a list such as
+// "cpu=4,mem=1.50G".
 func tres(list string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for element := range strings.SplitSeq(list, ",") {
@@ -24,8 +25,8 @@ func tres(list string) iter.Seq2[string, string] {
 	}
 }
 
-// amount returns a number with a suffix that stands for a power of 1,024, or 0 if it is
-// malformed. Slurm writes no fraction that is not exact.
+// amount returns the value of a number with a suffix for a power of 1,024, or 0
+// if it is malformed. Slurm writes only fractions that are exact.
 func amount(s string) uint64 {
 	n, ok := readAmount(s)
 	if !ok {
@@ -52,7 +53,7 @@ func readAmount(s string) (uint64, bool) {
 	return uint64(n * unit), true
 }
 
-// gresKind is a kind of generic resource; its type may be empty.
+// gresKind is a kind of generic resource. Its type may be empty.
 type gresKind struct{ name, kind string }
 
 // gres is an amount of a generic resource on a node.
@@ -61,8 +62,9 @@ type gres struct {
 	total, used uint64
 }
 
-// gresOf returns the generic resources of a node. Where those in use have a type that
-// the node's configuration does not have, they belong to the resource without a type.
+// gresOf returns the generic resources of a node. If resources in use have a
+// type that the node's configuration lacks, they count for the resource without
+// a type.
 func gresOf(n *model.Node) (list []gres) {
 	for kind, total := range gresList(n.GRES) {
 		if i := slices.IndexFunc(list, func(g gres) bool { return g.gresKind == kind }); i >= 0 {
@@ -115,7 +117,8 @@ func gresList(list string) iter.Seq2[gresKind, uint64] {
 	}
 }
 
-// withoutDetails returns a list without what is in parentheses, which may have commas.
+// withoutDetails returns a list without the parts in parentheses, which may
+// contain commas.
 func withoutDetails(list string) string {
 	depth := 0
 	return strings.Map(func(r rune) rune {

@@ -1,13 +1,15 @@
-// Package exposition writes metrics in the text format of Prometheus, version 0.0.4:
+// Package exposition writes metrics in the text format of Prometheus, version
+// 0.0.4:
 //
 //	w := exposition.NewWriter(out)
 //	w.Family("slurm_nodes_idle", exposition.Gauge, "Nodes that are idle.")
 //	w.Sample("slurm_nodes_idle", 12)
 //	err := w.Flush()
 //
-// All samples of a family follow its line. It keeps nothing but a buffer, so that the
-// memory for an answer does not depend on its length. The exporter uses Prometheus's
-// library instead; that would add 2.6 MB to each worker.
+// All samples of a family must follow its Family call. The package stores only
+// a buffer, so that the memory for an answer does not depend on its length. The
+// exporter uses Prometheus's library instead, which would add 2.6 MB to each
+// worker.
 package exposition
 
 import (
@@ -19,7 +21,7 @@ import (
 	"unicode"
 )
 
-// Media is the media type of what a Writer writes.
+// Media is the media type of a Writer's output.
 const Media = "text/plain; version=0.0.4; charset=utf-8"
 
 // Kind is the type of a family.
@@ -41,7 +43,7 @@ type Writer struct {
 // NewWriter returns a Writer that writes to w, in pieces of 16 KiB.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: bufio.NewWriterSize(w, 16<<10)} }
 
-// Family begins a family. The samples that follow belong to it.
+// Family begins a family. The following samples belong to it.
 func (w *Writer) Family(name string, kind Kind, help string) {
 	w.line = append(w.line[:0], "# HELP "...)
 	w.line = append(w.line, name...)
@@ -55,7 +57,7 @@ func (w *Writer) Family(name string, kind Kind, help string) {
 	_, _ = w.w.Write(w.line) // Flush returns the error
 }
 
-// Sample writes a sample. labels are names and values in turn.
+// Sample writes a sample. labels alternates names and values.
 func (w *Writer) Sample(name string, value float64, labels ...string) {
 	w.line = append(w.line[:0], name...)
 	for i := 0; i+1 < len(labels); i += 2 {
@@ -74,7 +76,7 @@ func (w *Writer) Sample(name string, value float64, labels ...string) {
 	_, _ = w.w.Write(w.line)
 }
 
-// Flush writes what is left, and returns the first error of all writes.
+// Flush writes the buffered text, and returns the first error of all writes.
 func (w *Writer) Flush() error { return w.w.Flush() }
 
 var (
@@ -82,9 +84,9 @@ var (
 	labelEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 )
 
-// Text returns s as a label can have it: UTF-8 in which U+FFFD stands for all else and
-// for control characters, at which some parsers end. Names that differ only in
-// these are the same name.
+// Text returns s in the form of a label's value. U+FFFD replaces invalid UTF-8
+// and control characters, at which some parsers stop. Names that differ only in
+// these characters become the same name.
 func Text(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || unicode.IsControl(r) && r != '\n' {

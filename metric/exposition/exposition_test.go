@@ -46,7 +46,7 @@ func (f *full) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestWriteError: an error of any write is the result.
+// TestWriteError checks that an error of any write is returned.
 func TestWriteError(t *testing.T) {
 	t.Parallel()
 	w := NewWriter(&full{left: 100})

@@ -105,8 +105,8 @@ func isTerminal(fd int) bool {
 	return err == nil
 }
 
-// Streams returns the message and the descriptors with which the dispatcher gets
-// the client.
+// Streams returns the message that hands the client over to the dispatcher, and the
+// descriptors to send with it.
 func (c *Client) Streams() (*ipc.Streams, []int) {
 	return &ipc.Streams{Connection: c.Connection}, []int{c.in, c.out}
 }

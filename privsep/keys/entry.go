@@ -10,8 +10,8 @@ import (
 	"schedrestd/guard"
 )
 
-// entry is one key and the files that belong to it, as open files. Without
-// files there is no key.
+// entry is one key with the open files that belong to it. An entry without files has no
+// key.
 type entry struct {
 	path    string // that the configuration names
 	stamp   string // of the files at its paths, before they were opened
@@ -107,8 +107,8 @@ func (t tokenFile) entry(before entry) (e entry, err error) {
 	return e, err
 }
 
-// fallBack makes e use the file of before, because the one at the path can't be
-// used for that reason.
+// fallBack makes e use the file of before, because the file at the path can't be used.
+// It logs the reason.
 func (t tokenFile) fallBack(e *entry, before entry, why error) error {
 	hint := errs.HintOf(why)
 	switch errs.KindOf(why) {

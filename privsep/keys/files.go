@@ -40,9 +40,9 @@ func (o Options) openKeySet() (*os.File, error) {
 	return sealedCopy(o.Tokens.JWKS, o.tokenRule("key set"))
 }
 
-// openPair opens the private key, its certificates and the clients'
-// authorities. It is called after the capabilities are dropped, at the start as
-// well: files that can be read then can be read again after a renewal.
+// openPair opens the private key, its certificates and the clients' authorities. Even at
+// the start it is called after the capabilities are dropped, so files that it can read
+// can be read again after a renewal.
 func (o Options) openPair() (files []*os.File, err error) {
 	for _, open := range []func() (*os.File, error){
 		o.openPrivateKey,
@@ -105,7 +105,8 @@ func (o Options) workersRead(f *os.File) (owner, group bool, err error) {
 	return st.Uid == o.Worker.UID && o.Worker.UID != 0, st.Gid == o.Worker.GID && st.Mode&0o040 != 0, nil
 }
 
-// sealedCopy returns a sealed copy of a file that is no secret; an empty one for no path.
+// sealedCopy returns a sealed copy of a public file. If there is no path, the copy is
+// empty.
 func sealedCopy(path string, rule guard.Rule) (*os.File, error) {
 	if path == "" {
 		return spawn.SealedCopy(strings.NewReader(""), rule.What, unix.MFD_NOEXEC_SEAL)

@@ -10,8 +10,8 @@ import (
 	"schedrestd/sockaddr"
 )
 
-// IsGone reports whether err concerns one connection only, which broke off before it was accepted
-// (accept(2)).
+// IsGone reports whether err concerns only one connection, which its client ended before
+// it was accepted (accept(2)).
 func IsGone(err error) bool {
 	switch err {
 	case unix.ECONNABORTED, unix.EPROTO, unix.ENETDOWN, unix.EHOSTDOWN, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENONET, unix.EPERM, unix.EINTR:
@@ -20,8 +20,8 @@ func IsGone(err error) bool {
 	return false
 }
 
-// Accept accepts a connection without waiting. The error is EAGAIN when there is none, and os.ErrClosed
-// after Close.
+// Accept accepts a connection without waiting. The error is EAGAIN when no connection
+// waits, and os.ErrClosed after Close.
 func (l *Listener) Accept() (fd int, peer unix.Sockaddr, err error) {
 	closed := l.raw.Read(func(s uintptr) bool {
 		fd, peer, err = unix.Accept4(int(s), unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
@@ -33,8 +33,8 @@ func (l *Listener) Accept() (fd int, peer unix.Sockaddr, err error) {
 	return fd, peer, err
 }
 
-// Wait returns when there is a connection to accept, or an error after Close. It polls first, because
-// the runtime's poller forgets what it saw before the call.
+// Wait returns nil when a connection waits to be accepted, and an error after Close. It
+// polls first, because the runtime's poller forgets events from before the call.
 func (l *Listener) Wait() error {
 	return l.raw.Read(func(s uintptr) bool {
 		fds := []unix.PollFd{{Fd: int32(s), Events: unix.POLLIN}}

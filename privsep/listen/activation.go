@@ -15,12 +15,14 @@ import (
 // nameTLS is the name of a passed socket that speaks TLS: FileDescriptorName=https in its unit.
 const nameTLS = "https"
 
-// Activated returns the listening sockets that this process was started with:
-// those of a service manager (LISTEN_FDS, sd_listen_fds(3)), then one on
-// standard input, as inetd passes it in its "wait" mode. Without one it returns
-// none and no error. Call it once, first. It removes the variables (those of
-// package notify too, which keeps them), so that no child takes them for its
-// own, and replaces a listener on standard input by /dev/null.
+// Activated returns the listening sockets that this process was started with. The
+// sockets of a service manager come first (LISTEN_FDS, sd_listen_fds(3)), then one on
+// standard input, as inetd passes it in its "wait" mode. If there is none, Activated
+// returns no socket and no error.
+//
+// Call Activated once, before anything else. It removes the variables, also those of
+// package notify, which keeps their values. Otherwise a child could take the variables
+// for its own. It replaces a listener on standard input by /dev/null.
 func Activated() ([]*os.File, error) {
 	notify.Prepare()
 	files, err := notify.Sockets()
@@ -63,8 +65,8 @@ func adopt(f *os.File) (*Listener, error) {
 	case *unix.SockaddrUnix:
 		fdpass.Refuse(fd)
 		if l.Network, l.Name = ipc.Unix, "unix:"+a.Name; a.Name == "" || a.Name[0] == '@' {
-			// It has no owner, no mode and no directory: any user can be first
-			// to take its name.
+			// The socket has no owner, no mode and no directory, so any user can take
+			// its name first.
 			return nil, errs.New(errs.Invalid, "%s is an abstract UNIX socket", what).
 				WithHint("ListenStream=/run/schedrestd/socket")
 		}

@@ -15,8 +15,8 @@ import (
 	"schedrestd/privsep/thread"
 )
 
-// Space is a network namespace that is held open: what happens to its name afterwards
-// changes nothing. A nil Space is the namespace that the process was started in.
+// Space is an open network namespace. Changes of its name have no effect on it. A nil
+// Space is the namespace that the process was started in.
 type Space struct {
 	fd   int
 	what string // for messages
@@ -59,7 +59,7 @@ func Open(variable, text string) (*Space, error) {
 	return &Space{fd, what}, nil
 }
 
-// Close closes s. No nil Space is open.
+// Close closes s. A nil Space has nothing to close.
 func (s *Space) Close() {
 	if s != nil {
 		unix.Close(s.fd)

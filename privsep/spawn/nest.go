@@ -10,13 +10,13 @@ import (
 	"schedrestd/security/root"
 )
 
-// A parent that may not create namespaces, an ordinary user's or root's without
-// CAP_SYS_ADMIN, puts each process into a user namespace of its own, if the
-// kernel permits that. In it the process may create the other namespaces, and a
-// root. The ids stay the same, so that munged and the kernel identify a worker
-// as they would otherwise.
+// Some parents may not create namespaces: an ordinary user's parent, and root's without
+// CAP_SYS_ADMIN. Such a parent puts each process into a user namespace of its own, if
+// the kernel permits that. There the process may create the other namespaces and a root.
+// The ids stay the same, so that munged and the kernel identify a worker as they would
+// otherwise.
 
-// nest is what a process has with a user namespace of its own.
+// nest is the setup of a process with a user namespace of its own.
 type nest struct {
 	flags uintptr // namespaces
 	born  string  // what it has its capabilities for (root.Variable); "": it has none
@@ -45,8 +45,8 @@ func (n *nest) environ() []string {
 	return []string{root.Variable + "=" + n.born}
 }
 
-// put makes a process start in such namespaces. Unless this process is root, it
-// can't set supplementary groups there.
+// put makes a process start in the namespaces of n. Unless this process is root, the
+// process can't set supplementary groups there.
 func (n *nest) put(sys *syscall.SysProcAttr, who security.Identity, asRoot bool) {
 	uid, gid := int(who.UID), int(who.GID)
 	if !asRoot {
@@ -60,15 +60,15 @@ func (n *nest) put(sys *syscall.SysProcAttr, who security.Identity, asRoot bool)
 		sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP} // over its own namespaces alone
 	}
 	if asRoot {
-		sys.AmbientCaps = append(sys.AmbientCaps, unix.CAP_SETUID, unix.CAP_SETGID) // which the stage gives up
+		sys.AmbientCaps = append(sys.AmbientCaps, unix.CAP_SETUID, unix.CAP_SETGID) // the stage gives them up
 	}
 }
 
-// showForStart makes this process dumpable until the returned function is
-// called. The maps of ids are files in the /proc of a child that is about to
-// execute. As long as it shares its memory with a process that is not dumpable,
-// they belong to root. Only a process with the same uid and outside of any
-// sandbox could use that moment.
+// showForStart makes this process dumpable until the returned function is called. The id
+// maps are files in the /proc of a child that is about to execute. While that child
+// shares its memory with a process that is not dumpable, the files belong to root. Only
+// a process with the same uid that is outside of any sandbox could attack in that
+// moment.
 func showForStart() (hide func() error) {
 	before, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	if err != nil || before == 1 {

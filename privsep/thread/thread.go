@@ -21,7 +21,7 @@ import (
 // short call may keep its thread for long.
 const Spare = 32
 
-// Reserve makes n threads, which stay.
+// Reserve makes n threads, which Go keeps.
 func Reserve(n int) {
 	var there, over sync.WaitGroup
 	end := make(chan struct{})
@@ -79,8 +79,8 @@ func (t *Thread) Do(job func()) bool {
 	}
 }
 
-// Stop ends the thread, and with it the processes whose death signal depends on
-// it. On a nil Thread it does nothing.
+// Stop ends the thread. The kernel then kills the processes whose death signal
+// depends on the thread. On a nil Thread Stop does nothing.
 func (t *Thread) Stop() {
 	if t != nil {
 		close(t.over)

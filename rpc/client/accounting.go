@@ -10,27 +10,29 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Accounting asks the accounting daemons of one cluster. It is safe for concurrent use.
+// Accounting sends requests to the accounting daemons of one cluster. It is
+// safe for concurrent use.
 type Accounting struct {
 	caller
 	sessions sessions
 }
 
-// NewAccounting makes an Accounting of cfg's accounting daemons; nothing is dialled yet.
+// NewAccounting returns an Accounting for cfg's accounting daemons. It does not
+// connect yet.
 func NewAccounting(cfg Config) *Accounting {
 	return &Accounting{caller: newCaller(cfg, "accounting daemon", cfg.Accounting)}
 }
 
-// Verify asks the accounting daemon whether it accepts the credential, as
-// Client.Verify does. A controller that accepts it proves nothing: its key may
-// be another. An open session proves nothing either, because a daemon checks
-// the credential only when a session is opened. So Verify opens a new session,
-// which later requests use.
+// Verify asks the accounting daemon whether it accepts the credential, like
+// Client.Verify. An acceptance by a controller is not sufficient, because the
+// controller may have another key. An open session is not sufficient either,
+// because a daemon checks the credential only when a session is opened. So
+// Verify opens a new session, which later requests use.
 func (a *Accounting) Verify(ctx context.Context, cred model.Credential) error {
 	return a.account(ctx, cred, a.openSession, func(*session) *failure { return nil })
 }
 
-// Ping asks every accounting daemon at once whether it answers, as Client.Ping does.
+// Ping pings all accounting daemons concurrently, like Client.Ping.
 func (a *Accounting) Ping(ctx context.Context, cred model.Credential) ([]model.Ping, error) {
 	return a.pingAll(ctx, func(ctx context.Context, _ int, d *daemon) (time.Duration, error) {
 		start := time.Now()
@@ -43,8 +45,8 @@ func (a *Accounting) Ping(ctx context.Context, cred model.Credential) ([]model.P
 	})
 }
 
-// Stats returns the statistics of the accounting daemon, and the result of a
-// ping of every daemon, as Ping does. One session serves for both.
+// Stats returns the statistics of the accounting daemon, and the results of
+// pinging every daemon, like Ping. It uses one session for both.
 func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.AccountingStats, []model.Ping, error) {
 	answers, failures := make([]message.AccountingStats, len(a.list)), make([]*failure, len(a.list))
 	pings, err := a.pingAll(ctx, func(ctx context.Context, i int, d *daemon) (time.Duration, error) {
@@ -67,7 +69,7 @@ func (a *Accounting) Stats(ctx context.Context, cred model.Credential) (*model.A
 			return &answers[i].AccountingStats, pings, nil
 		}
 		if tried = append(tried, f); f.stage == answered {
-			break // the daemon has decided
+			break // the daemon has answered, even if with an error
 		}
 	}
 	return nil, nil, a.report(tried)
@@ -88,8 +90,8 @@ func (a *Accounting) Conf(ctx context.Context, cred model.Credential) (*model.Ac
 	return &answer.AccountingConf, err
 }
 
-// RecordJobs sends jobs to the bundled accounting daemon; nil means that they
-// are on its disk. A job that is sent twice is stored once.
+// RecordJobs sends jobs to the bundled accounting daemon. A nil error means
+// that they are on its disk. A job that is sent twice is stored once.
 func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs []model.Job) error {
 	return a.account(ctx, cred, a.session, func(s *session) *failure {
 		if s.version != codec.Newest {
@@ -99,8 +101,8 @@ func (a *Accounting) RecordJobs(ctx context.Context, cred model.Credential, jobs
 	})
 }
 
-// account runs ask in a session from get with the first accounting daemon that
-// answers. It may repeat a request, unless the failure is final.
+// account calls ask with a session that get returns, with the first accounting
+// daemon that answers. It may call ask again, unless the failure is final.
 func (a *Accounting) account(ctx context.Context, cred model.Credential, get getter, ask func(*session) *failure) error {
 	ctx, cancel := a.limit(ctx)
 	defer cancel()
@@ -113,7 +115,7 @@ func (a *Accounting) account(ctx context.Context, cred model.Credential, get get
 			return nil
 		}
 		if f.stage == unmade {
-			return a.report([]*failure{f}) // there is none for the next one either
+			return a.report([]*failure{f}) // the message can't be created for another daemon either
 		}
 		if tried = append(tried, f); f.stage == answered || f.final || ctx.Err() != nil {
 			break
@@ -122,12 +124,12 @@ func (a *Accounting) account(ctx context.Context, cred model.Credential, get get
 	return a.report(tried)
 }
 
-// getter returns a session: it is openSession or session.
+// getter returns a session. It is either openSession or session.
 type getter func(context.Context, *daemon, model.Credential) (*session, *failure)
 
 // session returns an idle session of this credential, or opens a new one. The
-// caller must have verified the credential since the session was opened: the
-// daemon does not check it again.
+// caller must have verified the credential since the session was opened,
+// because the daemon does not check it again.
 func (a *Accounting) session(ctx context.Context, d *daemon, cred model.Credential) (*session, *failure) {
 	if s := a.sessions.take(ownerOf(d, cred)); s != nil {
 		s.begin(ctx)
@@ -158,14 +160,14 @@ func (a *Accounting) inSession(ctx context.Context, d *daemon, cred model.Creden
 		f = ask(s)
 	}
 	a.end(s, f)
-	// The daemon may be gone while the network drops packets silently. The
-	// connection's deadline may come before its context's end.
+	// The daemon may be gone while the network silently drops packets. The
+	// connection's deadline may pass before the context ends.
 	silent := f != nil && limit != ctx && late(f.err) && ctx.Err() == nil
 	if f == nil || f.final || !s.reused || !broken(f) && !silent {
 		return f
 	}
-	// The daemon was restarted, or closed the idle session: that does not mean
-	// that it is unavailable now.
+	// The daemon was restarted, or closed the idle session. Neither means that
+	// it is unavailable now.
 	if s, f = a.openSession(ctx, d, cred); f != nil {
 		return f
 	}

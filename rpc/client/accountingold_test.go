@@ -13,8 +13,10 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// TestAccountingOf2205: the accounting daemon of 22.05 has one answer to a version that it does not
-// speak and to a credential that it does not accept. The one is found out, the other told.
+// TestAccountingOf2205 checks that the client distinguishes two causes of a
+// refusal by the accounting daemon of 22.05. That daemon sends the same answer
+// for an unsupported version and for an invalid credential. The client must try
+// another version in the first case, and return the error in the second.
 func TestAccountingOf2205(t *testing.T) {
 	address := listen(t, "tcp", func(nc net.Conn) {
 		b, err := wire.Read(nc, 1<<20)

@@ -18,8 +18,7 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// listed returns an answer with the names that the filter asks for, made by
-// one.
+// listed returns an answer with records of the given names, which one creates.
 func listed[T any](names []string, one func(name string) T) message.Listed[T] {
 	l := message.Listed[T]{Records: codec.Stream[T]{List: []T{}}}
 	for _, name := range names {
@@ -28,8 +27,8 @@ func listed[T any](names []string, one func(name string) T) message.Listed[T] {
 	return l
 }
 
-// accountingRecords returns an accounting daemon that has every record it is
-// asked for by name.
+// accountingRecords returns an accounting daemon that has a record for every
+// requested name.
 func accountingRecords() *server.Server {
 	return &server.Server{Persistent: map[message.Type]server.Handler{
 		message.AccountingGetJobs: decoded(message.AccountingGotJobs, func(r *message.GetAccountingJobs) (message.Body, error) {
@@ -120,12 +119,13 @@ func TestAccountingRecords(t *testing.T) {
 	}
 }
 
-// A client that received records does not receive them again, whatever follows
-// them.
+// TestAccountingRecordsOnce checks that a client that has received records does
+// not receive them again, whatever happens afterwards.
 func TestAccountingRecordsOnce(t *testing.T) {
 	stop := errors.New("stop")
 	asked := 0
-	// tres answers two records, then code or, when it is cut, half of it.
+	// tres answers with two records, and then with code or, if cut is set, with
+	// half of it.
 	tres := func(code uint32, cut int) client.Address {
 		return replier(t, func(v codec.Version) []byte {
 			asked++
@@ -167,8 +167,8 @@ func TestAccountingRecordsOnce(t *testing.T) {
 	}
 }
 
-// replier starts an accounting daemon that answers requests in a session with
-// reply.
+// replier starts an accounting daemon that answers the requests in a session
+// with the result of reply.
 func replier(t *testing.T, reply func(v codec.Version) []byte) client.Address {
 	return opener(t, func(nc net.Conn, v codec.Version) {
 		b, _ := message.EncodePersistent(v, message.AccountingRC, &message.PersistRC{Info: uint16(v) << 8})

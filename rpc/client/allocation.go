@@ -11,8 +11,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// SubmitSeveral hands in the components of a heterogeneous batch job, once, as
-// Submit does.
+// SubmitSeveral submits the components of a heterogeneous batch job. Like
+// Submit, it never repeats the request.
 func (c *Client) SubmitSeveral(ctx context.Context, cred model.Credential, descs []model.JobDesc) (*model.Submitted, error) {
 	var answer message.SubmitResponse
 	r := request{kind: message.RequestSubmitHetJob, body: &message.JobDescs{Jobs: allWithDefaults(descs)}}
@@ -28,9 +28,9 @@ const (
 	slowPoll  = 5 * time.Second
 )
 
-// Allocate asks for resources without a batch script, for one job or the
-// components of a heterogeneous one, and waits until the job has them. If ctx
-// ends first, the job is cancelled.
+// Allocate requests resources without a batch script, for one job or the
+// components of a heterogeneous job, and waits until the job has them. If ctx
+// ends first, it cancels the job.
 func (c *Client) Allocate(ctx context.Context, cred model.Credential, descs []model.JobDesc) (*model.Submitted, error) {
 	r, kind := request{kind: message.RequestAllocation}, message.ResponseAllocation
 	if len(descs) == 1 {
@@ -49,8 +49,8 @@ func (c *Client) Allocate(ctx context.Context, cred model.Credential, descs []mo
 	return job, c.awaitAllocation(ctx, cred, job.StepID.JobID, len(descs) > 1)
 }
 
-// allocated sends a request whose answer is an allocation, and returns it. For a
-// heterogeneous job it returns that of the first component.
+// allocated sends a request whose answer is an allocation, and returns it. For
+// a heterogeneous job it returns the allocation of the first component.
 func (c *Client) allocated(ctx context.Context, cred model.Credential, r request, kind message.Type) (*model.Allocation, error) {
 	if kind != message.ResponseHetAllocation {
 		var one message.Allocation
@@ -67,9 +67,9 @@ func (c *Client) allocated(ctx context.Context, cred model.Credential, r request
 	return &all.Components[0], nil
 }
 
-// awaitAllocation asks about a job again and again, until it has its resources,
-// has ended, or ctx ends. No controller can call back: a worker listens on no
-// port.
+// awaitAllocation polls a job until it has its resources or has ended, or ctx
+// ends. Polling is necessary because a controller can't connect to a worker,
+// which listens on no port.
 func (c *Client) awaitAllocation(ctx context.Context, cred model.Credential, id uint32, het bool) error {
 	r, kind := request{kind: message.RequestAllocationInfo, repeatable: true}, message.ResponseAllocationInfo
 	if het {
@@ -86,7 +86,7 @@ func (c *Client) awaitAllocation(ctx context.Context, cred model.Credential, id 
 		switch n := numberOf(err); {
 		case err == nil && a.NodeCount > 0:
 			return nil
-		case err == nil, n == fault.JobPending, n == 0, ctx.Err() != nil: // it waits, or the controller is away for a moment
+		case err == nil, n == fault.JobPending, n == 0, ctx.Err() != nil: // the job is pending, or the controller is temporarily unavailable
 		case n == fault.AlreadyDone, n == fault.InvalidJobID:
 			return errs.New(errs.Conflict, "job %d was cancelled while it waited for resources", id)
 		default:

@@ -12,7 +12,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestAllocate checks that a waiting job is polled until it has its resources,
+// TestAllocate checks that a pending job is polled until it has its resources,
 // and is cancelled when its client stops waiting.
 func TestAllocate(t *testing.T) {
 	has := &message.Allocation{Allocation: model.Allocation{StepID: model.StepID{JobID: 7}, NodeCount: 1, Nodes: "n1"}}
@@ -20,7 +20,7 @@ func TestAllocate(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		first   *message.Allocation
-		later   error // of every question but the second
+		later   error // answer to every poll except the second
 		patient time.Duration
 		kind    errs.Kind
 		ended   bool

@@ -17,8 +17,8 @@ func (c *Client) query(ctx context.Context, cred model.Credential, r request, wa
 	return c.answerTo(ctx, cred, r, func(answer *reply) error { return c.daemons.read(answer, want, body) })
 }
 
-// answerTo makes one request and has read judge its answer. An answer to a
-// change that can't be understood leaves its outcome unknown.
+// answerTo sends one request and passes the answer to read. If the answer to a
+// change can't be understood, its outcome is unknown.
 func (c *Client) answerTo(ctx context.Context, cred model.Credential, r request, read func(*reply) error) error {
 	limited, cancel := c.limit(ctx)
 	answer, err := c.do(limited, cred, r)
@@ -35,13 +35,14 @@ func (c *Client) answerTo(ctx context.Context, cred model.Credential, r request,
 	return err
 }
 
-// read judges an answer: one of type want is read into body, an error number becomes
-// an error. When want is ResponseRC, number 0 is all there is to read, and body is nil.
+// read reads an answer. It decodes a body of type want into body, and returns
+// an error for an error number. If want is ResponseRC, only the number 0 is
+// expected, and body is nil.
 func (g *daemons) read(answer *reply, want message.Type, body message.Body) error {
 	if answer.kind == want && want != message.ResponseRC {
 		return g.bad(answer.decode(body))
 	}
-	if answer.kind == message.ResponseReroute { // nothing was done, and the cluster to ask is not configured
+	if answer.kind == message.ResponseReroute { // nothing was done, and the gateway has no address for the other cluster
 		which := "another cluster"
 		var where message.Reroute
 		if answer.decode(&where) == nil && where.Cluster != nil && where.Cluster.Name != "" {
@@ -61,8 +62,8 @@ func (g *daemons) read(answer *reply, want message.Type, body message.Body) erro
 	return nil
 }
 
-// unchanged returns errs.Unchanged when nothing changed at or after q.Since, by
-// the rule that a controller applies to lists.
+// unchanged returns errs.Unchanged if nothing has changed since q.Since. It
+// follows the controllers' rule for lists.
 func unchanged(last model.Time, q model.Query) error {
 	if q.Since != 0 && last < q.Since {
 		return fault.Of(fault.NoChange, "")
@@ -70,7 +71,7 @@ func unchanged(last model.Time, q model.Query) error {
 	return nil
 }
 
-// verdict returns the error number of an answer that holds nothing else.
+// verdict returns the error number of an answer that contains only a number.
 func verdict(answer *reply) (rc message.RCMessage, err error) {
 	switch answer.kind {
 	case message.ResponseRC:
@@ -79,7 +80,7 @@ func verdict(answer *reply) (rc message.RCMessage, err error) {
 		rc.Code = short.Code
 	case message.ResponseRCMessage:
 		err = answer.decode(&rc)
-	case message.ResponseJobArrayErrors: // the tasks of an array fared differently: the first that went wrong
+	case message.ResponseJobArrayErrors: // tasks of an array had different results: use the first error
 		var each message.JobArrayErrors
 		err = answer.decode(&each)
 		for _, e := range each.Errors {
@@ -93,8 +94,9 @@ func verdict(answer *reply) (rc message.RCMessage, err error) {
 	return rc, err
 }
 
-// bad returns the error for an answer that can't be decoded; nil stays nil. It
-// passes on an error of the function that receives the records.
+// bad returns the error for an answer that can't be decoded. It returns nil for
+// nil. If the error came from the function that receives the records, bad
+// returns it unchanged.
 func (g *daemons) bad(err error) error {
 	if stop, ok := errors.AsType[*stopped](err); ok {
 		return stop.err
@@ -102,12 +104,13 @@ func (g *daemons) bad(err error) error {
 	return errs.Wrap(err, errs.BadAnswer, "the %s's answer can't be understood", g.what)
 }
 
-// stopped carries an error of the receiver of a list out of the decoder.
+// stopped carries an error from the receiver of a list through the decoder.
 type stopped struct{ err error }
 
 func (s *stopped) Error() string { return s.err.Error() }
 
-// pass makes each a stream's receiver whose errors come out of the decoder unchanged.
+// pass returns a receiver for a stream that calls each. Its errors pass through
+// the decoder unchanged.
 func pass[T any](each func(*T) error) func(*T) error {
 	return func(element *T) error {
 		if err := each(element); err != nil {
@@ -117,7 +120,7 @@ func pass[T any](each func(*T) error) func(*T) error {
 	}
 }
 
-// numberOf returns Slurm's error number of err, or 0 when no daemon sent one.
+// numberOf returns Slurm's error number of err, or 0 if no daemon sent one.
 func numberOf(err error) int {
 	if e, ok := errors.AsType[*errs.Error](err); ok {
 		return e.Number

@@ -10,36 +10,36 @@ import (
 	"schedrestd/model"
 )
 
-// Budget bounds the memory of answers that were received and not yet passed on.
-// An answer is read at its daemon's speed, and its records are passed on at the
-// client's: without a bound, a few dozen slow clients would make one process
-// hold gigabytes. It is safe for concurrent use.
+// Budget limits the memory of answers that were received and not yet passed on.
+// An answer is read at the speed of its daemon, and its records are passed on
+// at the speed of the client. Without a limit, a few dozen slow clients would
+// make one process use gigabytes. A Budget is safe for concurrent use.
 //
-// An answer counts from the moment its length is known, and less as its records
-// are decoded. An answer of a single piece (wire.PieceSize) does not count.
-// These rules keep a few credentials from blocking all others:
+// An answer counts from the moment its length is known, and counts less as its
+// records are decoded. An answer of a single piece (wire.PieceSize) does not
+// count. These rules keep a few credentials from blocking all others:
 //
 // An eighth is reserved for short answers (short).
 //
-// One credential has at most half, except for a single answer, which may take
-// everything that long answers may have. Credentials are counted, not users:
-// which user a token belongs to is not known here.
+// A credential gets at most half of the budget, except for a single answer,
+// which may use all memory for long answers. The limit is per credential, not
+// per user, because the user that a token belongs to is unknown here.
 //
-// Answers that fit pass a waiting one, at most maxPassed times.
+// Answers that fit may overtake a waiting one, at most maxPassed times.
 //
-// An expected answer, whose size is that of the last answer to the same kind of
-// request, keeps others waiting for at most expectFor: the daemon may never
+// An expected answer reserves the size of the last answer to the same kind of
+// request. It delays others for at most expectFor, because the daemon may never
 // answer, and the memory would be reserved for nothing.
 type Budget struct {
 	size int
 
 	mu    sync.Mutex
-	here  ledger  // what answers take that have come
-	all   ledger  // and those that are expected
-	queue []*turn // the waiting requests, oldest first
+	here  ledger  // memory of answers that have arrived
+	all   ledger  // the same, and memory of expected answers
+	queue []*turn // waiting requests, oldest first
 }
 
-// ledger counts the memory in use.
+// ledger counts the memory in use, in total and by credential.
 type ledger struct {
 	taken int
 	of    map[owner]int
@@ -56,24 +56,24 @@ func (l *ledger) add(who owner, n int) {
 type turn struct {
 	allowance *allowance
 	n         int
-	come      bool // the answer has come; expectations are ignored
-	passed    int  // how often others passed it
+	come      bool // the answer has arrived, so expected answers are ignored
+	passed    int  // number of times that others overtook it
 	ready     chan struct{}
 }
 
 const (
-	defaultAnswers = 256 << 20 // the Budget of a Client that was given none
-	mostShort      = 1 << 20   // the longest answer that counts as a short one
+	defaultAnswers = 256 << 20 // size of a Client's own Budget
+	mostShort      = 1 << 20   // maximum length of a short answer
 	maxPassed      = 16
 	expectFor      = time.Second
 )
 
-// NewBudget makes a Budget of size bytes.
+// NewBudget returns a Budget of size bytes.
 func NewBudget(size int) *Budget {
 	return &Budget{size: size, here: ledger{of: map[owner]int{}}, all: ledger{of: map[owner]int{}}}
 }
 
-// reserve returns the memory that long answers may not use.
+// reserve returns the number of bytes that long answers may not use.
 func (b *Budget) reserve() int { return b.size / 8 }
 
 // longest returns the size of the longest answer that fits into the budget.
@@ -82,7 +82,7 @@ func (b *Budget) longest() int { return b.size - b.reserve() }
 // short reports whether an answer of n bytes may use the reserve.
 func (b *Budget) short(n int) bool { return n <= min(mostShort, b.reserve()/4) }
 
-// fits reports whether r may hold n bytes in total, by the ledger l.
+// fits reports whether r may hold n bytes in total, according to the ledger l.
 func (b *Budget) fits(l *ledger, r *allowance, n int) bool {
 	has := r.has
 	if l == &b.here && !r.come {
@@ -95,14 +95,14 @@ func (b *Budget) fits(l *ledger, r *allowance, n int) bool {
 	return l.taken-has+n <= limit && b.fair(l, r, n, has)
 }
 
-// fair reports whether r's credential may hold n bytes for r instead of has.
+// fair reports whether r's credential may hold n bytes for r in place of has.
 func (b *Budget) fair(l *ledger, r *allowance, n, has int) bool {
 	others := l.of[r.who] - has
 	return others == 0 || others+n <= b.size/2
 }
 
-// ledger returns the ledger for answers that have come, or that for expected
-// answers too.
+// ledger returns the ledger of answers that have arrived, or the one that
+// includes expected answers.
 func (b *Budget) ledger(come bool) *ledger {
 	if come {
 		return &b.here
@@ -110,7 +110,7 @@ func (b *Budget) ledger(come bool) *ledger {
 	return &b.all
 }
 
-// admit gives t its memory if t may pass the requests in ahead. The caller
+// admit gives t its memory if t may overtake the requests in ahead. The caller
 // holds the lock.
 func (b *Budget) admit(t *turn, ahead []*turn) bool {
 	if !b.fits(b.ledger(t.come), t.allowance, t.n) {
@@ -118,8 +118,8 @@ func (b *Budget) admit(t *turn, ahead []*turn) bool {
 	}
 	if !b.short(t.n) {
 		for _, a := range ahead {
-			// A request that waits for answers of its own credential holds up
-			// no other.
+			// A request that waits for answers of its own credential does not
+			// delay other credentials.
 			if a.passed >= maxPassed && b.fair(b.ledger(a.come), a.allowance, a.n, 0) {
 				return false
 			}
@@ -144,12 +144,12 @@ func (b *Budget) put(r *allowance, n int, come bool) {
 	r.has, r.come = n, come
 }
 
-// try gives r n bytes for an answer that has come, without waiting, and reports
-// whether it did.
+// try gives r n bytes for an answer that has arrived. It does not wait, and
+// reports whether it succeeded.
 func (b *Budget) try(r *allowance, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if n <= r.has && (r.come || b.fits(&b.here, r, n)) { // it has waited, or shrinks
+	if n <= r.has && (r.come || b.fits(&b.here, r, n)) { // r has waited already, or shrinks
 		b.put(r, n, true)
 		b.serve()
 		return true
@@ -157,8 +157,8 @@ func (b *Budget) try(r *allowance, n int) bool {
 	return b.admit(&turn{allowance: r, n: n, come: true}, b.queue)
 }
 
-// take waits until r may have n bytes. It returns errs.Unavailable when ctx ends
-// first. come says that the answer has arrived. If it has not, and only the
+// take waits until r may have n bytes. It returns errs.Unavailable if ctx ends
+// first. come reports whether the answer has arrived. If it has not, and only
 // memory of other expected answers is missing, take returns nil after a while
 // without reserving memory.
 func (b *Budget) take(ctx context.Context, r *allowance, n int, come bool) error {
@@ -186,14 +186,15 @@ func (b *Budget) take(ctx context.Context, r *allowance, n int, come bool) error
 			if b.leave(t, func() bool { return true }) {
 				return errs.Wrap(context.Cause(ctx), errs.Unavailable, "too many long answers are being sent at this moment")
 			}
-			return nil // it came just now
+			return nil // it was admitted just now
 		}
 	}
 }
 
-// claim sets the memory for the expected answer of r to n bytes, without
-// waiting, and reports whether the request may be sent. It accepts slightly
-// less, and none when content is set and the answers that have come leave room.
+// claim sets the memory for the expected answer of r to n bytes. It does not
+// wait, and reports whether the request may be sent. It also succeeds with
+// slightly less memory. If content is set, it succeeds without memory, provided
+// that the answers that have arrived leave enough.
 func (b *Budget) claim(r *allowance, n int, content bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -203,7 +204,7 @@ func (b *Budget) claim(r *allowance, n int, content bool) bool {
 	return content && b.fits(&b.here, r, n)
 }
 
-// leave removes t from the queue if it is there and is reports true.
+// leave removes t from the queue if t is in it and is returns true.
 func (b *Budget) leave(t *turn, is func() bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -229,8 +230,8 @@ func (b *Budget) serve() {
 	}
 }
 
-// Hold takes n bytes for other data of cred's owner, such as a large body or an
-// answer, without waiting, and reports whether it did.
+// Hold reserves n bytes for other data of cred's owner, such as a large body or
+// an answer. It does not wait, and reports whether it succeeded.
 func (b *Budget) Hold(cred model.Credential, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -242,7 +243,7 @@ func (b *Budget) Hold(cred model.Credential, n int) bool {
 	return true
 }
 
-// Release gives back what Hold took.
+// Release frees the memory that Hold reserved.
 func (b *Budget) Release(cred model.Credential, n int) {
 	(&allowance{budget: b, who: ownerOf(nil, cred), has: n, come: true}).less(n)
 }

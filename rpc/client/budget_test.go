@@ -15,10 +15,10 @@ import (
 // of returns an allowance in b for the user who.
 func (b *Budget) of(who string) *allowance { return &allowance{budget: b, who: owner{actAs: who}} }
 
-// free returns the unused memory.
+// free returns the number of unused bytes.
 func (b *Budget) free() int { return b.size - b.here.taken }
 
-// waiting waits until n are in the queue.
+// waiting waits until n requests are in the queue.
 func (b *Budget) waiting(t *testing.T, n int) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -41,9 +41,10 @@ func (b *Budget) taking(ctx context.Context, r *allowance, n int) chan error {
 	return done
 }
 
-// TestBudgetInOrder: smaller requests pass a large one that waits, but not for ever.
+// TestBudgetInOrder checks that smaller requests may overtake a waiting large
+// one, but only a limited number of times.
 func TestBudgetInOrder(t *testing.T) {
-	b := NewBudget(800) // 700 for long ones, up to 25 is short
+	b := NewBudget(800) // 700 for long answers; up to 25 is short
 	first := b.of("a")
 	if !first.set(600) {
 		t.Fatal("no room in an empty budget")
@@ -70,7 +71,8 @@ func TestBudgetInOrder(t *testing.T) {
 	}
 }
 
-// TestBudgetKeepsSomeForShortOnes: whatever long answers take, there is room for short ones.
+// TestBudgetKeepsSomeForShortOnes checks that there is always memory for short
+// answers, however much long ones use.
 func TestBudgetKeepsSomeForShortOnes(t *testing.T) {
 	b := NewBudget(800)
 	for i := range 7 {
@@ -91,20 +93,21 @@ func TestBudgetKeepsSomeForShortOnes(t *testing.T) {
 	}
 }
 
-// TestBudgetIsShared: one credential has one answer of any length, or several in one half.
+// TestBudgetIsShared checks that a credential gets one answer of any length, or
+// several in half of the budget.
 func TestBudgetIsShared(t *testing.T) {
 	b := NewBudget(800)
 	one, more := b.of("ann"), b.of("ann")
 	if !one.set(700) || more.set(10) {
 		t.Fatalf("%d are free", b.free())
 	}
-	one.less(400) // 300 are left
+	one.less(400) // 300 remain
 	if !more.set(100) || b.of("ann").set(1) {
 		t.Errorf("%d are free", b.free())
 	}
 	ann := b.taking(context.Background(), b.of("ann"), 200)
 	b.waiting(t, 1)
-	for i := range 3 * maxPassed { // this user waits for their own answers, and delays no other user
+	for i := range 3 * maxPassed { // this credential waits for its own answers, and delays no other
 		r := b.of(fmt.Sprint(i))
 		if !r.set(200) {
 			t.Fatal("others don't get the other half")
@@ -116,8 +119,8 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 }
 
-// TestBudgetIsGivenUp checks that a request whose time ends while it waits
-// fails, takes nothing, and holds up no other.
+// TestBudgetIsGivenUp checks that a request whose context ends while it waits
+// fails, holds no memory, and delays no other.
 func TestBudgetIsGivenUp(t *testing.T) {
 	b := NewBudget(800)
 	b.of("a").set(500)
@@ -136,16 +139,17 @@ func TestBudgetIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestBudgetOfExpectations: what is only expected holds others back for a moment, and what has come for as
-// long as it is there.
+// TestBudgetOfExpectations checks that an expected answer delays others only
+// for a moment, and that an answer that has arrived delays them as long as it
+// is held.
 func TestBudgetOfExpectations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget(800)
-		begun := time.Now() // of the bubble's own clock
+		begun := time.Now() // time of the synctest bubble
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		var wait sync.WaitGroup
-		allowances := make([]*allowance, 50) // before a daemon that says nothing
+		allowances := make([]*allowance, 50) // requests to a daemon that does not answer
 		for i := range allowances {
 			allowances[i] = b.of(fmt.Sprint(i))
 			wait.Go(func() {
@@ -185,8 +189,8 @@ func TestBudgetOfExpectations(t *testing.T) {
 	})
 }
 
-// TestAllowance checks that an allowance grows at once or not at all, and that a request
-// for more than there is holds nothing that others wait for.
+// TestAllowance checks that an allowance grows immediately or not at all, and
+// that a request for more memory than exists holds none that others wait for.
 func TestAllowance(t *testing.T) {
 	b := NewBudget(800)
 	one, other := b.of("a"), b.of("b")

@@ -3,23 +3,24 @@
 //
 // Read it from the top: a method (node.go, submit.go, …) names the request and
 // decodes the answer; do (failover.go) finds a controller that answers; speak
-// (version.go) finds the protocol version that it speaks; exchange
-// (exchange.go) opens one connection for one request and one answer. Accounting
-// (accounting.go) does the same for the accounting daemon, whose connections
-// stay open (sessions.go) and belong to one token each.
+// (version.go) finds the protocol version that the controller supports;
+// exchange (exchange.go) opens one connection for one request and one answer.
+// Accounting (accounting.go) does the same for the accounting daemon, whose
+// connections stay open (sessions.go) and belong to one token each.
 //
 // A request that was sent and not answered may have been carried out. It is
-// sent again only when its kind says that repeating it is harmless. A job is
-// never submitted twice: the error's code is then outcome_unknown.
+// sent again only if its kind says that repeating it is harmless. A submission
+// is never repeated: its error then has the code outcome_unknown.
 //
 // An answer is read completely, at the controller's speed, before any of it is
-// passed on: a slow client must not hold a controller's connection. A Budget
-// bounds the memory and shares it among credentials; when it is used up,
+// passed on, because a slow client must not occupy a controller's connection. A
+// Budget limits the memory and shares it among credentials. When it is used up,
 // requests wait before they are sent. Few long answers are requested at a time
-// (gate). An answer longer than the budget is passed on while it is read.
+// (gate). An answer longer than the budget is passed on while it is read. So is one
+// whose records no client receives (model.Query.Prompt), which needs no memory.
 //
-// Errors are *errs.Error, with Number set when a daemon sent one. They never
-// hold a token.
+// Errors are *errs.Error, with Number set if a daemon sent one. They never
+// contain a token.
 package client
 
 import (
@@ -34,52 +35,53 @@ import (
 	"schedrestd/rpc/sack"
 )
 
-// Config says where the daemons are.
+// Config configures a Client or an Accounting.
 type Config struct {
 	Controllers []Address // for New, primary first; addresses with the same Name belong to the same controller
-	Accounting  []Address // for NewAccounting, in the same way
-	Cluster     string    // told to the accounting daemon; may be empty
+	Accounting  []Address // for NewAccounting, in the same form
+	Cluster     string    // sent to the accounting daemon; may be empty
 
-	Timeout        time.Duration // for a whole call; 0: 10 s. An earlier end of its context counts too
-	ConnectTimeout time.Duration // for one connection; 0: 2 s
-	Stall          time.Duration // for each next piece of an answer longer than Answers; 0: 60 s
-	MaxAnswer      int           // bytes of one answer; 0: 1 GiB, Slurm's own limit
-	Answers        *Budget       // memory for answers; nil: 256 MiB of its own
+	Timeout        time.Duration // for a whole call; 0 for 10 s. The call also ends with its context
+	ConnectTimeout time.Duration // for one connection; 0 for 2 s
+	Stall          time.Duration // for each piece of an answer longer than Answers; 0 for 60 s
+	MaxAnswer      int           // maximum bytes of an answer; 0 for 1 GiB, Slurm's own limit
+	Answers        *Budget       // memory for answers; nil for 256 MiB of its own
 
-	// Trusted reports whether a daemon of that user may be at the other end of a UNIX
-	// socket, or of a TCP port of this machine; nil: root's and this process's own user's.
-	// Another user could bind the port or the path while the daemon is away, and would
-	// be sent tokens.
+	// Trusted reports whether a user may serve the UNIX socket, or the TCP port
+	// of this machine, of a daemon. If it is nil, root and the user of this
+	// process may. Another user could bind the port or the path while the
+	// daemon is down, and would receive tokens.
 	Trusted func(uid uint32) bool
 
-	// Munge has munged authenticate this process where the kernel can't: a
-	// local credential then works over TCP too, and stands for this process's
-	// user. nil: it does not.
+	// Munge is the client of munged, which authenticates this process where the
+	// kernel can't. With it, local credentials also work over TCP, and stand
+	// for the user of this process. It may be nil.
 	Munge    *munge.Client
-	Sack     *sack.Client // with auth/slurm instead of Munge
-	MungeUID uint32       // of the scheduler's user, whom the daemons run as: no other user may decode
+	Sack     *sack.Client // for auth/slurm, instead of Munge
+	MungeUID uint32       // user of the daemons, which alone may decode credentials
 
-	// Dial opens a connection; nil: by itself. A worker in an empty network
-	// namespace gets its connections from its parent.
+	// Dial opens a connection. If it is nil, the Client dials by itself. A
+	// worker in an empty network namespace gets its connections from its
+	// parent.
 	Dial func(ctx context.Context, a Address) (net.Conn, error)
 
-	// Observe is called for each request that is sent to a daemon, and the function that
-	// it returns when the first part of the answer is there or it has failed; nil: no
-	// one observes.
+	// Observe is called for each request that is sent to a daemon, unless it is
+	// nil. The function that it returns is called when the first part of the
+	// answer has arrived, or the request has failed.
 	Observe func(message.Type) (done func(Outcome))
 
-	Log *slog.Logger // logs each connection to a daemon at level debug; nil: no log
+	Log *slog.Logger // logs each connection to a daemon at level debug; nil for no log
 }
 
-// Client asks the controllers of one cluster. It is safe for concurrent use and keeps
-// no connection open.
+// Client sends requests to the controllers of one cluster. It is safe for
+// concurrent use and keeps no connection open.
 type Client struct {
 	caller
 	gate     gate
 	releases releases
 }
 
-// caller holds what both clients need.
+// caller has the parts that Client and Accounting share.
 type caller struct {
 	cfg Config
 	*daemons
@@ -93,7 +95,7 @@ const (
 	defaultStall          = 60 * time.Second
 )
 
-// New makes a Client of cfg's controllers; nothing is dialled yet.
+// New returns a Client for cfg's controllers. It does not connect yet.
 func New(cfg Config) *Client {
 	return &Client{caller: newCaller(cfg, "controller", cfg.Controllers)}
 }

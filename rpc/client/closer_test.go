@@ -19,12 +19,12 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// closer is a controller of Slurm up to 24.05: it closes on a version that it does not speak, and on a
-// credential that it does not accept alike.
+// closer is a controller of Slurm up to 24.05. It closes the connection both on
+// an unsupported version and on an invalid credential.
 type closer struct {
 	client.Address
 	newest, oldest atomic.Uint32
-	opened         atomic.Int32 // connections
+	opened         atomic.Int32 // number of connections
 }
 
 func newCloser(t *testing.T, newest, oldest codec.Version) *closer {
@@ -50,9 +50,10 @@ func newCloser(t *testing.T, newest, oldest codec.Version) *closer {
 // connections returns the number of connections since the last call.
 func (c *closer) connections() int { return int(c.opened.Swap(0)) }
 
-// TestClosersRefuse checks that a connection closed without an answer, which is how
-// controllers up to 24.05 refuse a bad credential, becomes 401, whatever is known of
-// the controller, and that requests with a good credential still succeed.
+// TestClosersRefuse checks that a connection that is closed without an answer
+// becomes a 401, because controllers up to 24.05 refuse invalid credentials
+// this way. Earlier answers of the controller must make no difference, and
+// requests with a valid credential must still succeed.
 func TestClosersRefuse(t *testing.T) {
 	for _, v := range [][2]codec.Version{{codec.V2205, codec.V2205}, {codec.V2311, codec.V2205}, {codec.V2405, codec.V2302}} {
 		t.Run(v[0].Release(), func(t *testing.T) {
@@ -83,8 +84,9 @@ func TestClosersRefuse(t *testing.T) {
 }
 
 // TestForgedTokensAreCheap checks that each forged token costs a controller few
-// connections, whether it ever accepted a token or not. Many of them neither prevent
-// requests with a good token nor hide an upgrade of the controller for long.
+// connections, whether the controller ever accepted a token or not. Many of
+// them must neither prevent requests with a valid token nor hide an upgrade of
+// the controller for long.
 func TestForgedTokensAreCheap(t *testing.T) {
 	for name, known := range map[string]bool{"known": true, "nothing known": false} {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +110,7 @@ func TestForgedTokensAreCheap(t *testing.T) {
 			if n := ctl.connections(); n > many*3+client.MaxVain*8 {
 				t.Errorf("%d forged tokens took %d connections", many, n)
 			}
-			ctl.newest.Store(uint32(codec.V2302)) // among the closers another release
+			ctl.newest.Store(uint32(codec.V2302)) // another release that closes on invalid credentials
 			if err := c.Verify(ctx, ann); err != nil {
 				t.Errorf("a good one is kept out: %v", err)
 			}
@@ -121,7 +123,8 @@ func TestForgedTokensAreCheap(t *testing.T) {
 	}
 }
 
-// TestSilenceOfOthers: a release that answers to bad credentials means something else when it closes.
+// TestSilenceOfOthers checks a controller whose release answers invalid
+// credentials: if it closes the connection, the cause is another one.
 func TestSilenceOfOthers(t *testing.T) {
 	closes := atomic.Bool{}
 	p := script(t, "ctl", func(nc net.Conn, r message.Header) {
@@ -148,10 +151,10 @@ func TestSilenceOfOthers(t *testing.T) {
 	}
 }
 
-// TestNobodyBehind checks that a peer that accepts connections and closes them, like a
-// load balancer whose controller is down, is not taken for a controller that refuses
-// the token. That holds before the controller first answered and after its version
-// was forgotten, for any number of requests.
+// TestNobodyBehind checks a peer that accepts connections and closes them, like
+// a load balancer whose controller is down. It must not be mistaken for a
+// controller that refuses the token. This holds before the controller first
+// answered and after its version was forgotten, for any number of requests.
 func TestNobodyBehind(t *testing.T) {
 	up := atomic.Bool{}
 	address := listen(t, "tcp", func(nc net.Conn) {
@@ -188,7 +191,8 @@ func TestNobodyBehind(t *testing.T) {
 	down("answered, and forgotten")
 }
 
-// A controller that only closes does not decide about the credential when another one accepts it.
+// TestSilentPrimary checks that a controller that only closes connections does
+// not decide about the credential if another controller accepts it.
 func TestSilentPrimary(t *testing.T) {
 	primary := script(t, "ctl", func(net.Conn, message.Header) {})
 	backup := script(t, "bak", func(nc net.Conn, r message.Header) {

@@ -7,8 +7,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Configuration returns the controller's configuration, or errs.Unchanged if it has
-// not changed since that time.
+// Configuration returns the controller's configuration, or errs.Unchanged if it
+// has not changed since the given time.
 func (c *Client) Configuration(ctx context.Context, cred model.Credential, since model.Time) (*model.Configuration, error) {
 	whole := new(model.Configuration)
 	answer := message.BuildInfo{Whole: whole}

@@ -9,9 +9,9 @@ import (
 	"schedrestd/rpc/munge"
 )
 
-// seal returns the function that makes the credential of one message to d. A
-// credential of munged or of auth/slurm is valid for this body: each attempt has
-// its own.
+// seal returns the function that creates the credential of one message to d. A
+// credential of munged or of auth/slurm is valid only for the message's body,
+// so each attempt gets its own.
 func (c *caller) seal(ctx context.Context, d *daemon, cred model.Credential) message.Sealer {
 	switch {
 	case !cred.Local():
@@ -27,14 +27,14 @@ func (c *caller) seal(ctx context.Context, d *daemon, cred model.Credential) mes
 			return &message.Credential{Plugin: message.PluginMunge, Text: text}, err
 		}
 	}
-	// The kernel's credentials count as auth/cred: only addresses of network
-	// "unix" are used for them.
+	// The kernel's identification counts as auth/cred. So only addresses of
+	// network "unix" are used for such credentials.
 	return message.Sealed(&message.Credential{Plugin: message.PluginNone})
 }
 
-// issued reports whether munged or a sack.socket authenticates local credentials
-// towards d. On a UNIX socket the kernel does it, and the bundled daemons accept
-// that.
+// issued reports whether munged or a sack.socket issues local credentials for
+// d. On a UNIX socket the kernel identifies this process instead, and the
+// bundled daemons accept that.
 func (c *caller) issued(d *daemon) bool {
 	return (c.cfg.Munge != nil || c.cfg.Sack != nil) && !slices.ContainsFunc(d.addresses, func(a Address) bool { return a.Network == "unix" })
 }

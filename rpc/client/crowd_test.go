@@ -13,8 +13,8 @@ import (
 )
 
 // TestCrowdBeforeADeadController checks concurrent requests to a machine that
-// does not answer at all: one waits for it, and the others share its failure:
-// 503, and no time-out.
+// does not answer at all. One waits for it, and the others share its failure: a
+// 503, not a timeout.
 func TestCrowdBeforeADeadController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dialled := 0
@@ -24,7 +24,7 @@ func TestCrowdBeforeADeadController(t *testing.T) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}})
-		begun := time.Now() // of the bubble's own clock
+		begun := time.Now() // time of the synctest bubble
 		var wait sync.WaitGroup
 		for range 50 {
 			wait.Go(func() {
@@ -43,7 +43,9 @@ func TestCrowdBeforeADeadController(t *testing.T) {
 	})
 }
 
-// TestCrowdBehindOneWhoLeft: that the one who was to find out has gone says nothing of the controller.
+// TestCrowdBehindOneWhoLeft checks requests that wait for a probe by another
+// request: if that request's client disconnects, this must not count as a
+// failure of the controller.
 func TestCrowdBehindOneWhoLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dialled := 0

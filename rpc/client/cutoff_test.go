@@ -12,8 +12,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestBudgetAfterBrokenAnswers checks that a daemon that announces megabytes as the answer to a short
-// request, and then breaks off, takes no memory from the answers of others.
+// TestBudgetAfterBrokenAnswers checks a daemon that announces megabytes as the
+// answer to a short request and then closes the connection. It must not use
+// memory of other answers.
 func TestBudgetAfterBrokenAnswers(t *testing.T) {
 	p := script(t, "daemon", func(nc net.Conn, _ message.Header) {
 		io.WriteString(nc, "\x00\x80\x00\x00")

@@ -11,11 +11,11 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Edit lets f change records, in one transaction of one session with an
-// accounting daemon. When f returns nil the changes are committed; otherwise
-// they are rolled back, and Edit returns f's error. An error with Code
-// errs.OutcomeUnknown means that the daemon was asked to commit and did not
-// answer. Before that nothing is committed, so f may run again, from its start,
+// Edit calls f to change records, in one transaction of one session with an
+// accounting daemon. If f returns nil the changes are committed. Otherwise they
+// are rolled back, and Edit returns f's error. An error with Code
+// errs.OutcomeUnknown means that the daemon did not answer the request to
+// commit. Before that request, nothing is committed, so Edit may call f again,
 // with another session.
 func (a *Accounting) Edit(ctx context.Context, cred model.Credential, f func(model.Editor) error) error {
 	var own error
@@ -50,7 +50,7 @@ func (a *Accounting) Edit(ctx context.Context, cred model.Credential, f func(mod
 	return own
 }
 
-// unknownEdit returns the error of changes that the daemon may have kept.
+// unknownEdit returns the error of changes that the daemon may have committed.
 func (a *Accounting) unknownEdit(err error) error {
 	return &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown, Err: err,
 		Message: fmt.Sprintf("the %s was asked to keep the changes and did not answer: it may have kept them", a.what),
@@ -63,7 +63,7 @@ type edit struct {
 	cred    model.Credential
 	s       *session
 	changed bool
-	failure *failure // of the session; nil: it answers
+	failure *failure // failure of the session; nil while it works
 }
 
 // List requests records within the transaction.
@@ -126,7 +126,7 @@ func (e *edit) Change(change any) ([]string, error) {
 	return names.Records.List, fault.Of(names.Code, "")
 }
 
-// garbled ends the transaction for an answer that can't be understood.
+// garbled ends the transaction after an answer that can't be understood.
 func (e *edit) garbled(err error) error {
 	if err == nil {
 		return nil
@@ -154,7 +154,7 @@ func (e *edit) send(q question, allowance *allowance) (*reply, error) {
 	return nil, e.a.report([]*failure{f})
 }
 
-// The ways to end a transaction.
+// Values that end a transaction.
 const (
 	drop uint16 = 0
 	keep uint16 = 1
@@ -222,7 +222,8 @@ func replacing(change any) (message.Type, message.Body, error) {
 	return 0, nil, fmt.Errorf("change records: no request for %T", change)
 }
 
-// adding returns the request that adds records: the list that answers hold too.
+// adding returns the request that adds records. Its body is the list that
+// answers contain too.
 func adding[T any](kind message.Type, list answerOf[T], records []T) question {
 	list.List().Records = codec.Stream[T]{List: records}
 	return question{kind, list, message.AccountingRC}

@@ -22,20 +22,20 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// ledger is an accounting daemon that adds accounts. It notes what it is asked,
-// by session, and what it was asked to keep.
+// ledger is an accounting daemon that adds accounts. It records the requests of
+// each session, and the committed accounts.
 type ledger struct {
 	client.Address
-	act func(asked string) string // what happens at a request; "": it is answered
+	act func(asked string) string // returns the event at a request; "" for a normal answer
 
 	mu       sync.Mutex
 	open     []net.Conn
 	sessions int
 	asked    []string
-	kept     []string // names of accounts
+	kept     []string // names of committed accounts
 }
 
-// Events at a request other than an answer.
+// Events at a request, in place of a normal answer.
 const (
 	closes  = "closes"  // the connection ends without an answer
 	stalls  = "stalls"  // there is no answer
@@ -132,16 +132,16 @@ func (l *ledger) serve(nc net.Conn) {
 	}
 }
 
-// noted returns what the daemon was asked, what it has kept and how many
-// sessions it had.
+// noted returns the requests, the committed accounts and the number of
+// sessions.
 func (l *ledger) noted() (asked, kept string, sessions int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Join(l.asked, ", "), strings.Join(l.kept, " "), l.sessions
 }
 
-// TestEdit checks which changes are kept, and what is reported, when a
-// transaction ends in each way.
+// TestEdit checks which changes are committed, and what is reported, for each
+// way in which a transaction can end.
 func TestEdit(t *testing.T) {
 	own := errors.New("own")
 	add := func(name string) func(model.Editor) error {
@@ -167,7 +167,8 @@ func TestEdit(t *testing.T) {
 	careless := func(f func(model.Editor) error) func(model.Editor) error {
 		return func(e model.Editor) error { f(e); return nil }
 	}
-	// once lets something happen at the first request that is asked so.
+	// once returns an act that causes an event at the first request of the
+	// given kind.
 	once := func(at, happens string) func(string) string {
 		return func(asked string) string {
 			if asked != at || happens == "" {
@@ -191,13 +192,13 @@ func TestEdit(t *testing.T) {
 		used    bool // the session has served a request before
 		act     func(asked string) string
 		f       func(model.Editor) error
-		kind    errs.Kind // of the error; 0: none
-		own     bool      // the error is that of f
+		kind    errs.Kind // kind of the error; 0 for none
+		own     bool      // whether the error is f's own
 		unknown bool
-		asked   string // without the end of an idle session's transaction
+		asked   string // expected requests, without the end of an idle session's transaction
 		kept    string
 		opened  int
-		runs    int // of f
+		runs    int // number of calls of f
 	}{
 		{name: "changes are kept", f: steps(list, add("a"), add("b")), asked: "list, add a, add b, keep", kept: "a b", opened: 1, runs: 1},
 		{name: "nothing is changed", f: list, asked: "list", opened: 1, runs: 1},
@@ -233,7 +234,7 @@ func TestEdit(t *testing.T) {
 				if err := a.Edit(context.Background(), ann, list); err != nil {
 					t.Fatal(err)
 				}
-				before = 2 // list, drop
+				before = 2 // the first Edit sent two requests, list and drop
 				for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 					if asked, _, _ := l.noted(); asked == "list, drop" {
 						break
@@ -261,7 +262,7 @@ func TestEdit(t *testing.T) {
 			asked, kept, opened := l.noted()
 			list := strings.Split(asked, ", ")[before:]
 			if n := len(list); n > 1 && list[n-1] == "drop" && !slices.Contains(strings.Split(tt.asked, ", "), "drop") {
-				list = list[:n-1] // of the idle session
+				list = list[:n-1] // it belongs to the idle session
 			} else if n > 2 && list[n-1] == "drop" && list[n-2] == "drop" {
 				list = list[:n-1]
 			}
@@ -276,7 +277,7 @@ func TestEdit(t *testing.T) {
 }
 
 // TestEditWithASecondDaemon checks that changes go to the second accounting
-// daemon when the first is lost before it was asked to keep any, and not after.
+// daemon if the first is lost before the request to commit, but not after it.
 func TestEditWithASecondDaemon(t *testing.T) {
 	for at, want := range map[string]struct{ first, second string }{"add a": {"", "a"}, "keep": {"a", ""}} {
 		t.Run(at, func(t *testing.T) {

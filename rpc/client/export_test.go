@@ -2,50 +2,53 @@ package client
 
 import "time"
 
-// Bounds of waiting sessions, for tests.
+// Limits of idle sessions, for tests.
 const (
 	MaxIdle    = maxIdle
 	MaxIdleOne = maxIdleOne
 )
 
-// Clock is what c looks at instead of the time of day.
+// Clock replaces c's clock.
 func (c *Client) Clock(now func() time.Time) { c.now = now }
 
-// Free returns the unused bytes of b.
+// Free returns the number of unused bytes of b.
 func (b *Budget) Free() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.size - b.here.taken
 }
 
-// Waiting is how many wait for some of b.
+// Waiting returns the number of requests that wait for b.
 func (b *Budget) Waiting() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.queue)
 }
 
-// Bounds of failed probes, for tests.
+// Limits of failed probes, for tests.
 const (
 	MaxVain = maxVain
 	VainFor = vainFor
 )
 
-// RetryPrimary is for how long a backup is remembered.
+// RetryPrimary is the time for which a backup is preferred.
 const RetryPrimary = retryPrimary
 
-// RestFor sets from when on a session that waits is trusted with a part of the time.
+// RestFor sets the time after which an idle session gets only a part of a
+// call's time.
 func (a *Accounting) RestFor(d time.Duration) { a.sessions.rest = d }
 
-// WaitFor sets how long a session waits.
+// WaitFor sets the time after which an idle session is closed.
 func (a *Accounting) WaitFor(d time.Duration) { a.sessions.wait = d }
 
-// How long a release is kept, and a controller without one left alone.
+// Times for which a release is stored, and for which a controller that did not
+// report one is not asked again.
 const (
 	ReleaseWait  = releaseWait
 	ReleaseRetry = releaseRetry
 	ReleaseKept  = releaseKept
 )
 
-// MostAsked is how many long answers are asked for at a time.
+// MostAsked is the maximum number of long answers that are requested
+// concurrently.
 const MostAsked = mostAsked

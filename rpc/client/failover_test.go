@@ -19,19 +19,19 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// state is how a controller is at the moment.
+// state is the state of a controller.
 type state int
 
 const (
 	works    state = iota
-	waits          // on standby
-	hangs          // takes connections and says nothing, as one that was stopped
+	waits          // is on standby
+	hangs          // accepts connections and never answers, like a stopped process
 	refuses        // no process listens
 	vanishes       // packets to it are lost
 )
 
-// A cluster has controllers that change their state, and records which of them were
-// dialled.
+// A cluster has controllers whose state can be changed. It records which of
+// them were dialled.
 type cluster struct {
 	config client.Config
 
@@ -85,7 +85,7 @@ func (c *cluster) set(name string, s state) {
 }
 
 // who returns the controllers that were dialled since the last call, without
-// repeats.
+// repetitions.
 func (c *cluster) who() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *cluster) who() []string {
 	return list
 }
 
-// count returns how often a controller was dialled, and forgets it.
+// count returns how often a controller was dialled since the last call.
 func (c *cluster) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,15 +103,16 @@ func (c *cluster) count() int {
 	return n
 }
 
-// TestOrder: whatever a controller does instead of answering, the next one in line is asked, and is
-// asked first from then on, until it is time to look after the primary.
+// TestOrder checks that the next controller is tried if a controller does not
+// answer, for any reason. The one that answered is then tried first, until it
+// is time to try the primary again.
 func TestOrder(t *testing.T) {
 	for name, s := range map[string]state{"standby": waits, "hangs": hangs, "refuses": refuses, "vanishes": vanishes} {
 		t.Run(name, func(t *testing.T) {
 			l := newCluster(t, "a", "b", "c")
 			l.config.Timeout, l.config.ConnectTimeout = 20*time.Second, 300*time.Millisecond
 			if s == hangs {
-				l.config.Timeout = 4 * time.Second // of which it gets a half
+				l.config.Timeout = 4 * time.Second // the primary gets half of it
 			}
 			c := client.New(l.config)
 			now := time.Now()
@@ -145,8 +146,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestHangIsRemembered: while a primary hangs and its backup has not taken over, the backup is asked first; and which of
-// them answers first is found.
+// TestHangIsRemembered checks a primary that hangs while its backup has not
+// taken over: the backup must be tried first, until one of them answers.
 func TestHangIsRemembered(t *testing.T) {
 	for _, takes := range []string{"a", "b"} {
 		l := newCluster(t, "a", "b")
@@ -178,7 +179,8 @@ func TestHangIsRemembered(t *testing.T) {
 	}
 }
 
-// TestPrimaryIsLookedAfter: a primary that stays away is tried once in a while, not by every request.
+// TestPrimaryIsLookedAfter checks that a primary that stays down is tried once
+// per interval, not by every request.
 func TestPrimaryIsLookedAfter(t *testing.T) {
 	l := newCluster(t, "a", "b")
 	l.set("a", refuses)
@@ -200,7 +202,8 @@ func TestPrimaryIsLookedAfter(t *testing.T) {
 	}
 }
 
-// TestOneLooksAfterThePrimary: it takes its time to be found dead, and only one request pays.
+// TestOneLooksAfterThePrimary checks that only one request waits for a primary
+// whose failure takes time to detect.
 func TestOneLooksAfterThePrimary(t *testing.T) {
 	l := newCluster(t, "a", "b")
 	l.set("a", refuses)
@@ -231,7 +234,7 @@ func TestOneLooksAfterThePrimary(t *testing.T) {
 }
 
 // TestAllDown checks that every request gets 503, in time, while no controller
-// can be reached, and that they work again when one is back.
+// can be reached, and that requests work again when one is back.
 func TestAllDown(t *testing.T) {
 	for name, s := range map[string]state{"refuse": refuses, "vanish": vanishes} {
 		t.Run(name, func(t *testing.T) {
@@ -258,7 +261,8 @@ func TestAllDown(t *testing.T) {
 	}
 }
 
-// TestPingShowsEach: every controller with its place, whether it answers, and how fast.
+// TestPingShowsEach checks that a ping returns the mode, the state and the
+// latency of every controller.
 func TestPingShowsEach(t *testing.T) {
 	l := newCluster(t, "a", "b", "c", "d", "e")
 	l.config.Timeout, l.config.ConnectTimeout = time.Second, 100*time.Millisecond

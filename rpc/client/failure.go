@@ -10,11 +10,11 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// stage is how far an exchange got before it failed.
+// stage is the last stage that an exchange reached before it failed.
 type stage uint8
 
 const (
-	unmade     stage = iota // the message could not be built (munged failed, for example): no daemon is at fault
+	unmade     stage = iota // the message could not be created (munged failed, for example): no daemon is at fault
 	unreached               // no connection
 	unsent                  // the daemon can't have received the whole request
 	unspoken                // the daemon answered that it does not support this protocol version
@@ -24,13 +24,13 @@ const (
 	answered                // the daemon answered with an error number
 )
 
-// failure is an exchange that gave no answer.
+// failure describes an exchange that returned no answer.
 type failure struct {
 	stage   stage
-	version codec.Version // unspoken: what the daemon seems to speak; 0: unknown
-	probe   bool          // the probe failed: the request itself was never sent
+	version codec.Version // for unspoken: version that the daemon seems to speak; 0 if unknown
+	probe   bool          // the probe failed, so the request itself was never sent
 	final   bool          // the request must not be sent again, to any daemon
-	wants   int           // length of an answer for which there was no memory; stage is then meaningless
+	wants   int           // length of an answer for which there was no memory; then stage is meaningless
 	err     error
 }
 
@@ -46,15 +46,15 @@ func late(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// timedOut reports whether err means that a daemon was reached and did not
+// timedOut reports whether err means that a daemon was reached but did not
 // answer in time.
 func timedOut(err error) bool {
 	f, ok := errors.AsType[*failure](err)
 	return ok && f.stage > unreached && late(f.err)
 }
 
-// report returns the error to show for the failures of g's daemons. The
-// exchange that got furthest determines it.
+// report returns the error for the failures of g's daemons. The exchange that
+// reached the latest stage determines it.
 func (g *daemons) report(tried []*failure) error {
 	if len(tried) == 0 {
 		return errs.New(errs.Unsupported, "no %s is configured", g.what)
@@ -94,8 +94,8 @@ func (g *daemons) report(tried []*failure) error {
 }
 
 // unknown returns the error for a request that was sent, must not be repeated,
-// and was not answered. It is never a timeout: clients retry after a timeout,
-// and must not retry this.
+// and was not answered. It is never a timeout, because clients retry after a
+// timeout and must not do so here.
 func (g *daemons) unknown(f *failure) error {
 	return &errs.Error{Kind: errs.BadAnswer, Code: errs.OutcomeUnknown, Err: f,
 		Message: fmt.Sprintf("the request was sent, but the %s's answer did not come: it may have been carried out", g.what),

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestTimedOut: only a daemon that was reached can be too slow.
+// TestTimedOut checks that only a daemon that was reached can time out.
 func TestTimedOut(t *testing.T) {
 	tests := []struct {
 		name string

@@ -16,16 +16,16 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// packer is a controller that takes its time for a list of jobs: as long as it is not let.
+// packer is a controller that sends a list of jobs only when the test lets it.
 type packer struct {
 	client.Address
 	let    chan struct{}
 	length int
-	lists  atomic.Int32 // that were asked for
-	open   atomic.Int32 // of those, as it sees it: an end later than who asked
+	lists  atomic.Int32 // number of requested lists
+	open   atomic.Int32 // lists in progress from the controller's view, which end later than the client's requests
 }
 
-// counter counts the connections that are open, and the most at a time.
+// counter counts the open connections, and their maximum.
 type counter struct{ open, most atomic.Int32 }
 
 type countedConn struct {
@@ -57,7 +57,7 @@ func newPacker(t *testing.T, jobs int) *packer {
 	list := aLongList(codec.V2605, jobs)
 	p.length = len(list)
 	p.Address = script(t, "ctl", func(nc net.Conn, r message.Header) {
-		nc.SetDeadline(time.Now().Add(5 * time.Minute)) // the client is to close it, not this server
+		nc.SetDeadline(time.Now().Add(5 * time.Minute)) // the client must close the connection, not this server
 		switch r.Type {
 		case message.RequestPing:
 			rc(nc, r.Version, 0)
@@ -79,16 +79,16 @@ func newPacker(t *testing.T, jobs int) *packer {
 	return p
 }
 
-// TestCrowdBeforeASlowController checks that a hundred clients that ask for a
-// long list and then don't read it make few connections to the controller,
-// delay no short request, and cause no list to be requested that there is no
-// memory for.
+// TestCrowdBeforeASlowController checks a hundred clients that request a long
+// list and then don't read it. They must make few connections to the controller
+// and delay no short request. No list may be requested for which there is no
+// memory.
 func TestCrowdBeforeASlowController(t *testing.T) {
 	p := newPacker(t, 3000)
 	if p.length < 1<<20 {
 		t.Fatalf("the list has %d bytes", p.length)
 	}
-	size := 10 * p.length * 8 / 7 // an eighth is for short answers
+	size := 10 * p.length * 8 / 7 // an eighth is reserved for short answers
 	budget := client.NewBudget(size)
 	var connections counter
 	c := client.New(client.Config{Controllers: []client.Address{p.Address}, Answers: budget, Timeout: time.Minute, Dial: connections.dial})
@@ -107,7 +107,7 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 	close(p.let)
 	soon(t, "some stall and the others wait for room", func() bool { return int(s.stalled.Load())+budget.Waiting() == 100 })
 	soon(t, "no connection is open", func() bool { return p.open.Load() == 0 })
-	if n := connections.most.Load(); n > client.MostAsked+1 { // and one short one
+	if n := connections.most.Load(); n > client.MostAsked+1 { // one is for the short request
 		t.Errorf("%d were open at a time", n)
 	}
 	if asked, n := p.lists.Load(), s.stalled.Load(); n < 9 || n > 11 || asked != n {
@@ -127,8 +127,9 @@ func TestCrowdBeforeASlowController(t *testing.T) {
 	}
 }
 
-// TestTurnDoesNotCome checks that a request that waits while the controller answers
-// other lists fails before the client gives up, and that it leaves no state.
+// TestTurnDoesNotCome checks that a request that waits while the controller
+// answers other lists fails before the client gives up, and that it leaves no
+// state.
 func TestTurnDoesNotCome(t *testing.T) {
 	p := newPacker(t, 10)
 	c := client.New(client.Config{Controllers: []client.Address{p.Address}, Timeout: time.Minute})

@@ -17,7 +17,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// drip sends an answer's beginning, and goes on byte by byte for ever.
+// drip sends the beginning of an answer, and then byte after byte without end.
 func drip(nc net.Conn, length string) {
 	io.WriteString(nc, length)
 	for {
@@ -28,7 +28,7 @@ func drip(nc net.Conn, length string) {
 	}
 }
 
-// slowly is what a controller may do that takes its time, in addition to bad.
+// slowly lists slow misbehaviour of a controller, in addition to bad.
 var slowly = []struct {
 	name string
 	act  func(nc net.Conn, v codec.Version)
@@ -48,12 +48,13 @@ var slowly = []struct {
 	}},
 }
 
-// TestHostileControllers: a thousand answers of every kind of bad ones leave nothing behind: no memory, no
-// goroutine, no place in the budget; and each has its end.
+// TestHostileControllers checks a thousand answers with every kind of
+// misbehaviour. Each request must end, and must leave no memory, goroutine or
+// place in the budget in use.
 func TestHostileControllers(t *testing.T) {
 	const times = 1000 / 20
 	type way func(nc net.Conn, v codec.Version)
-	var act atomic.Value // of a way; a connection that is not wanted any more may still be at its
+	var act atomic.Value // has a way; an abandoned connection may still use the last one
 	p := script(t, "ctl", func(nc net.Conn, r message.Header) {
 		if r.Type == message.RequestPing {
 			rc(nc, r.Version, 0)

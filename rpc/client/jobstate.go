@@ -8,8 +8,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// JobStates gives the state of each of jobs to each, as Nodes does; no jobs: of all.
-// errs.Unsupported from a controller before 23.11.
+// JobStates calls each with the state of every given job, or of all jobs if
+// none are given, like Nodes. It returns errs.Unsupported for a controller
+// before 23.11.
 func (c *Client) JobStates(ctx context.Context, cred model.Credential, jobs []model.JobSelection, each func(*model.JobStateEntry) error) error {
 	req := message.JobStateRequest{Jobs: jobs}
 	answer := message.JobStates{Jobs: codec.Stream[model.JobStateEntry]{Each: pass(each)}}

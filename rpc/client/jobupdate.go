@@ -9,9 +9,10 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// UpdateJob changes the job that id names, "123", "123_4" or "123+1": what desc
-// has set. Tasks of an array that fared differently are in the result; nil means
-// that all is done. It is not sent twice.
+// UpdateJob changes the fields that are set in desc for the job that id names,
+// such as "123", "123_4" or "123+1". If the tasks of an array had different
+// results, it returns these; nil means that all were changed. It never repeats
+// the request.
 func (c *Client) UpdateJob(ctx context.Context, cred model.Credential, id string, desc *model.JobDesc) ([]model.TaskResult, error) {
 	d := *desc
 	d.JobIDText = id
@@ -36,12 +37,12 @@ func (c *Client) UpdateJob(ctx context.Context, cred model.Credential, id string
 	return results, byPolicy(err)
 }
 
-// leaveMailType is the mail type of a change that leaves it alone; 0 would take
-// all of it back.
+// leaveMailType is the mail type of a change that keeps the existing mail
+// types. 0 would remove them.
 const leaveMailType = 0xfffe
 
-// eachTask makes a change to a job and returns what became of the tasks of an
-// array; nil for a job that is none. When no task was changed it is the first
+// eachTask makes a change to a job and returns the results for the tasks of an
+// array, or nil for another job. If no task was changed, it returns the first
 // task's error.
 func (c *Client) eachTask(ctx context.Context, cred model.Credential, r request) ([]model.TaskResult, error) {
 	var each message.JobArrayErrors
@@ -73,8 +74,9 @@ func (c *Client) eachTask(ctx context.Context, cred model.Credential, r request)
 	return results, nil
 }
 
-// Requeue queues the job that id names again, "123" or "123_4". Tasks of an
-// array that fared differently are in the result. It is not sent twice.
+// Requeue requeues the job that id names, such as "123" or "123_4". If the
+// tasks of an array had different results, it returns these. It never repeats
+// the request.
 func (c *Client) Requeue(ctx context.Context, cred model.Credential, id string, flags model.Requeue) ([]model.TaskResult, error) {
 	body := &message.RequeueRequest{JobText: id, Flags: flags}
 	return c.eachTask(ctx, cred, request{kind: message.RequestJobRequeue, body: body})

@@ -15,8 +15,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestUpdateJob: the change names the job in both ways, leaves what it does not
-// name alone, and its result has the tasks of an array.
+// TestUpdateJob checks that the change identifies the job both by number and as
+// text, and contains only the fields that were set. The result must have the
+// tasks of an array.
 func TestUpdateJob(t *testing.T) {
 	partial := &message.JobArrayErrors{Errors: []message.JobArrayError{{Code: 2021, JobIDs: "12_[1-2]"}, {JobIDs: "12_3"}}}
 	nothing := &message.JobArrayErrors{Errors: []message.JobArrayError{{Code: 2021, JobIDs: "12_[1-2]"}}}
@@ -60,8 +61,8 @@ func TestUpdateJob(t *testing.T) {
 	}
 }
 
-// TestUpdateJobOnce: a change that may have arrived is not sent again, and its
-// outcome is unknown.
+// TestUpdateJobOnce checks that a change that may have arrived is not repeated,
+// and that its outcome is unknown.
 func TestUpdateJobOnce(t *testing.T) {
 	p := script(t, "ctl", func(nc net.Conn, request message.Header) {
 		if request.Type == message.RequestPing {

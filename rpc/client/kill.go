@@ -7,10 +7,10 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Kill sends a signal to the job that id names: "123", "123_4", "123+1". Signal
-// 9 ends it.
+// Kill sends a signal to the job that id names, such as "123", "123_4" or
+// "123+1". Signal 9 cancels it.
 //
-// The request is never repeated, because the controller answers a second signal
+// It never repeats the request, because the controller answers a second signal
 // with "already done", which would look like the answer to the first.
 func (c *Client) Kill(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) error {
 	body := &message.KillJob{JobText: id, Signal: signal, Flags: uint16(flags)}

@@ -10,10 +10,11 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// KillJobs sends a signal to the jobs that k selects. It returns one result for
+// KillJobs sends a signal to the jobs that k selects. It returns a result for
 // each job that could not be signalled, and with model.KillVerbose also for the
-// others. Like Kill, it never repeats the request. A controller before 24.05 does
-// not know it: then nothing is sent and the error is errs.Unsupported.
+// others. Like Kill, it never repeats the request. For a controller before
+// 24.05, which lacks the message, it sends nothing and returns
+// errs.Unsupported.
 func (c *Client) KillJobs(ctx context.Context, cred model.Credential, k *model.KillJobs) ([]model.KillResult, error) {
 	var results []model.KillResult
 	answer := message.KillJobsResponse{Jobs: codec.Stream[model.KillResult]{Each: pass(func(r *model.KillResult) error {
@@ -30,11 +31,11 @@ func (c *Client) KillJobs(ctx context.Context, cred model.Credential, k *model.K
 	return results, err
 }
 
-// KillEach signals jobs like Kill, with the request whose answer has a result
-// for each job that id names; without model.KillVerbose only for those that
-// failed. The failure of a single job is returned as the error. A controller
-// that does not know that request, as Slurm's before 24.05, has done nothing;
-// it is sent the request of Kill, and there are no results.
+// KillEach signals jobs like Kill, with the message whose answer has a result
+// for each job that id names, or without model.KillVerbose for each failure.
+// The failure of a single job is returned as the error. A controller that lacks
+// this message, such as Slurm's before 24.05, does nothing when it gets it.
+// Then KillEach sends Kill's message, and returns no results.
 func (c *Client) KillEach(ctx context.Context, cred model.Credential, id string, signal uint16, flags model.Kill) ([]model.KillResult, error) {
 	results, err := c.KillJobs(ctx, cred, &model.KillJobs{Jobs: []string{id}, Signal: signal, Flags: flags})
 	switch {

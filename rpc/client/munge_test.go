@@ -26,12 +26,13 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// listen serves each connection to an address of its own with act, until the test ends.
+// listen listens on a new address until the test ends, and calls act with each
+// connection.
 func listen(t *testing.T, network string, act func(net.Conn)) string {
 	t.Helper()
 	address := "127.0.0.1:0"
 	if network == "unix" {
-		dir, err := os.MkdirTemp("", "munge-") // not t.TempDir: a socket's path is short
+		dir, err := os.MkdirTemp("", "munge-") // not t.TempDir, because a socket's path must be short
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,14 +61,15 @@ func listen(t *testing.T, network string, act func(net.Conn)) string {
 	return ln.Addr().String()
 }
 
-// journal is what a fake munged and the daemons that believe it have seen.
+// journal records the requests to a fake munged, and to the daemons that trust
+// it.
 type journal struct {
 	mu       sync.Mutex
-	asked    [][]byte // of munged, without the header
+	asked    [][]byte // requests to munged, without the header
 	requests []message.Frame
 }
 
-// munged makes a credential that is counted: "MUNGE:1:", "MUNGE:2:", ….
+// munged issues numbered credentials: "MUNGE:1:", "MUNGE:2:", ….
 func (j *journal) munged(nc net.Conn) {
 	var header [11]byte
 	if _, err := io.ReadFull(nc, header[:]); err != nil {
@@ -85,7 +87,8 @@ func (j *journal) munged(nc net.Conn) {
 	nc.Write(append(binary.BigEndian.AppendUint32([]byte("\x00\x60\x6d\x4b\x04\x03\x00"), uint32(len(body))), body...))
 }
 
-// controller speaks protocol 42 as 24.11 does, and answers everything else with success.
+// controller speaks protocol 42 like 24.11, and answers all requests with
+// success.
 func (j *journal) controller(nc net.Conn) {
 	b, err := wire.Read(nc, 1<<20)
 	if err != nil {
@@ -116,8 +119,9 @@ func (j *journal) accounting(nc net.Conn) {
 	nc.Write(answer)
 }
 
-// credentials returns the credentials that the daemons got. Each of munged's
-// must have been made for the body it came with, for the scheduler's user.
+// credentials returns the credentials that the daemons got. It checks that
+// munged issued each of them for the body that it came with, and for the
+// scheduler's user.
 func (j *journal) credentials(t *testing.T) []message.Credential {
 	t.Helper()
 	var all []message.Credential
@@ -134,8 +138,9 @@ func (j *journal) credentials(t *testing.T) []message.Credential {
 	return all
 }
 
-// TestMunge checks that a local credential over TCP is a new MUNGE credential for each
-// message. munged is not asked for requests with a token or over a UNIX socket.
+// TestMunge checks that a local credential over TCP is a new MUNGE credential
+// for each message, and that munged is not used for requests with a token or
+// over a UNIX socket.
 func TestMunge(t *testing.T) {
 	counted := func(n int) message.Credential {
 		return message.Credential{Plugin: message.PluginMunge, Text: fmt.Sprintf("MUNGE:%d:", n)}
@@ -187,8 +192,8 @@ func TestMunge(t *testing.T) {
 	}
 }
 
-// TestSack checks that with auth/slurm a local credential over TCP is one of
-// sack.socket, a new one for each message.
+// TestSack checks that with auth/slurm a local credential over TCP comes from
+// sack.socket, and that each message gets a new one.
 func TestSack(t *testing.T) {
 	j := &journal{}
 	var asked [][]byte
@@ -232,7 +237,8 @@ func token(cred model.Credential) message.Credential {
 }
 
 // TestMungeIsDown checks that without munged nothing is sent, and that the
-// error blames munged, so that no user looks for a job.
+// error names munged as the cause, so that no user searches for a submitted
+// job.
 func TestMungeIsDown(t *testing.T) {
 	j := &journal{}
 	cfg := client.Config{

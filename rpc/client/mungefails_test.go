@@ -13,8 +13,10 @@ import (
 	"schedrestd/rpc/munge"
 )
 
-// TestMungeFails: a credential that munged does not make is nothing that another controller could do
-// better, says nothing of the one that would have been asked, and is no controller that does not answer.
+// TestMungeFails checks a failure of munged to issue a credential. No other
+// controller may be tried, because it would not help. The failure must not
+// change the state of the controller that would have got the request, nor be
+// reported as that controller's.
 func TestMungeFails(t *testing.T) {
 	j, asked, fails := &journal{}, atomic.Int32{}, atomic.Bool{}
 	munged := func(nc net.Conn) {
@@ -58,7 +60,7 @@ func TestMungeFails(t *testing.T) {
 		each[name] = asked.Load()
 	}
 	if each["submit"] != each["verify"] || each["submit"] != each["accounting"] || each["ping"] != 2*each["verify"] {
-		t.Errorf("munged was asked so often: %v", each) // its client asks again by itself, but for one daemon alone
+		t.Errorf("munged was asked so often: %v", each) // each number includes the retries of munged's client, for one daemon
 	}
 	fails.Store(false)
 	j.mu.Lock()

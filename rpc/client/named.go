@@ -7,8 +7,8 @@ import (
 )
 
 // named returns the element of a list with the wanted name. It prefers an exact
-// match, and otherwise takes the first that differs only in case, as Slurm's
-// own gateway does; nil when there is none.
+// match, and otherwise returns the first that differs only in case, like
+// slurmrestd. If there is none, it returns nil.
 func named[T any](want string, name func(*T) string, list func(each func(*T) error) (model.Time, error)) (*T, model.Time, error) {
 	var exact, alike *T
 	lastUpdate, err := list(func(element *T) error {

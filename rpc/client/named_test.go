@@ -13,7 +13,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestNamed: of a list the one is found whose name is meant, none is 404, and "nothing changed" stays that.
+// TestNamed checks the search for one element of a list. If no name matches,
+// the error is 404. The controller's "nothing changed" is passed on.
 func TestNamed(t *testing.T) {
 	s := records()
 	s.Handlers[message.RequestPartitionInfo] = decoded(message.ResponsePartitionInfo, func(r *message.PartitionInfoRequest) (message.Body, error) {

@@ -7,17 +7,18 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// UpdateNodes changes the nodes that u names. It is not sent twice.
+// UpdateNodes changes the nodes that u names. It never repeats the request.
 func (c *Client) UpdateNodes(ctx context.Context, cred model.Credential, u *model.NodeUpdate) error {
 	return c.changeNodes(ctx, cred, message.RequestUpdateNode, u)
 }
 
-// CreateNode makes a node from a line of the configuration. It is not sent twice.
+// CreateNode creates a node from a line of the configuration. It never repeats
+// the request.
 func (c *Client) CreateNode(ctx context.Context, cred model.Credential, line string) error {
 	return c.changeNodes(ctx, cred, message.RequestCreateNode, &model.NodeUpdate{Extra: line})
 }
 
-// DeleteNodes deletes the nodes of a host list. It is not sent twice.
+// DeleteNodes deletes the nodes of a host list. It never repeats the request.
 func (c *Client) DeleteNodes(ctx context.Context, cred model.Credential, names string) error {
 	return c.changeNodes(ctx, cred, message.RequestDeleteNode, &model.NodeUpdate{Names: names})
 }
@@ -26,8 +27,8 @@ func (c *Client) changeNodes(ctx context.Context, cred model.Credential, kind me
 	return c.query(ctx, cred, request{kind: kind, body: &message.NodeUpdate{NodeUpdate: *u}}, message.ResponseRC, nil)
 }
 
-// Reconfigure makes the controllers read their configuration again. It is not
-// sent twice.
+// Reconfigure makes the controllers reload their configuration. It never
+// repeats the request.
 func (c *Client) Reconfigure(ctx context.Context, cred model.Credential) error {
 	return c.query(ctx, cred, request{kind: message.RequestReconfigure, body: message.Empty{}}, message.ResponseRC, nil)
 }

@@ -6,21 +6,21 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Outcome is how one request to a daemon ended.
+// Outcome is the result of a request to a daemon.
 type Outcome uint8
 
 // The outcomes.
 const (
 	OK          Outcome = iota
-	Unmade              // it could not be made, as when munged failed
+	Unmade              // it could not be created, for example because munged failed
 	Unreachable         // no connection
 	TimedOut            // no answer in time
 	Broken              // an answer that is missing, incomplete or can't be understood
 	Refused             // the daemon answered with an error number
 )
 
-// begin reports a request to Config.Observe, and returns a function that reports its
-// end.
+// begin reports a request to Config.Observe. It returns a function that reports
+// the end of the request.
 func (c *caller) begin(kind message.Type) func(*reply, *failure) {
 	if c.cfg.Observe == nil {
 		return func(*reply, *failure) {}
@@ -35,7 +35,7 @@ func outcome(answer *reply, f *failure) Outcome {
 		return Refused
 	case f == nil:
 		return OK
-	case f.wants > 0: // it is asked again, when there is memory for the answer
+	case f.wants > 0: // the request is sent again when there is memory for the answer
 		return OK
 	case f.stage == unmade:
 		return Unmade

@@ -12,8 +12,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestJobIsAList: the tasks of an array are given as they are decoded, and are not collected; and none of them when
-// nothing has changed.
+// TestJobIsAList checks that the tasks of an array are passed on as they are
+// decoded, not collected, and that none is passed on if nothing has changed.
 func TestJobIsAList(t *testing.T) {
 	c := client.New(client.Config{Controllers: []client.Address{miscounting(t)}})
 	given := 0
@@ -21,7 +21,7 @@ func TestJobIsAList(t *testing.T) {
 	if _, err := c.Job(context.Background(), ann, 7, model.Query{}, each); errs.KindOf(err) != errs.BadAnswer || given != 2000 {
 		t.Errorf("%d jobs before the end that is none: %v", given, err)
 	}
-	list := aLongList(codec.V2605, 3) // of the time 7
+	list := aLongList(codec.V2605, 3) // its date is 7
 	ctl := script(t, "ctl", func(nc net.Conn, r message.Header) {
 		if r.Type == message.RequestPing {
 			rc(nc, r.Version, 0)

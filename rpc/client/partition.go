@@ -10,7 +10,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Partitions gives each partition to each, as Nodes does.
+// Partitions calls each for every partition, like Nodes.
 func (c *Client) Partitions(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Partition) error) (lastUpdate model.Time, err error) {
 	req := message.PartitionInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	answer := message.PartitionInfo{Partitions: codec.Stream[model.Partition]{Each: pass(each)}}
@@ -18,8 +18,8 @@ func (c *Client) Partitions(ctx context.Context, cred model.Credential, q model.
 	return answer.LastUpdate, err
 }
 
-// Partition returns the partition of that name; errs.NotFound when there is
-// none. It requests all of them, as there is no request for one.
+// Partition returns the partition with that name, or errs.NotFound. It requests
+// all partitions, because there is no request for one.
 func (c *Client) Partition(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Partition, model.Time, error) {
 	p, lastUpdate, err := named(name, func(p *model.Partition) string { return p.Name }, func(each func(*model.Partition) error) (model.Time, error) {
 		return c.Partitions(ctx, cred, q, each)

@@ -7,13 +7,13 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// CreatePartition makes a partition. It is not sent twice.
+// CreatePartition creates a partition. It never repeats the request.
 func (c *Client) CreatePartition(ctx context.Context, cred model.Credential, u *model.PartitionUpdate) error {
 	return c.changePartition(ctx, cred, message.RequestCreatePartition, u)
 }
 
-// UpdatePartition changes what u has set of the partition that it names. It is
-// not sent twice.
+// UpdatePartition changes the fields that are set in u, for the partition that
+// u names. It never repeats the request.
 func (c *Client) UpdatePartition(ctx context.Context, cred model.Credential, u *model.PartitionUpdate) error {
 	return c.changePartition(ctx, cred, message.RequestUpdatePartition, u)
 }
@@ -22,7 +22,8 @@ func (c *Client) changePartition(ctx context.Context, cred model.Credential, kin
 	return c.query(ctx, cred, request{kind: kind, body: &message.PartitionUpdate{PartitionUpdate: *u}}, message.ResponseRC, nil)
 }
 
-// DeletePartition deletes the partition of that name. It is not sent twice.
+// DeletePartition deletes the partition with that name. It never repeats the
+// request.
 func (c *Client) DeletePartition(ctx context.Context, cred model.Credential, name string) error {
 	r := request{kind: message.RequestDeletePartition, body: &message.PartitionName{Name: name}}
 	return c.query(ctx, cred, r, message.ResponseRC, nil)

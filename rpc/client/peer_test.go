@@ -23,12 +23,12 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// peer is a controller that follows a script: it gets each whole request, and the
-// connection to do with as it likes.
+// peer is a controller that follows a script: a function that gets each
+// complete request with its connection.
 type peer struct {
 	client.Address
 	mu   sync.Mutex
-	seen []message.Header // of the requests, in order
+	seen []message.Header // headers of the requests, in order
 }
 
 func script(t testing.TB, name string, act func(nc net.Conn, request message.Header)) *peer {
@@ -87,7 +87,8 @@ func rc(nc net.Conn, v codec.Version, code uint32) {
 	answer(nc, v, message.ResponseRC, &message.RC{Code: code})
 }
 
-// refusals are the ways of Slurm's releases to say that they don't speak a version.
+// refusals are the ways in which Slurm's releases refuse an unsupported
+// version.
 var refusals = map[string]func(nc net.Conn){
 	"22.05 closes":                          func(net.Conn) {},
 	"24.11 answers in a version of its own": func(nc net.Conn) { rc(nc, codec.V2411, fault.Authentication) },
@@ -129,7 +130,8 @@ func TestVersionProbe(t *testing.T) {
 	}
 }
 
-// The version is known from the refusal of a wrong credential too.
+// TestVersionProbeWithAWrongCredential checks that the refusal of an invalid
+// credential also shows which version the controller speaks.
 func TestVersionProbeWithAWrongCredential(t *testing.T) {
 	p := script(t, "ctl", func(nc net.Conn, request message.Header) { rc(nc, request.Version, fault.Authentication) })
 	c := client.New(client.Config{Controllers: []client.Address{p.Address}})
@@ -141,8 +143,9 @@ func TestVersionProbeWithAWrongCredential(t *testing.T) {
 	}
 }
 
-// A controller that comes back as an older release refuses in one of three ways what the newer one
-// spoke. Where it can't have done anything, even a submission goes through.
+// TestVersionIsProbedAgain checks a controller that is restarted with an older
+// release, which refuses the newer version in one of three ways. If it can't
+// have done anything, even a submission must succeed.
 func TestVersionIsProbedAgain(t *testing.T) {
 	for name, refuse := range refusals {
 		t.Run(name, func(t *testing.T) {
@@ -188,14 +191,14 @@ func code(err error) string {
 	return ""
 }
 
-// bad lists what a controller may do instead of answering, and the expected results.
-// It answers pings.
+// bad lists misbehaviour of a controller, with the expected results. The
+// controller answers pings correctly.
 var bad = []struct {
 	name  string
 	act   func(nc net.Conn, v codec.Version)
 	kind  errs.Kind
-	again bool // a request that may be repeated is
-	clear bool // a submission's outcome is known: it can't have been carried out
+	again bool // a request that may be repeated is sent again
+	clear bool // a submission can't have been carried out, so its outcome is known
 }{
 	{name: "closes", act: func(net.Conn, codec.Version) {}, kind: errs.BadAnswer, again: true},
 	{name: "closes after ten bytes", act: func(nc net.Conn, v codec.Version) {
@@ -229,8 +232,9 @@ var bad = []struct {
 	{name: "refuses with an unknown number", act: func(nc net.Conn, v codec.Version) { rc(nc, v, 4711) }, kind: errs.BadAnswer, clear: true},
 }
 
-// patience returns how long to wait for a peer that is to fail with kind. The
-// limit matters only for a silent peer; for the others a busy machine must not.
+// patience returns the time limit for a peer whose requests should fail with
+// kind. The limit matters only for a peer that does not answer. For the others
+// it is long, so that a busy machine does not affect the test.
 func patience(kind errs.Kind) time.Duration {
 	if kind == errs.Timeout {
 		return time.Second
@@ -238,7 +242,7 @@ func patience(kind errs.Kind) time.Duration {
 	return 30 * time.Second
 }
 
-// raw is a body of given bytes.
+// raw is a body that consists of the given bytes.
 type raw string
 
 func (r raw) Walk(c *codec.Codec) {
@@ -276,8 +280,8 @@ func TestBadPeers(t *testing.T) {
 	}
 }
 
-// A submission that was sent and not answered must not be sent again, to any
-// controller.
+// TestOutcomeUnknown checks that a submission that was sent and not answered is
+// not repeated, with any controller.
 func TestOutcomeUnknown(t *testing.T) {
 	for _, tt := range bad {
 		t.Run(tt.name, func(t *testing.T) {
@@ -310,7 +314,8 @@ func TestOutcomeUnknown(t *testing.T) {
 	}
 }
 
-// count returns how often t has been asked; other requests are kept too.
+// count returns the number of requests of type t since the last call. It keeps
+// other requests.
 func (p *peer) count(t message.Type) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -322,7 +327,7 @@ func (p *peer) count(t message.Type) (n int) {
 	return n
 }
 
-// nowhere returns an address without a listener.
+// nowhere returns an address on which no process listens.
 func nowhere(t *testing.T, name string) client.Address {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -349,7 +354,7 @@ func TestFailover(t *testing.T) {
 	tests := []struct {
 		name    string
 		primary func(*testing.T) client.Address
-		submit  bool // goes through to the backup
+		submit  bool // a submission succeeds with the backup
 	}{
 		{name: "nobody listens", primary: dead("ctl"), submit: true},
 		{name: "on standby", submit: true, primary: acts(func(nc net.Conn, r message.Header) { rc(nc, r.Version, fault.Standby) })},
@@ -391,7 +396,7 @@ func TestWhoAnsweredIsRemembered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := map[string]int{"ctl": 1, "bak": 4}; !cmp.Equal(want, dials) { // the first call probes
+	if want := map[string]int{"ctl": 1, "bak": 4}; !cmp.Equal(want, dials) { // the first call also probes
 		t.Errorf("dialled %v, want %v", dials, want)
 	}
 }
@@ -422,8 +427,8 @@ func TestStandbyAnswersPings(t *testing.T) {
 	}
 }
 
-// TestPingOfAStranger checks that a server that answers a ping with another message
-// is not reported as up.
+// TestPingOfAStranger checks that a server that answers a ping with another
+// message is not reported as up.
 func TestPingOfAStranger(t *testing.T) {
 	p := script(t, "ctl", func(nc net.Conn, r message.Header) { answer(nc, r.Version, 4711, message.Empty{}) })
 	c := client.New(client.Config{Controllers: []client.Address{p.Address}})
@@ -433,7 +438,8 @@ func TestPingOfAStranger(t *testing.T) {
 	}
 }
 
-// The end of a context ends a call that waits, long before the client's own limit.
+// TestCancel checks that the end of a context ends a waiting call, long before
+// the client's own time limit.
 func TestCancel(t *testing.T) {
 	arrived := make(chan struct{}, 1)
 	p := script(t, "ctl", func(nc net.Conn, r message.Header) {
@@ -448,7 +454,9 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A daemon may refuse a credential and close before a long request is here: its answer counts.
+// TestRefusedBeforeTheRequestIsSent checks that the answer of a daemon is used
+// if it refuses the credential and closes the connection before it has read all
+// of a long request.
 func TestRefusedBeforeTheRequestIsSent(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -479,7 +487,8 @@ func TestRefusedBeforeTheRequestIsSent(t *testing.T) {
 	}
 }
 
-// An accounting daemon refuses a version with a number.
+// TestAccountingVersionProbe checks that the client finds the version of an
+// accounting daemon, which refuses other versions with an error number.
 func TestAccountingVersionProbe(t *testing.T) {
 	var versions []codec.Version
 	p := opener(t, func(nc net.Conn, v codec.Version) {

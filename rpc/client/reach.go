@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// UnreachableAfter is how long no controller may have accepted a connection before
-// Reachable reports it.
+// UnreachableAfter is the time without an accepted connection after which
+// Reachable reports an outage.
 const UnreachableAfter = 10 * time.Second
 
 const (
-	reachFresh = UnreachableAfter / 2 // how long an accepted connection is proof enough
-	reachEvery = time.Second          // between attempts
-	reachLimit = 2 * time.Second      // for one attempt
+	reachFresh = UnreachableAfter / 2 // time for which an accepted connection is sufficient proof
+	reachEvery = time.Second          // interval between attempts
+	reachLimit = 2 * time.Second      // time limit for one attempt
 )
 
-// reached remembers when a controller last accepted a connection.
+// reached records when a controller last accepted a connection.
 type reached struct {
 	mu      sync.Mutex
 	last    time.Time
-	tried   time.Time     // when the last attempt began
-	running chan struct{} // closed when the attempt that is under way ends; nil: there is none
+	tried   time.Time     // start of the last attempt
+	running chan struct{} // closed when the running attempt ends; nil if none runs
 }
 
-// accepted notes that a controller accepted a connection.
+// accepted records that a controller accepted a connection.
 func (r *reached) accepted(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -32,9 +32,10 @@ func (r *reached) accepted(now time.Time) {
 }
 
 // Reachable reports whether a controller has accepted a connection within
-// UnreachableAfter, of any request or, when that is a while ago, of an attempt that it
-// makes. An attempt sends nothing, and all callers share it: anyone may ask, and
-// the controllers see at most one a second. A new Client counts as reached.
+// UnreachableAfter. This can be the connection of any request. If the last one
+// was a while ago, Reachable makes an attempt to connect. An attempt sends
+// nothing, and all callers share it: anyone may call Reachable, but the
+// controllers get at most one attempt a second. A new Client counts as reached.
 func (c *Client) Reachable(ctx context.Context) bool {
 	r := &c.reached
 	r.mu.Lock()
@@ -56,7 +57,8 @@ func (c *Client) Reachable(ctx context.Context) bool {
 	return c.now().Sub(r.last) < UnreachableAfter
 }
 
-// tryAll connects to every controller at once, and ends when one accepts or none does.
+// tryAll connects to all controllers concurrently. It ends when one accepts the
+// connection or none does.
 func (c *Client) tryAll(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), min(reachLimit, c.cfg.ConnectTimeout))
 	defer cancel()

@@ -9,7 +9,8 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestReachable: an outage is reported once it has lasted for UnreachableAfter, and its end at once.
+// TestReachable checks that an outage is reported after it has lasted for
+// UnreachableAfter, and its end immediately.
 func TestReachable(t *testing.T) {
 	for name, outage := range map[string]state{"refuses": refuses, "vanishes": vanishes} {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +54,8 @@ func TestReachable(t *testing.T) {
 	}
 }
 
-// TestReachableIsShared: however many ask, the controllers see one attempt; who does not wait for it leaves it be.
+// TestReachableIsShared checks that concurrent callers share one attempt, and
+// that a caller that stops waiting does not end the attempt.
 func TestReachableIsShared(t *testing.T) {
 	l := newCluster(t, "a")
 	l.set("a", vanishes)

@@ -35,7 +35,7 @@ func decoded[T any, B interface {
 	}
 }
 
-// records returns a controller with two of each thing.
+// records returns a controller with two objects of each kind.
 func records() *server.Server {
 	s := controller()
 	s.Handlers[message.RequestReservationInfo] = decoded(message.ResponseReservationInfo, func(r *message.ReservationInfoRequest) (message.Body, error) {
@@ -89,7 +89,7 @@ func records() *server.Server {
 	return s
 }
 
-// collect returns a receiver that keeps the names of the records.
+// collect returns a receiver that appends the names of the records to names.
 func collect[T any](names *[]string, name func(*T) string) func(*T) error {
 	return func(v *T) error { *names = append(*names, name(v)); return nil }
 }
@@ -150,7 +150,8 @@ func askRecords(t *testing.T, c *client.Client) {
 	}
 }
 
-// askByVersion asks what older releases don't have: they must not be sent it.
+// askByVersion makes the requests that older releases lack, which must not be
+// sent to them.
 func askByVersion(t *testing.T, c *client.Client, v codec.Version) {
 	ctx := context.Background()
 	var states []model.JobStateEntry
@@ -180,7 +181,8 @@ func askByVersion(t *testing.T, c *client.Client, v codec.Version) {
 	}
 }
 
-// A signal to many that was sent and not answered is not sent again.
+// TestKillJobsOnce checks that a signal to several jobs that was sent and not
+// answered is not repeated.
 func TestKillJobsOnce(t *testing.T) {
 	act := func(nc net.Conn, request message.Header) {
 		if request.Type == message.RequestPing {

@@ -10,23 +10,26 @@ import (
 )
 
 const (
-	releaseWait  = 500 * time.Millisecond // from the question on; an answer that comes later is kept, too
-	releaseRetry = 30 * time.Second       // after a question without an answer
-	releaseKept  = 10 * time.Minute       // by then an upgrade within one protocol is noticed
+	releaseWait  = 500 * time.Millisecond // time limit for waiting; a later answer is stored, too
+	releaseRetry = 30 * time.Second       // pause after a request without an answer
+	releaseKept  = 10 * time.Minute       // time after which the release is requested again, because it may have been upgraded without a new protocol
 )
 
-// releases is the question for a controller's release. The answers are the daemons'.
+// releases is the state of the request for a controller's release. Each daemon
+// stores its own answer.
 type releases struct {
 	mu      sync.Mutex    // guards all fields
-	next    time.Time     // not to be asked before
-	asked   time.Time     // when the last question went out
-	pending chan struct{} // closed when the question that is out has ended; nil: none is out
+	next    time.Time     // time before which no request is made
+	asked   time.Time     // when the last request was sent
+	pending chan struct{} // closed when the pending request ends; nil if there is none
 }
 
-// Release returns the release of the controller that answered last, as "24.11.5". A controller that is not known to
-// have one is asked, and so is one that was lost meanwhile or told it ten minutes ago. Half a second after the
-// question no call waits for the answer any more. A controller that does not tell is of the
-// release whose protocol it speaks, as "24.11". "" means that no controller has answered yet.
+// Release returns the release of the controller that answered last, such as
+// "24.11.5". It requests the release if the controller has not reported it, was
+// lost in the meantime, or reported it ten minutes ago. It waits for the answer
+// for at most half a second. If the controller does not report its release,
+// Release returns the release of its protocol version, such as "24.11". If no
+// controller has answered yet, it returns "".
 func (c *Client) Release(ctx context.Context, cred model.Credential) string {
 	if pending, most := c.askRelease(ctx, cred); most > 0 {
 		wait := time.NewTimer(most)
@@ -44,9 +47,10 @@ func (c *Client) Release(ctx context.Context, cred model.Credential) string {
 	return ""
 }
 
-// askRelease asks the controller, unless its release is known. It returns what to wait for, and how long; 0 is
-// not at all. The question outlives the request that caused it: cut off early, it would make
-// a slow controller pass for one that hangs.
+// askRelease requests the controller's release, unless it is known. It returns
+// a channel to wait for, and the maximum time to wait; 0 means not to wait. The
+// request continues after the caller's has ended: if it were aborted, a slow
+// controller would count as hanging.
 func (c *Client) askRelease(ctx context.Context, cred model.Credential) (pending <-chan struct{}, most time.Duration) {
 	r := &c.releases
 	r.mu.Lock()
@@ -78,7 +82,8 @@ func (c *Client) askRelease(ctx context.Context, cred model.Credential) (pending
 	return done, releaseWait
 }
 
-// learnRelease asks, and remembers the answer with the controller that gave it.
+// learnRelease requests the release, and stores it with the controller that
+// answered.
 func (c *Client) learnRelease(ctx context.Context, cred model.Credential) error {
 	var answer message.BuildInfo
 	ask := request{kind: message.RequestBuildInfo, body: &message.BuildInfoRequest{}, repeatable: true}
@@ -89,14 +94,15 @@ func (c *Client) learnRelease(ctx context.Context, cred model.Credential) error 
 	return nil
 }
 
-// tell remembers what d answered, for the given time.
+// tell stores the release of d until the given time.
 func (d *daemon) tell(release string, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.release, d.releaseUntil = release, until
 }
 
-// told returns the release of d, as far as it is known, and until when it need not be asked again.
+// told returns the release of d as far as it is known, and the time until which
+// it need not be requested again.
 func (d *daemon) told() (release string, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 	"schedrestd/rpc/server"
 )
 
-// telling makes a controller that tells its release, and counts how often it is asked.
+// telling returns a controller that reports its release, and counts the
+// requests for it.
 func telling(release string, asked *atomic.Int32) *server.Server {
 	s := controller()
 	s.Handlers[message.RequestBuildInfo] = decoded(message.ResponseBuildInfo, func(*message.BuildInfoRequest) (message.Body, error) {
@@ -25,7 +26,7 @@ func telling(release string, asked *atomic.Int32) *server.Server {
 	return s
 }
 
-// TestRelease: a controller is asked once for its release, by the first that wants to know.
+// TestRelease checks that a controller's release is requested only once.
 func TestRelease(t *testing.T) {
 	var asked atomic.Int32
 	c := client.New(client.Config{Controllers: []client.Address{serve(t, "tcp", telling("24.11.5", &asked))}})
@@ -39,11 +40,12 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestReleaseAfterLoss: a controller that was lost may have come back as another release.
+// TestReleaseAfterLoss checks that the release is requested again from a
+// controller that was lost, because it may have come back with another release.
 func TestReleaseAfterLoss(t *testing.T) {
 	var asked, again atomic.Int32
 	lost, back := serve(t, "tcp", telling("24.11.5", &asked)), serve(t, "tcp", telling("25.05.1", &again))
-	at, now := lost, time.Now() // what runs beside the test reads them only while it is waited for
+	at, now := lost, time.Now() // goroutines of the client read these variables only while the test waits for them
 	c := client.New(client.Config{
 		Controllers: []client.Address{lost},
 		Dial: func(_ context.Context, _ client.Address) (net.Conn, error) {
@@ -65,7 +67,7 @@ func TestReleaseAfterLoss(t *testing.T) {
 	if _, err := c.Stats(t.Context(), ann); errs.KindOf(err) != errs.Unavailable {
 		t.Fatalf("while it is down: %v", err)
 	}
-	release("24.11.5") // the last that is known
+	release("24.11.5") // the last known release
 	at, now = back, now.Add(client.ReleaseRetry)
 	release("25.05.1")
 	now = now.Add(client.ReleaseKept) // long enough for an unnoticed upgrade
@@ -75,7 +77,8 @@ func TestReleaseAfterLoss(t *testing.T) {
 	}
 }
 
-// TestReleaseOfBackup: it is the release of the controller that answers.
+// TestReleaseOfBackup checks that the release is that of the controller that
+// answers.
 func TestReleaseOfBackup(t *testing.T) {
 	var asked atomic.Int32
 	backup := serve(t, "tcp", telling("24.05.8", &asked))
@@ -86,8 +89,8 @@ func TestReleaseOfBackup(t *testing.T) {
 	}
 }
 
-// TestReleaseUntold: a controller that does not tell is of the release that its protocol is of, and
-// is not asked again at once.
+// TestReleaseUntold checks that a controller that does not report its release
+// counts as the release of its protocol, and is not immediately asked again.
 func TestReleaseUntold(t *testing.T) {
 	var asked atomic.Int32
 	s := controller()
@@ -106,7 +109,8 @@ func TestReleaseUntold(t *testing.T) {
 	}
 }
 
-// TestReleaseUnknown: of a controller that never answered nothing is known.
+// TestReleaseUnknown checks that the release of a controller that never
+// answered is unknown.
 func TestReleaseUnknown(t *testing.T) {
 	c := client.New(client.Config{Controllers: []client.Address{{Name: "ctl", Network: "unix", Address: t.TempDir() + "/gone"}}})
 	if got := c.Release(t.Context(), model.Credential{Token: secret}); got != "" {
@@ -114,13 +118,13 @@ func TestReleaseUnknown(t *testing.T) {
 	}
 }
 
-// neverDone is a context that must not be waited for.
+// neverDone is a context whose end must not be waited for.
 type neverDone struct{ context.Context }
 
 func (neverDone) Done() <-chan struct{} { panic("it is waited for") }
 
 // TestReleaseOfHanging checks that a request waits at most half a second for a
-// controller that hangs, and that its answer counts when it comes.
+// controller that hangs, and that the answer is stored when it arrives.
 func TestReleaseOfHanging(t *testing.T) {
 	var asked atomic.Int32
 	free := make(chan struct{})
@@ -147,7 +151,7 @@ func TestReleaseOfHanging(t *testing.T) {
 	close(free)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for c.Release(ctx, ann) != "24.11.5" { // the test's own end is the limit
+	for c.Release(ctx, ann) != "24.11.5" { // ends with the test's own time limit
 		if t.Context().Err() != nil {
 			t.Fatal("it is never known")
 		}

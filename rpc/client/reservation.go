@@ -10,8 +10,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Reservations calls each for every reservation, like Nodes. It uses only Since of
-// q, because controllers support nothing else.
+// Reservations calls each for every reservation, like Nodes. Of q it uses only
+// Since, because controllers support nothing else.
 func (c *Client) Reservations(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Reservation) error) (lastUpdate model.Time, err error) {
 	req := message.ReservationInfoRequest{LastUpdate: q.Since}
 	answer := message.ReservationInfo{Reservations: codec.Stream[model.Reservation]{Each: pass(each)}}
@@ -19,8 +19,8 @@ func (c *Client) Reservations(ctx context.Context, cred model.Credential, q mode
 	return answer.LastUpdate, err
 }
 
-// Reservation returns the reservation of that name; errs.NotFound when there is
-// none. It requests all of them, as Partition does.
+// Reservation returns the reservation with that name, or errs.NotFound. It
+// requests all reservations, because there is no request for one.
 func (c *Client) Reservation(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Reservation, model.Time, error) {
 	r, lastUpdate, err := named(name, func(r *model.Reservation) string { return r.Name }, func(each func(*model.Reservation) error) (model.Time, error) {
 		return c.Reservations(ctx, cred, q, each)
@@ -33,7 +33,8 @@ func (c *Client) Reservation(ctx context.Context, cred model.Credential, name st
 	return r, lastUpdate, err
 }
 
-// DeleteReservation deletes the reservation of that name. It is not sent twice.
+// DeleteReservation deletes the reservation with that name. It never repeats
+// the request.
 func (c *Client) DeleteReservation(ctx context.Context, cred model.Credential, name string) error {
 	r := request{kind: message.RequestDeleteReservation, body: &message.ReservationName{Name: name}}
 	return c.query(ctx, cred, r, message.ResponseRC, nil)

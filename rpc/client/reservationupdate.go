@@ -10,22 +10,23 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// CreateReservation makes a reservation. It is not sent twice.
+// CreateReservation creates a reservation. It never repeats the request.
 func (c *Client) CreateReservation(ctx context.Context, cred model.Credential, u *model.ReservationUpdate) error {
 	var name message.ReservationName
 	r := request{kind: message.RequestCreateReservation, body: &message.ReservationUpdate{ReservationUpdate: *u}}
 	return withoutReason(c.query(ctx, cred, r, message.ResponseReservationName, &name))
 }
 
-// UpdateReservation changes what u has set of the reservation that it names. It
-// is not sent twice.
+// UpdateReservation changes the fields that are set in u, for the reservation
+// that u names. It never repeats the request.
 func (c *Client) UpdateReservation(ctx context.Context, cred model.Credential, u *model.ReservationUpdate) error {
 	r := request{kind: message.RequestUpdateReservation, body: &message.ReservationUpdate{ReservationUpdate: *u}}
 	return withoutReason(c.query(ctx, cred, r, message.ResponseRC, nil))
 }
 
-// withoutReason makes the reservation what is wrong when a controller gives no
-// reason: it does so for a user, group, account or node that it does not know.
+// withoutReason changes an error without a reason so that it is about the
+// reservation. A controller sends such errors for unknown users, groups,
+// accounts and nodes.
 func withoutReason(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Number != fault.Unspecified {

@@ -8,8 +8,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// ResourceLayout returns what a job has of each of its nodes; nothing of a job
-// without an allocation. errs.Unsupported from a controller before 25.11.
+// ResourceLayout returns the resources of a job on each of its nodes, or
+// nothing if the job has no allocation. It returns errs.Unsupported for a
+// controller before 25.11.
 func (c *Client) ResourceLayout(ctx context.Context, cred model.Credential, id uint32) ([]model.ResourceLayout, error) {
 	var layout message.ResourceLayout
 	r := request{kind: message.RequestResourceLayout, body: &message.JobInfoSingleRequest{JobID: model.Some(id)}, repeatable: true, since: codec.V2511}

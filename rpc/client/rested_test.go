@@ -10,9 +10,9 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// TestRestedSessionIsSilent checks that an idle session whose daemon is gone
-// costs a part of the time, and a new one gets the rest. A session that was
-// just used may be slow.
+// TestRestedSessionIsSilent checks an idle session whose daemon is gone: it may
+// use only a part of the call's time, and a new session gets the rest. A
+// session that was just used gets all of the time, because it may be slow.
 func TestRestedSessionIsSilent(t *testing.T) {
 	good := model.Credential{Token: "good"}
 	for name, rested := range map[string]bool{"rested": true, "just used": false} {

@@ -18,23 +18,24 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Limits of the idle sessions. They are few: up to 24.11, Slurm's daemon serves
-// a hundred connections at once, idle ones included, and all others wait.
+// Limits of the idle sessions. They are low, because up to 24.11 Slurm's daemon
+// serves only a hundred connections at a time, including idle ones. All others
+// wait.
 const (
-	maxIdle    = 16               // of a process
+	maxIdle    = 16               // for the process
 	maxIdleOne = 4                // for one daemon and one credential
-	idleFor    = 60 * time.Second // then a session is closed
-	restFor    = 5 * time.Second  // from then on it gets only part of the time
+	idleFor    = 60 * time.Second // then an idle session is closed
+	restFor    = 5 * time.Second  // from then on, an idle session gets only part of a call's time
 )
 
 // owner identifies the credential that a session belongs to. A daemon checks a
-// token only when the session is opened: every later request is made with the
-// rights of that token, and in that name.
+// token only when the session is opened. Every later request has the privileges
+// and the name of that token.
 type owner struct {
 	daemon *daemon
-	token  [sha256.Size]byte // its hash
+	token  [sha256.Size]byte // hash of the token
 	actAs  string
-	uid    int // of this process, when there is no token
+	uid    int // uid of this process, if there is no token
 }
 
 func ownerOf(d *daemon, cred model.Credential) owner {
@@ -45,15 +46,16 @@ func ownerOf(d *daemon, cred model.Credential) owner {
 	return o
 }
 
-// sessions are the idle sessions, oldest first. The zero value has none.
+// sessions has the idle sessions, oldest first. The zero value has none.
 type sessions struct {
 	mu   sync.Mutex
 	idle []*session
-	wait time.Duration // 0: idleFor
-	rest time.Duration // 0: restFor
+	wait time.Duration // 0 for idleFor
+	rest time.Duration // 0 for restFor
 }
 
-// take returns the session of o that was used last, for one request, or nil.
+// take returns the session of o that was used last, for one request, or nil if
+// there is none.
 func (p *sessions) take(o owner) *session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,8 +74,9 @@ func (p *sessions) take(o owner) *session {
 	return nil
 }
 
-// put keeps s for its next request, until it was idle long enough or its token
-// ends. When there are too many, the one that was idle longest is closed.
+// put stores s for its next request, until it has been idle for too long or its
+// token expires. If there are too many sessions, the one that was idle longest
+// is closed.
 func (p *sessions) put(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,12 +106,13 @@ func (p *sessions) put(s *session) {
 	}
 }
 
-// rested reports whether s was idle long enough for the daemon to have closed it.
+// rested reports whether s was idle long enough for the daemon to have closed
+// it.
 func (p *sessions) rested(s *session) bool {
 	return s.reused && time.Since(s.since) >= cmp.Or(p.rest, restFor)
 }
 
-// remove takes out the i-th. The caller holds the lock.
+// remove removes the i-th session. The caller holds the lock.
 func (p *sessions) remove(i int) *session {
 	s := p.idle[i]
 	s.alarm.Stop()
@@ -142,10 +146,11 @@ func (p *sessions) forget(o owner) {
 	}
 }
 
-// rest ends the transaction in which s has read, before it is idle. While it
-// lasts slurmdbd's database shows it nothing that was committed after its first
-// query, and keeps others from removing the tables that it has read, with a
-// cluster. The answer is read by settle, so that no request waits for it.
+// rest ends the transaction in which s has read, before s becomes idle. During
+// a transaction, slurmdbd's database hides changes that were committed after
+// the first query. It also blocks the removal of a cluster, because the tables
+// that were read can't be dropped. settle reads the answer, so that no request
+// waits for it.
 func (s *session) rest() bool {
 	b, err := message.EncodePersistent(s.version, message.AccountingFini, &message.AccountingEnd{Commit: drop})
 	if err != nil || s.nc.SetDeadline(time.Now().Add(time.Second)) != nil {
@@ -157,8 +162,8 @@ func (s *session) rest() bool {
 	return s.nc.SetDeadline(time.Time{}) == nil
 }
 
-// settle reads the answer to rest. When that fails, whatever the daemon answers,
-// the next request was not sent.
+// settle reads the answer to rest. If this fails, for any reason, the next
+// request was not sent.
 func (s *session) settle() *failure {
 	answer, f := s.receive(message.AccountingRC, nil)
 	switch {
@@ -172,12 +177,12 @@ func (s *session) settle() *failure {
 	return f
 }
 
-// begin makes s break when ctx ends.
+// begin makes s fail when ctx ends.
 func (s *session) begin(ctx context.Context) { s.ctx, s.stop = ctx, watch(ctx, s.nc) }
 
-// end keeps s for its next request when the last one was answered completely,
-// and closes it otherwise, so that the rest of an answer is not taken for
-// another's. f is the result of that request.
+// end stores s for its next request if the last one was answered completely.
+// Otherwise it closes s, so that the rest of an answer is not taken for the
+// next answer. f is the result of the last request.
 func (a *Accounting) end(s *session, f *failure) {
 	if s.lent {
 		s.stop()
@@ -191,19 +196,19 @@ func (a *Accounting) end(s *session, f *failure) {
 	a.sessions.put(s)
 }
 
-// broken reports whether f is that of a session that the daemon has closed,
-// perhaps long ago.
+// broken reports whether f is the failure of a session that the daemon has
+// closed, perhaps long ago.
 func broken(f *failure) bool {
 	return (f.stage == unsent || f.stage == silent || f.stage == unanswered) &&
 		!late(f.err) && !errors.Is(f.err, context.Canceled)
 }
 
-// quiet reports whether nc is open and has nothing to read: a daemon that sent
-// something unasked is out of step.
+// quiet reports whether nc is open and has nothing to read. A daemon that sent
+// something without a request is out of step.
 func quiet(nc net.Conn) bool {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
-		return true // its next request finds out
+		return true // unknown; the next request on nc fails if nc is not quiet
 	}
 	raw, err := sc.SyscallConn()
 	if err != nil {

@@ -19,18 +19,19 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// keeper is an accounting daemon that answers with its resources for as long as a session is kept. It
-// takes the tokens that begin with "good", and shows as a resource's name whose session it is.
+// keeper is an accounting daemon that keeps sessions open and answers with its
+// resources. It accepts tokens that begin with "good", and returns the user of
+// the session as the name of a resource.
 type keeper struct {
 	client.Address
-	act func(nc net.Conn, question int) (goOn bool) // before the answer; nil: goes on
+	act func(nc net.Conn, question int) (goOn bool) // called before the answer; nil to continue
 
 	mu      sync.Mutex
-	opened  []string            // by whom, refused ones too
-	open    map[net.Conn]string // now
-	news    string              // shown behind the name from the next transaction on
-	ends    int                 // transactions that were ended
-	refuses int                 // the one of them that is answered with an error; 0: none
+	opened  []string            // users that opened sessions, including refused ones
+	open    map[net.Conn]string // open sessions, with their users
+	news    string              // appended to the name from the next transaction on
+	ends    int                 // number of ended transactions
+	refuses int                 // which of them is answered with an error; 0 for none
 }
 
 func keeps(t *testing.T) *keeper {
@@ -76,7 +77,7 @@ func (k *keeper) serve(nc net.Conn) {
 		defer k.mu.Unlock()
 		delete(k.open, nc)
 	}()
-	var snapshot *string // what the transaction shows
+	var snapshot *string // news of the transaction
 	for question := 0; ; question++ {
 		b, err := wire.Read(nc, 1<<20)
 		for err == nil && binary.BigEndian.Uint16(b) == uint16(message.AccountingFini) {
@@ -141,7 +142,7 @@ func (k *keeper) wait(t *testing.T, n int) {
 	}
 }
 
-// ask sends a request as cred and returns the user for whom it was answered.
+// ask sends a request as cred and returns the user that the daemon answered.
 func ask(a *client.Accounting, cred model.Credential) (who string, err error) {
 	err = client.Records(context.Background(), a, cred, model.TRESFilter{}, func(r *model.TRES) error { who = r.Name; return nil })
 	return who, err
@@ -158,7 +159,8 @@ func accountingOf(addresses ...client.Address) *client.Accounting {
 	return client.NewAccounting(client.Config{Accounting: addresses})
 }
 
-// TestSessionIsKept: a session serves one token in one name, again and again, and no other.
+// TestSessionIsKept checks that a session serves repeated requests of one token
+// with one name, and no others.
 func TestSessionIsKept(t *testing.T) {
 	k := keeps(t)
 	a := accountingOf(k.Address)
@@ -174,9 +176,9 @@ func TestSessionIsKept(t *testing.T) {
 	}
 }
 
-// TestTransactionEnds checks that an idle session holds no transaction, so that
-// its next request shows what others have changed, and that a new one is opened
-// when the daemon refused to end it.
+// TestTransactionEnds checks that an idle session has no open transaction, so
+// that its next request sees the changes of others. If the daemon refuses to
+// end the transaction, a new session must be opened.
 func TestTransactionEnds(t *testing.T) {
 	k := keeps(t)
 	k.refuses = 3
@@ -201,7 +203,8 @@ func TestTransactionEnds(t *testing.T) {
 	}
 }
 
-// TestForgedBesideASession: the session of a good token is nothing to one that is not it.
+// TestForgedBesideASession checks that a forged token can't use the session of
+// a valid token.
 func TestForgedBesideASession(t *testing.T) {
 	k := keeps(t)
 	a := accountingOf(k.Address)
@@ -221,8 +224,8 @@ func TestForgedBesideASession(t *testing.T) {
 	}
 }
 
-// TestVerifyOpens checks that Verify opens a new session: an open one does not show
-// that its token is still accepted.
+// TestVerifyOpens checks that Verify opens a new session, because an open one
+// does not show that its token is still accepted.
 func TestVerifyOpens(t *testing.T) {
 	k := keeps(t)
 	a := accountingOf(k.Address)
@@ -238,8 +241,8 @@ func TestVerifyOpens(t *testing.T) {
 	}
 }
 
-// TestRefusedTokenLosesItsSessions checks that after a daemon refuses a token, no
-// request with it uses an earlier session.
+// TestRefusedTokenLosesItsSessions checks that after a daemon refuses a token,
+// no request with it uses an earlier session.
 func TestRefusedTokenLosesItsSessions(t *testing.T) {
 	good, refuse := model.Credential{Token: "good"}, false
 	var mu sync.Mutex
@@ -254,7 +257,7 @@ func TestRefusedTokenLosesItsSessions(t *testing.T) {
 		b, _ := message.EncodePersistent(v, message.AccountingRC, rc)
 		nc.Write(b)
 		if rc.Code == 0 {
-			nc.Read(make([]byte, 1)) // ends when the session is closed
+			nc.Read(make([]byte, 1)) // returns when the session is closed
 			closed <- struct{}{}
 		}
 	})
@@ -275,7 +278,7 @@ func TestRefusedTokenLosesItsSessions(t *testing.T) {
 	}
 }
 
-// opener2 starts an opener for several connections at once.
+// opener2 starts an opener that serves several concurrent connections.
 func opener2(t *testing.T, act func(nc net.Conn, v codec.Version)) client.Address {
 	return client.Address{Name: "dbd", Network: "tcp", Address: listen(t, "tcp", func(nc net.Conn) {
 		if b, err := wire.Read(nc, 1<<20); err == nil && len(b) > 2 {
@@ -285,7 +288,8 @@ func opener2(t *testing.T, act func(nc net.Conn, v codec.Version)) client.Addres
 	})}
 }
 
-// TestSessionEnds: a session does not outlive its token, nor waits forever.
+// TestSessionEnds checks that a session ends with its token, or when it has
+// been idle for too long.
 func TestSessionEnds(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -303,7 +307,7 @@ func TestSessionEnds(t *testing.T) {
 			mustAsk(t, a, tt.cred)
 			k.wait(t, 0)
 			k.openings()
-			mustAsk(t, a, tt.cred) // as a daemon with another clock may allow
+			mustAsk(t, a, tt.cred) // a daemon with another clock may still accept the token
 			if opened := k.openings(); len(opened) != 1 {
 				t.Errorf("sessions opened: %q", opened)
 			}
@@ -311,13 +315,14 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// TestSessionBroken: a daemon that has left a session in the meantime is asked in another, once.
+// TestSessionBroken checks that a request is repeated once, in another session,
+// if the daemon has closed its session in the meantime.
 func TestSessionBroken(t *testing.T) {
 	good := model.Credential{Token: "good"}
 	for _, tt := range []struct {
 		name   string
 		act    func(nc net.Conn, question int) bool
-		opened int // by the second question
+		opened int // number of sessions that the second request opens
 		kind   errs.Kind
 	}{
 		{name: "closes at the second question", act: func(_ net.Conn, n int) bool { return n == 0 }, opened: 1},
@@ -364,7 +369,7 @@ func TestSessionBroken(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		k.openings()
-		mustAsk(t, a, good) // not in that session
+		mustAsk(t, a, good) // in another session
 		if opened := k.openings(); len(opened) != 1 {
 			t.Errorf("sessions opened: %q", opened)
 		}
@@ -385,7 +390,7 @@ func TestSessionBroken(t *testing.T) {
 		k.act = func(nc net.Conn, _ int) bool {
 			body := message.TRESList{Listed: message.Listed[model.TRES]{Records: codec.Stream[model.TRES]{List: []model.TRES{{Name: "good/"}}}}}
 			b, _ := message.EncodePersistent(codec.Newest, message.AccountingGotTRES, &body)
-			nc.Write(b) // and the answer after it
+			nc.Write(b) // the answer follows
 			time.AfterFunc(100*time.Millisecond, func() { said <- struct{}{} })
 			return true
 		}
@@ -400,7 +405,8 @@ func TestSessionBroken(t *testing.T) {
 	})
 }
 
-// TestGivenUpSession: the answer to a question that was given up is never taken for another's.
+// TestGivenUpSession checks that the answer to an abandoned request is never
+// taken for the answer to another.
 func TestGivenUpSession(t *testing.T) {
 	k := keeps(t)
 	asked, give := make(chan struct{}), make(chan struct{})
@@ -427,14 +433,15 @@ func TestGivenUpSession(t *testing.T) {
 	}
 }
 
-// TestSessionsAreBounded: however many ask at once, few sessions wait for more.
+// TestSessionsAreBounded checks that after any number of concurrent requests
+// only few sessions stay open.
 func TestSessionsAreBounded(t *testing.T) {
 	k := keeps(t)
 	a := accountingOf(k.Address)
 	const many = 3 * client.MaxIdle
 	var gate, wait sync.WaitGroup
 	gate.Add(many)
-	k.act = func(net.Conn, int) bool { gate.Done(); gate.Wait(); return true } // all at once
+	k.act = func(net.Conn, int) bool { gate.Done(); gate.Wait(); return true } // all of them concurrently
 	all := make(chan error, 2*many)
 	one := func(cred model.Credential) {
 		wait.Go(func() {

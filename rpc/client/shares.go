@@ -8,8 +8,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Shares gives the fair share of each association to each, as Nodes does, with the names of
-// the trackable resources that its lists are of. Nil accounts or users: all.
+// Shares calls each with the fair share of every association, like Nodes, and
+// with the names of the trackable resources in the share's lists. If accounts
+// or users is nil, it selects all.
 func (c *Client) Shares(ctx context.Context, cred model.Credential, accounts, users []string,
 	each func(tres []string, s *model.Share) error) (model.SharesTotals, error) {
 	var answer message.Shares

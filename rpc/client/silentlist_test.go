@@ -16,9 +16,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestSilentAfterALongList checks that after a long list, requests to a
-// controller that has become silent are not refused because of other long
-// answers: there are none. Only requests for lists are limited.
+// TestSilentAfterALongList checks requests to a controller that stops answering
+// after a long list. They must not be refused for lack of memory, because there
+// are no other long answers. Only requests for lists are limited.
 func TestSilentAfterALongList(t *testing.T) {
 	var silent atomic.Bool
 	var lists, late atomic.Int32

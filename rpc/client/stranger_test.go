@@ -14,8 +14,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestStrangerServes: another user's process that serves the controller's path or port
-// while the controller is away is sent nothing, least of all a token.
+// TestStrangerServes checks that nothing, especially no token, is sent to a
+// process of another user that serves the controller's path or port while the
+// controller is down.
 func TestStrangerServes(t *testing.T) {
 	for network, address := range map[string]string{"unix": filepath.Join(t.TempDir(), "s"), "tcp": "127.0.0.1:0"} {
 		t.Run(network, func(t *testing.T) {
@@ -52,8 +53,8 @@ func TestStrangerServes(t *testing.T) {
 }
 
 // TestStrangeAnswerToAPing checks that a server that answers a ping with
-// another message, even in the right version, is no controller: it gets no
-// request, and the next one is asked.
+// another message, even in the right version, does not count as a controller.
+// It gets no request, and the next controller is tried.
 func TestStrangeAnswerToAPing(t *testing.T) {
 	strange := script(t, "ctl", func(nc net.Conn, r message.Header) {
 		answer(nc, r.Version, message.ResponseNodeInfo, &message.NodeInfo{})

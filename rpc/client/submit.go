@@ -11,8 +11,9 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Submit hands in a batch job, once. When it was sent and no answer came, the error's
-// Code is errs.OutcomeUnknown: the job may or may not be in the queue.
+// Submit submits a batch job. It never repeats the request. If the request was
+// sent and not answered, the error's Code is errs.OutcomeUnknown: the job may
+// or may not have been queued.
 func (c *Client) Submit(ctx context.Context, cred model.Credential, desc *model.JobDesc) (*model.Submitted, error) {
 	var answer message.SubmitResponse
 	r := request{kind: message.RequestSubmitBatchJob, body: &message.SubmitRequest{Desc: withDefaults(*desc)}}
@@ -22,8 +23,8 @@ func (c *Client) Submit(ctx context.Context, cred model.Credential, desc *model.
 	return &answer.Submitted, nil
 }
 
-// Bits of a job's flags that say that the submission left the choice to the
-// controller. Members of a federation read them.
+// Bits of a job's flags that mark values as chosen by the controller because
+// the submission did not set them. Members of a federation read these bits.
 const (
 	defaultAccount   uint64 = 1 << 25
 	defaultPartition uint64 = 1 << 26
@@ -31,9 +32,10 @@ const (
 	defaultWCKey     uint64 = 1 << 28
 )
 
-// withDefaults sets the flags for what a submission does not name, as Slurm's
-// own clients do, and a job's memory to stay as it is: slurmctld takes the usual
-// number for "not set" as a time in minutes.
+// withDefaults sets the flags for the fields that a submission does not set, as
+// Slurm's own clients do. It sets MemUpdateDelay and MemUpdateMargin to 0 if
+// they are not set, so that slurmctld does not change the job's memory:
+// slurmctld takes the usual number for "not set" as a time in minutes.
 func withDefaults(desc model.JobDesc) model.JobDesc {
 	for flag, value := range map[uint64]string{defaultAccount: desc.Account, defaultPartition: desc.Partition, defaultQOS: desc.QOS, defaultWCKey: desc.WCKey} {
 		if value == "" {
@@ -56,16 +58,16 @@ func allWithDefaults(descs []model.JobDesc) (list []model.JobDesc) {
 	return list
 }
 
-// byPolicy blames the job when a controller gives no reason of its own: a
-// site's submit policy refuses jobs so, and its text, if it has any, is meant
-// for the submitting user.
+// byPolicy changes an error without a reason so that it is about the job. A
+// site's submit policy refuses jobs with such errors. Its text, if there is
+// one, is for the submitting user.
 func byPolicy(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Number != fault.Unspecified {
 		return err
 	}
 	refused := *e
-	refused.Detail = "" // the policy's words name no field
+	refused.Detail = "" // the policy's text names no field
 	refused.Kind, refused.Message = errs.Invalid, "the site's submit policy refuses the job"
 	if _, text, said := strings.Cut(e.Message, ": "); said {
 		refused.Message = "the site's submit policy refuses: " + text

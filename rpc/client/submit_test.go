@@ -6,8 +6,8 @@ import (
 	"schedrestd/model"
 )
 
-// TestWithDefaults: what a submission names is left alone, and flags leave
-// the rest to the controller.
+// TestWithDefaults checks that fields of a submission that are set stay
+// unchanged, and that flags mark the others as chosen by the controller.
 func TestWithDefaults(t *testing.T) {
 	bare := withDefaults(model.JobDesc{Flags: 1})
 	if want := 1 | defaultAccount | defaultPartition | defaultQOS | defaultWCKey; bare.Flags != want {

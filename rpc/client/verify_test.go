@@ -16,8 +16,8 @@ import (
 
 var eve = model.Credential{Token: "forged"}
 
-// counted returns a configuration of one daemon, and counts the connections to
-// it.
+// counted returns a configuration with one daemon, and a counter of the
+// connections to it.
 func counted(a client.Address) (cfg client.Config, connections *atomic.Int32) {
 	connections = new(atomic.Int32)
 	return client.Config{Controllers: []client.Address{a}, Accounting: []client.Address{a}, Cluster: "c1",
@@ -27,8 +27,9 @@ func counted(a client.Address) (cfg client.Config, connections *atomic.Int32) {
 		}}, connections
 }
 
-// TestVerifyIsCheap: a token, good or forged, costs a daemon one connection, on which the least is
-// asked that needs a credential. The first one pays to find out which protocol is spoken.
+// TestVerifyIsCheap checks that a token, valid or forged, costs a daemon one
+// connection with the cheapest request that requires a credential. Only the
+// first token also pays for finding the protocol version.
 func TestVerifyIsCheap(t *testing.T) {
 	var asked []message.Type
 	pinged := controller()
@@ -77,12 +78,12 @@ func TestVerifyIsCheap(t *testing.T) {
 			t.Errorf("message %d was asked", kind)
 		}
 	}
-	if len(asked) != 2 { // ann's; the others were refused before
+	if len(asked) != 2 { // those of ann; the others were refused before
 		t.Errorf("asked %v", asked)
 	}
 }
 
-// TestVerifyByABackup checks that a backup controller that is not in charge verifies no
+// TestVerifyByABackup checks that a backup controller on standby verifies no
 // token, and that an unreachable daemon does not count as a refusal.
 func TestVerifyByABackup(t *testing.T) {
 	standby := script(t, "ctl1", func(nc net.Conn, h message.Header) { rc(nc, h.Version, fault.StandbyUseBackup) })

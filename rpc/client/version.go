@@ -12,14 +12,15 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// speak finds the protocol version that d speaks with pings, from the newest
-// version downwards, and remembers it. The daemons can't negotiate, and each
+// speak finds the protocol version that d speaks and stores it. It sends pings,
+// from the newest version downwards. The daemons can't negotiate, and each
 // release refuses a version in its own way: up to 24.05 it closes the
-// connection, 24.11 answers "not authenticated" in its own version, 26.05
+// connection, 24.11 answers "not authenticated" in its own version, and 26.05
 // answers with HTTP text.
 //
-// From 24.11 on, a wrong credential is refused in the version of the ping,
-// which is an answer. Older releases close on it as well: see find.
+// From 24.11 on, a wrong credential is refused in the version of the ping, so
+// the refusal shows the version. Older releases also close the connection on a
+// wrong credential: see find.
 func (c *Client) speak(ctx context.Context, d *daemon, cred model.Credential) (codec.Version, *failure) {
 	if v := d.known(); v != 0 {
 		return v, nil
@@ -27,8 +28,8 @@ func (c *Client) speak(ctx context.Context, d *daemon, cred model.Credential) (c
 	return c.find(ctx, d, cred, 0)
 }
 
-// doubt finds out why d, which spoke v, closes on a request in v. It returns
-// nil when d still answers, perhaps as another release.
+// doubt finds out why d, which spoke v, closes the connection on a request in
+// v. It returns nil if d still answers, perhaps with another release.
 func (c *Client) doubt(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) *failure {
 	_, f := c.find(ctx, d, cred, v)
 	if f != nil {
@@ -37,21 +38,22 @@ func (c *Client) doubt(ctx context.Context, d *daemon, cred model.Credential, v 
 	return f
 }
 
-// closers are the newest protocols of the releases that close on a wrong
-// credential: each of them speaks one of these, 22.05 to 23.11 the first, 24.05
-// the second.
+// closers are the newest protocols of the releases that close the connection on
+// a wrong credential. Each of these releases speaks one of them: 22.05 to 23.11
+// the first, 24.05 the second.
 var closers = []codec.Version{codec.V2205, codec.V2405}
 
-// find finds the version of a daemon that last spoke v; 0: unknown. A daemon
-// that closes on each version does not accept the credential, or is not one of
-// Slurm's (see closed): what is remembered of it stays.
+// find returns the version of a daemon. v is the version that the daemon last
+// spoke, or 0 if that is unknown. A daemon that closes the connection on each
+// version does not accept the credential, or is not one of Slurm's (see
+// closed). Then its stored version is kept.
 //
-// A client that sends such credentials must not cost the daemon a connection
-// for each version and credential. After a few failures, a credential is tried
-// in the versions of closers first.
+// A client that sends wrong credentials must not cost the daemon a connection
+// for each version and credential. So after a few failures, a credential is
+// first tried in the versions of closers.
 //
-// Requests that wait for a probe which does not reach d share its failure:
-// otherwise they would wait for an absent machine one after the other, until no
+// Requests that wait for a probe share its failure if it does not reach d.
+// Otherwise they would wait for an absent machine one after the other, until no
 // time is left.
 func (c *Client) find(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) (codec.Version, *failure) {
 	misses, _ := d.missedSo()
@@ -62,7 +64,7 @@ func (c *Client) find(ctx context.Context, d *daemon, cred model.Credential, v c
 		return 0, failed(unanswered, fmt.Errorf("wait for %s: %w", d.name, context.Cause(ctx)))
 	}
 	if found := d.known(); found != 0 && found != v {
-		return found, nil // by the probe that this one waited for
+		return found, nil // found by the probe that this one waited for
 	}
 	if n, missed := d.missedSo(); n != misses {
 		return 0, missed
@@ -96,17 +98,19 @@ func (c *Client) find(ctx context.Context, d *daemon, cred model.Credential, v c
 	return found, f
 }
 
-// lost reports whether f means that d can't be reached at all. It does not when
-// munged or a sack.socket failed, or when there were fewer addresses or less time than usual.
+// lost reports whether f means that d can't be reached at all. It returns false
+// if munged or a sack.socket failed, or if fewer addresses or less time than
+// usual were available.
 func (c *Client) lost(ctx context.Context, d *daemon, cred model.Credential, f *failure) bool {
 	_, other := errors.AsType[*errs.Error](f.err)
 	return f.stage == unreached && !other && ctx.Err() == nil && (!cred.Local() || c.issued(d))
 }
 
-// closed returns the error for a daemon that closes on every version. It blames
-// the credential unless the daemon's release answers a wrong credential, or it
-// never answered and does not wait for a request: that is, for example, a load
-// balancer whose daemon is down.
+// closed returns the error for a daemon that closes the connection on every
+// version. The error blames the credential, except in two cases. In the first,
+// the daemon's release answers a wrong credential. In the second, the daemon
+// never answered and does not wait for a request, like a load balancer whose
+// daemon is down.
 func (g *daemons) closed(d *daemon, err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -117,12 +121,13 @@ func (g *daemons) closed(d *daemon, err error) error {
 		g.what, codec.Oldest.Release(), codec.Newest.Release())
 }
 
-// patience is how long a daemon that was sent nothing must keep the connection
-// open to count as waiting for a request. Slurm's daemons wait for seconds.
+// patience is the time for which a daemon that was sent nothing must keep the
+// connection open to count as waiting for a request. Slurm's daemons wait for
+// seconds.
 const patience = time.Second
 
 // waits connects to d, sends nothing, and reports whether d waits for a
-// request. A daemon that ever answered is assumed to.
+// request. It assumes this of a daemon that ever answered.
 func (c *Client) waits(ctx context.Context, d *daemon, cred model.Credential) bool {
 	if d.answeredBefore() {
 		return true
@@ -139,7 +144,8 @@ func (c *Client) waits(ctx context.Context, d *daemon, cred model.Credential) bo
 	return late(err)
 }
 
-// missedSo returns how often a probe failed to reach d, and the last failure.
+// missedSo returns the number of probes that did not reach d, and the last
+// failure.
 func (d *daemon) missedSo() (int, *failure) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,15 +153,15 @@ func (d *daemon) missedSo() (int, *failure) {
 	return d.misses, &f
 }
 
-// miss records a probe that reached d at none of its addresses.
+// miss records a probe that did not reach d at any of its addresses.
 func (d *daemon) miss(f *failure) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.misses, d.missed = d.misses+1, *f
 }
 
-// tired reports whether too many probes of d failed, so that it is not asked for
-// a while.
+// tired reports whether so many probes of d failed that it should not be probed
+// for a while.
 func (d *daemon) tired(now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -170,14 +176,15 @@ func (d *daemon) note(now time.Time, patient bool) {
 	d.vain, d.patient = append(d.vain, now), patient
 }
 
-// A daemon is spared after maxVain failed probes within vainFor.
+// A daemon is not probed in all versions again after maxVain failed probes
+// within vainFor.
 const (
 	maxVain = 6
 	vainFor = time.Minute
 )
 
 // few tries the versions of closers before it calls descend, so that a
-// credential which d does not accept costs only those connections.
+// credential that d does not accept costs only these connections.
 func (d *daemon) few(try func(codec.Version) *failure) (codec.Version, *failure) {
 	var f *failure
 	for _, v := range closers {
@@ -192,7 +199,7 @@ func (d *daemon) few(try func(codec.Version) *failure) (codec.Version, *failure)
 }
 
 // descend tries versions, the newest first, until try succeeds with one, and
-// remembers it.
+// stores it.
 func (d *daemon) descend(try func(codec.Version) *failure) (codec.Version, *failure) {
 	var refused []error
 	last := failed(silent, nil)

@@ -21,9 +21,9 @@ func TestLongText(t *testing.T) {
 	}
 }
 
-// TestListOfNothing checks that the memory of a list of empty texts, which
-// exceeds its bytes on the wire, is limited, and that lists of records handed
-// on one by one do not add up.
+// TestListOfNothing checks the limit on the memory of lists of empty texts,
+// which exceeds their length on the wire. Lists in records that are passed on
+// one by one must not add up.
 func TestListOfNothing(t *testing.T) {
 	const lists, long = 8, 1 << 10
 	var row, in []byte
@@ -32,7 +32,7 @@ func TestListOfNothing(t *testing.T) {
 	for range lists {
 		in = append(in, row...)
 	}
-	left := int(2.5 * long * float64(sizeOf[string]())) // for two lists and a half
+	left := int(2.5 * long * float64(sizeOf[string]())) // for two and a half lists
 	walk := func(c *Codec, texts *[]string) { c.Strings("texts", texts) }
 
 	c := NewDecoder(Newest, in)

@@ -1,10 +1,10 @@
-// Package codec moves Slurm's RPC records between memory and bytes.
+// Package codec converts Slurm's RPC records between memory and bytes.
 //
-// A record is declared once, as a walk: a function that names each field in the
-// wire's order and states since which protocol version, or until which, it is
-// sent. The same walk encodes, decodes, fills a record with random values
-// (for round-trip tests) and describes itself (for the test against the tables
-// of the protocol, and for generated documentation):
+// A record is declared once, as a walk. A walk is a function that names each
+// field in the order of the wire, and the protocol versions that have the
+// field. The same walk encodes, decodes, fills a record with random values (for
+// round-trip tests) and describes itself (for the test against the tables of
+// the protocol, and for generated documentation):
 //
 //	func node(c *codec.Codec, n *model.Node) {
 //		c.String("name", &n.Name)
@@ -14,12 +14,12 @@
 //		c.Uint16("cpus", &n.CPUs)
 //	}
 //
-// The first error sticks: every later call does nothing, so walks need no error
+// After the first error, every later call does nothing. So walks need no error
 // handling, and Err (or Finish, which also refuses bytes left over) is checked
-// once. Before memory is allocated, each length and count is checked against the
-// bytes that have arrived.
+// once. Before memory is allocated, each length and count is checked against
+// the bytes that have arrived.
 //
-// The byte layout of the types is documented with the methods; its source is the
+// The byte layout of each type is documented with its method. The source is the
 // layout of Slurm's messages, protocols 38 (22.05) to 45 (26.05).
 package codec
 
@@ -30,7 +30,7 @@ import (
 	"math/rand/v2"
 )
 
-// Version is a protocol version, as in the header of each message, with the
+// Version is a protocol version in the form of the message header, with the
 // version in the high byte.
 type Version uint16
 
@@ -89,7 +89,7 @@ type Codec struct {
 	out     io.Writer // encoding: destination of buf; nil: Bytes returns it
 	off     int       // decoding: bytes of buf consumed
 	pieces  pieces    // decoding: input that is not in buf
-	held    int       // decoding: memory of list elements that are kept, in bytes
+	held    int       // decoding: memory of the list elements that are kept, in bytes
 	err     error
 	rng     *rand.Rand
 	rows    []Row
@@ -107,8 +107,8 @@ func NewStreamEncoder(v Version, out io.Writer) *Codec {
 	return &Codec{mode: encoding, version: v, out: out}
 }
 
-// flushSize is how many bytes of elements a stream encoder collects before it
-// writes them.
+// flushSize is the number of bytes of elements that a stream encoder collects
+// before it writes them.
 const flushSize = 32 << 10
 
 // flush writes the encoded bytes once there are enough.
@@ -118,7 +118,7 @@ func (c *Codec) flush() {
 	}
 	_, c.err = c.out.Write(c.buf)
 	if c.buf = c.buf[:0]; cap(c.buf) > 4*flushSize {
-		c.buf = nil // one long element must not keep its memory until the end
+		c.buf = nil // so that one long element does not keep its memory until the end
 	}
 }
 
@@ -139,8 +139,8 @@ func NewDescriber(v Version) *Codec {
 	return &Codec{mode: describing, version: v}
 }
 
-// Trace makes a decoder call f with each run of bytes that it consumes: n bytes at offset
-// at, for the named field. It is for tests and for dumps of messages.
+// Trace makes a decoder call f for each field with the bytes that it consumes:
+// n bytes at offset at. It is for tests and for dumps of messages.
 func (c *Codec) Trace(f func(field string, at, n int)) { c.trace = f }
 
 // Version returns the protocol version that is walked.
@@ -153,12 +153,12 @@ func (c *Codec) Since(v Version) bool { return c.version >= v }
 // version without the field.
 func (c *Codec) Until(v Version) bool { return c.version < v }
 
-// Decoding reports whether values come from the input, so that a walk should
-// check them.
+// Decoding reports whether the values come from the input, in which case a walk
+// should check them.
 func (c *Codec) Decoding() bool { return c.mode == decoding }
 
-// Storing reports whether walked values are set (decoding, filling) rather than
-// read.
+// Storing reports whether the walked values are set (decoding, filling) rather
+// than read.
 func (c *Codec) Storing() bool { return c.mode == decoding || c.mode == filling }
 
 // Err returns the first error, or nil.
@@ -192,8 +192,8 @@ func (c *Codec) Bytes() []byte {
 	return c.buf
 }
 
-// Rest returns the unread bytes of a decoder's current piece, as a view into
-// its input.
+// Rest returns the unread bytes of a decoder's current piece, as a slice of its
+// input.
 func (c *Codec) Rest() []byte {
 	if c.err != nil || c.mode != decoding {
 		return nil
@@ -202,7 +202,7 @@ func (c *Codec) Rest() []byte {
 }
 
 // take returns the next n bytes of the input, which are valid until the next
-// call, or nil after setting the error.
+// call. If there are fewer, it sets the error and returns nil.
 func (c *Codec) take(name string, n int) []byte {
 	if c.err != nil {
 		return nil

@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// Decimal walks a number too wide for a double, as a String in decimal with six
-// digits after the point. Slurm reads "nan" as 0, because some C libraries
-// write 0 as that.
+// Decimal walks a number that is too wide for a double, as a String in decimal
+// with six digits after the point. Like Slurm, it reads "nan" as 0, because
+// some C libraries write 0 that way.
 func (c *Codec) Decimal(name string, v *float64) {
 	switch c.mode {
 	case encoding:
@@ -41,7 +41,7 @@ func (c *Codec) readDecimal(name string) float64 {
 		return 0
 	}
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) { // beyond a double: infinite here
+	if err != nil && !errors.Is(err, strconv.ErrRange) { // beyond a double; treated as infinite
 		c.Fail(name, ErrDecimal)
 		return 0
 	}

@@ -1,8 +1,7 @@
 package codec
 
-// Row is one row of a walk's description, in the terms of the protocol's
-// tables: Field is a name, or the condition of an "if", "stop_if" or "loop"
-// row.
+// Row is a row of a walk's description, in the terms of the protocol's tables.
+// Field is a name, or the condition of an "if", "stop_if" or "loop" row.
 type Row struct {
 	Field string
 	Type  string
@@ -17,10 +16,10 @@ func (c *Codec) row(field, typ string) {
 	}
 }
 
-// If reports whether the following fields are present: cond, which depends on
-// fields already walked. The fields go into the body of the if, followed by
-// EndIf. A description always has them, after a row with the condition in
-// words.
+// If returns cond, which reports whether the following fields are present. It
+// depends on fields that were already walked. The body of the if walks the
+// fields and ends with EndIf. When describing, If returns true and records a
+// row with the condition in words.
 func (c *Codec) If(condition string, cond bool) bool {
 	if c.mode == describing {
 		c.row(condition, "if")
@@ -29,7 +28,7 @@ func (c *Codec) If(condition string, cond bool) bool {
 	return cond && c.err == nil
 }
 
-// Else reports whether to walk the other branch of the preceding If.
+// Else reports whether to walk the alternative branch of the preceding If.
 func (c *Codec) Else(cond bool) bool {
 	if c.mode == describing {
 		c.row("", "else")
@@ -45,8 +44,8 @@ func (c *Codec) EndIf() {
 	}
 }
 
-// StopIf reports whether the record ends here: cond, which depends on fields
-// already walked.
+// StopIf returns cond, which reports whether the record ends here. It depends
+// on fields that were already walked.
 func (c *Codec) StopIf(condition string, cond bool) bool {
 	if c.mode == describing {
 		c.row(condition, "stop_if")

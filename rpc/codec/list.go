@@ -2,8 +2,8 @@ package codec
 
 import "reflect"
 
-// Record walks a record inside another one. In a description it is one row that
-// names the record's table.
+// Record walks a record inside another one. In a description, it is one row
+// with the name of the record's table.
 func Record[T any](c *Codec, name, table string, v *T, walk func(*Codec, *T)) {
 	if c.mode == describing {
 		c.row(name, "@"+table)
@@ -12,8 +12,9 @@ func Record[T any](c *Codec, name, table string, v *T, walk func(*Codec, *T)) {
 	walk(c, v)
 }
 
-// List walks a count (NO_VAL means a null list, nil here), followed by that
-// many records. element names the element's type in a description.
+// List walks a count, followed by that many records. A count of NO_VAL means a
+// null list, which is nil here. element is the name of the element's type in a
+// description.
 func List[T any](c *Codec, name, element string, v *[]T, walk func(*Codec, *T)) {
 	if c.mode == describing {
 		c.row(name, "list<"+element+">")
@@ -36,7 +37,7 @@ func List[T any](c *Codec, name, element string, v *[]T, walk func(*Codec, *T)) 
 }
 
 // Array walks a count, followed by that many elements. An empty array is nil
-// here. element names the element's type in a description.
+// here. element is the name of the element's type in a description.
 func Array[T any](c *Codec, name, element string, v *[]T, walk func(*Codec, *T)) {
 	if c.mode == describing {
 		c.row(name, element+"[]")
@@ -55,7 +56,7 @@ func Array[T any](c *Codec, name, element string, v *[]T, walk func(*Codec, *T))
 	elements(c, name, n, v, walk)
 }
 
-// elements walks n elements of v. Unless encoding, it replaces v.
+// elements walks n elements of v. Unless it encodes, it replaces v.
 func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, *T)) {
 	if c.mode == encoding {
 		for i := range *v {
@@ -66,8 +67,8 @@ func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, 
 	if !c.fits(name, uint64(n)) {
 		return
 	}
-	// Grown as elements really arrive: an element in memory may be a hundred
-	// times its smallest form on the wire.
+	// The slice grows as elements arrive, because an element in memory may be a
+	// hundred times larger than its smallest form on the wire.
 	*v = make([]T, 0, min(n, 16))
 	size := sizeOf[T]()
 	for range n {
@@ -80,8 +81,8 @@ func elements[T any](c *Codec, name string, n uint32, v *[]T, walk func(*Codec, 
 	}
 }
 
-// maxHeld limits the memory of the elements of lists, or of one record when
-// records are handed on one by one. A list of empty texts takes at least four
+// maxHeld limits the memory of the elements of lists, or of one record if
+// records are passed on one by one. A list of empty texts takes at least four
 // times its length on the wire.
 const maxHeld = 256 << 20
 
@@ -94,8 +95,8 @@ func (c *Codec) hold(name string, size int) {
 
 func sizeOf[T any]() int { return int(reflect.TypeFor[T]().Size()) }
 
-// fits checks a decoded count against the bytes left: every element takes at
-// least one.
+// fits checks a decoded count against the bytes left, because every element
+// takes at least one byte.
 func (c *Codec) fits(name string, n uint64) bool {
 	if c.mode == decoding && n > uint64(c.left()) {
 		c.Fail(name, ErrCount)
@@ -124,8 +125,8 @@ func (c *Codec) Uint64s(name string, v *[]uint64) {
 	Array(c, name, "u64", v, func(c *Codec, n *uint64) { c.Uint64(name, n) })
 }
 
-// Count walks the number of records that follow later in a Loop, as a Uint32. n
-// is the number when encoding. It returns the number in all directions.
+// Count walks the number of records that follow later in a Loop, as a Uint32.
+// When encoding, n is that number. Count returns the number in all modes.
 func (c *Codec) Count(name string, n int) int {
 	v := uint32(n)
 	if c.mode == filling {
@@ -153,8 +154,8 @@ func (c *Codec) Count16(name string, n int) int {
 	return int(v)
 }
 
-// Loop calls walk n times, where n is the result of the Count of the same name.
-// A description has the body once, between a "loop" and an "endloop" row.
+// Loop calls walk n times, where n is the result of the Count with the same
+// name. A description has the body once, between a "loop" and an "endloop" row.
 func (c *Codec) Loop(name string, n int, walk func(i int)) {
 	if c.mode == describing {
 		c.row(name, "loop")
@@ -168,22 +169,22 @@ func (c *Codec) Loop(name string, n int, walk func(i int)) {
 }
 
 // Stream is the repeated part of an answer. It is either kept as a list, or
-// handed on one element at a time, so that an answer of any length needs the
-// memory of one element.
+// passed on one element at a time, so that an answer of any length only needs
+// the memory of one element.
 type Stream[T any] struct {
-	List []T            // encoding: what is sent; decoding without Each: what came
-	Each func(*T) error // decoding: gets each element, which is valid during the call only
+	List []T            // encoding: the elements to send; decoding without Each: the received elements
+	Each func(*T) error // decoding: called with each element, which is valid only during the call
 
-	// Pull, when encoding, returns the Len elements one after the other instead of List. An element
-	// is valid until the next call.
+	// Pull, when encoding, replaces List. It returns the Len elements one after
+	// the other. An element is valid until the next call.
 	Pull func() (*T, error)
 	Len  int
 
-	sent    int // encoding: elements of List already walked
-	element T   // decoding with Each: reused
+	sent    int // encoding: number of elements of List already walked
+	element T   // decoding with Each: reused for all elements
 }
 
-// Size returns how many elements are sent when encoding.
+// Size returns the number of elements to send when encoding.
 func (s *Stream[T]) Size() int {
 	if s.Pull != nil {
 		return s.Len

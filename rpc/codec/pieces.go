@@ -1,25 +1,25 @@
 package codec
 
-// pieces is the input of a decoder that is not in one piece.
+// pieces is the part of a decoder's input that is not in buf.
 type pieces struct {
 	next   func() ([]byte, error)
-	before int    // bytes of the pieces that were read
-	later  int    // bytes of the pieces that were not read yet
-	joined []byte // copy of a value that spanned several pieces
+	before int    // bytes of earlier pieces
+	later  int    // bytes of later pieces
+	joined []byte // copy of a value that spans several pieces
 }
 
 // NewPiecesDecoder returns a Codec that reads first, followed by the pieces
 // that next returns, which have later bytes in total. Counts and lengths are
-// checked against these. A piece is no longer used when next is called again.
-// An error of next becomes the decoder's error.
+// checked against these totals. The Codec does not use a piece after the next
+// call of next. An error of next becomes the decoder's error.
 func NewPiecesDecoder(v Version, first []byte, next func() ([]byte, error), later int) *Codec {
 	return &Codec{mode: decoding, version: v, buf: first, pieces: pieces{next: next, later: later}}
 }
 
-// left returns how many bytes of the input have not been read.
+// left returns the number of unread bytes of the input.
 func (c *Codec) left() int { return len(c.buf) - c.off + c.pieces.later }
 
-// join returns the next n bytes, which are not in one piece, in a new slice. It
+// join returns the next n bytes, which span several pieces, in a new slice. It
 // allocates memory as the bytes arrive.
 func (c *Codec) join(name string, n int) []byte {
 	switch {
@@ -40,7 +40,7 @@ func (c *Codec) join(name string, n int) []byte {
 		c.buf, c.off = nil, 0
 		piece, err := p.next()
 		if err == nil && (len(piece) == 0 || len(piece) > p.later) {
-			err = ErrShort // not as many as were announced
+			err = ErrShort // fewer bytes than were announced, or more
 		}
 		if err != nil {
 			c.Fail(name, err)
@@ -56,9 +56,11 @@ func (c *Codec) join(name string, n int) []byte {
 	return b
 }
 
-// maxValue is the longest value of a message in pieces. The whole value is in
-// memory, briefly twice, whatever the limits of the message are.
+// maxValue is the maximum length of a value in a message in pieces. The whole
+// value is in memory, for a short time twice, whatever the limits of the
+// message are.
 const maxValue = 16 << 20
 
-// maxJoined is the longest value whose memory is kept for the next one.
+// maxJoined is the length of the longest value whose memory is kept for the
+// next one.
 const maxJoined = 64 << 10

@@ -55,8 +55,8 @@ func (c *Codec) Uint32(name string, v *uint32) {
 	}
 }
 
-// Uint16In32 walks a Uint16 that later versions widened: only the low 16 bits
-// of v are sent.
+// Uint16In32 walks a Uint16 that later versions widened. It sends only the low
+// 16 bits of v.
 func (c *Codec) Uint16In32(name string, v *uint32) {
 	narrow := uint16(*v)
 	if c.Uint16(name, &narrow); c.mode != encoding {
@@ -64,8 +64,8 @@ func (c *Codec) Uint16In32(name string, v *uint32) {
 	}
 }
 
-// Uint32In64 walks a Uint32 that later versions widened: only the low 32 bits
-// of v are sent.
+// Uint32In64 walks a Uint32 that later versions widened. It sends only the low
+// 32 bits of v.
 func (c *Codec) Uint32In64(name string, v *uint64) {
 	narrow := uint32(*v)
 	if c.Uint32(name, &narrow); c.mode != encoding {
@@ -100,7 +100,7 @@ func (c *Codec) Bool(name string, v *bool) {
 		b = 1
 	}
 	c.Uint8(name, &b)
-	if c.mode != encoding { // what is sent may be read by others at the same time
+	if c.mode != encoding { // not written when encoding, because others may be reading it concurrently
 		*v = b != 0
 	}
 }
@@ -176,9 +176,9 @@ func (c *Codec) OptUint64(name string, v *model.Opt[uint64]) {
 }
 
 // sent returns the number that represents v on the wire. walked is false if a
-// filler has set v to something that is not a number. (The walk is not a
-// parameter of a function for all widths: then each number would be an
-// allocation, and a long list has a million of them.)
+// filler has set v to something that is not a number. (There is no function for
+// all widths that takes the walk as a parameter, because then each number would
+// be an allocation, and a long list has a million numbers.)
 func sent[T model.Unsigned](c *Codec, v *model.Opt[T]) (raw T, walked bool) {
 	infinite := ^T(0)
 	switch {

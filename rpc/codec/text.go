@@ -12,7 +12,7 @@ const noVal32 = math.MaxUint32 - 1
 
 // String walks a length that includes a final NUL, followed by the bytes with
 // the NUL. Null (length 0) and empty text (length 1) are both "" here, and ""
-// is sent as null. Bytes are kept unchanged, UTF-8 or not.
+// is sent as null. Bytes are kept unchanged, whether they are UTF-8 or not.
 func (c *Codec) String(name string, v *string) {
 	switch c.mode {
 	case encoding:
@@ -35,9 +35,9 @@ func (c *Codec) String(name string, v *string) {
 	}
 }
 
-// Element walks an element of a list of texts, as String does, but sends "" as
-// empty text: in a condition it stands for records without a value, and Slurm's
-// daemons drop an element that is null.
+// Element walks an element of a list of texts. It is like String, but sends ""
+// as empty text. In a condition, empty text stands for records without a value,
+// and Slurm's daemons drop null elements.
 func (c *Codec) Element(v *string) {
 	if c.mode == encoding && *v == "" {
 		c.buf = append(c.buf, 0, 0, 0, 1, 0)
@@ -71,7 +71,7 @@ func (c *Codec) Mem(name string, v *[]byte) {
 	}
 }
 
-// mem decodes a length and returns a view of that many bytes.
+// mem decodes a length and returns a slice of that many bytes of the input.
 func (c *Codec) mem(name string) []byte {
 	b := c.take(name, 4)
 	if b == nil {
@@ -138,7 +138,7 @@ func (c *Codec) readBitmap(name string, v *model.Bitmap) {
 		return
 	}
 	v.Set, v.Len, v.Bits = true, n, make([]byte, (n+7)/8)
-	for i := range int(digits) { // digit i, from the right, holds bits 4i to 4i+3
+	for i := range int(digits) { // counted from the right, digit i has bits 4i to 4i+3
 		d, ok := unhex(text[len(text)-1-i])
 		if !ok {
 			c.Fail(name, ErrBitString)

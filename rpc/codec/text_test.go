@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestElement checks that an element of a list that is "" is sent as empty text,
-// where a field that is "" is null, and that both are read as "".
+// TestElement checks that "" is sent as empty text for an element of a list,
+// and as null for a field, and that both are read as "".
 func TestElement(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -1,10 +1,11 @@
-// Package fault turns Slurm's error numbers into errors that a person can read,
-// and errors into numbers. Daemons answer with a number and, for a few requests,
-// with words; the client needs both directions of one table, and so do our own daemons.
+// Package fault converts Slurm's error numbers to errors that people can read,
+// and errors to numbers. Daemons answer with a number and, for a few requests,
+// with a text. The client needs one direction of the table, and our own daemons
+// the other.
 //
-// Numbers and Slurm's texts for them are facts of the protocol: no number changed its
-// meaning from 22.05 to 26.05, and clients compare the texts. The descriptions are
-// ours, except where Slurm's text says as much.
+// Numbers and Slurm's texts for them are facts of the protocol: no number
+// changed its meaning from 22.05 to 26.05, and clients compare the texts. The
+// descriptions are ours, except where Slurm's text is sufficient.
 package fault
 
 import (
@@ -17,11 +18,12 @@ import (
 	"schedrestd/errs"
 )
 
-// maxText bounds what a daemon's own words may add to an error, in bytes.
+// maxText limits the text that a daemon may add to an error, in bytes.
 const maxText = 4 << 10
 
-// Of returns the error for number, which is not 0. text is what the daemon
-// added, such as the message of a site's submit policy; it may be empty.
+// Of returns the error for number, which must not be 0. text is the daemon's
+// additional text, such as the message of a site's submit policy. It may be
+// empty.
 func Of(number uint32, text string) *errs.Error {
 	e := &errs.Error{Number: int(int32(number))}
 	r, known := byNumber[number]
@@ -36,9 +38,9 @@ func Of(number uint32, text string) *errs.Error {
 	switch text = clean(text); {
 	case text == "" || text == r.slurm:
 	case e.Kind == errs.Unauthenticated:
-		e.Err = errors.New(text) // for the log: an attacker who guesses learns only "no"
+		e.Err = errors.New(text) // for the log only, because a client that guesses must learn only that it was refused
 	case strings.HasPrefix(text, e.Message):
-		e.Message, e.Detail = text, text // a daemon of ours has the same words
+		e.Message, e.Detail = text, text // our own daemons use the same texts
 	default:
 		e.Message += ": " + text
 		e.Detail = text
@@ -46,27 +48,27 @@ func Of(number uint32, text string) *errs.Error {
 	return e
 }
 
-// refusal reports whether an unknown number lies in a range that Slurm uses for
-// refusals: its gateway answers 422 to these ranges. A later release may fill
-// their gaps.
+// refusal reports whether an unknown number is in a range that Slurm uses for
+// refusals, to which slurmrestd answers 422. A later release may use the gaps
+// in these ranges.
 func refusal(number uint32) bool {
 	return number >= 2000 && number <= 2185 || number >= 7001 && number <= 7013
 }
 
-// message returns the description of r: our own text, otherwise Slurm's text in
-// the style of our messages.
+// message returns the description of r: our own text, or otherwise Slurm's text
+// in the style of our messages.
 func (r *row) message() string {
 	if r.text != "" {
 		return r.text
 	}
 	text := strings.TrimSuffix(r.slurm, ".")
 	if word, _, _ := strings.Cut(text, " "); strings.ToLower(word[1:]) != word[1:] || strings.ContainsAny(word, "0123456789") {
-		return text // a name: X11, HetJob
+		return text // it begins with a name, such as X11 or HetJob
 	}
 	return strings.ToLower(text[:1]) + text[1:]
 }
 
-// Text returns Slurm's text for number, as its gateway shows it.
+// Text returns Slurm's text for number, as slurmrestd shows it.
 func Text(number int) string {
 	switch r := byNumber[uint32(number)]; {
 	case r.slurm != "":
@@ -79,8 +81,8 @@ func Text(number int) string {
 	return fmt.Sprintf("Unknown error %d", number)
 }
 
-// clean limits the length of the daemon's text and removes control characters:
-// it is shown on terminals and in logs.
+// clean limits the length of the daemon's text and removes control characters,
+// because the text is shown on terminals and in logs.
 func clean(text string) string {
 	if len(text) > maxText {
 		text = text[:maxText]
@@ -97,9 +99,9 @@ func clean(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// Number returns the number to answer err with, and the text to send with it:
-// the number of an *errs.Error, otherwise one for its kind. Other errors have
-// no text, so that internal details are not sent.
+// Number returns the number with which to answer err, and the text to send with
+// it. This is the number of an *errs.Error, or otherwise one for its kind.
+// Other errors have no text, so that internal details are not sent.
 func Number(err error) (number uint32, text string) {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {
@@ -111,8 +113,8 @@ func Number(err error) (number uint32, text string) {
 	return byKind(e.Kind), e.Message
 }
 
-// byKind returns the number for a kind. It uses numbers of the operating system
-// where Slurm has none: Slurm's commands know those too.
+// byKind returns the number for a kind. Where Slurm has no number, it returns
+// one of the operating system, which Slurm's commands also know.
 func byKind(k errs.Kind) uint32 {
 	switch k {
 	case errs.Malformed, errs.Invalid:

@@ -68,11 +68,11 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// TestKindsSurviveTheRoundTrip checks that a client of ours receives the kind
-// of error that a daemon of ours sends.
+// TestKindsSurviveTheRoundTrip checks that our client gets the same kind of
+// error that our daemon sends.
 func TestKindsSurviveTheRoundTrip(t *testing.T) {
 	changed := map[errs.Kind]errs.Kind{
-		errs.Internal:  errs.BadAnswer, // a daemon's own fault is, to its client, an answer of no use
+		errs.Internal:  errs.BadAnswer, // for the client, an internal error of a daemon is a useless answer
 		errs.Malformed: errs.Invalid,
 		errs.BadAnswer: errs.BadAnswer,
 	}
@@ -92,9 +92,9 @@ func TestKindsSurviveTheRoundTrip(t *testing.T) {
 	}
 }
 
-// TestEveryNumber checks that every number of Slurm has its text and a kind.
-// Where Slurm's gateway blames the request, ours does too, possibly with a more
-// precise status.
+// TestEveryNumber checks that every number of Slurm has its text and a kind. If
+// slurmrestd blames the request, our gateway must do so too, possibly with a
+// more precise status.
 func TestEveryNumber(t *testing.T) {
 	data, err := os.ReadFile("testdata/errors.tsv")
 	if err != nil {
@@ -136,11 +136,11 @@ func TestEveryNumber(t *testing.T) {
 	}
 }
 
-// refusals are the kinds of a refusal; 422 stands for all others that Slurm
-// has.
+// refusals are the kinds that blame the request. 422 stands for those that have
+// no status of their own.
 var refusals = []errs.Kind{errs.Invalid, errs.NotFound, errs.Denied, errs.Conflict, errs.TooLarge, errs.TooMany, errs.Unsupported}
 
-// daemons are the refusals that the daemon's state causes and not the request:
-// standby, an internal error, disabled submissions, a job that could not be
-// signalled.
+// daemons are the refusals that are caused by the daemon's state and not by the
+// request: standby, an internal error, disabled submissions, a job that could
+// not be signalled.
 var daemons = []uint32{Standby, Internal, SubmissionsDisabled, StandbyUseBackup, 2172}

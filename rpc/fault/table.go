@@ -6,9 +6,9 @@ import (
 	"schedrestd/errs"
 )
 
-// Numbers that this project answers with, or treats specially.
+// Numbers with which this project answers, or which it treats specially.
 const (
-	Unspecified         = -1 // not in the table: each caller gives it a meaning
+	Unspecified         = -1 // not in the table, because each caller gives it a meaning
 	UnexpectedMessage   = 1000
 	ProtocolVersion     = 1005
 	Authentication      = 1007
@@ -66,19 +66,19 @@ const (
 	TooLarge            = 9205
 )
 
-// row describes what a number means to a client.
+// row describes the meaning of a number for a client.
 type row struct {
 	number uint32
 	kind   errs.Kind
-	slurm  string // Slurm's own text, which it shows in errors[].error; "" when it has none
-	text   string // ours; "" when Slurm's says as much
+	slurm  string // Slurm's own text, which is shown in errors[].error; "" if it has none
+	text   string // our text; "" if Slurm's is sufficient
 	hint   string
 }
 
-// table has every error number of Slurm, in order, and the few of the operating
-// system that the daemons use. Where Slurm's gateway answers 422, so does ours,
-// unless another status tells the client more: 401, 403, 404, 409, 413, 429,
-// 501, 503.
+// table has every error number of Slurm, in order, and a few of the operating
+// system that the daemons use. Where slurmrestd answers 422, so does our
+// gateway, unless another status tells the client more: 401, 403, 404, 409,
+// 413, 429, 501, 503.
 var table = []row{
 	{uint32(syscall.EPERM), errs.Denied, "Operation not permitted", "", ""},
 	{uint32(syscall.ENOENT), errs.NotFound, "No such file or directory", "not found", ""},

@@ -5,7 +5,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// GetAccounts asks for accounts (table db_account_cond).
+// GetAccounts requests accounts (table db_account_cond).
 type GetAccounts struct{ model.AccountFilter }
 
 // Walk encodes or decodes the fields in wire order.

@@ -6,7 +6,8 @@ import (
 )
 
 // AccountingConf answers AccountingGetConf (table dbd_slurmdbd_conf), from
-// protocol 45 on. Older daemons answer with the lines of their file.
+// protocol 45 on. Older daemons answer with the lines of their configuration
+// file.
 type AccountingConf struct{ model.AccountingConf }
 
 // Walk encodes or decodes the fields in wire order.

@@ -5,8 +5,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// JobDescs submits the components of a heterogeneous job (table job_desc_list):
-// a batch job, or a request for resources.
+// JobDescs submits the components of a heterogeneous job (table job_desc_list),
+// as a batch job or as a request for resources.
 type JobDescs struct{ Jobs []model.JobDesc }
 
 // Walk encodes or decodes the fields in wire order.
@@ -18,8 +18,8 @@ func (m *JobDescs) Walk(c *codec.Codec) {
 	loop(c, "cnt", n, &m.Jobs, func(c *codec.Codec, d *model.JobDesc) { codec.Record(c, "jobs", "job_desc", d, jobDesc) })
 }
 
-// Allocation answers a request for resources, or a question about one (table
-// resource_allocation_response).
+// Allocation answers a request for resources, or a question about such a
+// request (table resource_allocation_response).
 type Allocation struct{ model.Allocation }
 
 // Walk encodes or decodes the fields in wire order.
@@ -93,7 +93,8 @@ func allocation(c *codec.Codec, a *model.Allocation) {
 	c.EndIf()
 }
 
-// addrArray walks addresses of nodes, which nothing here uses (table addr_array).
+// addrArray walks addresses of nodes, which this project does not use (table
+// addr_array).
 func addrArray(c *codec.Codec, list *[]Addr) {
 	if c.Since(codec.V2505) {
 		return
@@ -117,11 +118,11 @@ func (m *Allocations) Walk(c *codec.Codec) {
 	})
 }
 
-// AllocationInfoRequest asks for the state of a request for resources (table
+// AllocationInfoRequest requests the state of a request for resources (table
 // job_alloc_info_request).
 type AllocationInfoRequest struct {
 	JobID   model.Opt[uint32]
-	Cluster string // "": the controller's
+	Cluster string // "" for the controller's own
 }
 
 // Walk encodes or decodes the fields in wire order.
@@ -134,11 +135,11 @@ func (m *AllocationInfoRequest) Walk(c *codec.Codec) {
 	c.String("req_cluster", &m.Cluster)
 }
 
-// CompleteAllocation returns resources (table complete_job_allocation);
+// CompleteAllocation returns resources (table complete_job_allocation). It is
 // answered by an RC.
 type CompleteAllocation struct {
 	JobID    model.Opt[uint32]
-	ExitCode uint32 // all ones: the resources were never used
+	ExitCode uint32 // all ones if the resources were never used
 }
 
 // Walk encodes or decodes the fields in wire order.

@@ -5,23 +5,24 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// BuildInfoRequest asks for the controller's configuration (table last_update_request).
+// BuildInfoRequest requests the controller's configuration (table
+// last_update_request).
 type BuildInfoRequest struct {
-	LastUpdate model.Time // answer only if something changed since then; 0: always
+	LastUpdate model.Time // return the configuration only if it changed since then; 0 for always
 }
 
 // Walk encodes or decodes the fields in wire order.
 func (m *BuildInfoRequest) Walk(c *codec.Codec) { c.Time("last_update", &m.LastUpdate) }
 
-// BuildInfo answers BuildInfoRequest (table conf_response). It keeps only the
-// fields that are used here. The others are skipped, and sent empty, unless
-// Whole is set.
+// BuildInfo answers BuildInfoRequest (table conf_response). It stores only the
+// fields that this project uses. Unless Whole is set, the others are skipped
+// when decoding, and sent empty.
 type BuildInfo struct {
 	LastUpdate  model.Time
 	BootTime    model.Time
 	ClusterName string
-	Version     string               // the release, "24.11.5"
-	Whole       *model.Configuration // receives the whole configuration; nil: it is skipped
+	Version     string               // release of Slurm, "24.11.5"
+	Whole       *model.Configuration // receives the whole configuration; nil to skip it
 }
 
 // Walk encodes or decodes the fields in wire order.
@@ -282,7 +283,7 @@ func pluginParams(c *codec.Codec, _ *struct{}) {
 	skipRecords(c, "key_pairs", "config_key_pair", configPair)
 }
 
-// keeper walks fields that Whole receives, when it is set.
+// keeper walks fields and stores them in Whole, if Whole is set.
 type keeper struct {
 	*codec.Codec
 	whole *model.Configuration

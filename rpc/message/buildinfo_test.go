@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestBuildInfo reads what real controllers answered, to the last byte.
+// TestBuildInfo decodes the answers of real controllers, to the last byte.
 func TestBuildInfo(t *testing.T) {
 	text, err := os.ReadFile("testdata/buildinfo.tsv")
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// GetClusters asks for clusters (table db_cluster_cond).
+// GetClusters requests clusters (table db_cluster_cond).
 type GetClusters struct{ model.ClusterFilter }
 
 // Walk encodes or decodes the fields in wire order.
@@ -67,8 +67,8 @@ func cluster(c *codec.Codec, l *model.Cluster) {
 	c.String("tres_str", &l.TRES)
 }
 
-// connected returns the name that the protocol table gives to two fields
-// without a name of their own.
+// connected returns the name in the protocol table of two fields that have no
+// name of their own.
 func connected(c *codec.Codec) string {
 	switch {
 	case c.Until(codec.V2505):
@@ -79,7 +79,7 @@ func connected(c *codec.Codec) string {
 	return "conn) ? 1 : 0"
 }
 
-// clusterUsage walks the resources of a cluster that were used (table
+// clusterUsage walks the used resources of a cluster (table
 // db_cluster_accounting_rec).
 func clusterUsage(c *codec.Codec, u *model.ClusterUsage) {
 	c.Uint64("alloc_secs", &u.AllocSecs)

@@ -7,7 +7,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// The rest of the controller's messages, in the lists that the tests go through.
+// The other messages of the controller, added to the lists that the tests use.
 func init() {
 	add(walks, map[string]func(*codec.Codec){
 		"reservation_info_request":  new(ReservationInfoRequest).Walk,
@@ -69,7 +69,7 @@ func init() {
 	fuzzed = append(fuzzed, "ReservationInfo", "LicenseInfo", "ControllerStats", "Shares", "JobStates", "KillJobs", "KillJobsResponse", "BuildInfo")
 }
 
-// add puts more into one of the lists; a name that is there already is a mistake.
+// add adds the elements of more to list. It panics if a name is there already.
 func add[K ~string, V any](list, more map[K]V) {
 	for name, v := range more {
 		if _, there := list[name]; there {

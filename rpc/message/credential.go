@@ -4,7 +4,7 @@ import "schedrestd/rpc/codec"
 
 // Numbers of the authentication plugins.
 const (
-	PluginNone  uint32 = 100 // no identity: the sender is known by other means, or not at all
+	PluginNone  uint32 = 100 // no identity; the sender is known by other means, or unknown
 	PluginMunge uint32 = 101
 	PluginJWT   uint32 = 102
 	PluginSlurm uint32 = 103
@@ -12,14 +12,14 @@ const (
 
 // Credential identifies the sender (table auth_cred).
 //
-// The project's auth/cred is PluginNone on a UNIX socket, where the kernel
+// This project's auth/cred is PluginNone on a UNIX socket, where the kernel
 // identifies the peer. On TCP it proves nothing, and the bundled daemons refuse
 // it.
 type Credential struct {
 	Plugin uint32
-	Text   string // PluginMunge, PluginSlurm: the credential
-	Token  string // PluginJWT: compact form
-	ActAs  string // PluginJWT: the user to act as, "" = the token's own
+	Text   string // for PluginMunge and PluginSlurm: the credential
+	Token  string // for PluginJWT: the token in compact form
+	ActAs  string // for PluginJWT: the user to act as; "" for the token's own
 }
 
 // Walk encodes or decodes the fields in wire order.

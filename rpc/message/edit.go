@@ -5,20 +5,20 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// Changes to records of the accounting daemon. A request that adds records is a
-// list of them, like the answer that lists them (Accounts, QOSList …); it is
-// answered by a PersistRC. A request that removes records is the filter of the
-// request that lists them (GetAccounts, GetQOS …); it is answered by Names. No
-// change is kept without an AccountingEnd.
+// Changes to records of the accounting daemon. To add records, a client sends the
+// message that otherwise answers a query (Accounts, QOSList …), and gets a
+// PersistRC. To remove records, it sends the body of a query (GetAccounts, GetQOS
+// …), and gets Names. Coordinators, AddAccountsTo and AddUsersTo have bodies of
+// their own. An AccountingEnd commits the changes.
 
-// Names lists the changed records, or those that prevent the change.
+// Names lists the changed records, or the records that prevent the change.
 type Names struct{ Listed[string] }
 
 // Walk encodes or decodes the fields in wire order.
 func (m *Names) Walk(c *codec.Codec) { m.walk(c, "str", text) }
 
-// ModifyAccounts changes accounts; answered by Names, like the other Modify
-// messages.
+// ModifyAccounts changes accounts. Like the other Modify messages, it is
+// answered by Names.
 type ModifyAccounts struct {
 	Filter GetAccounts
 	Record model.Account
@@ -77,14 +77,14 @@ func (m *Coordinators) Walk(c *codec.Codec) {
 	codec.Record(c, "cond", "db_user_cond", &m.Users, func(c *codec.Codec, u *GetUsers) { u.Walk(c) })
 }
 
-// AddAccountsTo adds accounts and associations. The PersistRC that answers it
-// lists the additions in its comment. Daemons know it from protocol 40 on.
+// AddAccountsTo adds accounts and associations. It is answered by a PersistRC
+// whose comment lists the additions. Daemons support it from protocol 40 on.
 type AddAccountsTo struct{ model.AddAccountsTo }
 
 // Walk encodes or decodes the fields in wire order.
 func (m *AddAccountsTo) Walk(c *codec.Codec) { assocSet(c, &m.AssocSet); account(c, &m.Account) }
 
-// AddUsersTo does the same for users.
+// AddUsersTo adds users and associations, in the same way.
 type AddUsersTo struct{ model.AddUsersTo }
 
 // Walk encodes or decodes the fields in wire order.

@@ -7,7 +7,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// Changes of the accounting daemon's records, in the lists that the tests go through.
+// Changes to the accounting daemon's records, added to the lists that the tests
+// use.
 func init() {
 	add(walks, map[string]func(*codec.Codec){
 		"dbd_acct_coord_msg": new(Coordinators).Walk,

@@ -2,11 +2,11 @@ package message
 
 import "schedrestd/rpc/codec"
 
-// AccountingEnd asks the accounting daemon to commit or to roll back the
-// changes of this connection (AccountingFini; answered by a PersistRC).
+// AccountingEnd asks the accounting daemon to commit or roll back the changes
+// of this connection (AccountingFini). It is answered by a PersistRC.
 type AccountingEnd struct {
-	Close  uint16 // 1: the connection ends
-	Commit uint16 // 1: commit, 0: roll back
+	Close  uint16 // 1 if the connection ends
+	Commit uint16 // 1 to commit, 0 to roll back
 }
 
 // Walk encodes or decodes the fields in wire order.

@@ -10,10 +10,11 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// MaxLength is the maximum length of a message, the same as Slurm's: 1 GiB.
+// MaxLength is the maximum length of a message. It is the same as Slurm's: 1
+// GiB.
 const MaxLength = 1 << 30
 
-// Errors of frames, other than those of fields.
+// Errors of frames, as opposed to errors of fields.
 var (
 	ErrVersion    = errors.New("protocol version is not supported")
 	ErrBodyLength = errors.New("body length in the header is not that of the message")
@@ -22,11 +23,12 @@ var (
 // Frame is a message whose body is still encoded.
 type Frame struct {
 	Header     Header
-	Credential Credential // zero when FlagNoCredential is set
-	Body       []byte     // part of the argument of ParseFrame
+	Credential Credential // zero if FlagNoCredential is set
+	Body       []byte     // a part of the argument of ParseFrame
 }
 
-// Sealer makes the credential for an encoded body; nil: the message has none.
+// Sealer creates the credential for an encoded body. A nil Sealer means that
+// the message has no credential.
 type Sealer func(t Type, body []byte) (*Credential, error)
 
 // Sealed returns a Sealer that gives every body the same credential.
@@ -34,22 +36,22 @@ func Sealed(credential *Credential) Sealer {
 	return func(Type, []byte) (*Credential, error) { return credential, nil }
 }
 
-// front is the space left before the body for the header and a credential of
-// usual size.
+// front is the space before the body that is reserved for the header and a
+// credential of typical size.
 const front = 1 << 10
 
-// Encode returns a whole message at protocol version v, with its length first.
-// A nil credential sets FlagNoCredential.
+// Encode returns a complete message at protocol version v, preceded by its
+// length. A nil credential sets FlagNoCredential.
 func Encode(v codec.Version, flags uint16, t Type, credential *Credential, body Body) ([]byte, error) {
 	return EncodeSealed(v, flags, t, Sealed(credential), body)
 }
 
 // EncodeSealed encodes a message with a credential that depends on the body. It
-// returns an error of seal as it is.
+// returns an error of seal unchanged.
 func EncodeSealed(v codec.Version, flags uint16, t Type, seal Sealer, body Body) ([]byte, error) {
-	// The credential is sent first and made last. Its length is not known
-	// before, and the body may be too long to copy: space is left for it, and
-	// the excess is cut off.
+	// The credential is sent before the body but created after it. Its length
+	// is not known before, and the body may be too long to copy. So space is
+	// reserved for it, and the excess is cut off.
 	c := codec.NewEncoder(v, make([]byte, front, 2*front))
 	body.Walk(c)
 	if err := c.Finish(); err != nil {
@@ -72,7 +74,7 @@ func EncodeSealed(v codec.Version, flags uint16, t Type, seal Sealer, body Body)
 	return b, nil
 }
 
-// encodeFront encodes what precedes the body: space for the length, header,
+// encodeFront encodes the data before the body: space for the length, header,
 // credential.
 func encodeFront(header Header, credential *Credential) ([]byte, error) {
 	c := codec.NewEncoder(header.Version, make([]byte, 4, front))
@@ -83,14 +85,14 @@ func encodeFront(header Header, credential *Credential) ([]byte, error) {
 	return c.Bytes(), c.Finish()
 }
 
-// ParseFrame parses a message; b does not include its length. When the error is
-// ErrVersion, it returns the part of the header that it could parse.
+// ParseFrame parses a message without its length. If the error is ErrVersion,
+// it returns the part of the header that it could parse.
 func ParseFrame(b []byte) (Frame, error) {
 	return ParsePieces(b, 0)
 }
 
-// ParsePieces parses a message of which b is the first piece, with header and
-// credential; later bytes follow. Body is the part of it in b.
+// ParsePieces parses a message whose first piece b contains the header and the
+// credential; later bytes follow. Body is the part of the body in b.
 func ParsePieces(b []byte, later int) (Frame, error) {
 	f, err := ParseFront(b)
 	if err == nil && uint64(len(f.Body))+uint64(later) != uint64(f.Header.BodyLength) {
@@ -99,8 +101,9 @@ func ParsePieces(b []byte, later int) (Frame, error) {
 	return f, err
 }
 
-// ParseFront parses the beginning of a message: Body is the part of it in b. A
-// server verifies a credential before it reads, and keeps, the rest.
+// ParseFront parses the beginning of a message. Body is the part of the body in
+// b. A server uses it to verify a credential before it reads and stores the
+// rest.
 func ParseFront(b []byte) (Frame, error) {
 	var f Frame
 	if len(b) < 2 {
@@ -126,18 +129,17 @@ func ParseFront(b []byte) (Frame, error) {
 	return f, nil
 }
 
-// Decode decodes the frame's body into body; left-over bytes are an error.
+// Decode decodes the frame's body into body. Bytes left over are an error.
 func (f *Frame) Decode(body Body) error {
 	return DecodeBody(f.Header.Version, f.Header.Type, f.Body, body)
 }
 
-// DecodeBody decodes b into body at protocol version v. t is for the error's
-// text.
+// DecodeBody decodes b into body at protocol version v. The error contains t.
 func DecodeBody(v codec.Version, t Type, b []byte, body Body) error {
 	return decode(codec.NewDecoder(v, b), t, body)
 }
 
-// DecodePieces decodes a body in several pieces: b is the first, and next
+// DecodePieces decodes a body in several pieces. b is the first piece, and next
 // returns the others, later bytes in total, as in codec.NewPiecesDecoder.
 func DecodePieces(v codec.Version, t Type, b []byte, next func() ([]byte, error), later int, body Body) error {
 	return decode(codec.NewPiecesDecoder(v, b, next, later), t, body)
@@ -165,8 +167,8 @@ func EncodePersistent(v codec.Version, t Type, body Body) ([]byte, error) {
 	return b, nil
 }
 
-// Stream writes the body of a message of type t to out. Front or
-// PersistentFront returns what precedes it, once its length is known.
+// Stream writes the body of a message of type t to out. When its length is
+// known, Front or PersistentFront returns the data to send before it.
 func Stream(v codec.Version, t Type, body Body, out io.Writer) error {
 	c := codec.NewStreamEncoder(v, out)
 	body.Walk(c)
@@ -176,8 +178,9 @@ func Stream(v codec.Version, t Type, body Body, out io.Writer) error {
 	return nil
 }
 
-// Front returns what precedes a body of n bytes: the message's length, header and
-// credential. It is equally long for every n. A nil credential sets FlagNoCredential.
+// Front returns the data before a body of n bytes: the message's length, header
+// and credential. It has the same length for every n. A nil credential sets
+// FlagNoCredential.
 func Front(v codec.Version, flags uint16, t Type, credential *Credential, n int) ([]byte, error) {
 	if credential == nil {
 		flags |= FlagNoCredential
@@ -193,7 +196,7 @@ func Front(v codec.Version, flags uint16, t Type, credential *Credential, n int)
 	return b, nil
 }
 
-// PersistentFront returns what precedes a body on a persistent connection:
+// PersistentFront returns the data before a body on a persistent connection:
 // length and number.
 func PersistentFront(t Type, n int) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(2+n))

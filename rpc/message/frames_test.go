@@ -18,14 +18,14 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// capture is one request to a real daemon and what it answered.
+// capture is a request to a real daemon, with its answer.
 type capture struct {
 	ResponseType json.Number     `json:"response_type"`
-	Frame        string          `json:"response_frame"` // hex, whole
-	Decoded      json.RawMessage `json:"decoded"`        // in the wire's order
+	Frame        string          `json:"response_frame"` // the complete message, in hex
+	Decoded      json.RawMessage `json:"decoded"`        // fields in the order of the wire
 }
 
-// bodies has what each captured answer is read into, by the protocol's number.
+// bodies maps the numbers of captured answers to the types of their bodies.
 var bodies = map[string]func() Body{
 	"8001": func() Body { return new(RC) },
 	"2004": func() Body { return new(JobInfo) },
@@ -35,9 +35,10 @@ var bodies = map[string]func() Body{
 	"1490": func() Body { return new(AccountingStats) },
 }
 
-// TestFrames decodes what real daemons of 22.05, 24.11 and 26.05 answered, at every
-// protocol version: each field must have the name and value that an independent decoder
-// found at that place, and encoding must give the same bytes again.
+// TestFrames decodes answers of real daemons of 22.05, 24.11 and 26.05, at
+// every protocol version. Each field must have the name and value that an
+// independent decoder found at that place, and encoding must result in the same
+// bytes.
 func TestFrames(t *testing.T) {
 	files, err := filepath.Glob("testdata/frames/*.json.gz")
 	if err != nil {
@@ -79,7 +80,7 @@ func checkFrame(t *testing.T, v codec.Version, capture capture, body Body) {
 	}
 	var bodyBytes []byte
 	if strings.HasPrefix(capture.ResponseType.String(), "14") {
-		bodyBytes = raw[6:] // a connection that stays: length, number, body
+		bodyBytes = raw[6:] // on a persistent connection: length, number, body
 	} else {
 		frame, err := ParseFrame(raw[4:])
 		if err != nil {
@@ -108,14 +109,14 @@ func checkFrame(t *testing.T, v codec.Version, capture capture, body Body) {
 	compareBytes(t, bodyBytes, again.Bytes())
 }
 
-// consumed is a run of bytes that a walk read for a field.
+// consumed is a run of bytes that a walk has read for a field.
 type consumed struct {
 	field string
 	bytes []byte
 }
 
-// misplaced is the date of a license, which the other decoder's object has where the
-// list's own date of the same name is.
+// misplaced matches the date of a license, which the independent decoder has
+// put in the place of the list's own date with the same name.
 var misplaced = regexp.MustCompile(`(?s)("last_update":\s*\d+),\s*("__i".*?"last_deficit":\s*\d+)`)
 
 func inWireOrder(decoded json.RawMessage) json.RawMessage {
@@ -125,8 +126,8 @@ func inWireOrder(decoded json.RawMessage) json.RawMessage {
 	})
 }
 
-// compareValues goes through the independent decoder's values in the wire's order, and
-// takes for each what the walk has read.
+// compareValues compares the independent decoder's values, in the order of the
+// wire, with the bytes that the walk has read for them.
 func compareValues(t *testing.T, decoded json.RawMessage, read []consumed) {
 	t.Helper()
 	dec := json.NewDecoder(bytes.NewReader(decoded))
@@ -136,14 +137,15 @@ func compareValues(t *testing.T, decoded json.RawMessage, read []consumed) {
 			t.Fatalf("nothing was read for field %s", field)
 		}
 		if read[0].field == "container" && field != "container" {
-			read = read[2:] // travels twice up to protocol 41; the other decoder's object has it once
+			read = read[2:] // sent twice up to protocol 41; the independent decoder has it once
 		}
 		if strings.HasSuffix(read[0].field, "? 1 : 0") && field != read[0].field {
-			read = read[1:] // also: two fields of that name
+			read = read[1:] // the independent decoder has this field once, too
 		}
 		next := read[0]
 		read = read[1:]
-		// Elements of lists and the parts of inner records bear names of their own.
+		// Elements of lists and the parts of inner records have names of their
+		// own.
 		if field != "" && next.field != field {
 			t.Fatalf("read field %s where the wire has %s", next.field, field)
 		}
@@ -162,9 +164,9 @@ func compareValues(t *testing.T, decoded json.RawMessage, read []consumed) {
 				for dec.More() {
 					key, _ := dec.Token()
 					switch key {
-					case "__i": // the index that the other decoder kept
+					case "__i": // index that the independent decoder added
 						_, _ = dec.Token()
-					case "items": // the records of a loop: their count was read before
+					case "items": // the records of a loop, whose count was read before
 						openList(t, dec)
 						for dec.More() {
 							value("", true)
@@ -201,7 +203,7 @@ func compareValues(t *testing.T, decoded json.RawMessage, read []consumed) {
 			if got := take(field); (got[0] != 0) != tok {
 				t.Errorf("field %s: % x, want %v", field, got, tok)
 			}
-		case nil: // null text has length 0, then no bytes; a null list or bit string is one NO_VAL
+		case nil: // null text has length 0 and no bytes; a null list or bit string is NO_VAL
 			if got := binary.BigEndian.Uint32(take(field)); got == 0 {
 				take(field)
 			} else if got != math.MaxUint32-1 {
@@ -235,7 +237,8 @@ func checkNumber(t *testing.T, field string, want json.Number, got []byte) {
 	if want.String() == strconv.FormatUint(u, 10) || len(got) == 8 && want.String() == strconv.FormatInt(int64(u), 10) {
 		return
 	}
-	// The other decoder gives a double's bits as an integer over a million.
+	// The independent decoder returns a double's bits as an integer, divided by
+	// a million.
 	if f, err := want.Float64(); err == nil && len(got) == 8 {
 		if is := float64(u) / 1e6; math.Abs(f-is) <= 1e-9*math.Abs(f) {
 			return
@@ -251,8 +254,8 @@ func checkText(t *testing.T, field, want string, length, text []byte) {
 	}
 }
 
-// compareBytes compares two encodings, except for permitted differences: empty
-// text (00000001 00) against null (00000000), and the last bit of a scaled
+// compareBytes compares two encodings. It permits empty text (00000001 00) in
+// place of null (00000000), and a difference in the last bit of a scaled
 // number.
 func compareBytes(t *testing.T, want, got []byte) {
 	t.Helper()
@@ -274,7 +277,7 @@ func compareBytes(t *testing.T, want, got []byte) {
 	}
 }
 
-// lastBit reports whether two runs end in doubles that are neighbours.
+// lastBit reports whether two runs end in adjacent doubles.
 func lastBit(want, got []byte) bool {
 	if len(want) < 8 || len(got) < 8 {
 		return false

@@ -9,15 +9,16 @@ import (
 // Bits of Header.Flags.
 const (
 	FlagGlobalKey    uint16 = 0x01
-	FlagPersistent   uint16 = 0x02 // to slurmdbd, or on a persistent connection
+	FlagPersistent   uint16 = 0x02 // for messages to slurmdbd, or on a persistent connection
 	FlagNoCredential uint16 = 0x40 // no Credential follows
 	FlagAddresses    uint16 = 0x80
 )
 
-// errForwarded: answers collected from several nodes come to node daemons only.
+// errForwarded is the error for a message with answers from several nodes. Only
+// node daemons get such messages.
 var errForwarded = errors.New("messages that carry answers of other nodes are not supported")
 
-// Header begins each message (table header).
+// Header is the beginning of each message (table header).
 type Header struct {
 	Version    codec.Version
 	Flags      uint16
@@ -27,8 +28,8 @@ type Header struct {
 	OrigAddr   Addr
 }
 
-// Forward describes how a message is forwarded from node to node; Count 0: not
-// at all.
+// Forward describes how a message is forwarded from node to node. A Count of 0
+// means that it is not.
 type Forward struct {
 	Count          uint16
 	NodeList       string
@@ -38,8 +39,8 @@ type Forward struct {
 	TreeDepth      uint16
 }
 
-// Addr is a socket address; Family 0 is none, 2 IPv4, 10 IPv6. The bytes of
-// address and port come in the sender's own byte order.
+// Addr is a socket address. Family is 2 for IPv4, 10 for IPv6 and 0 for no
+// address. The bytes of address and port are in the sender's own byte order.
 type Addr struct {
 	Family uint16
 	Addr4  uint32
@@ -48,8 +49,8 @@ type Addr struct {
 	Port6  uint16
 }
 
-// Walk encodes or decodes the fields in wire order. It walks the version field
-// too; the codec's version applies to the fields after it.
+// Walk encodes or decodes the fields in wire order. It also walks the version
+// field. The codec's version applies to the fields after that.
 func (h *Header) Walk(c *codec.Codec) {
 	version := uint16(h.Version) << 8
 	if c.Uint16("version", &version); c.Storing() {

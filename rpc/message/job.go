@@ -5,11 +5,11 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// JobInfoRequest asks for jobs (table job_info_request).
+// JobInfoRequest requests jobs (table job_info_request).
 type JobInfoRequest struct {
-	LastUpdate model.Time // answer only if something changed since then; 0: always
+	LastUpdate model.Time // return jobs only if something changed since then; 0 for always
 	ShowFlags  uint16     // Show… bits
-	JobIDs     []uint32   // nil: all
+	JobIDs     []uint32   // nil for all
 }
 
 // Walk encodes or decodes the fields in wire order.
@@ -19,7 +19,7 @@ func (m *JobInfoRequest) Walk(c *codec.Codec) {
 	codec.List(c, "job_ids", "u32", &m.JobIDs, func(c *codec.Codec, id *uint32) { c.Uint32("job_id", id) })
 }
 
-// JobInfoSingleRequest asks for one job (table job_info_single_request).
+// JobInfoSingleRequest requests one job (table job_info_single_request).
 type JobInfoSingleRequest struct {
 	JobID     model.Opt[uint32]
 	ShowFlags uint16 // Show… bits
@@ -35,7 +35,7 @@ func (m *JobInfoSingleRequest) Walk(c *codec.Codec) {
 	c.Uint16("show_flags", &m.ShowFlags)
 }
 
-// JobInfo answers both (table job_info_response).
+// JobInfo answers both requests (table job_info_response).
 type JobInfo struct {
 	LastUpdate   model.Time
 	LastBackfill model.Time
@@ -353,8 +353,8 @@ func job(c *codec.Codec, j *model.Job) {
 	}
 }
 
-// jobDetails walks the part of a job_info_record that a controller leaves out for
-// jobs whose requirements it no longer keeps (from protocol 42 on).
+// jobDetails walks the part of a job_info_record that a controller omits, from
+// protocol 42 on, for jobs whose requirements it no longer stores.
 func jobDetails(c *codec.Codec, j *model.Job) {
 	c.Time("accrue_time", &j.AccrueTime)
 	c.Time("eligible_time", &j.EligibleTime)
@@ -398,7 +398,7 @@ func jobDetails(c *codec.Codec, j *model.Job) {
 	}
 }
 
-// stepID walks the name of a job or step (table step_id).
+// stepID walks the id of a job or step (table step_id).
 func stepID(c *codec.Codec, s *model.StepID) {
 	if c.Since(codec.V2411) {
 		c.Uint64("sluid", &s.SLUID)

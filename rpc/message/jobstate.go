@@ -5,8 +5,9 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// JobStateRequest asks for the states of jobs, without the jobs (table
-// job_state_request). It came with protocol 40; no jobs: all.
+// JobStateRequest requests the states of jobs, without the jobs (table
+// job_state_request). It exists from protocol 40 on. Without jobs it requests
+// the states of all jobs.
 type JobStateRequest struct{ Jobs []model.JobSelection }
 
 // Walk encodes or decodes the fields in wire order.
@@ -50,7 +51,7 @@ func jobState(c *codec.Codec, j *model.JobStateEntry) {
 	c.Uint32("state", (*uint32)(&j.State))
 }
 
-// selectedStep walks the name of a job or a part of one (table selected_step).
+// selectedStep walks the id of a job or a part of one (table selected_step).
 func selectedStep(c *codec.Codec, s *model.SelectedStep) {
 	codec.Record(c, "step_id", "step_id", &s.Step, stepID)
 	c.OptUint32("array_task_id", &s.ArrayTaskID)
@@ -60,8 +61,8 @@ func selectedStep(c *codec.Codec, s *model.SelectedStep) {
 	}
 }
 
-// JobUserInfoRequest asks for one user's jobs (table job_user_info_request); answered
-// by a JobInfo.
+// JobUserInfoRequest requests one user's jobs (table job_user_info_request). It
+// is answered by a JobInfo.
 type JobUserInfoRequest struct {
 	UserID    uint32
 	ShowFlags uint16 // a model.Show

@@ -5,12 +5,12 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// KillJob signals or cancels a job (table kill_job); answered by an RC.
+// KillJob signals or cancels a job (table kill_job). It is answered by an RC.
 type KillJob struct {
 	JobID   model.Opt[uint32]
 	JobText string // "123", "123_4", "123+1"
 	Sibling string
-	Signal  uint16 // 9 ends the job
+	Signal  uint16 // 9 cancels the job
 	Flags   uint16 // a model.Kill
 }
 

@@ -5,7 +5,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// KillJobs signals or cancels several jobs (table kill_jobs). It came with protocol 40.
+// KillJobs signals or cancels several jobs (table kill_jobs). It exists from
+// protocol 40 on.
 type KillJobs struct{ model.KillJobs }
 
 // Walk encodes or decodes the fields in wire order.
@@ -24,7 +25,7 @@ func (m *KillJobs) Walk(c *codec.Codec) {
 	c.String("qos", &m.QOS)
 	c.String("reservation", &m.Reservation)
 	c.Uint16("signal", &m.Signal)
-	const anyState = 12 // the number behind the last one; 0 would be pending
+	const anyState = 12 // the number after the last state; 0 would mean pending
 	optAs(c, "state", &m.State, anyState)
 	c.OptUint32("user_id", &m.UserID)
 	c.String("user_name", &m.UserName)

@@ -5,9 +5,9 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// LicenseInfoRequest asks for all licenses (table license_info_request).
+// LicenseInfoRequest requests all licenses (table license_info_request).
 type LicenseInfoRequest struct {
-	LastUpdate model.Time // answer only if something changed since then; 0: always
+	LastUpdate model.Time // return licenses only if something changed since then; 0 for always
 	ShowFlags  uint16     // a model.Show
 }
 

@@ -5,14 +5,14 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// Listed is an answer of the accounting daemon with a list of records, which
-// Records may pass on one at a time.
+// Listed is an answer of the accounting daemon with a list of records. Records
+// may pass them on one at a time.
 type Listed[T any] struct {
 	Records codec.Stream[T]
 	Code    uint32 // 0, or one of Slurm's error numbers
 }
 
-// List returns m, the part of an answer that holds the records.
+// List returns m, the part of an answer that has the records.
 func (m *Listed[T]) List() *Listed[T] { return m }
 
 func (m *Listed[T]) walk(c *codec.Codec, element string, record func(*codec.Codec, *T)) {
@@ -20,7 +20,7 @@ func (m *Listed[T]) walk(c *codec.Codec, element string, record func(*codec.Code
 	c.Uint32("return_code", &m.Code)
 }
 
-// optAs walks a number whose "not set" is notSet, and not NO_VAL.
+// optAs walks a number whose "not set" is notSet, not NO_VAL.
 func optAs[T ~uint32](c *codec.Codec, name string, v *model.Opt[T], notSet T) {
 	n := uint32(v.Or(notSet))
 	if c.Uint32(name, &n); !c.Storing() {
@@ -32,16 +32,17 @@ func optAs[T ~uint32](c *codec.Codec, name string, v *model.Opt[T], notSet T) {
 	}
 }
 
-// absent walks the flag for a following record, and returns true when none
-// follows. That record then keeps its zero value, which means the same. This
-// side always sends a record.
+// absent walks the flag for a following record, and returns true if none
+// follows. The record then keeps its zero value, which has the same meaning.
+// This project always sends a record.
 func absent(c *codec.Codec) bool {
 	there := true
 	c.Bool("present", &there)
 	return c.StopIf("present == 0", !there)
 }
 
-// bit16 walks one bit of a set as a number of its own, as older protocols have it.
+// bit16 walks one bit of a set as a number of its own, as older protocols send
+// it.
 func bit16[T ~uint16 | ~uint32](c *codec.Codec, name string, set *T, bit T) {
 	on := *set&bit != 0
 	if flag16(c, name, &on); !c.Storing() {

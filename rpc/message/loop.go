@@ -2,7 +2,7 @@ package message
 
 import "schedrestd/rpc/codec"
 
-// loop walks the n records whose Count was walked before; the loop has fields
+// loop walks the n records whose Count was walked before. The loop has fields
 // of its own.
 func loop[T any](c *codec.Codec, name string, n int, list *[]T, walk func(*codec.Codec, *T)) {
 	sent := *list
@@ -21,7 +21,7 @@ func loop[T any](c *codec.Codec, name string, n int, list *[]T, walk func(*codec
 }
 
 // flag8, flag16 and flag32 walk a boolean as a number: 1 or 0. Any other number
-// reads as true.
+// is read as true.
 func flag8(c *codec.Codec, name string, v *bool)  { flag(c, name, v, c.Uint8) }
 func flag16(c *codec.Codec, name string, v *bool) { flag(c, name, v, c.Uint16) }
 func flag32(c *codec.Codec, name string, v *bool) { flag(c, name, v, c.Uint32) }

@@ -1,15 +1,15 @@
 // Package message declares every message of Slurm's RPC that this project uses.
-// Each subject has one file with the requests, the answers and the walk of the
-// record, which serves both directions and all protocol versions (38 = Slurm
+// Each subject has a file with its requests, its answers and the walk of its
+// record. A walk serves both directions and all protocol versions (38 = Slurm
 // 22.05 to 45 = 26.05).
 //
 // Field names in the walks are Slurm's own, so that a test can compare each
-// walk with the tables of the protocol. A field that is new upstream is one
-// line in a walk and one in model.
+// walk with the tables of the protocol. A new field of Slurm's is one line in a
+// walk and one in model.
 //
-// A message on a connection is: length (32 bits, of all that follows), Header,
-// Credential, body. Encode and Decode handle that frame; rpc/client and
-// rpc/server handle connections and the order of messages.
+// A message on a connection consists of its length (32 bits, of all that
+// follows), Header, Credential and body. Encode and Decode handle this frame.
+// rpc/client and rpc/server handle connections and the order of messages.
 package message
 
 import "schedrestd/rpc/codec"
@@ -19,7 +19,7 @@ type Body interface {
 	Walk(c *codec.Codec)
 }
 
-// Type is the number of a message, the same in all releases.
+// Type is the number of a message. It is the same in all releases.
 type Type uint16
 
 // Messages of the controller.
@@ -44,11 +44,11 @@ const (
 	ResponseAllocationInfo    Type = 4015
 	RequestHetAllocation      Type = 4025
 	ResponseHetAllocation     Type = 4026
-	RequestHetAllocationInfo  Type = 4027 // answered as RequestHetAllocation
-	RequestSubmitHetJob       Type = 4028 // answered as RequestSubmitBatchJob
+	RequestHetAllocationInfo  Type = 4027 // answered like RequestHetAllocation
+	RequestSubmitHetJob       Type = 4028 // answered like RequestSubmitBatchJob
 	RequestCompleteAllocation Type = 5017 // answered by a ResponseRC
 	RequestJobReady           Type = 4019
-	ResponseJobReady          Type = 4020 // an RC whose number is bits
+	ResponseJobReady          Type = 4020 // an RC whose number is a set of bits
 	RequestReconfigure        Type = 1003 // no body; this and the next eight are answered by a ResponseRC
 	RequestUpdateNode         Type = 3002
 	RequestCreatePartition    Type = 3003
@@ -60,9 +60,9 @@ const (
 	RequestCreateNode         Type = 3015
 	RequestCreateReservation  Type = 3006
 	ResponseReservationName   Type = 3007
-	RequestResourceLayout     Type = 4007 // from protocol 44 on, as is its answer
+	RequestResourceLayout     Type = 4007 // this and its answer exist from protocol 44 on
 	ResponseResourceLayout    Type = 4008
-	RequestJobRequeue         Type = 5023 // answered as RequestUpdateJob
+	RequestJobRequeue         Type = 5023 // answered like RequestUpdateJob
 	RequestKillJob            Type = 5032
 	RequestAuthToken          Type = 5039
 	ResponseAuthToken         Type = 5040
@@ -78,9 +78,9 @@ const (
 	RequestStats              Type = 2035
 	ResponseStats             Type = 2036
 	RequestJobUserInfo        Type = 2039 // answered by a ResponseJobInfo
-	RequestJobState           Type = 2057 // from protocol 40 on, as is its answer
+	RequestJobState           Type = 2057 // this and its answer exist from protocol 40 on
 	ResponseJobState          Type = 2058
-	RequestKillJobs           Type = 5041 // from protocol 40 on, as is its answer
+	RequestKillJobs           Type = 5041 // this and its answer exist from protocol 40 on
 	ResponseKillJobs          Type = 5042
 	ResponseReroute           Type = 8003
 	RequestPersistInit        Type = 6500
@@ -107,11 +107,11 @@ const (
 	AccountingAddAssocs       Type = 1404
 	AccountingAddClusters     Type = 1405
 	AccountingAddUsers        Type = 1406
-	AccountingAddQOS          Type = 1447 // as they are
+	AccountingAddQOS          Type = 1447 // answered by an AccountingRC
 	AccountingAddWCKeys       Type = 1452
-	AccountingAddAccountsTo   Type = 1501 // and these two, from protocol 40 on
+	AccountingAddAccountsTo   Type = 1501 // this and the next are answered by an AccountingRC, and exist from protocol 40 on
 	AccountingAddUsersTo      Type = 1502
-	AccountingModifyAccounts  Type = 1428 // this and the rest of the changes are answered by AccountingGotList
+	AccountingModifyAccounts  Type = 1428 // this and the other changes are answered by an AccountingGotList
 	AccountingModifyAssocs    Type = 1429
 	AccountingModifyUsers     Type = 1431
 	AccountingModifyQOS       Type = 1451
@@ -128,7 +128,7 @@ const (
 	AccountingGotConf         Type = 1508
 	AccountingGetStats        Type = 1489
 	AccountingGotStats        Type = 1490
-	AccountingRecordJobs      Type = 30001 // this project's: from schedctld to scheddbd
+	AccountingRecordJobs      Type = 30001 // a message of this project, from schedctld to scheddbd
 )
 
 // Empty is the body of a message that has none.

@@ -5,9 +5,9 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// NodeInfoRequest asks for all nodes (table node_info_request).
+// NodeInfoRequest requests all nodes (table node_info_request).
 type NodeInfoRequest struct {
-	LastUpdate model.Time // answer only if something changed since then; 0: always
+	LastUpdate model.Time // return nodes only if something changed since then; 0 for always
 	ShowFlags  uint16     // a model.Show
 }
 
@@ -17,7 +17,8 @@ func (m *NodeInfoRequest) Walk(c *codec.Codec) {
 	c.Uint16("show_flags", &m.ShowFlags)
 }
 
-// NodeInfoSingleRequest asks for one node by name (table node_info_single_request).
+// NodeInfoSingleRequest requests one node by name (table
+// node_info_single_request).
 type NodeInfoSingleRequest struct {
 	NodeName  string
 	ShowFlags uint16 // a model.Show
@@ -29,11 +30,11 @@ func (m *NodeInfoSingleRequest) Walk(c *codec.Codec) {
 	c.Uint16("show_flags", &m.ShowFlags)
 }
 
-// NodeInfo answers both (table node_info_response). From protocol 42 on, nodes
-// that are hidden from the client are counted, and marked in Hidden, but not
-// sent.
+// NodeInfo answers both requests (table node_info_response). From protocol 42
+// on, nodes that are hidden from the client are counted, and marked in Hidden,
+// but not sent.
 type NodeInfo struct {
-	RecordCount int // of all, hidden ones too; encoding without Hidden: len(Nodes.List)
+	RecordCount int // number of all nodes, including hidden ones; when encoding without Hidden: len(Nodes.List)
 	LastUpdate  model.Time
 	Hidden      model.Bitmap
 	Nodes       codec.Stream[model.Node]
@@ -115,7 +116,7 @@ func node(c *codec.Codec, n *model.Node) {
 	c.Uint64("alloc_memory", &n.AllocMemory)
 	c.String("alloc_tres_fmt_str", &n.AllocTRES)
 	if c.Until(codec.V2505) {
-		c.Float("alloc_tres_weighted", &n.AllocTRESWeighted) // from removed plugin data; ignore
+		c.Float("alloc_tres_weighted", &n.AllocTRESWeighted) // from removed plugin data; ignored
 	}
 	c.String("arch", &n.Architecture)
 	c.String("features", &n.Features)
@@ -140,7 +141,7 @@ func node(c *codec.Codec, n *model.Node) {
 		c.OptUint32("ext_sensors_temperature", &n.ExtSensorsTemperature)
 		c.Time("ext_sensors_update_time", &n.ExtSensorsUpdateTime)
 		c.OptUint32("ext_sensors_current_watts", &n.ExtSensorsCurrentWatts)
-		c.OptUint32("power_cap_watts", &n.PowerCapWatts) // from removed plugin data; ignore
+		c.OptUint32("power_cap_watts", &n.PowerCapWatts) // from removed plugin data; ignored
 	}
 	c.String("tres_fmt_str", &n.TRES)
 	if c.Since(codec.V2302) {
@@ -151,7 +152,7 @@ func node(c *codec.Codec, n *model.Node) {
 	}
 }
 
-// energy walks a node's consumption (table energy).
+// energy walks a node's energy consumption (table energy).
 func energy(c *codec.Codec, e *model.Energy) {
 	c.Uint64("base_consumed_energy", &e.BaseConsumedEnergy)
 	c.Uint32("ave_watts", &e.AverageWatts)

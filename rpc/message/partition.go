@@ -5,9 +5,9 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// PartitionInfoRequest asks for all partitions (table partition_info_request).
+// PartitionInfoRequest requests all partitions (table partition_info_request).
 type PartitionInfoRequest struct {
-	LastUpdate model.Time // answer only if something changed since then; 0: always
+	LastUpdate model.Time // return partitions only if something changed since then; 0 for always
 	ShowFlags  uint16     // a model.Show
 }
 

@@ -5,8 +5,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// PartitionUpdate creates or changes a partition (table update_partition);
-// answered by an RC.
+// PartitionUpdate creates or changes a partition (table update_partition). It
+// is answered by an RC.
 type PartitionUpdate struct{ model.PartitionUpdate }
 
 // Walk encodes or decodes the fields in wire order.
@@ -51,8 +51,8 @@ func (m *PartitionUpdate) Walk(c *codec.Codec) {
 	}
 }
 
-// PartitionName names a partition (table delete_partition): a request to delete
-// it, which an RC answers.
+// PartitionName is a request to delete a partition (table delete_partition). It
+// is answered by an RC.
 type PartitionName struct{ Name string }
 
 // Walk encodes or decodes the fields in wire order.

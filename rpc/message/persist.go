@@ -5,13 +5,13 @@ import "schedrestd/rpc/codec"
 // PersistInit opens a persistent connection (table dbd_persist_init). Its
 // credential applies to the whole connection.
 type PersistInit struct {
-	Version     codec.Version // what both sides use from then on
+	Version     codec.Version // version that both sides use from then on
 	ClusterName string
-	PersistType uint16 // 1: to the accounting daemon
+	PersistType uint16 // 1 for a connection to the accounting daemon
 	Port        uint16
 }
 
-// PersistToAccounting is PersistInit.PersistType of a client of the accounting daemon.
+// PersistToAccounting is the PersistType of a client of the accounting daemon.
 const PersistToAccounting = 1
 
 // Walk encodes or decodes the fields in wire order.
@@ -30,7 +30,7 @@ type PersistRC struct {
 	Comment string
 	Flags   uint16
 	Code    uint32 // 0, or one of Slurm's error numbers
-	Info    uint16 // the version, in answer to a PersistInit; otherwise the number of the request
+	Info    uint16 // in answer to a PersistInit, the version; otherwise the number of the request
 }
 
 // Walk encodes or decodes the fields in wire order.

@@ -12,7 +12,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// cut gives b piece by piece; each is overwritten when the next is asked for.
+// cut returns b piece by piece. It overwrites each piece when the next is
+// requested.
 func cut(b []byte, size int) (next func() ([]byte, error)) {
 	var last []byte
 	return func() ([]byte, error) {
@@ -28,7 +29,8 @@ func cut(b []byte, size int) (next func() ([]byte, error)) {
 	}
 }
 
-// TestPieces: a message is the same however it is cut, and pieces may be used again.
+// TestPieces checks that a message decodes to the same value however it is cut,
+// even if pieces are overwritten afterwards.
 func TestPieces(t *testing.T) {
 	for name, make := range messages {
 		for v := codec.Oldest; v <= codec.Newest; v++ {
@@ -57,7 +59,7 @@ func TestPieces(t *testing.T) {
 			for announced, want := range map[int]error{len(b) - 1: nil, len(b): io.ErrUnexpectedEOF, len(b) + 1: codec.ErrLeftover} {
 				there := b
 				if announced == len(b) {
-					there = b[:len(b)-1] // it breaks off
+					there = b[:len(b)-1] // it is truncated
 				}
 				err := DecodePieces(v, 1, nil, cut(there, 4), announced, make())
 				if err == nil || want != nil && !errors.Is(err, want) {

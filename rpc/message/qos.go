@@ -5,7 +5,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// GetQOS asks for qualities of service (table db_qos_cond).
+// GetQOS requests qualities of service (table db_qos_cond).
 type GetQOS struct{ model.QOSFilter }
 
 // Walk encodes or decodes the fields in wire order.

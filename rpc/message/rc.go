@@ -2,7 +2,8 @@ package message
 
 import "schedrestd/rpc/codec"
 
-// RC is a daemon's short answer (table return_code): 0, or one of Slurm's error numbers.
+// RC is a daemon's short answer (table return_code): 0, or one of Slurm's error
+// numbers.
 type RC struct{ Code uint32 }
 
 // Walk encodes or decodes the fields in wire order.
@@ -27,7 +28,7 @@ type JobArrayErrors struct{ Errors []JobArrayError }
 // JobArrayError is the result for some tasks of an array.
 type JobArrayError struct {
 	Code    uint32
-	JobIDs  string // as "12_[1-3]"
+	JobIDs  string // such as "12_[1-3]"
 	Message string
 }
 

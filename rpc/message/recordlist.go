@@ -7,25 +7,25 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// RecordList is a list of accounting records that a daemon can be asked for.
-// recordList declares it, in the file of its walks; the client and the tests of
-// this package find it by its filter.
+// RecordList is a list of accounting records that can be requested from a
+// daemon. Each list is declared with recordList, in the file of its walks. The
+// client and the tests of this package look it up by the type of its filter.
 type RecordList struct {
-	Get, Got Type          // question and answer
-	Since    codec.Version // the oldest protocol that has them; 0: all have
+	Get, Got Type          // request and answer
+	Since    codec.Version // the oldest protocol that has them; 0 for all
 
 	Request func(filter any) Body
 	answer  func(each any, stop func(error) error) (answer Body, code *uint32)
 
-	names  [3]string // names in the protocol's tables: the request, its walk, and the walk of a record
+	names  [3]string // names in the protocol's tables: those of the request, its walk, and the walk of a record
 	record func(*codec.Codec)
 	stream any
 }
 
-// RecordLists are all lists of accounting records, by the type of their filter.
+// RecordLists has all lists of accounting records, by the type of their filter.
 var RecordLists = map[reflect.Type]*RecordList{}
 
-// recordList declares the list that a filter F selects from.
+// recordList declares the list of the records that a filter F selects.
 func recordList[F model.Filter[T], T any, A interface {
 	Body
 	List() *Listed[T]
@@ -51,7 +51,8 @@ func recordList[F model.Filter[T], T any, A interface {
 	return &l
 }
 
-// ListSince returns the oldest protocol that has a list, by its question.
+// ListSince returns the oldest protocol that has a list, which is identified by
+// the type of its request.
 func ListSince(question Type) codec.Version {
 	for _, l := range RecordLists {
 		if l.Get == question && l.Since != 0 {
@@ -61,9 +62,9 @@ func ListSince(question Type) codec.Version {
 	return codec.Oldest
 }
 
-// Answer returns the answer's body, which passes each record to each, a
-// func(*T) error, and the place of its error number. An error of each ends the
-// decoding with the error that stop makes of it.
+// Answer returns the body of the answer, which passes each record to each, a
+// func(*T) error, and the address of its error number. If each returns an
+// error, the decoding ends with stop's result for it.
 func (l *RecordList) Answer(each any, stop func(error) error) (answer Body, code *uint32) {
 	return l.answer(each, stop)
 }

@@ -9,8 +9,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// addRecordLists adds the lists of accounting records to what the tests go
-// through. Those that have no place in the corpus of FuzzDecode come last.
+// addRecordLists adds the lists of accounting records to the messages that the
+// tests use. Those without a place in the corpus of FuzzDecode come last.
 func addRecordLists() {
 	var more []string
 	for filter, l := range RecordLists {

@@ -5,7 +5,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// The accounting daemon's records, in the lists that the tests go through.
+// The accounting daemon's records, added to the lists that the tests use.
 func init() {
 	add(walks, map[string]func(*codec.Codec){
 		"db_step_rec":               func(c *codec.Codec) { accountingStep(c, new(model.AccountingStep)) },
@@ -36,7 +36,7 @@ func init() {
 	addRecordLists()
 }
 
-// used is a message of one record that no message has yet.
+// used is a message for a record that no real message contains yet.
 type used struct{ model.UsedLimits }
 
 func (m *used) Walk(c *codec.Codec) { usedLimits(c, &m.UsedLimits) }

@@ -13,7 +13,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// requestBodies has what each captured request is read into, by the protocol's number.
+// requestBodies maps the numbers of captured requests to the types of their
+// bodies.
 var requestBodies = map[string]func() Body{
 	"1008": func() Body { return Empty{} },
 	"1021": func() Body { return new(LicenseInfoRequest) },
@@ -36,8 +37,8 @@ var requestBodies = map[string]func() Body{
 	"6500": func() Body { return new(PersistInit) },
 }
 
-// TestCapturedRequests reads the requests that real daemons understood, and wants them back
-// from their encoding.
+// TestCapturedRequests decodes requests that real daemons have accepted, and
+// checks that encoding results in the same bytes.
 func TestCapturedRequests(t *testing.T) {
 	files, err := filepath.Glob("testdata/frames/*.json.gz")
 	if err != nil {
@@ -63,7 +64,8 @@ func TestCapturedRequests(t *testing.T) {
 					compareBytes(t, raw, c.Bytes())
 					return
 				}
-				// Captured with a null filter of associations; ours is one that filters nothing.
+				// The captured request has a null filter of associations. Ours
+				// has a filter that selects everything.
 				again := make()
 				if err := DecodeBody(v, 0, c.Bytes(), again); err != nil {
 					t.Fatal(err)
@@ -83,7 +85,7 @@ func TestCapturedRequests(t *testing.T) {
 
 type capturedRequest struct {
 	Type json.Number `json:"request_type"`
-	Body string      `json:"request_body"` // hex, without header and credential
+	Body string      `json:"request_body"` // in hex, without header and credential
 }
 
 func readRequests(t *testing.T, file string) map[string]capturedRequest {

@@ -5,10 +5,10 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// RequeueRequest queues a job again (table requeue_request); answered by an RC,
-// or by JobArrayErrors.
+// RequeueRequest requeues a job (table requeue_request). It is answered by an
+// RC or by JobArrayErrors.
 type RequeueRequest struct {
-	JobID   model.Opt[uint32] // not set when JobText is
+	JobID   model.Opt[uint32] // not set if JobText is
 	JobText string            // "123", "123_4", "123_[1-3]"
 	Flags   model.Requeue
 }

@@ -5,10 +5,10 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// Reroute names another cluster of the federation, which has to be asked
+// Reroute names the cluster of the federation to which the request must be sent
 // instead (table reroute_response).
 type Reroute struct {
-	Cluster     *model.Cluster // nil: none
+	Cluster     *model.Cluster // nil for none
 	StepManager string
 }
 

@@ -5,9 +5,10 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// ReservationInfoRequest asks for all reservations (table reservation_info_request).
+// ReservationInfoRequest requests all reservations (table
+// reservation_info_request).
 type ReservationInfoRequest struct {
-	LastUpdate model.Time // answer only if something changed since then; 0: always
+	LastUpdate model.Time // return reservations only if something changed since then; 0 for always
 }
 
 // Walk encodes or decodes the fields in wire order.

@@ -2,8 +2,8 @@ package message
 
 import "schedrestd/rpc/codec"
 
-// ReservationName names a reservation (table reservation_name): a request to
-// delete it, which an RC answers.
+// ReservationName is a request to delete a reservation (table
+// reservation_name). It is answered by an RC.
 type ReservationName struct{ Name string }
 
 // Walk encodes or decodes the fields in wire order.

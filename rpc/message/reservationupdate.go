@@ -64,8 +64,8 @@ func givenTime(c *codec.Codec, name string, v *model.Time) {
 	}
 }
 
-// zeroEnded walks a number that older protocols send as a list that ends with 0;
-// an empty list is a number that is not set.
+// zeroEnded walks a number that older protocols send as a list that ends with
+// 0. An empty list means that the number is not set.
 func zeroEnded(c *codec.Codec, name string, v *model.Opt[uint32]) {
 	var list []uint32
 	if v.Set {

@@ -12,7 +12,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// messages makes one of each body that travels.
+// messages returns a new body of each message.
 var messages = map[string]func() Body{
 	"Header":               func() Body { return new(Header) },
 	"Credential":           func() Body { return new(Credential) },
@@ -53,8 +53,8 @@ var comparable = cmp.Options{
 	cmpopts.EquateEmpty(),
 }
 
-// TestRoundTrips fills each message with random values, at each protocol version, and
-// wants them back from its own encoding.
+// TestRoundTrips fills each message with random values, at each protocol
+// version, and checks that encoding and decoding it preserves them.
 func TestRoundTrips(t *testing.T) {
 	for name, make := range messages {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +82,8 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestEachInsteadOfList: a stream hands on the same records that a list would have.
+// TestEachInsteadOfList checks that a stream passes on the same records that a
+// list has.
 func TestEachInsteadOfList(t *testing.T) {
 	want := &JobInfo{LastUpdate: 7}
 	for id := range uint32(5) {
@@ -107,11 +108,13 @@ func TestEachInsteadOfList(t *testing.T) {
 	}
 }
 
-// fuzzed names the messages that FuzzDecode tries; its corpus has them by their place.
+// fuzzed names the messages that FuzzDecode decodes. Its corpus refers to them
+// by index.
 var fuzzed = []string{"Header", "Credential", "RCMessage", "JobArrayErrors", "NodeInfo", "PartitionInfo", "JobInfoRequest",
 	"JobInfo", "SubmitRequest", "SubmitResponse", "KillJob", "PersistRC", "AccountingStats", "RecordJobs"}
 
-// decodeAny decodes data as the which'th kind of message and returns how many bytes of memory that took.
+// decodeAny decodes data as the message with index which, and returns the
+// number of bytes that were allocated.
 func decodeAny(which, version byte, data []byte) (allocated uint64) {
 	v := codec.Oldest + codec.Version(version)%(codec.Newest-codec.Oldest+1)
 	body := messages[fuzzed[int(which)%len(fuzzed)]]()
@@ -124,12 +127,13 @@ func decodeAny(which, version byte, data []byte) (allocated uint64) {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// allowance returns how much memory decoding n bytes may allocate: records are
-// larger in memory than in their smallest form on the wire, but by a constant
+// allowance returns how much memory decoding n bytes may allocate. Records in
+// memory are larger than their smallest form on the wire, but by a constant
 // factor.
 func allowance(n int) uint64 { return 1<<16 + 256*uint64(n) }
 
-// FuzzDecode: whatever comes, no panic, and no memory on the word of a count.
+// FuzzDecode checks that no input causes a panic, or an allocation that only a
+// false count justifies.
 func FuzzDecode(f *testing.F) {
 	for which := range byte(len(fuzzed)) {
 		f.Add(which, byte(4), []byte{})
@@ -150,7 +154,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzParseFrame: header and credential of whatever comes.
+// FuzzParseFrame parses the header and credential of any input.
 func FuzzParseFrame(f *testing.F) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.V2605} {
 		frame, err := Encode(v, 0, RequestPing, &Credential{Plugin: PluginJWT, Token: "a.b.c", ActAs: "alice"}, Empty{})
@@ -167,7 +171,8 @@ func FuzzParseFrame(f *testing.F) {
 	})
 }
 
-// TestFrameThereAndBack: what Encode makes, ParseFrame takes apart.
+// TestFrameThereAndBack checks that ParseFrame returns the values that Encode
+// got.
 func TestFrameThereAndBack(t *testing.T) {
 	credential := &Credential{Plugin: PluginJWT, Token: "a.b.c", ActAs: "alice"}
 	for v := codec.Oldest; v <= codec.Newest; v++ {

@@ -12,7 +12,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// TestEncodeSealed: a credential is made of the body that follows it, however long either is.
+// TestEncodeSealed checks that a credential gets the body that follows it, for
+// any length of either.
 func TestEncodeSealed(t *testing.T) {
 	body := &NodeInfoSingleRequest{NodeName: strings.Repeat("n", 5000)}
 	for v := codec.Oldest; v <= codec.Newest; v++ {
@@ -47,7 +48,8 @@ func TestEncodeSealed(t *testing.T) {
 	}
 }
 
-// EncodeSealed returns no message when the credential can't be made.
+// TestEncodeSealedFails checks that EncodeSealed returns no message if the
+// credential can't be created.
 func TestEncodeSealedFails(t *testing.T) {
 	down := errors.New("down")
 	b, err := EncodeSealed(codec.Newest, 0, RequestPing, func(Type, []byte) (*Credential, error) { return nil, down }, Empty{})

@@ -5,7 +5,8 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// SharesRequest asks for fair shares (table shares_request). A nil list is no filter.
+// SharesRequest requests fair shares (table shares_request). A nil list does
+// not filter.
 type SharesRequest struct {
 	Accounts []string
 	Users    []string
@@ -17,7 +18,8 @@ func (m *SharesRequest) Walk(c *codec.Codec) {
 	texts(c, "user_list", &m.Users)
 }
 
-// Shares answers SharesRequest (table shares_response). TRESNames come before the first of Shares.
+// Shares answers SharesRequest (table shares_response). TRESNames is decoded
+// before the first element of Shares.
 type Shares struct {
 	TRESNames   []string
 	Shares      codec.Stream[model.Share]

@@ -5,7 +5,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// StatsRequest asks for the controller's statistics (table stats_request).
+// StatsRequest requests the controller's statistics (table stats_request).
 type StatsRequest struct{ Command uint16 }
 
 // Commands of a StatsRequest.
@@ -21,7 +21,7 @@ func (m *StatsRequest) Walk(c *codec.Codec) { c.Uint16("command_id", &m.Command)
 type ControllerStats struct{ model.ControllerStats }
 
 // Walk encodes or decodes the fields in wire order. Up to protocol 43 the first
-// part may be left out, but no daemon does so.
+// part is optional, but no daemon omits it.
 func (m *ControllerStats) Walk(c *codec.Codec) {
 	if c.Until(codec.V2511) {
 		parts := true

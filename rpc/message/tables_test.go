@@ -13,7 +13,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// walks has every walk of this package beside the protocol's table for it.
+// walks maps the names of the protocol's tables to the walks of this package.
 var walks = map[string]func(*codec.Codec){
 	"header":                       new(Header).Walk,
 	"addr":                         func(c *codec.Codec) { addr(c, new(Addr)) },
@@ -65,7 +65,7 @@ var walks = map[string]func(*codec.Codec){
 	"db_rpc_obj":                   func(c *codec.Codec) { callCount(c, new(model.CallCount)) },
 }
 
-// TestWalksAreTheTables holds each walk's own description against the rows of the
+// TestWalksAreTheTables compares each walk's description with the rows of the
 // protocol's table, for every protocol version.
 func TestWalksAreTheTables(t *testing.T) {
 	for table, walk := range walks {
@@ -82,7 +82,7 @@ func TestWalksAreTheTables(t *testing.T) {
 	}
 }
 
-// numbers has the messages that both sides of the protocol's lists name.
+// numbers has the messages in the protocol's lists, by name.
 var numbers = map[string]Type{
 	"REQUEST_PING": RequestPing, "REQUEST_NODE_INFO": RequestNodeInfo, "RESPONSE_NODE_INFO": ResponseNodeInfo,
 	"REQUEST_NODE_INFO_SINGLE": RequestNodeInfoSingle, "REQUEST_PARTITION_INFO": RequestPartitionInfo,
@@ -100,7 +100,7 @@ var numbers = map[string]Type{
 	"DBD_FINI": AccountingFini, "DBD_GET_STATS": AccountingGetStats,
 }
 
-// TestNumbers holds the numbers of the messages against the protocol's lists.
+// TestNumbers compares the numbers of the messages with the protocol's lists.
 func TestNumbers(t *testing.T) {
 	got := map[string]Type{}
 	for _, file := range []string{"rpc", "dbd_rpc"} {
@@ -109,7 +109,7 @@ func TestNumbers(t *testing.T) {
 			if file == "rpc" {
 				pairs = append(pairs, [2]string{f[3], f[4]})
 			} else {
-				pairs = append(pairs, [2]string{f[3], "answer to " + f[1]}) // of these the list has numbers only
+				pairs = append(pairs, [2]string{f[3], "answer to " + f[1]}) // the list has only numbers for these
 			}
 			for _, p := range pairs {
 				if _, known := numbers[p[1]]; known {
@@ -129,7 +129,7 @@ func TestNumbers(t *testing.T) {
 
 type tableRow struct {
 	codec.Row
-	min, max codec.Version // max 0: no end
+	min, max codec.Version // a max of 0 means no end
 }
 
 func readTable(t *testing.T, name string) []tableRow {
@@ -180,7 +180,8 @@ func readTSV(t *testing.T, name string) [][]string {
 	return rows[1:]
 }
 
-// TestEveryTableHasAWalk: a table that is there for a walk is held against it.
+// TestEveryTableHasAWalk checks that every table that describes a walk is
+// compared with one.
 func TestEveryTableHasAWalk(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "tables", "*.tsv"))
 	if err != nil || len(files) == 0 {
@@ -189,7 +190,7 @@ func TestEveryTableHasAWalk(t *testing.T) {
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".tsv")
 		switch _, has := walks[name]; {
-		case name == "rpc", name == "dbd_rpc", name == "errors": // lists of numbers
+		case name == "rpc", name == "dbd_rpc", name == "errors": // these are lists of numbers
 		case !has:
 			t.Errorf("walks has none for %s", name)
 		}

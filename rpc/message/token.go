@@ -2,10 +2,10 @@ package message
 
 import "schedrestd/rpc/codec"
 
-// TokenRequest asks the controller for a token (table auth_token_request).
+// TokenRequest requests a token from the controller (table auth_token_request).
 type TokenRequest struct {
-	Lifespan uint32 // seconds
-	Username string // "" = the asker; another's only for root and the scheduler's user
+	Lifespan uint32 // in seconds
+	Username string // "" for the sender; only root and the scheduler's user may name another user
 }
 
 // Walk encodes or decodes the fields in wire order.

@@ -5,7 +5,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// GetTRES asks for trackable resources (table db_tres_cond).
+// GetTRES requests trackable resources (table db_tres_cond).
 type GetTRES struct{ model.TRESFilter }
 
 // Walk encodes or decodes the fields in wire order.

@@ -5,7 +5,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// GetUsers asks for users (table db_user_cond).
+// GetUsers requests users (table db_user_cond).
 type GetUsers struct{ model.UserFilter }
 
 // Walk encodes or decodes the fields in wire order.

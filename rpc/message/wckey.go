@@ -5,7 +5,7 @@ import (
 	"schedrestd/rpc/codec"
 )
 
-// GetWCKeys asks for workload keys (table db_wckey_cond).
+// GetWCKeys requests workload keys (table db_wckey_cond).
 type GetWCKeys struct{ model.WCKeyFilter }
 
 // Walk encodes or decodes the fields in wire order.

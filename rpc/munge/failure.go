@@ -12,26 +12,27 @@ import (
 	"schedrestd/errs"
 )
 
-// Error is what munged itself said: its number, and its words as far as they can be shown.
+// Error is an error that munged returned: its number, and its text without
+// unprintable characters.
 type Error struct {
 	Number uint8
 	Text   string // may be empty
 }
 
-// The numbers of munge that say something about a credential; the others are of the request
-// and of munged's own state.
+// munge's error numbers that are about a credential. The others are about the
+// request or munged's own state.
 const (
 	BadCredential uint8 = 8  // malformed
 	BadVersion    uint8 = 9  // from an unsupported release of munge
-	BadCipher     uint8 = 10 // these four name a method that munged does not support
+	BadCipher     uint8 = 10 // this and the next three name a method that munged does not support
 	BadMAC        uint8 = 11
 	BadZip        uint8 = 12
 	BadRealm      uint8 = 13
 	Invalid       uint8 = 14 // made with another key, or modified
 	Expired       uint8 = 15
-	Rewound       uint8 = 16 // made in the future: the clocks differ
+	Rewound       uint8 = 16 // made in the future, because the clocks differ
 	Replayed      uint8 = 17 // decoded before
-	Unauthorized  uint8 = 18 // for another uid
+	Unauthorized  uint8 = 18 // made for another uid
 )
 
 // Error formats the error for logs and users.
@@ -42,8 +43,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s (munge error %d)", e.Text, e.Number)
 }
 
-// ofCredential reports whether munged has judged the credential, rather than
-// failed to.
+// ofCredential reports whether the error is munged's verdict on the credential,
+// as opposed to a failure of munged.
 func (e *Error) ofCredential() bool { return e.Number >= BadCredential && e.Number <= Unauthorized }
 
 var (
@@ -59,8 +60,8 @@ func late(ctx context.Context, err error) error {
 	return errs.Wrap(fmt.Errorf("%w: %w", context.Cause(ctx), err), errs.Timeout, "munged does not answer in time")
 }
 
-// unreached returns the error for a failed connection. The path is for the log
-// and the administrator.
+// unreached returns the error for a failed connection. Only the log and the
+// administrator get the path.
 func (c *Client) unreached(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return late(ctx, err)
@@ -77,8 +78,8 @@ func (c *Client) unreached(ctx context.Context, err error) error {
 	return e
 }
 
-// printable removes unprintable characters from munged's text, which is shown
-// on terminals and in logs.
+// printable removes unprintable characters from munged's text, because it is
+// shown on terminals and in logs.
 func printable(text []byte) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f {

@@ -23,8 +23,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// lab is a real munged and a real Slurm that trusts it. LAB_ENV names a file of
-// NAME=value lines that describe them.
+// lab is a real munged, with a real Slurm that trusts it. LAB_ENV names a file
+// of NAME=value lines that describe them.
 type lab map[string]string
 
 func openLab(t *testing.T) lab {
@@ -137,7 +137,7 @@ func TestLabSlurm(t *testing.T) {
 	if err := dbd.Verify(ctx, model.Credential{}); err != nil {
 		t.Errorf("accounting: %v", err)
 	}
-	cfg.MungeUID++ // not the daemons'
+	cfg.MungeUID++ // another user than the daemons'
 	if err := client.New(cfg).Verify(ctx, model.Credential{}); err == nil {
 		t.Error("the controller decoded another's credential")
 	}
@@ -186,7 +186,7 @@ func spoken(t *testing.T, cfg client.Config) (v codec.Version) {
 	return v
 }
 
-// tap records the protocol version of the last message sent.
+// tap records the protocol version of the last message that was sent.
 type tap struct {
 	net.Conn
 	last *codec.Version
@@ -197,7 +197,7 @@ func (c tap) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// ask sends a whole message to the controller and reads the answer.
+// ask sends a complete message to the controller and reads the answer.
 func ask(t *testing.T, cfg client.Config, request []byte) (message.Frame, error) {
 	t.Helper()
 	nc, err := net.Dial("tcp", cfg.Controllers[0].Address)
@@ -216,7 +216,8 @@ func ask(t *testing.T, cfg client.Config, request []byte) (message.Frame, error)
 	return message.ParseFrame(b)
 }
 
-// asUser marks the process of TestLabJob that runs as another user.
+// asUser is an environment variable that marks the process of TestLabJob that
+// runs as another user.
 const asUser = "MUNGE_TEST_SUBMIT"
 
 // TestLabJob checks that a job belongs to the uid and gid of the process that
@@ -253,7 +254,7 @@ func (l lab) submitAs(t *testing.T, who *syscall.Credential) string {
 	cmd := exec.CommandContext(limited(t), "/proc/self/exe", "-test.v", "-test.run=^TestLabJob$")
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), asUser+"=1")
-	for key, value := range l { // its file may be root's alone
+	for key, value := range l { // only root may be able to read its file
 		cmd.Env = append(cmd.Env, key+"="+value)
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who}

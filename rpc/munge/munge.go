@@ -2,31 +2,33 @@
 // authentication service, and decodes them. It is written in Go and speaks
 // protocol version 4 of munge 0.5 over munged's UNIX socket.
 //
-// A credential is a text with which munged confirms, for the process that
-// requested it, the uid and gid that the kernel reports for the connection
-// (SO_PEERCRED), the time, and a payload. The client has no secret to keep. The
-// credential names the process that requested it, so one process can't request
+// A credential is a text with which munged confirms the uid and gid of the
+// process that requested it, as the kernel reports them for the connection
+// (SO_PEERCRED), the time, and a payload. The client needs no secret. Because
+// the credential names the process that requested it, one process can't request
 // it for another user, and a connection is never passed to another process.
 //
 // What a credential proves:
 //
-//   - The payload is a hash of the message's body and number (Payload). An attacker
-//     who captures a message can't use its credential with another body. The
-//     message's header, with the protocol version, is not covered, and nothing is
-//     encrypted.
+//   - The payload is a hash of the message's body and number (Payload). An
+//     attacker who captures a message can't use its credential with another
+//     body. The message's header, with the protocol version, is not covered,
+//     and nothing is encrypted.
 //   - Only one uid can decode the credential, that of the scheduler's user
-//     (Encode's argument). A program that listens in the controller's place can't
-//     read it. It can forward it, with the body that it was made for.
-//   - It is valid for 5 minutes, or Client.TTL, and each munged accepts it once. Each
-//     munged counts for itself: two clusters that share a munge key and the uid of
-//     the scheduler's user would both accept the same credential. A Slurm that was
-//     built for several node daemons on one machine, such as Debian's, accepts a
-//     credential repeatedly until it expires. There, an attacker who captures a
-//     submission can submit the same job again, as the same user. Where that
-//     matters, the network must be protected against eavesdropping. This package
-//     requests a new credential for each attempt, and never stores or logs one.
-//   - The answer is not authenticated: from protocol 39 on it has no credential. As
-//     with tokens, without TLS a controller is identified only by its address.
+//     (Encode's argument). A program that listens in the controller's place
+//     can't read it. It can forward it, with the body that it was made for.
+//   - It is valid for 5 minutes, or Client.TTL, and each munged accepts it
+//     once. Two clusters that share a munge key and the uid of the scheduler's
+//     user, but have different mungeds, would both accept the same credential.
+//     A Slurm that was built for several node daemons on one machine, such as
+//     Debian's, accepts a credential repeatedly until it expires. There, an
+//     attacker who captures a submission can submit the same job again, as the
+//     same user. Where that matters, the network must be protected against
+//     eavesdropping. This package requests a new credential for each attempt,
+//     and never stores or logs one.
+//   - The answer is not authenticated: from protocol 39 on it has no
+//     credential. As with tokens, without TLS a controller is identified only
+//     by its address.
 //
 // A false munged learns very little: the requesting user and a hash. But it
 // could return a credential that its owner got from the real munged. The
@@ -53,20 +55,22 @@ import (
 // DefaultSocket is the socket on which munged listens by default.
 const DefaultSocket = "/run/munge/munge.socket.2"
 
-// Client sends requests to one munged. The zero value is ready to use and safe
-// for concurrent use: each request has a connection of its own.
+// Client sends requests to one munged. The zero value is ready to use. It is
+// safe for concurrent use, because each request has a connection of its own.
 type Client struct {
-	Socket string        // "": DefaultSocket
-	TTL    time.Duration // lifetime of credentials, in whole seconds; 0: munged's default, 5 minutes
+	Socket string        // "" for DefaultSocket
+	TTL    time.Duration // lifetime of credentials, in whole seconds; 0 for munged's default, 5 minutes
 
-	// Trusted reports whether a user may run munged; nil: root and the owner of the
-	// socket's directory may, because the owner can replace the socket anyway. In a directory like
-	// /tmp only root may. Set it in a user namespace in which neither user is visible.
+	// Trusted reports whether a user may run munged. If it is nil, root may,
+	// and the owner of the socket's directory, who can replace the socket
+	// anyway. In a directory like /tmp only root may. It must be set in a user
+	// namespace in which neither user is visible.
 	Trusted func(uid uint32) bool
 
-	// Dial opens a connection to the socket; nil: by itself. The kernel must know
-	// its peer, and this process must have opened it: munged issues the credential
-	// for the user that opened the connection.
+	// Dial opens a connection to the socket. If it is nil, the Client dials by
+	// itself. The kernel must know the connection's peer, and this process must
+	// have opened it, because munged issues the credential for the user that
+	// opened the connection.
 	Dial func(ctx context.Context, socket string) (net.Conn, error)
 }
 
@@ -74,12 +78,12 @@ type Client struct {
 type Decoded struct {
 	UID, GID uint32 // of the process that requested it
 	Payload  []byte
-	Encoded  time.Time     // by the clock of the machine that made it, in seconds
-	TTL      time.Duration // lifetime from then on
+	Encoded  time.Time     // time by the clock of the machine that issued it, in whole seconds
+	TTL      time.Duration // lifetime from that time on
 }
 
-// Encode returns a credential for this process's effective uid and gid that
-// carries payload and that only processes of uid can decode. It can be used
+// Encode returns a credential for this process's effective uid and gid. It
+// contains payload, only processes of uid can decode it, and it can be used
 // once.
 //
 // Errors are *errs.Error: Unavailable, Timeout or BadAnswer.
@@ -105,9 +109,9 @@ func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string
 	return text, nil
 }
 
-// Decode lets munged verify a credential: that it is complete, made with
-// munged's key, for this process's uid, not expired, and not decoded before. It
-// can be decoded once.
+// Decode asks munged to verify a credential: that it is complete, made with
+// munged's key, for this process's uid, not expired, and not decoded before.
+// Each credential can be decoded once.
 //
 // Errors are *errs.Error: Unauthenticated, with an *Error as its cause, if the
 // credential is invalid; otherwise as for Encode.
@@ -133,7 +137,7 @@ func (c *Client) Decode(ctx context.Context, credential string) (Decoded, error)
 	return d, nil
 }
 
-// ask sends a request over a new connection and returns the answer, which must
+// ask sends a request over a new connection. It returns the answer, which must
 // be of the kind want, without its header.
 func (c *Client) ask(ctx context.Context, request []byte, want kind) ([]byte, error) {
 	nc, err := c.connect(ctx)
@@ -154,7 +158,8 @@ func (c *Client) ask(ctx context.Context, request []byte, want kind) ([]byte, er
 	case sent != nil:
 		err = fmt.Errorf("send request: %w", sent)
 	}
-	// munged exited or restarts. Nothing was sent to any daemon yet, so the request can be repeated.
+	// munged exited or is restarting. Nothing was sent to a daemon yet, so the
+	// request can be repeated.
 	return nil, errs.Wrap(err, errs.Unavailable, "munged closed the connection before its answer was complete")
 }
 
@@ -176,8 +181,8 @@ func receive(r io.Reader, want kind) ([]byte, error) {
 	return b, nil
 }
 
-// busy is the pause before connecting again to a munged whose queue is full.
-// Connecting to a UNIX socket does not wait for a place in it.
+// busy is the pause before connecting again to a munged whose queue is full,
+// because connecting to a UNIX socket does not wait for a place in it.
 const busy = 5 * time.Millisecond
 
 // connect opens a connection to a trusted munged.
@@ -218,7 +223,7 @@ func (c *Client) socket() string {
 }
 
 // recognise returns nil if the munged at the other end is trusted, and
-// otherwise the reason why not.
+// otherwise the reason why it is not.
 func (c *Client) recognise(nc net.Conn) error {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
@@ -238,9 +243,9 @@ func (c *Client) recognise(nc net.Conn) error {
 	return nil
 }
 
-// ownersOrRoots reports whether uid is root or owns the directory of the socket.
-// It is the default of Client.Trusted. The overflow uid stands for all users of
-// other user namespaces, so it is never trusted.
+// ownersOrRoots is the default of Client.Trusted: it reports whether uid is
+// root or owns the directory of the socket. The overflow uid stands for all
+// users of other user namespaces, so it is never trusted.
 func (c *Client) ownersOrRoots(uid uint32) bool {
 	if uid == 0 {
 		return true

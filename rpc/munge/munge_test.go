@@ -22,11 +22,11 @@ import (
 
 const credential = "MUNGE:AwQFAAB+/w==:"
 
-// munged runs a fake munged, which passes each request, with its header, and
-// the connection to act.
+// munged runs a fake munged, which calls act with the connection and each
+// request, including its header.
 func munged(t testing.TB, act func(nc net.Conn, request []byte)) *Client {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "munge-") // not t.TempDir: a socket's path is short
+	dir, err := os.MkdirTemp("", "munge-") // not t.TempDir, because a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestBadMunged(t *testing.T) {
 		name   string
 		answer []byte
 		kind   errs.Kind
-		want   string // in the error's text
+		want   string // expected part of the error's text
 	}{
 		{"closes at once", nil, errs.Unavailable, "before its answer was complete"},
 		{"closes within the header", good[:10], errs.Unavailable, "before its answer was complete"},
@@ -192,7 +192,7 @@ func TestRefusedCredentials(t *testing.T) {
 		name   string
 		answer []byte
 		kind   errs.Kind
-		number uint8 // of munge
+		number uint8 // error number of munge
 	}{
 		{"no memory", bad(4), errs.Unavailable, 4},
 		{"socket", bad(6), errs.Unavailable, 6},
@@ -223,8 +223,8 @@ func TestRefusedCredentials(t *testing.T) {
 	}
 }
 
-// TestSlowMunged checks that a munged that accepts and stays silent delays the
-// caller no longer than its context permits.
+// TestSlowMunged checks that a munged that accepts the connection and does not
+// answer delays the caller no longer than its context permits.
 func TestSlowMunged(t *testing.T) {
 	for name, answer := range map[string][]byte{"silent": nil, "half an answer": encoded(credential)[:20]} {
 		t.Run(name, func(t *testing.T) {
@@ -248,8 +248,8 @@ func TestSlowMunged(t *testing.T) {
 	}
 }
 
-// TestNoMunged checks that each way of being unavailable has its own error and
-// hint.
+// TestNoMunged checks the error and the hint for each way in which munged can
+// be unavailable.
 func TestNoMunged(t *testing.T) {
 	dir := t.TempDir()
 	stale := filepath.Join(dir, "stale")
@@ -280,7 +280,7 @@ func TestNoMunged(t *testing.T) {
 	}
 }
 
-// TestBusyMunged checks that the client waits for a full queue.
+// TestBusyMunged checks that the client waits while munged's queue is full.
 func TestBusyMunged(t *testing.T) {
 	c := munged(t, says(encoded(credential+"\x00")))
 	dials := 0
@@ -301,7 +301,7 @@ func TestBusyMunged(t *testing.T) {
 }
 
 // TestStranger checks that no request is sent to a munged of another user,
-// which could have it executed in that user's name.
+// because it could have the request executed in that user's name.
 func TestStranger(t *testing.T) {
 	heard := make(chan struct{}, 1)
 	c := munged(t, func(nc net.Conn, _ []byte) {
@@ -325,7 +325,7 @@ func TestStranger(t *testing.T) {
 		return false
 	}
 	refused("untrusted")
-	c.Dial = func(context.Context, string) (net.Conn, error) { // no kernel has a word on it
+	c.Dial = func(context.Context, string) (net.Conn, error) { // the kernel does not know this connection's peer
 		near, far := net.Pipe()
 		t.Cleanup(func() { far.Close() })
 		return near, nil

@@ -6,15 +6,16 @@ import (
 	"github.com/cloudflare/circl/xof/k12"
 )
 
-// kindK12 names the hash in a payload. There are others (the message's number alone, SHA-256,
-// SHA-3), which a site may forbid or have to load; this one every release from 22.05 on
-// accepts, always, and its own commands send it.
+// kindK12 is the number for the hash in a payload. There are other hashes (the
+// message's number alone, SHA-256, SHA-3), which a site may forbid or have to
+// load. Every release from 22.05 on always accepts this one, and its own
+// commands send it.
 const kindK12 = 2
 
-// Payload returns the payload of a message's credential: a hash of its encoded
-// body and its number, so that the credential is useless with any other
-// message. A daemon that finds another payload closes the connection without an
-// answer.
+// Payload returns the payload of a message's credential: a hash of the encoded
+// body and the number of the message, so that the credential is useless with
+// any other message. A daemon that finds another payload closes the connection
+// without an answer.
 func Payload(number uint16, body []byte) []byte {
 	return append([]byte{kindK12}, kangarooTwelve(body, binary.BigEndian.AppendUint16(nil, number))...)
 }

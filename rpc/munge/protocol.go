@@ -9,21 +9,21 @@ import (
 	"schedrestd/errs"
 )
 
-// A message to or from munged, all numbers big endian:
+// Format of messages to and from munged. All numbers are big endian:
 //
 //	u32 magic, u8 version, u8 kind, u8 number of earlier attempts, u32 length of the rest
 //
-// Each connection is for one question.
+// Each connection serves one request.
 const (
 	magic        = 0x00606d4b
 	version      = 4
 	headerLength = 4 + 1 + 1 + 1 + 4
 
-	// maxLength bounds what follows a header, either way. munged's own limit is a MiB; our
-	// credentials have some 300 bytes.
+	// maxLength limits the data after a header, in both directions. munged's
+	// own limit is 1 MiB; our credentials have about 300 bytes.
 	maxLength = 64 << 10
 
-	// maxTTL is munged's own limit, which it cuts longer ones to.
+	// maxTTL is munged's own limit, to which it reduces longer times.
 	maxTTL = time.Hour
 )
 
@@ -37,16 +37,18 @@ const (
 	decodeResponse kind = 5
 )
 
-// anyone, as the uid or gid that may decode a credential, means no restriction.
+// anyone means no restriction, in place of the uid or gid that may decode a
+// credential.
 const anyone uint32 = 1<<32 - 1
 
-// A credential is base64 between these.
+// A credential is base64 text between this prefix and suffix.
 const (
 	prefix = "MUNGE:"
 	suffix = ":"
 )
 
-// munged chooses cipher and MAC; 33 bytes are not worth compressing.
+// munged chooses cipher and MAC. Compression is off, because 33 bytes are not
+// worth it.
 const (
 	defaultCipher = 1
 	defaultMAC    = 1
@@ -54,7 +56,7 @@ const (
 )
 
 // encodeRequest returns a request for a credential with payload that only uid
-// can decode. With ttl 0, munged chooses the time to live.
+// can decode. If ttl is 0, munged chooses the time to live.
 func encodeRequest(payload []byte, uid uint32, ttl time.Duration) ([]byte, error) {
 	if ttl < 0 {
 		return nil, errs.New(errs.Internal, "a time to live of %v", ttl)
@@ -81,7 +83,7 @@ func header(k kind) []byte {
 	return append(b, version, byte(k), 0, 0, 0, 0, 0)
 }
 
-// finish puts the length where header left its place.
+// finish writes the length into the place that header reserved for it.
 func finish(b []byte) ([]byte, error) {
 	n := len(b) - headerLength
 	if n > maxLength {
@@ -121,13 +123,13 @@ func parseEncoded(b []byte) (string, error) {
 	}
 	text, ended := strings.CutSuffix(text, "\x00")
 	if !ended || !wellFormed(text) {
-		return "", fmt.Errorf("%w: malformed credential", errGarbled) // not shown: it may be valid
+		return "", fmt.Errorf("%w: malformed credential", errGarbled) // the text is not included, because it may be a valid credential
 	}
 	return text, nil
 }
 
-// wellFormed reports whether text looks like a credential, so that no other
-// text is ever sent as one.
+// wellFormed reports whether text has the form of a credential, so that no
+// other text is ever sent as one.
 func wellFormed(text string) bool {
 	inside, ok := strings.CutPrefix(text, prefix)
 	inside, ok2 := strings.CutSuffix(inside, suffix)
@@ -138,8 +140,8 @@ func wellFormed(text string) bool {
 }
 
 // parseDecoded returns the decoded credential in an answer. An *Error is a
-// refusal by munged; the rest of the answer is then ignored, although munged
-// fills it in when a credential came twice or late.
+// refusal by munged. The rest of the answer is then ignored, although munged
+// sends it for a replayed or expired credential.
 func parseDecoded(b []byte) (Decoded, error) {
 	r := &reader{b: b}
 	if err := r.verdict(); err != nil {
@@ -148,11 +150,11 @@ func parseDecoded(b []byte) (Decoded, error) {
 	r.take(3)              // cipher, MAC, zip
 	r.take(uint32(r.u8())) // realm
 	d := Decoded{TTL: time.Duration(r.u32()) * time.Second}
-	r.take(uint32(r.u8())) // address of the machine that made it
+	r.take(uint32(r.u8())) // address of the machine that issued it
 	d.Encoded = time.Unix(int64(r.u32()), 0)
-	r.u32() // decoded, that is now
+	r.u32() // time of decoding, which is now
 	d.UID, d.GID = r.u32(), r.u32()
-	r.take(8) // the uid and gid that it is restricted to: munged has seen to that
+	r.take(8) // uid and gid to which it is restricted, which munged has checked
 	d.Payload = r.take(r.u32())
 	if err := r.finish(); err != nil {
 		return Decoded{}, err

@@ -1,14 +1,14 @@
 // Package sack gets credentials of auth/slurm from Slurm's "auth and cred
 // kiosk": a UNIX socket on which sackd, slurmd, slurmctld or slurmdbd issues
-// credentials. It is written in Go and speaks the kiosk's protocol, which is the
-// same from Slurm 23.11 to 26.05.
+// credentials. It is written in Go and speaks the kiosk's protocol, which is
+// the same from Slurm 23.11 to 26.05.
 //
-// A credential is a text with which the kiosk confirms, for the process that
-// requested it, the uid and gid that the kernel reports for the connection
-// (SO_PEERCRED), the time, and a payload. The client has no secret to keep:
-// the kiosk has the cluster's key (slurm.key), with which it could act as any
-// user. As with MUNGE the payload is a hash of one message (munge.Payload), only
-// one uid can use the credential, and a connection is never passed to another
+// A credential is a text with which the kiosk confirms the uid and gid of the
+// process that requested it, as the kernel reports them for the connection
+// (SO_PEERCRED), the time, and a payload. The client needs no secret: the kiosk
+// has the cluster's key (slurm.key), with which it could act as any user. As
+// with MUNGE, the payload is a hash of one message (munge.Payload), only one
+// uid can use the credential, and a connection is never passed to another
 // process.
 //
 // A false kiosk learns very little: the requesting user and a hash. But it
@@ -32,23 +32,23 @@ import (
 )
 
 // Client sends requests to the kiosks of one cluster. It is safe for concurrent
-// use: each request has a connection of its own.
+// use, because each request has a connection of its own.
 type Client struct {
 	Sockets []string // in the order in which they are tried
 
 	// Trusted reports whether a user may serve Sockets[i], which was dialled.
 	Trusted func(i int, uid uint32) bool
 
-	// Dial opens a connection to Sockets[i]. The kernel must know its peer, and
-	// this process must have opened it: the kiosk issues the credential for the
-	// user that opened the connection.
+	// Dial opens a connection to Sockets[i]. The kernel must know the
+	// connection's peer, and this process must have opened it, because the
+	// kiosk issues the credential for the user that opened the connection.
 	Dial func(ctx context.Context, i int) (net.Conn, error)
 }
 
 const (
-	version = 40 << 8 // of Slurm 23.11, the first with a kiosk; no kiosk looks at it
+	version = 40 << 8 // version of Slurm 23.11, the first with a kiosk; no kiosk checks it
 	create  = 64001   // number of the request for a credential
-	maxText = 1 << 20 // with use_client_ids a credential lists its user's groups
+	maxText = 1 << 20 // with use_client_ids, a credential lists its user's groups
 	anyone  = 1<<32 - 1
 )
 
@@ -57,8 +57,8 @@ var (
 	errStranger = errors.New("it is served by an untrusted user")
 )
 
-// Encode returns a credential for this process's effective uid and gid that
-// carries payload and that only daemons of uid accept.
+// Encode returns a credential for this process's effective uid and gid. It
+// contains payload, and only daemons of uid accept it.
 //
 // Errors are *errs.Error: Unavailable, Timeout or BadAnswer.
 func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string, error) {
@@ -83,11 +83,12 @@ func (c *Client) Encode(ctx context.Context, payload []byte, uid uint32) (string
 	case sent != nil:
 		err = fmt.Errorf("send request: %w", sent)
 	}
-	// It closes without an answer when it can't make a credential. Nothing was sent to any daemon yet.
+	// The kiosk closes the connection without an answer if it can't issue a
+	// credential. Nothing was sent to a daemon yet.
 	return "", errs.Wrap(err, errs.Unavailable, "Slurm's sack.socket issues no credential")
 }
 
-// request returns the message that asks for a credential.
+// request returns the message that requests a credential.
 func request(payload []byte, uid uint32) []byte {
 	b := binary.BigEndian.AppendUint16(make([]byte, 0, 64), version)
 	b = append(b, 0, 0, 0, 0)
@@ -95,11 +96,11 @@ func request(payload []byte, uid uint32) []byte {
 	b = binary.BigEndian.AppendUint32(b, uid)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(payload)))
 	b = append(b, payload...)
-	binary.BigEndian.PutUint32(b[2:], uint32(len(b)-2)) // counts itself
+	binary.BigEndian.PutUint32(b[2:], uint32(len(b)-2)) // the length includes itself
 	return b
 }
 
-// receive reads the answer, a text with its length.
+// receive reads the answer, which is a text preceded by its length.
 func receive(r io.Reader) (string, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -115,13 +116,13 @@ func receive(r io.Reader) (string, error) {
 	}
 	text, ended := strings.CutSuffix(string(b), "\x00")
 	if !ended || !wellFormed(text) {
-		return "", errGarbled // not shown: it may be valid
+		return "", errGarbled // the text is not included, because it may be a valid credential
 	}
 	return text, nil
 }
 
-// wellFormed reports whether text looks like a credential, a JSON Web Token, so
-// that no other text is ever sent as one.
+// wellFormed reports whether text has the form of a credential, a JSON Web
+// Token, so that no other text is ever sent as one.
 func wellFormed(text string) bool {
 	parts := strings.Split(text, ".")
 	for _, part := range parts {
@@ -193,8 +194,8 @@ func late(ctx context.Context, err error) error {
 	return errs.Wrap(fmt.Errorf("%w: %w", context.Cause(ctx), err), errs.Timeout, "Slurm's sack.socket does not answer in time")
 }
 
-// unreached returns the error for failed connections. The paths are for the
-// log and the administrator.
+// unreached returns the error for failed connections. Only the log and the
+// administrator get the paths.
 func (c *Client) unreached(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return late(ctx, err)

@@ -18,10 +18,11 @@ import (
 
 const credential = "eyJhbGciOiJIUzI1NiJ9.eyJ1aWQiOjF9.c2ln-_"
 
-// kiosk serves a socket, passing each request to act, and returns its path.
+// kiosk serves a new socket, calls act with each request, and returns the
+// socket's path.
 func kiosk(t testing.TB, act func(nc net.Conn, request []byte)) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sack-") // not t.TempDir: a socket's path is short
+	dir, err := os.MkdirTemp("", "sack-") // not t.TempDir, because a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func kiosk(t testing.TB, act func(nc net.Conn, request []byte)) string {
 				if _, err := io.ReadFull(nc, head); err != nil {
 					return
 				}
-				body := make([]byte, binary.BigEndian.Uint32(head[2:])-4) // the length counts itself, not the version
+				body := make([]byte, binary.BigEndian.Uint32(head[2:])-4) // the length includes itself, but not the version
 				if _, err := io.ReadFull(nc, body); err == nil {
 					act(nc, append(head, body...))
 				}
@@ -113,8 +114,9 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestSockets: those that are not there, or served by another user, are passed
-// over; without any the error names them all to the administrator alone.
+// TestSockets checks that sockets that are absent or served by another user are
+// skipped. If none is left, only the administrator gets an error with their
+// paths.
 func TestSockets(t *testing.T) {
 	socket := kiosk(t, func(nc net.Conn, _ []byte) { nc.Write(answer(credential + "\x00")) })
 	none := filepath.Join(t.TempDir(), "none")
@@ -139,7 +141,7 @@ func TestSockets(t *testing.T) {
 	}
 }
 
-// TestSilence: the caller's time limit holds.
+// TestSilence checks that the caller's time limit is observed.
 func TestSilence(t *testing.T) {
 	ended := make(chan struct{})
 	socket := kiosk(t, func(net.Conn, []byte) { <-ended })

@@ -44,8 +44,8 @@ func (s *Server) Serve(ln net.Listener) error {
 	}
 }
 
-// accept retries after temporary errors: no descriptors are left, or the peer
-// has already gone.
+// accept retries after temporary errors, when no descriptors are left or the
+// peer has already disconnected.
 func (s *Server) accept(ln net.Listener) (net.Conn, error) {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		nc, err := ln.Accept()
@@ -73,8 +73,8 @@ func (s *Server) accept(ln net.Listener) (net.Conn, error) {
 	}
 }
 
-// temporary reports whether accept may succeed later: the peer has already
-// gone, or a resource is exhausted.
+// temporary reports whether accept may succeed later, because the peer has
+// already disconnected or a resource is exhausted.
 func temporary(err error) bool {
 	for _, e := range []error{syscall.ECONNABORTED, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EINTR} {
 		if errors.Is(err, e) {

@@ -10,20 +10,22 @@ import (
 )
 
 // Authority determines which user a token stands for. Both daemons use its
-// Verify, so that this rule exists only once: a mistake in it gives root rights
-// on the cluster.
+// Verify, so that this rule exists only once: an error in it would give
+// attackers root privileges on the cluster.
 type Authority struct {
-	// Token verifies a token with the daemon's key, and returns its user and expiry.
+	// Token verifies a token with the daemon's key, and returns its user and
+	// expiry.
 	Token func(token string) (user string, expires time.Time, err error)
 	// Lookup looks up a user of this machine by name (NSS).
 	Lookup func(name string) (uid, gid uint32, err error)
-	// Super reports whether a user may act for others: root and the scheduler's user.
+	// Super reports whether a user may act for others. These are root and the
+	// scheduler's user.
 	Super func(uid uint32) bool
 }
 
-// Verify returns the identity of a request with this token. actAs "" is the
-// token's own user. Other names are allowed only for tokens of a Super, which
-// is how an authentication proxy works.
+// Verify returns the identity of a request with this token. If actAs is "", it
+// is the token's own user. Other names are allowed only for tokens of a Super,
+// which is how an authentication proxy works.
 func (a *Authority) Verify(token, actAs string) (Identity, error) {
 	user, expires, err := a.Token(token)
 	if err != nil {
@@ -47,8 +49,8 @@ func (a *Authority) Verify(token, actAs string) (Identity, error) {
 }
 
 // notFound converts the error of a failed user lookup to a refusal. An
-// unavailable directory is not a refusal: otherwise all clients would
-// receive an error that asks for a new token, and would drop the old one.
+// unavailable directory service is not a refusal, because then all clients
+// would get an error that asks for a new token, and would discard the old one.
 func notFound(err error, who string) error {
 	if errs.KindOf(err) == errs.Unavailable {
 		return errs.Wrap(err, errs.Unavailable, "user lookup of %s failed", who)
@@ -58,7 +60,7 @@ func notFound(err error, who string) error {
 
 // find looks up the user name. Errors of Lookup are logged with the name, so a
 // name that must not be logged is not looked up. A user who would be refused on
-// a UNIX socket because of their ids is refused with a token as well.
+// a UNIX socket because of their ids is also refused with a token.
 func (a *Authority) find(name string) (uid, gid uint32, err error) {
 	if tokenLike(name) {
 		return 0, 0, errs.New(errs.NotFound, "there is no user %s", shown(name))
@@ -70,10 +72,10 @@ func (a *Authority) find(name string) (uid, gid uint32, err error) {
 	return uid, gid, err
 }
 
-// maxShown limits how much of a name is logged.
+// maxShown is the number of logged bytes of a name.
 const maxShown = 32
 
-// shown returns name as it is logged.
+// shown returns name in the form in which it is logged.
 func shown(name string) string {
 	switch {
 	case tokenLike(name):
@@ -85,8 +87,8 @@ func shown(name string) string {
 }
 
 // tokenLike reports whether name looks like a token that was sent in the wrong
-// place. All characters of a JWT may occur in user names, and the log would
-// contain a valid token.
+// place. Every character of a JWT may occur in a user name, so without this
+// check the log would contain a valid token.
 func tokenLike(name string) bool {
 	return strings.HasPrefix(name, "eyJ") || strings.Count(name, ".") >= 2 && len(name) > maxShown || len(name) > 256
 }

@@ -18,11 +18,11 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// accounts is a machine whose users include some for whom no token may be
+// accounts has the users of a machine, including some for whom no token may be
 // accepted.
 var accounts = map[string][2]uint32{
 	"root":   {0, 0},
-	"toor":   {0, 0}, // another name of root's
+	"toor":   {0, 0}, // another name of root
 	"sched":  {50, 50},
 	"alice":  {1000, 1000},
 	"nobody": {65534, 65534},
@@ -31,8 +31,8 @@ var accounts = map[string][2]uint32{
 	"none":   {1<<32 - 1, 1000},
 }
 
-// TestWhoActsForWhom checks which identity a token and a name give together. An
-// empty want means a refusal. All refusals look the same to the client,
+// TestWhoActsForWhom checks which identity a token and a name result in. An
+// empty want means a refusal. All refusals must look the same to the client,
 // whatever the reason.
 func TestWhoActsForWhom(t *testing.T) {
 	a := Authority{
@@ -114,10 +114,10 @@ func TestWhoActsForWhom(t *testing.T) {
 }
 
 // TestDirectoryIsDown checks that a client whose user can't be looked up is
-// asked to retry, and not told that its credential is invalid: in both
-// protocols, when a persistent connection is opened and later on it.
+// asked to retry, and is not refused for its credential. It does this in both
+// protocols, when a persistent connection is opened and for later requests.
 func TestDirectoryIsDown(t *testing.T) {
-	var down atomic.Pointer[string] // whom the directory does not find now
+	var down atomic.Pointer[string] // user that the directory service can't look up now
 	lookup := func(name string) (uint32, uint32, error) {
 		if out := down.Load(); out != nil && *out == name {
 			return 0, 0, errs.New(errs.Unavailable, "getent did not answer")
@@ -165,8 +165,9 @@ func TestDirectoryIsDown(t *testing.T) {
 	}
 }
 
-// TestNamesThatAreNumbers checks that a name that NSS could take for a number
-// or an option is unknown, with the lookup that the daemons use.
+// TestNamesThatAreNumbers checks that a name that NSS could interpret as a
+// number or an option counts as unknown, with the lookup function of the
+// daemons.
 func TestNamesThatAreNumbers(t *testing.T) {
 	a := Authority{
 		Token: func(string) (string, time.Time, error) { return "root", time.Time{}, nil },
@@ -186,7 +187,8 @@ func TestNamesThatAreNumbers(t *testing.T) {
 	}
 }
 
-// serverWithExpiringToken returns a server whose only token ends when end is called.
+// serverWithExpiringToken returns a server that accepts one token, which
+// expires when end is called.
 func serverWithExpiringToken(t *testing.T, s *Server) (f *fixture, verified chan struct{}, end func()) {
 	t.Helper()
 	var late atomic.Bool
@@ -202,8 +204,9 @@ func serverWithExpiringToken(t *testing.T, s *Server) (f *fixture, verified chan
 	return start(t, s), verified, func() { late.Store(true) }
 }
 
-// TestTokenEndsWhileARequestIsSent checks that a request whose token was good
-// when it came is answered, however long it takes to be sent.
+// TestTokenEndsWhileARequestIsSent checks that a request is answered if its
+// token was valid when its header arrived, however long the rest takes to
+// arrive.
 func TestTokenEndsWhileARequestIsSent(t *testing.T) {
 	f, verified, end := serverWithExpiringToken(t, &Server{
 		Handlers: map[message.Type]Handler{message.RequestSubmitBatchJob: whoami},
@@ -231,9 +234,9 @@ func TestTokenEndsWhileARequestIsSent(t *testing.T) {
 	}
 }
 
-// TestTokenEndsWhileARequestIsAnswered checks that on a connection that stays,
-// the request that is being answered when the token ends is answered, and the
-// next is refused.
+// TestTokenEndsWhileARequestIsAnswered checks a token that expires on a
+// persistent connection: the request in progress is answered, and the next is
+// refused.
 func TestTokenEndsWhileARequestIsAnswered(t *testing.T) {
 	arrived, proceed := make(chan struct{}), make(chan struct{})
 	f, _, end := serverWithExpiringToken(t, &Server{Persistent: map[message.Type]Handler{

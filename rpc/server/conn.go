@@ -22,29 +22,29 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// conn is one connection.
+// conn is a connection of a client.
 type conn struct {
 	server *Server
 	nc     net.Conn
-	local  bool         // the connection is on a UNIX socket
-	peer   become.Ucred // of the client process, if local
+	local  bool         // whether the connection is on a UNIX socket
+	peer   become.Ucred // client process, if local
 	asked  bool         // whether origin was determined
 	from   source
-	early  []byte // bytes read while an earlier request was being answered
+	early  []byte // bytes that were read while an earlier request was being answered
 
-	// server.mu guards these.
+	// server.mu guards the fields below.
 	in      *pool
-	source  source    // source that it counts against: place, origin, or the user of its credential
-	known   bool      // the credential was verified
+	source  source    // source that the connection counts for: place, origin, or the user of its credential
+	known   bool      // whether the credential was verified
 	since   time.Time // when the server began to wait for this client, unless busy
-	busy    bool      // a complete request is being answered
-	closing bool      // no further request is accepted
-	leaving bool      // ended to make room for another connection
+	busy    bool      // whether a complete request is being answered
+	closing bool      // whether no further request is accepted
+	leaving bool      // whether it was ended to make room for another connection
 }
 
 // serve serves c until it ends. A panic in a handler closes only this
-// connection, without an answer, because it is unknown whether the request was
-// executed.
+// connection. There is no answer then, because it is unknown whether the
+// request was executed.
 func (c *conn) serve() {
 	defer func() {
 		if p := recover(); p != nil {
@@ -55,7 +55,7 @@ func (c *conn) serve() {
 	case c.evicted():
 		c.say(slog.LevelInfo, "silent connection closed to make room")
 	case err == nil, errors.Is(err, wire.ErrNone), errors.Is(err, net.ErrClosed), errors.Is(err, ErrClosed):
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE): // how many clients close a connection
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE): // many clients close a connection this way
 		c.say(slog.LevelDebug, "connection ended", "error", err)
 	default:
 		c.say(slog.LevelInfo, "connection ended", "error", err)
@@ -63,8 +63,8 @@ func (c *conn) serve() {
 }
 
 // exchange reads the beginning of the first message, which identifies the
-// protocol: a version (at least 0x2600), or the number that opens a persistent
-// connection.
+// protocol: it is either a version (at least 0x2600), or the number of the
+// message that opens a persistent connection.
 func (c *conn) exchange() error {
 	if !c.await(cmp.Or(c.server.FrontTimeout, defaultFrontTimeout)) {
 		return ErrClosed
@@ -86,14 +86,15 @@ func (c *conn) exchange() error {
 	return c.single(front, n)
 }
 
-// single handles the controller's protocol: one request, one answer. front
-// holds the first bytes of the message, which has n bytes.
+// single handles the controller's protocol: one request, one answer. front has
+// the first bytes of the message, which has n bytes in total.
 func (c *conn) single(front []byte, n int) error {
 	f, err := message.ParseFront(front)
 	v := f.Header.Version
 	switch {
 	case errors.Is(err, message.ErrVersion), err == nil && (v < c.server.oldest() || v > c.server.newest()):
-		// Like Slurm 24.11, so that a client learns which version to use.
+		// Answer in our own version like Slurm 24.11, so that the client learns
+		// which version to use.
 		f.Header.Version, f.Credential.Plugin = c.server.newest(), message.PluginNone
 		defer c.linger(n - len(front))
 		return c.answer(f, message.ResponseRC, &message.RC{Code: fault.Authentication})
@@ -138,8 +139,8 @@ func (c *conn) single(front []byte, n int) error {
 	return c.answer(f, t, answer)
 }
 
-// reserveMemory reserves memory for n bytes of a request of type t by id, until
-// give is called.
+// reserveMemory reserves memory for n bytes of a request of type t by id. give
+// frees it.
 func (c *conn) reserveMemory(t message.Type, id Identity, n int) (give func(), err error) {
 	most := MaxSmall
 	if c.server.Limit != nil {
@@ -173,8 +174,8 @@ func (c *conn) answer(f message.Frame, t message.Type, body message.Body) error 
 	return c.write(b)
 }
 
-// answerCredential returns the credential of an answer to f: none from protocol
-// 39 on, before that an empty one for the request's plugin.
+// answerCredential returns the credential of an answer to f. From protocol 39
+// on there is none; before that it is an empty one for the request's plugin.
 func answerCredential(f message.Frame) *message.Credential {
 	if f.Header.Version >= codec.V2302 {
 		return nil
@@ -182,8 +183,8 @@ func answerCredential(f message.Frame) *message.Credential {
 	return &message.Credential{Plugin: f.Credential.Plugin}
 }
 
-// answerError answers f with err's number. The answer to a submission includes
-// the text, which clients understand.
+// answerError answers f with err's number. The answer to a submission also
+// contains the text, because clients understand it there.
 func (c *conn) answerError(f message.Frame, err error) error {
 	number, text := fault.Number(err)
 	if number == fault.Internal {
@@ -195,7 +196,7 @@ func (c *conn) answerError(f message.Frame, err error) error {
 	return c.answer(f, message.ResponseRC, &message.RC{Code: number})
 }
 
-// linger reads and drops the n remaining bytes of the peer's message. If the
+// linger reads and discards the n remaining bytes of the peer's message. If the
 // connection were closed before, the kernel would reset it, and the answer
 // could be lost.
 func (c *conn) linger(n int) {
@@ -204,9 +205,10 @@ func (c *conn) linger(n int) {
 	}
 }
 
-// yielding lets other goroutines run after each read. A client that always has more
-// to send would otherwise keep a processor for the whole of the scheduler's time
-// slice, and a few hundred of them delay every other client by a second.
+// yielding lets other goroutines run after each read. Otherwise a client that
+// always has more to send would keep a processor for the scheduler's whole time
+// slice, and a few hundred such clients would delay every other client by a
+// second.
 type yielding struct{ io.Reader }
 
 func (y yielding) Read(b []byte) (int, error) {
@@ -250,9 +252,9 @@ func (c *conn) end() bool {
 	return !c.closing
 }
 
-// interrupt ends c, after the answer if a request is being answered. The
-// goroutine of c closes the connection, since that may take time. The caller
-// holds server.mu.
+// interrupt ends c. If a request is being answered, c ends after the answer.
+// The goroutine of c closes the connection, because that may take time. The
+// caller holds server.mu.
 func (c *conn) interrupt() {
 	c.closing = true
 	if !c.busy {

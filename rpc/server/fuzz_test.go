@@ -13,7 +13,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// FuzzServer feeds a connection arbitrary bytes: no panic, and it ends by itself when they do.
+// FuzzServer sends arbitrary bytes to a connection. The server must not panic,
+// and the connection must end after the bytes do.
 func FuzzServer(f *testing.F) {
 	for _, v := range []codec.Version{codec.V2205, codec.V2411, codec.V2605} {
 		f.Add(encode(f, v, message.RequestPing, &token, message.Empty{}))

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// errGone is the cause of a request's cancelled context when its client closed
+// errGone is the cause of a request's cancelled context if its client closed
 // the connection.
 var errGone = errors.New("the client closed the connection")
 
 // whileConnected returns a context that ends when the client closes the
 // connection, so that its requests stop. stop must be called before the
 // connection is read again. A client that only shuts down its sending side
-// counts as gone: it could not send another request.
+// counts as gone, because it could not send another request.
 func (c *conn) whileConnected(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	if len(c.early) > 0 { // the client has sent its next request, behind which a close can't be seen
+	if len(c.early) > 0 { // the client has already sent its next request, which hides the end of the connection
 		return ctx, func() { cancel(nil) }
 	}
 	c.nc.SetReadDeadline(time.Time{})
@@ -37,7 +37,7 @@ func (c *conn) whileConnected(ctx context.Context) (_ context.Context, stop func
 	}
 }
 
-// Read reads what the client sent, beginning with the bytes that whileConnected
+// Read reads from the client, beginning with the bytes that whileConnected has
 // read.
 func (c *conn) Read(p []byte) (int, error) {
 	if len(c.early) > 0 {

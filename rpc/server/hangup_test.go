@@ -43,7 +43,7 @@ func TestRequestEndsWithItsConnection(t *testing.T) {
 			t.Errorf("%s: ended because of %v", network, err)
 		}
 
-		nc = f.dial(t, network) // the controller's exchange
+		nc = f.dial(t, network) // the controller's protocol
 		if _, err := nc.Write(encode(t, codec.V2411, message.RequestJobInfo, &token, message.Empty{})); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestRequestEndsWithItsConnection(t *testing.T) {
 }
 
 // TestRequestsInAdvance checks that requests that are sent before the answer to
-// the last one are answered in their order.
+// the previous one are answered in order.
 func TestRequestsInAdvance(t *testing.T) {
 	f := start(t, &Server{Persistent: map[message.Type]Handler{
 		message.AccountingGetStats: func(_ context.Context, r *Request) (message.Type, message.Body, error) {

@@ -9,19 +9,19 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Identity is the user that a request counts for, after its credential was
+// Identity is the user that a request counts for, after the credential was
 // verified.
 type Identity struct {
 	UID, GID uint32
 	Name     string    // user name; "" if the kernel identified the user and the name was not looked up
-	By       string    // the token's own user if that user acts for Name; otherwise ""
-	Expires  time.Time // expiry of the token; zero: never
-	Kernel   bool      // identified by the kernel on a UNIX socket, not by a token
+	By       string    // the token's own user, if that user acts for Name; otherwise ""
+	Expires  time.Time // expiry of the token; zero for never
+	Kernel   bool      // whether the kernel identified the user on a UNIX socket, without a token
 }
 
 // refused returns the error for a client whose credential is invalid. The
-// reason is only logged. Slurm uses one number for forged, expired and unknown
-// credentials as well.
+// reason is only logged. Slurm also uses one number for forged, expired and
+// unknown credentials.
 func refused(err error) *errs.Error {
 	return &errs.Error{Kind: errs.Unauthenticated, Number: fault.Authentication,
 		Message: "the credential is not accepted", Err: err}
@@ -33,7 +33,7 @@ func (c *conn) identify(cred message.Credential) (Identity, error) {
 	case cred.Plugin == message.PluginNone && c.local:
 		return c.kernel()
 	case cred.Plugin == message.PluginNone:
-		// A client on TCP could claim to be any user.
+		// Without this check, a client on TCP could claim to be any user.
 		return Identity{}, refused(errs.New(errs.Denied, "auth/cred on %s", c.nc.LocalAddr().Network()))
 	case cred.Plugin == message.PluginJWT && c.server.Verify != nil && cred.Token != "":
 		id, err := c.server.Verify(cred.Token, cred.ActAs)
@@ -48,9 +48,9 @@ func (c *conn) identify(cred message.Credential) (Identity, error) {
 	return Identity{}, refused(errs.New(errs.Unsupported, "authentication plugin %d", cred.Plugin))
 }
 
-// kernel returns the identity for auth/cred: the peer of a UNIX socket. Root is
-// accepted with group 0. Other users with group 0, and ids that mean "unknown",
-// are refused.
+// kernel returns the identity for auth/cred, which is the peer of a UNIX
+// socket. It accepts root with group 0. It refuses other users with group 0,
+// and ids that mean "unknown".
 func (c *conn) kernel() (Identity, error) {
 	if c.peer.UID != 0 {
 		if err := c.peer.Verify(); err != nil {
@@ -60,14 +60,14 @@ func (c *conn) kernel() (Identity, error) {
 	return Identity{UID: c.peer.UID, GID: c.peer.GID, Kernel: true}, nil
 }
 
-// same reports whether both are the same user. It ignores when their tokens
-// expire, which Verify checks.
+// same reports whether both are the same user. It ignores the expiry of their
+// tokens, which Verify checks.
 func (id Identity) same(other Identity) bool {
 	id.Expires, other.Expires = time.Time{}, time.Time{}
 	return id == other
 }
 
-// peerName returns the peer as it is logged.
+// peerName returns the peer in the form in which it is logged.
 func (c *conn) peerName() string {
 	if c.local {
 		return nss.User{UID: c.peer.UID}.String()

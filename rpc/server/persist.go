@@ -14,8 +14,9 @@ import (
 
 // persist serves a persistent connection. opening is the first message without
 // its number: header, credential, PersistInit. The credential applies to the
-// whole connection. It is verified again for each request, because meanwhile
-// its token may have expired, its key been revoked, or its user been changed.
+// whole connection. It is verified again for each request, because its token
+// may have expired, its key may have been revoked, or its user may have
+// changed.
 func (c *conn) persist(opening []byte) error {
 	s, init, err := c.open(opening)
 	if err != nil {
@@ -49,7 +50,7 @@ type session struct {
 	kept       Session
 }
 
-// open verifies the first message. The session returned together with an error
+// open verifies the first message. If it returns an error, the returned session
 // can send that error to the peer.
 func (c *conn) open(opening []byte) (*session, message.PersistInit, error) {
 	s := &session{conn: c, version: c.server.newest()}
@@ -72,8 +73,8 @@ func (c *conn) open(opening []byte) (*session, message.PersistInit, error) {
 	if err := f.Decode(&init); err != nil {
 		return s, init, fault.Of(fault.IncompletePacket, "")
 	}
-	// From here on the version in the body is used. A version that is too new
-	// means our newest, as for slurmdbd.
+	// From here on, the version in the body is used. Like slurmdbd, replace a
+	// version that is too new by our newest.
 	s.version = min(init.Version, c.server.newest())
 	if s.version < c.server.oldest() {
 		return s, init, fault.Of(fault.ProtocolVersion, "")
@@ -82,7 +83,7 @@ func (c *conn) open(opening []byte) (*session, message.PersistInit, error) {
 	return s, init, nil
 }
 
-// next waits for one request and answers it.
+// next reads one request and answers it.
 func (s *session) next() error {
 	if !s.await(cmp.Or(s.server.IdleTimeout, defaultIdleTimeout)) {
 		return ErrClosed
@@ -132,7 +133,7 @@ func (s *session) next() error {
 }
 
 // let admits a request of type t with n bytes: it verifies the credential again
-// and reserves memory until give is called.
+// and reserves memory. give frees the memory.
 func (s *session) let(t message.Type, n int) (give func(), err error) {
 	id, err := s.identify(s.credential)
 	if err != nil {
@@ -144,7 +145,7 @@ func (s *session) let(t message.Type, n int) (give func(), err error) {
 	return s.reserveMemory(t, s.identity, n)
 }
 
-// short sends the daemon's short answer; number 0 means success.
+// short sends the daemon's short answer. Number 0 means success.
 func (s *session) short(info uint16, number uint32, text string) error {
 	return s.send(message.AccountingRC, &message.PersistRC{Comment: text, Code: number, Info: info})
 }

@@ -117,9 +117,9 @@ func TestPersistentStays(t *testing.T) {
 }
 
 // TestPersistentIsJudgedEachTime checks that a persistent connection ends with
-// the first request whose token would no longer open one.
+// the first request for which its token would no longer be accepted.
 func TestPersistentIsJudgedEachTime(t *testing.T) {
-	ended := time.Now().Add(-time.Second) // and in its leeway, which is Verify's to give
+	ended := time.Now().Add(-time.Second) // expired within the leeway, which is up to Verify
 	ann := Identity{UID: 100, GID: 101, Name: "ann", By: "root", Expires: ended}
 	change := func(f func(*Identity)) Identity {
 		id := ann

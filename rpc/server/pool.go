@@ -7,30 +7,30 @@ import (
 	"schedrestd/errs"
 )
 
-// pool is the connections of one listener. Each listener has its own pool, so
-// that clients that fill the TCP port leave the UNIX socket usable.
+// pool has the connections of one listener. Each listener has its own pool, so
+// that the UNIX socket stays usable when clients fill the TCP port.
 //
 // A full pool closes a connection that waits for its client: for a credential,
 // for the rest of a request, or for the next request. It never closes one whose
 // request is being answered. So silent clients do not keep others out, however
 // often they connect. Server.mu guards the fields.
 type pool struct {
-	most    int           // connections, without those being closed
-	each    int           // limit for the credentials of one user
-	kept    int           // additional connections for a Super
-	held    int           // connections, without those being closed
-	leaving int           // ended connections that are not closed yet
+	most    int           // maximum number of connections, without those being closed
+	each    int           // maximum number of connections with the credentials of one user
+	kept    int           // number of additional connections for a Super
+	held    int           // number of connections, without those being closed
+	leaving int           // number of ended connections that are not closed yet
 	retry   chan struct{} // receives a value when a waiting connection should try again
 }
 
 // mostLeaving limits how many connections are being closed concurrently.
-// Closing one may take time: see package fdpass.
+// Closing a connection may take time: see package fdpass.
 const mostLeaving = 64
 
 // enter waits until there is room for c, and reports whether c may stay. On a
-// UNIX socket it does not wait while requests of all connections are being
-// answered. It then refuses all clients except a Super, because a waiting
-// client would make a Super wait behind it.
+// UNIX socket it does not wait if requests of all connections are being
+// answered. It then refuses all clients except a Super, because otherwise a
+// Super would have to wait behind other clients.
 func (s *Server) enter(c *conn) bool {
 	for {
 		s.mu.Lock()
@@ -69,8 +69,8 @@ func (s *Server) crowded(p *pool) bool {
 	return p.held >= p.most/2
 }
 
-// ensureCapacity reports whether there is room for c, after it has ended another
-// connection if necessary. The caller holds mu.
+// ensureCapacity reports whether there is room for c. If necessary, it first
+// ends another connection. The caller holds mu.
 func (s *Server) ensureCapacity(c *conn) bool {
 	most := c.in.most
 	if s.isSuper(c) {
@@ -82,9 +82,9 @@ func (s *Server) ensureCapacity(c *conn) bool {
 	return c.in.held < most || s.evict(s.longestSilent(c.in, func(*conn) bool { return true }))
 }
 
-// claim counts c for the user whose credential it sent. If the user has too
-// many connections, the one that was silent longest is ended. If all of them
-// are busy, c is refused.
+// claim counts c for the user of its credential. If the user has too many
+// connections, it ends the one that was silent longest. If all of them are
+// busy, it refuses c.
 func (s *Server) claim(c *conn, id Identity) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,11 +106,11 @@ func (s *Server) claim(c *conn, id Identity) error {
 		WithHint("at most %d are answered concurrently; wait for an answer before sending the next request", c.in.each)
 }
 
-// longestSilent returns the connection of p to close first, or nil. Only
-// connections that fit and wait for their client are considered. Those of the
-// source with the most connections come first, so that a client that connects
-// often closes its own connections, and those of a user whom Super accepts last.
-// The caller holds mu.
+// longestSilent returns the connection of p to close first, or nil. It
+// considers only connections for which fits returns true and that wait for
+// their client. Those of the source with the most connections come first, so
+// that a client that connects often closes its own connections. Those of users
+// whom Super accepts come last. The caller holds mu.
 func (s *Server) longestSilent(p *pool, fits func(*conn) bool) *conn {
 	count := map[source]int{}
 	for c := range s.conns {
@@ -139,8 +139,8 @@ func (s *Server) longestSilent(p *pool, fits func(*conn) bool) *conn {
 // isSuper reports whether c belongs to a Super. The caller holds mu.
 func (s *Server) isSuper(c *conn) bool { return c.source.user && s.Super(c.source.uid) }
 
-// evict ends c, which is not counted any more, and reports whether there was
-// one. The caller holds mu.
+// evict ends c, which is no longer counted, and reports whether c is not nil.
+// The caller holds mu.
 func (s *Server) evict(c *conn) bool {
 	if c == nil {
 		return false

@@ -16,7 +16,7 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// until waits for a condition.
+// until waits until holds returns true.
 func until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
@@ -26,7 +26,7 @@ func until(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// held returns how many connections f has that were not told to end.
+// held returns the number of f's connections that were not asked to end.
 func (f *fixture) held() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,8 +47,8 @@ func closed(nc net.Conn) bool {
 }
 
 // TestSilentConnectionsGiveWay checks that clients that connect and send
-// nothing block no other client, however many they are: FrontTimeout never
-// passes here.
+// nothing block no other client, however many they are. FrontTimeout never
+// passes in this test.
 func TestSilentConnectionsGiveWay(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
@@ -70,7 +70,8 @@ func TestSilentConnectionsGiveWay(t *testing.T) {
 }
 
 // TestAnsweredConnectionsStay checks that a connection whose request is being
-// answered is never closed to make room. On TCP a new client waits meanwhile.
+// answered is never closed to make room. On TCP, a new client must wait in the
+// meantime.
 func TestAnsweredConnectionsStay(t *testing.T) {
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
 	f := start(t, &Server{MaxConns: 2, FrontTimeout: time.Hour, Super: func(uint32) bool { return false },
@@ -97,7 +98,7 @@ func TestAnsweredConnectionsStay(t *testing.T) {
 	}
 }
 
-// stay opens a connection that stays.
+// stay opens a persistent connection.
 func (f *fixture) stay(t *testing.T, cred message.Credential) (net.Conn, message.PersistRC) {
 	t.Helper()
 	nc := f.dial(t, "tcp")
@@ -108,7 +109,8 @@ func (f *fixture) stay(t *testing.T, cred message.Credential) (net.Conn, message
 	return nc, rc
 }
 
-// asUser is verify with any user's token: its user is the uid of that number.
+// asUser is a verify function that accepts any token. Its user is the uid in
+// the token.
 func asUser(token, _ string) (Identity, error) {
 	id := Identity{Name: token, GID: 100}
 	for _, digit := range strings.TrimPrefix(token, "uid ") {
@@ -122,7 +124,8 @@ func jwt(token string) message.Credential {
 }
 
 // TestSessionsOfOneUser checks that a user with many idle sessions loses their
-// own oldest session, whether the user's share or the whole pool is used up.
+// own oldest session, both when the user's share and when the whole pool is
+// used up.
 func TestSessionsOfOneUser(t *testing.T) {
 	for name, most := range map[string][2]int{"share": {100, 4}, "all": {7, 100}} {
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +158,7 @@ func TestSessionsOfOneUser(t *testing.T) {
 }
 
 // TestAnsweredConnectionsOfOneUser checks that a user gets no more connections
-// while all of theirs are busy, and that other users do.
+// while all of their connections are busy, and that other users do.
 func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
 	f := start(t, &Server{MaxPerUser: 3, Super: func(uid uint32) bool { return uid == 0 }, Verify: asUser,
@@ -181,7 +184,7 @@ func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 	}
 	for range 5 {
 		nc := f.dial(t, "tcp")
-		nc.Write(ping("uid 0")) // a Super's don't count
+		nc.Write(ping("uid 0")) // those of a Super don't count
 		<-arrived
 		busy = append(busy, nc)
 	}
@@ -194,8 +197,8 @@ func TestAnsweredConnectionsOfOneUser(t *testing.T) {
 }
 
 // TestSuperGetsIn checks that a Super gets a connection to the UNIX socket,
-// whichever users hold all of them. Ordinary users lose theirs before a Super
-// does.
+// regardless of which users have all connections. Ordinary users must lose
+// theirs before a Super does.
 func TestSuperGetsIn(t *testing.T) {
 	self := uint32(os.Getuid())
 	arrived, proceed := make(chan struct{}, 8), make(chan struct{})
@@ -229,7 +232,7 @@ func TestLongestSilent(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		list []conn
-		want int // -1: none
+		want int // -1 for none
 	}{
 		{"the longest silent", []conn{{source: user(1), since: at(2)}, {source: user(2), since: at(1)}, {source: user(3), since: at(3)}}, 1},
 		{"of the source with most", []conn{{source: user(1), since: at(1)}, {source: user(2), since: at(2)}, {source: user(2), since: at(3)}}, 1},
@@ -247,7 +250,7 @@ func TestLongestSilent(t *testing.T) {
 				tt.list[i].in = p
 				s.conns[&tt.list[i]] = struct{}{}
 			}
-			s.conns[&conn{in: &pool{}, source: user(1)}] = struct{}{} // another listener's
+			s.conns[&conn{in: &pool{}, source: user(1)}] = struct{}{} // belongs to another listener
 			got := s.longestSilent(p, func(*conn) bool { return true })
 			if tt.want < 0 && got != nil || tt.want >= 0 && got != &tt.list[tt.want] {
 				t.Errorf("%+v", got)

@@ -2,11 +2,12 @@
 // receives messages on TCP and UNIX sockets, verifies their senders, and passes
 // them to the handler of their type.
 //
-// Until the credential of a client is verified, the client costs one connection
-// slot, a few kilobytes and a few seconds; the body is neither kept nor
-// decoded. Two credentials are supported: a token (JWT), which Verify verifies,
-// on any socket; and auth/cred, which is empty and stands for the peer that the
-// kernel names, only on UNIX sockets. On TCP it proves nothing and is refused.
+// Until its credential is verified, a client costs one connection slot, a few
+// kilobytes and a few seconds. The body is neither stored nor decoded before
+// that. Two credentials are supported: a token (JWT), which Verify verifies, on
+// any socket; and auth/cred, which is empty and stands for the peer that the
+// kernel reports, only on UNIX sockets. On TCP it proves nothing and is
+// refused.
 //
 // Two protocols are supported: that of slurmctld (one request, one answer,
 // close; Handlers) and that of slurmdbd (a persistent connection; Persistent).
@@ -29,38 +30,41 @@ import (
 )
 
 // Handler answers a request. Errors are converted to Slurm's error numbers
-// (package fault). ctx ends when the client closes the connection and when a
-// shutdown exceeds its time.
+// (package fault). ctx ends when the client closes the connection, or when a
+// shutdown exceeds its time limit.
 type Handler func(ctx context.Context, r *Request) (message.Type, message.Body, error)
 
-// Server serves the listeners given to Serve. Its fields are set before that and
-// not changed afterwards; zero limits mean the defaults.
+// Server serves the listeners that are passed to Serve. Its fields must be set
+// before that and not changed afterwards. Zero limits stand for the defaults.
 type Server struct {
-	Handlers   map[message.Type]Handler // one request per connection
-	Persistent map[message.Type]Handler // on persistent connections; nil: not supported
+	Handlers   map[message.Type]Handler // for connections with one request
+	Persistent map[message.Type]Handler // for persistent connections; nil if these are not supported
 
-	// Verify verifies a token and the user to act as ("": its own). See
-	// Authority, which both daemons use. nil: tokens are refused.
+	// Verify verifies a token and the user to act as; "" stands for the token's
+	// own. See Authority, which both daemons use. If Verify is nil, tokens are
+	// refused.
 	Verify func(token, actAs string) (Identity, error)
-	// Super reports whether a user is exempt from the limits below; nil: root and
-	// the user of this process, who could stop it anyway.
+	// Super reports whether a user is exempt from the limits below. If it is
+	// nil, these are root and the user of this process, who could stop the
+	// process anyway.
 	Super func(uid uint32) bool
-	// Limit returns the maximum length of a request of type t from id; nil: MaxSmall.
+	// Limit returns the maximum length of a request of type t from id. If it is
+	// nil, this is MaxSmall.
 	Limit func(t message.Type, id Identity) int
-	Log   *slog.Logger // nil: slog.Default
+	Log   *slog.Logger // nil for slog.Default
 
-	Oldest, Newest codec.Version // accepted protocol versions; 0: all known
+	Oldest, Newest codec.Version // accepted protocol versions; 0 for all known ones
 
-	MaxConns     int           // connections per listener
-	MaxPerUser   int           // per user; not limited for a Super
+	MaxConns     int           // per listener
+	MaxPerUser   int           // per user, except a Super
 	MaxRequest   int           // bytes of one message, even if Limit permits more
-	MaxBytes     int           // bytes of all requests held concurrently; not limited for a Super
-	MaxUserBytes int           // per user
-	MaxSpool     int           // bytes of spooled answers on disk; not limited for a Super
-	MaxUserSpool int           // per user
-	SpoolDir     string        // directory of their unnamed files; "": os.TempDir
-	FrontTimeout time.Duration // until the credential was received
-	BodyTimeout  time.Duration // from then until the whole message was received
+	MaxBytes     int           // bytes of all requests that are in memory concurrently, except those of a Super
+	MaxUserBytes int           // the same, per user
+	MaxSpool     int           // bytes of spooled answers on disk, except those of a Super
+	MaxUserSpool int           // the same, per user
+	SpoolDir     string        // directory of their unnamed files; "" for os.TempDir
+	FrontTimeout time.Duration // until the credential has arrived
+	BodyTimeout  time.Duration // from then until the whole message has arrived
 	WriteTimeout time.Duration // to send an answer
 	IdleTimeout  time.Duration // between requests of a persistent connection
 
@@ -79,7 +83,7 @@ type Server struct {
 // Default limits of Server.
 const (
 	defaultMaxConns     = 512
-	defaultMaxPerUser   = 128 // the gateway may send all requests of one user
+	defaultMaxPerUser   = 128 // the gateway may send the requests of many clients as one user
 	defaultMaxRequest   = 64 << 20
 	defaultMaxBytes     = 128 << 20
 	defaultMaxUserBytes = 32 << 20
@@ -91,18 +95,19 @@ const (
 	defaultIdleTimeout  = 10 * time.Minute
 )
 
-// reserve is how many connections to a UNIX socket are kept for a Super.
+// reserve is the number of connections to a UNIX socket that are reserved for a
+// Super.
 const reserve = 32
 
 // MaxSmall is the maximum length in bytes of most requests.
 const MaxSmall = 64 << 10
 
-// maxFront limits how much of a message is read before its credential is
-// verified. No header and token together are longer.
+// maxFront limits the part of a message that is read before its credential is
+// verified. No header and token are longer together.
 const maxFront = 32 << 10
 
-// lingerTimeout limits how long an unauthenticated client may continue to send
-// after the answer.
+// lingerTimeout limits the time for which an unauthenticated client may
+// continue to send after the answer.
 const lingerTimeout = 2 * time.Second
 
 // ErrClosed is returned by Serve after Shutdown.
@@ -136,7 +141,7 @@ func (s *Server) start() {
 
 // Shutdown stops accepting connections, finishes requests that were read, and
 // closes all other connections. It returns when all connections are closed. If
-// ctx ends first, it closes the rest and returns ctx's error.
+// ctx ends before, it closes the rest and returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.start()

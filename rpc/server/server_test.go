@@ -38,7 +38,8 @@ var (
 
 const secret = "ann's token"
 
-// verify knows one token, of ann, who is root here and may act for bob.
+// verify accepts one token, that of ann, who has uid 0 here and may act for
+// bob.
 func verify(tok, actAs string) (Identity, error) {
 	a := Authority{
 		Token: func(t string) (string, time.Time, error) {
@@ -170,7 +171,7 @@ func code(t testing.TB, f message.Frame) uint32 {
 	return rc.Code
 }
 
-// whoami answers with the identity that the request counted as.
+// whoami answers with the identity that the request counted for.
 func whoami(_ context.Context, r *Request) (message.Type, message.Body, error) {
 	return message.ResponseAuthToken, &message.TokenResponse{Token: fmt.Sprintf("%d/%d %s by %s kernel=%t",
 		r.Identity.UID, r.Identity.GID, r.Identity.Name, r.Identity.By, r.Identity.Kernel)}, nil
@@ -186,7 +187,7 @@ func TestAuthentication(t *testing.T) {
 		name    string
 		network string
 		cred    *message.Credential
-		want    string // "": refused
+		want    string // "" if the request is refused
 	}{
 		{name: "kernel's word on a UNIX socket", network: "unix", cred: &kernel, want: me},
 		{name: "kernel's credential on TCP", network: "tcp", cred: &kernel},
@@ -392,9 +393,9 @@ func TestPanicCostsOneConnection(t *testing.T) {
 	}
 }
 
-// TestSlotsAreOfAListener checks that when unknown clients hold all slots of
-// the TCP listener, the UNIX socket still answers, and TCP answers again when
-// their time is up.
+// TestSlotsAreOfAListener checks that the UNIX socket still answers when
+// unknown clients hold all slots of the TCP listener. TCP must answer again
+// after their timeout.
 func TestSlotsAreOfAListener(t *testing.T) {
 	f := start(t, &Server{Handlers: map[message.Type]Handler{message.RequestPing: whoami}, MaxConns: 2, FrontTimeout: 200 * time.Millisecond})
 	for range 4 {
@@ -407,8 +408,8 @@ func TestSlotsAreOfAListener(t *testing.T) {
 	}
 }
 
-// TestNoDescriptors checks that a descriptor sent to a UNIX socket is refused,
-// or at least does not block a thread of the server.
+// TestNoDescriptors checks that a descriptor that is sent to a UNIX socket is
+// refused, or at least does not block a thread of the server.
 func TestNoDescriptors(t *testing.T) {
 	f := start(t, &Server{})
 	c := f.dial(t, "unix")
@@ -465,8 +466,8 @@ func TestShutdownWaitsForAnswers(t *testing.T) {
 	}
 }
 
-// TestLargeRequests checks that memory for a request is granted by its type and
-// its sender before its body is read.
+// TestLargeRequests checks that the type and the sender of a request determine
+// how much memory it gets, before its body is read.
 func TestLargeRequests(t *testing.T) {
 	f := start(t, &Server{
 		Handlers:   map[message.Type]Handler{message.RequestPing: whoami, message.RequestSubmitBatchJob: whoami},

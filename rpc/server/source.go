@@ -8,15 +8,15 @@ import (
 	"schedrestd/sockdiag"
 )
 
-// source is what a connection counts against: a user, or a client on another
+// source is what a connection counts for: a user, or a client on another
 // machine. The zero source stands for all unknown clients.
 type source struct {
 	user bool
-	uid  uint32     // when user
-	addr netip.Addr // otherwise; for IPv6 the network, since a client has many addresses
+	uid  uint32     // if user is set
+	addr netip.Addr // otherwise; for IPv6 it is the network, because a client has many addresses
 }
 
-// String returns the source as it is logged.
+// String returns the source in the form in which it is logged.
 func (s source) String() string {
 	switch {
 	case s.user:
@@ -43,10 +43,10 @@ func (c *conn) place() source {
 }
 
 // origin returns the source of the process that connected. For a client on this
-// machine the kernel names the user, over TCP as well: one user can use
-// millions of loopback addresses, and all users share 127.0.0.1. The query
-// takes longer than answering a ping, so it is used only for logged connections
-// and in a crowded pool. It is not safe for concurrent use.
+// machine, the kernel reports the user even over TCP. This matters because one
+// user can use millions of loopback addresses, and all users share 127.0.0.1.
+// The query takes longer than answering a ping, so it is used only for logged
+// connections and in a crowded pool. It is not safe for concurrent use.
 func (c *conn) origin() source {
 	if c.asked {
 		return c.from

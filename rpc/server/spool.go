@@ -14,28 +14,29 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// spoolMemory is how many bytes of a spooled answer stay in memory. The rest
-// waits in a file, so that a client that does not read its answer takes no
-// memory.
+// spoolMemory is the number of bytes of a spooled answer that stay in memory.
+// The rest is stored in a file, so that a client that does not read its answer
+// uses no memory.
 const spoolMemory = 64 << 10
 
-// socketBuffer limits how much of a long answer waits in the kernel, which no
-// budget counts. By default the kernel buffers megabytes for each connection.
+// socketBuffer limits the part of a long answer that is in the kernel's buffer,
+// which no budget counts. By default the kernel buffers megabytes for each
+// connection.
 const socketBuffer = 256 << 10
 
 // spool is an encoded answer that waits to be sent.
 type spool struct {
 	server *Server
 	uid    uint32
-	head   []byte   // the whole answer while file is nil
+	head   []byte   // the whole answer as long as file is nil
 	file   *os.File // unnamed
 	size   int
-	taken  int // bytes taken from the budget
+	taken  int // bytes that were taken from the budget
 }
 
-// Spool encodes body, the answer of type t to r, in little memory however long
-// it is. The handler returns the result of Spool. All elements of body are
-// pulled before that.
+// Spool encodes body, the answer of type t to r, in little memory regardless of
+// its length. A handler returns the result of Spool. Spool reads all elements
+// of body before it returns.
 func (r *Request) Spool(t message.Type, body message.Body) (message.Body, error) {
 	s := &spool{server: r.server, uid: r.Identity.UID}
 	if err := s.encode(r, t, body); err != nil {
@@ -45,8 +46,8 @@ func (r *Request) Spool(t message.Type, body message.Body) (message.Body, error)
 	return s, nil
 }
 
-// encode writes the whole answer. Its beginning, which contains the length, is
-// completed last.
+// encode writes the whole answer. It completes the beginning last, because that
+// contains the length.
 func (s *spool) encode(r *Request, t message.Type, body message.Body) error {
 	front, err := r.front(t, 0)
 	if err != nil {
@@ -66,7 +67,7 @@ func (s *spool) encode(r *Request, t message.Type, body message.Body) error {
 
 // Write appends p.
 func (s *spool) Write(p []byte) (int, error) {
-	runtime.Gosched() // encoding a long answer must not delay short ones
+	runtime.Gosched() // so that encoding a long answer does not delay short ones
 	if s.size+len(p)-4 > message.MaxLength {
 		return 0, errs.New(errs.TooLarge, "the answer exceeds %d bytes", message.MaxLength).WithHint("request fewer records")
 	}
@@ -93,7 +94,8 @@ func (s *spool) open() error {
 	if err := os.Remove(f.Name()); err != nil {
 		return err
 	}
-	// Refuse a user whose answers are not read before another long one is encoded.
+	// Before another long answer is encoded, refuse a user who does not read
+	// their answers.
 	if err := s.grow(s.server.spooled.each / 4); err != nil {
 		return err
 	}
@@ -148,10 +150,10 @@ func (s *spool) close() {
 	s.shrink(0)
 }
 
-// Walk fails: a spool is already encoded.
+// Walk fails, because a spool is already encoded.
 func (s *spool) Walk(c *codec.Codec) { c.Fail("spool", errors.ErrUnsupported) }
 
-// sendSpool sends a spooled answer and drops it.
+// sendSpool sends a spooled answer and removes it.
 func (c *conn) sendSpool(answer *spool) error {
 	defer answer.close()
 	if answer.file == nil {

@@ -16,8 +16,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// jobLists answers with as many jobs of 1 MiB each as the request's CPUsMin
-// specifies.
+// jobLists answers with jobs of 1 MiB each. Their number is the request's
+// CPUsMin.
 func jobLists(_ context.Context, r *Request) (message.Type, message.Body, error) {
 	var q message.GetAccountingJobs
 	if err := r.Decode(&q); err != nil {
@@ -59,7 +59,7 @@ func again(t *testing.T, nc net.Conn, n uint32) {
 	}
 }
 
-// answered returns how many jobs came, or the number of the refusal.
+// answered returns the number of jobs in the answer, or the error number.
 func answered(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
 	t.Helper()
 	b, err := wire.Read(nc, 1<<30)
@@ -108,7 +108,7 @@ func TestSpooledAnswers(t *testing.T) {
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	f := start(t, &Server{SpoolDir: t.TempDir(), MaxUserSpool: 100 << 20, Persistent: map[message.Type]Handler{message.AccountingGetJobs: jobLists}})
 	unread := ask(t, f, token, 80)
-	if _, err := unread.Read(make([]byte, 1)); err != nil { // it is being sent
+	if _, err := unread.Read(make([]byte, 1)); err != nil { // the answer is being sent
 		t.Fatal(err)
 	}
 	second := ask(t, f, token, 80)
@@ -134,7 +134,8 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// controllerLists answers the controller's exchange with as many jobs of 1 MiB each as the request has ids.
+// controllerLists answers the controller's protocol with jobs of 1 MiB each, as
+// many as the request has ids.
 func controllerLists(_ context.Context, r *Request) (message.Type, message.Body, error) {
 	var q message.JobInfoRequest
 	if err := r.Decode(&q); err != nil {
@@ -148,7 +149,7 @@ func controllerLists(_ context.Context, r *Request) (message.Type, message.Body,
 	return message.ResponseJobInfo, body, err
 }
 
-// request asks for n jobs on a connection of its own.
+// request requests n jobs on a new connection.
 func request(t *testing.T, f *fixture, v codec.Version, cred message.Credential, n int) net.Conn {
 	t.Helper()
 	nc := f.dial(t, "tcp")
@@ -158,7 +159,7 @@ func request(t *testing.T, f *fixture, v codec.Version, cred message.Credential,
 	return nc
 }
 
-// listed returns how many jobs came in the only answer, or the number of the refusal.
+// listed returns the number of jobs in the only answer, or the error number.
 func listed(t *testing.T, nc net.Conn) (jobs int, refusal uint32) {
 	t.Helper()
 	b, err := wire.Read(nc, 1<<30)
@@ -196,13 +197,13 @@ func TestSpooledAnswersOfTheController(t *testing.T) {
 	}
 }
 
-// TestUnreadAnswersOfTheControllerAreBounded checks that a user who requests
-// lists on many connections without reading them gets no more of them, and that
-// other users do.
+// TestUnreadAnswersOfTheControllerAreBounded checks a user who requests lists
+// on many connections and reads none. That user must get no more lists, and
+// other users must get theirs.
 func TestUnreadAnswersOfTheControllerAreBounded(t *testing.T) {
 	f := start(t, &Server{SpoolDir: t.TempDir(), MaxUserSpool: 100 << 20, Handlers: map[message.Type]Handler{message.RequestJobInfo: controllerLists}})
 	unread := request(t, f, codec.V2411, token, 80)
-	if _, err := unread.Read(make([]byte, 1)); err != nil { // it is being sent
+	if _, err := unread.Read(make([]byte, 1)); err != nil { // the answer is being sent
 		t.Fatal(err)
 	}
 	for range 10 {

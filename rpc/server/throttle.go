@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Limits of the lines about clients in the log, which would otherwise fill the disk. Each
-// source has its own, so that a flood by one does not hide what another does. Sources
-// beyond mostThrottled share one.
+// Limits on the log lines about clients, which would otherwise fill the disk.
+// Each source has its own limit, so that a flood from one does not hide the
+// actions of another. Sources beyond mostThrottled share one limit.
 const (
 	throttleLines  = 20
 	throttlePeriod = time.Minute
 	mostThrottled  = 256
 )
 
-// throttle counts the log lines about each source for throttlePeriod after the
+// throttle counts the log lines about each source, for throttlePeriod after the
 // first line.
 type throttle struct {
 	mu      sync.Mutex
@@ -29,7 +29,7 @@ type lines struct {
 	report        func(left int)
 }
 
-// pass reports whether one more line about from may be written. Otherwise it
+// pass reports whether another line about from may be written. If not, it
 // counts the line, and calls report with the count at the end of the period.
 func (t *throttle) pass(from source, report func(source, int)) bool {
 	t.mu.Lock()
@@ -55,7 +55,7 @@ func (t *throttle) pass(from source, report func(source, int)) bool {
 	return true
 }
 
-// end removes from and reports how many lines about it were omitted.
+// end removes from, and reports how many lines about it were omitted.
 func (t *throttle) end(from source, l *lines) {
 	t.mu.Lock()
 	if t.sources[from] == l {
@@ -81,7 +81,7 @@ func (t *throttle) flush() {
 	}
 }
 
-// say logs an action of the client of c, within the limits.
+// say logs an action of c's client, within the limits.
 func (c *conn) say(level slog.Level, message string, args ...any) {
 	s := c.server
 	if !s.log().Enabled(context.Background(), level) || !s.talk.pass(c.origin(), s.leftOut) {

@@ -12,14 +12,15 @@ import (
 
 func user(uid uint32) source { return source{user: true, uid: uid} }
 
-// talker returns a connection of from to a server that logs to the buffer.
+// talker returns a connection from a source to a server that logs to the
+// buffer.
 func talker(s *Server, from source) *conn {
 	return &conn{server: s, local: true, asked: true, from: from}
 }
 
 // TestLogIsThrottledPerSource checks that log lines about one source are
-// limited and the omitted ones counted, and that lines about another source are
-// complete.
+// limited and the omitted ones counted, and that all lines about another source
+// are written.
 func TestLogIsThrottledPerSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log buffer

@@ -6,20 +6,20 @@ import (
 	"schedrestd/errs"
 )
 
-// budget limits how many bytes are held concurrently, in total and for one
-// user: of requests in memory, or of answers on disk. Bytes are counted before
-// they are held.
+// budget limits the bytes that are held concurrently, in total and for one
+// user. They are requests in memory, or answers on disk. Bytes are counted
+// before they are held.
 type budget struct {
 	most, each int
 	super      func(uid uint32) bool
-	what       string // what the bytes are, for the error
+	what       string // kind of bytes, for the error
 
 	mu    sync.Mutex
 	total int
 	held  map[uint32]int
 }
 
-// take counts n bytes for uid until give is called.
+// take counts n bytes for uid. give stops counting them.
 func (b *budget) take(uid uint32, n int) (give func(), err error) {
 	if b.super(uid) {
 		return func() {}, nil

@@ -10,18 +10,18 @@ import (
 // PieceSize is the length of the pieces of a long message.
 const PieceSize = 64 << 10
 
-// Pieces holds the rest of a long message in pieces, which are freed one by one
+// Pieces has the rest of a long message in pieces, which are freed one by one
 // as they are used. It is not safe for concurrent use.
 //
-// The memory comes from the system and not from the garbage collector, which
-// would let as much garbage accumulate before it runs. Pieces that are not
-// dropped are never freed.
+// The memory does not come from Go's heap, because the garbage collector would
+// let as much garbage accumulate before it runs. Pieces that are not dropped
+// are never freed.
 type Pieces struct {
 	// Gone is called for each piece that is freed, with its length.
 	Gone func(n int)
 
 	list [][]byte
-	last []byte // what Next gave
+	last []byte // result of the last Next
 }
 
 // Collect reads n bytes from r. After an error it frees what it has read.
@@ -68,7 +68,7 @@ func (p *Pieces) free() {
 		return
 	}
 	n := len(p.last)
-	_ = unix.Munmap(p.last[:PieceSize]) // whole, as it was got: it can't fail
+	_ = unix.Munmap(p.last[:PieceSize]) // the whole piece, as it was allocated; this can't fail
 	if p.last = nil; p.Gone != nil {
 		p.Gone(n)
 	}

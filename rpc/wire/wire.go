@@ -1,7 +1,8 @@
-// Package wire reads messages from a connection: a length, 32 bits big endian,
-// then so many bytes. It checks the length before it reads on, and allocates
-// memory only as bytes arrive: a peer that announces a gigabyte and sends ten
-// bytes costs ten bytes. The content of messages is decoded by rpc/message.
+// Package wire reads messages from a connection: a length (32 bits, big
+// endian), followed by that many bytes. It checks the length before it
+// continues to read, and allocates memory only as bytes arrive: a peer that
+// announces a gigabyte and sends ten bytes costs ten bytes. Package rpc/message
+// decodes the content of messages.
 package wire
 
 import (
@@ -24,8 +25,8 @@ var (
 	ErrLength = errors.New("announced length is over the limit")
 )
 
-// firstChunk is how much memory is allocated for an announced length before
-// bytes arrive.
+// firstChunk is the amount of memory that is allocated for an announced length
+// before bytes arrive.
 const firstChunk = 16 << 10
 
 // Length reads the length before a message, which must not exceed limit.
@@ -48,7 +49,7 @@ func Length(r io.Reader, limit int) (int, error) {
 }
 
 // Fill reads from r until buf is n bytes long, and returns buf, which may have
-// moved. With an error it returns the bytes read so far.
+// moved. On an error it returns the bytes read so far.
 func Fill(r io.Reader, buf []byte, n int) ([]byte, error) {
 	for len(buf) < n {
 		if len(buf) == cap(buf) {
@@ -66,7 +67,7 @@ func Fill(r io.Reader, buf []byte, n int) ([]byte, error) {
 	return buf, nil
 }
 
-// Read reads one whole message and returns it without its length.
+// Read reads one complete message and returns it without its length.
 func Read(r io.Reader, limit int) ([]byte, error) {
 	n, err := Length(r, limit)
 	if err != nil {

@@ -1,8 +1,8 @@
 package root
 
 // Variable is the environment variable of a process that starts with
-// capabilities over its own namespaces, as it does in a start without root. Its
-// value says what they are for.
+// capabilities over its own namespaces, as in a start without root. Its value
+// names the purpose of the capabilities.
 const Variable = "BORN"
 
 // The values of Variable.

@@ -14,8 +14,8 @@ func LeaveProc() error {
 	return errs.Wrap(unix.Unmount(proc, unix.MNT_DETACH), errs.Internal, "unmount the machine's /proc")
 }
 
-// MountProc mounts the /proc of the calling process's PID namespace where there
-// is none.
+// MountProc mounts the /proc of the calling process's PID namespace in a root
+// without a /proc.
 func MountProc() error {
 	var st unix.Stat_t
 	if unix.Lstat(proc+"/self", &st) == nil {

@@ -29,15 +29,15 @@ type Root struct {
 	programs []program
 }
 
-// program is a program in it.
+// program is a program in the root.
 type program struct {
 	file *os.File
 	name string // below /
 	tree int    // a detached mount of the file; -1: none, so the file is copied
 }
 
-// New prepares the programs while their file system is still mounted. nil files
-// are omitted.
+// New prepares the programs while their file system is still mounted. It
+// ignores files that are nil.
 func New(programs map[string]*os.File) *Root {
 	r := &Root{}
 	for name, f := range programs {
@@ -64,7 +64,8 @@ func (r *Root) Close() {
 	}
 }
 
-// Path returns the path of a program in the root; "" when it is not there.
+// Path returns the path of a program in the root, or "" if the root lacks the
+// program.
 func (r *Root) Path(program *os.File) string {
 	if r == nil {
 		return ""
@@ -77,12 +78,12 @@ func (r *Root) Path(program *os.File) string {
 	return ""
 }
 
-// Flags of all mounts here.
+// harmless has the flags of all mounts in this package.
 const harmless = unix.MS_NOSUID | unix.MS_NODEV
 
 // Enter creates the root and moves the calling thread into it permanently. The
-// thread must have its own mount namespace. On an error the thread stays where
-// it was.
+// thread must have its own mount namespace. On an error the thread keeps its
+// previous root.
 func (r *Root) Enter() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return errs.Wrap(err, errs.Unsupported, "make the mounts private")

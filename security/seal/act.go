@@ -15,7 +15,8 @@ type act struct {
 	args   [6]uintptr
 }
 
-// Arguments that are replaced when the call is made.
+// These arguments are placeholders. Commit replaces them when it makes the
+// call.
 const (
 	parent  = none - 1 // the parent's pid
 	ownHigh = none - 2 // its own pid, with a bit that the kernel ignores
@@ -27,7 +28,7 @@ const (
 // is not everything that kills (that is every call that table does not allow),
 // but for each row a process must be killed.
 var acts = append([]act{
-	// Others.
+	// Other processes.
 	{"kill(1, 0)", unix.SYS_KILL, [6]uintptr{1, 0}},
 	{"kill of the parent", unix.SYS_KILL, [6]uintptr{parent, 0}},
 	{"kill of the own group", unix.SYS_KILL, [6]uintptr{0, 0}},
@@ -217,7 +218,8 @@ var acts = append([]act{
 	{"a system call number of the future", 1000, [6]uintptr{}},
 }, onlyActs...)
 
-// bornOf is the parent's pid, read while that is allowed.
+// bornOf is the pid of the parent process. It is read at the start, while the
+// call is still allowed.
 var bornOf = uintptr(unix.Getppid())
 
 // Acts returns the names that Commit accepts.
@@ -256,7 +258,7 @@ func (a act) do() error {
 	if e != 0 {
 		return e
 	}
-	if r == 0 && slices.Contains(forks, a.number) { // this is the new process, which must not go on
+	if r == 0 && slices.Contains(forks, a.number) { // this is the new process, which must exit here
 		unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
 	}
 	return fmt.Errorf("%#x", r)

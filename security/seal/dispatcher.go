@@ -29,11 +29,12 @@ const (
 	ipLocalPortRange = 51 // IP_LOCAL_PORT_RANGE of ip(7)
 )
 
-// dispatcherRows allow the dispatcher to hand over connections and to connect to
-// daemons. It never connects to a UNIX socket, since the server would take it
-// for the worker: it can make none but pairs, which are connected. It opens
-// files for reading, or their inodes alone (O_PATH). A filter can't see which files
-// and addresses: they are those that its uid may open, and all TCP addresses of the
+// dispatcherRows allow the dispatcher to hand over connections and to connect
+// to daemons. It never connects to a UNIX socket, since the server would take
+// the dispatcher for the worker. It can only create pairs of UNIX sockets,
+// which are connected already. It opens files for reading, or only their inodes
+// (O_PATH). A filter can't see files and addresses: the dispatcher can open all
+// files that its uid may open, and connect to all TCP addresses of the
 // machine's network.
 var dispatcherRows = []row{
 	{sys("sendmsg", unix.SYS_SENDMSG), allow, nil, "channels: connections are handed over"},

@@ -25,8 +25,9 @@ func opening(how string, flags uintptr) act {
 	return act{"open " + how, unix.SYS_OPENAT, [6]uintptr{at, addressOf(&zero[0]), flags}}
 }
 
-// dispatcherActs lists death tests of the dispatcher, beyond acts: what its
-// table allows with other arguments, and what other processes answer.
+// dispatcherActs lists the death tests of the dispatcher, in addition to acts:
+// calls that its table allows only with other arguments, and calls that return
+// an error in other processes.
 var dispatcherActs = []act{
 	opening("for writing", unix.O_WRONLY|unix.O_CLOEXEC),
 	opening("for reading and writing", unix.O_RDWR|unix.O_CLOEXEC),
@@ -74,7 +75,7 @@ func commit(name string) error {
 	return Commit(name)
 }
 
-// TestDispatch: in its sandbox the dispatcher can do what it has to.
+// TestDispatch checks that the dispatcher can do its work inside its sandbox.
 func TestDispatch(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		out, status := child(t, "dispatch", Options{}, as)
@@ -85,7 +86,7 @@ func TestDispatch(t *testing.T) {
 	})
 }
 
-// dispatch does in the sandbox what the dispatcher does.
+// dispatch does the dispatcher's work inside the sandbox.
 func dispatch() error {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -106,7 +107,7 @@ func dispatch() error {
 	return errors.Join(connect(tcp.Addr().String()), interfaces(), handOver(), inode(socket), relay(file), readPorts(), takeDescriptor(), threads(), unix.Close(Channel))
 }
 
-// connect opens a connection and finds the process that serves it.
+// connect opens a connection and looks up the process that serves it.
 func connect(address string) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -119,7 +120,7 @@ func connect(address string) error {
 	}
 	defer unix.Close(fd)
 	for option, level := range map[int]int{unix.TCP_NODELAY: unix.IPPROTO_TCP, unix.TCP_FASTOPEN_NO_COOKIE: unix.IPPROTO_TCP, ipLocalPortRange: unix.IPPROTO_IP} {
-		_ = unix.SetsockoptInt(fd, level, option, 0) // the kernel may lack it
+		_ = unix.SetsockoptInt(fd, level, option, 0) // the kernel may lack the option
 	}
 	if err := unix.Connect(fd, sa); err != nil && err != unix.EINPROGRESS {
 		return err
@@ -141,7 +142,8 @@ func interfaces() error {
 	return err
 }
 
-// handOver sends a descriptor over a new channel, and receives it.
+// handOver sends a descriptor over a new channel and receives it at the other
+// end.
 func handOver() error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -163,7 +165,7 @@ func handOver() error {
 	return errors.Join(err, failed, unix.Close(fds[0]), unix.Close(fds[1]))
 }
 
-// inode opens a UNIX socket without connecting.
+// inode opens the inode of a UNIX socket without connecting.
 func inode(path string) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -174,7 +176,7 @@ func inode(path string) error {
 	return errors.Join(unix.Fstat(fd, &st), unix.Stat("/", &st))
 }
 
-// relay copies what comes from a pipe to a file that is open, as in an inetd run.
+// relay copies the content of a pipe to an open file, as in an inetd run.
 func relay(file *os.File) error {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {

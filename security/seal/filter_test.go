@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// run interprets a filter as the kernel does.
+// run interprets a filter in the way in which the kernel does.
 func run(t *testing.T, program []unix.SockFilter, arch, number uint32, args [6]uint64) uint32 {
 	t.Helper()
 	data := make([]byte, 64)
@@ -78,8 +78,8 @@ var everyOption = map[string]Options{
 	"keeper with a switch of workers": {Kind: Keeper, Unix: true}, "dispatcher with a switch of workers": {Kind: Dispatcher, Unix: true},
 }
 
-// TestFilter: for each number, with arguments at and beside those in the
-// tables, the filter has the table's verdict.
+// TestFilter checks that the filter and the table have the same verdict for
+// each number, with arguments equal to and next to those in the tables.
 func TestFilter(t *testing.T) {
 	for name, o := range everyOption {
 		t.Run(name, func(t *testing.T) {
@@ -120,8 +120,9 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestAuditKillsNothingOfOurs: in audit mode calls that would kill are logged,
-// and the rest is unchanged. Calls that our programs can't make still kill.
+// TestAuditKillsNothingOfOurs checks that audit mode logs the calls that would
+// otherwise kill, and changes nothing else. Calls that our programs can't make
+// still kill.
 func TestAuditKillsNothingOfOurs(t *testing.T) {
 	rows := table(Options{}, 1)
 	program, err := compile(rows, true)
@@ -166,8 +167,8 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// TestTables keeps the tables in a form that a person can review. Rows of one
-// architecture are checked only on that architecture.
+// TestTables checks that the tables have a form that a person can review. Rows
+// of one architecture are checked only on that architecture.
 func TestTables(t *testing.T) {
 	for name, o := range map[string]Options{"worker": {}, "worker-unix": {Unix: true}, "keeper": {Kind: Keeper}, "auditor": {Kind: Auditor}, "auditor-claims": {Kind: Auditor, Claims: true}, "dispatcher": {Kind: Dispatcher}, "exporter": {Kind: Exporter}} {
 		t.Run(name, func(t *testing.T) {
@@ -237,7 +238,7 @@ func (t test) String() string {
 
 func (v verdict) String() string { return [...]string{"kill", "allow", "EPERM", "ENOSYS"}[v] }
 
-// TestRowsHaveReasons: every row has a reason.
+// TestRowsHaveReasons checks that every row has a reason.
 func TestRowsHaveReasons(t *testing.T) {
 	for name, o := range everyOption {
 		for _, r := range table(o, 1) {

@@ -35,12 +35,12 @@ const (
 	olderRuleset = 8 // before version 4: files only
 )
 
-// denyFiles denies every thread of the process all that Landlock can: opening,
-// executing, creating or removing any file, binding and connecting TCP,
-// reaching abstract UNIX sockets and other processes. No rule allows anything;
-// open files stay open. It returns what is denied: nothing where the kernel has
-// no Landlock or has it switched off. The process must have no_new_privs
-// already, and all its threads the same credentials.
+// denyFiles denies every thread of the process everything that Landlock can
+// deny: opening, executing, creating or removing any file, binding and
+// connecting TCP, and reaching abstract UNIX sockets and other processes. No
+// rule allows an exception; open files stay open. It returns the denials, which
+// are empty on a kernel where Landlock is missing or switched off. The process
+// must have no_new_privs already, and all its threads the same credentials.
 func denyFiles(o Options) (security.Sealed, error) {
 	version, err := landlockVersion()
 	if err != nil || version == 0 {
@@ -84,8 +84,9 @@ func enterRuleset(set, version int) error {
 	return nil
 }
 
-// prove tries what is denied, before the filter denies it too. A sandbox around
-// the gateway may have answered in place of the kernel.
+// prove tries the denied operations before the filter denies them too. The
+// ruleset alone is no proof: a sandbox around the gateway may have answered the
+// system calls in place of the kernel.
 func prove(denies uint8) error {
 	fd, err := unix.Open("/", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -117,8 +118,8 @@ func orNothing(err error) error {
 	return err
 }
 
-// landlockVersion returns the kernel's version of Landlock, or 0 when there is
-// none.
+// landlockVersion returns the kernel's version of Landlock, or 0 if the kernel
+// has no Landlock.
 func landlockVersion() (int, error) {
 	v, _, e := unix.RawSyscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	switch e {

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDenyFiles: without any filter, no thread can open, create or execute a
-// file, nor connect.
+// TestDenyFiles checks that without any filter no thread can open, create or
+// execute a file, or connect.
 func TestDenyFiles(t *testing.T) {
 	version, err := landlockVersion()
 	if err != nil {
@@ -40,7 +40,7 @@ func TestDenyFiles(t *testing.T) {
 	})
 }
 
-// reach tries what Landlock denies, on early threads too.
+// reach tries the operations that Landlock denies, on earlier threads too.
 func reach(early func(func() error) error) error {
 	list := []error{reachOne(), early(reachOne)}
 	if version, _ := landlockVersion(); version >= 4 {
@@ -81,9 +81,9 @@ func multipath() bool {
 	return err == nil
 }
 
-// TestReconnect: a worker that may connect to UNIX sockets can't reconnect a
-// received TCP connection to another address: the filter allows the call, and
-// Landlock denies it.
+// TestReconnect checks that a worker that may connect to UNIX sockets can't
+// reconnect a received TCP connection to another address: the filter allows the
+// call, and Landlock denies it.
 func TestReconnect(t *testing.T) {
 	if version, _ := landlockVersion(); version < 4 {
 		t.Skip("this kernel's Landlock knows no TCP")
@@ -97,7 +97,7 @@ func TestReconnect(t *testing.T) {
 
 func reconnect() error {
 	var plain net.ListenConfig
-	plain.SetMultipathTCP(false) // which Landlock does not know: the parent's listeners are like this
+	plain.SetMultipathTCP(false) // Landlock does not cover Multipath TCP; the parent's listeners do not use it either
 	ln, err := plain.Listen(context.Background(), "tcp4", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func reconnect() error {
 	there := &unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: [4]byte{127, 0, 0, 1}}
 	port := ln.Addr().(*net.TCPAddr).Port
 	there.Port = uint16(port<<8 | port>>8)
-	given := func() (int, error) { // an accepted one
+	given := func() (int, error) { // returns an accepted connection
 		if _, err := net.Dial("tcp4", ln.Addr().String()); err != nil {
 			return -1, err
 		}

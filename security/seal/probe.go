@@ -10,8 +10,8 @@ import (
 	"schedrestd/errs"
 )
 
-// probe is one forbidden operation. Where it is not forbidden it does no harm,
-// and does not return want.
+// probe is one forbidden operation. If the sandbox does not forbid the
+// operation, the operation does no harm and does not return want.
 type probe struct {
 	name   string
 	number uintptr
@@ -37,11 +37,11 @@ var (
 
 const none = ^uintptr(0) // no such descriptor, uid or pid
 
-// at tells openat and similar calls to start at the working directory.
+// at makes openat and similar calls start at the working directory.
 var at = uintptr(unix.AT_FDCWD & (1<<64 - 1))
 
-// probes is tried in this order. Values that a filter can't look at (an
-// address, a path) may be anything.
+// probes has the operations in the order in which try tries them. Values that a
+// filter can't look at (an address, a path) may be anything.
 var probes = append([]probe{
 	{name: "open /", number: unix.SYS_OPENAT, args: [6]uintptr{at, addressOf(&slash[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeIt, unless: dispatches},
 	{name: "open /proc/self/status", number: unix.SYS_OPENAT, args: [6]uintptr{at, addressOf(&status[0]), unix.O_RDONLY | unix.O_CLOEXEC}, undo: closeIt, unless: dispatches},
@@ -61,7 +61,7 @@ var probes = append([]probe{
 	socketProbe("UNIX", unix.AF_UNIX, unix.SOCK_STREAM).except(dials),
 	{name: "make a pair of sockets", number: unix.SYS_SOCKETPAIR, args: [6]uintptr{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC, 0, uintptr(unsafe.Pointer(&twoFDs))}, undo: closeTwo},
 	{name: "become uid 0", number: unix.SYS_SETUID, args: [6]uintptr{0}},
-	{name: "set the three uids to their present values", number: unix.SYS_SETRESUID, args: [6]uintptr{none, none, none}}, // every process may, unless it is forbidden
+	{name: "set the three uids to their present values", number: unix.SYS_SETRESUID, args: [6]uintptr{none, none, none}}, // without the filter every process may do this
 	{name: "become gid 0", number: unix.SYS_SETGID, args: [6]uintptr{0}},
 	{name: "set the three gids to their present values", number: unix.SYS_SETRESGID, args: [6]uintptr{none, none, none}},
 	{name: "set supplementary groups", number: unix.SYS_SETGROUPS, args: [6]uintptr{none}},
@@ -97,9 +97,10 @@ func closeTwo(uintptr) {
 
 func unmap(address uintptr) { unix.RawSyscall(unix.SYS_MUNMAP, address, 4096, 0) }
 
-// try tries every forbidden operation, in a way that changes nothing if it is
-// allowed, and returns those with an unexpected result. Call it once, after
-// install. It works with Audit too, since EPERM is returned in both modes.
+// try tries every forbidden operation, in a way that changes nothing if the
+// operation is allowed. It returns the operations with an unexpected result.
+// Call it once, after install. It works with Audit too, since EPERM is returned
+// in both modes.
 func try(o Options) error {
 	var wrong []string
 	for i := range probes {

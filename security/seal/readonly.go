@@ -23,10 +23,10 @@ var writing = []struct {
 	{5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV},
 }
 
-// ReadOnly confines a process that must start programs of the machine, as
-// denyWriting does. Their needs differ, so no filter of system calls suits all
-// of them. Programs that the process starts inherit the confinement. If all is
-// set, it fails where the kernel has no Landlock.
+// ReadOnly confines a process that must start programs of the machine, with the
+// same denials as denyWriting. The programs need different system calls, so no
+// filter suits all of them. Programs that the process starts inherit the
+// confinement. If all is set, ReadOnly fails on a kernel without Landlock.
 func ReadOnly(all bool) (sealed security.Sealed, err error) {
 	if !security.Sandboxed {
 		return sealed, nil
@@ -70,7 +70,8 @@ func denyWriting() (sealed security.Sealed, err error) {
 	return sealed, proveReadOnly()
 }
 
-// exceptNull allows writing to /dev/null, which programs are started with.
+// exceptNull allows writing to /dev/null, because the started programs have it
+// as a standard descriptor.
 func exceptNull(set int) error {
 	fd, err := unix.Open(os.DevNull, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -84,8 +85,9 @@ func exceptNull(set int) error {
 	return nil
 }
 
-// proveReadOnly tries what is denied, on a file that every user may write. A
-// sandbox around the gateway may have answered in place of the kernel.
+// proveReadOnly tries the denied operations on a file that every user may
+// write. The ruleset alone is no proof: a sandbox around the gateway may have
+// answered the system calls in place of the kernel.
 func proveReadOnly() error {
 	fd, err := unix.Open("/dev/zero", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err == nil {

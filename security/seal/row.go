@@ -18,7 +18,7 @@ type row struct {
 	why  string
 }
 
-// call is a system call: its name for people, and its number on this
+// call is a system call, with its name for people and its number on this
 // architecture.
 type call struct {
 	name   string
@@ -48,7 +48,7 @@ func ofInt(arg int, values ...uint64) test { return test{arg: arg, mask: 1<<32 -
 // called names the values of a test.
 func (t test) called(name string) test { t.name = name; return t }
 
-// verdict is what happens to a call.
+// verdict is the filter's decision about a call.
 type verdict uint8
 
 const (

@@ -20,7 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestMain runs the sandboxed child: a sandbox can't be opened again.
+// TestMain runs the sandboxed child in its own process, because a closed
+// sandbox can't be opened again.
 func TestMain(m *testing.M) {
 	role, rest, _ := strings.Cut(os.Getenv("SEAL_TEST_ROLE"), ":")
 	var o Options
@@ -69,7 +70,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// say reports the results to the test, and that the end was reached.
+// say reports the results to the test, and reports that the child reached its
+// end.
 func say(list ...error) {
 	for _, err := range list {
 		fmt.Println(err)
@@ -96,7 +98,8 @@ func sealed(o Options) error {
 	return install(o)
 }
 
-// onThreads starts threads that later do something, one after the other.
+// onThreads starts n threads and returns a function that makes each of them
+// call a function later, one after the other.
 func onThreads(n int) func(func() error) error {
 	work, results := make(chan func() error), make(chan error)
 	started := make(chan bool)
@@ -119,14 +122,14 @@ func onThreads(n int) func(func() error) error {
 	}
 }
 
-// child runs this binary in role, and returns its output and how it ended.
+// child runs this binary in role, and returns its output and its wait status.
 func child(t testing.TB, role string, o Options, as *syscall.Credential) (string, syscall.WaitStatus) {
 	t.Helper()
 	options, err := json.Marshal(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir() // sealed, it can't remove what it made
+	dir := t.TempDir() // the sandboxed child can't remove the files that it created
 	if err := errors.Join(os.Chmod(dir, 0o777), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
 		t.Fatal(err)
 	}
@@ -187,8 +190,8 @@ func describe(s syscall.WaitStatus) string {
 	return fmt.Sprint("status ", s.ExitStatus())
 }
 
-// TestTry: in the sandbox each probe has its expected result, on earlier
-// threads too, in audit mode, and for each table.
+// TestTry checks that each probe has its expected result in the sandbox: on
+// threads that were started before, in audit mode, and for each table.
 func TestTry(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		for name, o := range everyOption {
@@ -204,8 +207,8 @@ func TestTry(t *testing.T) {
 	})
 }
 
-// TestTryFinds: without the filter the probes fail, except those that the
-// kernel denies this user anyway.
+// TestTryFinds checks that without the filter the probes fail, except those
+// that the kernel denies this user anyway.
 func TestTryFinds(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		out, status := child(t, "bare", Options{}, as)
@@ -222,7 +225,8 @@ func TestTryFinds(t *testing.T) {
 	})
 }
 
-// TestActsKill: each call is made by its own process, which SIGSYS must kill.
+// TestActsKill checks that SIGSYS kills each process that makes one of the
+// calls in acts.
 func TestActsKill(t *testing.T) {
 	tables := map[string]Options{"worker": {}, "keeper": {Kind: Keeper}, "dispatcher": {Kind: Dispatcher}}
 	if testing.Short() {
@@ -251,9 +255,9 @@ func TestActsKill(t *testing.T) {
 	}
 }
 
-// TestActsInAudit: in audit mode all calls return and the processes live on. So
-// TestActsKill can fail, and the parent's death tests do no harm where the
-// filter is missing.
+// TestActsInAudit checks that in audit mode all calls return and the processes
+// survive. This shows that TestActsKill can fail, and that the parent's death
+// tests do no harm when the filter is missing.
 func TestActsInAudit(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		for _, kind := range []Kind{Worker, Dispatcher} {
@@ -268,7 +272,7 @@ func TestActsInAudit(t *testing.T) {
 	})
 }
 
-// TestDivided: a thread with another filter is reported.
+// TestDivided checks that a thread with a different filter is reported.
 func TestDivided(t *testing.T) {
 	out, status := child(t, "divided", Options{}, nil)
 	lived(t, out, status)
@@ -278,7 +282,7 @@ func TestDivided(t *testing.T) {
 	}
 }
 
-// divided gives one thread a filter that allows everything, without the others.
+// divided installs a filter that allows everything on one thread only.
 func divided() error {
 	noNewPrivs()
 	ready := make(chan error)
@@ -300,8 +304,8 @@ func divided() error {
 	return install(Options{})
 }
 
-// TestForeign: a call in the machine's other architecture kills, whatever its
-// number means there.
+// TestForeign checks that a call in the machine's other architecture kills,
+// whatever its number means in that architecture.
 func TestForeign(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("only amd64 can make such calls in the same process")
@@ -312,8 +316,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// foreign makes getpid of the 32-bit kind, by code in memory that was made
-// executable before.
+// foreign calls the 32-bit getpid, with code in memory that was made executable
+// before the sandbox was closed.
 func foreign() error {
 	page, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
@@ -322,7 +326,7 @@ func foreign() error {
 	copy(page, []byte{0xb8, 20, 0, 0, 0, 0xcd, 0x80, 0xc3}) // mov eax, 20; int 0x80; ret
 	code := &page[0]
 	call := *(*func())(unsafe.Pointer(&struct{ p unsafe.Pointer }{unsafe.Pointer(&code)}))
-	call() // so that what kills below is the filter
+	call() // this call works, so only the filter can kill the process at the call below
 	if err := sealed(Options{}); err != nil {
 		return err
 	}

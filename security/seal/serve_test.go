@@ -28,8 +28,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestServe: a sandboxed process can serve: HTTP/1.1, HTTP/2, TLS, compressed
-// streams, uploads, panics, many threads, and a busy garbage collector.
+// TestServe checks that a sandboxed process can serve HTTP/1.1, HTTP/2, TLS,
+// compressed streams and uploads, with panics, many threads and a busy garbage
+// collector.
 func TestServe(t *testing.T) {
 	everyUser(t, func(t *testing.T, as *syscall.Credential) {
 		for name, o := range map[string]Options{"worker": {}, "worker that dials UNIX sockets": {Unix: true}} {
@@ -44,8 +45,8 @@ func TestServe(t *testing.T) {
 	})
 }
 
-// connectionPairs are connections that were accepted before the sandbox was
-// closed: a worker accepts none.
+// connectionPairs has connections that were accepted before the sandbox was
+// closed, since a worker can't accept connections itself.
 type connectionPairs struct {
 	server, client chan net.Conn
 }
@@ -91,8 +92,8 @@ func preparePairs(n int) (*connectionPairs, error) {
 	return p, nil
 }
 
-// lateConn becomes, at its first use, a connection of its descriptor, as a
-// worker makes one.
+// lateConn turns its descriptor into a connection at its first use, in the way
+// in which a worker does.
 type lateConn struct {
 	net.Conn
 	once sync.Once
@@ -164,7 +165,7 @@ func serve(o Options) error {
 	return errors.Join(load...)
 }
 
-// overHTTP serves and sends requests in a process that has only its
+// overHTTP serves requests and sends them, in a process that has only its
 // descriptors.
 func overHTTP(pairs *connectionPairs, config *tls.Config, roots *x509.CertPool) error {
 	server := &http.Server{Handler: handler(), ReadHeaderTimeout: time.Minute, IdleTimeout: time.Minute, TLSConfig: config}
@@ -296,7 +297,7 @@ func threads() error {
 	return errors.Join(err, err2, unix.Munmap(mapping))
 }
 
-// takeDescriptor takes one that waits in the channel, and answers.
+// takeDescriptor receives a descriptor that waits in the channel, and answers.
 func takeDescriptor() error {
 	oob := make([]byte, unix.CmsgSpace(4))
 	_, n, _, _, err := unix.Recvmsg(Channel, make([]byte, 1), oob, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
@@ -307,10 +308,10 @@ func takeDescriptor() error {
 	return errors.Join(err, failed)
 }
 
-// listening keeps the listener open; nothing accepts from it.
+// listening keeps the listener open. No process accepts connections from it.
 var listening net.Listener
 
-// listenUnix returns a socket to connect to.
+// listenUnix returns the path of a UNIX socket to connect to.
 func listenUnix() (string, error) {
 	dir, err := os.MkdirTemp("", "seal")
 	if err != nil {

@@ -22,9 +22,9 @@ func at(t *testing.T, text string) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 }
 
-// helper starts another process, as user 4711 when the test runs as root. It
-// listens on where and reports its address. accept has it accept one connection
-// and then stop listening.
+// helper starts another process, as user 4711 if the test runs as root. The
+// process listens on where, and helper returns its address. accept makes it
+// accept one connection and then stop listening.
 func helper(t *testing.T, where string) (address string, uid uint32, accept func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestHelper$")
@@ -33,7 +33,7 @@ func helper(t *testing.T, where string) (address string, uid uint32, accept func
 	if uid == 0 {
 		uid = 4711
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
-		exe, err := os.Open("/proc/self/exe") // the test's directory may be root's alone
+		exe, err := os.Open("/proc/self/exe") // opened here, because only root may be able to reach the test's directory
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,8 +129,9 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// A process that accepts a connection and then leaves the port to the daemon is
-// still the one that reads what is sent.
+// TestServerIsWhoAccepted checks that a process that has accepted a connection
+// is still reported as the owner when it leaves the port to the daemon, because
+// it reads the data of the connection.
 func TestServerIsWhoAccepted(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("takes two users")

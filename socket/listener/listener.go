@@ -41,7 +41,7 @@ func (l *Listener) Close() error {
 	err := net.ErrClosed
 	l.close.Do(func() {
 		l.socket.Remove()
-		err = fdpass.Release(l.UnixListener) // with the connections that were not accepted
+		err = fdpass.Release(l.UnixListener) // closes the last descriptor, and with it the connections that were not accepted
 	})
 	return err
 }

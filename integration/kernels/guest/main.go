@@ -1,5 +1,6 @@
-// The program guest is the first process of a machine that is a kernel and some files in memory: it does what /plan says, tells
-// of each step over the console, and switches the machine off.
+// The program guest is the first process of a virtual machine that consists of
+// a kernel and some files in memory. It performs the steps in /plan, reports
+// each over the console, and switches the machine off.
 package main
 
 import (
@@ -40,15 +41,15 @@ func main() {
 }
 
 func off() {
-	time.Sleep(100 * time.Millisecond) // the console's own pace
+	time.Sleep(100 * time.Millisecond) // the console needs time for its output
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
-	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART) // for a machine without a switch
+	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART) // for a machine that can't be switched off
 	select {}
 }
 
-// leaveRootfs copies all files into another file system than the kernel's
-// initial one, whose root can't be changed, and executes this program there. It
-// returns only when it fails.
+// leaveRootfs moves all files from the kernel's initial file system, whose root
+// can't be changed, to another one, and executes this program there. It returns
+// only if it fails.
 func leaveRootfs() error {
 	const to = "/new"
 	if err := os.Mkdir(to, 0o755); err != nil {
@@ -75,7 +76,8 @@ func leaveRootfs() error {
 	return unix.Exec("/init", []string{"/init"}, []string{"SECOND=1", "PATH=/usr/local/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"})
 }
 
-// move moves one thing to another file system; a directory stays where it was, too.
+// move moves a file to another file system. It copies a directory and leaves
+// the original.
 func move(from, to string, d fs.DirEntry) error {
 	info, err := d.Info()
 	if err != nil {
@@ -94,7 +96,7 @@ func move(from, to string, d fs.DirEntry) error {
 		}
 		return os.Symlink(text, to)
 	case !info.Mode().IsRegular():
-		return nil // devices come from the kernel
+		return nil // the kernel creates devices
 	}
 	source, err := os.Open(from)
 	if err != nil {
@@ -106,7 +108,7 @@ func move(from, to string, d fs.DirEntry) error {
 		return err
 	}
 	_, err = io.Copy(target, source)
-	return errors.Join(err, target.Chmod(info.Mode()), target.Close(), os.Remove(from)) // or there would be all twice
+	return errors.Join(err, target.Chmod(info.Mode()), target.Close(), os.Remove(from)) // otherwise memory would hold all files twice
 }
 
 func run() error {
@@ -129,7 +131,7 @@ func run() error {
 	return nil
 }
 
-// furnish mounts what a machine has.
+// furnish mounts the file systems of a normal machine.
 func furnish() error {
 	for _, m := range []struct {
 		kind, at, options string
@@ -157,7 +159,7 @@ func furnish() error {
 	return up("lo")
 }
 
-// up switches a network interface on.
+// up enables a network interface.
 func up(name string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	if err != nil {
@@ -172,7 +174,7 @@ func up(name string) error {
 	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request); err != nil {
 		return fmt.Errorf("switch %s on: %w", name, err)
 	}
-	for range 100 { // IPv6 looks for others with its address first
+	for range 100 { // IPv6 first checks that no other machine has its address
 		if a, _ := net.InterfaceByName(name); a != nil {
 			if list, _ := a.Addrs(); len(list) > 0 {
 				break
@@ -183,7 +185,7 @@ func up(name string) error {
 	return nil
 }
 
-// do takes one step.
+// do performs one step.
 func do(s plan.Step) plan.Result {
 	r := plan.Result{Name: s.Name}
 	for path, text := range s.Write {
@@ -208,7 +210,7 @@ func do(s plan.Step) plan.Result {
 	cmd.Dir, cmd.Env = s.Dir, append(os.Environ(), s.Env...)
 	cmd.Stdout = io.MultiWriter(&out, new(echo))
 	cmd.Stderr = cmd.Stdout
-	cmd.WaitDelay = 10 * time.Second // for what it left behind with its output
+	cmd.WaitDelay = 10 * time.Second // for background processes that hold its output open
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: s.UID, Gid: s.UID}, Setsid: true}
 	if s.Group != "" {
 		dir, err := os.Open("/sys/fs/cgroup/" + s.Group)
@@ -235,7 +237,8 @@ func do(s plan.Step) plan.Result {
 	return r
 }
 
-// echo tells of each test that has ended: all of a package take long.
+// echo prints a line for each test that has ended, because a whole package
+// takes long.
 type echo struct{ line []byte }
 
 func (e *echo) Write(text []byte) (int, error) {
@@ -251,7 +254,7 @@ func (e *echo) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// report sends a result: a console takes lines of text.
+// report writes a result to the console, as lines of text.
 func report(r plan.Result) error {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)

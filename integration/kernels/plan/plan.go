@@ -1,15 +1,17 @@
-// Package plan is what the test and the first process of the machine that it boots say to each other.
+// Package plan defines the messages between the test and the first process of
+// the machine that the test boots.
 package plan
 
 import "time"
 
-// Step is one thing to do in the machine: files are written, then a program is run.
+// Step is one step in the machine: first files are written, then a program is
+// run.
 type Step struct {
 	Name     string
-	Write    map[string]string // by path
-	Optional bool              // the files need not be there to be written
+	Write    map[string]string // contents by path
+	Optional bool              // the step is skipped if the files can't be written
 	Argv     []string
-	UID      uint32 // and the gid of that number
+	UID      uint32 // also the gid
 	Dir      string
 	Env      []string
 	Group    string // control group to run it in
@@ -24,10 +26,11 @@ type Result struct {
 	Output []byte
 }
 
-// Absent is the status of an optional step that could not be taken.
+// Absent is the status of an optional step that was skipped.
 const Absent = -2
 
-// These prefixes begin the console lines that the kernel did not write.
+// Prefixes of the console lines that the guest writes, to distinguish them from
+// the kernel's.
 const (
 	Begin  = "@begin"
 	Part   = "@ "
