@@ -7,7 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// coordinators look after an account; or are the accounts that a user looks after.
+// coordinators is a list of the users who coordinate an account, or of the
+// accounts that a user coordinates.
 var coordinators = schema.Named("coord_list", schema.List(schema.Object("coord",
 	schema.F("name", schema.String, func(c *model.Coordinator) *string { return &c.Name }, "User, or account", schema.Required(0)),
 	schema.F("direct", optTruth, func(c *model.Coordinator) *model.Opt[uint16] { return &c.Direct }, "Whether the user coordinates this account directly, not only a parent account"),
@@ -22,13 +23,13 @@ var accountFlags = schema.Words("account_flags",
 	schema.Bit("UsersAreCoords", uint32(1)<<16, schema.Since(V41)),
 )
 
-// Account is an account.
+// Account declares the fields of an account.
 var Account = schema.Object("account",
 	schema.Show("associations", assocShorts, func(a *model.Account) []model.Association { return a.Associations }, "Associations, if requested"),
 	schema.F("coordinators", coordinators, func(a *model.Account) *[]model.Coordinator { return &a.Coordinators }, "Coordinators, if requested"),
 	schema.F("description", schema.String, func(a *model.Account) *string { return &a.Description }, "Any text", schema.Required(0)),
-	schema.F("name", schema.String, func(a *model.Account) *string { return &a.Name }, "Its name", schema.Required(0)),
-	schema.F("organization", schema.String, func(a *model.Account) *string { return &a.Organization }, "Organization that it belongs to", schema.Required(0)),
+	schema.F("name", schema.String, func(a *model.Account) *string { return &a.Name }, "Name of the account", schema.Required(0)),
+	schema.F("organization", schema.String, func(a *model.Account) *string { return &a.Organization }, "Organization of the account", schema.Required(0)),
 	schema.F("flags", accountFlags.Type, func(a *model.Account) *uint32 { return &a.Flags }, "Flags of the record"),
 )
 
@@ -38,7 +39,7 @@ type AccountsAnswer struct {
 	Envelope
 }
 
-// Accounts is the table of an AccountsAnswer.
+// Accounts declares the fields of an AccountsAnswer.
 var Accounts = enveloped("openapi_accounts_resp", func(a *AccountsAnswer) *Envelope { return &a.Envelope },
 	schema.F("accounts", schema.Named("account_list", schema.StreamOf(Account.Type)), func(a *AccountsAnswer) *schema.Stream[model.Account] { return &a.Accounts }, "The accounts", schema.Required(0)),
 )

@@ -7,16 +7,16 @@ import (
 	"schedrestd/model"
 )
 
-// AccountsBody declares the accounts that a request makes or changes.
+// AccountsBody declares the accounts that a request creates or changes.
 var AccountsBody = changes("openapi_accounts_resp", "accounts", "account_list", Account.Type, "The accounts")
 
-// PostAccounts makes and changes accounts.
+// PostAccounts creates and changes accounts.
 var PostAccounts = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "accounts/", ID: "post_accounts",
-	Doc: "Make or change accounts", Request: AccountsBody, Answer: Empty,
-	About:   "Creates the accounts that do not exist, without associations, and changes those that exist. coordinators replaces the coordinators of an account; without it they stay. All changes are made, or none.",
+	Doc: "Create or change accounts", Request: AccountsBody, Answer: Empty,
+	About:   "Creates the accounts that do not exist, without associations, and changes those that exist. coordinators replaces the coordinators of an account; without this field they stay. The daemon makes all changes or none.",
 	Takes:   "The accounts",
-	Returns: "Only `meta`, `errors` and `warnings`: the accounts now match the request. A warning names each that already did",
+	Returns: "Only `meta`, `errors` and `warnings`: the accounts now match the request. A warning names each account that already did",
 })
 
 // NamedAccountParams name an account.
@@ -33,12 +33,12 @@ var AccountsRemoved = removed("openapi_accounts_removed_resp", "removed_accounts
 var DeleteAccount = declare(namedAccountParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "account/{account_name}", ID: "delete_account",
 	Doc: "Remove an account", Answer: AccountsRemoved,
-	About:   "Removes the named account and its associations. An account with running jobs, or that is the default account of a user, can't be removed (409). A name that no account has is answered with 404.",
+	About:   "Removes the named account and its associations. Returns 409 if the account has running jobs or is the default account of a user, and 404 if it does not exist.",
 	Returns: "The account",
 })
 
-// AccountsTo names the accounts to make, the data that all of them get, and the
-// clusters in which each gets an association. Clients send it to
+// AccountsTo names the accounts to create, the data that all of them get, and
+// the clusters in which each account gets an association. Clients send it to
 // PostAccountsAssociation.
 type AccountsTo struct {
 	Set     AssocSet
@@ -46,31 +46,31 @@ type AccountsTo struct {
 }
 
 var accountShort = schema.Object("account_short",
-	schema.F("description", schema.String, func(a *model.Account) *string { return &a.Description }, "Any text; when missing, the account's name"),
-	schema.F("organization", schema.String, func(a *model.Account) *string { return &a.Organization }, "Organization; when missing, the parent or the account's name"),
+	schema.F("description", schema.String, func(a *model.Account) *string { return &a.Description }, "Any text; default: the name of the account"),
+	schema.F("organization", schema.String, func(a *model.Account) *string { return &a.Organization }, "Organization; default: the parent account, or the name of the account"),
 )
 
 // AccountsToBody declares the fields of an AccountsTo. Slurm's documents
-// require association_condition from v0.0.44 on; it is needed always.
+// require association_condition from v0.0.44 on, but every version needs it.
 var AccountsToBody = schema.Object("openapi_accounts_add_cond_resp", append([]schema.Field[AccountsTo]{
-	schema.F("association_condition", accountsSet.Type, func(a *AccountsTo) *AssocSet { return &a.Set }, "Which accounts, and where", schema.Required(V44)),
-	schema.F("account", accountShort.Type, func(a *AccountsTo) *model.Account { return &a.Account }, "What the new accounts have in common"),
+	schema.F("association_condition", accountsSet.Type, func(a *AccountsTo) *AssocSet { return &a.Set }, "The accounts, and where to create them", schema.Required(V44)),
+	schema.F("account", accountShort.Type, func(a *AccountsTo) *model.Account { return &a.Account }, "Fields of all new accounts"),
 }, unusedEnvelope[AccountsTo]()...)...)
 
 var accountsSet = schema.Object("accounts_add_cond",
 	schema.F("accounts", stringList, func(s *AssocSet) *[]string { return &s.Accounts }, "Names of the accounts", schema.Required(0)),
-	schema.F("association", commonAssoc.Type, func(s *AssocSet) *AssociationRow { return s.row() }, "What the new associations have in common"),
-	schema.F("clusters", stringList, func(s *AssocSet) *[]string { return &s.Clusters }, "Clusters; when missing, all"),
+	schema.F("association", commonAssoc.Type, func(s *AssocSet) *AssociationRow { return s.row() }, "Fields of all new associations"),
+	schema.F("clusters", stringList, func(s *AssocSet) *[]string { return &s.Clusters }, "Clusters; default: all"),
 )
 
 // AccountsAdded declares the answer of PostAccountsAssociation.
-var AccountsAdded = added("openapi_accounts_add_cond_resp_str", "added_accounts", "Added records, in the words of the accounting daemon; empty if nothing was added")
+var AccountsAdded = added("openapi_accounts_add_cond_resp_str", "added_accounts", "Text of the accounting daemon about the added records; empty if nothing was added")
 
-// PostAccountsAssociation makes accounts with associations.
+// PostAccountsAssociation creates accounts with associations.
 var PostAccountsAssociation = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "accounts_association/", ID: "post_accounts_association",
-	Doc: "Make accounts with associations", Request: AccountsToBody, Answer: AccountsAdded,
+	Doc: "Create accounts with associations", Request: AccountsToBody, Answer: AccountsAdded,
 	About:   "Creates the accounts that do not exist, and an association for each account in each of the clusters. Existing records stay unchanged. Either all are created or none.",
-	Takes:   "The accounts, the clusters, and what the associations have",
-	Returns: "What was added",
+	Takes:   "The accounts, the clusters, and the fields of the associations",
+	Returns: "Text of the accounting daemon about the added records",
 })

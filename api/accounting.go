@@ -7,13 +7,14 @@ import (
 	"schedrestd/model"
 )
 
-// StatsRow is what the accounting daemon counts, with names for its users' numbers.
+// StatsRow has the accounting daemon's statistics, and the lookup of user names
+// for the user ids in them.
 type StatsRow struct {
 	*model.AccountingStats
 	Users Users
 }
 
-// Stats is what the accounting daemon counts about itself.
+// Stats declares the fields of the accounting daemon's statistics about itself.
 var Stats = schema.Object("stats_rec",
 	schema.F("time_start", seconds, func(s *StatsRow) *model.Time { return &s.TimeStart }, "Start of the counting period", schema.Unit(UnixTime)),
 	schema.Show("rollups", schema.Named("rollup_stats", schema.List(oldRollup.Type)), oldRollups, "Duration of usage roll-ups", schema.Until(V41)),
@@ -49,14 +50,16 @@ var rollupPeriod = schema.Object("",
 	}),
 )
 
-// oldPeriod is a rollupPeriod as v0.0.40 shows it, with the word it has for it.
+// oldPeriod is a rollup period as v0.0.40 shows it, with that version's word
+// for the kind of period.
 type oldPeriod struct {
 	kind string
 	*model.RollupPeriod
 }
 
-// oldRollup's documents name the time of the last run "last run"; what clients were really sent is
-// "last_run" and a "last_cycle". It has all three.
+// oldRollup declares the fields of an oldPeriod. The documents of v0.0.40 call
+// the time of the last run "last run", but slurmrestd sends it as "last_run",
+// with a "last_cycle". Our answers have all three fields.
 var oldRollup = schema.Object("",
 	schema.Show("type", oldPeriodKind, func(p *oldPeriod) string { return p.kind }, "Type of period: internal is hourly, user daily, unknown monthly"),
 	schema.F("last run", schema.Int32, func(p *oldPeriod) *model.Time { return &p.LastRun }, "Time of the last roll-up", schema.Unit(UnixTime)),
@@ -73,7 +76,8 @@ func oldPeriodKind() schema.Type[string] {
 	return schema.Simple(kinds, func(e schema.Encoder, s *string) { e.String(*s) }, nil)
 }
 
-// oldRollups leaves out what was never done, as v0.0.40 does.
+// oldRollups returns the kinds of period for which a rollup has run, as v0.0.40
+// does.
 func oldRollups(s *StatsRow) []oldPeriod {
 	var list []oldPeriod
 	for i, kind := range []string{"internal", "user", "unknown"} {
@@ -92,7 +96,7 @@ var rpcCount = schema.Object("stats_rpc",
 
 var callTimes = []schema.Field[model.CallCount]{
 	schema.Show("average", schema.Int64, func(c *model.CallCount) uint64 { return c.Time / max(1, uint64(c.Count)) }, "On average", schema.Unit("µs")),
-	schema.F("total", schema.Int64, func(c *model.CallCount) *uint64 { return &c.Time }, "In all", schema.Unit("µs")),
+	schema.F("total", schema.Int64, func(c *model.CallCount) *uint64 { return &c.Time }, "Total duration", schema.Unit("µs")),
 }
 
 // userCountRow is a count of one user's requests, with the user's name.
@@ -122,10 +126,10 @@ type StatsAnswer struct {
 	Envelope
 }
 
-// AccountingDiag is the table of a StatsAnswer.
+// AccountingDiag declares the fields of a StatsAnswer.
 var AccountingDiag = enveloped("openapi_slurmdbd_stats_resp", func(a *StatsAnswer) *Envelope { return &a.Envelope },
 	schema.F("statistics", Stats.Type, func(a *StatsAnswer) *StatsRow { return &a.Stats }, "Statistics of the accounting daemon", schema.Required(0)),
-	schema.F("pings", schema.Named("slurmdbd_ping_array", schema.List(AccountingPing.Type)), func(a *StatsAnswer) *[]model.Ping { return &a.Pings }, "The accounting daemon, and its backup when it has one", schema.Ours),
+	schema.F("pings", schema.Named("slurmdbd_ping_array", schema.List(AccountingPing.Type)), func(a *StatsAnswer) *[]model.Ping { return &a.Pings }, "The accounting daemon, and its backup, if there is one", schema.Ours),
 )
 
 // GetAccountingDiag shows the accounting daemon's statistics.

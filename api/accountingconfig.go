@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// ConfigAnswer is the body of an answer with all records.
+// ConfigAnswer is the body of an answer with all accounting records.
 type ConfigAnswer struct {
 	Clusters     schema.Stream[ClusterRow]
 	TRES         schema.Stream[model.TRES]
@@ -33,7 +33,7 @@ var Config = enveloped("openapi_slurmdbd_config_resp", func(a *ConfigAnswer) *En
 
 var instanceList = schema.Named("instance_list", schema.List(Instance.Type))
 
-// GetConfig shows all records.
+// GetConfig shows all accounting records.
 var GetConfig = declare(noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "config", ID: "get_config",
 	Doc: "Show all records of accounting", Answer: Config,
@@ -41,8 +41,9 @@ var GetConfig = declare(noParams, Endpoint{
 	Returns: "The records",
 })
 
-// ConfigBody has records of every kind, to be made or changed in one request.
-// Clients send it to PostConfig, in the form in which a ConfigAnswer has them.
+// ConfigBody has records of every kind, for a client to create or change in one
+// request. Clients send it to PostConfig, in the form in which a ConfigAnswer
+// has the records.
 type ConfigBody struct {
 	Clusters     []ClusterRow
 	TRES         []model.TRES
@@ -69,7 +70,7 @@ var ConfigRequest = schema.Object("openapi_slurmdbd_config_resp", append([]schem
 var PostConfig = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "config", ID: "post_config",
 	Doc: "Load records of accounting", Request: ConfigRequest, Answer: Empty,
-	About:   "Creates or changes the clusters, accounts, qualities of service, users, associations and workload keys in the body, as the operations for each of them do. All changes are made, or none; but the tables of new clusters stay. Trackable resources and deleted records are left out, with a warning.",
+	About:   "Creates or changes the clusters, accounts, qualities of service, users, associations and workload keys in the body, as the operations for each of them do. The daemon makes all changes or none, except that the tables of new clusters stay. It omits trackable resources and deleted records, with a warning.",
 	Takes:   "The records",
 	Returns: "Only `meta`, `errors` and `warnings`: the records now match the request",
 })

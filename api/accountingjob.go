@@ -10,11 +10,12 @@ import (
 	"schedrestd/model"
 )
 
-// AccountingJobRow is a job of the accounting daemon with names for its numbers.
+// AccountingJobRow is a job of the accounting daemon, with the lookups that
+// give names to the ids in it.
 type AccountingJobRow struct {
 	*model.AccountingJob
 	*Records
-	Now model.Time // for jobs that wait
+	Now model.Time // the current time, for the waiting time of pending jobs
 }
 
 // accountedFlags are the words for how a job was scheduled.
@@ -29,7 +30,7 @@ var accountedFlags = schema.Words("slurmdb_job_flags",
 	schema.Bit("JOB_ALTERED", jobAltered, schema.Since(V44)),
 )
 
-// The bits of AccountingJob.Flags.
+// Bits of AccountingJob.Flags.
 const (
 	scheduledUnset uint32 = 1 << iota
 	scheduledOnSubmit
@@ -47,7 +48,7 @@ func cpuTime[O, S, U any](name, doc string, seconds func() schema.Type[S], micro
 	})
 }
 
-// AccountingJob is a job as the accounting daemon keeps it.
+// AccountingJob declares the fields of a job in the accounting records.
 var AccountingJob = schema.Object("job",
 	schema.F("account", schema.String, func(j *AccountingJobRow) *string { return &j.Account }, "Account"),
 	schema.Group("comment", "Comments", []schema.Field[AccountingJobRow]{
@@ -55,13 +56,13 @@ var AccountingJob = schema.Object("job",
 		schema.F("job", schema.String, func(j *AccountingJobRow) *string { return &j.DerivedExitText }, "Set by the user"),
 		schema.F("system", schema.String, func(j *AccountingJobRow) *string { return &j.SystemComment }, "The scheduler's"),
 	}),
-	schema.F("allocation_nodes", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.AllocNodes }, "Number of nodes it had", schema.Count),
+	schema.F("allocation_nodes", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.AllocNodes }, "Number of nodes that were allocated", schema.Count),
 	schema.Group("array", "Job array to which the job belongs", []schema.Field[AccountingJobRow]{
 		schema.F("job_id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.ArrayJobID }, "Id of the array; 0 if the job belongs to none", schema.Bare),
 		schema.Group("limits", "Limits", []schema.Field[AccountingJobRow]{
 			schema.Group("max", "Limits", []schema.Field[AccountingJobRow]{
-				schema.Group("running", "That run", []schema.Field[AccountingJobRow]{
-					schema.F("tasks", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.ArrayMaxTasks }, "Number of tasks at once; 0: no limit", schema.Count),
+				schema.Group("running", "Running tasks", []schema.Field[AccountingJobRow]{
+					schema.F("tasks", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.ArrayMaxTasks }, "Maximum number of concurrently running tasks; 0: no limit", schema.Count),
 				}),
 			}),
 		}),
@@ -71,13 +72,13 @@ var AccountingJob = schema.Object("job",
 	schema.Show("association", assocShort.Type, jobAssociation, "Association of the submission"),
 	schema.F("block", schema.String, func(j *AccountingJobRow) *string { return &j.BlockID }, "Block of a former machine type"),
 	schema.F("cluster", schema.String, func(j *AccountingJobRow) *string { return &j.Cluster }, "Cluster"),
-	schema.F("constraints", schema.String, func(j *AccountingJobRow) *string { return &j.Constraints }, "Features that its nodes had to have"),
+	schema.F("constraints", schema.String, func(j *AccountingJobRow) *string { return &j.Constraints }, "Required features of the nodes"),
 	schema.F("container", schema.String, func(j *AccountingJobRow) *string { return &j.Container }, "OCI container bundle"),
 	schema.Show("derived_exit_code", exitCodeType.Type, func(j *AccountingJobRow) exitCode { return decodeExit(j.DerivedExitCode) }, "The highest exit code of its steps"),
 	schema.F("exclusive", schema.String, func(j *AccountingJobRow) *string { return &j.Exclusive }, "Required exclusive resources", schema.Since(V45)),
 	schema.Group("time", "Times", []schema.Field[AccountingJobRow]{
 		schema.F("elapsed", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.Elapsed }, "Run time", schema.Unit("s")),
-		schema.F("eligible", seconds, func(j *AccountingJobRow) *model.Time { return &j.EligibleTime }, "Time since which the job has been eligible to run", schema.Unit(UnixTime)),
+		schema.F("eligible", seconds, func(j *AccountingJobRow) *model.Time { return &j.EligibleTime }, "Time at which the job became eligible to run", schema.Unit(UnixTime)),
 		schema.F("end", seconds, func(j *AccountingJobRow) *model.Time { return &j.EndTime }, "End time", schema.Unit(UnixTime)),
 		schema.Show("planned", number, planned, "Time between eligibility and start", schema.Unit("s"), schema.Since(V41)),
 		schema.F("start", seconds, func(j *AccountingJobRow) *model.Time { return &j.StartTime }, "Start time", schema.Unit(UnixTime)),
@@ -88,30 +89,30 @@ var AccountingJob = schema.Object("job",
 		cpuTime("total", "CPU time", schema.Int64[uint64], schema.Int64[uint64], func(j *AccountingJobRow) *uint64 { return &j.TotalCPUSec }, func(j *AccountingJobRow) *uint64 { return &j.TotalCPUUsec }),
 		cpuTime("user", "User CPU time", schema.Int64[uint64], schema.Int64[uint64], func(j *AccountingJobRow) *uint64 { return &j.UserCPUSec }, func(j *AccountingJobRow) *uint64 { return &j.UserCPUUsec }),
 	}),
-	schema.Show("exit_code", exitCodeType.Type, func(j *AccountingJobRow) exitCode { return decodeExit(j.ExitCode) }, "How it ended"),
+	schema.Show("exit_code", exitCodeType.Type, func(j *AccountingJobRow) exitCode { return decodeExit(j.ExitCode) }, "Result of the job"),
 	schema.F("extra", schema.String, func(j *AccountingJobRow) *string { return &j.Extra }, "Text for node selection"),
 	schema.F("failed_node", schema.String, func(j *AccountingJobRow) *string { return &j.FailedNode }, "Node whose failure ended the job"),
-	schema.F("flags", accountedFlags.Type, func(j *AccountingJobRow) *uint32 { return &j.Flags }, "How the job was scheduled"),
-	schema.Show("group", schema.String, func(j *AccountingJobRow) string { return groupName(j.Users, j.GroupID) }, "Group that the job ran as"),
+	schema.F("flags", accountedFlags.Type, func(j *AccountingJobRow) *uint32 { return &j.Flags }, "Flags that show how the job was scheduled"),
+	schema.Show("group", schema.String, func(j *AccountingJobRow) string { return groupName(j.Users, j.GroupID) }, "Group of the job"),
 	schema.Group("het", "Heterogeneous job to which the job belongs", []schema.Field[AccountingJobRow]{
 		schema.F("job_id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.HetJobID }, "Id of that job; 0 if the job belongs to none", schema.Bare),
 		schema.F("job_offset", number, func(j *AccountingJobRow) *model.Opt[uint32] { return &j.HetJobOffset }, "Index of the component", schema.Bare),
 	}),
-	schema.F("job_id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.JobID }, "Its number", schema.Bare),
-	schema.F("name", schema.String, func(j *AccountingJobRow) *string { return &j.Name }, "Its name"),
+	schema.F("job_id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.JobID }, "Number of the job", schema.Bare),
+	schema.F("name", schema.String, func(j *AccountingJobRow) *string { return &j.Name }, "Name of the job"),
 	schema.F("licenses", schema.String, func(j *AccountingJobRow) *string { return &j.Licenses }, "Licenses it needed"),
 	schema.Group("mcs", "Multi-category security", []schema.Field[AccountingJobRow]{
-		schema.F("label", schema.String, func(j *AccountingJobRow) *string { return &j.MCSLabel }, "Its label"),
+		schema.F("label", schema.String, func(j *AccountingJobRow) *string { return &j.MCSLabel }, "Security label of the job"),
 	}),
-	schema.F("nodes", schema.String, func(j *AccountingJobRow) *string { return &j.Nodes }, "Its nodes, as a host list"),
+	schema.F("nodes", schema.String, func(j *AccountingJobRow) *string { return &j.Nodes }, "Nodes of the job, as a host list"),
 	schema.Show("original_sluid", sluid, func(j *AccountingJobRow) uint64 { return j.SLUID }, "SLUID of the first run", schema.Since(V45)),
 	schema.F("oversubscribe", schema.String, func(j *AccountingJobRow) *string { return &j.Oversubscribe }, "How the job was requested to share its nodes", schema.Since(V45)),
 	schema.F("partition", schema.String, func(j *AccountingJobRow) *string { return &j.Partition }, "Partition"),
 	schema.Show("hold", schema.Boolean, func(j *AccountingJobRow) bool { return j.Priority.Set && j.Priority.Number == 0 }, "Whether the job is held"),
 	schema.F("priority", number, func(j *AccountingJobRow) *model.Opt[uint32] { return &j.Priority }, "Priority; 0 if the job is held", schema.Bare),
 	schema.Show("qos", schema.String, func(j *AccountingJobRow) string { return j.qos(j.QOSID) }, "Quality of service"),
-	schema.F("qosreq", schema.String, func(j *AccountingJobRow) *string { return &j.QOSReq }, "Quality of service that was asked for", schema.Since(V42)),
-	schema.Group("required", "What the job requested", []schema.Field[AccountingJobRow]{
+	schema.F("qosreq", schema.String, func(j *AccountingJobRow) *string { return &j.QOSReq }, "Requested quality of service", schema.Since(V42)),
+	schema.Group("required", "Resources that the job requested", []schema.Field[AccountingJobRow]{
 		schema.F("CPUs", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.ReqCPUs }, "Number of processors", schema.Count),
 		schema.Show("memory_per_cpu", number, func(j *AccountingJobRow) model.Opt[uint64] { return memory(j.ReqMem, true) }, "Memory for each processor", schema.Unit("MiB")),
 		schema.Show("memory_per_node", number, func(j *AccountingJobRow) model.Opt[uint64] { return memory(j.ReqMem, false) }, "Memory on each node", schema.Unit("MiB")),
@@ -119,8 +120,8 @@ var AccountingJob = schema.Object("job",
 	schema.Show("kill_request_user", schema.String, func(j *AccountingJobRow) string { return userName(j.Users, j.ReqUserID) }, "User who cancelled the job"),
 	schema.F("restart_cnt", schema.Int32, func(j *AccountingJobRow) *uint16 { return &j.RestartCnt }, "Number of restarts", schema.Count, schema.Since(V42)),
 	schema.Group("reservation", "Reservation", []schema.Field[AccountingJobRow]{
-		schema.F("id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.ReservationID }, "Its number", schema.Bare),
-		schema.F("name", schema.String, func(j *AccountingJobRow) *string { return &j.Reservation }, "Its name"),
+		schema.F("id", schema.Int32, func(j *AccountingJobRow) *uint32 { return &j.ReservationID }, "Number of the reservation", schema.Bare),
+		schema.F("name", schema.String, func(j *AccountingJobRow) *string { return &j.Reservation }, "Name of the reservation"),
 		schema.F("requested", schema.String, func(j *AccountingJobRow) *string { return &j.ReservationReq }, "Requested reservations", schema.Since(V43)),
 	}),
 	schema.F("script", schema.String, func(j *AccountingJobRow) *string { return &j.Script }, "Script, if requested"),
@@ -136,19 +137,20 @@ var AccountingJob = schema.Object("job",
 		schema.F("current", jobStates.Type, func(j *AccountingJobRow) *model.JobState { return &j.State }, "Base state, followed by flags"),
 		schema.Show("reason", schema.String, func(j *AccountingJobRow) string { return reasonName(j.StateReason) }, "Why the job was last pending, or failed"),
 	}),
-	schema.Show("steps", schema.Named("step_list", schema.StreamOf(AccountingStep.Type)), accountedSteps, "Its steps"),
+	schema.Show("steps", schema.Named("step_list", schema.StreamOf(AccountingStep.Type)), accountedSteps, "Steps of the job"),
 	schema.F("submit_line", schema.String, func(j *AccountingJobRow) *string { return &j.SubmitLine }, "Command line that submitted the job"),
 	schema.Group("tres", "Trackable resources", []schema.Field[AccountingJobRow]{
 		schema.Show("allocated", amounts, func(j *AccountingJobRow) []model.TRES { return j.amounts(j.TRESAlloc) }, "Allocated resources"),
-		schema.Show("requested", amounts, func(j *AccountingJobRow) []model.TRES { return j.amounts(j.TRESReq) }, "What the job requested"),
+		schema.Show("requested", amounts, func(j *AccountingJobRow) []model.TRES { return j.amounts(j.TRESReq) }, "Resources that the job requested"),
 	}),
 	schema.Show("used_gres", schema.String, func(*AccountingJobRow) string { return "" }, "No longer used: see tres"),
-	schema.Show("user", schema.String, accountedUser, "User that the job ran as"),
+	schema.Show("user", schema.String, accountedUser, "User of the job"),
 	schema.Show("wckey", wckeyTag.Type, func(j *AccountingJobRow) string { return j.WCKey }, "Workload key"),
-	schema.F("working_directory", schema.String, func(j *AccountingJobRow) *string { return &j.WorkDir }, "Directory it ran in"),
+	schema.F("working_directory", schema.String, func(j *AccountingJobRow) *string { return &j.WorkDir }, "Working directory of the job"),
 )
 
-// wckeyTag is a key, with a mark before it when no user asked for it.
+// wckeyTag is a workload key. A mark precedes the key if it is the default and
+// no user requested it.
 var wckeyTag = schema.Object("wckey_tag_struct",
 	schema.Show("wckey", schema.String, func(s *string) string { return strings.TrimPrefix(*s, "*") }, "Name of the key", schema.Required(0)),
 	schema.Show("flags", schema.Words("wckey_tag_flags", schema.Bit("ASSIGNED_DEFAULT", uint8(1))).Type, func(s *string) (bits uint8) {
@@ -172,7 +174,8 @@ func accountedUser(j *AccountingJobRow) string {
 	return userName(j.Users, j.UserID)
 }
 
-// planned returns the time between a job's eligibility and its start.
+// planned returns the time between a job's eligibility and its start. For a job
+// that has not started, it ends at the job's end or now.
 func planned(j *AccountingJobRow) model.Opt[uint64] {
 	switch {
 	case j.EligibleTime <= 0 || j.EligibleTime == timeInfinite:
@@ -182,11 +185,11 @@ func planned(j *AccountingJobRow) model.Opt[uint64] {
 	case j.StartTime > 0:
 		return model.Some(uint64(max(j.StartTime-j.EligibleTime, 0)))
 	}
-	return model.Some(uint64(max(j.Now-j.EligibleTime, 0))) // it waits still
+	return model.Some(uint64(max(j.Now-j.EligibleTime, 0))) // still waiting
 }
 
-// memory returns n if it is memory per CPU or per node as perCPU says, and
-// otherwise an unset number.
+// memory returns n if n is memory per CPU and perCPU is true, or n is memory
+// per node and perCPU is false. Otherwise it returns an unset number.
 func memory(n uint64, perCPU bool) model.Opt[uint64] {
 	if (n&model.MemPerCPU != 0) != perCPU {
 		return model.Opt[uint64]{}
@@ -194,8 +197,7 @@ func memory(n uint64, perCPU bool) model.Opt[uint64] {
 	return model.Some(n &^ model.MemPerCPU)
 }
 
-// accountedPath expands the pattern of a path with the values in the job's
-// record.
+// accountedPath expands the path pattern with values of the job's record.
 func accountedPath(j *AccountingJobRow, pattern string) string {
 	if pattern == "" {
 		return ""
@@ -222,7 +224,7 @@ type AccountingJobsAnswer struct {
 	Envelope
 }
 
-// AccountingJobs is the table of an AccountingJobsAnswer.
+// AccountingJobs declares the fields of an AccountingJobsAnswer.
 var AccountingJobs = enveloped("openapi_slurmdbd_jobs_resp", func(a *AccountingJobsAnswer) *Envelope { return &a.Envelope },
 	schema.F("jobs", schema.Named("job_list", schema.StreamOf(AccountingJob.Type)), func(a *AccountingJobsAnswer) *schema.Stream[AccountingJobRow] { return &a.Jobs }, "The jobs", schema.Required(0)),
 )
@@ -265,7 +267,7 @@ var accountingJobsParams = schema.Object("",
 	jobFlag("disable_wait_for_result", model.JobFilterNoWait, "Do not wait for a slow database"),
 	jobFlag("usage_time_as_submit_time", model.JobFilterNoDefaultUsage, "Apply start_time and end_time to the time of submission"),
 	jobFlag("show_batch_script", model.JobFilterScript, "Show the script"),
-	jobFlag("show_job_environment", model.JobFilterEnvironment, "Ask the accounting daemon for the environment; the answer has no field for it"),
+	jobFlag("show_job_environment", model.JobFilterEnvironment, "Request the environment from the accounting daemon; the answer has no field for it"),
 	passedOver[AccountingJobsParams]("format", schema.Until(V45)),
 	texts("groups", "Groups, by name or number", func(p *AccountingJobsParams) *[]string { return &p.GroupIDs }),
 	texts("job_name", "Names", func(p *AccountingJobsParams) *[]string { return &p.Names }),

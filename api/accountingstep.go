@@ -9,32 +9,33 @@ import (
 	"schedrestd/model"
 )
 
-// AccountingStepRow is a step of a job with names for its numbers.
+// AccountingStepRow is a step of a job, with the lookups that give names to the
+// ids in it.
 type AccountingStepRow struct {
 	*model.AccountingStep
 	job *AccountingJobRow
 }
 
-// AccountingStep is a step of a job.
+// AccountingStep declares the fields of a step of a job.
 var AccountingStep = schema.Object("step",
 	schema.Group("time", "Times", []schema.Field[AccountingStepRow]{
 		schema.F("elapsed", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.Elapsed }, "Run time", schema.Unit("s")),
 		schema.F("end", moment, func(s *AccountingStepRow) *model.Time { return &s.EndTime }, "End time", schema.Unit(UnixTime)),
 		schema.F("start", moment, func(s *AccountingStepRow) *model.Time { return &s.StartTime }, "Start time", schema.Unit(UnixTime)),
-		schema.F("suspended", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.Suspended }, "Time during which the job was suspended", schema.Unit("s")),
+		schema.F("suspended", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.Suspended }, "Time during which the step was suspended", schema.Unit("s")),
 		cpuTime("system", "System CPU time", schema.Int64[uint64], schema.Int32[uint32], func(s *AccountingStepRow) *uint64 { return &s.SystemCPUSec }, func(s *AccountingStepRow) *uint32 { return &s.SystemCPUUsec }),
-		schema.F("limit", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.TimeLimit }, "Time limit of the job", schema.Unit("min"), schema.Since(V43)),
+		schema.F("limit", number, func(s *AccountingStepRow) *model.Opt[uint32] { return &s.TimeLimit }, "Time limit of the step", schema.Unit("min"), schema.Since(V43)),
 		cpuTime("total", "CPU time", schema.Int64[uint64], schema.Int32[uint32], func(s *AccountingStepRow) *uint64 { return &s.TotalCPUSec }, func(s *AccountingStepRow) *uint32 { return &s.TotalCPUUsec }),
 		cpuTime("user", "User CPU time", schema.Int64[uint64], schema.Int32[uint32], func(s *AccountingStepRow) *uint64 { return &s.UserCPUSec }, func(s *AccountingStepRow) *uint32 { return &s.UserCPUUsec }),
 	}),
-	schema.Show("exit_code", exitCodeType.Type, func(s *AccountingStepRow) exitCode { return decodeExit(s.ExitCode) }, "How it ended"),
-	schema.Group("nodes", "Its nodes", []schema.Field[AccountingStepRow]{
-		schema.F("count", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.NodeCount }, "How many", schema.Count),
+	schema.Show("exit_code", exitCodeType.Type, func(s *AccountingStepRow) exitCode { return decodeExit(s.ExitCode) }, "Result of the step"),
+	schema.Group("nodes", "Nodes of the step", []schema.Field[AccountingStepRow]{
+		schema.F("count", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.NodeCount }, "Number of nodes", schema.Count),
 		schema.F("range", schema.String, func(s *AccountingStepRow) *string { return &s.Nodes }, "As a host list"),
 		schema.Show("list", schema.Named("hostlist", schema.StreamOf(schema.String)), stepNodes, "Individually"),
 	}),
-	schema.Group("tasks", "Its tasks", []schema.Field[AccountingStepRow]{
-		schema.F("count", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.NumTasks }, "How many", schema.Count),
+	schema.Group("tasks", "Tasks of the step", []schema.Field[AccountingStepRow]{
+		schema.F("count", schema.Int32, func(s *AccountingStepRow) *uint32 { return &s.NumTasks }, "Number of tasks", schema.Count),
 	}),
 	schema.Show("pid", schema.String, func(*AccountingStepRow) string { return "" }, "No longer used", schema.Deprecated(V42), schema.Until(V45)),
 	schema.Group("CPU", "Processors", []schema.Field[AccountingStepRow]{
@@ -51,12 +52,12 @@ var AccountingStep = schema.Object("step",
 			schema.Show("actual_frequency", schema.Int64, func(s *AccountingStepRow) int64 { return int64(s.Stats.CPUFreq) }, "Mean frequency of all tasks", schema.Unit("kHz")),
 		}),
 		schema.Group("energy", "Energy", []schema.Field[AccountingStepRow]{
-			schema.F("consumed", number, func(s *AccountingStepRow) *model.Opt[uint64] { return &s.Stats.ConsumedEnergy }, "Of all tasks", schema.Unit("J")),
+			schema.F("consumed", number, func(s *AccountingStepRow) *model.Opt[uint64] { return &s.Stats.ConsumedEnergy }, "Energy used by all tasks", schema.Unit("J")),
 		}),
 	}),
 	schema.Group("step", "Identity", []schema.Field[AccountingStepRow]{
 		schema.Show("id", schema.String, func(s *AccountingStepRow) string { return stepID(&s.StepID) }, "Job and step id, such as 12.batch"),
-		schema.F("name", schema.String, func(s *AccountingStepRow) *string { return &s.Name }, "Its name"),
+		schema.F("name", schema.String, func(s *AccountingStepRow) *string { return &s.Name }, "Name of the step"),
 		schema.F("stderr", schema.String, func(s *AccountingStepRow) *string { return &s.StdErr }, "Pattern of the standard error path", schema.Since(V43)),
 		schema.F("stdin", schema.String, func(s *AccountingStepRow) *string { return &s.StdIn }, "Pattern of the standard input path", schema.Since(V43)),
 		schema.F("stdout", schema.String, func(s *AccountingStepRow) *string { return &s.StdOut }, "Pattern of the standard output path", schema.Since(V43)),
@@ -64,8 +65,8 @@ var AccountingStep = schema.Object("step",
 		schema.Show("stdin_expanded", schema.String, func(s *AccountingStepRow) string { return accountedPath(s.job, s.StdIn) }, "Standard input path", schema.Since(V43)),
 		schema.Show("stdout_expanded", schema.String, func(s *AccountingStepRow) string { return accountedPath(s.job, s.StdOut) }, "Standard output path", schema.Since(V43)),
 	}),
-	schema.F("submit_line", schema.String, func(s *AccountingStepRow) *string { return &s.SubmitLine }, "Command that started it", schema.Since(V45)),
-	schema.Group("task", "Its tasks", []schema.Field[AccountingStepRow]{
+	schema.F("submit_line", schema.String, func(s *AccountingStepRow) *string { return &s.SubmitLine }, "Command that started the step", schema.Since(V45)),
+	schema.Group("task", "Tasks of the step", []schema.Field[AccountingStepRow]{
 		schema.Show("distribution", schema.String, func(s *AccountingStepRow) string { return distribution(s.TaskDist) }, "Distribution"),
 	}),
 	schema.Group("tres", "Trackable resources", []schema.Field[AccountingStepRow]{
@@ -75,8 +76,9 @@ var AccountingStep = schema.Object("step",
 	}),
 )
 
-// usedTRES returns a field for one direction of a step's usage. Slurm gave its
-// schema the name of another object.
+// usedTRES returns a field for one direction of a step's usage, such as
+// "requested". slurmrestd's documents give its schema the name of another
+// object.
 func usedTRES(name, doc string, of func(*AccountingStepRow) *model.StepUsage) schema.Field[AccountingStepRow] {
 	schemas := map[string]string{"requested": "step_tres_req", "consumed": "step_tres_usage"}
 	extreme := func(which string) func() schema.Type[[]taskTRES] {
@@ -86,34 +88,37 @@ func usedTRES(name, doc string, of func(*AccountingStepRow) *model.StepUsage) sc
 		schema.Show("max", extreme("_max"), func(s *AccountingStepRow) []taskTRES {
 			u := of(s)
 			return taskAmounts(s, u.Max, u.MaxNode, u.MaxTask)
-		}, "Of the task with the highest usage"),
+		}, "Usage of the task with the highest usage"),
 		schema.Show("min", extreme("_min"), func(s *AccountingStepRow) []taskTRES {
 			u := of(s)
 			return taskAmounts(s, u.Min, u.MinNode, u.MinTask)
-		}, "Of the task with the lowest usage"),
+		}, "Usage of the task with the lowest usage"),
 		schema.Show("average", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(of(s).Average) }, "Average of all tasks"),
-		schema.Show("total", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(of(s).Total) }, "Of all tasks"),
+		schema.Show("total", amounts, func(s *AccountingStepRow) []model.TRES { return s.job.amounts(of(s).Total) }, "Total of all tasks"),
 	})
 }
 
-// taskTRES is an amount with the task that had it.
+// taskTRES is an amount of a trackable resource, with the task that used the
+// amount.
 type taskTRES struct {
 	model.TRES
 	task uint64
 	node string
 }
 
-// taskTRESType has two fields that documents do not, and that clients were always sent.
+// taskTRESType has two fields that Slurm's documents lack, although slurmrestd
+// always sends them.
 var taskTRESType = schema.Object("tres_of_task",
 	schema.F("type", schema.String, func(t *taskTRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
-	schema.F("name", schema.String, func(t *taskTRES) *string { return &t.Name }, "Which one, if there are several of that kind"),
-	schema.F("id", schema.Int32, func(t *taskTRES) *uint32 { return &t.ID }, "Its number", schema.Bare),
-	schema.Show("count", schema.Int64, func(t *taskTRES) int64 { return int64(t.Count) }, "Number of units, of MiB for memory", schema.Count),
+	schema.F("name", schema.String, func(t *taskTRES) *string { return &t.Name }, "Name of the resource, if there are several of the type"),
+	schema.F("id", schema.Int32, func(t *taskTRES) *uint32 { return &t.ID }, "Number of the resource", schema.Bare),
+	schema.Show("count", schema.Int64, func(t *taskTRES) int64 { return int64(t.Count) }, "Number of units; for memory in MiB", schema.Count),
 	schema.Show("task", schema.Int64, func(t *taskTRES) int64 { return int64(t.task) }, "Number of the task", schema.Bare, schema.Ours),
 	schema.F("node", schema.String, func(t *taskTRES) *string { return &t.node }, "Node of the task", schema.Ours),
 )
 
-// taskAmounts joins three texts by the ids in them; an entry of zeros alone is none.
+// taskAmounts joins the three lists by the resource ids in them. It omits an
+// entry in which all numbers are zero.
 func taskAmounts(s *AccountingStepRow, counts, nodes, tasks string) []taskTRES {
 	var list []taskTRES
 	if counts == "" && nodes == "" && tasks == "" {
@@ -142,7 +147,7 @@ func byID(s string) map[uint32]uint64 {
 	return m
 }
 
-// maxNth is how far into a host list is looked.
+// maxNth is the largest index that nth looks up in a host list.
 const maxNth = 1 << 17
 
 // nth returns the name at an index of a host list.

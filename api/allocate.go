@@ -7,8 +7,9 @@ import (
 	"schedrestd/model"
 )
 
-// AllocationRequest describes the resources that a client asks for without a
-// script: those of one job, or of each component of a heterogeneous job.
+// AllocationRequest describes the resources that a client requests without a
+// script: the resources of one job, or of the components of a heterogeneous
+// job.
 type AllocationRequest struct {
 	Job    *model.JobDesc
 	HetJob []model.JobDesc
@@ -20,7 +21,7 @@ var AllocationBody = schema.Object("job_alloc_req",
 	schema.Take("job", JobDesc.Type, func(a *AllocationRequest, d model.JobDesc) error { a.Job = &d; return nil }, "The job"),
 )
 
-// Descs returns the components of the job, as Submission.Descs does.
+// Descs returns the components of the job, like Submission.Descs.
 func (a *AllocationRequest) Descs() (descs []model.JobDesc, at string, err error) {
 	return components(a.Job, a.HetJob, "hetjob")
 }
@@ -35,6 +36,6 @@ var PostJobAllocate = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "job/allocate", ID: "post_job_allocate",
 	Doc: "Allocate resources", Request: AllocationBody, Answer: Allocated, Since: V41,
 	About:   "Creates a job that allocates resources and runs no script. The answer is sent when the job has them. Steps run in it until its time is over or it is cancelled. If the job has waited for five minutes, it is ended, and the answer is 503. If the client disconnects, the job is ended as soon as the gateway notices it: over TCP often only when it sends the answer. With immediate, a job that can't start at once is refused.",
-	Takes:   "What the job needs",
+	Takes:   "Resources and settings of the job",
 	Returns: "The number of the job: it has its resources",
 })

@@ -7,13 +7,14 @@ import (
 	"schedrestd/model"
 )
 
-// AssociationRow is an association with names for its numbers.
+// AssociationRow is an association, with the lookups that give names to the ids
+// in it.
 type AssociationRow struct {
 	*model.Association
 	*Records
-	Limits     []Limit[model.Association] // that a client gave
-	DefaultQOS string                     // that a client gave, by name
-	QOS        *[]string                  // that a client gave, by names; nil: none were
+	Limits     []Limit[model.Association] // limits that the client sent
+	DefaultQOS string                     // name that the client sent
+	QOS        *[]string                  // names that the client sent; nil if it sent none
 }
 
 // limit returns a field with limits of trackable resources.
@@ -25,13 +26,13 @@ func limit(name string, at func(*model.Association) *string, doc string, opts ..
 		}, doc, opts...)
 }
 
-// assocShort is what names an association.
+// assocShort declares the fields that identify an association.
 var assocShort = schema.Object("assoc_short",
 	schema.F("account", schema.String, func(a *model.Association) *string { return &a.Account }, "Account"),
 	schema.F("cluster", schema.String, func(a *model.Association) *string { return &a.Cluster }, "Cluster"),
 	schema.F("partition", schema.String, func(a *model.Association) *string { return &a.Partition }, "Partition, if the association is limited to one"),
 	schema.F("user", schema.String, func(a *model.Association) *string { return &a.User }, "User; empty for the association of the account itself", schema.Required(0)),
-	schema.F("id", schema.Int32, func(a *model.Association) *uint32 { return &a.ID }, "Its number", schema.Bare),
+	schema.F("id", schema.Int32, func(a *model.Association) *uint32 { return &a.ID }, "Number of the association", schema.Bare),
 )
 
 var assocShorts = schema.Named("assoc_short_list", schema.List(assocShort.Type))
@@ -45,10 +46,10 @@ var assocFlags = schema.Words("assoc_flags",
 	schema.Bit("UsersAreCoords", uint32(1)<<16, schema.Since(V41)),
 )
 
-// usage is what was used in a period.
+// usage declares the fields of the usage in a period.
 var usage = schema.Object("accounting",
 	schema.Group("allocated", "Allocated resources", []schema.Field[model.Usage]{
-		schema.F("seconds", schema.Int64, func(u *model.Usage) *uint64 { return &u.AllocSecs }, "The resource's amount times the time", schema.Unit("s")),
+		schema.F("seconds", schema.Int64, func(u *model.Usage) *uint64 { return &u.AllocSecs }, "Amount of the resource times seconds", schema.Unit("s")),
 	}),
 	schema.F("id", schema.Int32, func(u *model.Usage) *uint32 { return &u.ID }, "Id of the record that used the resource", schema.Bare),
 	schema.F("id_alt", schema.Int32, func(u *model.Usage) *uint32 { return &u.IDAlt }, "Alternative id; not used", schema.Bare, schema.Since(V42)),
@@ -58,7 +59,7 @@ var usage = schema.Object("accounting",
 
 var usages = schema.Named("accounting_list", schema.List(usage.Type))
 
-// Association is an association.
+// Association declares the fields of an association.
 var Association = schema.Object("assoc",
 	schema.Show("accounting", usages, func(a *AssociationRow) []model.Usage { return a.Usage }, "Usage, if requested"),
 	schema.F("account", schema.String, func(a *AssociationRow) *string { return &a.Account }, "Account"),
@@ -69,61 +70,62 @@ var Association = schema.Object("assoc",
 	}),
 	schema.F("flags", assocFlags.Type, func(a *AssociationRow) *uint32 { return &a.Flags }, "Flags of the record"),
 	schema.Group("max", "Limits", []schema.Field[AssociationRow]{
-		schema.Group("jobs", "Of jobs", []schema.Field[AssociationRow]{
-			schema.Group("per", "Of all sub-associations together", []schema.Field[AssociationRow]{
+		schema.Group("jobs", "Limits of jobs", []schema.Field[AssociationRow]{
+			schema.Group("per", "Limits for the association and those below it together", []schema.Field[AssociationRow]{
 				schema.F("count", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpJobs }, "Number of running jobs", schema.Count),
 				schema.F("accruing", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
 				schema.F("submitted", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpSubmitJobs }, "Number of pending and running jobs", schema.Count),
-				schema.F("wall_clock", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxWallPJ }, "Time of one job", schema.Unit("min")),
+				schema.F("wall_clock", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxWallPJ }, "Time limit of one job", schema.Unit("min")),
 			}),
 			schema.F("active", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxJobs }, "Number of running jobs", schema.Count),
 			schema.F("accruing", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
 			schema.F("total", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxSubmitJobs }, "Number of pending and running jobs", schema.Count),
 		}),
-		schema.Group("tres", "Of trackable resources", []schema.Field[AssociationRow]{
-			limit("total", func(a *model.Association) *string { return &a.GrpTRES }, "Of all sub-associations together, concurrently"),
-			schema.Group("group", "Of all sub-associations together, in resource minutes", []schema.Field[AssociationRow]{
-				limit("minutes", func(a *model.Association) *string { return &a.GrpTRESMins }, "Ever"),
-				limit("active", func(a *model.Association) *string { return &a.GrpTRESRunMins }, "That running jobs may still use"),
+		schema.Group("tres", "Limits of trackable resources", []schema.Field[AssociationRow]{
+			limit("total", func(a *model.Association) *string { return &a.GrpTRES }, "Limit for the association and those below it together, at the same time"),
+			schema.Group("group", "Limits for the association and those below it together, in resource minutes", []schema.Field[AssociationRow]{
+				limit("minutes", func(a *model.Association) *string { return &a.GrpTRESMins }, "Total that may be used"),
+				limit("active", func(a *model.Association) *string { return &a.GrpTRESRunMins }, "Limit of the minutes that running jobs may still use"),
 			}),
-			schema.Group("minutes", "In resource minutes", []schema.Field[AssociationRow]{
-				limit("total", func(a *model.Association) *string { return &a.MaxTRESRunMins }, "That running jobs may still use"),
-				schema.Group("per", "Of each", []schema.Field[AssociationRow]{
-					limit("job", func(a *model.Association) *string { return &a.MaxTRESMinsPJ }, "Job"),
+			schema.Group("minutes", "Limits in resource minutes", []schema.Field[AssociationRow]{
+				limit("total", func(a *model.Association) *string { return &a.MaxTRESRunMins }, "Limit of the minutes that running jobs may still use"),
+				schema.Group("per", "Limits for one object", []schema.Field[AssociationRow]{
+					limit("job", func(a *model.Association) *string { return &a.MaxTRESMinsPJ }, "Limit for one job"),
 				}),
 			}),
-			schema.Group("per", "Of each", []schema.Field[AssociationRow]{
-				limit("job", func(a *model.Association) *string { return &a.MaxTRESPJ }, "Job"),
-				limit("node", func(a *model.Association) *string { return &a.MaxTRESPN }, "Node of a job"),
+			schema.Group("per", "Limits for one object", []schema.Field[AssociationRow]{
+				limit("job", func(a *model.Association) *string { return &a.MaxTRESPJ }, "Limit for one job"),
+				limit("node", func(a *model.Association) *string { return &a.MaxTRESPN }, "Limit for one node of a job"),
 			}),
 		}),
-		schema.Group("per", "Of each", []schema.Field[AssociationRow]{
-			schema.Group("account", "Account", []schema.Field[AssociationRow]{
-				schema.F("wall_clock", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpWall }, "Time of all its jobs together", schema.Unit("min")),
+		schema.Group("per", "Limits for one object", []schema.Field[AssociationRow]{
+			schema.Group("account", "Limits for the account", []schema.Field[AssociationRow]{
+				schema.F("wall_clock", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpWall }, "Time limit of all jobs together", schema.Unit("min")),
 			}),
 		}),
 	}),
 	schema.Show("id", assocShort.Type, func(a *AssociationRow) model.Association { return *a.Association }, "Identifying fields", schema.Until(V41)),
-	schema.Show("id", schema.Int32, func(a *AssociationRow) uint32 { return a.ID }, "Its number", schema.Bare, schema.Since(V41)),
+	schema.Show("id", schema.Int32, func(a *AssociationRow) uint32 { return a.ID }, "Number of the association", schema.Bare, schema.Since(V41)),
 	schema.Both("is_default", schema.Boolean, isDefault, takeDefault, "Whether this is the user's default association"),
-	schema.Show("lineage", schema.String, func(a *AssociationRow) string { return a.Lineage }, "Path from the root"),
+	schema.Show("lineage", schema.String, func(a *AssociationRow) string { return a.Lineage }, "Path from the root of the tree to the association"),
 	schema.Group("min", "Minimum values", []schema.Field[AssociationRow]{
-		schema.F("priority_threshold", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MinPrioThreshold }, "Priority of a job that resources are kept for", schema.Bare),
+		schema.F("priority_threshold", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MinPrioThreshold }, "Minimum priority of a job for which resources are kept free", schema.Bare),
 	}),
 	schema.F("parent_account", schema.String, func(a *AssociationRow) *string { return &a.ParentAccount }, "Parent account"),
 	schema.F("partition", schema.String, func(a *AssociationRow) *string { return &a.Partition }, "Partition, if the association is limited to one"),
-	schema.F("priority", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.Priority }, "Resulting factor in the priority of its jobs", schema.Bare),
+	schema.F("priority", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.Priority }, "Factor in the priority of the jobs", schema.Bare),
 	schema.Both("qos", schema.Named("qos_string_id_list", schema.List(schema.String)), func(a *AssociationRow) []string { return a.qosList(a.QOSIDs) }, func(a *AssociationRow, names []string) error { a.QOS = &names; return nil }, "Qualities of service it may have"),
-	schema.F("shares_raw", schema.Int32, func(a *AssociationRow) *uint32 { return &a.Shares }, "Shares; 2147483647 means those of the parent", schema.Bare),
+	schema.F("shares_raw", schema.Int32, func(a *AssociationRow) *uint32 { return &a.Shares }, "Number of shares; 2147483647 means the shares of the parent", schema.Bare),
 	schema.F("user", schema.String, func(a *AssociationRow) *string { return &a.User }, "User; empty for the association of the account itself", schema.Required(0)),
 )
 
-// isDefault reports whether an association is its user's default. Daemons send
-// neither yes nor no for associations of accounts.
+// isDefault reports whether an association is the default of its user. For the
+// association of an account, the daemon leaves this unset.
 func isDefault(a *AssociationRow) bool { return a.IsDefault.Or(0) != 0 }
 
-// takeDefault keeps that it is to be its user's default. That it is not says
-// nothing: a user has one default, and another one takes its place.
+// takeDefault makes an association its user's default. It ignores false: a user
+// always has one default, which only changes when another association becomes
+// the default.
 func takeDefault(a *AssociationRow, is bool) error {
 	if is {
 		a.IsDefault = model.Some[uint16](1)
@@ -137,7 +139,7 @@ type AssociationsAnswer struct {
 	Envelope
 }
 
-// Associations is the table of an AssociationsAnswer.
+// Associations declares the fields of an AssociationsAnswer.
 var Associations = enveloped("openapi_assocs_resp", func(a *AssociationsAnswer) *Envelope { return &a.Envelope },
 	schema.F("associations", schema.Named("assoc_list", schema.StreamOf(Association.Type)), func(a *AssociationsAnswer) *schema.Stream[AssociationRow] { return &a.Associations }, "The associations", schema.Required(0)),
 )
@@ -177,11 +179,11 @@ var associationParams = schema.Object("",
 var GetAssociations = declare(associationParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "associations/", ID: "get_associations",
 	Doc: "List the associations", Answer: Associations,
-	About:   "Returns the associations: the settings and limits of each user in each account and cluster, and those of the accounts themselves. Each parameter narrows the list.",
+	About:   "Returns the associations: the settings and limits of each user in each account and cluster, and those of the accounts themselves. Each parameter selects fewer associations.",
 	Returns: "The associations",
 })
 
-// GetAssociation is GetAssociations under another name.
+// GetAssociation has the same parameters and answer as GetAssociations.
 var GetAssociation = declare(associationParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "association/", ID: "get_association",
 	Doc: "Include associations", Answer: Associations,

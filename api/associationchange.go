@@ -2,16 +2,16 @@ package api
 
 import "net/http"
 
-// AssociationsBody declares the associations that a request makes or changes.
+// AssociationsBody declares the associations that a request creates or changes.
 var AssociationsBody = changes("openapi_assocs_resp", "associations", "assoc_list", fresh(Association.Type, blankAssociation), "The associations")
 
-// PostAssociations makes and changes associations.
+// PostAssociations creates and changes associations.
 var PostAssociations = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "associations/", ID: "post_associations",
-	Doc: "Make or change associations", Request: AssociationsBody, Answer: Empty,
-	About:   "Creates the associations that do not exist. Of existing ones it changes the fields in the body. An association is identified by account, cluster, user and partition; account and cluster are required. A list of limits replaces the existing limits; without the list they stay. Either all changes are made or none.",
+	Doc: "Create or change associations", Request: AssociationsBody, Answer: Empty,
+	About:   "Creates the associations that do not exist. If one exists, changes the fields in the body. An association is identified by account, cluster, user and partition; account and cluster are required. A list of limits replaces the existing limits; without the list they stay. Either all changes are made or none.",
 	Takes:   "The associations",
-	Returns: "Only `meta`, `errors` and `warnings`: the associations now match the request. A warning names each that already did",
+	Returns: "Only `meta`, `errors` and `warnings`: the associations now match the request. A warning names each association that already did",
 })
 
 // AssociationsRemoved declares the answer of DeleteAssociations and DeleteAssociation.
@@ -21,7 +21,7 @@ var AssociationsRemoved = removed("openapi_assocs_removed_resp", "removed_associ
 var DeleteAssociations = declare(associationParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "associations/", ID: "delete_associations",
 	Doc: "Remove associations", Answer: AssociationsRemoved,
-	About:   "Removes the associations that match every parameter that is given, and what is below an account that matches. A request without a parameter that selects associations is refused, because it would remove all of them. If none match, the answer is 404.",
+	About:   "Removes the associations that match every given parameter, and all associations below a matching account. A request without a parameter that selects associations is refused with 422, because it would remove all of them. If none match, the answer is 404.",
 	Returns: "The associations",
 })
 
@@ -29,6 +29,6 @@ var DeleteAssociations = declare(associationParams, Endpoint{
 var DeleteAssociation = declare(associationParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "association/", ID: "delete_association",
 	Doc: "Remove one association", Answer: AssociationsRemoved,
-	About:   "Removes the association that the parameters select. A request that selects more than one is refused, and removes none.",
+	About:   "Removes the association that the parameters select. If they select more than one, the request is refused and removes nothing.",
 	Returns: "The association",
 })

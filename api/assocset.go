@@ -5,14 +5,14 @@ import (
 	"schedrestd/model"
 )
 
-// AssocSet names associations to be made, and what they have in common.
+// AssocSet names associations to create, and the values that all of them get.
 type AssocSet struct {
 	Accounts, Clusters, Partitions, Users, WCKeys []string
 
-	Common *AssociationRow // nil: nothing
+	Common *AssociationRow // values that all associations get; nil for none
 }
 
-// row returns what the associations have in common, for a parser to write to.
+// row returns Common for a parser to write to, and allocates it if it is nil.
 func (s *AssocSet) row() *AssociationRow {
 	if s.Common == nil {
 		row := blankAssociation()
@@ -21,35 +21,35 @@ func (s *AssocSet) row() *AssociationRow {
 	return s.Common
 }
 
-// blankAssociation returns a row in which nothing is set.
+// blankAssociation returns a row in which no field is set.
 func blankAssociation() AssociationRow {
 	a := model.BlankAssociation()
 	return AssociationRow{Association: &a}
 }
 
-// commonAssoc declares what associations have in common. Its names are those of
-// Slurm's commands.
+// commonAssoc declares the fields that a request sets for all its associations.
+// The field names are those of Slurm's commands.
 var commonAssoc = schema.Object("assoc_rec_set",
 	schema.F("comment", schema.String, func(a *AssociationRow) *string { return &a.Comment }, "Any text"),
 	schema.F("defaultqos", schema.String, func(a *AssociationRow) *string { return &a.DefaultQOS }, "Default quality of service"),
-	schema.F("grpjobs", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpJobs }, "Number of jobs that run, of all below together", schema.Count),
-	schema.F("grpjobsaccrue", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpJobsAccrue }, "Number of jobs that gain priority with age, of all below together", schema.Count),
-	schema.F("grpsubmitjobs", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpSubmitJobs }, "Number of jobs that wait or run, of all below together", schema.Count),
-	limit("grptres", func(a *model.Association) *string { return &a.GrpTRES }, "Resources of all below together, at once"),
-	limit("grptresmins", func(a *model.Association) *string { return &a.GrpTRESMins }, "Resources times minutes of all below together, ever"),
-	limit("grptresrunmins", func(a *model.Association) *string { return &a.GrpTRESRunMins }, "Resources times minutes that running jobs of all below may still take"),
-	schema.F("grpwall", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpWall }, "Time of all jobs together", schema.Unit("min")),
-	schema.F("maxjobs", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxJobs }, "Number of jobs that run", schema.Count),
-	schema.F("maxjobsaccrue", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
-	schema.F("maxsubmitjobs", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxSubmitJobs }, "Number of jobs that wait or run", schema.Count),
-	limit("maxtresminsperjob", func(a *model.Association) *string { return &a.MaxTRESMinsPJ }, "Resources times minutes of one job"),
-	limit("maxtresrunmins", func(a *model.Association) *string { return &a.MaxTRESRunMins }, "Resources times minutes that running jobs may still take"),
-	limit("maxtresperjob", func(a *model.Association) *string { return &a.MaxTRESPJ }, "Resources of one job"),
-	limit("maxtrespernode", func(a *model.Association) *string { return &a.MaxTRESPN }, "Resources of one node of a job"),
-	schema.F("maxwalldurationperjob", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxWallPJ }, "Time of one job", schema.Unit("min")),
-	schema.F("minpriothresh", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MinPrioThreshold }, "Priority of a job that resources are kept for", schema.Bare),
-	schema.F("parent", schema.String, func(a *AssociationRow) *string { return &a.ParentAccount }, "Account above; when missing, root"),
-	schema.F("priority", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.Priority }, "Its part in the priority of jobs", schema.Bare),
+	schema.F("grpjobs", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpJobs }, "Maximum number of running jobs, for the association and those below it together", schema.Count),
+	schema.F("grpjobsaccrue", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpJobsAccrue }, "Maximum number of jobs that gain priority with age, for the association and those below it together", schema.Count),
+	schema.F("grpsubmitjobs", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpSubmitJobs }, "Maximum number of pending and running jobs, for the association and those below it together", schema.Count),
+	limit("grptres", func(a *model.Association) *string { return &a.GrpTRES }, "Limit of resources at the same time, for the association and those below it together"),
+	limit("grptresmins", func(a *model.Association) *string { return &a.GrpTRESMins }, "Limit of resource minutes, for the association and those below it together"),
+	limit("grptresrunmins", func(a *model.Association) *string { return &a.GrpTRESRunMins }, "Limit of the resource minutes that running jobs of the association and those below it may still use"),
+	schema.F("grpwall", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.GrpWall }, "Time limit of all jobs together", schema.Unit("min")),
+	schema.F("maxjobs", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxJobs }, "Maximum number of running jobs", schema.Count),
+	schema.F("maxjobsaccrue", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxJobsAccrue }, "Maximum number of jobs that gain priority with age", schema.Count),
+	schema.F("maxsubmitjobs", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxSubmitJobs }, "Maximum number of pending and running jobs", schema.Count),
+	limit("maxtresminsperjob", func(a *model.Association) *string { return &a.MaxTRESMinsPJ }, "Limit of resource minutes of one job"),
+	limit("maxtresrunmins", func(a *model.Association) *string { return &a.MaxTRESRunMins }, "Limit of the resource minutes that running jobs may still use"),
+	limit("maxtresperjob", func(a *model.Association) *string { return &a.MaxTRESPJ }, "Limit of resources of one job"),
+	limit("maxtrespernode", func(a *model.Association) *string { return &a.MaxTRESPN }, "Limit of resources of one node of a job"),
+	schema.F("maxwalldurationperjob", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MaxWallPJ }, "Time limit of one job", schema.Unit("min")),
+	schema.F("minpriothresh", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.MinPrioThreshold }, "Minimum priority of a job for which resources are kept free", schema.Bare),
+	schema.F("parent", schema.String, func(a *AssociationRow) *string { return &a.ParentAccount }, "Parent account; default: root"),
+	schema.F("priority", number, func(a *AssociationRow) *model.Opt[uint32] { return &a.Priority }, "Factor in the priority of the jobs", schema.Bare),
 	schema.Both("qoslevel", schema.Named("qos_string_id_list", schema.List(schema.String)), func(*AssociationRow) []string { return nil }, func(a *AssociationRow, names []string) error { a.QOS = &names; return nil }, "Qualities of service"),
-	schema.F("fairshare", schema.Int32, func(a *AssociationRow) *uint32 { return &a.Shares }, "Shares; 2147483647: the parent's", schema.Bare),
+	schema.F("fairshare", schema.Int32, func(a *AssociationRow) *uint32 { return &a.Shares }, "Number of shares; 2147483647 means the shares of the parent", schema.Bare),
 )

@@ -7,7 +7,7 @@ import (
 	"schedrestd/model"
 )
 
-// ClusterRow is a cluster with names for its numbers.
+// ClusterRow is a cluster, with the lookups that give names to the ids in it.
 type ClusterRow struct {
 	*model.Cluster
 	*Records
@@ -25,17 +25,17 @@ var clusterFlags = schema.Words("cluster_rec_flags",
 
 const clusterDeleted uint32 = 1 << 1
 
-// Cluster is a cluster.
+// Cluster declares the fields of a cluster.
 var Cluster = schema.Object("cluster_rec",
-	schema.Group("controller", "Its controller", []schema.Field[ClusterRow]{
+	schema.Group("controller", "Controller of the cluster", []schema.Field[ClusterRow]{
 		schema.Show("host", schema.String, func(c *ClusterRow) string { return c.ControlHost }, "Host name; empty until the node is registered"),
 		schema.Show("port", schema.Int32, func(c *ClusterRow) uint32 { return c.ControlPort }, "Port", schema.Bare),
 	}),
 	schema.F("flags", clusterFlags.Type, func(c *ClusterRow) *uint32 { return &c.Flags }, "Flags of the record"),
-	schema.F("name", schema.String, func(c *ClusterRow) *string { return &c.Name }, "Its name"),
-	schema.Show("nodes", schema.String, func(c *ClusterRow) string { return c.Nodes }, "Its nodes, as a host list"),
+	schema.F("name", schema.String, func(c *ClusterRow) *string { return &c.Name }, "Name of the cluster"),
+	schema.Show("nodes", schema.String, func(c *ClusterRow) string { return c.Nodes }, "Nodes of the cluster, as a host list"),
 	schema.Show("select_plugin", schema.String, func(*ClusterRow) string { return "" }, "No longer used", schema.Deprecated(V41), schema.Until(V45)),
-	schema.Group("associations", "Of its associations", []schema.Field[ClusterRow]{
+	schema.Group("associations", "Associations of the cluster", []schema.Field[ClusterRow]{
 		schema.Show("root", assocShort.Type, func(c *ClusterRow) model.Association { return c.RootAssoc }, "Root association"),
 	}),
 	schema.Show("rpc_version", schema.Int32, func(c *ClusterRow) uint16 { return c.RPCVersion }, "Protocol version of the controller, times 256", schema.Bare),
@@ -48,7 +48,7 @@ type ClustersAnswer struct {
 	Envelope
 }
 
-// Clusters is the table of a ClustersAnswer.
+// Clusters declares the fields of a ClustersAnswer.
 var Clusters = enveloped("openapi_clusters_resp", func(a *ClustersAnswer) *Envelope { return &a.Envelope },
 	schema.F("clusters", schema.Named("cluster_rec_list", schema.StreamOf(Cluster.Type)), func(a *ClustersAnswer) *schema.Stream[ClusterRow] { return &a.Clusters }, "The clusters", schema.Required(0)),
 )
@@ -74,7 +74,7 @@ type ClusterParams struct {
 	model.ClusterFilter
 }
 
-// classifications are the words for what a cluster is for.
+// classifications are the words for the purpose of a cluster.
 var classifications = schema.Words("cluster_classification",
 	schema.Part("UNCLASSIFIED", ^uint16(0), 0),
 	schema.Part("CAPABILITY", ^uint16(0), 1),
@@ -86,15 +86,15 @@ var classifications = schema.Words("cluster_classification",
 var clusterParams = schema.Object("",
 	schema.F("cluster_name", someName("cluster"), func(p *ClusterParams) *string { return &p.Name }, "Name of the cluster", schema.Required(0)),
 	schema.F("classification", joined(classifications), func(p *ClusterParams) *uint16 { return &p.Classification }, "Classification that the cluster must have"),
-	clusterTexts("cluster", "Names, one of which the cluster must have", func(p *ClusterParams) *[]string { return &p.Names }),
-	texts("federation", "Federations, one of which the cluster must belong to", func(p *ClusterParams) *[]string { return &p.Federations }),
-	schema.Take("flags", joined(clusterFlags), func(p *ClusterParams, n uint32) error { p.Flags = model.Some(n); return nil }, "Flags, one of which the cluster must have, separated by commas"),
+	clusterTexts("cluster", "Names of clusters", func(p *ClusterParams) *[]string { return &p.Names }),
+	texts("federation", "Federations of clusters", func(p *ClusterParams) *[]string { return &p.Federations }),
+	schema.Take("flags", joined(clusterFlags), func(p *ClusterParams, n uint32) error { p.Flags = model.Some(n); return nil }, "Flags, separated by commas; the cluster must have one of them"),
 	passedOver[ClusterParams]("format", schema.Until(V45)),
-	numberTexts("rpc_version", "Protocol versions, one of which the controller must use", func(p *ClusterParams) *[]string { return &p.RPCVersions }),
+	numberTexts("rpc_version", "Protocol versions of controllers", func(p *ClusterParams) *[]string { return &p.RPCVersions }),
 	schema.F("usage_end", instant, func(p *ClusterParams) *model.Time { return &p.UsageEnd }, "End of the requested period of usage", schema.Unit(TimeText)),
 	schema.F("usage_start", instant, func(p *ClusterParams) *model.Time { return &p.UsageStart }, "Start of the requested period of usage", schema.Unit(TimeText)),
 	schema.F("with_deleted", yes, func(p *ClusterParams) *bool { return &p.WithDeleted }, "Include the record even if it is deleted"),
-	schema.F("with_usage", yes, func(p *ClusterParams) *bool { return &p.WithUsage }, "Request usage, which no field of the answer shows"),
+	schema.F("with_usage", yes, func(p *ClusterParams) *bool { return &p.WithUsage }, "Request usage; the answer has no field for it"),
 )
 
 // GetCluster shows one cluster.

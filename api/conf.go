@@ -12,8 +12,8 @@ import (
 
 type confField = schema.Field[model.Configuration]
 
-// confShow returns a field of the configuration by Slurm's name for it, from
-// which this project's name is derived.
+// confShow returns a field of the configuration. It derives this project's name
+// for the field from name, which is Slurm's.
 func confShow[T any](name string, typ func() schema.Type[T], get func(*model.Configuration) T, opts ...schema.Option) confField {
 	ours := strings.NewReplacer("SLURM", "SCHED", "Slurm", "Sched").Replace(name)
 	return schema.Show(ours, typ, get, ours+", as it is in force", append(opts, schema.InSlurm(name))...)
@@ -27,7 +27,8 @@ func confTexts(name, wire string) confField {
 	return confShow(name, csvString, func(c *model.Configuration) []string { return commaList(c.Texts[wire]) })
 }
 
-// confList returns a field with a list; older controllers send one text.
+// confList returns a field with a list, which older controllers send as one
+// text.
 func confList(name, wire string) confField {
 	return confShow(name, stringArray, func(c *model.Configuration) []string {
 		if text := c.Texts[wire]; text != "" {
@@ -78,8 +79,8 @@ func confFlags(name, wire string, words *schema.WordSet[uint64]) confField {
 	})
 }
 
-// confAnyState stands for all states of healthCheckNodeStateWords, in the place of
-// their own bits.
+// confAnyState stands for all states of healthCheckNodeStateWords together. It
+// replaces their bits.
 const confAnyState uint64 = 1 << 32
 
 // confDuration returns a field with a duration as Slurm's commands write it,
@@ -101,12 +102,12 @@ func confDuration(name, wire string) confField {
 var confPorts = schema.Object("port_range",
 	schema.Show("minimum", schema.Int32, func(p *[2]uint64) uint32 { return uint32(p[0]) }, "First port", schema.Bare),
 	schema.Show("maximum", schema.Int32, func(p *[2]uint64) uint32 { return uint32(p[1]) }, "Last port", schema.Bare),
-	schema.Show("set", schema.Boolean, func(p *[2]uint64) bool { return p[0] != 0 }, "Whether there is a range"),
+	schema.Show("set", schema.Boolean, func(p *[2]uint64) bool { return p[0] != 0 }, "Whether a range of ports is set"),
 )
 
 var confController = schema.Object("controller",
-	schema.Show("machine", schema.String, func(c *[2]string) string { return c[0] }, "Name of its machine"),
-	schema.Show("address", schema.String, func(c *[2]string) string { return c[1] }, "Its address"),
+	schema.Show("machine", schema.String, func(c *[2]string) string { return c[0] }, "Name of the controller's machine"),
+	schema.Show("address", schema.String, func(c *[2]string) string { return c[1] }, "Address of the controller"),
 )
 
 func confControllers(c *model.Configuration) [][2]string {
@@ -123,10 +124,11 @@ func confControllers(c *model.Configuration) [][2]string {
 
 var confJobDefault = schema.Object("job_defaults",
 	schema.Show("type", schema.Words("job_defaults_type", schema.Part("DefCpuPerGPU", ^uint16(0), 1), schema.Part("DefMemPerGPU", ^uint16(0), 2)).Type, func(d *model.JobDefault) uint16 { return d.Type }, "Which default"),
-	schema.Show("value", schema.Int64, func(d *model.JobDefault) uint64 { return d.Value }, "Its value", schema.Bare),
+	schema.Show("value", schema.Int64, func(d *model.JobDefault) uint64 { return d.Value }, "Value of the default", schema.Bare),
 )
 
-// configuration declares the fields of a Configuration as documents name them.
+// configuration declares the fields of a Configuration, with the names in
+// Slurm's documents.
 var configuration = schema.Object("slurm_conf",
 	confTexts("AccountingStorageTRES", "accounting_storage_tres"),
 	confText("AccountingStorageBackupHost", "accounting_storage_backup_host"),
@@ -367,7 +369,7 @@ var configurationMeta = schema.Object("slurm_conf_meta",
 	confText("SLURM_VERSION", "version"),
 )
 
-// ConfAnswer answers GetConf.
+// ConfAnswer is the body of an answer to GetConf.
 type ConfAnswer struct {
 	Configuration model.Configuration
 	Envelope
@@ -376,7 +378,7 @@ type ConfAnswer struct {
 // Conf declares the fields of a ConfAnswer.
 var Conf = enveloped("openapi_conf_resp", func(a *ConfAnswer) *Envelope { return &a.Envelope },
 	schema.F("sched_conf", configuration.Type, func(a *ConfAnswer) *model.Configuration { return &a.Configuration }, "The configuration", schema.InSlurm("slurm_conf")),
-	schema.F("sched_conf_meta", configurationMeta.Type, func(a *ConfAnswer) *model.Configuration { return &a.Configuration }, "Where it comes from", schema.InSlurm("slurm_conf_meta")),
+	schema.F("sched_conf_meta", configurationMeta.Type, func(a *ConfAnswer) *model.Configuration { return &a.Configuration }, "Origin of the configuration", schema.InSlurm("slurm_conf_meta")),
 )
 
 // GetConf shows the controller's configuration.

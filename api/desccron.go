@@ -9,7 +9,8 @@ import (
 	"schedrestd/model"
 )
 
-// cron is a cron entry as a client describes it: five fields, or all in one text.
+// cron is a cron entry as a client describes it: in five fields, or in one
+// text.
 type cron struct {
 	fields        [5]string // minute, hour, day of month, month, day of week
 	specification string
@@ -17,7 +18,8 @@ type cron struct {
 	lineEnd       uint32
 }
 
-// cronWild are the words for the fields that are "*"; they follow from the fields.
+// cronWild are the words for the fields that are "*". The fields determine
+// them.
 var cronWild = schema.Words("cron_entry_flags",
 	schema.Bit("WILD_MINUTE", uint32(1)<<1),
 	schema.Bit("WILD_HOUR", uint32(1)<<2),
@@ -27,7 +29,7 @@ var cronWild = schema.Words("cron_entry_flags",
 )
 
 var cronEntry = schema.Object("cron_entry",
-	schema.Ignore[cron]("flags", cronWild.Type, "Which fields are \"*\"; read off the fields themselves"),
+	schema.Ignore[cron]("flags", cronWild.Type, "Ignored: the fields themselves show which of them are \"*\""),
 	schema.F("minute", schema.String, func(c *cron) *string { return &c.fields[0] }, "Minutes, such as \"0,30\" or \"0-59\""),
 	schema.F("hour", schema.String, func(c *cron) *string { return &c.fields[1] }, "Hours"),
 	schema.F("day_of_month", schema.String, func(c *cron) *string { return &c.fields[2] }, "Days of the month"),
@@ -41,7 +43,8 @@ var cronEntry = schema.Object("cron_entry",
 	}),
 )
 
-// cronFields are the least and the greatest value of each field, and its bitmap's length on the wire.
+// cronFields has for each field its smallest and largest value, and the length
+// of its bitmap on the wire.
 var cronFields = [5]struct {
 	name        string
 	least, most int
@@ -77,7 +80,8 @@ func takeCron(d *model.JobDesc, c cron) error {
 	return nil
 }
 
-// cronField sets the bits that a field as "*", "*/5", "1-5", "10-50/10" or a list of these names.
+// cronField parses a field such as "*", "*/5", "1-5", "10-50/10" or a
+// comma-separated list of these, and sets the bits of its values.
 func cronField(text string, least, most int, into *model.Bitmap) error {
 	for part := range strings.SplitSeq(text, ",") {
 		span, step, stepped := strings.Cut(part, "/")

@@ -5,7 +5,8 @@ import (
 	"schedrestd/model"
 )
 
-// ControllerStatsRow is what the controller counts, with names for its users' numbers.
+// ControllerStatsRow has the controller's statistics, and the lookup of user
+// names for the user ids in them.
 type ControllerStatsRow struct {
 	*model.ControllerStats
 	Users Users
@@ -13,7 +14,8 @@ type ControllerStatsRow struct {
 
 type statsField = schema.Field[ControllerStatsRow]
 
-// ControllerStats is what the controller counts about itself.
+// ControllerStats declares the fields of the controller's statistics about
+// itself.
 var ControllerStats = schema.Object("stats_msg",
 	schema.Show("parts_packed", schema.Int32, partsPacked, "1: nothing is omitted, as reported by controllers up to 25.05", schema.Bare, schema.Until(V43)),
 	schema.Show("parts_packed", schema.Int32, func(*ControllerStatsRow) int { return 0 }, "No longer used", schema.Bare, schema.Since(V43), schema.Deprecated(V43), schema.Until(V45)),
@@ -22,7 +24,7 @@ var ControllerStats = schema.Object("stats_msg",
 	statsCount("server_thread_count", func(s *ControllerStatsRow) *uint32 { return &s.ServerThreads }, "Number of requests in progress"),
 	statsCount("agent_queue_size", func(s *ControllerStatsRow) *uint32 { return &s.AgentQueueSize }, "Number of messages to nodes that wait to be sent again"),
 	statsCount("agent_count", func(s *ControllerStatsRow) *uint32 { return &s.Agents }, "Number of messages being sent to nodes"),
-	statsCount("agent_thread_count", func(s *ControllerStatsRow) *uint32 { return &s.AgentThreads }, "Number of threads that send them"),
+	statsCount("agent_thread_count", func(s *ControllerStatsRow) *uint32 { return &s.AgentThreads }, "Number of threads that send messages to nodes"),
 	statsCount("dbd_agent_queue_size", func(s *ControllerStatsRow) *uint32 { return &s.AccountingQueueSize }, "Number of messages that wait for the accounting daemon"),
 	statsTime("gettimeofday_latency", func(s *ControllerStatsRow) *uint32 { return &s.GetTimeLatency }, "Duration of 1000 reads of the clock"),
 	statsTime("schedule_cycle_max", func(s *ControllerStatsRow) *uint32 { return &s.Schedule.CycleMax }, "Longest cycle of the main scheduler"),
@@ -64,7 +66,7 @@ var ControllerStats = schema.Object("stats_msg",
 	statsCount("bf_queue_len", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.QueueLen }, "Number of pending jobs in the last cycle"),
 	statsMean("bf_queue_len_mean", queueLength, "Average number of pending jobs in a cycle"),
 	statsCount("bf_queue_len_sum", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.QueueLenSum }, "Number of pending jobs, summed over all cycles"),
-	statsCount("bf_table_size", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.TableSize }, "Number of time slots tried in its last cycle"),
+	statsCount("bf_table_size", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.TableSize }, "Number of time slots tried in the last cycle"),
 	statsCount("bf_table_size_sum", func(s *ControllerStatsRow) *uint32 { return &s.Backfill.TableSizeSum }, "Number of time slots tried in all cycles", schema.Since(V41)),
 	statsMean("bf_table_size_mean", queueLength, "The same as bf_queue_len_mean: a number of jobs, despite the name"),
 	schema.F("bf_when_last_cycle", moment, func(s *ControllerStatsRow) *model.Time { return &s.Backfill.WhenLastCycle }, "Time of the last cycle", schema.Unit(UnixTime)),
@@ -98,8 +100,8 @@ func partsPacked(s *ControllerStatsRow) int {
 	return 0
 }
 
-// queueLength returns the values from which Slurm's gateway computes both
-// means: the length of the queue and the size of the table.
+// queueLength returns the values from which slurmrestd computes both means: the
+// length of the queue and the size of the table.
 func queueLength(s *ControllerStatsRow) (sum, times uint32) {
 	return s.Backfill.QueueLenSum, s.Backfill.CycleCounter
 }
@@ -115,8 +117,8 @@ func cyclesPerMinute(s *ControllerStatsRow) uint64 {
 	return uint64(s.Schedule.CycleCounter) / uint64(minutes)
 }
 
-// exits returns the table of how often something ended for which reason.
-// Reasons are indexes in the protocol.
+// exits returns the table of counts by reason: how often a scheduling cycle
+// ended for each reason. Reasons are indexes in the protocol.
 func exits(name string, fields ...schema.Field[[]uint32]) *schema.ObjectType[[]uint32] {
 	return schema.Object(name, fields...)
 }
@@ -132,18 +134,18 @@ func exit(name string, reason int, doc string) schema.Field[[]uint32] {
 
 var scheduleExit = exits("schedule_exit_fields",
 	exit("end_job_queue", 0, "at the end of the queue"),
-	exit("default_queue_depth", 1, "when enough jobs had been looked at"),
-	exit("max_job_start", 2, "when enough jobs had been started"),
-	exit("licenses", 3, "for want of licenses"),
-	exit("max_rpc_cnt", 4, "for requests that waited"),
-	exit("max_sched_time", 5, "when their time was over"),
+	exit("default_queue_depth", 1, "at the limit of examined jobs"),
+	exit("max_job_start", 2, "at the limit of started jobs"),
+	exit("licenses", 3, "for lack of licenses"),
+	exit("max_rpc_cnt", 4, "because of waiting requests"),
+	exit("max_sched_time", 5, "at their time limit"),
 )
 
 var backfillExit = exits("bf_exit_fields",
 	exit("end_job_queue", 0, "at the end of the queue"),
-	exit("bf_max_job_start", 1, "when enough jobs had been started"),
-	exit("bf_max_job_test", 2, "when enough jobs had been looked at"),
+	exit("bf_max_job_start", 1, "at the limit of started jobs"),
+	exit("bf_max_job_test", 2, "at the limit of examined jobs"),
 	exit("state_changed", 3, "because something changed"),
-	exit("bf_node_space_size", 4, "when the table was full"),
-	exit("bf_max_time", 5, "when their time was over"),
+	exit("bf_node_space_size", 4, "because the table was full"),
+	exit("bf_max_time", 5, "at their time limit"),
 )

@@ -7,48 +7,50 @@ import (
 	"schedrestd/api/schema"
 )
 
-// Envelope is what every answer carries beside its content.
+// Envelope has the fields of every answer that are not its content.
 type Envelope struct {
 	Meta     Meta
 	Errors   []Error
 	Warnings []Warning
 }
 
-// Error is one thing that went wrong.
+// Error describes one failure.
 type Error struct {
-	Description string // for a person
+	Description string // for people
 	Number      int    // Slurm's error number, or 0
-	Name        string // Slurm's text for Number, or the HTTP status's for 0
-	Source      string // where in the request, "#/job/tasks", "query/flags" or "path/job_id"; or what failed
-	Code        string // stable word for programs
+	Name        string // Slurm's text for Number; for 0, the HTTP status's text
+	Source      string // place in the request, such as "#/job/tasks", "query/flags" or "path/job_id"; or the operation that failed
+	Code        string // stable identifier for programs
 	Retryable   bool   // whether the same request may succeed later
 }
 
-// Warning is something that was taken differently than meant, or not at all.
+// Warning describes a value that was ignored, or was taken to mean something
+// other than it says.
 type Warning struct {
 	Description string
 	Source      string
 }
 
-// Meta says who answered whom.
+// Meta describes the server and the client of an answer.
 type Meta struct {
-	Accounting bool   // the endpoint is one of the accounting daemon
-	Util       bool   // the endpoint needs no daemon
+	Accounting bool   // whether the endpoint is one of the accounting daemon
+	Util       bool   // whether the endpoint needs no daemon
 	Version    string // "v0.0.42"
 	Storage    bool   // whether accounting is in use
 	Source     string // address of the client
 	User       string
 	Group      string
-	Release    string // release of this program, such as "1.2.3", for answers in our own spelling
-	Controller string // the controller's, which Slurm's spelling has instead; "" when it is not known
+	Release    string // release of this program, such as "1.2.3", shown in our own spelling
+	Controller string // release of the controller, shown in Slurm's spelling; "" if unknown
 	Cluster    string
 }
 
-// metaType is a table whose values are spelled too, not only its names.
+// metaType declares the fields of Meta. Both the names and the values depend on
+// the spelling.
 var metaType = schema.Object("openapi_meta",
 	schema.Group("plugin", "Plugins that served the request", []schema.Field[Meta]{
 		schema.Show("type", spelled, (*Meta).content, "Kind of content"),
-		schema.Show("name", schema.String, (*Meta).contentName, "Kind of content, in words"),
+		schema.Show("name", schema.String, (*Meta).contentName, "Description of the content"),
 		schema.Show("data_parser", schema.String, func(m *Meta) string { return "data_parser/" + m.Version }, "API version"),
 		schema.Show("accounting_storage", spelled, (*Meta).storage, "Kind of accounting in use; empty for none"),
 	}),
@@ -59,12 +61,12 @@ var metaType = schema.Object("openapi_meta",
 	}),
 	schema.Show("command", stringArray, func(*Meta) []string { return nil }, "Always empty"),
 	schema.Group(fieldMetaProduct.sched, "Program that answered: this gateway, or in the Slurm-compatible spelling the controller", []schema.Field[Meta]{
-		schema.Group("version", "Its release, in parts", []schema.Field[Meta]{
+		schema.Group("version", "Parts of the release number", []schema.Field[Meta]{
 			schema.Show("major", spelled, func(m *Meta) name { return m.part(0) }, "First part"),
 			schema.Show("micro", spelled, func(m *Meta) name { return m.part(2) }, "Third part"),
 			schema.Show("minor", spelled, func(m *Meta) name { return m.part(1) }, "Second part"),
 		}),
-		schema.Show("release", spelled, func(m *Meta) name { return name{m.Release, m.Controller} }, "Its release"),
+		schema.Show("release", spelled, func(m *Meta) name { return name{m.Release, m.Controller} }, "Release of the program"),
 		schema.F("cluster", schema.String, func(m *Meta) *string { return &m.Cluster }, "Name of the cluster"),
 	}, schema.InSlurm(fieldMetaProduct.slurm)),
 )
@@ -96,7 +98,7 @@ func (m *Meta) storage() name {
 	return pluginStorage
 }
 
-// part returns one number of the releases.
+// part returns one number of the releases: the major, minor or micro number.
 func (m *Meta) part(i int) name {
 	of := func(release string) string {
 		if parts := strings.SplitN(release, ".", 3); i < len(parts) {
@@ -121,20 +123,21 @@ var warningType = schema.Object("openapi_warning",
 	schema.F("source", schema.String, func(w *Warning) *string { return &w.Source }, "Place in the request"),
 )
 
-// AnswerType is the table of an answer: content, then the Envelope.
+// AnswerType is the table of an answer: its content, followed by the Envelope.
 type AnswerType[O any] struct {
 	*schema.ObjectType[O]
 	at       func(*O) *Envelope
 	failures sync.Map // by schema.View
 }
 
-// Answered is an AnswerType of any content.
+// Answered is implemented by every AnswerType, whatever its content.
 type Answered interface {
 	Described
 
-	// Failure returns the function that writes an answer which has errors only, or found nothing. An
-	// answer with a list has it, empty: typed clients require it, and loop over it before
-	// they look at the errors.
+	// Failure returns a function that writes an answer without content, for a
+	// failed request or one that found nothing. If the answer contains a list,
+	// the list is sent empty: clients in typed languages require it, and loop
+	// over it before they check for errors.
 	Failure(schema.View) func(schema.Encoder, *Envelope)
 }
 
@@ -160,7 +163,8 @@ func failure[O any](t *AnswerType[O], v schema.View) func(schema.Encoder, *Envel
 	}
 }
 
-// enveloped makes the table of an answer: its content, then the Envelope that at gives.
+// enveloped returns the table of an answer: its content, followed by the
+// Envelope that at returns.
 func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schema.Field[O]) *AnswerType[O] {
 	return &AnswerType[O]{ObjectType: schema.Object(schemaName, append(content,
 		schema.F("meta", metaType.Type, func(o *O) *Meta { return &at(o).Meta }, "The server and client of this request"),
@@ -169,9 +173,9 @@ func enveloped[O any](schemaName string, at func(*O) *Envelope, content ...schem
 	)...), at: at}
 }
 
-// EmptyAnswer is the body of an answer that has nothing but its Envelope: to a change, and to
-// a request that failed before its endpoint was known.
+// EmptyAnswer is the body of an answer that consists of its Envelope. It
+// answers changes, and requests that fail before their endpoint is known.
 type EmptyAnswer struct{ Envelope }
 
-// Empty is the table of an EmptyAnswer.
+// Empty declares the fields of an EmptyAnswer.
 var Empty = enveloped("openapi_resp", func(a *EmptyAnswer) *Envelope { return &a.Envelope })

@@ -7,7 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// exitCode is how a process ended, from the number that wait(2) gives.
+// exitCode is the way in which a process ended, decoded from the status of
+// wait(2).
 type exitCode struct {
 	status exitStatus
 	code   model.Opt[uint32]
@@ -35,15 +36,16 @@ var exitStatuses = schema.Words("process_exit_code_status",
 )
 
 var exitCodeType = schema.Object("process_exit_code_verbose",
-	schema.F("status", exitStatuses.Type, func(c *exitCode) *exitStatus { return &c.status }, "How it ended"),
+	schema.F("status", exitStatuses.Type, func(c *exitCode) *exitStatus { return &c.status }, "How the process ended"),
 	schema.F("return_code", number, func(c *exitCode) *model.Opt[uint32] { return &c.code }, "Exit status, if the process exited by itself", schema.Bare),
 	schema.Group("signal", "Signal that ended the process, if any", []schema.Field[exitCode]{
-		schema.F("id", number, func(c *exitCode) *model.Opt[uint16] { return &c.signal }, "Its number", schema.Bare),
+		schema.F("id", number, func(c *exitCode) *model.Opt[uint16] { return &c.signal }, "Number of the signal", schema.Bare),
 		schema.Show("name", schema.String, func(c *exitCode) string { return signalName(c.signal) }, "Name or id"),
 	}),
 )
 
-// decodeExit reads a wait status: the code in bits 8 to 15, the signal in bits 0 to 6.
+// decodeExit decodes a wait status: the code is in bits 8 to 15, the signal in
+// bits 0 to 6.
 func decodeExit(n uint32) exitCode {
 	signal := n & 0x7f
 	switch {
@@ -59,7 +61,8 @@ func decodeExit(n uint32) exitCode {
 	return exitCode{status: exitInvalid, code: model.Some(n)}
 }
 
-// signalNames are the signals that are shown by name; all others by number.
+// signalNames maps signals to their names. Signals that it lacks are shown as
+// numbers.
 var signalNames = map[uint16]string{
 	1: "HUP", 2: "INT", 3: "QUIT", 6: "ABRT", 9: "KILL", 10: "USR1", 12: "USR2", 14: "ALRM",
 	15: "TERM", 18: "CONT", 19: "STOP", 20: "TSTP", 21: "TTIN", 22: "TTOU", 23: "URG",

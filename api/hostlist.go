@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// HostlistAnswer is the answer of PostHostlist, a host list.
+// HostlistAnswer is the body of the answer of PostHostlist, with a host list.
 type HostlistAnswer struct {
 	Hostlist string
 	Envelope
@@ -19,7 +19,8 @@ var Hostlist = enveloped("openapi_hostlist_req_resp", func(a *HostlistAnswer) *E
 	schema.F("hostlist", schema.String, func(a *HostlistAnswer) *string { return &a.Hostlist }, "Nodes, as a host list", schema.Required(0)),
 )
 
-// HostnamesAnswer has names of nodes: it answers PostHostnames.
+// HostnamesAnswer is the body of the answer of PostHostnames, with names of
+// nodes.
 type HostnamesAnswer struct {
 	Hostnames []string
 	Envelope
@@ -30,8 +31,8 @@ var Hostnames = enveloped("openapi_hostnames_req_resp", func(a *HostnamesAnswer)
 	schema.F("hostnames", schema.Named("hostlist_string", schema.List(schema.String)), func(a *HostnamesAnswer) *[]string { return &a.Hostnames }, "Names of nodes", schema.Required(0)),
 )
 
-// HostNames has names of nodes that a client wants folded into a hostlist, or a
-// hostlist that it wants expanded.
+// HostNames has names of nodes: those that a client wants to fold into a host
+// list, or the expansion of its host list.
 type HostNames struct{ Names []string }
 
 // HostlistBody declares the fields of a request to expand a host list.
@@ -48,16 +49,18 @@ var HostnamesBody = schema.Object("openapi_hostnames_req_resp", hostsField("host
 	}
 }), answersHave[HostNames]("meta", metaType.Type), answersHave[HostNames]("errors", schema.List(errorType.Type)), answersHave[HostNames]("warnings", schema.List(warningType.Type)))
 
-// answersHave returns a field of a body that only answers fill.
+// answersHave returns a field that is in the schema of a request's body but is
+// only filled in answers. Its value in a request is ignored.
 func answersHave[O, T any](name string, typ func() schema.Type[T]) schema.Field[O] {
-	return schema.Ignore[O](name, typ, "Ignored: only answers have it")
+	return schema.Ignore[O](name, typ, "Ignored in requests; part of answers")
 }
 
-// maxHosts bounds the names that a body stands for: a few bytes can stand for
-// billions.
+// maxHosts limits the number of names that a body may stand for. A body of a
+// few bytes can stand for billions.
 const maxHosts = 1 << 16
 
-// hostsField takes host lists, in an array or a text, and expands them.
+// hostsField returns a field that parses host lists, in an array or in one
+// text, and expands them.
 func hostsField(name string, remark func(*schema.Report, *schema.Value)) schema.Field[HostNames] {
 	parse := func(r *schema.Report, doc *schema.Value, into *[]string) bool {
 		remark(r, doc)
@@ -109,7 +112,7 @@ var PostHostnames = declare(noParams, Endpoint{
 // PostHostlist folds names into a host list.
 var PostHostlist = declare(noParams, Endpoint{
 	Method: http.MethodPost, Util: true, Path: "hostlist", ID: "post_hostlist",
-	Doc: "Make a host list of names", Request: Hostnames, Answer: Hostlist, Since: V44,
+	Doc: "Create a host list from names", Request: Hostnames, Answer: Hostlist, Since: V44,
 	About:   "Writes names as a host list, in their order. Adjacent names that differ only in the number at their end are combined in brackets. A name may itself be a host list. At most 65536 names are accepted.",
 	Takes:   "The names",
 	Returns: "The host list, as \"node1,n[01-03]\"",

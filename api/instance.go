@@ -10,17 +10,18 @@ import (
 // Instance declares the fields of an instance.
 var Instance = schema.Object("instance",
 	schema.F("cluster", schema.String, func(i *model.Instance) *string { return &i.Cluster }, "Cluster"),
-	schema.F("extra", schema.String, func(i *model.Instance) *string { return &i.Extra }, "Any text of the node's"),
-	schema.F("instance_id", schema.String, func(i *model.Instance) *string { return &i.InstanceID }, "The cloud's name of the machine"),
-	schema.F("instance_type", schema.String, func(i *model.Instance) *string { return &i.InstanceType }, "The cloud's name of its kind"),
+	schema.F("extra", schema.String, func(i *model.Instance) *string { return &i.Extra }, "Any text of the node"),
+	schema.F("instance_id", schema.String, func(i *model.Instance) *string { return &i.InstanceID }, "Id of the machine in the cloud"),
+	schema.F("instance_type", schema.String, func(i *model.Instance) *string { return &i.InstanceType }, "Type of the machine in the cloud"),
 	schema.F("node_name", schema.String, func(i *model.Instance) *string { return &i.Node }, "Name of the node"),
-	schema.Group("time", "When it was that node", []schema.Field[model.Instance]{
-		schema.F("time_end", seconds, func(i *model.Instance) *model.Time { return &i.TimeEnd }, "End time; 0 while it is active", schema.Unit(UnixTime)),
+	schema.Group("time", "Time during which the machine was this node", []schema.Field[model.Instance]{
+		schema.F("time_end", seconds, func(i *model.Instance) *model.Time { return &i.TimeEnd }, "End time; 0 while the machine is the node", schema.Unit(UnixTime)),
 		schema.F("time_start", seconds, func(i *model.Instance) *model.Time { return &i.TimeStart }, "Start time", schema.Unit(UnixTime)),
 	}),
 )
 
-// InstancesAnswer lists cloud instances on which nodes ran, with their times.
+// InstancesAnswer lists the cloud instances on which nodes ran, with their
+// times.
 type InstancesAnswer struct {
 	Instances schema.Stream[model.Instance]
 	Envelope
@@ -38,22 +39,22 @@ var instancesParams = schema.Object("",
 	clusterTexts("cluster", "Clusters", func(p *InstancesParams) *[]string { return &p.Clusters }),
 	texts("extra", "Texts of nodes", func(p *InstancesParams) *[]string { return &p.Extra }),
 	passedOver[InstancesParams]("format", schema.Until(V45)),
-	texts("instance_id", "The cloud's names of machines", func(p *InstancesParams) *[]string { return &p.InstanceIDs }),
-	texts("instance_type", "The cloud's names of kinds", func(p *InstancesParams) *[]string { return &p.InstanceTypes }),
+	texts("instance_id", "Ids of machines in the cloud", func(p *InstancesParams) *[]string { return &p.InstanceIDs }),
+	texts("instance_type", "Types of machines in the cloud", func(p *InstancesParams) *[]string { return &p.InstanceTypes }),
 	schema.F("node_list", hostList, func(p *InstancesParams) *string { return &p.Nodes }, "Nodes, as a host list"),
-	schema.F("time_end", instant, func(p *InstancesParams) *model.Time { return &p.TimeEnd }, "Instances from before then", schema.Unit(TimeText)),
-	schema.F("time_start", instant, func(p *InstancesParams) *model.Time { return &p.TimeStart }, "Instances from after then", schema.Unit(TimeText)),
+	schema.F("time_end", instant, func(p *InstancesParams) *model.Time { return &p.TimeEnd }, "Instances before this time", schema.Unit(TimeText)),
+	schema.F("time_start", instant, func(p *InstancesParams) *model.Time { return &p.TimeStart }, "Instances after this time", schema.Unit(TimeText)),
 )
 
 // GetInstances lists the instances.
 var GetInstances = declare(instancesParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "instances/", ID: "get_instances",
 	Doc: "List the instances of nodes in a cloud", Answer: Instances,
-	About:   "Which machine of a cloud was which node, and when. Every parameter that is given narrows the list.",
+	About:   "Returns which machine of a cloud was which node, and at which time. Each parameter selects fewer instances.",
 	Returns: "The instances",
 })
 
-// GetInstance is GetInstances under another name.
+// GetInstance has the same parameters and answer as GetInstances.
 var GetInstance = declare(instancesParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "instance/", ID: "get_instance",
 	Doc: "Show instances of nodes in a cloud", Answer: Instances,

@@ -9,16 +9,17 @@ import (
 	"schedrestd/model"
 )
 
-// JobRow is a job with names for its users' numbers.
+// JobRow is a job, with the lookup of names for the user and group ids in it.
 type JobRow struct {
 	*model.Job
 	Users Users
 }
 
-// Job is a job. Its fields are in jobfields.go; here is what of them is worked out.
+// Job declares the fields of a job. They are listed in jobfields.go; this file
+// computes values for them.
 var Job = schema.Object("job_info", jobFields...)
 
-// asTravelled returns the number for o in the protocol, in which two values
+// asTravelled returns the protocol's number for o. In the protocol, two values
 // mean "not set" and "unlimited".
 func asTravelled[T model.Unsigned](o model.Opt[T]) T {
 	switch {
@@ -30,7 +31,8 @@ func asTravelled[T model.Unsigned](o model.Opt[T]) T {
 	return o.Number
 }
 
-// specializedThreads marks a number of specialized threads instead of cores.
+// specializedThreads is the bit that marks a number of specialized threads, as
+// opposed to cores.
 const specializedThreads = 0x8000
 
 func coreSpec(j *JobRow) uint16 {
@@ -47,8 +49,8 @@ func threadSpec(j *JobRow) uint16 {
 	return 0
 }
 
-// detail returns a number that travels with a job's requirements; 0 when the
-// controller left those out.
+// detail returns a number that the controller sends with a job's requirements,
+// or 0 if the controller omitted the requirements.
 func detail(j *JobRow, o model.Opt[uint16]) uint16 {
 	if !j.Detailed {
 		return 0
@@ -56,12 +58,13 @@ func detail(j *JobRow, o model.Opt[uint16]) uint16 {
 	return asTravelled(o)
 }
 
-// memoryNotSet is the RPC's mark in a 64-bit number; it has the per-CPU bit set too.
+// memoryNotSet is the RPC's 64-bit number for "not set". It includes the bit
+// for memory per CPU.
 const memoryNotSet = ^uint64(0) - 1
 
-// jobMemory returns the memory that a job requests. For memory per trackable
-// resource it uses the first one, because the job's record then has the
-// partition's default.
+// jobMemory returns the memory that a job requests. If the job requests memory
+// per trackable resource, it uses the first of these amounts, because the job's
+// own field then has the partition's default.
 func jobMemory(j *JobRow) uint64 {
 	first, _, _ := strings.Cut(j.MemPerTRES, ",")
 	n, err := strconv.ParseUint(first[strings.LastIndexAny(first, ":=")+1:], 10, 64)
@@ -85,7 +88,7 @@ func memoryPerNode(n uint64) model.Opt[uint64] {
 	return model.Some(n)
 }
 
-// signed undoes the offset by which a nice value travels unsigned.
+// signed subtracts the offset that keeps nice values positive in the protocol.
 func signed(n uint32) int64 {
 	if n == noUser {
 		return 0
@@ -100,11 +103,12 @@ func jobUser(j *JobRow) string {
 	return userName(j.Users, j.UserID)
 }
 
-// oversubscribed: only a job that was asked to share nothing is not.
+// oversubscribed reports whether a job may share its resources: every job may,
+// unless it was submitted as exclusive.
 func oversubscribed(j *JobRow) bool { return asTravelled(j.Shared) != 0 }
 
-// ArrayTasks returns the pending tasks of j, an array. The protocol has them as
-// hexadecimal digits of a bitmap.
+// ArrayTasks returns the pending tasks of the job array j. The protocol has
+// them as a bitmap in hexadecimal digits.
 func ArrayTasks(j *model.Job) model.Bitmap {
 	digits, isBitmap := strings.CutPrefix(j.ArrayTasks, "0x")
 	if !isBitmap {
@@ -118,8 +122,8 @@ func ArrayTasks(j *model.Job) model.Bitmap {
 	return b
 }
 
-// arrayTasks returns the ArrayTasks as a list, with their limit, which is a
-// separate field in the protocol.
+// arrayTasks returns the pending tasks as a list, followed by the limit on
+// running tasks, which the protocol has in another field.
 func arrayTasks(j *JobRow) string {
 	tasks := ArrayTasks(j.Job)
 	if !tasks.Set {
@@ -138,7 +142,7 @@ func jobSizes(j *JobRow) []string {
 	return commaList(rangeList(members(&j.JobSizes)))
 }
 
-// members returns the numbers in a set.
+// members iterates over the numbers in a set.
 func members(b *model.Bitmap) func(yield func(int) bool) {
 	return func(yield func(int) bool) {
 		for i := range int(b.Len) {
@@ -177,7 +181,7 @@ func rangeList(numbers func(yield func(int) bool)) string {
 	return b.String()
 }
 
-// partitionPriority is a job's priority in one of the partitions it may run in.
+// partitionPriority is a job's priority in one of its partitions.
 type partitionPriority struct {
 	Partition string
 	Priority  uint32
@@ -202,8 +206,8 @@ func partitionPriorities(j *JobRow) []partitionPriority {
 	return list
 }
 
-// anything returns the type of an array without a documented element type; it
-// is always empty.
+// anything returns the type of an array without a documented element type. The
+// array is always empty.
 func anything() schema.Type[[]struct{}] {
 	return schema.Simple(&schema.Shape{Kind: "array"}, func(e schema.Encoder, _ *[]struct{}) {
 		e.BeginArray()
@@ -211,7 +215,8 @@ func anything() schema.Type[[]struct{}] {
 	}, nil)
 }
 
-// JobsAnswer is the body of an answer with jobs. The times count once Jobs has ended.
+// JobsAnswer is the body of an answer with jobs. Its times are valid after Jobs
+// has been read to its end.
 type JobsAnswer struct {
 	Jobs         schema.Stream[JobRow]
 	LastBackfill model.Time
@@ -219,11 +224,11 @@ type JobsAnswer struct {
 	Envelope
 }
 
-// Jobs is the table of a JobsAnswer.
+// Jobs declares the fields of a JobsAnswer.
 var Jobs = enveloped("openapi_job_info_resp", func(a *JobsAnswer) *Envelope { return &a.Envelope },
 	schema.F("jobs", schema.Named("job_info_msg", schema.StreamOf(Job.Type)), func(a *JobsAnswer) *schema.Stream[JobRow] { return &a.Jobs }, "The jobs", schema.Required(0)),
 	schema.F("last_backfill", moment, func(a *JobsAnswer) *model.Time { return &a.LastBackfill }, "Time when backfill scheduling last ran", schema.Unit(UnixTime), schema.Required(0)),
-	schema.F("last_update", moment, func(a *JobsAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any of these", schema.Unit(UnixTime), schema.Required(0)),
+	schema.F("last_update", moment, func(a *JobsAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any object in the list", schema.Unit(UnixTime), schema.Required(0)),
 )
 
 // GetJobs lists the jobs.

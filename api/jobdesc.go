@@ -5,14 +5,14 @@ import (
 	"schedrestd/model"
 )
 
-// JobDesc is the description of a job to submit. It is only parsed, never
-// shown. The files named desc*.go parse texts in its fields.
+// JobDesc declares the fields of a job description in a submission. It is only
+// parsed, never shown. The files named desc*.go parse its text fields.
 var JobDesc = schema.Object("job_desc_msg", descFields...)
 
-// descField is a line of the description's table.
+// descField is a field of a job description.
 type descField = schema.Field[model.JobDesc]
 
-// descFields is the table of a job description.
+// descFields declares the fields of a job description.
 var descFields = []descField{
 	schema.F("account", schema.String, func(d *model.JobDesc) *string { return &d.Account }, "Account to charge"),
 	schema.F("account_gather_frequency", schema.String, func(d *model.JobDesc) *string { return &d.AccountingFrequency }, "Sampling interval of usage, such as \"task=30\"", schema.Unit("s")),
@@ -36,17 +36,17 @@ var descFields = []descField{
 	schema.F("cores_per_socket", plain, func(d *model.JobDesc) *model.Opt[uint16] { return &d.CoresPerSocket }, "Minimum number of cores per socket", schema.Count, schema.Since(V45)),
 	schema.F("core_specification", plain, func(d *model.JobDesc) *model.Opt[uint16] { return &d.CoreSpec }, "Number of cores of each node to keep for the system", schema.Count),
 	schema.Take("thread_specification", schema.Int32, takeThreadSpec, "Number of threads of each node to keep for the system", schema.Count),
-	schema.F("cpu_binding", schema.String, func(d *model.JobDesc) *string { return &d.CPUBind }, "Map or mask to bind tasks to processors by"),
+	schema.F("cpu_binding", schema.String, func(d *model.JobDesc) *string { return &d.CPUBind }, "Map or mask for binding tasks to processors"),
 	schema.Take("cpu_binding_flags", cpuBindings.Type, func(d *model.JobDesc, n uint16) error { d.CPUBindType = model.Some(n); return nil }, "How tasks are bound to processors"),
 	schema.Take("cpu_frequency", schema.String, takeCPUFrequency, "Processor frequency, such as \"low-high:governor\"", schema.Unit("kHz")),
 	schema.F("cpus_per_tres", schema.String, func(d *model.JobDesc) *string { return &d.CPUsPerTRES }, "Processors for each trackable resource"),
-	schema.Take("crontab", cronEntry.Type, takeCron, "When to start the job, repeatedly"),
+	schema.Take("crontab", cronEntry.Type, takeCron, "Schedule of a cron job"),
 	schema.F("deadline", givenSeconds, func(d *model.JobDesc) *model.Time { return &d.Deadline }, "Deadline of the job", schema.Unit(TimeText)),
 	schema.F("delay_boot", plain, func(d *model.JobDesc) *model.Opt[uint32] { return &d.DelayBoot }, "Time for which nodes are not rebooted to get the requested features", schema.Unit("s")),
 	schema.F("dependency", schema.String, func(d *model.JobDesc) *string { return &d.Dependency }, "Dependencies, such as \"afterok:17\""),
 	schema.F("end_time", givenSeconds, func(d *model.JobDesc) *model.Time { return &d.EndTime }, "Expected end time", schema.Unit(TimeText)),
 	schema.Take("environment", environment, takeEnvironment, "Environment, each variable as NAME=value"),
-	schema.Group("rlimits", "Resource limits of its processes", []descField{
+	schema.Group("rlimits", "Resource limits of the processes of the job", []descField{
 		rlimit("cpu", "Processor time", "s"),
 		rlimit("fsize", "Size of a file", "B"),
 		rlimit("data", "Size of the data segment", "B"),
@@ -70,12 +70,12 @@ var descFields = []descField{
 	schema.F("mail_type", mailTypes.Type, func(d *model.JobDesc) *uint16 { return &d.MailType }, "Events to notify about by mail"),
 	schema.F("mail_user", schema.String, func(d *model.JobDesc) *string { return &d.MailUser }, "User or address to notify by mail"),
 	schema.F("mcs_label", schema.String, func(d *model.JobDesc) *string { return &d.MCSLabel }, "Multi-category security label"),
-	schema.F("memory_binding", schema.String, func(d *model.JobDesc) *string { return &d.MemBind }, "Map or mask to bind tasks to memory by"),
+	schema.F("memory_binding", schema.String, func(d *model.JobDesc) *string { return &d.MemBind }, "Map or mask for binding tasks to memory"),
 	schema.Take("memory_binding_type", memoryBindings.Type, func(d *model.JobDesc, n uint16) error { d.MemBindType = model.Some(n); return nil }, "How tasks are bound to memory"),
 	schema.F("memory_per_tres", schema.String, func(d *model.JobDesc) *string { return &d.MemPerTRES }, "Memory for each trackable resource"),
 	schema.F("memory_update_margin", plain, func(d *model.JobDesc) *model.Opt[uint16] { return &d.MemUpdateMargin }, "Memory that the job keeps in addition to what it uses, in percent", schema.Unit("%"), schema.Since(V45)),
 	schema.F("memory_update_delay", plain, func(d *model.JobDesc) *model.Opt[uint16] { return &d.MemUpdateDelay }, "Time after which the job's memory is reduced to what it uses", schema.Unit("min"), schema.Since(V45)),
-	schema.F("name", schema.String, func(d *model.JobDesc) *string { return &d.Name }, "Its name"),
+	schema.F("name", schema.String, func(d *model.JobDesc) *string { return &d.Name }, "Name of the job"),
 	schema.F("network", schema.String, func(d *model.JobDesc) *string { return &d.Network }, "Network requirements"),
 	schema.Take("nice", schema.Int32, takeNice, "Amount by which the priority is lowered; only administrators may use negative values, which raise it", schema.Bare),
 	schema.F("tasks", plain, func(d *model.JobDesc) *model.Opt[uint32] { return &d.NumTasks }, "Number of tasks", schema.Count),
@@ -91,7 +91,7 @@ var descFields = []descField{
 	schema.F("prefer", schema.String, func(d *model.JobDesc) *string { return &d.Prefer }, "Preferred features of the nodes"),
 	schema.Take("hold", schema.Boolean, takeHold, "Whether to hold the job"),
 	schema.Take("priority", number, takePriority, "Priority; 0 holds the job", schema.Bare),
-	schema.F("profile", profiles.Type, func(d *model.JobDesc) *uint32 { return &d.Profile }, "What to profile while the job runs"),
+	schema.F("profile", profiles.Type, func(d *model.JobDesc) *uint32 { return &d.Profile }, "Data to profile while the job runs"),
 	schema.F("qos", schema.String, func(d *model.JobDesc) *string { return &d.QOS }, "Quality of service"),
 	schema.F("reboot", optTruth, func(d *model.JobDesc) *model.Opt[uint16] { return &d.Reboot }, "Whether to reboot the nodes before the job starts"),
 	schema.F("required_nodes", nodeList, func(d *model.JobDesc) *string { return &d.ReqNodes }, "Nodes that must be allocated"),
@@ -122,7 +122,7 @@ var descFields = []descField{
 	schema.F("cpus_per_task", plain, func(d *model.JobDesc) *model.Opt[uint16] { return &d.CPUsPerTask }, "Number of processors for each task", schema.Count),
 	schema.F("minimum_cpus", plain, func(d *model.JobDesc) *model.Opt[uint32] { return &d.MinCPUs }, "Minimum number of processors", schema.Count),
 	schema.F("maximum_cpus", plain, func(d *model.JobDesc) *model.Opt[uint32] { return &d.MaxCPUs }, "Maximum number of processors", schema.Count),
-	schema.Take("nodes", schema.String, takeNodes, "How many nodes, such as \"4\", \"2-4\" or \"1,2,4\""),
+	schema.Take("nodes", schema.String, takeNodes, "Number of nodes, such as \"4\", \"2-4\" or \"1,2,4\""),
 	schema.F("minimum_nodes", plain, func(d *model.JobDesc) *model.Opt[uint32] { return &d.MinNodes }, "Minimum number of nodes", schema.Count),
 	schema.F("maximum_nodes", plain, func(d *model.JobDesc) *model.Opt[uint32] { return &d.MaxNodes }, "Maximum number of nodes", schema.Count),
 	schema.F("minimum_boards_per_node", plain, func(d *model.JobDesc) *model.Opt[uint16] { return &d.BoardsPerNode }, "Minimum number of boards per node", schema.Count),
@@ -146,8 +146,8 @@ var descFields = []descField{
 	schema.F("standard_output", schema.String, func(d *model.JobDesc) *string { return &d.StdOut }, "Standard output path"),
 	schema.F("wait_for_switch", plain, func(d *model.JobDesc) *model.Opt[uint32] { return &d.WaitForSwitch }, "Maximum time to wait for the requested number of switches", schema.Unit("s")),
 	schema.F("wckey", schema.String, func(d *model.JobDesc) *string { return &d.WCKey }, "Workload key, for accounting"),
-	schema.F("x11", x11Flags.Type, func(d *model.JobDesc) *uint16 { return &d.X11 }, "Which nodes forward X11"),
+	schema.F("x11", x11Flags.Type, func(d *model.JobDesc) *uint16 { return &d.X11 }, "Nodes that forward X11"),
 	schema.F("x11_magic_cookie", schema.String, func(d *model.JobDesc) *string { return &d.X11MagicCookie }, "Cookie for X11"),
-	schema.F("x11_target_host", schema.String, func(d *model.JobDesc) *string { return &d.X11Target }, "Host X11 is forwarded to, or its socket"),
-	schema.F("x11_target_port", schema.Int32, func(d *model.JobDesc) *uint16 { return &d.X11TargetPort }, "Port X11 is forwarded to", schema.Bare),
+	schema.F("x11_target_host", schema.String, func(d *model.JobDesc) *string { return &d.X11Target }, "Host or socket to which X11 is forwarded"),
+	schema.F("x11_target_port", schema.Int32, func(d *model.JobDesc) *uint16 { return &d.X11TargetPort }, "Port to which X11 is forwarded", schema.Bare),
 }

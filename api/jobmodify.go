@@ -11,10 +11,10 @@ import (
 // JobChange has new values for fields of jobs in the accounting records.
 type JobChange struct {
 	*model.AccountingJob
-	Limits []Limit[model.AccountingJob] // the resources that a client gave
+	Limits []Limit[model.AccountingJob] // limits that the client sent
 }
 
-// NewJobChange returns a JobChange with nothing set.
+// NewJobChange returns a JobChange in which no field is set.
 func NewJobChange() *JobChange {
 	j := blankJobChange()
 	return &j
@@ -28,23 +28,23 @@ func blankJobChange() JobChange {
 // JobModifyBody declares the fields of a JobChange.
 var JobModifyBody = schema.Object("job_modify",
 	schema.Group("comment", "Comments", []schema.Field[JobChange]{
-		schema.F("administrator", schema.String, func(j *JobChange) *string { return &j.AdminComment }, "Of administrators"),
-		schema.F("job", schema.String, func(j *JobChange) *string { return &j.DerivedExitText }, "Of the user"),
-		schema.F("system", schema.String, func(j *JobChange) *string { return &j.SystemComment }, "Of the system"),
+		schema.F("administrator", schema.String, func(j *JobChange) *string { return &j.AdminComment }, "Comment of administrators"),
+		schema.F("job", schema.String, func(j *JobChange) *string { return &j.DerivedExitText }, "Comment of the user"),
+		schema.F("system", schema.String, func(j *JobChange) *string { return &j.SystemComment }, "Comment of the system"),
 	}),
-	schema.Both("derived_exit_code", exitCodeType.Type, func(*JobChange) (none exitCode) { return none }, takeExitCode, "Exit code that stands for all steps"),
-	schema.F("extra", schema.String, func(j *JobChange) *string { return &j.Extra }, "Any text of the site's"),
+	schema.Both("derived_exit_code", exitCodeType.Type, func(*JobChange) (none exitCode) { return none }, takeExitCode, "Exit code for all steps together"),
+	schema.F("extra", schema.String, func(j *JobChange) *string { return &j.Extra }, "Any text of the site"),
 	schema.Group("tres", "Trackable resources", []schema.Field[JobChange]{
 		schema.Both("allocated", amounts, func(*JobChange) []model.TRES { return nil }, func(j *JobChange, list []model.TRES) error {
 			at := func(j *model.AccountingJob) *string { return &j.TRESAlloc }
 			j.Limits = []Limit[model.AccountingJob]{{at, list}}
 			return nil
-		}, "What was allocated"),
+		}, "Allocated resources"),
 	}),
 	schema.F("wckey", schema.String, func(j *JobChange) *string { return &j.WCKey }, "Workload key"),
 )
 
-// takeExitCode keeps a code, and a signal, as wait(2) gives them.
+// takeExitCode encodes an exit code and a signal as a status of wait(2).
 func takeExitCode(j *JobChange, c exitCode) error {
 	if !c.code.Set && !c.signal.Set {
 		return errors.New("expected a return_code, or a signal")
@@ -70,7 +70,7 @@ var namedAccountingJobParams = schema.Object("",
 var PostAccountingJob = declare(namedAccountingJobParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "job/{job_id}", ID: "post_job",
 	Doc: "Change a recorded job", Request: JobModifyBody, Answer: JobModified, Since: V44,
-	About:   "Changes only the fields in the body, in the accounting record of a job of this cluster. Users may change their own jobs' comment, extra, wckey and derived_exit_code; the rest is for operators. A job that is not recorded is answered with 404.",
+	About:   "Changes only the fields in the body, in the accounting record of a job of this cluster. Users may change comment, extra, wckey and derived_exit_code of their own jobs; only operators may change other fields. If there is no record of the job, the answer is 404.",
 	Takes:   "The fields to change",
 	Returns: "The job",
 })
@@ -79,7 +79,7 @@ var PostAccountingJob = declare(namedAccountingJobParams, Endpoint{
 // fields. Clients send it to PostAccountingJobs.
 type JobsChange struct {
 	Jobs   []string
-	Change *JobChange // nil: nothing
+	Change *JobChange // nil if the client sent none
 }
 
 // JobsModifyBody declares the fields of a JobsChange.
@@ -105,7 +105,7 @@ func (j *JobsChange) Selections() ([]model.JobSelection, error) {
 var PostAccountingJobs = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "jobs/", ID: "post_jobs",
 	Doc: "Change recorded jobs", Request: JobsModifyBody, Answer: JobModified, Since: V44,
-	About:   "Changes the records of the jobs in job_id_list as POST job/{job_id} does. A request without jobs is refused: it would mean all. All of them are changed, or none.",
+	About:   "Changes the records of the jobs in job_id_list as POST job/{job_id} does. A request without jobs is refused, because it would change all jobs. The daemon changes all of them or none.",
 	Takes:   "The jobs, and the fields to change",
 	Returns: "The jobs",
 })

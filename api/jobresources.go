@@ -7,10 +7,12 @@ import (
 	"schedrestd/model"
 )
 
-// A job's allocation travels packed: counts of nodes that are alike, one bitmap over
-// the cores of all of them. v0.0.40 shows it one way, later versions another.
+// The controller sends a job's allocation in compressed form: counts of
+// consecutive nodes with the same layout, and one bitmap of the cores of all
+// nodes. v0.0.40 and later versions show it differently.
 
-// jobResources chooses between the two by version.
+// jobResources returns the type of a job's allocation, which depends on the
+// version.
 func jobResources() schema.Type[model.JobResources] { return jobResourcesType{} }
 
 type jobResourcesType struct{}
@@ -28,7 +30,8 @@ func (t jobResourcesType) Shape(v schema.View) *schema.Shape {
 	return s
 }
 
-// Renderer shows a job that has nothing as null, and as an empty object in v0.0.40.
+// Renderer shows the allocation of a job without resources as null, or in
+// v0.0.40 as an empty object.
 func (t jobResourcesType) Renderer(v schema.View) func(schema.Encoder, *model.JobResources) {
 	render := t.of(v).Renderer(v)
 	return func(e schema.Encoder, r *model.JobResources) {
@@ -63,8 +66,8 @@ var selectTypes = schema.Words("cr_type",
 	schema.Bit("LINEAR", uint16(1)<<5, schema.Since(V43)),
 )
 
-// selectParameters are the same in the words of v0.0.45, which are those of the
-// cluster's configuration.
+// selectParameters are the words of v0.0.45 for the unit of allocation. They
+// are those of the cluster's configuration.
 var selectParameters = schema.Words("select_type_param",
 	schema.Part("NONE", ^uint16(0), 0),
 	schema.Part("CR_CPU_MEMORY", uint16(0x17), 0x11),
@@ -85,14 +88,14 @@ var selectParameters = schema.Words("select_type_param",
 	schema.Bit("ONE_TASK_PER_SHARING_GRES", uint16(0x80)),
 )
 
-// nodeUses are the words for how the nodes are held.
+// nodeUses are the words for how nodes are reserved for a job.
 var nodeUses = schema.Words("node_cr_type",
 	schema.Part("AVAILABLE", ^uint32(0), 0),
 	schema.Part("ONE_ROW", ^uint32(0), 1),
 	schema.Part("RESERVED", ^uint32(0), 64000),
 )
 
-// coreUse is what a job has of a core.
+// coreUse is the state of a core in a job's allocation.
 type coreUse uint8
 
 const (
@@ -110,10 +113,10 @@ var coreUses = schema.Words("job_res_core_status",
 var newResources = schema.Object("job_res",
 	schema.F("select_type", selectTypes.Type, func(r *model.JobResources) *uint16 { return &r.CRType }, "Unit of allocation", schema.Required(0), schema.Until(V45)),
 	schema.F("select_type", selectParameters.Type, func(r *model.JobResources) *uint16 { return &r.CRType }, "Unit of allocation", schema.Required(0), schema.Since(V45)),
-	schema.Group("nodes", "Its nodes", []schema.Field[model.JobResources]{
-		schema.Show("count", schema.Int32, func(r *model.JobResources) uint32 { return r.Hosts.Or(0) }, "How many", schema.Count),
+	schema.Group("nodes", "Nodes of the job", []schema.Field[model.JobResources]{
+		schema.Show("count", schema.Int32, func(r *model.JobResources) uint32 { return r.Hosts.Or(0) }, "Number of nodes", schema.Count),
 		schema.F("select_type", nodeUses.Type, func(r *model.JobResources) *uint32 { return &r.NodeReq }, "How the resources are reserved"),
-		schema.F("list", schema.String, func(r *model.JobResources) *string { return &r.Nodes }, "Their names, as a host list"),
+		schema.F("list", schema.String, func(r *model.JobResources) *string { return &r.Nodes }, "Names of the nodes, as a host list"),
 		schema.F("whole", truth, func(r *model.JobResources) *uint8 { return &r.WholeNode }, "Whether whole nodes are allocated"),
 		schema.Show("allocation", schema.Named("job_res_nodes", schema.StreamOf(nodeShareType.Type)), streamShares, "Each of them"),
 	}),
@@ -121,7 +124,7 @@ var newResources = schema.Object("job_res",
 	schema.F("threads_per_core", rawNumber, func(r *model.JobResources) *uint16 { return &r.ThreadsPerCore }, "Number of threads used of each core", schema.Count, schema.Required(0)),
 )
 
-// nodeShare is what a job has of one node.
+// nodeShare is the part of one node that a job has.
 type nodeShare struct {
 	index             uint32
 	name              string
@@ -141,8 +144,8 @@ type coreShare struct {
 }
 
 var nodeShareType = schema.Object("job_res_node",
-	schema.F("index", schema.Int32, func(n *nodeShare) *uint32 { return &n.index }, "Index in the job", schema.Bare, schema.Required(0)),
-	schema.F("name", schema.String, func(n *nodeShare) *string { return &n.name }, "Its name", schema.Required(0)),
+	schema.F("index", schema.Int32, func(n *nodeShare) *uint32 { return &n.index }, "Index of the node in the job", schema.Bare, schema.Required(0)),
+	schema.F("name", schema.String, func(n *nodeShare) *string { return &n.name }, "Name of the node", schema.Required(0)),
 	schema.Group("cpus", "Processors", []schema.Field[nodeShare]{
 		schema.F("count", schema.Int32, func(n *nodeShare) *uint16 { return &n.cpus }, "Number of processors allocated to the job", schema.Count),
 		schema.F("used", schema.Int32, func(n *nodeShare) *uint16 { return &n.cpusUsed }, "Number of processors used by its steps", schema.Count),
@@ -151,21 +154,21 @@ var nodeShareType = schema.Object("job_res_node",
 		schema.F("used", schema.Int64, func(n *nodeShare) *uint64 { return &n.memoryUse }, "Usage of its steps", schema.Unit("MiB")),
 		schema.F("allocated", schema.Int64, func(n *nodeShare) *uint64 { return &n.memory }, "Resources of the job", schema.Unit("MiB")),
 	}),
-	schema.F("sockets", schema.Named("job_res_socket_array", schema.List(socketShareType.Type)), func(n *nodeShare) *[]socketShare { return &n.sockets }, "Its sockets", schema.Required(0)),
+	schema.F("sockets", schema.Named("job_res_socket_array", schema.List(socketShareType.Type)), func(n *nodeShare) *[]socketShare { return &n.sockets }, "Sockets of the node", schema.Required(0)),
 )
 
 var socketShareType = schema.Object("job_res_socket",
-	schema.F("index", schema.Int32, func(s *socketShare) *uint32 { return &s.index }, "Index in the node", schema.Bare, schema.Required(0)),
-	schema.F("cores", schema.Named("job_res_core_array", schema.List(coreShareType.Type)), func(s *socketShare) *[]coreShare { return &s.cores }, "Its cores", schema.Required(0)),
+	schema.F("index", schema.Int32, func(s *socketShare) *uint32 { return &s.index }, "Index of the socket in the node", schema.Bare, schema.Required(0)),
+	schema.F("cores", schema.Named("job_res_core_array", schema.List(coreShareType.Type)), func(s *socketShare) *[]coreShare { return &s.cores }, "Cores of the socket", schema.Required(0)),
 )
 
 var coreShareType = schema.Object("job_res_core",
-	schema.F("index", schema.Int32, func(c *coreShare) *uint32 { return &c.index }, "Index in the socket", schema.Bare, schema.Required(0)),
+	schema.F("index", schema.Int32, func(c *coreShare) *uint32 { return &c.index }, "Index of the core in the socket", schema.Bare, schema.Required(0)),
 	schema.F("status", coreUses.Type, func(c *coreShare) *coreUse { return &c.use }, "Amount allocated to the job", schema.Required(0)),
 )
 
-// shares unpacks an allocation node by node. It trusts no count: what the bitmap or the
-// lists do not cover is left out.
+// shares returns the allocation of each node. It does not trust the counts:
+// nodes that the bitmap or the lists do not cover are omitted.
 func shares(r *model.JobResources) iter.Seq[*nodeShare] {
 	return func(yield func(*nodeShare) bool) {
 		next, stop := iter.Pull(model.Hosts(r.Nodes))
@@ -195,7 +198,8 @@ func shares(r *model.JobResources) iter.Seq[*nodeShare] {
 	}
 }
 
-// sockets unpacks one node's part of the core bitmaps, which begins at bit.
+// sockets unpacks the part of the core bitmaps that describes one node and
+// begins at bit. It also returns the bit at which the next node's part begins.
 func sockets(r *model.JobResources, count, cores, bit int) ([]socketShare, int) {
 	var list []socketShare
 	for s := range count {

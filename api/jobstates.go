@@ -10,19 +10,21 @@ import (
 	"schedrestd/model"
 )
 
-// JobStateRow is the state of a job, of a task of an array, or of a component of a heterogeneous job.
+// JobStateRow is the state of a job, of a task of an array, or of a component
+// of a heterogeneous job.
 type JobStateRow struct {
 	ID    string
 	State model.JobState
 }
 
-// jobStateRow is the table of a JobStateRow.
+// jobStateRow declares the fields of a JobStateRow.
 var jobStateRow = schema.Object("job_state_resp_job",
 	schema.F("job_id", schema.String, func(s *JobStateRow) *string { return &s.ID }, "Job id; \"12_3\" for a task, \"12+1\" for a component", schema.Required(0)),
 	schema.F("state", jobStates.Type, func(s *JobStateRow) *model.JobState { return &s.State }, "Base state, followed by flags", schema.Required(0)),
 )
 
-// EachState gives the rows of s to each: one for each task of an array that is in it.
+// EachState calls each with the rows of s. An entry that stands for several
+// tasks of an array has one row per task.
 func EachState(s *model.JobStateEntry, each func(*JobStateRow) error) error {
 	row := JobStateRow{State: s.State}
 	if s.ArrayTasks.Set {
@@ -53,22 +55,23 @@ type JobStatesAnswer struct {
 	Envelope
 }
 
-// JobStates is the table of a JobStatesAnswer. It is what Slurm's gateway sends; its documents say that
-// it sends whole jobs.
+// JobStates declares the fields of a JobStatesAnswer. It follows slurmrestd's
+// answers, which contain states, and not its documents, which promise whole
+// jobs.
 var JobStates = enveloped("openapi_job_state_resp", func(a *JobStatesAnswer) *Envelope { return &a.Envelope },
 	schema.F("jobs", schema.Named("job_state_resp_msg", schema.StreamOf(jobStateRow.Type)), func(a *JobStatesAnswer) *schema.Stream[JobStateRow] { return &a.Jobs }, "The states of the jobs", schema.Required(0)),
 )
 
 // JobStatesParams are the parameters of GetJobStates.
 type JobStatesParams struct {
-	Jobs []model.JobSelection // none: all
+	Jobs []model.JobSelection // none means all
 }
 
 var jobStatesParams = schema.Object("",
-	schema.F("job_id", jobSelections, func(p *JobStatesParams) *[]model.JobSelection { return &p.Jobs }, "Jobs, separated by commas: numbers, tasks such as \"12_3\", components such as \"12+1\"; default: all there are"),
+	schema.F("job_id", jobSelections, func(p *JobStatesParams) *[]model.JobSelection { return &p.Jobs }, "Jobs, separated by commas: numbers, tasks such as \"12_3\", components such as \"12+1\"; default: all jobs"),
 )
 
-// jobSelections returns the type of jobs in one text, separated by commas.
+// jobSelections returns the type of a comma-separated list of jobs.
 func jobSelections() schema.Type[[]model.JobSelection] {
 	return asList(func(s string) (list []model.JobSelection, err error) {
 		for _, word := range commaList(s) {
@@ -82,7 +85,8 @@ func jobSelections() schema.Type[[]model.JobSelection] {
 	})
 }
 
-// jobSelection reads "12", "12_3" or "12+1". "12_*" is "12": all tasks.
+// jobSelection parses "12", "12_3" or "12+1". Like "12", "12_*" means all
+// tasks.
 func jobSelection(s string) (one model.JobSelection, err error) {
 	wrong := fmt.Errorf("expected a job such as 12, 12_3 or 12+1, got %q", schema.Shorten(s))
 	rest := &one.HetOffset
@@ -110,7 +114,7 @@ func jobSelection(s string) (one model.JobSelection, err error) {
 var GetJobStates = declare(jobStatesParams, Endpoint{
 	Method: http.MethodGet, Path: "jobs/state/", ID: "get_jobs_state",
 	Doc: "Show only the states of jobs", Answer: JobStates,
-	About:   "Returns only the states of jobs, for clients that poll often. Pending tasks of an array are listed one by one. Numbers of unknown jobs are left out.",
+	About:   "Returns only the states of jobs, for clients that poll often. Pending tasks of an array are listed one by one. Unknown jobs are omitted.",
 	Returns: "The states of the jobs",
 })
 

@@ -8,22 +8,22 @@ import (
 	"schedrestd/model"
 )
 
-// killResult is what became of one of the jobs that were sent a signal.
+// killResult declares the result of a signal to one job.
 var killResult = schema.Object("kill_jobs_resp_job",
-	schema.Group("error", "Why the signal was not sent", []schema.Field[model.KillResult]{
+	schema.Group("error", "Reason why the signal was not sent", []schema.Field[model.KillResult]{
 		schema.F("string", schema.String, func(r *model.KillResult) *string { return &r.Reason }, "Text of the error"),
 		schema.F("code", schema.Int32, func(r *model.KillResult) *uint32 { return &r.Code }, "Slurm's error number; 0 if the signal was sent", schema.Bare),
 		schema.F("message", schema.String, func(r *model.KillResult) *string { return &r.Message }, "Details from the controller"),
 	}),
 	schema.Show("step_id", schema.String, func(r *model.KillResult) string { return selectedName(&r.ID) }, "The job, such as \"12\", \"12_3\" or \"12+1\"", schema.Required(0)),
 	schema.F("job_id", number, func(r *model.KillResult) *model.Opt[uint32] { return &r.RealJobID }, "Job id of the task or component itself", schema.Bare, schema.Required(0)),
-	schema.Group("federation", "Of a federation", []schema.Field[model.KillResult]{
+	schema.Group("federation", "Values of a federation", []schema.Field[model.KillResult]{
 		schema.F("sibling", schema.String, func(r *model.KillResult) *string { return &r.Sibling }, "Cluster of the sibling job"),
 	}),
 )
 
-// selectedName returns the name of a job, of its tasks or its component, and of
-// its step.
+// selectedName returns the name of a job, a task, a component, or a step of
+// these.
 func selectedName(s *model.SelectedStep) string {
 	name := fmt.Sprint(s.Step.JobID)
 	switch {
@@ -46,7 +46,7 @@ type KilledAnswer struct {
 	Envelope
 }
 
-// Killed is the table of a KilledAnswer.
+// Killed declares the fields of a KilledAnswer.
 var Killed = enveloped("openapi_kill_job_resp", func(a *KilledAnswer) *Envelope { return &a.Envelope },
 	schema.F("status", schema.Named("kill_jobs_resp_msg", schema.List(killResult.Type)), func(a *KilledAnswer) *[]model.KillResult { return &a.Results }, "Jobs to which the signal was not sent; with the flag VERBOSE the others too, if the controller reports them", schema.Required(0)),
 )
@@ -72,7 +72,7 @@ var DeleteJob = declare(killParams, Endpoint{
 	Returns: "The controller has accepted the request; jobs that could not be signalled are listed",
 })
 
-// OldDeleteJob cancels a job, and says nothing of each task.
+// OldDeleteJob cancels a job. Its answer has no result for each task.
 var OldDeleteJob = declare(killParams, Endpoint{
 	Method: http.MethodDelete, Path: "job/{job_id}", ID: "delete_job",
 	Doc: "Cancel a job", Answer: Empty, Until: V42,

@@ -7,18 +7,18 @@ import (
 	"schedrestd/model"
 )
 
-// License is a kind of licenses that jobs take.
+// License declares the fields of a kind of licence.
 var License = schema.Object("license",
 	schema.F("LicenseName", schema.String, func(l *model.License) *string { return &l.Name }, "Name of the license"),
-	schema.F("Total", schema.Int32, func(l *model.License) *uint32 { return &l.Total }, "Number of licenses there are", schema.Count),
-	schema.F("Used", schema.Int32, func(l *model.License) *uint32 { return &l.InUse }, "Number of licenses that jobs have", schema.Count),
-	schema.Show("Free", schema.Int32, freeLicenses, "Number of licenses that jobs can have now", schema.Count),
+	schema.F("Total", schema.Int32, func(l *model.License) *uint32 { return &l.Total }, "Total number of licenses", schema.Count),
+	schema.F("Used", schema.Int32, func(l *model.License) *uint32 { return &l.InUse }, "Number of licenses in use by jobs", schema.Count),
+	schema.Show("Free", schema.Int32, freeLicenses, "Number of free licenses", schema.Count),
 	schema.F("Remote", schema.Boolean, func(l *model.License) *bool { return &l.Remote }, "Whether the accounting daemon manages the license"),
 	schema.F("Reserved", schema.Int32, func(l *model.License) *uint32 { return &l.Reserved }, "Number of licenses that reservations hold", schema.Count),
 	schema.F("LastConsumed", schema.Int32, func(l *model.License) *uint32 { return &l.LastConsumed }, "Number of licenses in use anywhere, according to the last report of the license server", schema.Count),
-	schema.F("LastDeficit", schema.Int32, func(l *model.License) *uint32 { return &l.LastDeficit }, "Number of licenses used by others, derived from that", schema.Count),
+	schema.F("LastDeficit", schema.Int32, func(l *model.License) *uint32 { return &l.LastDeficit }, "Number of licenses in use by others, computed from this report", schema.Count),
 	schema.F("LastUpdate", seconds, func(l *model.License) *model.Time { return &l.LastUpdate }, "Time of the license server's last report", schema.Unit(UnixTime)),
-	schema.F("Nodes", schema.String, func(l *model.License) *string { return &l.Nodes }, "Nodes that the licenses are for, as a host list; empty for all", schema.Since(V44)),
+	schema.F("Nodes", schema.String, func(l *model.License) *string { return &l.Nodes }, "Nodes on which the licenses can be used, as a host list; empty for all", schema.Since(V44)),
 )
 
 // freeLicenses returns the number of free licenses. It is never negative,
@@ -28,17 +28,18 @@ func freeLicenses(l *model.License) uint64 {
 	return uint64(l.Total) - min(taken, uint64(l.Total))
 }
 
-// LicensesAnswer is the body of an answer with licenses. LastUpdate counts once Licenses has ended.
+// LicensesAnswer is the body of an answer with licenses. LastUpdate is valid
+// after Licenses has been read to its end.
 type LicensesAnswer struct {
 	Licenses   schema.Stream[model.License]
 	LastUpdate model.Time
 	Envelope
 }
 
-// Licenses is the table of a LicensesAnswer.
+// Licenses declares the fields of a LicensesAnswer.
 var Licenses = enveloped("openapi_licenses_resp", func(a *LicensesAnswer) *Envelope { return &a.Envelope },
 	schema.F("licenses", schema.Named("licenses", schema.StreamOf(License.Type)), func(a *LicensesAnswer) *schema.Stream[model.License] { return &a.Licenses }, "The licenses", schema.Required(0)),
-	schema.F("last_update", moment, func(a *LicensesAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any of these", schema.Unit(UnixTime), schema.Required(0)),
+	schema.F("last_update", moment, func(a *LicensesAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any object in the list", schema.Unit(UnixTime), schema.Required(0)),
 )
 
 // GetLicenses lists the licenses.

@@ -8,24 +8,24 @@ import (
 	"schedrestd/model"
 )
 
-// NodeRow is a node with what its record does not carry: the partitions it is in, and
-// names for its users' numbers.
+// NodeRow is a node with data that its record lacks: its partitions, and the
+// lookup of names for user ids.
 type NodeRow struct {
 	*model.Node
 	Partitions []string
 	Users      Users
-	Unmixed    bool // a node that jobs have in part is ALLOCATED like others: the client did not ask
+	Unmixed    bool // show partly allocated nodes as ALLOCATED, because the client did not request MIXED
 }
 
-// Node is a compute node.
+// Node declares the fields of a compute node.
 var Node = schema.Object("node",
 	schema.F("architecture", schema.String, func(n *NodeRow) *string { return &n.Architecture }, "Kind of processor"),
 	schema.F("burstbuffer_network_address", schema.String, func(n *NodeRow) *string { return &n.BroadcastAddress }, "Address for broadcasts to the node"),
 	schema.F("boards", schema.Int32, func(n *NodeRow) *uint16 { return &n.Boards }, "Number of base boards", schema.Count),
 	schema.F("boot_time", moment, func(n *NodeRow) *model.Time { return &n.BootTime }, "Boot time", schema.Unit(UnixTime)),
 	schema.F("tls_cert_last_renewal", moment, func(n *NodeRow) *model.Time { return &n.CertLastRenewal }, "Time when the TLS certificate was last renewed", schema.Unit(UnixTime), schema.Since(V43)),
-	schema.F("cert_flags", certFlags.Type, func(n *NodeRow) *uint16 { return &n.CertFlags }, "About its TLS certificate", schema.Since(V43)),
-	schema.Show("cluster_name", schema.String, func(*NodeRow) string { return "" }, "Its cluster, when that is another of a federation"),
+	schema.F("cert_flags", certFlags.Type, func(n *NodeRow) *uint16 { return &n.CertFlags }, "Flags of the TLS certificate", schema.Since(V43)),
+	schema.Show("cluster_name", schema.String, func(*NodeRow) string { return "" }, "Cluster of the node, if it is another one of a federation"),
 	schema.F("cores", schema.Int32, func(n *NodeRow) *uint16 { return &n.Cores }, "Number of cores in each socket", schema.Count),
 	schema.F("specialized_cores", schema.Int32, func(n *NodeRow) *uint16 { return &n.SpecializedCores }, "Number of cores not available to jobs", schema.Count),
 	schema.F("cpu_binding", schema.Int32, func(n *NodeRow) *uint32 { return &n.CPUBind }, "How tasks are bound to processors by default, as bits", schema.Bare),
@@ -44,8 +44,8 @@ var Node = schema.Object("node",
 	schema.F("gres", schema.String, func(n *NodeRow) *string { return &n.GRES }, "Generic resources"),
 	schema.F("gres_drained", schema.String, func(n *NodeRow) *string { return &n.GRESDrained }, "Unavailable generic resources"),
 	schema.F("gres_used", schema.String, func(n *NodeRow) *string { return &n.GRESUsed }, "Generic resources in use"),
-	schema.F("instance_id", schema.String, func(n *NodeRow) *string { return &n.InstanceID }, "Its identifier in a cloud"),
-	schema.F("instance_type", schema.String, func(n *NodeRow) *string { return &n.InstanceType }, "Its type in a cloud"),
+	schema.F("instance_id", schema.String, func(n *NodeRow) *string { return &n.InstanceID }, "Identifier of the node in a cloud"),
+	schema.F("instance_type", schema.String, func(n *NodeRow) *string { return &n.InstanceType }, "Type of the node in a cloud"),
 	schema.F("last_busy", moment, func(n *NodeRow) *model.Time { return &n.LastBusy }, "Time when the node last ran a job", schema.Unit(UnixTime)),
 	schema.F("mcs_label", schema.String, func(n *NodeRow) *string { return &n.MCSLabel }, "Multi-category security label in use"),
 	schema.F("specialized_memory", schema.Int64, func(n *NodeRow) *uint64 { return &n.SpecializedMemory }, "Memory not available to jobs", schema.Unit("MiB")),
@@ -56,34 +56,34 @@ var Node = schema.Object("node",
 	schema.Show("state", nodeStates.Type, shownState, "Base state, followed by flags"),
 	schema.F("operating_system", schema.String, func(n *NodeRow) *string { return &n.OS }, "Kernel and its version"),
 	schema.Show("owner", schema.String, func(n *NodeRow) string { return userName(n.Users, n.Owner.Or(noUser)) }, "User who has exclusive use of the node"),
-	schema.F("partitions", csvString, func(n *NodeRow) *[]string { return &n.Partitions }, "Partitions it is in"),
-	schema.F("port", schema.Int32, func(n *NodeRow) *uint16 { return &n.Port }, "Port its daemon listens on", schema.Bare),
+	schema.F("partitions", csvString, func(n *NodeRow) *[]string { return &n.Partitions }, "Partitions of the node"),
+	schema.F("port", schema.Int32, func(n *NodeRow) *uint16 { return &n.Port }, "Port of the node's daemon", schema.Bare),
 	schema.F("real_memory", schema.Int64, func(n *NodeRow) *uint64 { return &n.Memory }, "Memory", schema.Unit("MiB")),
 	schema.F("res_cores_per_gpu", schema.Int32, func(n *NodeRow) *uint16 { return &n.ResCoresPerGPU }, "Number of cores reserved for jobs of each GPU", schema.Count, schema.Since(V41)),
 	schema.F("comment", schema.String, func(n *NodeRow) *string { return &n.Comment }, "Any text"),
-	schema.F("reason", schema.String, func(n *NodeRow) *string { return &n.Reason }, "Why it is down or drained"),
+	schema.F("reason", schema.String, func(n *NodeRow) *string { return &n.Reason }, "Reason why the node is down or drained"),
 	schema.F("reason_changed_at", moment, func(n *NodeRow) *model.Time { return &n.ReasonTime }, "Time when the reason was set", schema.Unit(UnixTime)),
 	schema.Show("reason_set_by_user", schema.String, func(n *NodeRow) string { return userName(n.Users, n.ReasonUID) }, "User who set the reason", schema.Until(V45)),
 	schema.Show("reason_set_by_user", schema.String, reasonUser, "User who set the reason; empty without a reason", schema.Since(V45)),
 	schema.F("resume_after", moment, func(n *NodeRow) *model.Time { return &n.ResumeAfter }, "Time at which the node returns to service automatically", schema.Unit(UnixTime)),
-	schema.F("reservation", schema.String, func(n *NodeRow) *string { return &n.Reservation }, "Reservation that holds it"),
+	schema.F("reservation", schema.String, func(n *NodeRow) *string { return &n.Reservation }, "Reservation that contains the node"),
 	schema.F("alloc_memory", schema.Int64, func(n *NodeRow) *uint64 { return &n.AllocMemory }, "Memory allocated to jobs", schema.Unit("MiB")),
 	schema.F("alloc_cpus", schema.Int32, func(n *NodeRow) *uint16 { return &n.AllocCPUs }, "Number of processors allocated to jobs", schema.Count),
 	schema.Show("alloc_idle_cpus", schema.Int32, idleCPUs, "Number of processors that no job uses", schema.Count),
 	schema.F("tres_used", schema.String, func(n *NodeRow) *string { return &n.AllocTRES }, "Trackable resources allocated"),
 	schema.F("tres_weighted", schema.Float, func(n *NodeRow) *float64 { return &n.AllocTRESWeighted }, "Weight of the allocated resources, for billing", schema.Bare, schema.Deprecated(V43), schema.Until(V45)),
 	schema.F(fieldDaemonStart.sched, moment, func(n *NodeRow) *model.Time { return &n.DaemonStartTime }, "Start time of the node's daemon", schema.Unit(UnixTime), schema.InSlurm(fieldDaemonStart.slurm)),
-	schema.F("suspend_time", number, func(n *NodeRow) *model.Opt[uint32] { return &n.SuspendTime }, "Idle time after which it is powered down", schema.Unit("s"), schema.Since(V45)),
+	schema.F("suspend_time", number, func(n *NodeRow) *model.Opt[uint32] { return &n.SuspendTime }, "Idle time after which the node is powered down", schema.Unit("s"), schema.Since(V45)),
 	schema.F("sockets", schema.Int32, func(n *NodeRow) *uint16 { return &n.Sockets }, "Number of sockets", schema.Count),
 	schema.F("threads", schema.Int32, func(n *NodeRow) *uint16 { return &n.Threads }, "Number of threads of each core", schema.Count),
 	schema.F("temporary_disk", schema.Int32, func(n *NodeRow) *uint32 { return &n.TmpDisk }, "Temporary disk space", schema.Unit("MiB")),
 	schema.F("weight", schema.Int32, func(n *NodeRow) *uint32 { return &n.Weight }, "Scheduling weight; nodes with a low weight are used first", schema.Bare),
 	schema.F("topology", schema.String, func(n *NodeRow) *string { return &n.Topology }, "Position in the network topology", schema.Since(V43)),
 	schema.F("tres", schema.String, func(n *NodeRow) *string { return &n.TRES }, "Trackable resources configured"),
-	schema.F("version", schema.String, func(n *NodeRow) *string { return &n.Version }, "Version of its daemon"),
+	schema.F("version", schema.String, func(n *NodeRow) *string { return &n.Version }, "Version of the node's daemon"),
 )
 
-// Energy is what a node consumes.
+// Energy declares the fields of a node's energy consumption.
 var Energy = schema.Object("acct_gather_energy",
 	schema.F("average_watts", schema.Int32, func(e *model.Energy) *uint32 { return &e.AverageWatts }, "Mean power", schema.Unit("W")),
 	schema.F("base_consumed_energy", schema.Int64, func(e *model.Energy) *uint64 { return &e.BaseConsumedEnergy }, "Energy used before the node's daemon started", schema.Unit("J")),
@@ -93,8 +93,8 @@ var Energy = schema.Object("acct_gather_energy",
 	schema.F("last_collected", seconds, func(e *model.Energy) *model.Time { return &e.PollTime }, "Time of measurement", schema.Unit(UnixTime)),
 )
 
-// reasonUser returns the user who gave the reason. Without a reason the record
-// has the number of root.
+// reasonUser returns the user who set the reason, or "" if there is no reason.
+// Without a reason, the record has the user id of root.
 func reasonUser(n *NodeRow) string {
 	if n.Reason == "" {
 		return ""
@@ -102,8 +102,8 @@ func reasonUser(n *NodeRow) string {
 	return userName(n.Users, n.ReasonUID)
 }
 
-// idleCPUs returns the number of idle processors. It never wraps around, even
-// when a controller sends inconsistent numbers.
+// idleCPUs returns the number of idle processors. It is never negative, even if
+// a controller sends inconsistent numbers.
 func idleCPUs(n *NodeRow) uint16 {
 	if n.AllocCPUs > n.CPUs {
 		return 0
@@ -119,24 +119,25 @@ func commaList(s string) []string {
 	return strings.Split(s, ",")
 }
 
-// NodesAnswer is the body of an answer with nodes. LastUpdate counts once Nodes has ended.
+// NodesAnswer is the body of an answer with nodes. LastUpdate is valid after
+// Nodes has been read to its end.
 type NodesAnswer struct {
 	Nodes      schema.Stream[NodeRow]
 	LastUpdate model.Time
 	Envelope
 }
 
-// Nodes is the table of a NodesAnswer.
+// Nodes declares the fields of a NodesAnswer.
 var Nodes = enveloped("openapi_nodes_resp", func(a *NodesAnswer) *Envelope { return &a.Envelope },
 	schema.F("nodes", schema.Named("nodes", schema.StreamOf(Node.Type)), func(a *NodesAnswer) *schema.Stream[NodeRow] { return &a.Nodes }, "The nodes", schema.Required(0)),
-	schema.F("last_update", moment, func(a *NodesAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any of these", schema.Unit(UnixTime), schema.Required(0)),
+	schema.F("last_update", moment, func(a *NodesAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any object in the list", schema.Unit(UnixTime), schema.Required(0)),
 )
 
 // GetNodes lists the nodes.
 var GetNodes = declare(listParams, Endpoint{
 	Method: http.MethodGet, Path: "nodes/", ID: "get_nodes",
 	Doc: "List the nodes", Answer: Nodes,
-	About:   "Returns all nodes that the user may see, in the controller's order. A client that polls can send update_time and gets an empty answer when nothing has changed.",
+	About:   "Returns all nodes that the user may see, in the controller's order. A client that polls can send update_time and gets an empty answer if nothing has changed.",
 	Returns: "The nodes",
 })
 

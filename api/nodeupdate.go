@@ -14,7 +14,7 @@ var NodeUpdateBody = schema.Object("update_node_msg",
 	schema.F("comment", schema.String, func(u *model.NodeUpdate) *string { return &u.Comment }, "Any text"),
 	schema.F("cpu_bind", schema.Int32, func(u *model.NodeUpdate) *uint32 { return &u.CPUBind }, "How tasks are bound to processors by default, as bits", schema.Bare),
 	schema.F("extra", schema.String, func(u *model.NodeUpdate) *string { return &u.Extra }, "Text for node selection, with a meaning defined by the site"),
-	schema.F("features", schema.Named("csv_string", nodeList), func(u *model.NodeUpdate) *string { return &u.Features }, "Features that it has"),
+	schema.F("features", schema.Named("csv_string", nodeList), func(u *model.NodeUpdate) *string { return &u.Features }, "Available features of the node"),
 	schema.F("features_act", schema.Named("csv_string", nodeList), func(u *model.NodeUpdate) *string { return &u.ActiveFeatures }, "Active features"),
 	schema.F("gres", schema.String, func(u *model.NodeUpdate) *string { return &u.GRES }, "Generic resources"),
 	schema.F("address", nodeArray, func(u *model.NodeUpdate) *string { return &u.Address }, "Addresses, one per node"),
@@ -25,8 +25,8 @@ var NodeUpdateBody = schema.Object("update_node_msg",
 			u.State = model.Some(s)
 		}
 		return nil
-	}, "New state, as DRAIN, RESUME or DOWN"),
-	schema.F("reason", schema.String, func(u *model.NodeUpdate) *string { return &u.Reason }, "Why it is down or drained"),
+	}, "New state, such as DRAIN, RESUME or DOWN"),
+	schema.F("reason", schema.String, func(u *model.NodeUpdate) *string { return &u.Reason }, "Reason why the node is down or drained"),
 	schema.Take("reason_uid", schema.String, takeReasonUser, "Id of the user who sets the reason", schema.Until(V43)),
 	schema.Ignore[model.NodeUpdate]("reason_uid", schema.String, "No longer used: the reason is set by the user of the request", schema.Since(V43), schema.Deprecated(V43)),
 	schema.F("resume_after", number, func(u *model.NodeUpdate) *model.Opt[uint32] { return &u.ResumeAfter }, "Time after which the node returns to service automatically", schema.Unit("s")),
@@ -50,7 +50,7 @@ var namedNodeParams = schema.Object("",
 	schema.F("node_name", nodeName, func(p *NamedNodeParams) *string { return &p.Name }, "Name of the node, or a host list of several", schema.Required(0)),
 )
 
-// nodeName takes the name of a node, or a host list, from the path.
+// nodeName returns the type of a node's name or a host list in a path.
 func nodeName() schema.Type[string] {
 	parse := hostList().Parser(schema.View{})
 	return schema.Simple(&schema.Shape{Kind: "string"}, nil, func(r *schema.Report, doc *schema.Value, into *string) bool {
@@ -61,7 +61,7 @@ func nodeName() schema.Type[string] {
 	})
 }
 
-// PostNode changes nodes that the path names.
+// PostNode changes the nodes that the path names.
 var PostNode = declare(namedNodeParams, Endpoint{
 	Method: http.MethodPost, Path: "node/{node_name}", ID: "post_node",
 	Doc: "Change a node", Request: NodeUpdateBody, Answer: Empty,
@@ -70,7 +70,7 @@ var PostNode = declare(namedNodeParams, Endpoint{
 	Returns: "The node was changed",
 })
 
-// PostNodes changes nodes that the body names.
+// PostNodes changes the nodes that the body names.
 var PostNodes = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "nodes/", ID: "post_nodes",
 	Doc: "Change several nodes", Request: NodeUpdateBody, Answer: Empty,
@@ -87,7 +87,7 @@ var DeleteNode = declare(namedNodeParams, Endpoint{
 	Returns: "The node was deleted",
 })
 
-// NewNode requests a node to be made.
+// NewNode is a request to create a dynamic node.
 type NewNode struct{ Line string }
 
 // NewNodeBody declares the fields of a NewNode.
@@ -98,16 +98,16 @@ var NewNodeBody = schema.Object("openapi_create_node_req",
 	schema.Ignore[NewNode]("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), "Ignored in requests; part of answers"),
 )
 
-// PostNewNode makes a dynamic node.
+// PostNewNode creates a dynamic node.
 var PostNewNode = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "new/node/", ID: "post_new_node",
-	Doc: "Make a node", Request: NewNodeBody, Answer: Empty, Since: V44,
+	Doc: "Create a node", Request: NewNodeBody, Answer: Empty, Since: V44,
 	About:   "Creates a dynamic node from a configuration line, whose State must be CLOUD, FUTURE or EXTERNAL. Requires administrator rights.",
 	Takes:   "The configuration line of the node",
 	Returns: "The node was created",
 })
 
-// GetReconfigure has the controllers read their configuration again.
+// GetReconfigure makes the controllers read their configuration again.
 var GetReconfigure = declare(noParams, Endpoint{
 	Method: http.MethodGet, Path: "reconfigure/", ID: "get_reconfigure", Changes: true,
 	Doc: "Read the cluster's configuration again", Answer: Empty,

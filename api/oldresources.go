@@ -7,13 +7,14 @@ import (
 	"schedrestd/model"
 )
 
-// A job's allocation as v0.0.40 shows it.
+// The form in which v0.0.40 shows a job's allocation.
 
-// byCore in a CRType: cores are allocated, not processors.
+// byCore is the bit of CRType for allocation by core, as opposed to by
+// processor.
 const byCore = 4
 
 var oldResources = schema.Object("job_res",
-	schema.F("nodes", schema.String, func(r *model.JobResources) *string { return &r.Nodes }, "Its nodes, as a host list"),
+	schema.F("nodes", schema.String, func(r *model.JobResources) *string { return &r.Nodes }, "Nodes of the job, as a host list"),
 	schema.Show("allocated_cores", schema.Int32, func(r *model.JobResources) uint32 {
 		if r.CRType&byCore != 0 {
 			return r.NCPUs
@@ -30,8 +31,9 @@ var oldResources = schema.Object("job_res",
 	schema.Show("allocated_nodes", schema.Named("job_res_nodes", oldShares), func(r *model.JobResources) *model.JobResources { return r }, "Each node: sockets and cores by number"),
 )
 
-// oldShares shows each node as v0.0.40 does, in objects whose names are numbers, which
-// its documents leave undescribed.
+// oldShares returns the type of the nodes of an allocation as v0.0.40 shows
+// them: objects whose member names are numbers. The documents of v0.0.40 don't
+// describe them.
 func oldShares() schema.Type[*model.JobResources] {
 	return schema.Simple(&schema.Shape{Kind: "array"}, func(e schema.Encoder, r **model.JobResources) {
 		e.BeginArray()

@@ -8,11 +8,12 @@ import (
 	"schedrestd/model"
 )
 
-// Partition is a queue of jobs and the nodes that serve it.
+// Partition declares the fields of a partition: a queue of jobs, and the nodes
+// that run them.
 var Partition = schema.Object("partition_info",
-	schema.Group("nodes", "Its nodes", []schema.Field[model.Partition]{
-		schema.F("allowed_allocation", schema.String, func(p *model.Partition) *string { return &p.AllowAllocNodes }, "Nodes that jobs may be submitted from; empty for all"),
-		schema.F("configured", schema.String, func(p *model.Partition) *string { return &p.Nodes }, "Their names, as a host list"),
+	schema.Group("nodes", "Nodes of the partition", []schema.Field[model.Partition]{
+		schema.F("allowed_allocation", schema.String, func(p *model.Partition) *string { return &p.AllowAllocNodes }, "Nodes from which users may submit jobs; empty for all"),
+		schema.F("configured", schema.String, func(p *model.Partition) *string { return &p.Nodes }, "Names of the nodes, as a host list"),
 		schema.F("total", schema.Int32, func(p *model.Partition) *uint32 { return &p.TotalNodes }, "Number of nodes", schema.Count),
 	}),
 	schema.Group("accounts", "Access by account", []schema.Field[model.Partition]{
@@ -27,15 +28,15 @@ var Partition = schema.Object("partition_info",
 		schema.F("deny", schema.String, func(p *model.Partition) *string { return &p.DenyQOS }, "Denied QOS"),
 		schema.F("assigned", schema.String, func(p *model.Partition) *string { return &p.QOS }, "QOS whose limits apply"),
 	}),
-	schema.F("alternate", schema.String, func(p *model.Partition) *string { return &p.Alternate }, "Partition that takes the jobs when this one is down"),
+	schema.F("alternate", schema.String, func(p *model.Partition) *string { return &p.Alternate }, "Partition that gets new jobs while this one is down"),
 	schema.Group("tres", "Trackable resources", []schema.Field[model.Partition]{
 		schema.F("billing_weights", schema.String, func(p *model.Partition) *string { return &p.BillingWeights }, "Weight of each resource in billing"),
 		schema.F("configured", schema.String, func(p *model.Partition) *string { return &p.TRES }, "Amount of each resource"),
 	}),
-	schema.Show("cluster", schema.String, func(*model.Partition) string { return "" }, "Its cluster, when that is another of a federation"),
+	schema.Show("cluster", schema.String, func(*model.Partition) string { return "" }, "Cluster of the partition, if it is another one of a federation"),
 	schema.F("select_type", selectTypes.Type, func(p *model.Partition) *uint16 { return &p.CRType }, "Unit of allocation; empty for the cluster's default", schema.Since(V41), schema.Until(V45)),
 	schema.F("select_type", selectParameters.Type, func(p *model.Partition) *uint16 { return &p.CRType }, "Unit of allocation; NONE for the cluster's default", schema.Since(V45)),
-	schema.Group("cpus", "Its processors", []schema.Field[model.Partition]{
+	schema.Group("cpus", "Processors of the partition", []schema.Field[model.Partition]{
 		schema.F("task_binding", schema.Int32, func(p *model.Partition) *uint32 { return &p.CPUBind }, "How tasks are bound to processors by default, as bits", schema.Bare, schema.Until(V45)),
 		schema.F("task_binding", partitionBindings.Type, func(p *model.Partition) *uint32 { return &p.CPUBind }, "How tasks are bound to processors by default", schema.Since(V45)),
 		schema.F("total", schema.Int32, func(p *model.Partition) *uint32 { return &p.TotalCPUs }, "Number of processors", schema.Count),
@@ -52,12 +53,12 @@ var Partition = schema.Object("partition_info",
 		schema.F("cpus_per_node", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxCPUsPerNode }, "Number of processors of a node that all jobs together can have", schema.Count),
 		schema.F("cpus_per_socket", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxCPUsPerSocket }, "Number of processors of a socket that all jobs together can have", schema.Count),
 		schema.F("nodes", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxNodes }, "Number of nodes of a job", schema.Count),
-		schema.F("shares", schema.Int32, func(p *model.Partition) *uint16 { return &p.MaxShare }, "The members of oversubscribe in one: 32768 is force, added to the jobs", schema.Bare, schema.Until(V45)),
+		schema.F("shares", schema.Int32, func(p *model.Partition) *uint16 { return &p.MaxShare }, "The number of jobs, plus 32768 for force", schema.Bare, schema.Until(V45)),
 		schema.Show("shares", schema.Int32, noShare, "Always 0: see partition.oversubscribe", schema.Bare, schema.Since(V45), schema.Deprecated(V45)),
 		schema.Group("oversubscribe", "Number of jobs that may share a resource", []schema.Field[model.Partition]{
 			schema.Show("jobs", schema.Int32, func(p *model.Partition) uint16 { return p.MaxShare &^ shareForced }, "Number of jobs that share a resource", schema.Count, schema.Until(V45)),
 			schema.Show("jobs", schema.Int32, noShare, "Always 0: see partition.oversubscribe", schema.Bare, schema.Since(V45), schema.Deprecated(V45)),
-			schema.F("flags", oversubscription.Type, func(p *model.Partition) *uint16 { return &p.MaxShare }, "force: whatever the jobs ask for", schema.Until(V45)),
+			schema.F("flags", oversubscription.Type, func(p *model.Partition) *uint16 { return &p.MaxShare }, "force: jobs share resources whatever they request", schema.Until(V45)),
 			schema.Show("flags", oversubscription.Type, noShare, "Always empty: see partition.oversubscribe", schema.Since(V45), schema.Deprecated(V45)),
 		}),
 		schema.F("time", number, func(p *model.Partition) *model.Opt[uint32] { return &p.MaxTime }, "Time limit", schema.Unit("min")),
@@ -73,9 +74,9 @@ var Partition = schema.Object("partition_info",
 		schema.F("job_factor", schema.Int32, func(p *model.Partition) *uint16 { return &p.PriorityJobFactor }, "Contribution to the priority of a job", schema.Bare),
 		schema.F("tier", schema.Int32, func(p *model.Partition) *uint16 { return &p.PriorityTier }, "Jobs of a higher tier are considered first and may preempt others", schema.Bare),
 	}),
-	schema.Group("timeouts", "Power saving: time that nodes may take; not set for the cluster's default", []schema.Field[model.Partition]{
-		schema.F("resume", number, func(p *model.Partition) *model.Opt[uint16] { return &p.ResumeTimeout }, "Until a node is ready after it was powered up", schema.Unit("s")),
-		schema.F("suspend", number, func(p *model.Partition) *model.Opt[uint16] { return &p.SuspendTimeout }, "Until a node is off after it was powered down", schema.Unit("s")),
+	schema.Group("timeouts", "Time limits of power saving; not set for the cluster's default", []schema.Field[model.Partition]{
+		schema.F("resume", number, func(p *model.Partition) *model.Opt[uint16] { return &p.ResumeTimeout }, "Time limit for a node to become ready after it was powered up", schema.Unit("s")),
+		schema.F("suspend", number, func(p *model.Partition) *model.Opt[uint16] { return &p.SuspendTimeout }, "Time limit for a node to turn off after it was powered down", schema.Unit("s")),
 	}),
 	schema.F("topology", schema.String, func(p *model.Partition) *string { return &p.Topology }, "Name of the topology that it uses", schema.Since(V43)),
 	schema.Group("partition", "Limits of the partition", []schema.Field[model.Partition]{
@@ -87,8 +88,8 @@ var Partition = schema.Object("partition_info",
 )
 
 // partitionMemory returns the three fields for an amount of memory, per CPU or
-// per node. The first distinguishes them by the sign, as a signed 64-bit
-// number.
+// per node. The first field is a signed 64-bit number whose sign distinguishes
+// the two.
 func partitionMemory(amount func(*model.Partition) uint64) []schema.Field[model.Partition] {
 	return []schema.Field[model.Partition]{
 		schema.Show("memory_per_cpu", schema.Int64, func(p *model.Partition) int64 { return int64(amount(p)) }, "Memory of a node; if negative, memory of a processor with 2^63 added", schema.Unit("MiB"), schema.Until(V45)),
@@ -98,13 +99,15 @@ func partitionMemory(amount func(*model.Partition) uint64) []schema.Field[model.
 	}
 }
 
-// shareForced in a MaxShare: jobs share whether they like it or not.
+// shareForced is the bit of MaxShare for a partition in which jobs can't avoid
+// sharing (OverSubscribe=FORCE).
 const shareForced uint16 = 0x8000
 
 // noShare returns the value of fields that v0.0.45 keeps but no longer fills.
 func noShare(*model.Partition) uint16 { return 0 }
 
-// exclusivePartition returns the word for what jobs of a partition have alone.
+// exclusivePartition returns the word for the resources that each job of a
+// partition gets exclusively.
 func exclusivePartition(p *model.Partition) string {
 	switch {
 	case p.Flags&partitionExclusiveTopo != 0:
@@ -118,7 +121,7 @@ func exclusivePartition(p *model.Partition) string {
 }
 
 // oversubscribedPartition returns how many jobs share a resource of a
-// partition, as partition configurations write it.
+// partition, in the syntax of the configuration file.
 func oversubscribedPartition(p *model.Partition) string {
 	jobs := p.MaxShare &^ shareForced
 	switch {
@@ -132,14 +135,14 @@ func oversubscribedPartition(p *model.Partition) string {
 	return fmt.Sprintf("YES:%d", jobs)
 }
 
-// Bits of a partition's flags that have no word of their own.
+// Bits of a partition's flags that have no word.
 const (
 	partitionExclusiveUser uint32 = 0x40
 	partitionExclusiveTopo uint32 = 0x10000
 )
 
-// partitionFlags are the words of a partition's flags. Those with CLEAR are for
-// changes and take back the flag of that name.
+// partitionFlags are the words of a partition's flags. Words with CLEAR are for
+// changes: they reset the flag of that name.
 var partitionFlags = schema.Words("partition_flags",
 	schema.Bit("DEFAULT", uint32(0x1)),
 	schema.Bit("HIDDEN", uint32(0x2)),
@@ -167,8 +170,8 @@ var partitionPreemption = schema.Words("partition_preempt_modes",
 	schema.Bit("PRIORITY", uint16(0x2000)),
 )
 
-// partitionBindings are the words for how tasks are bound to processors unless
-// their job says otherwise.
+// partitionBindings are the words for the binding of tasks to processors in
+// jobs that don't set a binding.
 var partitionBindings = schema.Words("node_partition_cpu_binding_flags",
 	schema.Part("CPU_BIND_TO_THREADS", uint32(0x1e), 0x2),
 	schema.Part("CPU_BIND_TO_CORES", uint32(0x1e), 0x4),
@@ -181,7 +184,8 @@ var partitionBindings = schema.Words("node_partition_cpu_binding_flags",
 
 var oversubscription = schema.Words("oversubscribe_flags", schema.Bit("force", shareForced))
 
-// partitionStates are the words for whether jobs may be submitted (bit 0) and may start (bit 1).
+// partitionStates are the words for whether jobs may be submitted (bit 0) and
+// started (bit 1).
 var partitionStates = schema.Words("partition_states",
 	schema.Part("INACTIVE", ^uint16(0), 0),
 	schema.Part("UNKNOWN", ^uint16(0), ^uint16(0)-1),
@@ -190,17 +194,18 @@ var partitionStates = schema.Words("partition_states",
 	schema.Part("DRAIN", ^uint16(0), 2),
 )
 
-// PartitionsAnswer is the body of an answer with partitions. LastUpdate counts once Partitions has ended.
+// PartitionsAnswer is the body of an answer with partitions. LastUpdate is
+// valid after Partitions has been read to its end.
 type PartitionsAnswer struct {
 	Partitions schema.Stream[model.Partition]
 	LastUpdate model.Time
 	Envelope
 }
 
-// Partitions is the table of a PartitionsAnswer.
+// Partitions declares the fields of a PartitionsAnswer.
 var Partitions = enveloped("openapi_partition_resp", func(a *PartitionsAnswer) *Envelope { return &a.Envelope },
 	schema.F("partitions", schema.Named("partition_info_msg", schema.StreamOf(Partition.Type)), func(a *PartitionsAnswer) *schema.Stream[model.Partition] { return &a.Partitions }, "The partitions", schema.Required(0)),
-	schema.F("last_update", moment, func(a *PartitionsAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any of these", schema.Unit(UnixTime), schema.Required(0)),
+	schema.F("last_update", moment, func(a *PartitionsAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any object in the list", schema.Unit(UnixTime), schema.Required(0)),
 )
 
 // GetPartitions lists the partitions.

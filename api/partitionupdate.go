@@ -11,59 +11,59 @@ import (
 	"schedrestd/model"
 )
 
-// PartitionChange is a partition to make or change.
+// PartitionChange is a partition to create or change.
 type PartitionChange struct {
 	model.PartitionUpdate
-	NodeSets string // joins Nodes
+	NodeSets string // added to Nodes
 }
 
 type partitionField = schema.Field[PartitionChange]
 
-// changedPartition returns the type of a PartitionChange, which documents
-// describe like a partition: both have one schema.
+// changedPartition returns the type of a PartitionChange. Documents describe it
+// by the schema of a partition.
 func changedPartition() schema.Type[PartitionChange] {
 	return shaped[PartitionChange]{partitionChange, Partition.Shape}
 }
 
 // partitionChange declares the fields of a PartitionChange. They are those of a
-// partition as it is shown; what the controller works out by itself has no effect.
+// partition in answers. Fields that the controller computes have no effect.
 var partitionChange = schema.Object("partition_info",
-	schema.Group("nodes", "Its nodes", []partitionField{
-		schema.F("allowed_allocation", schema.String, func(p *PartitionChange) *string { return &p.AllowAllocNodes }, "Nodes that jobs may be submitted from"),
-		schema.F("configured", schema.String, func(p *PartitionChange) *string { return &p.Nodes }, "Their names, as a host list; ALL for all"),
+	schema.Group("nodes", "Nodes of the partition", []partitionField{
+		schema.F("allowed_allocation", schema.String, func(p *PartitionChange) *string { return &p.AllowAllocNodes }, "Nodes from which users may submit jobs"),
+		schema.F("configured", schema.String, func(p *PartitionChange) *string { return &p.Nodes }, "Names of the nodes, as a host list; ALL for all"),
 		schema.Ignore[PartitionChange]("total", schema.Int32[int32], "Ignored: the controller counts them", schema.Count),
 	}),
 	schema.Group("accounts", "Access by account", []partitionField{
-		schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowAccounts }, "Accounts that may; ALL for all"),
-		schema.F("deny", schema.String, func(p *PartitionChange) *string { return &p.DenyAccounts }, "Accounts that may not"),
+		schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowAccounts }, "Accounts that may use the partition; ALL for all"),
+		schema.F("deny", schema.String, func(p *PartitionChange) *string { return &p.DenyAccounts }, "Accounts that may not use the partition"),
 	}),
 	schema.Group("groups", "Access by group", []partitionField{
-		schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowGroups }, "Groups that may; ALL for all"),
+		schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowGroups }, "Groups that may use the partition; ALL for all"),
 	}),
 	schema.Group("qos", "Qualities of service", []partitionField{
-		schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowQOS }, "Those whose jobs may use it; ALL for all"),
-		schema.F("deny", schema.String, func(p *PartitionChange) *string { return &p.DenyQOS }, "Those whose jobs may not"),
-		schema.F("assigned", schema.String, func(p *PartitionChange) *string { return &p.QOS }, "The one whose limits hold here"),
+		schema.F("allowed", schema.String, func(p *PartitionChange) *string { return &p.AllowQOS }, "Qualities of service whose jobs may use the partition; ALL for all"),
+		schema.F("deny", schema.String, func(p *PartitionChange) *string { return &p.DenyQOS }, "Qualities of service whose jobs may not use the partition"),
+		schema.F("assigned", schema.String, func(p *PartitionChange) *string { return &p.QOS }, "Quality of service whose limits apply to the partition"),
 	}),
-	schema.F("alternate", schema.String, func(p *PartitionChange) *string { return &p.Alternate }, "Partition that takes the jobs when this one is down"),
+	schema.F("alternate", schema.String, func(p *PartitionChange) *string { return &p.Alternate }, "Partition that gets new jobs while this one is down"),
 	schema.Group("tres", "Trackable resources", []partitionField{
-		schema.F("billing_weights", schema.String, func(p *PartitionChange) *string { return &p.BillingWeights }, "What each counts in bills"),
+		schema.F("billing_weights", schema.String, func(p *PartitionChange) *string { return &p.BillingWeights }, "Weight of each resource in billing"),
 		schema.Ignore[PartitionChange]("configured", schema.String, "Ignored: the controller determines it"),
 	}),
 	schema.Ignore[PartitionChange]("cluster", schema.String, "Ignored"),
 	schema.Ignore[PartitionChange]("select_type", selectParameters.Type, "Ignored: the configuration sets it"),
-	schema.Group("cpus", "Its processors", []partitionField{
+	schema.Group("cpus", "Processors of the partition", []partitionField{
 		schema.F("task_binding", partitionBindings.Type, func(p *PartitionChange) *uint32 { return &p.CPUBind }, "How tasks are bound to processors by default"),
 		schema.Ignore[PartitionChange]("total", schema.Int32[int32], "Ignored: the controller counts them", schema.Count),
 	}),
-	schema.Group("defaults", "What jobs get that do not ask", append(
+	schema.Group("defaults", "Defaults for jobs that request nothing else", append(
 		takenMemory(func(p *PartitionChange) *model.Opt[uint64] { return &p.DefMemPerCPU }),
 		schema.F("time", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.DefaultTime }, "Time limit", schema.Unit("min")),
-		schema.F("job", schema.String, func(p *PartitionChange) *string { return &p.JobDefaults }, "Other defaults, as \"DefCpuPerGPU=2\""),
+		schema.F("job", schema.String, func(p *PartitionChange) *string { return &p.JobDefaults }, "Other defaults, such as \"DefCpuPerGPU=2\""),
 	)),
 	schema.Take("flags", partitionFlags.Type, func(p *PartitionChange, n uint32) error { p.Flags |= n; return nil }, "Other properties; a word that ends with _CLEAR removes another"),
 	schema.F("grace_time", plain, func(p *PartitionChange) *model.Opt[uint32] { return &p.GraceTime }, "Time between the notice to a job and its preemption", schema.Unit("s")),
-	schema.Group("maximums", "What jobs can have", append(
+	schema.Group("maximums", "Maximum values for jobs", append(
 		takenMemory(func(p *PartitionChange) *model.Opt[uint64] { return &p.MaxMemPerCPU }),
 		schema.F("cpus_per_node", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxCPUsPerNode }, "Number of processors of a node that all jobs together can have", schema.Count),
 		schema.F("cpus_per_socket", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxCPUsPerSocket }, "Number of processors of a socket that all jobs together can have", schema.Count),
@@ -76,25 +76,25 @@ var partitionChange = schema.Object("partition_info",
 		schema.F("time", number, func(p *PartitionChange) *model.Opt[uint32] { return &p.MaxTime }, "Time limit", schema.Unit("min")),
 		schema.F("over_time_limit", number, func(p *PartitionChange) *model.Opt[uint16] { return &p.OverTimeLimit }, "Time by which a job may exceed its limit", schema.Unit("min")),
 	)),
-	schema.Group("minimums", "What jobs must have", []partitionField{
+	schema.Group("minimums", "Minimum values for jobs", []partitionField{
 		schema.F("nodes", plain, func(p *PartitionChange) *model.Opt[uint32] { return &p.MinNodes }, "Number of nodes of a job", schema.Count),
 	}),
 	schema.F("name", schema.String, func(p *PartitionChange) *string { return &p.Name }, "Name of the partition; required"),
 	schema.F("node_sets", schema.String, func(p *PartitionChange) *string { return &p.NodeSets }, "Node sets of the partition, in addition to nodes.configured"),
-	schema.Take("preempt_mode", partitionPreemption.Type, func(p *PartitionChange, n uint16) error { return settable(&p.PreemptMode, n, "CLUSTER_GLOBAL") }, "What happens to its jobs when others preempt them"),
-	schema.Group("priority", "Rank of its jobs", []partitionField{
-		schema.F("job_factor", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityJobFactor }, "Its part in a job's priority", schema.Bare),
+	schema.Take("preempt_mode", partitionPreemption.Type, func(p *PartitionChange, n uint16) error { return settable(&p.PreemptMode, n, "CLUSTER_GLOBAL") }, "Action when other jobs preempt a job"),
+	schema.Group("priority", "Tier of the jobs", []partitionField{
+		schema.F("job_factor", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityJobFactor }, "Factor in the priority of a job", schema.Bare),
 		schema.F("tier", plain, func(p *PartitionChange) *model.Opt[uint16] { return &p.PriorityTier }, "Jobs of a partition with a higher tier are scheduled first, and may preempt", schema.Bare),
 	}),
-	schema.Group("timeouts", "Saving power: nothing that can be changed here", []partitionField{
+	schema.Group("timeouts", "Power saving; requests can't change it", []partitionField{
 		schema.Ignore[PartitionChange]("resume", number[uint16], "Ignored: the configuration sets it", schema.Unit("s")),
 		schema.Ignore[PartitionChange]("suspend", number[uint16], "Ignored: the configuration sets it", schema.Unit("s")),
 	}),
 	schema.F("topology", schema.String, func(p *PartitionChange) *string { return &p.Topology }, "Name of the topology that it uses"),
 	schema.Group("partition", "State and sharing of the partition", []partitionField{
-		schema.Take("state", partitionStates.Type, func(p *PartitionChange, n uint16) error { return settable(&p.StateUp, n, "UNKNOWN") }, "UP; DOWN: jobs wait; DRAIN: no new ones; INACTIVE: both"),
-		schema.Take("exclusive", schema.String, takeExclusive, "Resources that its jobs do not share: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO"),
-		schema.Take("oversubscribe", schema.String, takeOversubscription, "How many jobs share a resource: NO, YES, FORCE, or with a number as \"YES:4\""),
+		schema.Take("state", partitionStates.Type, func(p *PartitionChange, n uint16) error { return settable(&p.StateUp, n, "UNKNOWN") }, "UP; DOWN: jobs wait; DRAIN: no new jobs are accepted; INACTIVE: both"),
+		schema.Take("exclusive", schema.String, takeExclusive, "Exclusive allocation of jobs: NODE, USER (nodes run jobs of one user), TOPO (a part of the topology) or NO"),
+		schema.Take("oversubscribe", schema.String, takeOversubscription, "How many jobs share a resource: NO, YES, FORCE, or with a number such as \"YES:4\""),
 	}),
 	schema.Ignore[PartitionChange]("suspend_time", number[uint32], "Ignored: the configuration sets it", schema.Unit("s")),
 )
@@ -105,10 +105,10 @@ func takenMemory(at func(*PartitionChange) *model.Opt[uint64]) []partitionField 
 		return func(p *PartitionChange, o model.Opt[uint64]) error {
 			switch {
 			case o.Infinite:
-				*at(p) = model.Some[uint64](0) // which is no limit
+				*at(p) = model.Some[uint64](0) // 0 means no limit
 			case !o.Set:
 			case at(p).Set:
-				return errors.New("memory of a processor and of a node exclude each other")
+				return errors.New("memory of a processor and memory of a node can't both be set")
 			case o.Number&model.MemPerCPU != 0:
 				return errors.New("out of range")
 			default:
@@ -124,8 +124,8 @@ func takenMemory(at func(*PartitionChange) *model.Opt[uint64]) []partitionField 
 	}
 }
 
-// settable sets a number of words. The word for NO_VAL can't be set: the
-// controller takes it for a field that is left alone.
+// settable sets a number that a word stands for. It refuses the word for
+// NO_VAL, because the controller leaves a field with that number unchanged.
 func settable(into *model.Opt[uint16], n uint16, word string) error {
 	if n == 0xfffe {
 		return fmt.Errorf("%s can't be set, it can only be configured", word)
@@ -134,7 +134,7 @@ func settable(into *model.Opt[uint16], n uint16, word string) error {
 	return nil
 }
 
-// Bits of a change that take back flags without a word of their own.
+// Bits of a change that reset flags without a word.
 const (
 	partitionNotExclusiveUser uint32 = 0x4000
 	partitionNotExclusiveTopo uint32 = 0x20000
@@ -185,7 +185,7 @@ func takeOversubscription(p *PartitionChange, s string) error {
 	return nil
 }
 
-// Update returns the change as the controller takes it.
+// Update returns the change in the controller's form.
 func (p *PartitionChange) Update() *model.PartitionUpdate {
 	u := p.PartitionUpdate
 	switch {
@@ -198,22 +198,22 @@ func (p *PartitionChange) Update() *model.PartitionUpdate {
 	return &u
 }
 
-// PartitionChanges is the body of a request for partitions.
+// PartitionChanges is the body of a request to create or change partitions.
 type PartitionChanges struct{ Partitions []PartitionChange }
 
 // PartitionChangesBody declares the fields of a PartitionChanges.
 var PartitionChangesBody = schema.Object("openapi_partitions_mod_req",
 	schema.F("partitions", schema.Named("update_partition_msg_list", schema.List(changedPartition)), func(b *PartitionChanges) *[]PartitionChange { return &b.Partitions }, "The partitions", schema.Required(0)),
-	schema.Ignore[PartitionChanges]("meta", metaType.Type, "Ignored: only answers have it"),
-	schema.Ignore[PartitionChanges]("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), "Ignored: only answers have it"),
-	schema.Ignore[PartitionChanges]("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), "Ignored: only answers have it"),
+	schema.Ignore[PartitionChanges]("meta", metaType.Type, "Ignored in requests; part of answers"),
+	schema.Ignore[PartitionChanges]("errors", schema.Named("openapi_errors", schema.List(errorType.Type)), "Ignored in requests; part of answers"),
+	schema.Ignore[PartitionChanges]("warnings", schema.Named("openapi_warnings", schema.List(warningType.Type)), "Ignored in requests; part of answers"),
 )
 
-// PostPartitions makes or changes partitions.
+// PostPartitions creates or changes partitions.
 var PostPartitions = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "partitions/", ID: "post_partitions",
-	Doc: "Make or change partitions", Request: PartitionChangesBody, Answer: Empty, Since: V45,
-	About:   "Creates or changes one partition for each entry, in order. Only the fields in an entry are changed. If an entry is refused, the next ones are still tried. When any is refused, the status is that of the first refusal, errors has one entry for each, and warnings name those that were done. Totals, timeouts, suspend_time, select_type, cluster and tres.configured have no effect. Changes last until the controller reads its configuration again. Only administrators may.",
+	Doc: "Create or change partitions", Request: PartitionChangesBody, Answer: Empty, Since: V45,
+	About:   "Creates or changes one partition for each entry, in order. Only the fields in an entry are changed. If an entry is refused, the next ones are still tried. When any is refused, the status is that of the first refusal, errors has one entry for each refused one, and warnings name those that were changed. Totals, timeouts, suspend_time, select_type, cluster and tres.configured have no effect. Changes last until the controller reads its configuration again. Only administrators may.",
 	Takes:   "The partitions",
 	Returns: "Only `meta`, `errors` and `warnings`: all partitions were created or changed",
 })
@@ -229,6 +229,6 @@ var namedPartitionParams = schema.Object("",
 var DeletePartition = declare(namedPartitionParams, Endpoint{
 	Method: http.MethodDelete, Path: "partition/{partition_name}", ID: "delete_partition",
 	Doc: "Delete a partition", Answer: Empty, Since: V45,
-	About:   "Deletes the named partition until the controller reads its configuration again. A partition with jobs can't be deleted (409). Requires administrator rights. A name that no partition has is answered with 404.",
+	About:   "Deletes the named partition until the controller reads its configuration again. A partition with jobs can't be deleted (409). Requires administrator rights. If it does not exist, the answer is 404.",
 	Returns: "Only `meta`, `errors` and `warnings`: the partition is deleted",
 })

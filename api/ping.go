@@ -7,27 +7,28 @@ import (
 	"schedrestd/model"
 )
 
-// Ping is how one controller answered.
+// Ping declares the fields of a controller's answer to a ping.
 var Ping = schema.Object("controller_ping",
 	schema.F("hostname", schema.String, func(p *model.Ping) *string { return &p.Hostname }, "Name of the machine"),
 	schema.Show("pinged", schema.String, upOrDown, "UP if the daemon answered, otherwise DOWN", schema.Deprecated(V42), schema.Until(V45)),
 	schema.F("responding", schema.Boolean, func(p *model.Ping) *bool { return &p.Responding }, "Whether the daemon answered", schema.Required(0), schema.Since(V42)),
-	schema.F("latency", schema.Int64, func(p *model.Ping) *int64 { return &p.Latency }, "Time it took to answer", schema.Unit("µs")),
+	schema.F("latency", schema.Int64, func(p *model.Ping) *int64 { return &p.Latency }, "Time until the daemon answered", schema.Unit("µs")),
 	schema.F("mode", schema.String, func(p *model.Ping) *string { return &p.Mode }, "primary, or backup with its number", schema.Deprecated(V42), schema.Until(V45)),
 	schema.F("primary", schema.Boolean, func(p *model.Ping) *bool { return &p.Primary }, "Whether this is the primary controller, not a backup", schema.Required(0), schema.Since(V42)),
-	schema.Show("status", schema.String, pingStatus, "Why it did not answer", schema.Since(V45)),
+	schema.Show("status", schema.String, pingStatus, "Reason why the daemon did not answer", schema.Since(V45)),
 )
 
-// AccountingPing is how the accounting daemon answered: as Ping, but all that is in it
-// is promised, and what is deprecated there is not here.
+// AccountingPing declares the fields of the accounting daemon's answer to a
+// ping. Unlike in Ping, all fields are required, and the deprecated fields are
+// absent.
 var AccountingPing = schema.Object("slurmdbd_ping",
 	schema.F("hostname", schema.String, func(p *model.Ping) *string { return &p.Hostname }, "Name of the machine", schema.Required(0)),
 	schema.Show("pinged", schema.String, upOrDown, "UP if the daemon answered, otherwise DOWN", schema.Until(V42)),
 	schema.F("responding", schema.Boolean, func(p *model.Ping) *bool { return &p.Responding }, "Whether the daemon answered", schema.Required(0), schema.Since(V42)),
-	schema.F("latency", schema.Int64, func(p *model.Ping) *int64 { return &p.Latency }, "Time it took to answer", schema.Unit("µs"), schema.Required(0)),
+	schema.F("latency", schema.Int64, func(p *model.Ping) *int64 { return &p.Latency }, "Time until the daemon answered", schema.Unit("µs"), schema.Required(0)),
 	schema.F("mode", schema.String, func(p *model.Ping) *string { return &p.Mode }, "primary, or backup with its number", schema.Until(V42)),
 	schema.F("primary", schema.Boolean, func(p *model.Ping) *bool { return &p.Primary }, "Whether this is the primary daemon, not a backup", schema.Required(0), schema.Since(V42)),
-	schema.Show("status", schema.String, pingStatus, "Why it did not answer", schema.Required(0), schema.Since(V45)),
+	schema.Show("status", schema.String, pingStatus, "Reason why the daemon did not answer", schema.Required(0), schema.Since(V45)),
 )
 
 func upOrDown(p *model.Ping) string {
@@ -37,8 +38,8 @@ func upOrDown(p *model.Ping) string {
 	return "DOWN"
 }
 
-// pingStatus returns why a daemon did not answer. Clients of slurmrestd know "No
-// error" for one that did.
+// pingStatus returns why a daemon did not answer, or "No error", as slurmrestd
+// does, if it answered.
 func pingStatus(p *model.Ping) string {
 	switch {
 	case p.Responding:
@@ -58,12 +59,12 @@ type PingsAnswer struct {
 func (a *PingsAnswer) envelope() *Envelope  { return &a.Envelope }
 func (a *PingsAnswer) pings() *[]model.Ping { return &a.Pings }
 
-// Pings is the table of a PingsAnswer of controllers.
+// Pings declares the fields of a PingsAnswer of controllers.
 var Pings = enveloped("openapi_ping_array_resp", (*PingsAnswer).envelope,
 	schema.F("pings", schema.Named("controller_ping_array", schema.List(Ping.Type)), (*PingsAnswer).pings, "The controllers, the primary one first", schema.Required(0)),
 )
 
-// GetPing asks the controllers.
+// GetPing pings the controllers.
 var GetPing = declare(noParams, Endpoint{
 	Method: http.MethodGet, Path: "ping/", ID: "get_ping",
 	Doc: "Ping all controllers", Answer: Pings,
@@ -71,12 +72,12 @@ var GetPing = declare(noParams, Endpoint{
 	Returns: "The controllers and whether they answered",
 })
 
-// AccountingPings is the table of a PingsAnswer of the accounting daemon.
+// AccountingPings declares the fields of a PingsAnswer of the accounting daemon.
 var AccountingPings = enveloped("openapi_slurmdbd_ping_resp", (*PingsAnswer).envelope,
-	schema.F("pings", schema.Named("slurmdbd_ping_array", schema.List(AccountingPing.Type)), (*PingsAnswer).pings, "The accounting daemon, and its backup when it has one", schema.Required(0)),
+	schema.F("pings", schema.Named("slurmdbd_ping_array", schema.List(AccountingPing.Type)), (*PingsAnswer).pings, "The accounting daemon, and its backup, if there is one", schema.Required(0)),
 )
 
-// GetAccountingPing asks the accounting daemon.
+// GetAccountingPing pings the accounting daemon.
 var GetAccountingPing = declare(noParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "ping/", ID: "get_ping",
 	Doc: "Ping the accounting daemon", Answer: AccountingPings,

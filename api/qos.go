@@ -7,12 +7,13 @@ import (
 	"schedrestd/model"
 )
 
-// QOSRow is a quality of service with names for its numbers.
+// QOSRow is a quality of service, with the lookups that give names to the ids
+// in it.
 type QOSRow struct {
 	*model.QOS
 	*Records
-	Limits  []Limit[model.QOS] // that a client gave
-	Preempt *[]string          // that a client gave, by names; nil: none were
+	Limits  []Limit[model.QOS] // limits that the client sent
+	Preempt *[]string          // names that the client sent; nil if it sent none
 }
 
 // qosLimit returns a field with limits of trackable resources.
@@ -24,7 +25,8 @@ func qosLimit(name string, at func(*model.QOS) *string, doc string, opts ...sche
 		}, doc, opts...)
 }
 
-// qosFlags are the words of its flags; the first three only travel to the daemon.
+// qosFlags are the words of the flags of a quality of service. The first three
+// are only used in changes.
 var qosFlags = schema.Words("qos_flags",
 	schema.Bit("NOT_SET", uint32(1)<<28),
 	schema.Bit("ADD", uint32(1)<<29),
@@ -53,57 +55,57 @@ var qosPreemptModes = schema.Words("qos_preempt_modes",
 	schema.Bit("GANG", uint16(1)<<15),
 )
 
-// QOS is a quality of service.
+// QOS declares the fields of a quality of service.
 var QOS = schema.Object("qos",
 	schema.F("description", schema.String, func(q *QOSRow) *string { return &q.Description }, "Any text"),
 	schema.F("flags", qosFlags.Type, func(q *QOSRow) *uint32 { return &q.Flags }, "Flags of the record"),
-	schema.F("id", schema.Int32, func(q *QOSRow) *uint32 { return &q.ID }, "Its number", schema.Bare),
+	schema.F("id", schema.Int32, func(q *QOSRow) *uint32 { return &q.ID }, "Number of the quality of service", schema.Bare),
 	schema.Group("limits", "Limits", []schema.Field[QOSRow]{
 		schema.F("grace_time", schema.Int32, func(q *QOSRow) *uint32 { return &q.GraceTime }, "Grace time of a preempted job", schema.Unit("s")),
 		schema.Group("max", "Limits", []schema.Field[QOSRow]{
-			schema.Group("active_jobs", "Of all its jobs that run", []schema.Field[QOSRow]{
+			schema.Group("active_jobs", "Limits for all running jobs of the QOS together", []schema.Field[QOSRow]{
 				schema.F("accruing", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpJobsAccrue }, "Number of jobs that gain priority with age", schema.Count),
 				schema.F("count", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpJobs }, "Number of running jobs", schema.Count),
 			}),
-			schema.Group("jobs", "Of jobs", []schema.Field[QOSRow]{
+			schema.Group("jobs", "Limits of jobs", []schema.Field[QOSRow]{
 				schema.F("count", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpSubmitJobs }, "Number of pending and running jobs, of all users together", schema.Count, schema.Since(V42)),
-				schema.Group("active_jobs", "That run", []schema.Field[QOSRow]{
-					schema.Group("per", "Of each", []schema.Field[QOSRow]{
+				schema.Group("active_jobs", "Limits of running jobs", []schema.Field[QOSRow]{
+					schema.Group("per", "Limits for one object", []schema.Field[QOSRow]{
 						schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsPA }, "Maximum number of jobs of an account", schema.Count),
 						schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsPU }, "Maximum number of jobs of a user", schema.Count),
 					}),
 				}),
-				schema.Group("per", "Pending and running jobs of one", []schema.Field[QOSRow]{
+				schema.Group("per", "Limits of pending and running jobs of one account or user", []schema.Field[QOSRow]{
 					schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxSubmitJobsPA }, "Maximum number of jobs of an account", schema.Count),
 					schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxSubmitJobsPU }, "Maximum number of jobs of a user", schema.Count),
 				}),
 			}),
-			schema.Group("tres", "Of trackable resources", []schema.Field[QOSRow]{
-				qosLimit("total", func(q *model.QOS) *string { return &q.GrpTRES }, "Limits for all its jobs that run at the same time"),
-				schema.Group("minutes", "In resource minutes", []schema.Field[QOSRow]{
-					qosLimit("total", func(q *model.QOS) *string { return &q.GrpTRESMins }, "Of all its jobs, accumulated", schema.Since(V42)),
-					schema.Group("per", "Of each", []schema.Field[QOSRow]{
-						qosLimit("qos", func(q *model.QOS) *string { return &q.GrpTRESRunMins }, "Per QOS, that running jobs may still use"),
-						qosLimit("job", func(q *model.QOS) *string { return &q.MaxTRESMinsPJ }, "Job"),
-						qosLimit("account", func(q *model.QOS) *string { return &q.MaxTRESRunMinsPA }, "Per account, that running jobs may still use"),
-						qosLimit("user", func(q *model.QOS) *string { return &q.MaxTRESRunMinsPU }, "Per user, that running jobs may still use"),
+			schema.Group("tres", "Limits of trackable resources", []schema.Field[QOSRow]{
+				qosLimit("total", func(q *model.QOS) *string { return &q.GrpTRES }, "Limit for all running jobs of the QOS together"),
+				schema.Group("minutes", "Limits in resource minutes", []schema.Field[QOSRow]{
+					qosLimit("total", func(q *model.QOS) *string { return &q.GrpTRESMins }, "Limit for all jobs of the QOS together, accumulated", schema.Since(V42)),
+					schema.Group("per", "Limits for one object", []schema.Field[QOSRow]{
+						qosLimit("qos", func(q *model.QOS) *string { return &q.GrpTRESRunMins }, "Limit of the minutes that running jobs of the QOS may still use"),
+						qosLimit("job", func(q *model.QOS) *string { return &q.MaxTRESMinsPJ }, "Limit for one job"),
+						qosLimit("account", func(q *model.QOS) *string { return &q.MaxTRESRunMinsPA }, "Limit of the minutes that running jobs of one account may still use"),
+						qosLimit("user", func(q *model.QOS) *string { return &q.MaxTRESRunMinsPU }, "Limit of the minutes that running jobs of one user may still use"),
 					}),
 				}),
-				schema.Group("per", "Of each", []schema.Field[QOSRow]{
-					qosLimit("account", func(q *model.QOS) *string { return &q.MaxTRESPA }, "Account"),
-					qosLimit("job", func(q *model.QOS) *string { return &q.MaxTRESPJ }, "Job"),
-					qosLimit("node", func(q *model.QOS) *string { return &q.MaxTRESPN }, "Node of a job"),
-					qosLimit("user", func(q *model.QOS) *string { return &q.MaxTRESPU }, "User"),
+				schema.Group("per", "Limits for one object", []schema.Field[QOSRow]{
+					qosLimit("account", func(q *model.QOS) *string { return &q.MaxTRESPA }, "Limit for one account"),
+					qosLimit("job", func(q *model.QOS) *string { return &q.MaxTRESPJ }, "Limit for one job"),
+					qosLimit("node", func(q *model.QOS) *string { return &q.MaxTRESPN }, "Limit for one node of a job"),
+					qosLimit("user", func(q *model.QOS) *string { return &q.MaxTRESPU }, "Limit for one user"),
 				}),
 			}),
-			schema.Group("wall_clock", "Of time", []schema.Field[QOSRow]{
-				schema.Group("per", "Of each", []schema.Field[QOSRow]{
-					schema.F("qos", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpWall }, "QOS: all its jobs together", schema.Unit("min")),
-					schema.F("job", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxWallPJ }, "Job", schema.Unit("min")),
+			schema.Group("wall_clock", "Time limits", []schema.Field[QOSRow]{
+				schema.Group("per", "Limits for one object", []schema.Field[QOSRow]{
+					schema.F("qos", number, func(q *QOSRow) *model.Opt[uint32] { return &q.GrpWall }, "Time limit of all jobs of the QOS together", schema.Unit("min")),
+					schema.F("job", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxWallPJ }, "Time limit of one job", schema.Unit("min")),
 				}),
 			}),
-			schema.Group("accruing", "Of jobs that gain priority with age", []schema.Field[QOSRow]{
-				schema.Group("per", "Of each", []schema.Field[QOSRow]{
+			schema.Group("accruing", "Limits of jobs that gain priority with age", []schema.Field[QOSRow]{
+				schema.Group("per", "Limits for one object", []schema.Field[QOSRow]{
 					schema.F("account", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsAccruePA }, "Maximum number of jobs of an account", schema.Count),
 					schema.F("user", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MaxJobsAccruePU }, "Maximum number of jobs of a user", schema.Count),
 				}),
@@ -111,26 +113,27 @@ var QOS = schema.Object("qos",
 		}),
 		schema.F("factor", double, func(q *QOSRow) *float64 { return &q.LimitFactor }, "Factor for limits of associations", schema.Bare),
 		schema.Group("min", "Minimum values", []schema.Field[QOSRow]{
-			schema.F("priority_threshold", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MinPrioThreshold }, "Priority of a job that resources are kept for", schema.Bare),
-			schema.Group("tres", "Of trackable resources", []schema.Field[QOSRow]{
-				schema.Group("per", "Of each", []schema.Field[QOSRow]{
-					qosLimit("job", func(q *model.QOS) *string { return &q.MinTRESPJ }, "Job"),
+			schema.F("priority_threshold", number, func(q *QOSRow) *model.Opt[uint32] { return &q.MinPrioThreshold }, "Minimum priority of a job for which resources are kept free", schema.Bare),
+			schema.Group("tres", "Limits of trackable resources", []schema.Field[QOSRow]{
+				schema.Group("per", "Limits for one object", []schema.Field[QOSRow]{
+					qosLimit("job", func(q *model.QOS) *string { return &q.MinTRESPJ }, "Minimum for one job"),
 				}),
 			}),
 		}),
 	}),
-	schema.F("name", schema.String, func(q *QOSRow) *string { return &q.Name }, "Its name"),
+	schema.F("name", schema.String, func(q *QOSRow) *string { return &q.Name }, "Name of the quality of service"),
 	schema.Group("preempt", "QOS whose jobs it may preempt, and how", []schema.Field[QOSRow]{
 		schema.Both("list", schema.Named("qos_preempt_list", schema.List(schema.String)), preempted, func(q *QOSRow, names []string) error { q.Preempt = &names; return nil }, "Qualities of service whose jobs do"),
-		schema.F("mode", qosPreemptModes.Type, func(q *QOSRow) *uint16 { return &q.PreemptMode }, "What happens to its jobs when they are preempted"),
-		schema.F("exempt_time", number, func(q *QOSRow) *model.Opt[uint32] { return &q.PreemptExemptTime }, "Time that its own jobs run before they can be preempted", schema.Unit("s")),
+		schema.F("mode", qosPreemptModes.Type, func(q *QOSRow) *uint16 { return &q.PreemptMode }, "Action when a job of the QOS is preempted"),
+		schema.F("exempt_time", number, func(q *QOSRow) *model.Opt[uint32] { return &q.PreemptExemptTime }, "Time for which jobs of the QOS run before they can be preempted", schema.Unit("s")),
 	}),
-	schema.F("priority", number, func(q *QOSRow) *model.Opt[uint32] { return &q.Priority }, "Resulting factor in the priority of its jobs", schema.Bare),
-	schema.F("usage_factor", double, func(q *QOSRow) *float64 { return &q.UsageFactor }, "Factor for the usage of its jobs", schema.Bare),
+	schema.F("priority", number, func(q *QOSRow) *model.Opt[uint32] { return &q.Priority }, "Factor in the priority of the jobs", schema.Bare),
+	schema.F("usage_factor", double, func(q *QOSRow) *float64 { return &q.UsageFactor }, "Factor for the usage of the jobs", schema.Bare),
 	schema.F("usage_threshold", double, func(q *QOSRow) *float64 { return &q.UsageThreshold }, "Fair-share factor that a job needs to start", schema.Bare),
 )
 
-// preempted returns names, and omits ids that no longer exist.
+// preempted returns the names of the qualities of service that q preempts. It
+// omits ids that no longer exist.
 func preempted(q *QOSRow) []string {
 	var list []string
 	for n := range members(&q.PreemptIDs) {
@@ -147,7 +150,7 @@ type QOSAnswer struct {
 	Envelope
 }
 
-// QOSList is the table of a QOSAnswer.
+// QOSList declares the fields of a QOSAnswer.
 var QOSList = enveloped("openapi_slurmdbd_qos_resp", func(a *QOSAnswer) *Envelope { return &a.Envelope },
 	schema.F("qos", schema.Named("qos_list", schema.StreamOf(QOS.Type)), func(a *QOSAnswer) *schema.Stream[QOSRow] { return &a.QOS }, "The qualities of service", schema.Required(0)),
 )
@@ -162,14 +165,14 @@ var qosListParams = schema.Object("",
 	passedOver[QOSListParams]("format", schema.Until(V45)),
 	texts("id", "Numbers or names", func(p *QOSListParams) *[]string { return &p.IDs }),
 	texts("name", "Names", func(p *QOSListParams) *[]string { return &p.Names }),
-	schema.F("preempt_mode", joined(qosPreemptModes), func(p *QOSListParams) *uint16 { return &p.PreemptMode }, "What happens to its jobs when they are preempted"),
+	schema.F("preempt_mode", joined(qosPreemptModes), func(p *QOSListParams) *uint16 { return &p.PreemptMode }, "Action when a job of the QOS is preempted"),
 )
 
 // GetQOSList lists the qualities of service.
 var GetQOSList = declare(qosListParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "qos/", ID: "get_qos",
 	Doc: "List the qualities of service", Answer: QOSList,
-	About:   "Returns the qualities of service (QOS), which set limits and priorities of jobs in addition to associations. Each parameter narrows the list.",
+	About:   "Returns the qualities of service (QOS), which set limits and priorities of jobs in addition to associations. Each parameter selects fewer of them.",
 	Returns: "The qualities of service",
 })
 
@@ -184,7 +187,7 @@ var qosParams = schema.Object("",
 	schema.F("with_deleted", yes, func(p *QOSParams) *bool { return &p.WithDeleted }, "Include the record even if it is deleted"),
 )
 
-// GetQOS shows one.
+// GetQOS shows one quality of service.
 var GetQOS = declare(qosParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "qos/{qos}", ID: "get_single_qos",
 	Doc: "Show one quality of service", Answer: QOSList, Missing: MissingIsWarning,

@@ -15,7 +15,7 @@ func blankQOS() QOSRow {
 	return QOSRow{QOS: &q}
 }
 
-// PostQOSParams are the parameters of PostQOS, which have no effect.
+// PostQOSParams are the parameters of PostQOS. They have no effect.
 type PostQOSParams struct{}
 
 var postQOSParams = schema.Object("",
@@ -26,18 +26,18 @@ var postQOSParams = schema.Object("",
 	schema.Ignore[PostQOSParams]("preempt_mode", joined(qosPreemptModes), "Ignored: the body has the changes"),
 )
 
-// unused returns a parameter of a change that Slurm's gateway has and ignores.
+// unused returns a parameter that slurmrestd accepts for changes and ignores.
 func unused[P any](name string, opts ...schema.Option) schema.Field[P] {
 	return schema.Ignore[P](name, csv, "Ignored: the body has the changes", opts...)
 }
 
-// PostQOS makes and changes qualities of service.
+// PostQOS creates and changes qualities of service.
 var PostQOS = declare(postQOSParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "qos/", ID: "post_qos",
-	Doc: "Make or change qualities of service", Request: QOSBody, Answer: Empty,
-	About:   "Creates the QOS that do not exist, and changes the given fields of those that exist. A record names its QOS by name or, if it exists, by id. Flags, the list of preempt and each list of limits replace what there is; those that are missing leave it. All changes are made, or none.",
+	Doc: "Create or change qualities of service", Request: QOSBody, Answer: Empty,
+	About:   "Creates the QOS that do not exist, and changes the given fields of those that exist. A record names its QOS by name or, if it exists, by id. Flags, the list of preempt and each list of limits replace the existing ones; without them these stay. The daemon makes all changes or none.",
 	Takes:   "The qualities of service",
-	Returns: "Only `meta`, `errors` and `warnings`: the QOS now match the request. A warning names each that already did",
+	Returns: "Only `meta`, `errors` and `warnings`: the QOS now match the request. A warning names each QOS that already did",
 })
 
 // NamedQOSParams name a quality of service.
@@ -48,12 +48,12 @@ var namedQOSParams = schema.Object("",
 )
 
 // QOSRemoved declares the answer of DeleteQOS.
-var QOSRemoved = removed("openapi_slurmdbd_qos_removed_resp", "removed_qos", "What was removed")
+var QOSRemoved = removed("openapi_slurmdbd_qos_removed_resp", "removed_qos", "Names of the removed QOS")
 
 // DeleteQOS removes a quality of service.
 var DeleteQOS = declare(namedQOSParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "qos/{qos}", ID: "delete_single_qos",
 	Doc: "Remove a quality of service", Answer: QOSRemoved,
-	About:   "Removes the quality of service of that name or number. A name that none has is answered with 404.",
+	About:   "Removes the quality of service with this name or number. If there is none, the answer is 404.",
 	Returns: "The quality of service",
 })

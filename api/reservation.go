@@ -7,22 +7,23 @@ import (
 	"schedrestd/model"
 )
 
-// Reservation keeps resources for some users, accounts or groups at some time.
+// Reservation declares the fields of a reservation, which keeps resources for
+// users, accounts or groups.
 var Reservation = schema.Object("reservation_info",
 	schema.F("accounts", schema.String, func(r *model.Reservation) *string { return &r.Accounts }, "Accounts allowed to use it, separated by commas; an account prefixed with - is denied"),
 	schema.F("burst_buffer", schema.String, func(r *model.Reservation) *string { return &r.BurstBuffer }, "Burst buffers that it holds"),
 	schema.F("core_count", schema.Int32, func(r *model.Reservation) *uint32 { return &r.Cores }, "Number of cores that it holds", schema.Count),
 	schema.F("core_specializations", schema.Named("reservation_info_core_spec", schema.List(coreSpecialization.Type)), func(r *model.Reservation) *[]model.CoreSpecialization { return &r.CoreSpecializations }, "Nodes of which only some cores are reserved"),
 	schema.F("end_time", moment, func(r *model.Reservation) *model.Time { return &r.EndTime }, "End time", schema.Unit(UnixTime)),
-	schema.F("features", schema.String, func(r *model.Reservation) *string { return &r.Features }, "Features that its nodes have"),
+	schema.F("features", schema.String, func(r *model.Reservation) *string { return &r.Features }, "Features of the nodes"),
 	schema.F("flags", reservationFlags.Type, func(r *model.Reservation) *uint64 { return &r.Flags }, "Flags"),
 	schema.F("groups", schema.String, func(r *model.Reservation) *string { return &r.Groups }, "Groups allowed to use it, separated by commas"),
 	schema.F("licenses", schema.String, func(r *model.Reservation) *string { return &r.Licenses }, "Licenses that it holds"),
 	schema.F("max_start_delay", schema.Int32, func(r *model.Reservation) *uint32 { return &r.MaxStartDelay }, "Time by which other jobs may delay jobs in the reservation", schema.Unit("s")),
 	schema.F("name", schema.String, func(r *model.Reservation) *string { return &r.Name }, "Name of the reservation"),
 	schema.F("node_count", schema.Int32, func(r *model.Reservation) *uint32 { return &r.NodeCount }, "Number of nodes that it holds", schema.Count),
-	schema.F("node_list", schema.String, func(r *model.Reservation) *string { return &r.Nodes }, "Their names, as a host list"),
-	schema.F("partition", schema.String, func(r *model.Reservation) *string { return &r.Partition }, "Partition that they were taken from"),
+	schema.F("node_list", schema.String, func(r *model.Reservation) *string { return &r.Nodes }, "Names of the nodes, as a host list"),
+	schema.F("partition", schema.String, func(r *model.Reservation) *string { return &r.Partition }, "Partition from which the nodes were taken"),
 	schema.Group("purge_completed", "Purge of unused records", []schema.Field[model.Reservation]{
 		schema.F("time", number, func(r *model.Reservation) *model.Opt[uint32] { return &r.PurgeCompleted }, "Time without jobs after which the reservation is deleted", schema.Unit("s")),
 	}),
@@ -37,13 +38,14 @@ var coreSpecialization = schema.Object("reservation_core_spec",
 	schema.F("core", schema.String, func(c *model.CoreSpecialization) *string { return &c.Cores }, "Numbers of the cores, as ranges"),
 )
 
-// formerNumber returns the type of an object without members, where documents
-// still have the wrapper of a number.
+// formerNumber returns the type of an object that is always empty, which
+// documents still describe as the wrapper of a number.
 func formerNumber() schema.Type[struct{}] {
 	return shaped[struct{}]{empty(), wrapper[uint32]{}.Shape}
 }
 
-// reservationFlags are the words of a reservation's flags; every other one takes back the one before it.
+// reservationFlags are the words of a reservation's flags. Every second word
+// resets the flag before it.
 var reservationFlags = schema.Words("reservation_flags",
 	flag("MAINT", 0),
 	flag("NO_MAINT", 1),
@@ -88,21 +90,21 @@ var reservationFlags = schema.Words("reservation_flags",
 	flag("TRES_PER_NODE", 38, schema.Since(V44)),
 )
 
-// ReservationsAnswer is the body of an answer with reservations. LastUpdate counts once Reservations has
-// ended.
+// ReservationsAnswer is the body of an answer with reservations. LastUpdate is
+// valid after Reservations has been read to its end.
 type ReservationsAnswer struct {
 	Reservations schema.Stream[model.Reservation]
 	LastUpdate   model.Time
 	Envelope
 }
 
-// Reservations is the table of a ReservationsAnswer.
+// Reservations declares the fields of a ReservationsAnswer.
 var Reservations = enveloped("openapi_reservation_resp", func(a *ReservationsAnswer) *Envelope { return &a.Envelope },
 	schema.F("reservations", schema.Named("reservation_info_msg", schema.StreamOf(Reservation.Type)), func(a *ReservationsAnswer) *schema.Stream[model.Reservation] { return &a.Reservations }, "The reservations", schema.Required(0)),
-	schema.F("last_update", moment, func(a *ReservationsAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any of these", schema.Unit(UnixTime), schema.Required(0)),
+	schema.F("last_update", moment, func(a *ReservationsAnswer) *model.Time { return &a.LastUpdate }, "Time of the last change of any object in the list", schema.Unit(UnixTime), schema.Required(0)),
 )
 
-// SinceParams are the parameters of a list of which all is shown in any case.
+// SinceParams are the parameters of a list that has no hidden objects.
 type SinceParams struct{ model.Query }
 
 var sinceParams = schema.Object("",

@@ -11,32 +11,32 @@ import (
 	"schedrestd/model"
 )
 
-// ReservationUpdate declares the fields of a reservation to make or change.
+// ReservationUpdate declares the fields of a reservation to create or change.
 var ReservationUpdate = schema.Object("reservation_desc_msg",
 	schema.F("accounts", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Accounts }, "Accounts that may use it; an account with a - before its name may not"),
 	schema.F("burst_buffer", schema.String, func(u *model.ReservationUpdate) *string { return &u.BurstBuffer }, "Burst buffers that it holds"),
 	schema.F("comment", schema.String, func(u *model.ReservationUpdate) *string { return &u.Comment }, "Any text"),
 	schema.F("core_count", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.Cores }, "Number of cores that it holds", schema.Count),
 	schema.F("duration", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.Duration }, "Duration; a new reservation needs this or end_time", schema.Unit("min")),
-	schema.F("end_time", givenMoment, func(u *model.ReservationUpdate) *model.Time { return &u.EndTime }, "When it ends", schema.Unit(TimeText)),
+	schema.F("end_time", givenMoment, func(u *model.ReservationUpdate) *model.Time { return &u.EndTime }, "End time", schema.Unit(TimeText)),
 	schema.F("features", schema.String, func(u *model.ReservationUpdate) *string { return &u.Features }, "Features that its nodes must have"),
-	schema.F("flags", givenFlags, func(u *model.ReservationUpdate) *model.Opt[uint64] { return &u.Flags }, "Special properties; a word that begins with NO_ removes another"),
+	schema.F("flags", givenFlags, func(u *model.ReservationUpdate) *model.Opt[uint64] { return &u.Flags }, "Flags; a word that begins with NO_ removes the flag"),
 	schema.F("groups", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Groups }, "Groups that may use it"),
 	schema.F("licenses", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Licenses }, "Licenses that it holds"),
-	schema.F("max_start_delay", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.MaxStartDelay }, "Time by which a job outside of it may delay one in it", schema.Unit("s")),
+	schema.F("max_start_delay", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.MaxStartDelay }, "Time by which a job outside of the reservation may delay a job in it", schema.Unit("s")),
 	schema.F("name", schema.String, func(u *model.ReservationUpdate) *string { return &u.Name }, "Name of the reservation; required"),
 	schema.F("node_count", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.NodeCount }, "Number of nodes that it holds", schema.Count),
 	schema.F("node_list", nodeArray, func(u *model.ReservationUpdate) *string { return &u.Nodes }, "Nodes that it holds, as a host list; ALL for all"),
 	schema.F("partition", schema.String, func(u *model.ReservationUpdate) *string { return &u.Partition }, "Partition to take the nodes from"),
-	schema.Group("purge_completed", "Removal when it is not used", []schema.Field[model.ReservationUpdate]{
-		schema.F("time", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.PurgeCompleted }, "Time without jobs after which it is removed", schema.Unit("s")),
+	schema.Group("purge_completed", "Removal of an unused reservation", []schema.Field[model.ReservationUpdate]{
+		schema.F("time", number, func(u *model.ReservationUpdate) *model.Opt[uint32] { return &u.PurgeCompleted }, "Time without jobs after which the reservation is removed", schema.Unit("s")),
 	}),
 	schema.F("start_time", givenMoment, func(u *model.ReservationUpdate) *model.Time { return &u.StartTime }, "Start time; required for a new reservation", schema.Unit(TimeText)),
 	schema.F("tres", tresText, func(u *model.ReservationUpdate) *string { return &u.TRES }, "Trackable resources that it holds"),
 	schema.F("users", schema.Named("csv_string", nodeList), func(u *model.ReservationUpdate) *string { return &u.Users }, "Users that may use it; a user with a - before the name may not"),
 )
 
-// givenMoment returns the type of a moment that is unset when it is 0.
+// givenMoment returns the type of a time for which 0 means unset.
 func givenMoment() schema.Type[model.Time] {
 	plain := moment()
 	render := plain.Renderer(schema.View{})
@@ -49,8 +49,8 @@ func givenMoment() schema.Type[model.Time] {
 	}, plain.Parser(schema.View{})), plain.Shape}
 }
 
-// givenFlags returns the type of reservationFlags that are unset when no word
-// is given.
+// givenFlags returns the type of reservationFlags, which are unset if the
+// client sends no word.
 func givenFlags() schema.Type[model.Opt[uint64]] { return givenFlagsType{} }
 
 type givenFlagsType struct{}
@@ -79,7 +79,7 @@ func (givenFlagsType) Parser(v schema.View) func(*schema.Report, *schema.Value, 
 	}
 }
 
-// tresText returns the type of amounts of trackable resources as one text,
+// tresText returns the type of amounts of trackable resources in one text,
 // "cpu=4,gres/gpu=2".
 func tresText() schema.Type[string] {
 	list := amounts()
@@ -115,28 +115,30 @@ func tresText() schema.Type[string] {
 		}), list.Shape}
 }
 
-// givenTRES is an amount as a request has it.
+// givenTRES declares the fields of an amount of a trackable resource in a
+// request.
 var givenTRES = schema.Object("tres",
-	schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Kind, as cpu or gres", schema.Required(0)),
-	schema.F("name", schema.String, func(t *model.TRES) *string { return &t.Name }, "Which of that kind"),
+	schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
+	schema.F("name", schema.String, func(t *model.TRES) *string { return &t.Name }, "Name of the resource, if there are several of the type"),
 	schema.Ignore[model.TRES]("id", schema.Int32[int32], "Ignored: type and name identify the resource", schema.Bare),
-	schema.F("count", schema.Int64, func(t *model.TRES) *uint64 { return &t.Count }, "Number of them, of MiB where it is memory", schema.Count),
+	schema.F("count", schema.Int64, func(t *model.TRES) *uint64 { return &t.Count }, "Number of units; for memory in MiB", schema.Count),
 )
 
-// textTRES reads what tresText makes.
+// textTRES parses the text that tresText produces.
 func textTRES(s string) []model.TRES {
 	var list []model.TRES
 	for _, part := range commaList(s) {
 		name, count, _ := strings.Cut(part, "=")
 		var t model.TRES
 		t.Type, t.Name, _ = strings.Cut(name, "/")
-		t.Count, _ = strconv.ParseUint(count, 10, 64) // a text of the client's may have no number
+		t.Count, _ = strconv.ParseUint(count, 10, 64) // 0 if the client's text has no valid number
 		list = append(list, t)
 	}
 	return list
 }
 
-// ReservationUpdates is the body of a request for several reservations.
+// ReservationUpdates is the body of a request to create or change several
+// reservations.
 type ReservationUpdates struct{ Reservations []model.ReservationUpdate }
 
 // ReservationUpdatesBody declares the fields of a ReservationUpdates.
@@ -146,15 +148,15 @@ var ReservationUpdatesBody = schema.Object("reservation_mod_req",
 
 var reservationUpdates = schema.Named("reservation_desc_msg_list", schema.List(ReservationUpdate.Type))
 
-// Bits of reservationFlags that a new reservation is checked for.
+// Bits of reservationFlags that CheckNewReservation tests.
 const (
 	reservationPartNodes  uint64 = 1 << 12
 	reservationRecurring  uint64 = 1<<2 | 1<<4 | 1<<21 | 1<<23 | 1<<35
 	reservationForceStart uint64 = 1 << 42
 )
 
-// CheckNewReservation returns what is missing in u for a reservation that does
-// not exist yet, and the field that it is about.
+// CheckNewReservation returns an error if u lacks something that a new
+// reservation needs, with the field that the error is about.
 func CheckNewReservation(u *model.ReservationUpdate) (field string, err error) {
 	flags := u.Flags.Or(0)
 	switch {
@@ -165,11 +167,11 @@ func CheckNewReservation(u *model.ReservationUpdate) (field string, err error) {
 	case u.EndTime != 0 && u.EndTime <= u.StartTime:
 		return "end_time", errors.New("the reservation would end before it begins")
 	case u.EndTime != 0 && u.Duration.Set && u.EndTime != u.StartTime+60*model.Time(u.Duration.Number):
-		return "duration", errors.New("duration and end_time say different things")
+		return "duration", errors.New("duration and end_time contradict each other")
 	case u.Users == "" && u.Groups == "" && u.Accounts == "":
 		return "users", errors.New("a new reservation needs users, groups or accounts")
 	case u.Users != "" && u.Groups != "":
-		return "groups", errors.New("users and groups exclude each other")
+		return "groups", errors.New("users and groups can't both be set")
 	case flags&reservationForceStart != 0 && flags&reservationRecurring == 0:
 		return "flags", errors.New("FORCE_START is for reservations that recur")
 	case flags&reservationPartNodes != 0 && (u.Partition == "" || u.Nodes != "" && !strings.EqualFold(u.Nodes, "ALL")):
@@ -178,8 +180,8 @@ func CheckNewReservation(u *model.ReservationUpdate) (field string, err error) {
 	return "", nil
 }
 
-// WholePartition makes a new reservation that names a partition, and nothing
-// else to hold, one of all the partition's nodes.
+// WholePartition completes a new reservation that names a partition but no
+// resources: it reserves all nodes of the partition.
 func WholePartition(u *model.ReservationUpdate) {
 	if u.Partition == "" || u.Nodes != "" || u.NodeCount.Set || u.Cores.Set || u.Licenses != "" || u.BurstBuffer != "" || u.TRES != "" || u.Features != "" {
 		return
@@ -187,7 +189,8 @@ func WholePartition(u *model.ReservationUpdate) {
 	u.Nodes, u.Flags = "ALL", model.Some(u.Flags.Or(0)|reservationPartNodes)
 }
 
-// ReservationsChangedAnswer answers PostReservation and PostReservations.
+// ReservationsChangedAnswer is the body of the answer to PostReservation and
+// PostReservations.
 type ReservationsChangedAnswer struct {
 	Reservations []model.ReservationUpdate
 	Envelope
@@ -195,23 +198,23 @@ type ReservationsChangedAnswer struct {
 
 // ReservationsChanged declares the fields of a ReservationsChangedAnswer.
 var ReservationsChanged = enveloped("openapi_reservation_mod_resp", func(a *ReservationsChangedAnswer) *Envelope { return &a.Envelope },
-	schema.F("reservations", reservationUpdates, func(a *ReservationsChangedAnswer) *[]model.ReservationUpdate { return &a.Reservations }, "The reservations that were made or changed, as the request has them", schema.Required(0)),
+	schema.F("reservations", reservationUpdates, func(a *ReservationsChangedAnswer) *[]model.ReservationUpdate { return &a.Reservations }, "The reservations that were created or changed, as in the request", schema.Required(0)),
 )
 
-// PostReservation makes or changes a reservation.
+// PostReservation creates or changes a reservation.
 var PostReservation = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "reservation", ID: "post_reservation",
-	Doc: "Make or change a reservation", Request: ReservationUpdate, Answer: ReservationsChanged, Since: V43,
-	About:   "Creates the named reservation, or changes the fields in the body if it exists. The name of an existing reservation is not case-sensitive. A new one needs start_time, duration or end_time, what it holds, and users, groups or accounts; with a partition alone it holds all of its nodes. Only operators may.",
+	Doc: "Create or change a reservation", Request: ReservationUpdate, Answer: ReservationsChanged, Since: V43,
+	About:   "Creates the named reservation, or changes the fields in the body if it exists. The name of an existing reservation is not case-sensitive. A new one needs start_time, duration or end_time, resources, and users, groups or accounts; with a partition alone it holds all of its nodes. Only operators may.",
 	Takes:   "The reservation",
-	Returns: "The reservation, as the request has it: it was made or changed",
+	Returns: "The reservation that was created or changed, as in the request",
 })
 
-// PostReservations makes or changes reservations.
+// PostReservations creates or changes reservations.
 var PostReservations = declare(noParams, Endpoint{
 	Method: http.MethodPost, Path: "reservations/", ID: "post_reservations",
-	Doc: "Make or change reservations", Request: ReservationUpdatesBody, Answer: ReservationsChanged, Since: V43,
-	About:   "Creates or changes one reservation for each entry, in order, like POST reservation. If an entry is refused, the next ones are still tried. When any is refused, the status is that of the first refusal, errors has one entry for each, and reservations has those that were made or changed.",
+	Doc: "Create or change reservations", Request: ReservationUpdatesBody, Answer: ReservationsChanged, Since: V43,
+	About:   "Creates or changes one reservation for each entry, in order, like POST reservation. If an entry is refused, the next ones are still tried. When any is refused, the status is that of the first refusal, errors has one entry for each refused one, and reservations has those that were created or changed.",
 	Takes:   "The reservations",
-	Returns: "The reservations, as the request has them: all were made or changed",
+	Returns: "The reservations, as in the request; all were created or changed",
 })

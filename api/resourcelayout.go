@@ -7,25 +7,25 @@ import (
 	"schedrestd/model"
 )
 
-// resourceLayout declares what a job has of a node.
+// resourceLayout declares the fields of a job's resources on one node.
 var resourceLayout = schema.Object("node_resource_layout",
 	schema.F("node", schema.String, func(l *model.ResourceLayout) *string { return &l.Node }, "Name of the node", schema.Required(0)),
 	schema.F("sockets_per_node", schema.Int32, func(l *model.ResourceLayout) *uint16 { return &l.SocketsPerNode }, "Number of sockets of the node", schema.Count),
 	schema.F("cores_per_socket", schema.Int32, func(l *model.ResourceLayout) *uint16 { return &l.CoresPerSocket }, "Number of cores of a socket", schema.Count),
-	schema.F("mem_alloc", schema.Int64, func(l *model.ResourceLayout) *uint64 { return &l.Memory }, "Memory that the job has there", schema.Unit("MiB")),
-	schema.F("core_bitmap", schema.String, func(l *model.ResourceLayout) *string { return &l.Cores }, "Cores that the job has there: a hexadecimal number with a bit for each core of the node"),
-	schema.F("channel", number, func(l *model.ResourceLayout) *model.Opt[uint32] { return &l.Channel }, "Channel of the network that the job has there", schema.Bare),
-	schema.F("gres", schema.Named("node_gres_layout_list", schema.List(gresLayout.Type)), func(l *model.ResourceLayout) *[]model.GRESLayout { return &l.GRES }, "Generic resources that the job has there"),
+	schema.F("mem_alloc", schema.Int64, func(l *model.ResourceLayout) *uint64 { return &l.Memory }, "Memory of the node that is allocated to the job", schema.Unit("MiB")),
+	schema.F("core_bitmap", schema.String, func(l *model.ResourceLayout) *string { return &l.Cores }, "Cores of the node that are allocated to the job: a hexadecimal number with a bit for each core of the node"),
+	schema.F("channel", number, func(l *model.ResourceLayout) *model.Opt[uint32] { return &l.Channel }, "Network channel of the job on the node", schema.Bare),
+	schema.F("gres", schema.Named("node_gres_layout_list", schema.List(gresLayout.Type)), func(l *model.ResourceLayout) *[]model.GRESLayout { return &l.GRES }, "Generic resources of the node that are allocated to the job"),
 )
 
 var gresLayout = schema.Object("node_gres_layout",
 	schema.F("name", schema.String, func(g *model.GRESLayout) *string { return &g.Name }, "Name of the resource", schema.Required(0)),
-	schema.F("type", schema.String, func(g *model.GRESLayout) *string { return &g.Type }, "Its type, where there are several"),
+	schema.F("type", schema.String, func(g *model.GRESLayout) *string { return &g.Type }, "Type of the resource, if there are several"),
 	schema.F("count", schema.Int64, func(g *model.GRESLayout) *uint64 { return &g.Count }, "Number of them", schema.Count),
 	schema.Show("index", schema.String, func(g *model.GRESLayout) string { return rangeList(members(&g.Index)) }, "Numbers of the devices, as ranges; empty if the devices are not distinguished"),
 )
 
-// ResourcesAnswer answers GetResources.
+// ResourcesAnswer is the body of the answer to GetResources.
 type ResourcesAnswer struct {
 	Nodes []model.ResourceLayout
 	Envelope
@@ -43,10 +43,10 @@ var resourcesParams = schema.Object("",
 	schema.F("job_id", oneJob, func(p *ResourcesParams) *model.JobSelection { return &p.Job }, "Number of the job", schema.Required(0)),
 )
 
-// GetResources shows what a job has of its nodes.
+// GetResources shows the resources of a job on each of its nodes.
 var GetResources = declare(resourcesParams, Endpoint{
 	Method: http.MethodGet, Path: "resources/{job_id}", ID: "get_resources",
 	Doc: "Show the resources of a job", Answer: Resources, Since: V44,
-	About:   "The cores, memory and generic resources that a job has on each of its nodes. Only its user and operators may ask. A job that waits is answered with 422, one that does not exist with 404. Controllers before Slurm 25.11 don't know the question: 501.",
-	Returns: "What the job has of each node",
+	About:   "Returns the cores, memory and generic resources of a job on each of its nodes. Only the user of the job and operators may request this. For a job that waits the answer is 422, for an unknown one 404. Controllers before Slurm 25.11 do not support the request (501).",
+	Returns: "Resources of the job on each node",
 })

@@ -8,20 +8,20 @@ import (
 	"schedrestd/model"
 )
 
-// ShareRow is what an association is due and has used, with the names of the trackable resources that
-// its lists are of.
+// ShareRow is an association's share and usage, with the names of the trackable
+// resources in its lists.
 type ShareRow struct {
 	*model.Share
 	TRES []string
 }
 
-// Share is what an association is due and has used.
+// Share declares the fields of an association's share and usage.
 var Share = schema.Object("assoc_shares_obj_wrap",
 	schema.F("id", schema.Int32, func(s *ShareRow) *uint32 { return &s.AssocID }, "Number of the association", schema.Bare),
-	schema.F("cluster", schema.String, func(s *ShareRow) *string { return &s.Cluster }, "Its cluster"),
+	schema.F("cluster", schema.String, func(s *ShareRow) *string { return &s.Cluster }, "Cluster of the association"),
 	schema.F("name", schema.String, func(s *ShareRow) *string { return &s.Name }, "Account or user"),
 	schema.F("parent", schema.String, func(s *ShareRow) *string { return &s.Parent }, "Parent account"),
-	schema.F("partition", schema.String, func(s *ShareRow) *string { return &s.Partition }, "Partition that it is for; empty for all"),
+	schema.F("partition", schema.String, func(s *ShareRow) *string { return &s.Partition }, "Partition of the association; empty for all"),
 	schema.F("shares_normalized", double, func(s *ShareRow) *float64 { return &s.SharesNormalized }, "Normalized share", schema.Bare),
 	schema.F("shares", number, func(s *ShareRow) *model.Opt[uint32] { return &s.Shares }, "Number of shares; not set if inherited from the parent", schema.Count),
 	schema.Group("tres", "By trackable resource", []schema.Field[ShareRow]{
@@ -39,14 +39,14 @@ var Share = schema.Object("assoc_shares_obj_wrap",
 	schema.Show("type", shareKinds.Type, shareKind, "USER, or ASSOCIATION for an account"),
 )
 
-// share returns a field for a floating-point number that is plain before
-// v0.0.42.
+// share returns a field for a floating-point number, which is plain before
+// v0.0.42 and wrapped in later versions.
 func share(name string, at func(*ShareRow) *float64, doc string) schema.Field[ShareRow] {
 	return schema.F(name, figure, at, doc, schema.Bare)
 }
 
-// figure returns the type of a floating-point number: plain before v0.0.42,
-// wrapped from there on.
+// figure returns the type of a floating-point number that is plain before
+// v0.0.42 and wrapped in later versions.
 func figure() schema.Type[float64] { return figureType{double()} }
 
 type figureType struct{ schema.Type[float64] }
@@ -59,8 +59,9 @@ func (f figureType) Shape(v schema.View) *schema.Shape {
 	return f.Type.Shape(v)
 }
 
-// Renderer writes, for what no JSON number can say, a plain number that is beyond all others, or the mark of
-// "not set", which is what plain numbers have in any case.
+// Renderer replaces a value that JSON can't represent. A plain number becomes
+// one larger than all others, or the number for "not set", and a wrapper is
+// shown as unset.
 func (f figureType) Renderer(v schema.View) func(schema.Encoder, *float64) {
 	if v.Version >= V42 {
 		return f.Type.Renderer(v)
@@ -89,7 +90,8 @@ func shareKind(s *ShareRow) uint8 {
 	return 0
 }
 
-// tresNumber is an amount of a trackable resource with its name, tresUsed one with a fraction.
+// tresNumber is an amount of a trackable resource with its name. tresUsed has a
+// fractional amount.
 type (
 	tresNumber = named[model.Opt[uint64]]
 	tresUsed   = named[float64]
@@ -100,8 +102,8 @@ type named[T any] struct {
 	value T
 }
 
-// tresList returns the values with their names. It omits values without a name,
-// which a faulty controller may send.
+// tresList returns the amounts with the names of their resources. It omits
+// amounts without a name, which a faulty controller may send.
 func tresList[N ~struct {
 	name  string
 	value T
@@ -126,33 +128,34 @@ var (
 	)
 )
 
-// unsized returns the type of a floating-point number whose width documents
-// leave open.
+// unsized returns the type of a floating-point number for which the documents
+// specify no width.
 func unsized() schema.Type[float64] {
 	return shaped[float64]{schema.Float(), func(schema.View) *schema.Shape { return &schema.Shape{Kind: "number"} }}
 }
 
-// SharesAnswer is the body of an answer with shares. Total counts once Shares has ended.
+// SharesAnswer is the body of an answer with shares. Total is valid after
+// Shares has been read to its end.
 type SharesAnswer struct {
 	Shares schema.Stream[ShareRow]
 	Total  uint64
 	Envelope
 }
 
-// sharesList is what stands under the one name in a SharesAnswer.
+// sharesList declares the object that is the content of a SharesAnswer.
 var sharesList = schema.Object("shares_resp_msg",
 	schema.F("shares", schema.Named("assoc_shares_obj_list", schema.StreamOf(Share.Type)), func(a *SharesAnswer) *schema.Stream[ShareRow] { return &a.Shares }, "Each association"),
-	schema.F("total_shares", schema.Int64, func(a *SharesAnswer) *uint64 { return &a.Total }, "Number of shares in all", schema.Count),
+	schema.F("total_shares", schema.Int64, func(a *SharesAnswer) *uint64 { return &a.Total }, "Total number of shares", schema.Count),
 )
 
-// Shares is the table of a SharesAnswer.
+// Shares declares the fields of a SharesAnswer.
 var Shares = enveloped("openapi_shares_resp", func(a *SharesAnswer) *Envelope { return &a.Envelope },
 	schema.F("shares", sharesList.Type, func(a *SharesAnswer) *SharesAnswer { return a }, "The shares", schema.Required(0)),
 )
 
 // SharesParams are the parameters of GetShares.
 type SharesParams struct {
-	Accounts, Users []string // none: all
+	Accounts, Users []string // none means all
 }
 
 var sharesParams = schema.Object("",

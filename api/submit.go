@@ -10,14 +10,15 @@ import (
 	"schedrestd/model"
 )
 
-// Submission is the body of a submit request. The script may stand beside the job or in it.
+// Submission is the body of a submission. The script may be in the job or next
+// to it.
 type Submission struct {
 	Script string
 	Job    *model.JobDesc
-	Jobs   []model.JobDesc // parts of a heterogeneous job
+	Jobs   []model.JobDesc // components of a heterogeneous job
 }
 
-// SubmissionBody is the table of a Submission.
+// SubmissionBody declares the fields of a Submission.
 var SubmissionBody = schema.Object("job_submit_req",
 	schema.F("script", schema.String, func(s *Submission) *string { return &s.Script }, "Text of the batch script", schema.Until(V43), schema.Deprecated(V41)),
 	schema.F("script", schema.String, func(s *Submission) *string { return &s.Script }, "Text of the batch script", schema.Since(V43)),
@@ -28,8 +29,9 @@ var SubmissionBody = schema.Object("job_submit_req",
 // maxComponents is the largest number of components of a heterogeneous job.
 const maxComponents = 128
 
-// Descs returns the complete components of the job to submit: one, unless the
-// job is heterogeneous. at is their place in the body, to which an error refers.
+// Descs returns the complete descriptions of the components of the job: one,
+// unless the job is heterogeneous. at is the place of the components in the
+// body, for errors.
 func (s *Submission) Descs() (descs []model.JobDesc, at string, err error) {
 	if descs, at, err = components(s.Job, s.Jobs, "jobs"); err != nil {
 		return nil, at, err
@@ -43,7 +45,8 @@ func (s *Submission) Descs() (descs []model.JobDesc, at string, err error) {
 	return descs, at, nil
 }
 
-// components returns job, or several, which the field name has.
+// components returns the descriptions in job or in several. name is the body's
+// field for several.
 func components(job *model.JobDesc, several []model.JobDesc, name string) (descs []model.JobDesc, at string, err error) {
 	switch {
 	case len(several) > 0 && job != nil:
@@ -60,18 +63,18 @@ func components(job *model.JobDesc, several []model.JobDesc, name string) (descs
 	return []model.JobDesc{*job}, "#/job", nil
 }
 
-// SubmitAnswer is the body of the answer to a submit request.
+// SubmitAnswer is the body of the answer to a submission.
 type SubmitAnswer struct {
 	model.Submitted
-	ErrorName string // of ErrorCode
+	ErrorName string // name of ErrorCode
 	Envelope
 }
 
-// Submit is the table of a SubmitAnswer.
+// Submit declares the fields of a SubmitAnswer.
 var Submit = enveloped("openapi_job_submit_response", func(a *SubmitAnswer) *Envelope { return &a.Envelope },
-	schema.Group("result", "Same as the field beside it", []schema.Field[SubmitAnswer]{
+	schema.Group("result", "Result of the submission, with the same values as the other fields", []schema.Field[SubmitAnswer]{
 		submittedID, submittedStep,
-		schema.F("error_code", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.ErrorCode }, "Slurm's number of a note; 0 if there is none", schema.Bare),
+		schema.F("error_code", schema.Int32, func(a *SubmitAnswer) *uint32 { return &a.ErrorCode }, "Slurm's error number of a note; 0 if there is none", schema.Bare),
 		schema.F("error", schema.String, func(a *SubmitAnswer) *string { return &a.ErrorName }, "Name of the error"),
 		submittedMessage,
 	}, schema.Until(V42), schema.Deprecated(V41)),
@@ -86,7 +89,8 @@ var (
 	submittedMessage = schema.F("job_submit_user_msg", schema.String, func(a *SubmitAnswer) *string { return &a.UserMessage }, "Result of the site's policy for the job; empty if none")
 )
 
-// stepName returns the name of a step's number; some stand for a kind of step.
+// stepName returns the name of a step's number. Some numbers stand for special
+// steps.
 func stepName(o model.Opt[uint32]) string {
 	switch {
 	case !o.Set:

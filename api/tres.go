@@ -8,24 +8,25 @@ import (
 	"schedrestd/model"
 )
 
-// TRES is a trackable resource, or an amount of it.
+// TRES declares the fields of a trackable resource, or of an amount of it.
 var TRES = schema.Object("tres",
 	schema.F("type", schema.String, func(t *model.TRES) *string { return &t.Type }, "Type, such as cpu or gres", schema.Required(0)),
-	schema.F("name", schema.String, func(t *model.TRES) *string { return &t.Name }, "Which one, if there are several of that kind"),
-	schema.F("id", schema.Int32, func(t *model.TRES) *uint32 { return &t.ID }, "Its number", schema.Bare),
-	schema.Both("count", schema.Int64, func(t *model.TRES) int64 { return int64(t.Count) }, takeCount, "Number of units, of MiB for memory; 0 in a list of resources", schema.Count),
+	schema.F("name", schema.String, func(t *model.TRES) *string { return &t.Name }, "Name of the resource, if there are several of the type"),
+	schema.F("id", schema.Int32, func(t *model.TRES) *uint32 { return &t.ID }, "Number of the resource", schema.Bare),
+	schema.Both("count", schema.Int64, func(t *model.TRES) int64 { return int64(t.Count) }, takeCount, "Number of units; for memory in MiB; 0 in a list of resources", schema.Count),
 )
 
-// takeCount sets the count of a limit; -1, as the largest number, removes it.
+// takeCount sets the count of a limit. -1 removes the limit, like the largest
+// number.
 func takeCount(t *model.TRES, n int64) error {
 	if n < -1 {
-		return errors.New("expected a number of them, or -1 for no limit")
+		return errors.New("expected a number of units, or -1 for no limit")
 	}
 	t.Count = uint64(n)
 	return nil
 }
 
-// amounts are several, in memory.
+// amounts is a list of amounts of trackable resources that is in memory.
 var amounts = schema.Named("tres_list", schema.List(TRES.Type))
 
 // TRESAnswer is the body of an answer with trackable resources.
@@ -34,7 +35,7 @@ type TRESAnswer struct {
 	Envelope
 }
 
-// TRESList is the table of a TRESAnswer.
+// TRESList declares the fields of a TRESAnswer.
 var TRESList = enveloped("openapi_tres_resp", func(a *TRESAnswer) *Envelope { return &a.Envelope },
 	schema.F("TRES", schema.Named("tres_list", schema.StreamOf(TRES.Type)), func(a *TRESAnswer) *schema.Stream[model.TRES] { return &a.TRES }, "The trackable resources", schema.Required(0)),
 )

@@ -5,11 +5,11 @@ import "net/http"
 // TRESBody declares the body of PostTRES.
 var TRESBody = changes("openapi_tres_resp", "TRES", "tres_list", TRES.Type, "Trackable resources")
 
-// PostTRES is refused.
+// PostTRES always fails, as in slurmrestd.
 var PostTRES = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "tres/", ID: "post_tres",
-	Doc: "Refused: trackable resources are configured", Request: TRESBody, Answer: Empty,
-	About:   "Is always answered with 501: the accounting daemon takes no trackable resources from clients. They are added by AccountingStorageTRES in slurm.conf.",
+	Doc: "Not possible: trackable resources are set in slurm.conf", Request: TRESBody, Answer: Empty,
+	About:   "Always answers 501: clients can't add trackable resources. To add one set AccountingStorageTRES in slurm.conf.",
 	Takes:   "Trackable resources",
 	Returns: "Always refused",
 })

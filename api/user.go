@@ -7,7 +7,8 @@ import (
 	"schedrestd/model"
 )
 
-// adminLevels are the words for what a user may do with the accounting daemon's records.
+// adminLevels are the words for a user's privileges over the accounting
+// records.
 var adminLevels = schema.Words("admin_lvl",
 	schema.Part("Not Set", ^uint16(0), 0),
 	schema.Part("None", ^uint16(0), 1),
@@ -20,17 +21,18 @@ var userFlags = schema.Words("user_flags",
 	schema.Bit("DELETED", uint32(1)<<0),
 )
 
-// wckey is a workload key, by which jobs are distinguished in accounting.
+// wckey declares the fields of a workload key, which distinguishes jobs in
+// accounting.
 var wckey = schema.Object("wckey",
 	schema.Show("accounting", usages, func(k *model.WCKey) []model.Usage { return k.Usage }, "Usage of jobs with this key, if requested"),
 	schema.F("cluster", schema.String, func(k *model.WCKey) *string { return &k.Cluster }, "Cluster", schema.Required(0)),
-	schema.Show("id", schema.Int32, func(k *model.WCKey) uint32 { return k.ID }, "Its number", schema.Bare),
-	schema.F("name", schema.String, func(k *model.WCKey) *string { return &k.Name }, "Its name", schema.Required(0)),
+	schema.Show("id", schema.Int32, func(k *model.WCKey) uint32 { return k.ID }, "Number of the workload key", schema.Bare),
+	schema.F("name", schema.String, func(k *model.WCKey) *string { return &k.Name }, "Name of the workload key", schema.Required(0)),
 	schema.F("user", schema.String, func(k *model.WCKey) *string { return &k.User }, "Owner", schema.Required(0)),
 	schema.F("flags", schema.Words("wckey_flags", schema.Bit("DELETED", uint32(1)<<0)).Type, func(k *model.WCKey) *uint32 { return &k.Flags }, "Flags of the record"),
 )
 
-// User is a user of the accounting daemon.
+// User declares the fields of a user in the accounting records.
 var User = schema.Object("user",
 	schema.F("administrator_level", adminLevels.Type, func(u *model.User) *uint16 { return &u.AdminLevel }, "Rights of the user in accounting"),
 	schema.Show("associations", assocShorts, func(u *model.User) []model.Association { return u.Associations }, "Associations, if requested"),
@@ -52,19 +54,19 @@ type UsersAnswer struct {
 	Envelope
 }
 
-// UserList is the table of a UsersAnswer.
+// UserList declares the fields of a UsersAnswer.
 var UserList = enveloped("openapi_users_resp", func(a *UsersAnswer) *Envelope { return &a.Envelope },
 	schema.F("users", schema.Named("user_list", schema.StreamOf(User.Type)), func(a *UsersAnswer) *schema.Stream[model.User] { return &a.Users }, "The users", schema.Required(0)),
 )
 
-// UsersParams are the parameters of GetUsers, and with Name of GetUser.
+// UsersParams are the parameters of GetUsers, and, with Name, of GetUser.
 type UsersParams struct {
 	Name            string
 	WithoutDefaults bool
 	model.UserFilter
 }
 
-// shownOfUsers is what else is shown of a user.
+// shownOfUsers are the parameters that select the details shown with a user.
 var shownOfUsers = []schema.Field[UsersParams]{
 	schema.F("with_assocs", yes, func(p *UsersParams) *bool { return &p.WithAssocs }, "Include associations"),
 	schema.F("with_coords", yes, func(p *UsersParams) *bool { return &p.WithCoordinates }, "Include the accounts that the user coordinates"),
@@ -83,7 +85,7 @@ var usersParams = schema.Object("", append([]schema.Field[UsersParams]{
 var GetUsers = declare(usersParams, Endpoint{
 	Method: http.MethodGet, Accounting: true, Path: "users/", ID: "get_users",
 	Doc: "List the users", Answer: UserList,
-	About:   "Returns the users that the accounting daemon knows. Each parameter narrows the list or adds details. Default accounts and workload keys are shown only together with associations.",
+	About:   "Returns the users that the accounting daemon knows. Each parameter selects fewer users or adds details. Default accounts and workload keys are shown only together with associations.",
 	Returns: "The users",
 })
 

@@ -7,16 +7,16 @@ import (
 	"schedrestd/model"
 )
 
-// UsersBody declares the users that a request makes or changes.
+// UsersBody declares the users that a request creates or changes.
 var UsersBody = changes("openapi_users_resp", "users", "user_list", fresh(User.Type, model.BlankUser), "The users")
 
-// PostUsers makes and changes users.
+// PostUsers creates and changes users.
 var PostUsers = declare(noParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "users/", ID: "post_users",
-	Doc: "Make or change users", Request: UsersBody, Answer: Empty,
-	About:   "Creates the users that do not exist, without associations, and changes those that exist. old_name renames a user. All changes are made, or none. A user can submit jobs only with an association: POST users_association/ makes both.",
+	Doc: "Create or change users", Request: UsersBody, Answer: Empty,
+	About:   "Creates the users that do not exist, without associations, and changes those that exist. old_name renames a user. The daemon makes all changes or none. A user needs an association to submit jobs; POST users_association/ creates both.",
 	Takes:   "The users",
-	Returns: "Only `meta`, `errors` and `warnings`: the users now match the request. A warning names each that already did",
+	Returns: "Only `meta`, `errors` and `warnings`: the users now match the request. A warning names each user that already did",
 })
 
 // NamedUserParams name a user.
@@ -30,7 +30,7 @@ var namedUserParams = schema.Object("",
 var DeleteUser = declare(namedUserParams, Endpoint{
 	Method: http.MethodDelete, Accounting: true, Path: "user/{name}", ID: "delete_user",
 	Doc: "Remove a user", Answer: Empty,
-	About:   "Removes the user of that name with all associations. One whose jobs run can't be removed (409). A name that no user has is answered with 404.",
+	About:   "Removes the user with this name and all associations of the user. Returns 409 if the user has running jobs, and 404 if the user does not exist.",
 	Returns: "Only `meta`, `errors` and `warnings`: the user is removed",
 })
 
@@ -41,7 +41,7 @@ type UsersTo struct {
 }
 
 var userShort = schema.Object("user_short",
-	schema.F("adminlevel", adminLevels.Type, func(u *model.User) *uint16 { return &u.AdminLevel }, "What they may do with records"),
+	schema.F("adminlevel", adminLevels.Type, func(u *model.User) *uint16 { return &u.AdminLevel }, "Rights of the users in accounting"),
 	schema.F("defaultqos", schema.Int32, func(u *model.User) *uint32 { return &u.DefaultQOSID }, "Number of the default quality of service", schema.Bare, schema.Since(V44)),
 	schema.F("defaultaccount", schema.String, func(u *model.User) *string { return &u.DefaultAccount }, "Default account"),
 	schema.F("defaultwckey", schema.String, func(u *model.User) *string { return &u.DefaultWCKey }, "Default workload key"),
@@ -49,23 +49,24 @@ var userShort = schema.Object("user_short",
 
 // UsersToBody declares the fields of a UsersTo.
 var UsersToBody = schema.Object("openapi_users_add_cond_resp", append([]schema.Field[UsersTo]{
-	schema.F("association_condition", usersSet.Type, func(u *UsersTo) *AssocSet { return &u.Set }, "Which users, and where", schema.Required(0)),
-	schema.F("user", fresh(userShort.Type, model.BlankUser), func(u *UsersTo) *model.User { return &u.User }, "What the new users have in common", schema.Required(0)),
+	schema.F("association_condition", usersSet.Type, func(u *UsersTo) *AssocSet { return &u.Set }, "The users, and where to create their associations", schema.Required(0)),
+	schema.F("user", fresh(userShort.Type, model.BlankUser), func(u *UsersTo) *model.User { return &u.User }, "Fields of all new users", schema.Required(0)),
 }, unusedEnvelope[UsersTo]()...)...)
 
 var usersSet = schema.Object("users_add_cond",
-	schema.F("accounts", stringList, func(s *AssocSet) *[]string { return &s.Accounts }, "Accounts; when missing, the default account of user"),
-	schema.F("association", commonAssoc.Type, func(s *AssocSet) *AssociationRow { return s.row() }, "What the new associations have in common"),
-	schema.F("clusters", stringList, func(s *AssocSet) *[]string { return &s.Clusters }, "Clusters; when missing, all"),
-	schema.F("partitions", stringList, func(s *AssocSet) *[]string { return &s.Partitions }, "Partitions; when missing, the associations are for all"),
+	schema.F("accounts", stringList, func(s *AssocSet) *[]string { return &s.Accounts }, "Accounts; default: the default account of user"),
+	schema.F("association", commonAssoc.Type, func(s *AssocSet) *AssociationRow { return s.row() }, "Fields of all new associations"),
+	schema.F("clusters", stringList, func(s *AssocSet) *[]string { return &s.Clusters }, "Clusters; default: all"),
+	schema.F("partitions", stringList, func(s *AssocSet) *[]string { return &s.Partitions }, "Partitions; default: the associations are for all partitions"),
 	schema.F("users", stringList, func(s *AssocSet) *[]string { return &s.Users }, "Names of the users", schema.Required(0)),
-	schema.F("wckeys", stringList, func(s *AssocSet) *[]string { return &s.WCKeys }, "Workload keys; when missing, the default key of user"),
+	schema.F("wckeys", stringList, func(s *AssocSet) *[]string { return &s.WCKeys }, "Workload keys; default: the default key of user"),
 )
 
 // UsersAdded declares the answer of PostUsersAssociation.
-var UsersAdded = added("openapi_users_add_cond_resp_str", "added_users", "Added records, in the words of the accounting daemon; empty if nothing was added")
+var UsersAdded = added("openapi_users_add_cond_resp_str", "added_users", "Text of the accounting daemon about the added records; empty if nothing was added")
 
-// UsersToParams are the parameters of PostUsersAssociation, which have no effect.
+// UsersToParams are the parameters of PostUsersAssociation. They have no
+// effect.
 type UsersToParams struct{}
 
 var usersToParams = schema.Object("",
@@ -73,11 +74,11 @@ var usersToParams = schema.Object("",
 	schema.Ignore[UsersToParams]("flags", joined(showFlags), "Ignored: it only applies to lists"),
 )
 
-// PostUsersAssociation makes users with associations.
+// PostUsersAssociation creates users with associations.
 var PostUsersAssociation = declare(usersToParams, Endpoint{
 	Method: http.MethodPost, Accounting: true, Path: "users_association/", ID: "post_users_association",
-	Doc: "Make users with associations", Request: UsersToBody, Answer: UsersAdded,
+	Doc: "Create users with associations", Request: UsersToBody, Answer: UsersAdded,
 	About:   "Creates the users that do not exist, and an association for each user with each of the accounts in each of the clusters and partitions. Existing records stay unchanged. Either all are created or none.",
-	Takes:   "The users, the accounts, and what the associations have",
-	Returns: "What was added",
+	Takes:   "The users, the accounts, and the fields of the associations",
+	Returns: "Text of the accounting daemon about the added records",
 })

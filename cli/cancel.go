@@ -12,8 +12,8 @@ import (
 	"schedrestd/printable"
 )
 
-// Cancel returns the command that cancels jobs. Without a URL and without an
-// option of REST it runs direct, which asks the controller itself.
+// Cancel returns the command that cancels jobs. If neither a URL nor an option
+// of REST is given, it calls direct, which sends the request to the controller.
 func Cancel(direct func(cmd *cobra.Command, ids []string) error) *cobra.Command {
 	var o options
 	var f filter
@@ -39,14 +39,8 @@ Otherwise it sends the request to the controller of the configuration.`,
 		if err := checkIDs(ids); err != nil {
 			return err
 		}
-		if err := f.check(); err != nil {
-			return err
-		}
-		c, err := o.dial(cmd.Context())
+		c, err := o.dialFor(cmd.Context(), &f)
 		if err != nil {
-			return err
-		}
-		if err := f.setUser(c.user); err != nil {
 			return err
 		}
 		var all error
@@ -64,7 +58,7 @@ Otherwise it sends the request to the controller of the configuration.`,
 		}
 		for _, j := range rows {
 			id := number(rest.Number{Set: true, Value: float64(j.ID)}).Text
-			if err := c.Cancel(cmd.Context(), id, signal); err != nil && errs.KindOf(err) != errs.Conflict { // it has ended since
+			if err := c.Cancel(cmd.Context(), id, signal); err != nil && errs.KindOf(err) != errs.Conflict { // a conflict means that the job has ended in the meantime
 				all = join(all, ofJob(id, err))
 			}
 		}
@@ -78,8 +72,7 @@ Otherwise it sends the request to the controller of the configuration.`,
 	}, func() bool { return f.given() || signal != "" }, direct)
 }
 
-// choose makes cmd run direct when neither a URL nor an option of REST is
-// given.
+// choose makes cmd call direct if neither a URL nor an option of REST is given.
 func choose(cmd *cobra.Command, o *options, check func(*cobra.Command, []string) error, rested func() bool,
 	direct func(*cobra.Command, []string) error) *cobra.Command {
 	overREST := cmd.RunE
@@ -99,7 +92,7 @@ func choose(cmd *cobra.Command, o *options, check func(*cobra.Command, []string)
 	return cmd
 }
 
-// ofJob adds the job to an error.
+// ofJob adds the job id to an error.
 func ofJob(id string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err

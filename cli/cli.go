@@ -1,12 +1,12 @@
 // Package cli has the commands of schedctl for people: jobs, job, nodes,
-// partitions, submit, cancel, watch and top. They use the REST API of schedrestd
-// or slurmrestd.
+// partitions, submit, cancel, watch and top. They use the REST API of
+// schedrestd or slurmrestd.
 //
-// The packages below it know nothing of commands: rest is the client, script
-// reads batch scripts, table prints, credential finds the token.
+// The packages below it do not depend on commands: rest is the client, script
+// parses batch scripts, table prints, and credential finds the token.
 //
 // Results go to standard output; progress, warnings and errors go to standard
-// error. Everything that comes from the server is escaped before it is printed.
+// error. All text from the server is escaped before it is printed.
 package cli
 
 import (
@@ -30,19 +30,19 @@ import (
 	"schedrestd/release"
 )
 
-// Addresses that are used when none is given: the socket for local users, where
-// no token is needed, and otherwise the port that slurmrestd is known by.
+// Default addresses: the socket for local users, where no token is needed, and
+// otherwise slurmrestd's usual port.
 const (
 	usersSocket = "/run/schedrestd-users/socket"
 	defaultURL  = "http://127.0.0.1:6820"
 )
 
-// Commands returns the commands that only REST has.
+// Commands returns the commands that exist only over REST.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{jobsCommand(), jobCommand(), nodesCommand(), partitionsCommand(), submitCommand(), watchCommand(), topCommand()}
 }
 
-// options are the options of every command.
+// options has the options that all commands share.
 type options struct {
 	url         string
 	tokenFile   string
@@ -59,8 +59,8 @@ func (o *options) connectFlags(cmd *cobra.Command) {
 		"unix:"+usersSocket+", if it exists; "+defaultURL+")")
 	f.StringVar(&o.tokenFile, "token-file", "", "read the token from `FILE` (default: the token in SCHED_JWT)")
 	f.StringVar(&o.caCert, "cacert", "", "`FILE` of certificates to verify the server with, instead of the system's")
-	f.StringSliceVar(&o.serverUsers, "server-user", nil, "`USER` of this machine who may receive the token, in addition to root, system users and you")
-	f.DurationVar(&o.timeout, "timeout", rest.DefaultTimeout, "time in which an answer must begin")
+	f.StringSliceVar(&o.serverUsers, "server-user", nil, "also send the token to a gateway that runs as `USER` (default: root, system users and you)")
+	f.DurationVar(&o.timeout, "timeout", rest.DefaultTimeout, "time limit until an answer begins")
 	cmd.MarkFlagFilename("token-file")
 	cmd.MarkFlagFilename("cacert")
 	cmd.RegisterFlagCompletionFunc("url", cobra.NoFileCompletions)
@@ -89,13 +89,29 @@ func (o *options) document(w io.Writer, name string) *table.Document {
 	return table.NewDocument(w, name, o.output == "yaml")
 }
 
+// finish ends the document d or, if that is nil, writes the table t. Each of names that
+// was not seen is an error; what is their kind.
+func finish(out io.Writer, d *table.Document, t *table.Table, what string, names []string, seen map[string]bool) (err error) {
+	if d != nil {
+		err = d.Close()
+	} else if t.Len() > 0 || len(names) == 0 {
+		err = t.Write(out, table.TerminalOf(out).Style())
+	}
+	for _, name := range names {
+		if !seen[name] {
+			err = join(err, errs.New(errs.NotFound, "%s %s is unknown", what, printable.Text(name)))
+		}
+	}
+	return err
+}
+
 // connection is a client and the user it acts for.
 type connection struct {
 	*rest.Client
 	user string // "" if unknown
 }
 
-// dial connects to the server with the token of the user.
+// dial connects to the server with the user's token.
 func (o *options) dial(ctx context.Context) (*connection, error) {
 	token, err := credential.Token(o.tokenFile)
 	if err != nil {
@@ -154,21 +170,21 @@ func (o *options) trusted() (uids []uint32, err error) {
 	return uids, nil
 }
 
-// usage returns an error about the command line.
+// usage returns an error in the command line.
 func usage(format string, args ...any) *errs.Error { return errs.New(errs.Malformed, format, args...) }
 
-// Statuses of the commands.
+// Exit statuses of the commands.
 const (
 	statusFailed      = 1   // refused by the server, or any other error
 	statusUsage       = 2   // wrong options, arguments or #SBATCH lines
 	statusUnavailable = 3   // the server can't be reached or does not answer
-	statusDenied      = 4   // no token, an expired one, or no permission
+	statusDenied      = 4   // no token, an expired token, or no permission
 	statusUnknown     = 5   // the job or node does not exist
 	statusInterrupted = 130 // Ctrl-C
 )
 
-// Exit is the error with which a command returns its exit status. Err is nil
-// when nothing remains to be printed.
+// Exit is the error with which a command returns its exit status. Err is nil if
+// nothing remains to be printed.
 type Exit struct {
 	Status int
 	Err    error
@@ -182,10 +198,10 @@ func (e *Exit) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap returns the error that is to be printed.
+// Unwrap returns the error to print.
 func (e *Exit) Unwrap() error { return e.Err }
 
-// exit adds the status to an error.
+// exit adds the exit status to an error.
 func exit(err error) error {
 	if _, ok := errors.AsType[*Exit](err); ok || err == nil {
 		return err
@@ -207,8 +223,8 @@ func exit(err error) error {
 	return &Exit{status, err}
 }
 
-// command sets the function of cmd. Errors of run and of cmd's command line get an
-// exit status.
+// command sets the function of cmd. Errors of run, and errors in cmd's command
+// line, get an exit status.
 func command(cmd *cobra.Command, run func(*cobra.Command, []string) error) *cobra.Command {
 	args := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, words []string) error {

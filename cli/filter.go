@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -33,12 +34,12 @@ func (f *filter) flags(cmd *cobra.Command) {
 	}
 }
 
-// given reports whether the filter selects by anything.
+// given reports whether the filter has any condition.
 func (f *filter) given() bool {
 	return f.me || len(f.users)+len(f.states)+len(f.partitions)+len(f.accounts)+len(f.names)+len(f.nodes) > 0
 }
 
-// shortStates has the short forms of states, as squeue shows them.
+// shortStates has the abbreviations of states that squeue shows.
 var shortStates = map[string]string{
 	"BF": "BOOT_FAIL", "CA": "CANCELLED", "CD": "COMPLETED", "CF": "CONFIGURING", "CG": "COMPLETING", "DL": "DEADLINE", "F": "FAILED",
 	"LF": "LAUNCH_FAILED", "NF": "NODE_FAIL", "OOM": "OUT_OF_MEMORY", "PD": "PENDING", "PR": "PREEMPTED", "R": "RUNNING", "RD": "RESV_DEL_HOLD",
@@ -53,7 +54,8 @@ func stateNames() (names []string) {
 	return names
 }
 
-// check expands the names of states.
+// check replaces abbreviations of states by the states, and refuses unknown
+// ones.
 func (f *filter) check() error {
 	every := false
 	for i, s := range f.states {
@@ -74,6 +76,18 @@ func (f *filter) check() error {
 		f.states, f.all = nil, true
 	}
 	return nil
+}
+
+// dialFor checks f, connects, and makes --me stand for the connection's user.
+func (o *options) dialFor(ctx context.Context, f *filter) (*connection, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	c, err := o.dial(ctx)
+	if err == nil {
+		err = f.setUser(c.user)
+	}
+	return c, err
 }
 
 // setUser makes --me stand for user.

@@ -21,8 +21,8 @@ func jobCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "job ID...",
 		Short: "Show jobs in detail",
-		Long: `job shows all that matters of each job. For an array it shows each task. A job that the
-controller has forgotten is looked up in accounting.`,
+		Long: `job shows the details of jobs, and for an array those of each task. If the controller no
+longer has a job, it shows the record in accounting.`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	o.connectFlags(cmd)
@@ -72,7 +72,7 @@ func checkIDs(ids []string) error {
 	return nil
 }
 
-// join joins two errors. The kind is that of the first.
+// join joins two errors, with the kind of the first.
 func join(a, b error) error {
 	switch {
 	case a == nil:
@@ -83,7 +83,7 @@ func join(a, b error) error {
 	return &errs.Error{Kind: errs.KindOf(a), Hint: errs.HintOf(a), Err: errors.Join(a, b)}
 }
 
-// describe prints the fields of j that are set, one a line.
+// describe prints the fields of j that are set, one per line.
 func describe(w io.Writer, j *rest.Job, style table.Style) error {
 	state := strings.Join(j.State, "+")
 	if j.Reason != "" && j.Reason != "None" {
@@ -139,7 +139,7 @@ func memoryOf(j *rest.Job) string {
 	return ""
 }
 
-// success is the outcome of a job that did not fail by itself.
+// success is the outcome of a job whose script succeeded.
 const success = "exit code 0"
 
 // outcome returns the exit code of a job that has ended, or its signal.

@@ -17,8 +17,8 @@ func jobsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "jobs",
 		Short: "List jobs",
-		Long: `jobs lists the jobs that wait, run or complete. With --all it lists all jobs that the
-controller knows, also those that ended some minutes ago.`,
+		Long: `jobs lists the jobs that wait, run or complete. With --all it also lists jobs that ended
+some minutes ago and that the controller still has.`,
 		Example: "  schedctl jobs --me\n  schedctl jobs --state PENDING --partition gpu -o json",
 		Args:    cobra.NoArgs,
 	}
@@ -31,14 +31,8 @@ controller knows, also those that ended some minutes ago.`,
 		if err := o.checkOutput(); err != nil {
 			return err
 		}
-		if err := f.check(); err != nil {
-			return err
-		}
-		c, err := o.dial(cmd.Context())
+		c, err := o.dialFor(cmd.Context(), &f)
 		if err != nil {
-			return err
-		}
-		if err := f.setUser(c.user); err != nil {
 			return err
 		}
 		out := cmd.OutOrStdout()
@@ -62,7 +56,7 @@ controller knows, also those that ended some minutes ago.`,
 	})
 }
 
-// rows returns the jobs that f selects, by id.
+// rows returns the jobs that f selects, sorted by id.
 func (c *connection) rows(cmd *cobra.Command, f *filter) ([]*rest.Job, error) {
 	var rows []*rest.Job
 	_, err := c.Jobs(cmd.Context(), nil, func(j *rest.Job) error {
@@ -75,14 +69,14 @@ func (c *connection) rows(cmd *cobra.Command, f *filter) ([]*rest.Job, error) {
 	return rows, err
 }
 
-// compact drops the fields of j that no list shows.
+// compact removes the fields of j that lists do not show.
 func compact(j *rest.Job) *rest.Job {
 	return &rest.Job{ID: j.ID, ArrayJob: j.ArrayJob, ArrayTask: j.ArrayTask, ArrayTasks: j.ArrayTasks, Name: j.Name, User: j.User,
 		Partition: j.Partition, State: j.State, Reason: j.Reason, Started: j.Started, Ended: j.Ended, TimeLimit: j.TimeLimit,
 		CPUs: j.CPUs, NodeCount: j.NodeCount, Nodes: j.Nodes, Exit: j.Exit}
 }
 
-// jobTable returns the table of jobs at the time now.
+// jobTable returns a table of jobs, with durations up to now.
 func jobTable(jobs []*rest.Job, now time.Time) *table.Table {
 	t := table.New(table.Column{Heading: "JOBID"}, table.Column{Heading: "PARTITION", Shrink: 9}, table.Column{Heading: "NAME", Shrink: 8},
 		table.Column{Heading: "USER", Shrink: 8}, table.Column{Heading: "STATE"}, table.Column{Heading: "TIME", Right: true},

@@ -10,7 +10,6 @@ import (
 
 	"schedrestd/cli/rest"
 	"schedrestd/cli/table"
-	"schedrestd/errs"
 	"schedrestd/printable"
 )
 
@@ -79,21 +78,11 @@ func nodesCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if d != nil {
-			err = d.Close()
-		} else if t.Len() > 0 || len(names) == 0 {
-			err = t.Write(out, table.TerminalOf(out).Style())
-		}
-		for _, name := range names {
-			if !seen[name] {
-				err = join(err, errs.New(errs.NotFound, "node %s is unknown", printable.Text(name)))
-			}
-		}
-		return err
+		return finish(out, d, t, "node", names, seen)
 	})
 }
 
-// nodeStates lists the states and flags of nodes that a user looks for.
+// nodeStates lists the states and flags of nodes that can be selected.
 var nodeStates = []string{"ALLOCATED", "CLOUD", "COMPLETING", "DOWN", "DRAIN", "ERROR", "FAIL", "FUTURE", "IDLE", "INVALID_REG", "MAINTENANCE", "MIXED",
 	"NOT_RESPONDING", "PERFCTRS", "PLANNED", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "REBOOT_REQUESTED", "RESERVED", "UNKNOWN"}
 

@@ -8,8 +8,6 @@ import (
 
 	"schedrestd/cli/rest"
 	"schedrestd/cli/table"
-	"schedrestd/errs"
-	"schedrestd/printable"
 )
 
 func partitionsCommand() *cobra.Command {
@@ -51,16 +49,6 @@ func partitionsCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if d != nil {
-			err = d.Close()
-		} else if t.Len() > 0 || len(names) == 0 {
-			err = t.Write(out, table.TerminalOf(out).Style())
-		}
-		for _, name := range names {
-			if !seen[name] {
-				err = join(err, errs.New(errs.NotFound, "partition %s is unknown", printable.Text(name)))
-			}
-		}
-		return err
+		return finish(out, d, t, "partition", names, seen)
 	})
 }

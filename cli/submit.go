@@ -24,23 +24,23 @@ func submitCommand() *cobra.Command {
 		Use:   "submit FILE [-- SBATCH-OPTION...]",
 		Short: "Submit a batch script",
 		Long: `submit submits a batch script and prints the id of the job. FILE is a script, or - for
-standard input. Its #SBATCH lines before the first command are read as sbatch reads
-them. Options of sbatch after -- override them. An option that is not supported is an
-error that names its line; schedctl(1) lists those that are.
+standard input. It reads the #SBATCH lines before the first command as sbatch does. Options
+of sbatch after -- take precedence. For an option that is not supported it fails and names
+the line; schedctl(1) lists the supported options.
 
-The job gets the environment of this command, without tokens, unless --export changes
-that, and the current directory, unless --chdir does.
+The job gets the environment of this command, without tokens, and the current directory;
+--export and --chdir change this.
 
 With --wait the command waits until the job has ended, shows its state on standard
-error, and exits with the job's exit code: 128 and the number of the signal if one
-ended the job, 1 if the job was cancelled or ended otherwise without success.`,
+error, and exits with the job's exit code. If a signal ended the job, this is 128 plus
+its number; if the job was cancelled or failed in another way, it is 1.`,
 		Example: "  schedctl submit job.sh\n  schedctl submit --wait job.sh -- --time=10 --partition=debug",
 		Args:    cobra.MinimumNArgs(1),
 	}
 	o.connectFlags(cmd)
 	o.outputFlag(cmd)
 	cmd.Flags().BoolVarP(&wait, "wait", "W", false, "wait until the job has ended and exit with its exit code")
-	cmd.Flags().StringVar(&key, "idempotency-key", "", "`KEY` with which schedrestd submits the job only once, however often this command is repeated")
+	cmd.Flags().StringVar(&key, "idempotency-key", "", "`KEY`: if you repeat the command with it, schedrestd submits no second job")
 	cmd.RegisterFlagCompletionFunc("idempotency-key", cobra.NoFileCompletions)
 	return command(cmd, func(cmd *cobra.Command, args []string) error {
 		if err := o.checkOutput(); err != nil {
@@ -86,7 +86,8 @@ ended the job, 1 if the job was cancelled or ended otherwise without success.`,
 	})
 }
 
-// unsure adds to an error that the job may have been submitted, if it may.
+// unsure adds to an error that the job may have been submitted, if that is
+// possible.
 func unsure(err error) error {
 	e, ok := err.(*errs.Error)
 	if ok && e.Err == nil && e.Kind != errs.Timeout && e.Kind != errs.BadAnswer && e.Code != errs.OutcomeUnknown || !ok {
@@ -96,7 +97,7 @@ func unsure(err error) error {
 		Hint: "look for it with schedctl jobs --me --all before you submit it again"}
 }
 
-// readScript reads the script and returns its job.
+// readScript reads a script and returns the job that it describes.
 func readScript(cmd *cobra.Command, file string, overrides []string) (script.Job, error) {
 	in := cmd.InOrStdin()
 	if file != "-" {

@@ -19,14 +19,14 @@ import (
 	"schedrestd/printable"
 )
 
-// Control sequences of the screen that top uses and leaves.
+// Control sequences for the screen of top.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l"
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
 	clearScreen = "\x1b[H\x1b[J"
 )
 
-// topRows is the number of jobs where the height of the output is unknown.
+// topRows is the number of jobs if the height of the output is unknown.
 const topRows = 20
 
 func topCommand() *cobra.Command {
@@ -37,8 +37,8 @@ func topCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Show the load of the cluster and its largest jobs",
-		Long: `top shows nodes and CPUs in use and the jobs with the most CPUs, and refreshes that until
-q or Ctrl-C. With --once, or when its output is not a terminal, it prints that once.`,
+		Long: `top shows nodes and CPUs in use and the jobs with the most CPUs, and refreshes the screen
+until q or Ctrl-C. With --once, or if the output is not a terminal, it prints them once.`,
 		Args: cobra.NoArgs,
 	}
 	o.connectFlags(cmd)
@@ -50,14 +50,8 @@ q or Ctrl-C. With --once, or when its output is not a terminal, it prints that o
 		if interval < time.Second {
 			return usage("--interval %s: shorter than 1s", interval)
 		}
-		if err := f.check(); err != nil {
-			return err
-		}
-		c, err := o.dial(cmd.Context())
+		c, err := o.dialFor(cmd.Context(), &f)
 		if err != nil {
-			return err
-		}
-		if err := f.setUser(c.user); err != nil {
 			return err
 		}
 		out := cmd.OutOrStdout()
@@ -83,7 +77,7 @@ func (c *connection) top(ctx context.Context, f *filter, terminal table.Terminal
 		err := c.frame(ctx, f, &frame, terminal.Style(), max(1, lines-5))
 		switch {
 		case ctx.Err() != nil:
-			return nil // q and Ctrl-C are the end that users choose
+			return nil // users end the command with q or Ctrl-C
 		case err != nil && !mayPass(err):
 			return err
 		case err != nil:
@@ -122,13 +116,13 @@ func onKey(key byte, do func()) (restore func()) {
 	return func() { unix.IoctlSetTermios(in, unix.TCSETS, before) }
 }
 
-// load is what the nodes of a cluster have and use.
+// load has the resources of a cluster's nodes, in total and in use.
 type load struct {
 	nodes, allocated, mixed, idle, out int
 	cpus, busyCPUs, memory, busyMemory int64
 }
 
-// add counts n.
+// add adds the resources of n.
 func (l *load) add(n *rest.Node) {
 	l.nodes++
 	down := slices.ContainsFunc(n.State, func(s string) bool { return s == "DOWN" || s == "DRAIN" || s == "FAIL" || s == "NOT_RESPONDING" })
@@ -148,7 +142,7 @@ func (l *load) add(n *rest.Node) {
 	l.busyMemory += n.AllocMem.Int()
 }
 
-// frame prints the load and at most rows jobs.
+// frame prints the load, and at most rows jobs.
 func (c *connection) frame(ctx context.Context, f *filter, w io.Writer, style table.Style, rows int) error {
 	var l load
 	if err := c.Nodes(ctx, func(n *rest.Node, _ json.RawMessage) error { l.add(n); return nil }); err != nil {
@@ -171,7 +165,7 @@ func (c *connection) frame(ctx context.Context, f *filter, w io.Writer, style ta
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(jobs, func(a, b *rest.Job) int { // those that run, then by CPUs, then by id
+	slices.SortFunc(jobs, func(a, b *rest.Job) int { // running jobs first, then by CPUs, then by id
 		if ra, rb := a.BaseState() == "RUNNING", b.BaseState() == "RUNNING"; ra != rb {
 			if ra {
 				return -1

@@ -44,14 +44,8 @@ Without ids it watches all jobs, or those that its options select, until Ctrl-C.
 		if err := checkIDs(ids); err != nil {
 			return err
 		}
-		if err := f.check(); err != nil {
-			return err
-		}
-		c, err := o.dial(cmd.Context())
+		c, err := o.dialFor(cmd.Context(), &f)
 		if err != nil {
-			return err
-		}
-		if err := f.setUser(c.user); err != nil {
 			return err
 		}
 		changes := newChanges(cmd.OutOrStdout())
@@ -93,8 +87,8 @@ func (c *connection) watchJobs(ctx context.Context, ids []string, changes *chang
 	return nil
 }
 
-// watchAll follows the jobs that f selects. Those that have ended are followed
-// too: their end is what a user waits for.
+// watchAll follows the jobs that f selects, including jobs that have ended,
+// because users wait for the end of a job.
 func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Duration, changes *changes) error {
 	states := f.states
 	f.all, f.states = true, nil
@@ -131,7 +125,7 @@ func (c *connection) watchAll(ctx context.Context, f *filter, interval time.Dura
 	}
 }
 
-// changes prints the states of jobs that differ from those that it has seen.
+// changes prints the states of jobs that differ from the last printed ones.
 type changes struct {
 	w     io.Writer
 	style table.Style
@@ -160,8 +154,9 @@ func (c *changes) see(j *rest.Job) {
 	fmt.Fprintf(c.w, "%s  %-8s  %-12s  %s\n", time.Now().Format("15:04:05"), printable.Text(j.Label()), printable.Text(j.Name), text)
 }
 
-// follow prints the state of j if it has changed and is one of states; no
-// states are all. On the first list, the states of active jobs are printed.
+// follow prints the state of j if it has changed and is in states. An empty
+// states stands for all. For the first list, it prints only the states of
+// active jobs.
 func (c *changes) follow(j *rest.Job, first bool, states []string) {
 	shown := len(states) == 0
 	for _, s := range states {
@@ -176,7 +171,7 @@ func (c *changes) follow(j *rest.Job, first bool, states []string) {
 	c.states[j.ID] = strings.Join(j.State, "+")
 }
 
-// keep forgets the jobs that are not in seen.
+// keep removes the jobs that are not in seen.
 func (c *changes) keep(seen map[uint32]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

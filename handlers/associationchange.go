@@ -10,7 +10,7 @@ import (
 	"schedrestd/model"
 )
 
-// postAssociations makes and changes associations.
+// postAssociations creates and changes associations.
 func (h *handler) postAssociations(c *call, _ *api.NoParams) error {
 	body, err := readBody(c, api.AssociationsBody)
 	if err != nil {
@@ -39,7 +39,8 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 	if c.leavesOut(row.Flags, recordDeleted, at) {
 		return false, nil
 	}
-	// An empty list would match any user and any partition, an empty name matches none.
+	// An empty list would match any user and any partition. An empty name
+	// matches only associations without one.
 	filter := model.AssocFilter{Accounts: []string{row.Account}, Clusters: []string{row.Cluster}, Users: []string{row.User},
 		Partitions: []string{row.Partition}, Flags: model.AssocRawQOS | model.AssocWithoutParentLimits}
 	old, err := one[model.Association](e, filter)
@@ -68,8 +69,9 @@ func (c *call) putAssociation(e model.Editor, row *api.AssociationRow, at string
 	return true, modified(e, model.Modify[model.Association]{Filter: filter, Record: record})
 }
 
-// placed returns an error unless everything exists that an association refers
-// to. A daemon would make it all the same, or report success and make nothing.
+// placed returns an error unless all records exist that the association refers
+// to. A daemon would create the association anyway, or report success and
+// create nothing.
 func placed(e model.Editor, a, old *model.Association, at string) error {
 	if old == nil {
 		if err := exists[model.Cluster](e, model.ClusterFilter{Names: []string{a.Cluster}}, "cluster", a.Cluster, at+"/cluster"); err != nil {
@@ -91,8 +93,8 @@ func placed(e model.Editor, a, old *model.Association, at string) error {
 	return inCluster(e, a.ParentAccount, a.Cluster, at+"/parent_account")
 }
 
-// inCluster returns an error unless an account has an association of its own in
-// a cluster; "" is any cluster.
+// inCluster returns an error unless the account has an association of its own
+// in the cluster. If the cluster is "", any cluster is sufficient.
 func inCluster(e model.Editor, account, cluster, source string) error {
 	filter := model.AssocFilter{Accounts: []string{account}, Users: []string{""}}
 	where := "any cluster"
@@ -106,7 +108,7 @@ func inCluster(e model.Editor, account, cluster, source string) error {
 	return err
 }
 
-// fillAssociation sets in record what a client gave by names.
+// fillAssociation sets the fields of record that a client gave by name.
 func (c *call) fillAssociation(e model.Editor, row *api.AssociationRow, record, old *model.Association, at string) error {
 	if len(row.Limits) == 0 && row.DefaultQOS == "" && row.QOS == nil {
 		return nil
@@ -136,13 +138,13 @@ func (c *call) fillAssociation(e model.Editor, row *api.AssociationRow, record, 
 	case len(ids) > 0 && (old == nil || strings.Join(ids, ",") != strings.Join(old.QOSIDs, ",")):
 		record.QOSIDs = ids
 	case len(ids) == 0 && old != nil && len(old.QOSIDs) > 0:
-		record.QOSIDs = []string{""} // takes them all away; an empty list would leave them
+		record.QOSIDs = []string{""} // removes all; an empty list would leave them unchanged
 	}
 	return nil
 }
 
-// selectsAssociations reports whether a filter of associations selects any: without that it
-// means all.
+// selectsAssociations reports whether a filter has any condition. Without one
+// it would select all associations.
 func selectsAssociations(f *model.AssocFilter) bool {
 	for _, list := range [][]string{f.Accounts, f.Clusters, f.DefaultQOSIDs, f.IDs, f.Partitions, f.ParentAccounts, f.QOSIDs, f.Users} {
 		if len(list) > 0 {
@@ -163,7 +165,7 @@ func (h *handler) deleteAssociation(c *call, p *api.AssociationParams) error {
 		if len(names) < 2 {
 			return nil
 		}
-		e := errs.New(errs.Invalid, "the parameters select %d associations, and what is removed here is one: nothing was removed", len(names)).
+		e := errs.New(errs.Invalid, "the parameters select %d associations, but this operation removes only one: nothing was removed", len(names)).
 			WithHint("name its account, cluster, user and partition, or use associations/")
 		e.Number = 9210
 		return e

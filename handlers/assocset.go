@@ -11,7 +11,7 @@ import (
 	"schedrestd/model"
 )
 
-// postAccountsAssociation makes accounts with associations.
+// postAccountsAssociation creates accounts with associations.
 func (h *handler) postAccountsAssociation(c *call, _ *api.NoParams) error {
 	body, err := readBody(c, api.AccountsToBody)
 	if err != nil {
@@ -26,7 +26,7 @@ func (h *handler) postAccountsAssociation(c *call, _ *api.NoParams) error {
 	})
 }
 
-// postUsersAssociation makes users with associations.
+// postUsersAssociation creates users with associations.
 func (h *handler) postUsersAssociation(c *call, _ *api.UsersToParams) error {
 	body, err := readBody(c, api.UsersToBody)
 	if err != nil {
@@ -68,8 +68,8 @@ func (h *handler) postUsersAssociation(c *call, _ *api.UsersToParams) error {
 
 const atSet = "#/association_condition"
 
-// checkSet returns what is wrong with the names of associations. required is the
-// list that must have elements.
+// checkSet returns an error if names of associations are missing or invalid.
+// required is the list that must have elements.
 func checkSet(s *api.AssocSet, name string, required []string) error {
 	if len(required) == 0 {
 		return errs.New(errs.Invalid, "expected at least one of %s: nothing was changed", name).WithSource(atSet + "/" + name)
@@ -85,8 +85,8 @@ func checkSet(s *api.AssocSet, name string, required []string) error {
 	return nil
 }
 
-// exists returns an error when a filter selects nothing: for missing records
-// the daemon reports no error and changes nothing.
+// exists returns an error if a filter selects no record. For missing records
+// the daemon itself reports success and changes nothing.
 func exists[T any](e model.Editor, filter model.Filter[T], kind, name, source string) error {
 	found, err := some(e, filter)
 	if err == nil && !found {
@@ -95,8 +95,8 @@ func exists[T any](e model.Editor, filter model.Filter[T], kind, name, source st
 	return err
 }
 
-// inClusters returns an error unless accounts have associations of their own in
-// clusters, or, when there are none, in any cluster.
+// inClusters returns an error unless each account has an association of its own
+// in each of the clusters. Without clusters, any cluster is sufficient.
 func inClusters(e model.Editor, accounts, clusters []string, source string) error {
 	if len(clusters) == 0 {
 		clusters = []string{""}
@@ -132,7 +132,8 @@ func (c *call) assocSet(e model.Editor, s *api.AssocSet) (model.AssocSet, error)
 	return set, c.fillAssociation(e, s.Common, &set.Assoc, nil, atSet+"/association")
 }
 
-// add makes the change that find returns, and answers with the daemon's words for it.
+// add makes the change that find returns, and answers with the daemon's
+// description of the added records.
 func (h *handler) add(c *call, table *api.AnswerType[api.AddedAnswer], names []string, find func(model.Editor) (any, error)) error {
 	said, err := h.edit(c, strings.Join(names, " "), func(e model.Editor) ([]string, error) {
 		change, err := find(e)
@@ -144,7 +145,7 @@ func (h *handler) add(c *call, table *api.AnswerType[api.AddedAnswer], names []s
 			return nil, nothingKept(err)
 		}
 		if len(said) == 0 {
-			c.warn("#/association_condition", "all of it exists already: nothing was added")
+			c.warn("#/association_condition", "all records exist already: nothing was added")
 		}
 		return said, nil
 	})

@@ -15,7 +15,7 @@ func (h *handler) getClusters(c *call, _ *api.ClustersParams) error {
 
 func (h *handler) getCluster(c *call, p *api.ClusterParams) error {
 	if len(p.Names) > 0 && !slices.Contains(p.Names, p.Name) {
-		return errs.New(errs.NotFound, "cluster %q is not one of those in the parameter cluster", p.Name)
+		return errs.New(errs.NotFound, "the parameter cluster does not name cluster %q", p.Name)
 	}
 	p.Names = []string{p.Name}
 	return h.sendClusters(c, p.ClusterFilter, p.Name)

@@ -8,7 +8,7 @@ import (
 	"schedrestd/model"
 )
 
-// postClusters makes clusters.
+// postClusters creates clusters.
 func (h *handler) postClusters(c *call, _ *api.ClustersParams) error {
 	body, err := readBody(c, api.ClustersBody)
 	if err != nil {
@@ -21,8 +21,8 @@ const clusterDeleted uint32 = 1 << 1
 
 func clusterName(l *api.ClusterRow) string { return l.Name }
 
-// addCluster creates a cluster. It refuses an existing one, which the daemon would
-// reset.
+// addCluster creates a cluster. It refuses to do so if the cluster exists,
+// because the daemon would reset it.
 func (c *call) addCluster(e model.Editor, row *api.ClusterRow, at string) (bool, error) {
 	if err := hasName(row.Name, at); err != nil {
 		return false, err
@@ -41,7 +41,7 @@ func (c *call) addCluster(e model.Editor, row *api.ClusterRow, at string) (bool,
 // deleteCluster removes a cluster.
 func (h *handler) deleteCluster(c *call, p *api.ClusterParams) error {
 	if len(p.Names) > 0 && !slices.Contains(p.Names, p.Name) {
-		return errs.New(errs.NotFound, "there is no cluster %q of those that cluster names", p.Name)
+		return errs.New(errs.NotFound, "there is no cluster %q, which the parameter cluster names", p.Name)
 	}
 	filter := p.ClusterFilter
 	filter.Names = []string{p.Name}

@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	clusterMetrics = "metrics/cluster" // path
-	mediaText      = "text/plain"      // of which exposition.Media is a form
+	clusterMetrics = "metrics/cluster" // path of the page
+	mediaText      = "text/plain"      // the media type of exposition.Media, without parameters
 )
 
-// clusterPages returns the path of the cluster's metrics. It has no version and is not
-// in the OpenAPI document, like other pages, but needs a credential.
+// clusterPages returns the path of the cluster's metrics. Like other pages, the
+// path has no version and is not in the OpenAPI document. Unlike them, it
+// requires a credential.
 func (h *handler) clusterPages() map[string]page {
 	if !h.Content.Has(feature.Controller) {
 		return nil
@@ -27,14 +28,14 @@ func (h *handler) clusterPages() map[string]page {
 	return map[string]page{clusterMetrics: {id: clusterMetrics, do: h.getClusterMetrics}}
 }
 
-// getClusterMetrics counts what the controller's records say and answers with the
-// numbers. It sends nothing before all records were read, so that a controller that
-// fails midway makes the scrape fail.
+// getClusterMetrics answers with numbers that it computes from the controller's
+// records. It sends nothing until it has read all records, so that the scrape
+// fails if the controller fails midway.
 func (h *handler) getClusterMetrics(c *call) error {
 	if err := c.negotiate([]string{mediaText}); err != nil {
 		return err
 	}
-	c.media = mediaJSON // of errors
+	c.media = mediaJSON // format of error answers
 	if err := c.authenticate(); err != nil {
 		return err
 	}
@@ -60,7 +61,8 @@ func (h *handler) getClusterMetrics(c *call) error {
 	return nil
 }
 
-// countCluster reads the controller's records, one at a time.
+// countCluster reads the controller's records, one at a time. The lists of nodes and jobs
+// are not held in memory: the controller sends them as fast as they are counted.
 func (h *handler) countCluster(c *call, by cluster.By) (*cluster.Counts, error) {
 	counts := cluster.New(by)
 	stats, err := h.Controller.Stats(c.ctx, c.cred)
@@ -72,12 +74,12 @@ func (h *handler) countCluster(c *call, by cluster.By) (*cluster.Counts, error) 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := h.Controller.Nodes(c.ctx, c.cred, model.Query{Flags: everything | model.ShowMixed}, func(n *model.Node) error {
+	if _, err := h.Controller.Nodes(c.ctx, c.cred, model.Query{Flags: everything | model.ShowMixed, Prompt: true}, func(n *model.Node) error {
 		return counts.Node(n, members.partitions(n.Name))
 	}); err != nil {
 		return nil, err
 	}
-	if _, err := h.Controller.Jobs(c.ctx, c.cred, model.Query{Flags: model.ShowAll}, func(j *model.Job) error {
+	if _, err := h.Controller.Jobs(c.ctx, c.cred, model.Query{Flags: model.ShowAll, Prompt: true}, func(j *model.Job) error {
 		user := j.UserName
 		if user == "" && by.User {
 			user = h.Users.User(j.UserID)
@@ -92,7 +94,7 @@ func (h *handler) countCluster(c *call, by cluster.By) (*cluster.Counts, error) 
 	return counts, err
 }
 
-// metricLabels reads the only parameter: by, a list of labels.
+// metricLabels parses the only parameter, by: a list of labels.
 func metricLabels(query string) (by cluster.By, err error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 
 const clusterPath = "/metrics/cluster"
 
-// TestClusterMetrics: the page has the numbers of what the token's user may see, and no
-// names unless they are asked for.
+// TestClusterMetrics checks that the page counts the objects that the token's
+// user may see, and contains names only if they are requested.
 func TestClusterMetrics(t *testing.T) {
 	f := demo()
 	w := serve(t, config(f), request(http.MethodGet, clusterPath, ""))
@@ -45,6 +45,9 @@ func TestClusterMetrics(t *testing.T) {
 			t.Errorf("asked as %v", cred)
 		}
 	}
+	if q := f.queries; len(q) != 2 || !q[0].Prompt || !q[1].Prompt {
+		t.Errorf("long lists are held in memory: %+v", q)
+	}
 
 	w = serve(t, config(demo()), request(http.MethodGet, clusterPath+"?by=user,account", ""))
 	for _, want := range []string{"\nslurm_user_jobs{username=\"alice\"} 1\n", "\nslurm_account_jobs{account=\"\"} 1\n", "\nschedrestd_cluster_account_fairshare_factor{account=\"root\"} "} {
@@ -54,8 +57,8 @@ func TestClusterMetrics(t *testing.T) {
 	}
 }
 
-// TestClusterMetricsRefused: each of these requests is refused, with an envelope and
-// without a number.
+// TestClusterMetricsRefused checks failed requests for metrics. The answer must
+// be the usual envelope with an error, and must contain no metrics.
 func TestClusterMetricsRefused(t *testing.T) {
 	tests := []struct {
 		name, path string
@@ -93,7 +96,8 @@ func TestClusterMetricsRefused(t *testing.T) {
 	}
 }
 
-// TestClusterMetricsNeedController: without the controller's paths there is no page.
+// TestClusterMetricsNeedController checks that the page is absent if the
+// controller's paths are not served.
 func TestClusterMetricsNeedController(t *testing.T) {
 	cfg := config(demo())
 	cfg.Content = feature.Accounting
@@ -102,7 +106,8 @@ func TestClusterMetricsNeedController(t *testing.T) {
 	}
 }
 
-// TestClusterMetricsCompressed: Prometheus accepts gzip.
+// TestClusterMetricsCompressed checks that the page is compressed with gzip,
+// which Prometheus accepts.
 func TestClusterMetricsCompressed(t *testing.T) {
 	r := request(http.MethodGet, clusterPath, "")
 	r.Header.Set("Accept-Encoding", "gzip")

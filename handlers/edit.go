@@ -11,9 +11,9 @@ import (
 	"schedrestd/model"
 )
 
-// edit makes the changes of f to records in one transaction, and returns what f
-// did. object is what the request names, for the audit log. f may run more than
-// once: what it did before a session was lost is not kept.
+// edit makes the changes of f in one transaction, and returns f's result.
+// object is the name that the request gives, for the audit log. f may run more
+// than once: if a session with the daemon is lost, its changes are discarded.
 func (h *handler) edit(c *call, object string, f func(model.Editor) ([]string, error)) ([]string, error) {
 	warned := len(c.warnings)
 	return change(c, shortList(object), func() (done []string, err error) {
@@ -26,7 +26,8 @@ func (h *handler) edit(c *call, object string, f func(model.Editor) ([]string, e
 	}, func(done []string) Result { return Result{Objects: shortList(strings.Join(done, "; "))} })
 }
 
-// shortList cuts a list of names to a length fit for a line of the audit log.
+// shortList truncates a list of names to a length that is suitable for a line
+// of the audit log.
 func shortList(names string) string {
 	const most = 1000
 	if len(names) <= most {
@@ -40,7 +41,7 @@ func (c *call) warn(source, format string, args ...any) {
 	c.warnings = append(c.warnings, api.Warning{Description: fmt.Sprintf(format, args...), Source: source})
 }
 
-// edited answers a change of records that has nothing to show.
+// edited answers a change of records with an empty answer.
 func (h *handler) edited(c *call, err error) error {
 	if err != nil {
 		return err
@@ -48,12 +49,12 @@ func (h *handler) edited(c *call, err error) error {
 	return send(c, http.StatusOK, api.Empty, &api.EmptyAnswer{Envelope: c.envelope()})
 }
 
-// changeOf changes a record, or makes it, and reports whether anything had to be
-// changed. at is its place in the request.
+// changeOf changes or creates a record, and reports whether a change was
+// necessary. at is the record's place in the request.
 type changeOf[T any] func(e model.Editor, one *T, at string) (bool, error)
 
 // editEach makes a request's changes to its records one by one, in one
-// transaction. A record that can't be changed ends all: none is then.
+// transaction. If a record can't be changed, none is.
 func editEach[T any](h *handler, c *call, list string, records []T, name func(*T) string, each changeOf[T]) error {
 	if len(records) == 0 {
 		return errs.New(errs.Invalid, "the body names no record: nothing was changed").WithSource("#/" + list)
@@ -72,7 +73,8 @@ func namesOf[T any](records []T, name func(*T) string) []string {
 	return names
 }
 
-// changeRecords makes the changes of editEach.
+// changeRecords makes the changes of editEach in the transaction e, and returns the
+// names of the records that changed.
 func changeRecords[T any](c *call, e model.Editor, list string, records []T, name func(*T) string, each changeOf[T]) ([]string, error) {
 	names := namesOf(records, name)
 	var done []string
@@ -84,7 +86,7 @@ func changeRecords[T any](c *call, e model.Editor, list string, records []T, nam
 			return nil, nothingKept(aboutNamed(err, kinds[list], names[i], at))
 		}
 		if !changed && warned == len(c.warnings) {
-			c.warn(at, "%s is so already: nothing was changed", names[i])
+			c.warn(at, "%s has these values already: nothing was changed", names[i])
 		}
 		if changed {
 			done = append(done, names[i])
@@ -93,15 +95,15 @@ func changeRecords[T any](c *call, e model.Editor, list string, records []T, nam
 	return done, nil
 }
 
-// kinds are the words for a record of a list.
+// kinds maps the lists in bodies to the word for a record of the list.
 var kinds = map[string]string{"accounts": "account", "associations": "association", "clusters": "cluster", "qos": "quality of service",
 	"users": "user", "wckeys": "workload key"}
 
-// recordDeleted is the flag of most deleted records.
+// recordDeleted is the flag of a deleted record, for most kinds of records.
 const recordDeleted uint32 = 1
 
-// leavesOut reports whether the flags of a record are those of a deleted one,
-// which a configuration has too, and warns of it.
+// leavesOut reports whether a record has the flag of a deleted one, and adds a
+// warning if so. A configuration also contains deleted records.
 func (c *call) leavesOut(flags, deleted uint32, at string) bool {
 	if flags&deleted == 0 {
 		return false
@@ -110,7 +112,7 @@ func (c *call) leavesOut(flags, deleted uint32, at string) bool {
 	return true
 }
 
-// nothingKept adds to a daemon's refusal that no other record was changed.
+// nothingKept adds to a daemon's error that no other record was changed.
 func nothingKept(err error) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {
@@ -121,14 +123,15 @@ func nothingKept(err error) error {
 	return &told
 }
 
-// removal always returns the removal r.
+// removal returns a function that always returns r.
 func removal(r any) func(model.Editor) (any, error) {
 	return func(model.Editor) (any, error) { return r, nil }
 }
 
-// remove makes the removal that find returns, and returns what the daemon removed.
-// It is an error when there are no such records: the request names what is not
-// there. allowed judges what was removed, before it is kept; nil: anything is.
+// remove makes the removal that find returns, and returns the records that the
+// daemon removed. If there were no such records, it returns an error. If
+// allowed is not nil, remove calls it with the removed records before the
+// transaction is committed, and returns its error.
 func (h *handler) remove(c *call, kind, name, source string, find func(model.Editor) (any, error), allowed func([]string) error) ([]string, error) {
 	names, err := h.edit(c, name, func(e model.Editor) ([]string, error) {
 		r, err := find(e)
@@ -151,7 +154,8 @@ func (h *handler) remove(c *call, kind, name, source string, find func(model.Edi
 	return names, aboutNamed(err, kind, name, source)
 }
 
-// blocked adds to a refusal the records that a daemon gives as its reason.
+// blocked adds to a daemon's error the records that the daemon gives as its
+// reason.
 func blocked(err error, names []string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok {
@@ -179,8 +183,8 @@ func some[T any](e model.Editor, filter model.Filter[T]) (found bool, err error)
 	return found, err
 }
 
-// one returns the record that a filter selects; nil when there is none. More than
-// one are an error.
+// one returns the record that a filter selects, or nil if there is none. It
+// returns an error if there are several.
 func one[T any](e model.Editor, filter model.Filter[T]) (*T, error) {
 	var found *T
 	more := false

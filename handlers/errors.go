@@ -19,8 +19,8 @@ import (
 	"schedrestd/http1"
 )
 
-// status returns the HTTP status of an error. This is the only place where
-// kinds are mapped to statuses.
+// status returns the HTTP status of an error. Kinds are mapped to statuses only
+// here.
 func status(err error) int {
 	switch errs.KindOf(err) {
 	case errs.Malformed:
@@ -46,7 +46,7 @@ func status(err error) int {
 	case errs.BadAnswer:
 		return http.StatusBadGateway
 	case errs.Unsupported:
-		if e, ok := errors.AsType[*http1.Error](err); ok { // of an expectation, or a version of HTTP
+		if e, ok := errors.AsType[*http1.Error](err); ok { // an unsupported expectation or version of HTTP
 			return e.Status
 		}
 		return http.StatusNotImplemented
@@ -70,8 +70,8 @@ func status(err error) int {
 	return http.StatusInternalServerError
 }
 
-// retryAfter is after how many seconds a client should retry when a daemon is
-// unavailable.
+// retryAfter is the time in seconds after which a client should retry when a
+// daemon is unavailable.
 const retryAfter = "5"
 
 // Later is an error with the time after which a retry may succeed.
@@ -94,8 +94,8 @@ func comeBack(err error) string {
 	return retryAfter
 }
 
-// fail logs err if it is of interest, and answers with it. Nothing must have
-// been sent before.
+// fail logs err if it is of interest, and answers with it. It must be called
+// before anything is sent.
 func (c *call) fail(err error) {
 	code := status(err)
 	if code >= http.StatusInternalServerError || code == http.StatusUnauthorized {
@@ -109,7 +109,7 @@ func (c *call) fail(err error) {
 
 // tell answers with err.
 func (c *call) tell(err error, code int) {
-	if code == http.StatusNotModified { // has no body (RFC 9110, 15.4.5)
+	if code == http.StatusNotModified { // a 304 has no body (RFC 9110, 15.4.5)
 		c.w.WriteHeader(code)
 		return
 	}
@@ -148,9 +148,9 @@ func (c *call) sendFailure(code int, problems []api.Error, warnings []api.Warnin
 	return c.render(code, func(e schema.Encoder) { table.Failure(c.view)(e, &body) })
 }
 
-// missing sends the answer, in Slurm's spelling, if err means that the name in
-// the path was not found and Slurm's gateway does not return 404 for that. It
-// returns every other error.
+// missing sends slurmrestd's answer if err means that the name in the path was
+// not found, the path has Slurm's spelling, and slurmrestd does not answer with
+// 404. Otherwise it returns err.
 func (c *call) missing(err error) error {
 	how := c.route.Missing
 	if errs.KindOf(err) != errs.NotFound || c.view.Names != schema.Slurm || how == api.MissingIs404 {
@@ -172,12 +172,19 @@ func (c *call) missing(err error) error {
 
 func (c *call) setAllow() { c.w.Header().Set("Allow", strings.Join(c.allow, ", ")) }
 
-// problems returns the error entries of err. Of internal errors the client
-// receives only the Message of an errs.Error; the rest is only logged. The
-// refusal of a credential always has the same text.
+// problems returns the error entries of err. Of an internal error, the client
+// gets only the Message of an errs.Error; the rest is only logged. The refusal
+// of a credential always has the same text.
 func problems(err error, code int) []api.Error {
 	if report, ok := errors.AsType[*notesError](err); ok {
 		return report.problems()
+	}
+	if several, ok := errors.AsType[severalErrors](err); ok {
+		var list []api.Error
+		for _, one := range several {
+			list = append(list, problems(one, code)...)
+		}
+		return list
 	}
 	p := api.Error{Name: http.StatusText(code), Code: errcode.Of(errs.KindOf(err)), Description: "internal error; the gateway's log has details under the request id"}
 	e, ok := errors.AsType[*errs.Error](err)
@@ -198,8 +205,9 @@ func problems(err error, code int) []api.Error {
 	return []api.Error{p}
 }
 
-// problems returns the error entries of err: named by Slurm's text where they have a number, which clients of
-// slurmrestd compare, and for a 401 with the hint how to authenticate.
+// problems returns the error entries of err. An entry with one of Slurm's
+// numbers gets Slurm's text as its name, because clients of slurmrestd compare
+// it. A 401 gets a hint on how to authenticate.
 func (c *call) problems(err error, code int) []api.Error {
 	list := problems(err, code)
 	for i, p := range list {
@@ -214,8 +222,8 @@ func (c *call) problems(err error, code int) []api.Error {
 }
 
 // howToAuthenticate returns the hint of a 401. It depends only on the path and
-// the configuration: a client that guesses must not learn from it what was
-// wrong.
+// the configuration, so that a client that guesses does not learn why its
+// credential was refused.
 func (c *call) howToAuthenticate() string {
 	send := "this socket accepts local users without a token"
 	if c.h.Auth.JWT {
@@ -259,7 +267,7 @@ func (e *notesError) problems() []api.Error {
 	return list
 }
 
-// recover answers for a handler that panicked.
+// recover answers a request whose handler panicked.
 func (c *call) recover() {
 	p := recover()
 	switch {
@@ -275,11 +283,19 @@ func (c *call) recover() {
 	c.fail(errors.New("panic"))
 }
 
-// logFailure logs the whole error, which no client receives, under the
-// request's id.
+// logFailure logs the complete error under the request's id. Clients never
+// receive it.
 func (c *call) logFailure(err error) {
 	if c.ctx.Err() != nil {
 		return // the client has closed the connection
 	}
 	c.h.Log.LogAttrs(c.ctx, slog.LevelWarn, "request failed", slog.String("id", c.id), slog.String("error", conceal(err.Error())))
 }
+
+// severalErrors is the errors about the objects of one request. The first one
+// determines the status of the answer.
+type severalErrors []error
+
+func (s severalErrors) Error() string { return errors.Join(s...).Error() }
+
+func (s severalErrors) Unwrap() []error { return s }

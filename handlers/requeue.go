@@ -67,12 +67,13 @@ func (h *handler) postJobsRequeue(c *call, _ *api.NoParams) error {
 	return send(c, http.StatusOK, api.RequeuedJobs, &api.RequeuesAnswer{Results: results, Envelope: c.envelope()})
 }
 
-// requeueEach requeues each job and returns the results. It stops at a failure
-// that is not a refusal. If that is the first job's, it is the error; otherwise
-// the remaining jobs are listed as not tried.
+// requeueEach requeues each job and returns the results. It stops at an error
+// other than a controller's refusal, and lists the remaining jobs as not tried.
+// If it requeued no job, it returns the error about each job instead.
 func (h *handler) requeueEach(c *call, request *api.Requeues) ([][]model.TaskResult, error) {
 	var lists [][]model.TaskResult
-	var first, broken error
+	var refused severalErrors
+	var broken error
 	queued := false
 	for _, job := range request.Jobs {
 		if broken != nil {
@@ -88,29 +89,27 @@ func (h *handler) requeueEach(c *call, request *api.Requeues) ([][]model.TaskRes
 			lists = append(lists, list)
 			continue
 		}
-		if first == nil {
-			first = aboutListed(err, job)
-		}
-		e, refused := errors.AsType[*errs.Error](err)
-		if refused = refused && e.Number != 0; !refused {
+		e, ok := errors.AsType[*errs.Error](err)
+		if !ok || e.Number == 0 {
 			if broken = err; !queued {
-				return nil, first
+				return nil, append(severalErrors{err}, refused...)
 			}
 			lists = append(lists, []model.TaskResult{{Tasks: job, Code: notTried, Reason: "Outcome unknown", Message: problems(err, status(err))[0].Description}})
 			continue
 		}
+		refused = append(refused, aboutListed(err, job))
 		lists = append(lists, []model.TaskResult{{Tasks: job, Code: uint32(e.Number), Reason: h.ErrorText(e.Number), Message: e.Detail}})
 	}
 	if !queued {
-		return nil, first
+		return nil, refused
 	}
 	return lists, nil
 }
 
-// notTried is Slurm's number for an error without a reason.
+// notTried is Slurm's error number for an unspecified error.
 const notTried = 0xffffffff
 
-// aboutListed adds a job's name to its refusal.
+// aboutListed adds the name of a job to the error about it.
 func aboutListed(err error, job string) error {
 	e, ok := errors.AsType[*errs.Error](err)
 	if !ok || e.Source != "" || e.Number == 0 {

@@ -31,6 +31,8 @@ func TestRequeue(t *testing.T) {
 		{name: "a text", method: "POST", path: "/jobs/requeue", body: `{"jobs": "12,13"}`, status: 200, asked: []string{"requeue 12 0x0", "requeue 13 0x0"}},
 		{name: "one of several", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["99", "12"]}`, errs: map[string]error{"99": gone}, status: 200, asked: []string{"requeue 99 0x0", "requeue 12 0x0"}, says: "99 was not requeued: Invalid job id specified"},
 		{name: "none of several", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["98", "99"]}`, errs: map[string]error{"98": gone, "99": gone}, status: 404, asked: []string{"requeue 98 0x0", "requeue 99 0x0"}, says: "job 98: there is no such job"},
+		{name: "none of several, each named", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["98", "99"]}`, errs: map[string]error{"98": gone, "99": gone}, status: 404, asked: []string{"requeue 98 0x0", "requeue 99 0x0"}, says: "job 99: there is no such job"},
+		{name: "lost after a refusal", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["99", "13", "14"]}`, errs: map[string]error{"99": gone, "13": lost}, status: 502, asked: []string{"requeue 99 0x0", "requeue 13 0x0"}, says: "job 99: there is no such job"},
 		{name: "lost after the first", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["12", "13", "14"]}`, errs: map[string]error{"13": lost}, status: 200, asked: []string{"requeue 12 0x0", "requeue 13 0x0"}, says: "14 was not requeued: Not tried"},
 		{name: "lost", method: "POST", path: "/jobs/requeue", body: `{"jobs": ["13"]}`, errs: map[string]error{"13": lost}, status: 502, asked: []string{"requeue 13 0x0"}, says: "outcome_unknown"},
 		{name: "no job", method: "POST", path: "/jobs/requeue", body: `{"jobs": []}`, status: 422, says: "#/jobs"},
@@ -56,7 +58,7 @@ func TestDeleteJobs(t *testing.T) {
 	for _, tt := range []struct {
 		name, body string
 		status     int
-		want       *model.KillJobs // nil: the controller is not asked
+		want       *model.KillJobs // nil if the controller must not be called
 	}{
 		{name: "jobs", body: `{"jobs": ["12", "13_1"]}`, status: 200, want: &model.KillJobs{Jobs: []string{"12", "13_1"}, Signal: 9, Flags: 8}},
 		{name: "a signal", body: `{"partition": "p", "signal": "USR1", "flags": ["BATCH_JOB"]}`, status: 200, want: &model.KillJobs{Partition: "p", Signal: 10, Flags: 1}},

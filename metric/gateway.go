@@ -1,11 +1,11 @@
 package metric
 
-// Prefix begins the name of every metric of the gateway.
+// Prefix is the beginning of the name of every metric of the gateway.
 const Prefix = "schedrestd_"
 
-// The values of labels, by index.
+// Values of labels, by index.
 const (
-	RefusedUnidentified = iota // the kernel does not report its user
+	RefusedUnidentified = iota // the kernel does not report the client's user
 	RefusedForbidden
 	RefusedBlocked
 	RefusedUnavailable
@@ -27,12 +27,12 @@ const (
 // Families that the dispatcher counts.
 var (
 	Start = &Family{Name: Prefix + "dispatcher_start_time_seconds", Kind: Gauge,
-		Help: "Unix time when the process started that keeps all counters. They begin at 0 then."}
+		Help: "Unix time at which the dispatcher started. All counters began at 0 then."}
 	Generations = &Family{Name: Prefix + "generations_total",
-		Help: "Configurations that came into force, the first one included."}
+		Help: "Generations that began to serve, including the first."}
 
 	Slots = &Family{Name: Prefix + "slots", Kind: Gauge,
-		Help: "Connections that are served concurrently at most (--max-connections)."}
+		Help: "Limit of connections that are served concurrently (--max-connections)."}
 	SlotsUsed = &Family{Name: Prefix + "slots_used", Kind: Gauge,
 		Help: "Connections that have a slot."}
 	SlotsWaiting = &Family{Name: Prefix + "slots_waiting", Kind: Gauge,
@@ -44,38 +44,38 @@ var (
 	Waited = &Family{Name: Prefix + "connections_waited_total",
 		Help: "Connections that had to wait for a slot."}
 	Refused = &Family{Name: Prefix + "connections_refused_total",
-		Help:   "Connections that were closed or answered without being served, by reason.",
+		Help:   "Connections that were refused, by reason.",
 		Labels: []Label{Labelled("reason", "unidentified", "forbidden", "blocked", "unavailable")}}
 
 	Offences = &Family{Name: Prefix + "offences_total",
 		Help:   "Offences of clients, by kind; see LIMITS.md.",
 		Labels: []Label{Labelled("kind", "auth", "malformed", "crash")}} // in the order of package penalty
 	Blocks = &Family{Name: Prefix + "sources_blocked_total",
-		Help: "How often a client was blocked for its offences."}
+		Help: "Blocks of clients for their offences."}
 	Debts = &Family{Name: Prefix + "sources_with_penalties", Kind: Gauge,
-		Help: "Clients that have offended recently."}
+		Help: "Clients that have a debt for offences."}
 
 	Workers = &Family{Name: Prefix + "workers", Kind: Gauge,
 		Help: "Worker processes that run."}
 	WorkersStarted = &Family{Name: Prefix + "workers_started_total",
 		Help: "Worker processes that were started."}
 	WorkersExited = &Family{Name: Prefix + "workers_exited_total",
-		Help:   "Worker processes that exited, by cause: as intended, by themselves, killed by the dispatcher, killed by their sandbox.",
+		Help:   "Worker processes that exited, by cause: finished (as intended), died (unexpectedly), killed (by the dispatcher), forbidden_call (killed by the sandbox).",
 		Labels: []Label{Labelled("cause", "finished", "died", "killed", "forbidden_call")}}
 
 	Dials = &Family{Name: Prefix + "daemon_connections_total",
 		Help:   "Connections to daemons that workers requested, by result.",
 		Labels: []Label{Labelled("result", "opened", "failed", "limited")}}
 
-	// Sums of what workers report as it is now.
+	// Sums of current values that workers report.
 	RequestsInFlight = &Family{Name: Prefix + "http_requests_in_flight", Kind: Gauge,
 		Help: "Requests that are being answered."}
 	CallsInFlight = &Family{Name: Prefix + "rpc_requests_in_flight", Kind: Gauge,
 		Help: "Requests to daemons that are not answered yet."}
 )
 
-// Gateway returns a table with the families of the dispatcher. Those that workers count
-// follow in other tables, from the cell Workers' on.
+// Gateway returns a table with the families of the dispatcher. Other tables add
+// those that workers count, which start at the cell FromWorkers.
 func Gateway() *Table {
 	t := new(Table)
 	t.Add(gateway...)

@@ -5,25 +5,31 @@ import "time"
 // Credential identifies the client to a daemon. The zero value is valid only on
 // a UNIX socket, where the kernel identifies the client.
 type Credential struct {
-	Token string // JWT, passed on as it came
-	ActAs string // the user to act as; "": the token's own
+	Token string // JWT, passed on unchanged
+	ActAs string // user to act as; "" for the token's own
 
-	Expires time.Time // of Token, according to the token, whose signature was not checked; zero: not known
+	Expires time.Time // expiry according to the token, whose signature is not checked; zero if unknown
 }
 
-// String hides the token, whatever the verb.
+// String hides the token from every format verb.
 func (c Credential) String() string { return "(credential)" }
 
-// GoString hides the token like String.
+// GoString hides the token, like String.
 func (c Credential) GoString() string { return c.String() }
 
-// Local reports whether only the kernel identifies the client.
+// Local reports whether the client has no token, so that only the kernel
+// identifies it.
 func (c Credential) Local() bool { return c.Token == "" }
 
-// Query narrows the information that a daemon returns.
+// Query limits the information that a daemon returns.
 type Query struct {
-	Since Time // only when anything changed at or after it; 0: in any case
+	Since Time // return information only if something has changed at or after this time; 0 for always
 	Flags Show
+
+	// Prompt says that records are used as fast as they are decoded, and are sent to
+	// no client. A long answer is then read while its records are decoded, and is not
+	// held in memory.
+	Prompt bool
 }
 
 // Or returns q, with flags if it has none.
@@ -34,18 +40,18 @@ func (q Query) Or(flags Show) Query {
 	return q
 }
 
-// Show are flags for additional information.
+// Show are flags that request additional information.
 type Show uint16
 
-// The bits of Show, as they travel.
+// The bits of Show, with the values of the protocol.
 const (
-	ShowAll        Show = 1   // hidden partitions and nodes too
-	ShowDetail     Show = 2   // a job's allocation node by node
-	ShowMixed      Show = 8   // nodes that are partly allocated as such
-	ShowLocal      Show = 16  // of a federation this cluster alone
-	ShowSibling    Show = 32  // of a federation the sibling jobs too
+	ShowAll        Show = 1   // include hidden partitions and nodes
+	ShowDetail     Show = 2   // the allocation of a job on each node
+	ShowMixed      Show = 8   // show partly allocated nodes as MIXED
+	ShowLocal      Show = 16  // only this cluster of a federation
+	ShowSibling    Show = 32  // include the sibling jobs of a federation
 	ShowFederation Show = 64  // the whole federation
-	ShowFuture     Show = 128 // nodes that are not there yet
+	ShowFuture     Show = 128 // include nodes that do not exist yet
 )
 
 // Kill are flags for sending a signal to a job, with the values of the

@@ -15,7 +15,7 @@ import (
 	"schedrestd/printable"
 )
 
-// Slurm's error numbers that decide the kind of an error.
+// Slurm's error numbers that determine the kind of an error.
 const (
 	noChange    = 1900 // nothing has changed since update_time
 	invalidNode = 2009
@@ -23,10 +23,10 @@ const (
 	jobEnded    = 2021
 )
 
-// maxError is the largest body of an error that is read.
+// maxError limits the part of an error's body that is read.
 const maxError = 1 << 20
 
-// problem is one element of errors or warnings.
+// problem is an element of errors or warnings.
 type problem struct {
 	Description string `json:"description"`
 	Number      int    `json:"error_number"`
@@ -35,8 +35,8 @@ type problem struct {
 	Code        string `json:"code"`
 }
 
-// String returns the text for people: the description, or what there is
-// instead, with the place in the request.
+// String returns the text for people: the description or, without one, another
+// text, with the place in the request.
 func (p problem) String() string {
 	text := p.Description
 	switch {
@@ -51,14 +51,14 @@ func (p problem) String() string {
 	return printable.Text(text)
 }
 
-// Meta is the part of a list's answer beside the list.
+// Meta has the data in a list's answer that accompany the list.
 type Meta struct {
-	LastUpdate int64 // time of the newest change
-	Unchanged  bool  // nothing has changed since update_time; there was no list
+	LastUpdate int64 // time of the last change
+	Unchanged  bool  // nothing has changed since update_time, so there was no list
 }
 
-// list requests a list and calls each before every element of the array named
-// key; each decodes it.
+// list requests a list, and calls each for every element of the array named
+// key. each must decode the element.
 func (c *Client) list(ctx context.Context, path string, query url.Values, key string, each func(*json.Decoder) error) (m Meta, err error) {
 	resp, err := c.get(ctx, path, query)
 	if err != nil {
@@ -105,18 +105,19 @@ func (c *Client) list(ctx context.Context, path string, query url.Values, key st
 		return m, refused(resp.StatusCode, problems)
 	}
 	m.LastUpdate = updated.Int()
-	m.Unchanged = query.Has("update_time") && m.LastUpdate == 0 // the answer of slurmrestd
+	m.Unchanged = query.Has("update_time") && m.LastUpdate == 0 // slurmrestd answers this way
 	return m, nil
 }
 
-// malformed reports whether err is about the form of an answer.
+// malformed reports whether err means that an answer is malformed.
 func malformed(err error) bool {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	return errors.As(err, &syntax) || errors.As(err, &kind) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
-// object reads an object; member reads the value of each name.
+// object reads an object. It calls member for each name; member must read the
+// value.
 func object(d *json.Decoder, member func(*json.Decoder, string) error) error {
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
 		return orUnexpected(err, "no object")
@@ -134,7 +135,8 @@ func object(d *json.Decoder, member func(*json.Decoder, string) error) error {
 	return orUnexpected(err, "")
 }
 
-// array reads an array or null; element reads each element.
+// array reads an array or null. It calls element for each element; element must
+// read it.
 func array(d *json.Decoder, element func(*json.Decoder) error) error {
 	start, err := d.Token()
 	switch {
@@ -152,8 +154,8 @@ func array(d *json.Decoder, element func(*json.Decoder) error) error {
 	return err
 }
 
-// orUnexpected returns err, with the end of input as an error, or text as an
-// error if err is nil and text is not empty.
+// orUnexpected returns err, or an error with text if err is nil and text is not
+// empty. It turns the end of input into an error.
 func orUnexpected(err error, text string) error {
 	switch {
 	case errors.Is(err, io.EOF):
@@ -192,7 +194,7 @@ func (c *Client) answer(resp *http.Response, v any) (warnings []string, err erro
 	return warnings, err
 }
 
-// refusal returns the error of an answer with a status of 400 or more.
+// refusal returns the error for an answer with a status of 400 or more.
 func refusal(resp *http.Response) error {
 	var envelope struct {
 		Errors []problem `json:"errors"`
@@ -212,8 +214,8 @@ func refusal(resp *http.Response) error {
 	return refused(resp.StatusCode, nil)
 }
 
-// refused returns the error that these problems are. Its kind is that of the
-// first whose number decides one, otherwise of the status.
+// refused returns the error for these problems. Its kind comes from the first
+// problem whose number determines one, and otherwise from the status.
 func refused(status int, problems []problem) error {
 	e := &errs.Error{Kind: kindOf(status)}
 	var texts []string
@@ -237,7 +239,7 @@ func refused(status int, problems []problem) error {
 	}
 	switch e.Kind {
 	case errs.Unauthenticated:
-		e.Hint = "the server does not accept the token, or needs one: see schedctl token or scontrol token, and set SCHED_JWT"
+		e.Hint = "the token is missing or not accepted: get one with schedctl token or scontrol token, and set SCHED_JWT"
 	case errs.TooMany, errs.Unavailable:
 		e.Hint = "try again later"
 	}
@@ -247,7 +249,7 @@ func refused(status int, problems []problem) error {
 // kindOf returns the kind of an HTTP status.
 func kindOf(status int) errs.Kind {
 	switch status {
-	case http.StatusUnauthorized, http.StatusNetworkAuthenticationRequired: // 511 is what slurmrestd answers
+	case http.StatusUnauthorized, http.StatusNetworkAuthenticationRequired: // slurmrestd answers 511
 		return errs.Unauthenticated
 	case http.StatusForbidden:
 		return errs.Denied
@@ -288,7 +290,7 @@ func notJSON(resp *http.Response) error {
 		WithHint("check the address: this may be another service than slurmrestd, or a proxy in front of it")
 }
 
-// shorten makes a text of the server or the user safe for a short line.
+// shorten makes a text from the server or the user safe for a short line.
 func shorten(s string) string {
 	if len(s) > 200 {
 		s = s[:200] + "…"

@@ -22,8 +22,8 @@ import (
 
 const token = "eyJhbGciOiJIUzI1NiJ9.e30.c2ln"
 
-// served answers a ping in some versions and, in these, other requests with
-// answer.
+// served returns a handler that answers pings under the given paths, which are
+// API versions, and all other requests under them with answer.
 func served(answer http.HandlerFunc, paths ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, p := range paths {
@@ -64,11 +64,11 @@ func dialed(t *testing.T, h http.Handler) *Client {
 	return c
 }
 
-// TestNegotiation checks that the newest version that both sides know is used,
-// in the spelling that the server has.
+// TestNegotiation checks that the newest version that both sides support is
+// used, in a spelling that the server has.
 func TestNegotiation(t *testing.T) {
 	for _, tt := range []struct {
-		name, url string // url: what follows the server's address
+		name, url string // url is appended to the server's address
 		paths     []string
 		version   string
 		first     string
@@ -97,7 +97,7 @@ func TestNegotiation(t *testing.T) {
 	}
 }
 
-// TestDialErrors checks kinds and hints of servers that can't be used.
+// TestDialErrors checks the kinds and hints of errors for unusable servers.
 func TestDialErrors(t *testing.T) {
 	plain := httptest.NewServer(served(reply(200, `{}`), "/slurm/v0.0.45/"))
 	defer plain.Close()
@@ -144,7 +144,11 @@ func TestDialErrors(t *testing.T) {
 		{"no answer", slow.URL, errs.Timeout, "did not answer within 200ms", "--timeout"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := Dial(t.Context(), Config{URL: tt.url, Token: token, Timeout: 200 * time.Millisecond})
+			limit := time.Minute
+			if tt.kind == errs.Timeout {
+				limit = 200 * time.Millisecond
+			}
+			_, err := Dial(t.Context(), Config{URL: tt.url, Token: token, Timeout: limit})
 			if err == nil || errs.KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.text) || !strings.Contains(errs.HintOf(err), tt.hint) {
 				t.Errorf("%v (kind %v), hint %q", err, errs.KindOf(err), errs.HintOf(err))
 			}
@@ -180,7 +184,7 @@ func TestUnixSocket(t *testing.T) {
 }
 
 // TestTokenOfAnotherServer checks that a token is not sent to a port of this
-// machine that another user serves, and is sent once that user is named.
+// machine that another user serves, unless that user is configured.
 func TestTokenOfAnotherServer(t *testing.T) {
 	if os.Getenv("SERVE_AS_OTHER") != "" {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -205,7 +209,7 @@ func TestTokenOfAnotherServer(t *testing.T) {
 	cmd := exec.Command(self, "-test.run=^TestTokenOfAnotherServer$")
 	cmd.Env = append(os.Environ(), "SERVE_AS_OTHER=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: other, Gid: other}}
-	program, err := os.Open(self) // its directory may be closed to other users
+	program, err := os.Open(self) // opened here, because its directory may be closed to other users
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +246,7 @@ func TestTokenOfAnotherServer(t *testing.T) {
 	}
 }
 
-// TestAnswers checks how answers are read, including those of slurmrestd.
+// TestAnswers checks how answers are parsed, including those of slurmrestd.
 func TestAnswers(t *testing.T) {
 	const gone = `{"jobs": [], "errors": [{"description": "Unable to query JobId=7", "error_number": 2017, "error": "Invalid job id specified", "source": "_handle_job_get"}]}`
 	for _, tt := range []struct {
@@ -250,7 +254,7 @@ func TestAnswers(t *testing.T) {
 		status int
 		body   string
 		kind   errs.Kind
-		text   string // "": no error
+		text   string // "" for no error
 	}{
 		{"a list", 200, `{"meta": {"a": [1]}, "jobs": [{"job_id": 7}], "errors": [], "warnings": []}`, 0, ""},
 		{"null", 200, `{"jobs": null}`, errs.NotFound, "job 7 is unknown"},
@@ -307,8 +311,8 @@ func TestForgottenJob(t *testing.T) {
 	}
 }
 
-// TestCancel checks that the outcome in the body counts: slurmrestd answers 200
-// for a job that does not exist.
+// TestCancel checks that Cancel uses the result in the body, because slurmrestd
+// answers 200 for a job that does not exist.
 func TestCancel(t *testing.T) {
 	for _, tt := range []struct {
 		body string
@@ -332,7 +336,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestUnchanged checks the forms in which servers report that nothing has
+// TestUnchanged checks the ways in which servers report that nothing has
 // changed.
 func TestUnchanged(t *testing.T) {
 	for _, h := range []http.HandlerFunc{
@@ -351,8 +355,8 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// TestTaskOfAnArray checks that of an array only the requested task is taken,
-// also while it waits in a record of many.
+// TestTaskOfAnArray checks that only the requested task of an array is
+// returned, even if it is pending in a record of several tasks.
 func TestTaskOfAnArray(t *testing.T) {
 	const body = `{"jobs": [
 		{"job_id": 2, "array_job_id": {"set": true, "number": 2}, "array_task_id": {"set": false}, "array_task_string": "3-9,12%2"},
@@ -370,7 +374,7 @@ func TestTaskOfAnArray(t *testing.T) {
 	}
 }
 
-// TestExitStatus checks the status for a shell.
+// TestExitStatus checks the exit status for a shell.
 func TestExitStatus(t *testing.T) {
 	for text, want := range map[string]int{
 		`{"job_state": ["COMPLETED"], "exit_code": {"return_code": {"set": true, "number": 0}}}`: 0,
@@ -389,7 +393,8 @@ func TestExitStatus(t *testing.T) {
 	}
 }
 
-// TestJobIDs checks which texts are job ids. One becomes part of a path.
+// TestJobIDs checks which texts are accepted as job ids, because an id becomes
+// a part of a path.
 func TestJobIDs(t *testing.T) {
 	for text, ok := range map[string]bool{"1": true, "12_3": true, "4294967295": true, "": false, "0": false, "-1": false, "1/../2": false, "a": false,
 		"1_": false, "1_2_3": false, "1\n": false, "12345678901": false} {

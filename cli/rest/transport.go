@@ -17,7 +17,7 @@ import (
 	"schedrestd/errs"
 )
 
-// newTransport returns a client of HTTP for one address.
+// newTransport returns an HTTP client for one address.
 func newTransport(cfg Config, at *address) (*http.Client, error) {
 	t := &http.Transport{MaxIdleConns: 4, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 20 * time.Second}
 	if cfg.CACert != "" {
@@ -31,7 +31,7 @@ func newTransport(cfg Config, at *address) (*http.Client, error) {
 		}
 		t.TLSClientConfig = &tls.Config{RootCAs: pool}
 	}
-	if at.secure { // a proxy sees nothing but encrypted bytes; without TLS it would see the token
+	if at.secure { // only with TLS, because without it a proxy would see the token
 		t.Proxy = http.ProxyFromEnvironment
 	}
 	dialer := &net.Dialer{Timeout: 20 * time.Second}
@@ -52,7 +52,7 @@ func newTransport(cfg Config, at *address) (*http.Client, error) {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
 }
 
-// unreachable explains an error of a request that got no answer.
+// unreachable explains the error of a request that got no answer.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*errs.Error](err); ok {
 		return e
@@ -81,7 +81,7 @@ func hint(err error, at *address) string {
 	)
 	switch {
 	case errors.As(err, &unknown):
-		return "the certificate is not signed by an authority that this machine trusts; name that one with --cacert FILE"
+		return "the certificate is not signed by an authority that this machine trusts; name the authority with --cacert FILE"
 	case errors.As(err, &host):
 		return "use the name in --url that the server's certificate has"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
@@ -93,7 +93,7 @@ func hint(err error, at *address) string {
 	case errors.As(err, &noServer):
 		return "check the host name in --url"
 	case errors.Is(err, fs.ErrNotExist):
-		return "there is no such socket: is the gateway running? --url or SCHED_URL selects another address"
+		return "the socket does not exist: is the gateway running? --url or SCHED_URL selects another address"
 	case errors.Is(err, fs.ErrPermission):
 		return "you may not connect to this socket"
 	case errors.Is(err, syscall.ECONNREFUSED):

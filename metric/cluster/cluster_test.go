@@ -27,7 +27,7 @@ func text(t *testing.T, c *cluster.Counts) string {
 	return b.String()
 }
 
-// parse returns the samples of a text.
+// parse returns the samples in a text.
 func parse(t *testing.T, text string) map[string]float64 {
 	t.Helper()
 	samples := map[string]float64{}
@@ -86,7 +86,7 @@ func filled(t *testing.T, by cluster.By) *cluster.Counts {
 		{Name: "root", SharesNormalized: model.FloatNotSet, Factor: 1, Level: model.FloatInfinite},
 		{Name: "alice", Parent: "root", User: true, Factor: 0.5, SharesNormalized: 0.25, Usage: 60},
 		{Name: "alice", Parent: "root", Partition: "debug", User: true, Factor: 0.75},
-		{Name: "alice", Parent: "root", Partition: "debug", User: true, Factor: 1}, // the same again
+		{Name: "alice", Parent: "root", Partition: "debug", User: true, Factor: 1}, // a duplicate
 	} {
 		add(c.Share(&s))
 	}
@@ -95,12 +95,29 @@ func filled(t *testing.T, by cluster.By) *cluster.Counts {
 	return c
 }
 
+// TestPendingWithFlags: a waiting job counts as pending, with any other state, too.
+func TestPendingWithFlags(t *testing.T) {
+	t.Parallel()
+	c := cluster.New(cluster.By{})
+	for _, flags := range []model.JobState{0, model.JobCompleting, model.JobConfiguring, model.JobRequeued} {
+		if err := c.Job(&model.Job{State: model.JobPending | flags}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := parse(t, text(t, c))
+	for name, want := range map[string]float64{"slurm_jobs_pending": 4, "slurm_jobs_completing": 1, "slurm_jobs_requeued": 1} {
+		if got[name] != want {
+			t.Errorf("%s is %v, want %v", name, got[name], want)
+		}
+	}
+}
+
 // TestCounts checks the numbers of a small cluster.
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	got := parse(t, text(t, filled(t, cluster.By{User: true, Account: true})))
 	want := map[string]float64{
-		"slurm_jobs":              11, // five tasks count each
+		"slurm_jobs":              11, // five tasks count individually
 		"slurm_jobs_pending":      6,
 		"slurm_jobs_hold":         5,
 		"slurm_jobs_running":      1,
@@ -178,7 +195,8 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestNoNames: no user and no account is named unless that is asked for.
+// TestNoNames checks that no user and no account is named unless this is
+// requested.
 func TestNoNames(t *testing.T) {
 	t.Parallel()
 	for by, labels := range map[cluster.By][2]bool{{}: {}, {User: true}: {true, false}, {Account: true}: {false, true}} {
@@ -189,7 +207,7 @@ func TestNoNames(t *testing.T) {
 	}
 }
 
-// TestPromtool: promtool finds nothing to say about any metric.
+// TestPromtool checks that promtool reports no problem with any metric.
 func TestPromtool(t *testing.T) {
 	t.Parallel()
 	promtool, err := exec.LookPath("promtool")
@@ -203,7 +221,7 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
-// TestMostValues: the number of values of a label has an end.
+// TestMostValues checks that the number of values of a label is limited.
 func TestMostValues(t *testing.T) {
 	t.Parallel()
 	c := cluster.New(cluster.By{User: true})
@@ -226,8 +244,8 @@ func TestMostValues(t *testing.T) {
 	}
 }
 
-// TestSameLabels: names that are written alike are counted together, because a server
-// refuses a series that comes twice.
+// TestSameLabels checks that names that become equal when written as labels are
+// counted together, because a server refuses a duplicate series.
 func TestSameLabels(t *testing.T) {
 	t.Parallel()
 	c := cluster.New(cluster.By{User: true})
@@ -241,7 +259,7 @@ func TestSameLabels(t *testing.T) {
 	}
 }
 
-// FuzzNode: no text of a node breaks the count.
+// FuzzNode checks that no text of a node breaks the counting.
 func FuzzNode(f *testing.F) {
 	f.Add("gpu:a100:4(S:0-1),tmpdisk:no_consume:100G", "gpu:(null):0(IDX:N/A)", "cpu=4,mem=1.50G,gres/gpu=2")
 	f.Add("a:1E", "))((,::", "mem=99999999999999P,gres/gpu=1e9")

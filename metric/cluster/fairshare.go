@@ -10,16 +10,17 @@ import (
 	"schedrestd/model"
 )
 
-// fairShare holds the shares of accounts and users, sorted when they are written.
+// fairShare has the shares of accounts and users, which are sorted before they
+// are written.
 type fairShare struct{ accounts, users []share }
 
-// share is what is kept of a model.Share.
+// share has the stored part of a model.Share.
 type share struct {
 	account, user, partition             string
 	factor, level, shares, usage, weight float64 // weight is the usage in TRES seconds
 }
 
-// Share adds the share of an association, if its label is wanted.
+// Share adds the share of an association, if its label is requested.
 func (c *Counts) Share(s *model.Share) error {
 	list, wanted, label := &c.fairShare.accounts, c.by.Account, "account"
 	kept := share{account: s.Name, factor: s.Factor, level: s.Level, shares: s.SharesNormalized, usage: s.EffectiveUsage, weight: float64(s.Usage)}
@@ -46,10 +47,10 @@ func compareShares(a, b share) int {
 // shareMeasures are the metrics of a share.
 var shareMeasures = []measure[share]{
 	{"_factor", "Fair share factor, from 0 to 1.", func(s *share) float64 { return s.factor }},
-	{"_level", "Fair share at its own level of the tree; below 1 for more usage than its share.", func(s *share) float64 { return s.level }},
+	{"_level", "Fair share among the siblings in the tree; below 1 if the usage exceeds the share.", func(s *share) float64 { return s.level }},
 	{"_shares", "Part of all shares, from 0 to 1.", func(s *share) float64 { return s.shares }},
 	{"_usage", "Effective part of all usage, from 0 to 1.", func(s *share) float64 { return s.usage }},
-	{"_usage_tres_seconds", "Weighted usage in TRES seconds, which decays.", func(s *share) float64 { return s.weight }},
+	{"_usage_tres_seconds", "Weighted usage in TRES seconds; it decays with time.", func(s *share) float64 { return s.weight }},
 }
 
 func (f *fairShare) write(w *exposition.Writer, by By) {
@@ -63,8 +64,8 @@ func (f *fairShare) write(w *exposition.Writer, by By) {
 	}
 }
 
-// writeShares writes the values that are set. Of records with the same labels, which no
-// controller sends, the first is written.
+// writeShares writes the values that are set. If several records have the same
+// labels, which no controller sends, only the first is written.
 func writeShares(w *exposition.Writer, prefix string, list []share, labels func(*share) []string) {
 	slices.SortStableFunc(list, compareShares)
 	list = slices.CompactFunc(list, func(a, b share) bool { return compareShares(a, b) == 0 })
@@ -81,7 +82,7 @@ func writeShares(w *exposition.Writer, prefix string, list []share, labels func(
 	}
 }
 
-// unlimited returns v, or +Inf for what Slurm sends for it.
+// unlimited returns v, or +Inf if v is Slurm's value for "unlimited".
 func unlimited(v float64) float64 {
 	if v == model.FloatInfinite {
 		return math.Inf(1)

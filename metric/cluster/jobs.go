@@ -10,13 +10,13 @@ import (
 	"schedrestd/model"
 )
 
-// jobStates are the states that are counted. A job has one base state, and may have
+// jobStates are the counted states. A job has one base state, and may have
 // several of the others.
 var jobStates = [...]struct {
 	name, help string
 	is         func(model.JobState) bool
 }{
-	statePending: {"pending", "Jobs that wait, each task of an array counted.", jobBase(model.JobPending)},
+	statePending: {"pending", "Jobs that wait; each task of an array counts.", jobBase(model.JobPending)},
 	{"running", "Jobs that run.", jobBase(model.JobRunning)},
 	{"suspended", "Jobs that are suspended.", jobBase(model.JobSuspended)},
 	{"completed", "Jobs that ended with exit code 0.", jobBase(model.JobComplete)},
@@ -28,7 +28,7 @@ var jobStates = [...]struct {
 	{"bootfail", "Jobs that ended because a node did not boot.", jobBase(model.JobBootFail)},
 	{"deadline", "Jobs that reached their deadline.", jobBase(model.JobDeadline)},
 	{"outofmemory", "Jobs that ran out of memory.", jobBase(model.JobOutOfMemory)},
-	{"started", "Jobs that have started; those that have ended are included.", func(s model.JobState) bool { return s.Base() > model.JobPending }},
+	{"started", "Jobs that have started, including those that have ended.", func(s model.JobState) bool { return s.Base() > model.JobPending }},
 	{"finished", "Jobs that have ended, in any way.", model.JobState.Ended},
 	{"completing", "Jobs whose processes or epilogs are being ended.", jobFlag(model.JobCompleting)},
 	{"configuring", "Jobs whose nodes are being prepared.", jobFlag(model.JobConfiguring)},
@@ -52,43 +52,44 @@ func jobFlag(flag model.JobState) func(model.JobState) bool {
 	return func(s model.JobState) bool { return s&flag != 0 }
 }
 
-// Reasons of a job to wait.
+// Reasons for which a job waits.
 const (
 	waitPartitionNodeLimit = 4
 	waitHeld               = 8
 	waitHeldUser           = 16
 )
 
-// group is what is counted of jobs that have something in common.
+// group has the counts of jobs with a common property.
 type group struct {
 	all                uint64
 	states             [len(jobStates)]uint64
 	held               uint64
-	cpus, gpus, memory uint64 // allocated; memory in MiB
-	nodes              []byte // bit set of those allocated
+	cpus, gpus, memory uint64 // allocated resources; memory is in MiB
+	nodes              []byte // bit set of the allocated nodes
 }
 
-// queue is what is counted of the jobs of a partition, in addition.
+// queue has additional counts of the jobs of a partition.
 type queue struct {
-	maxNodes     uint32 // the largest that a waiting job has
-	maxNodesFree uint32 // … that is not held
+	maxNodes     uint32 // largest number of nodes that a pending job requests
+	maxNodesFree uint32 // the same, of jobs that are not held
 	nodeLimit    uint64
 }
 
-// job is what a job adds to a group.
+// job has the amounts that a job adds to a group.
 type job struct {
 	states             uint32 // bits, in the order of jobStates
 	tasks              uint64
 	held               bool
 	cpus, gpus, memory uint64
-	nodes              []byte // bit set
+	nodes              []byte // bit set of allocated nodes
 }
 
-// Job adds a job; user is the name of its user, which is used with By.User alone.
+// Job adds a job. user is the name of its user, which is used only if By.User
+// is set.
 func (c *Counts) Job(j *model.Job, user string) error {
 	add := facts(j)
 	c.jobs.add(&add, add.tasks)
-	name, _, _ := strings.Cut(j.Partition, ",") // of several, it is counted in the first
+	name, _, _ := strings.Cut(j.Partition, ",") // a job with several partitions counts in the first
 	if p := c.partitions[exposition.Text(name)]; p != nil {
 		listed := uint64(1)
 		if j.State.Ended() && j.State&model.JobCompleting == 0 {
@@ -123,7 +124,7 @@ func addTo(groups map[string]*group, label, name string, j *job) error {
 	return nil
 }
 
-// facts returns what a job adds.
+// facts returns the amounts that a job adds.
 func facts(j *model.Job) job {
 	f := job{tasks: tasks(j), held: j.State.Base() == model.JobPending && (j.StateReason == waitHeld || j.StateReason == waitHeldUser)}
 	for i := range jobStates {
@@ -152,8 +153,8 @@ func allocates(s model.JobState) bool {
 	return s.Base() == model.JobRunning || s.Base() == model.JobSuspended
 }
 
-// tasks returns how many tasks of an array the record stands for, or 1. Tasks without
-// a job of their own are sent as a hexadecimal bit mask.
+// tasks returns the number of an array's tasks that the record stands for, or
+// 1. Tasks without a job of their own are sent as a hexadecimal bit mask.
 func tasks(j *model.Job) (n uint64) {
 	digits, _ := strings.CutPrefix(j.ArrayTasks, "0x")
 	if len(digits) == len(j.ArrayTasks) {
@@ -166,7 +167,7 @@ func tasks(j *model.Job) (n uint64) {
 	return max(n, 1)
 }
 
-// add adds a job; all is what it adds to the number of jobs.
+// add adds a job. all is the amount that it adds to the number of jobs.
 func (g *group) add(j *job, all uint64) {
 	g.all += all
 	for s := j.states; s != 0; s &= s - 1 {
@@ -189,7 +190,7 @@ func (q *queue) add(j *model.Job, f *job) {
 	if j.State.Base() != model.JobPending {
 		return
 	}
-	most := max(j.MaxNodes, j.NumNodes) // without a maximum the controller sends what it expects to allocate
+	most := max(j.MaxNodes, j.NumNodes) // without a maximum, the controller sends the number that it expects to allocate
 	q.maxNodes = max(q.maxNodes, most)
 	if !f.held {
 		q.maxNodesFree = max(q.maxNodesFree, most)
@@ -226,7 +227,7 @@ func allOfPartition() []measure[partition] {
 	var list []measure[partition]
 	for _, m := range jobMeasures {
 		if m.name == nodesAlloc {
-			continue // Slurm has the nodes of a partition by state
+			continue // Slurm has the number of a partition's nodes by state
 		}
 		list = append(list, measure[partition]{"_jobs" + m.name, m.help, func(p *partition) float64 { return m.of(&p.jobs) }})
 	}
@@ -239,7 +240,7 @@ func allOfPartition() []measure[partition] {
 		measure[partition]{"_cpus", "CPUs of the partition's nodes.", func(p *partition) float64 { return float64(p.cpus) }},
 		measure[partition]{"_gpus", "GPUs of the partition's nodes.", func(p *partition) float64 { return float64(p.nodes.gpus) }},
 		measure[partition]{"_jobs_max_job_nodes", "The largest number of nodes that a waiting job may use.", func(p *partition) float64 { return float64(p.queue.maxNodes) }},
-		measure[partition]{"_jobs_max_job_nodes_nohold", "The largest number of nodes that a waiting job may use that is not held.", func(p *partition) float64 { return float64(p.queue.maxNodesFree) }},
+		measure[partition]{"_jobs_max_job_nodes_nohold", "The largest number of nodes that a waiting job which is not held may use.", func(p *partition) float64 { return float64(p.queue.maxNodesFree) }},
 		measure[partition]{"_jobs_wait_part_node_limit", "Jobs that wait because of the partition's limit of nodes.", func(p *partition) float64 { return float64(p.queue.nodeLimit) }},
 	)
 }
@@ -255,7 +256,7 @@ func union(a, b []byte) []byte {
 	return a
 }
 
-// setBits returns how many bits are set.
+// setBits returns the number of bits that are set.
 func setBits(set []byte) (n int) {
 	for _, b := range set {
 		n += bits.OnesCount8(b)

@@ -8,9 +8,9 @@ import (
 	"schedrestd/model"
 )
 
-// nodeStates are the states that are counted. A node has one base state, and may have
-// several of the others. partition is the name in the metrics of partitions, "" if it
-// is the same.
+// nodeStates are the counted states. A node has one base state, and may have
+// several of the others. partition is the state's name in the metrics of
+// partitions, or "" if it is the same.
 var nodeStates = []struct {
 	name, partition, help string
 	is                    func(model.NodeState) bool
@@ -21,15 +21,15 @@ var nodeStates = []struct {
 	{"down", "", "Nodes that are down.", nodeBase(model.NodeDown)},
 	{"future", "", "Nodes that are configured for later.", nodeBase(model.NodeFuture)},
 	{"unknown", "", "Nodes that have not registered yet.", nodeBase(model.NodeUnknown)},
-	{"drain", "", "Nodes that are to get no jobs and have none.", isDrained},
-	{"drained", "", "Nodes that are to get no jobs and have none.", isDrained},
-	{"draining", "", "Nodes that are to get no jobs and still have some.", isDraining},
+	{"drain", "", "Drained nodes: they get no new jobs and have none.", isDrained},
+	{"drained", "", "Drained nodes: they get no new jobs and have none.", isDrained},
+	{"draining", "", "Draining nodes: they get no new jobs and still have some.", isDraining},
 	{"completing", "cg", "Nodes on which jobs are being ended.", nodeFlag(model.NodeCompleting)},
 	{"blocked", "", "Nodes that are blocked by a job with exclusive topology.", nodeFlag(model.NodeBlocked)},
 	{"cloud", "", "Nodes in a cloud.", nodeFlag(model.NodeCloud)},
-	{"dyn_future", "", "Dynamic nodes that came from a future one.", nodeFlag(model.NodeDynamicFuture)},
+	{"dyn_future", "", "Dynamic nodes that replaced a node configured for later.", nodeFlag(model.NodeDynamicFuture)},
 	{"dyn_normal", "", "Dynamic nodes.", nodeFlag(model.NodeDynamicNorm)},
-	{"external", "", "Nodes that others manage.", nodeFlag(model.NodeExternal)},
+	{"external", "", "Nodes that another program manages.", nodeFlag(model.NodeExternal)},
 	{"fail", "", "Nodes that are failing.", nodeFlag(model.NodeFail)},
 	{"invalid_reg", "", "Nodes whose registration was refused.", nodeFlag(model.NodeInvalidReg)},
 	{"maint", "", "Nodes in a reservation for maintenance.", nodeFlag(model.NodeMaint)},
@@ -68,30 +68,30 @@ func takesJobs(s model.NodeState) bool {
 	return false
 }
 
-// mixed returns the state of a node, which is MIXED when jobs have a part of it. A
-// controller leaves it to its clients to notice that.
+// mixed returns the state of a node, which is MIXED if jobs use a part of it.
+// Controllers leave this to their clients.
 func mixed(n *model.Node) model.NodeState {
 	base := n.State.Base()
 	if base == model.NodeDown || base == model.NodeFuture {
 		return n.State
 	}
 	some := n.AllocCPUs > 0 && n.AllocCPUs < cpus(n)
-	without := n.AllocCPUs == 0 && n.AllocTRES != "" // other resources than CPUs
+	without := n.AllocCPUs == 0 && n.AllocTRES != "" // only resources other than CPUs are allocated
 	if some || without {
 		return n.State - base + model.NodeMixed
 	}
 	return n.State
 }
 
-// nodeGroup is what is counted of nodes that have something in common.
+// nodeGroup has the counts of nodes with a common property.
 type nodeGroup struct {
 	count                                                uint64
 	states                                               [32]uint64 // in the order of nodeStates
 	cpus, cpusAllocated, cpusIdle, gpus                  uint64
-	memory, memoryAvailable, memoryAllocated, memoryFree uint64 // MiB
+	memory, memoryAvailable, memoryAllocated, memoryFree uint64 // in MiB
 }
 
-// Node adds a node that is in these partitions.
+// Node adds a node, which is in the given partitions.
 func (c *Counts) Node(n *model.Node, partitions []string) error {
 	var states uint32
 	state := mixed(n)
@@ -129,7 +129,7 @@ func (c *Counts) Node(n *model.Node, partitions []string) error {
 	return nil
 }
 
-// add adds an amount, of which used is allocated.
+// add adds an amount. used is the allocated part of it.
 func (s *shares) add(total, used uint64, takesJobs bool) {
 	s.allocated += used
 	if takesJobs {
@@ -139,7 +139,7 @@ func (s *shares) add(total, used uint64, takesJobs bool) {
 	}
 }
 
-// cpus returns how many CPUs of a node jobs may use.
+// cpus returns the number of a node's CPUs that jobs may use.
 func cpus(n *model.Node) uint16 {
 	if n.EffectiveCPUs == 0 {
 		return n.CPUs
@@ -147,7 +147,7 @@ func cpus(n *model.Node) uint16 {
 	return n.EffectiveCPUs
 }
 
-// less returns a - b, or 0.
+// less returns a - b, or 0 if b is larger.
 func less(a, b uint64) uint64 { return a - min(a, b) }
 
 func (g *nodeGroup) add(n *model.Node, states uint32, gpus uint64) {
@@ -165,8 +165,8 @@ func (g *nodeGroup) add(n *model.Node, states uint32, gpus uint64) {
 	g.memoryFree += n.FreeMem.Or(0)
 }
 
-// nodeMeasures are the metrics of all nodes, partitionNodeMeasures those of the nodes of
-// a partition.
+// nodeMeasures are the metrics of all nodes. partitionNodeMeasures are those of
+// the nodes of a partition.
 var nodeMeasures, partitionNodeMeasures = nodeGroupMeasures()
 
 func nodeGroupMeasures() (all, partition []measure[nodeGroup]) {
@@ -190,7 +190,7 @@ func nodeGroupMeasures() (all, partition []measure[nodeGroup]) {
 	)
 }
 
-// writeResources writes what is allocated, idle and down.
+// writeResources writes the allocated, idle and down amounts of resources.
 func (c *Counts) writeResources(w *exposition.Writer) {
 	resource(w, Prefix+"cpus", "CPUs that jobs may use, by state.", 1, []named[shares]{{nil, &c.cpus}})
 	resource(w, Prefix+"memory_bytes", "Memory that jobs may use, by state.", 1<<20, []named[shares]{{nil, &c.memory}})

@@ -3,10 +3,10 @@ package cluster
 import (
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
+	"schedrestd/lint/section"
 	"schedrestd/model"
 )
 
@@ -18,7 +18,7 @@ const (
 	end   = "<!-- end of metrics -->\n"
 )
 
-// TestPage fails when the page has other metrics than the tables.
+// TestPage fails if the page and the tables have different metrics.
 func TestPage(t *testing.T) {
 	var b strings.Builder
 	table(&b, "Jobs", "`slurm_jobs`, of a partition `slurm_partition_jobs`, of a user `slurm_user_jobs`, of an account `slurm_account_jobs`, followed by:", jobMeasures)
@@ -42,22 +42,7 @@ func TestPage(t *testing.T) {
 	fmt.Fprintf(&b, "| `%scpus`, `%[1]smemory_bytes` | state: allocated, idle, down |\n| `%[1]sgres` | gres, type, state |\n", Prefix)
 	table(&b, "Scheduler", "`slurm_` followed by:", schedulerMeasures)
 	table(&b, "Fair share", "`"+Prefix+"account_fairshare` and `"+Prefix+"user_fairshare`, followed by:", shareMeasures)
-	raw, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(raw), begin)
-	old, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has lost the marks around the metrics", page)
-	}
-	if want := b.String() + "\n"; *update {
-		if err := os.WriteFile(page, []byte(before+begin+want+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if old != want {
-		t.Errorf("%s is stale: run go test ./metric/cluster -update", page)
-	}
+	section.Check(t, page, begin, end, b.String()+"\n", *update)
 }
 
 func table[T partition | group | nodeGroup | share | model.ControllerStats](b *strings.Builder, title, text string, list []measure[T]) {

@@ -1,6 +1,7 @@
-// Package table has the whole table of the gateway's metrics: those of package metric,
-// and those about requests, whose labels come from the declared API and the messages to
-// daemons. Workers and the exporter build the same one.
+// Package table has the complete table of the gateway's metrics: those of
+// package metric, and those about requests, whose labels come from the declared
+// API and the messages to daemons. Workers and the exporter build the same
+// table.
 package table
 
 import (
@@ -18,25 +19,27 @@ import (
 // Pages are the paths outside of the API.
 var Pages = []string{"healthz", "livez", "readyz", "openapi", "metrics/cluster"}
 
-// methods are those of requests without a route. Others count as the last one.
+// methods are the methods that are counted for requests without a route. All
+// others count as the last one.
 var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "other"}
 
-// statuses are those that the gateway sends. Others count as the last one.
+// statuses are the statuses that the gateway sends. All others count as the
+// last one.
 var statuses = []int{200, 204, 304, 400, 401, 403, 404, 405, 406, 408, 409, 411, 412, 413, 414, 415, 417, 422, 429, 431, 499, 500, 501, 502, 503, 504, 505, 0}
 
-// results are how a request to a daemon can fail.
+// results are the ways in which a request to a daemon can fail.
 var results = []string{"unreachable", "timeout", "broken", "refused", "other"}
 
-// The indices of results.
+// Indices of results.
 const (
 	Unreachable = iota // no connection
 	Timeout            // no answer in time
 	Broken             // an answer that is missing, incomplete or can't be understood
 	Refused            // the daemon answered with an error
-	Other              // the request could not be made
+	Other              // the request could not be created
 )
 
-// The indices of Table.Denied.
+// Indices of Table.Denied.
 const (
 	DeniedUnauthenticated = iota
 	DeniedBlocked
@@ -45,14 +48,14 @@ const (
 	DeniedFull
 )
 
-// The indices of Table.Malformed.
+// Indices of Table.Malformed.
 const (
 	MalformedRequest = iota
 	MalformedHandshake
 	MalformedFrames
 )
 
-// Table is the table with its families and the indices of their labels.
+// Table is the table, with its families and the indices of their labels.
 type Table struct {
 	metric.Table
 
@@ -96,19 +99,19 @@ func New() *Table {
 		Help:   "Time from the header of a request to the end of its answer.",
 		Labels: []metric.Label{routes}}
 	t.Received = &metric.Family{Name: metric.Prefix + "http_received_bytes_total",
-		Help: "Bytes that clients sent, on all connections, with TLS included."}
+		Help: "Bytes received from clients on all connections, including those of TLS."}
 	t.Sent = &metric.Family{Name: metric.Prefix + "http_sent_bytes_total",
-		Help: "Bytes that were sent to clients, on all connections, with TLS included."}
+		Help: "Bytes sent to clients on all connections, including those of TLS."}
 	t.Denied = &metric.Family{Name: metric.Prefix + "http_requests_refused_total",
-		Help:   "Requests that were refused by a limit or for their credential, by reason.",
+		Help:   "Requests refused because of a limit or the credential, by reason.",
 		Labels: label("reason", "unauthenticated", "blocked", "rate", "share", "full")}
 	t.Malformed = &metric.Family{Name: metric.Prefix + "http_malformed_total",
-		Help:   "Malformed input of clients, by the part in which it was noticed.",
+		Help:   "Malformed input of clients, by part of the protocol.",
 		Labels: label("part", "request", "handshake", "frames")}
 	t.Stalled = &metric.Family{Name: metric.Prefix + "http_streams_stalled_total",
-		Help: "Answers that were ended because the client did not read them while others waited."}
+		Help: "Answers that were aborted because the client did not read them while others waited."}
 	t.Changes = &metric.Family{Name: metric.Prefix + "changes_total",
-		Help: "Changes that were to be recorded in the audit log."}
+		Help: "Changes for which an audit record was requested."}
 	t.Unrecorded = &metric.Family{Name: metric.Prefix + "changes_unrecorded_total",
 		Help: "Changes that were refused because they could not be recorded."}
 	t.CallDurations = &metric.Family{Name: metric.Prefix + "rpc_duration_seconds", Kind: metric.Histogram,
@@ -121,8 +124,8 @@ func New() *Table {
 	return t
 }
 
-// routes returns the label of routes and methods. A route is shown in the spelling of
-// this project, whichever one its requests have.
+// routes returns the label for routes and methods. A route is shown in this
+// project's spelling, regardless of the requests' spelling.
 func (t *Table) routes() metric.Label {
 	l := metric.Label{Names: []string{"route", "method"}}
 	add := func(route, method string) {
@@ -189,8 +192,8 @@ func (t *Table) rpcs() metric.Label {
 	return l
 }
 
-// Operation returns the index of a route and a method. Methods that a route does not
-// have, and unknown routes, count as having none.
+// Operation returns the index of a route and a method. A method that the route
+// does not support, or an unknown route, counts as a request without a route.
 func (t *Table) Operation(route, method string) int {
 	if i, ok := t.operations[operation{route, method}]; ok {
 		return i
@@ -201,7 +204,7 @@ func (t *Table) Operation(route, method string) int {
 	return t.operations[operation{"none", method}]
 }
 
-// Version returns the index of an API version; 0: none.
+// Version returns the index of an API version, or 0 for none.
 func (t *Table) Version(v schema.Version) int { return t.versions[v] }
 
 // Status returns the index of a status.

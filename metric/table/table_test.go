@@ -3,14 +3,15 @@ package table
 import (
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
+	"schedrestd/lint/section"
 	"schedrestd/metric"
 )
 
-// TestCells: each combination of labels has cells of its own, and all fit into a message.
+// TestCells checks that each combination of labels has cells of its own, and
+// that all fit into a message.
 func TestCells(t *testing.T) {
 	table := New()
 	used := make([]string, table.Cells)
@@ -43,7 +44,7 @@ const (
 	end   = "<!-- end of metrics -->\n"
 )
 
-// TestPage fails when docs/METRICS.md has other metrics than the table.
+// TestPage fails if docs/METRICS.md and the table have different metrics.
 func TestPage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n")
@@ -51,22 +52,5 @@ func TestPage(t *testing.T) {
 		kind := []string{"counter", "gauge", "histogram"}[f.Kind]
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, kind, strings.Join(f.Names(), ", "), f.Help)
 	}
-	raw, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(raw), begin)
-	old, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has lost the marks around the metrics", page)
-	}
-	if *update {
-		if err := os.WriteFile(page, []byte(before+begin+b.String()+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if old != b.String() {
-		t.Errorf("%s is stale: run go test ./metric/table -update", page)
-	}
+	section.Check(t, page, begin, end, b.String(), *update)
 }
