@@ -18,18 +18,19 @@ PACKAGE_REVISION ?= 1
 PACKAGE_SUITES ?= bookworm trixie
 PACKAGES   = $(DIST)/packages
 RELEASE    = $(shell sed -n 's/^const Version = "\(.*\)"$$/\1/p' release/release.go)
-# What is built, for -V and the name of the archive. The date is the commit's, so that building it again gives the
-# same programs. Both are empty where this is no clone of ours, or git refuses to read it for another user.
+# The commit that is built and its date, for -V and the name of the archive. A second build of the same commit
+# gives the same programs. Both are empty if this directory is not a clone, or if git refuses to read it for
+# another user.
 COMMIT    ?= $(shell [ -e .git ] && git describe --always --match= --abbrev=12 --dirty 2>/dev/null)
 DATE      ?= $(shell [ -e .git ] && git log -1 --format=%cs 2>/dev/null)
 VERSION   ?= $(RELEASE)$(if $(COMMIT),-$(COMMIT))
 
-# No cgo: the binaries are static and run on any Linux. Go's own VCS stamp would fail the
-# build where git refuses to answer.
+# Without cgo the binaries are static and run on any Linux. Go's own VCS stamp is off, because it would fail the
+# build if git refuses to read the directory.
 export CGO_ENABLED = 0
 BUILD = $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS) -X schedrestd/release.commit=$(COMMIT) -X schedrestd/release.date=$(DATE)'
 
-# Packages whose tests keep golden files or generated pages.
+# Packages whose tests compare golden files or generated pages.
 GOLDEN = $(sort $(dir $(shell grep -rlE 'flag\.Bool."update"' --include='*_test.go' . 2>/dev/null)))
 
 .DEFAULT_GOAL = build
@@ -39,29 +40,29 @@ include deploy/install.mk
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## static binaries into bin/
+build: ## build static binaries into bin/
 	$(BUILD) -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
-	@chmod 0711 $(addprefix bin/,$(filter schedrestd-%,$(UNREADABLE))) # who can't read them needs no copy of them: privsep/spawn/program.go
+	@chmod 0711 $(addprefix bin/,$(filter schedrestd-%,$(UNREADABLE))) # otherwise the parent copies them to memory: privsep/spawn/program.go
 
-# For "make install" by root, who may have no Go: what is built is not built again.
+# For "make install" by root, who may not have Go. Programs that exist are not built again.
 bin/%:
 	$(BUILD) -o $@ ./cmd/$*
 
-demo: build ## a cluster of one machine with the gateway before it, at LISTEN (127.0.0.1:6820), until Ctrl-C
+demo: build ## a cluster of one machine with the gateway in front of it, at LISTEN (127.0.0.1:6820), until Ctrl-C
 	bin/schedctl demo --listen $(LISTEN)
 
-# The longest packages come first, so that the others run beside them.
+# The packages whose tests take longest come first, so that the others run in parallel.
 LONGEST = $(addprefix ./,privsep integration/attack integration/chaos integration/jobs integration/gateway integration/auth)
 
-test: build ## everything that needs no foreign software; the end of it lists what was skipped, and why
+test: build ## all tests that need no other software; lists the skipped tests and the reasons at the end
 	INTEGRATION_BIN=$(CURDIR)/bin $(GO) run ./lint/skipped -timeout 20m $(LONGEST) $$($(GO) list ./...) -- -tags failpoint ./ctld ./ctld/step
 
-race: ## the tests under the race detector (needs a C compiler)
+race: ## run the tests under the race detector (needs a C compiler)
 	@command -v $${CC:-cc} >/dev/null || { echo 'error: the race detector needs a C compiler' >&2; echo 'hint: apt-get install gcc libc6-dev' >&2; exit 1; }
-	CGO_ENABLED=1 $(GO) test -race $$($(GO) list ./... | grep -vE '/(privsep|bench)$$|/integration/') # the last two drive programs built without it
-	CGO_ENABLED=1 $(GO) test -race -timeout 20m -tags nosandbox ./privsep # its programs are this binary, and the sandbox can't be closed with cgo
+	CGO_ENABLED=1 $(GO) test -race $$($(GO) list ./... | grep -vE '/(privsep|bench)$$|/integration/') # these use programs built without the detector
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m -tags nosandbox ./privsep # the test binary serves as all programs; the sandbox does not work with cgo
 
-fuzz: ## each fuzz target for FUZZTIME (10s), the processes' own language for IPCFUZZTIME (60s)
+fuzz: ## each fuzz target for FUZZTIME (10s), those of package ipc for IPCFUZZTIME (60s)
 	@set -e; for package in $$($(GO) list ./...); do \
 		time=$(FUZZTIME); case $$package in */ipc) time=$(IPCFUZZTIME);; esac; \
 		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
@@ -76,45 +77,45 @@ golden: ## write golden files and generated pages; read the diff before you comm
 
 docs: golden ## write the generated pages under docs/
 
-lint: ## formatting, vet, staticcheck, architecture, English
+lint: ## check formatting, vet, staticcheck, architecture, English
 	@echo gofmt; files=$$(gofmt -l .); test -z "$$files" || { echo "error: not formatted:"; echo "$$files"; echo 'hint: gofmt -w .'; exit 1; } >&2
 	$(GO) vet ./... && $(GO) vet -tags failpoint,nosandbox ./...
 	$(GO) tool -modfile=lint/tools.mod staticcheck ./...
 	$(GO) run ./lint/prose
 	$(GO) test -count=1 .
 
-openapi: build ## linters and generators of others on the OpenAPI documents (needs Node.js and npm)
+openapi: build ## check the OpenAPI documents with linters and generators (needs Node.js and npm)
 	lint/openapi/check
 
-integration: build ## the real binaries, driven as a user would
+integration: build ## test the real binaries as a user would use them
 	$(GO) test -count=1 -v ./integration/...
 
-integration-slurm: build ## with real Slurm of SLURM_RELEASES (24.11), installed from Debian's packages; needs root
+integration-slurm: build ## test with a real Slurm of SLURM_RELEASES (24.11), installed from Debian's packages; needs root
 	@set -e; for release in $(SLURM_RELEASES); do \
 		echo "== Slurm $$release"; SLURM_RELEASE=$$release $(GO) test -count=1 -v -timeout 12m ./integration/slurm/...; \
 	done
 
-integration-systemd: ## the units under systemd of SYSTEMD_SUITES (bookworm trixie), in machines of Debian's packages; needs root
+integration-systemd: ## test the units with systemd of SYSTEMD_SUITES (bookworm trixie), in machines made of Debian's packages; needs root
 	@set -e; for suite in $(SYSTEMD_SUITES); do \
 		echo "== Debian $$suite"; SYSTEMD_SUITE=$$suite $(GO) test -count=1 -v -timeout 15m ./integration/systemd; \
 	done
 
-integration-kernels: ## the sandbox on Debian's KERNELS, from 5.10 on and of two architectures, in machines that qemu emulates: an hour
+integration-kernels: ## test the sandbox on Debian's KERNELS (5.10 and later, two architectures) in emulated machines; takes an hour
 	@set -e; for kernel in $(KERNELS); do \
 		echo "== Debian $$kernel"; KERNEL=$$kernel $(GO) test -count=1 -v -timeout 150m ./integration/kernels; \
 	done
 
-chaos: build ## load while workers, keeper and controller are killed, for CHAOS (10m; 30 s of it are in "make test")
+chaos: build ## apply load while workers, keeper and controller are killed, for CHAOS (10m; "make test" does so for 30 s)
 	CHAOS=$(CHAOS) $(GO) test -count=1 -v -timeout 0 -run '^TestChaos$$' ./integration/chaos
 
-bench: build ## speed in paired rounds, as tables; each benchmark takes BENCHTIME (20s, or a number of rounds: 6x), all of it under 10 minutes
+bench: build ## measure speed in paired rounds and print tables; each benchmark takes BENCHTIME (20s, or a number of rounds: 6x), together less than 10 minutes
 	$(GO) test -count=1 -timeout 20m -run '^$$' -bench . -benchtime $(BENCHTIME) -skip '^BenchmarkSlurm' ./bench/...
 
-bench-slurm: build ## beside slurmrestd with a real Slurm (LAB_ENV=/PATH of its lab.env; takes minutes)
+bench-slurm: build ## compare with slurmrestd and a real Slurm (LAB_ENV=/PATH of its lab.env); takes minutes
 	@test -n "$(LAB_ENV)" || echo 'hint: without LAB_ENV=/PATH of a running lab'\''s lab.env all of these are skipped' >&2
 	LAB_ENV="$(LAB_ENV)" $(GO) test -count=1 -v -timeout 30m -run '^$$' -bench '^BenchmarkSlurm' -benchtime $(SLURM_ROUNDS) ./bench/...
 
-dist: build ## an archive for this machine's architecture into DIST (dist); it has a "make install" of its own
+dist: build ## write an archive for this machine's architecture into DIST (dist); it contains its own "make install"
 	@rm -rf $(DIST) && mkdir -p $(DIST)/schedrestd-$(VERSION)/bin
 	cp $(addprefix bin/,$(PROGRAMS)) $(DIST)/schedrestd-$(VERSION)/bin
 	cp -r README.md CHANGELOG.md SECURITY.md LICENSE THIRD-PARTY.txt docs deploy $(DIST)/schedrestd-$(VERSION)
@@ -124,21 +125,21 @@ dist: build ## an archive for this machine's architecture into DIST (dist); it h
 	@rm -r $(DIST)/schedrestd-$(VERSION)
 	cd $(DIST) && sha256sum *.tar.gz | tee SHA256SUMS
 
-packages: build ## .deb and .rpm for PACKAGE_ARCHS (amd64 arm64) into DIST (dist)/packages, with SBOMs and checksums
+packages: build ## write .deb and .rpm for PACKAGE_ARCHS (amd64 arm64) into DIST (dist)/packages, with SBOMs and checksums
 	@rm -rf $(PACKAGES) && mkdir -p $(PACKAGES)
 	@set -e; for arch in $(PACKAGE_ARCHS); do $(MAKE) -s package-programs GOARCH=$$arch; done
 	GO='$(GO)' PACKAGE_VERSION='$(RELEASE)' PACKAGE_REVISION='$(PACKAGE_REVISION)' packaging/build $(PACKAGES) $(PACKAGE_ARCHS)
 
-# Without symbols: Debian's policy wants programs stripped. Traces of a crash still have names.
+# Debian's policy requires stripped programs. Stack traces of a crash still have the names of functions.
 .PHONY: package-programs
 package-programs: LDFLAGS = -s -w
 package-programs:
 	GOARCH=$(GOARCH) $(BUILD) -o $(PACKAGES)/work/$(GOARCH)/bin/ $(addprefix ./cmd/,$(PROGRAMS))
 
-packages-check: ## two builds of the packages are the same; lintian and rpm find no errors (needs Debian's lintian and rpm)
+packages-check: ## check that two builds of the packages are the same and that lintian and rpm find no errors (needs both)
 	PACKAGES_REQUIRED=1 $(GO) test -count=1 -v -timeout 20m ./integration/packages/...
 
-integration-packages: ## the packages in machines of PACKAGE_SUITES (bookworm trixie) with systemd and Slurm: installed, upgraded under load, purged; needs root
+integration-packages: ## install, upgrade under load and purge the packages in machines of PACKAGE_SUITES (bookworm trixie) with systemd and Slurm; needs root
 	@set -e; for suite in $(PACKAGE_SUITES); do \
 		echo "== Debian $$suite"; PACKAGE_SUITE=$$suite $(GO) test -count=1 -v -timeout 15m ./integration/packages; \
 	done

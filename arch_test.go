@@ -1,5 +1,5 @@
 // Package schedrestd_test checks the architecture: which packages may import
-// which, and what the privileged parent links (docs/ARCHITECTURE.md,
+// which, and which packages the privileged parent links (docs/ARCHITECTURE.md,
 // docs/TRUST.md).
 package schedrestd_test
 
@@ -27,23 +27,24 @@ var update = flag.Bool("update", false, "rewrite testdata/schedrestd.deps")
 
 const module = "schedrestd/"
 
-// floors lists the floors, the lowest first. A package imports from the floors
-// below it and from its own folder. A folder stands for all packages in it
-// unless one has a line of its own.
+// floors lists the floors, from the lowest up. A package may import from lower
+// floors and from its own folder. A folder stands for all packages in it unless
+// one has its own entry.
 var floors = [][]string{
 	{"errs", "exitstatus", "loglevel", "metric", "model", "printable", "release", "fdpass", "sockaddr", "typo"},
 	{"api/schema", "become", "endpoint", "guard", "hmackey", "http1", "ipc", "metric/cluster", "notify", "penalty", "feature", "privsep/thread", "rate", "rpc/codec", "rpc/fault", "rpc/munge", "rpc/sack", "rpc/wire", "security", "semaphore", "sockdiag", "socket"},
+	{"confinement", "security/self"},
 	{"api", "conf", "dispatcher/admission", "dispatcher/relay", "privsep/identity", "privsep/netns", "privsep/spawn", "proof", "rpc/message", "service"},
 	{"auth", "dispatcher/dial", "dispatcher/process", "handlers", "metric/table", "privsep/auditlog", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/planner", "privsep/program", "rpc/client", "rpc/server"},
 	{"dispatcher/inetd", "dispatcher/service"},
 	{"dispatcher/pool"},
-	{"daemon", "dispatcher/auditlog", "dispatcher/dispatch"}, // code that ctld and dbd share must not be copied into either
+	{"daemon", "dispatcher/auditlog", "dispatcher/dispatch"}, // code that ctld and dbd share must not be copied into both
 	{"auditor", "ctld", "dbd", "dispatcher", "exporter", "keeper", "plan", "privsep", "resolver", "worker"},
 	{"cli", "demo"},
 	{"bench", "cmd", "integration", "lint", "packaging"},
 }
 
-// beside lists the permitted imports within a floor, each with its reason.
+// beside lists the permitted imports within a floor, with the reasons.
 var beside = map[[2]string]string{
 	{"handlers", "auth"}:    "a handler is given the credential that auth made",
 	{"endpoint", "become"}:  "become looks up host names",
@@ -55,8 +56,8 @@ var beside = map[[2]string]string{
 	{"socket", "guard"}:     "a user who could replace a socket's directory could serve in its place",
 }
 
-// only lists all of our packages that a package may import, where floors are not
-// strict enough.
+// only lists, for some packages, all of our packages that they may import. The
+// floors are not strict enough for these.
 var only = map[string][]string{
 	"privsep":              {"become", "errs", "exitstatus", "ipc", "notify", "printable", "privsep/auditlog", "privsep/identity", "privsep/inetd", "privsep/keys", "privsep/listen", "privsep/netns", "privsep/program", "privsep/spawn", "privsep/thread", "fdpass", "security", "socket"}, // runs as root
 	"privsep/auditlog":     {"become", "errs", "guard", "ipc"},
@@ -69,8 +70,8 @@ var only = map[string][]string{
 	"privsep/program":      {"become", "errs", "ipc", "privsep/spawn", "security"},
 	"privsep/spawn":        {"become", "errs", "exitstatus", "guard", "ipc", "printable", "privsep/thread", "security"},
 	"privsep/thread":       {},
-	"dispatcher":           {"errs", "ipc", "loglevel", "dispatcher/auditlog", "dispatcher/dial", "dispatcher/dispatch", "dispatcher/inetd", "dispatcher/pool", "dispatcher/process", "dispatcher/relay", "dispatcher/service", "privsep/thread", "rate", "security", "service"},
-	"dispatcher/admission": {"ipc", "penalty"}, // decides, and does nothing
+	"dispatcher":           {"confinement", "errs", "ipc", "loglevel", "dispatcher/auditlog", "dispatcher/dial", "dispatcher/dispatch", "dispatcher/inetd", "dispatcher/pool", "dispatcher/process", "dispatcher/relay", "dispatcher/service", "privsep/thread", "rate", "security", "security/self", "service"},
+	"dispatcher/admission": {"ipc", "penalty"}, // makes decisions, and has no other effects
 	"dispatcher/auditlog":  {"dispatcher/process", "dispatcher/service", "ipc", "rate"},
 	"dispatcher/dial":      {"become", "ipc", "rate", "sockaddr", "sockdiag"},
 	"dispatcher/dispatch":  {"dispatcher/admission", "dispatcher/pool", "dispatcher/process", "ipc", "rate", "security", "sockdiag"},
@@ -81,45 +82,46 @@ var only = map[string][]string{
 	"dispatcher/service":   {"dispatcher/process", "dispatcher/relay", "errs", "ipc", "printable", "rate", "security"},
 	"conf":                 {"errs", "guard"},
 	"endpoint":             {"become", "errs", "guard", "ipc", "socket"},
-	"loglevel":             {}, // linked by what runs as root
-	"plan":                 {"become", "conf", "endpoint", "errs", "guard", "ipc", "loglevel", "feature", "release", "security", "typo"},
+	"loglevel":             {}, // linked into a program that runs as root
+	"plan":                 {"become", "conf", "endpoint", "errs", "guard", "ipc", "loglevel", "feature", "release", "security/self", "typo"},
 	"auth":                 {"errs", "guard", "hmackey"},
 	"guard":                {"errs"},
 	"hmackey":              {},
-	"http1":                {}, // judged on its own
+	"http1":                {}, // can be reviewed without other packages
 	"ipc":                  {"errs"},
-	"exitstatus":           {}, // linked by what runs as root
-	"printable":            {}, // linked by what runs as root
-	"notify":               {}, // linked by what runs as root
-	"penalty":              {}, // linked by what runs as root
+	"exitstatus":           {}, // linked into a program that runs as root
+	"printable":            {}, // linked into a program that runs as root
+	"notify":               {}, // linked into a program that runs as root
+	"penalty":              {}, // linked into a program that runs as root
 	"rate":                 {},
 	"feature":              {"errs"},
-	"proof":                {"ipc", "security"},                                      // runs as workers do
-	"keeper":               {"hmackey", "ipc", "rate", "security"},                   // holds keys
-	"resolver":             {"become", "errs", "ipc", "rate", "security", "service"}, // parses what a directory service sends
-	"service":              {"ipc", "security"},
-	"auditor":              {"ipc", "rate", "security", "service"}, // writes what workers report
-	"exporter":             {"ipc", "metric", "metric/table", "release", "security", "service"},
+	"confinement":          {"ipc", "security"},
+	"security/self":        {"become", "errs", "ipc", "security"},
+	"proof":                {"confinement", "errs", "ipc", "security", "security/self"},               // runs with the rights of a worker
+	"keeper":               {"hmackey", "ipc", "rate", "security", "security/self"},                   // holds keys
+	"resolver":             {"become", "errs", "ipc", "rate", "security", "security/self", "service"}, // parses answers of a directory service
+	"service":              {"ipc", "security", "security/self"},
+	"auditor":              {"ipc", "rate", "security", "security/self", "service"}, // writes reports of workers
+	"exporter":             {"ipc", "metric", "metric/table", "release", "security", "security/self", "service"},
 	"metric":               {},
 	"metric/cluster":       {"errs", "metric", "model"},
 	"metric/table":         {"api", "api/schema", "metric", "rpc/message"},
-	"fdpass":               {}, // linked by what runs as root
-	"sockaddr":             {}, // linked by what runs as root
-	"sockdiag":             {"sockaddr"},
+	"fdpass":               {}, // linked into a program that runs as root
+	"sockaddr":             {}, // linked into a program that runs as root
 	"socket":               {"errs", "guard", "fdpass"},
 	"typo":                 {},
 }
 
-// never lists packages that a package must not import.
+// never lists packages that must not be imported.
 var never = map[string][]string{
-	"handlers": {"rpc"}, // knows the controller as an interface
+	"handlers": {"rpc"}, // uses the controller through an interface
 	"model":    {"errs"},
 }
 
 type goPackage struct {
 	ImportPath string
 	Dir        string
-	GoFiles    []string // for the platform that the golden is about, without tests
+	GoFiles    []string // for the platform of the golden file, without tests
 	Imports    []string
 	Standard   bool
 }
@@ -171,8 +173,8 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-// place returns the longest folder of floors that contains name, and its floor,
-// or -1 if there is none.
+// place returns the longest folder in floors that contains name, and its floor.
+// It returns -1 if there is none.
 func place(name string) (folder string, floor int) {
 	floor = -1
 	for i, folders := range floors {
@@ -189,8 +191,8 @@ func within(name, folder string) bool {
 	return name == folder || strings.HasPrefix(name, folder+"/")
 }
 
-// TestNames checks that no package has a meaningless name: such packages
-// collect unrelated code.
+// TestNames checks that no package has a meaningless name, because such
+// packages collect unrelated code.
 func TestNames(t *testing.T) {
 	empty := []string{"base", "common", "core", "helper", "helpers", "lib", "manager", "misc", "shared", "types", "util", "utils"}
 	for _, p := range list(t, "./...") {
@@ -200,12 +202,12 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Limits of the code lines that the parent is linked with, of our own. A line counts
-// when it has code, whatever else is on it.
+// Limits on the lines of our code that the parent links. A line counts if it
+// contains code, with or without a comment.
 const (
 	mostLines        = 7334 // of all packages
 	mostPrivsep      = 4096 // of privsep and the packages in its folder
-	mostPrivsepAlone = 1300 // of each of these
+	mostPrivsepAlone = 1300 // of each package in the folder
 )
 
 // TestParentSize fails when the parent exceeds the limits.
@@ -226,15 +228,15 @@ func TestParentSize(t *testing.T) {
 		}
 	}
 	if all > mostLines {
-		t.Errorf("the parent is linked with %d code lines of ours, more than %d", all, mostLines)
+		t.Errorf("the parent has %d lines of our code, more than %d", all, mostLines)
 	}
 	if privsep > mostPrivsep {
 		t.Errorf("the packages of privsep have %d code lines, more than %d", privsep, mostPrivsep)
 	}
 }
 
-// codeLines returns how many lines of p contain code: not blank lines and lines
-// with only comments.
+// codeLines returns how many lines of p contain code. Blank lines and lines
+// with only comments do not count.
 func codeLines(t *testing.T, p goPackage) (n int) {
 	t.Helper()
 	for _, name := range p.GoFiles {
@@ -245,14 +247,14 @@ func codeLines(t *testing.T, p goPackage) (n int) {
 		files := token.NewFileSet()
 		file := files.AddFile(name, -1, len(source))
 		var s scanner.Scanner
-		s.Init(file, source, nil, 0) // leaves comments out
+		s.Init(file, source, nil, 0) // omits comments
 		last := 0
 		for pos, tok, text := s.Scan(); tok != token.EOF; pos, tok, text = s.Scan() {
-			if tok == token.SEMICOLON && text == "\n" { // stands for the line's end
+			if tok == token.SEMICOLON && text == "\n" { // inserted at the end of a line
 				continue
 			}
 			first := file.Line(pos)
-			end := first + strings.Count(text, "\n") // of a raw string
+			end := first + strings.Count(text, "\n") // a raw string may have several lines
 			n += max(0, end-max(first-1, last))
 			last = end
 		}
@@ -261,7 +263,7 @@ func codeLines(t *testing.T, p goPackage) (n int) {
 }
 
 // TestParent compares the packages that the parent links with a golden file,
-// which auditors can read. The parent may run as root, so code that it does not
+// which auditors can read. The parent may run as root. Code that it does not
 // link can't be used against the machine.
 func TestParent(t *testing.T) {
 	deps := list(t, "-deps", "./cmd/schedrestd")
@@ -274,7 +276,7 @@ func TestParent(t *testing.T) {
 				t.Errorf("the parent is linked with %s", p.ImportPath)
 			}
 		}
-		// log/slog and cobra bring a JSON package along; no code of ours may use one.
+		// log/slog and cobra import a JSON package. None of our packages may.
 		for _, d := range decoders {
 			if strings.HasPrefix(p.ImportPath, module) && slices.Contains(p.Imports, d) {
 				t.Errorf("%s, which the parent is linked with, imports %s", p.ImportPath, d)
@@ -295,7 +297,7 @@ func TestParent(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v (make golden writes it)", err)
 	}
-	// The internal packages of the standard library change with each Go release.
+	// The internal packages of the standard library differ between Go releases.
 	internals := strings.HasPrefix(runtime.Version(), "go1.26")
 	outer, _, _ := strings.Cut(string(want), internalsTitle)
 	if internals {
@@ -308,7 +310,8 @@ func TestParent(t *testing.T) {
 
 const internalsTitle = "# internals of the standard library (Go 1.26)\n"
 
-// page returns a list of packages by origin, ours with their code lines.
+// page returns a list of packages by origin. For our packages it includes the
+// number of code lines.
 func page(t *testing.T, deps []goPackage, internals bool) string {
 	var ours, theirs, standard, inside []string
 	total := 0
@@ -341,8 +344,7 @@ func page(t *testing.T, deps []goPackage, internals bool) string {
 	return b.String()
 }
 
-// TestPrograms checks that the programs that make build and the documentation
-// name.
+// TestPrograms checks which programs make build and the documentation name.
 func TestPrograms(t *testing.T) {
 	for _, name := range []string{"schedrestd", "schedrestd-config", "schedrestd-worker", "schedrestd-keeper", "schedctl", "schedctld", "scheddbd"} {
 		if _, err := os.Stat("cmd/" + name + "/main.go"); err != nil {

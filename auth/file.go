@@ -13,7 +13,8 @@ import (
 	"schedrestd/guard"
 )
 
-// orSelf returns trust, with this process's own user where it has no owners.
+// orSelf returns trust. If trust has no owners, it adds this process's own
+// user.
 func orSelf(trust guard.Trust) guard.Trust {
 	if len(trust.Owners) == 0 {
 		trust.Owners = []uint32{uint32(os.Geteuid())}
@@ -21,30 +22,31 @@ func orSelf(trust guard.Trust) guard.Trust {
 	return trust
 }
 
-// rule returns the rule for a key file and every directory above it: they
-// belong to an owner that trust names or to root, and no other user may change
-// them.
+// rule returns the rule for a key file and every directory above it. They must
+// belong to root or to an owner in trust, and no other user may change them.
 func rule(what string, trust guard.Trust) guard.Rule {
 	return guard.Rule{What: what, Owners: append(slices.Clone(trust.Owners), 0), Trust: &trust}
 }
 
-// recipe holds the parts of a command that creates a key file.
+// recipe describes the commands that create a key file or fix its permissions.
 type recipe struct {
-	option    string // names it in the configuration
-	command   string // %s is the file to write to
-	owner     string // gives the file to the user that reads it; %[1]s is the file; "" is nothing
-	directory string // creates the directory; %[1]s is the directory
-	unlock    string // makes an unreadable file readable; %[1]s is the file
-	secret    string // owner for chown who alone may enter the directory; "" opens it to all users
-	remark    string // what to fill in, and what to know
+	option    string // option of the configuration that names the file
+	command   string // creates the file; %s is the path
+	owner     string // gives the file to the user that reads it; %[1]s is the path; "" for no command
+	directory string // creates the directory; %[1]s is its path
+	unlock    string // makes an unreadable file readable; %[1]s is the path
+	secret    string // argument for chown: the only user that may enter the directory; "" lets all users enter it
+	remark    string // advice for the administrator, such as placeholders to fill in
 }
 
-// withHint adds to err, about the file path, the command that fixes it, unless err
-// has one. When it is run as a whole, also by root, the file can be read by the
-// process that needs it. It does not overwrite a file that may be needed
-// elsewhere and was named by mistake; it creates another file beside it. A
-// worthless file is replaced. A program that reads path never sees half a file
-// there. When something else is at path, only an administrator can decide, and
+// withHint adds a command to err that fixes the file at path, unless err
+// already has one. When the whole command has run, also as root, the process
+// that needs the file can read it.
+//
+// The command does not overwrite a file that may be needed elsewhere and was
+// named by mistake. Instead it creates a new file beside it. Only a worthless
+// file is replaced. A program that reads path never sees an incomplete file. If
+// path is something other than a file, only an administrator can decide, and
 // the command shows what is there.
 func (r recipe) withHint(err error, path string, worthless bool) error {
 	if errs.HintOf(err) != "" {
@@ -56,7 +58,8 @@ func (r recipe) withHint(err error, path string, worthless bool) error {
 	regular := missing == nil && info.Mode().IsRegular()
 	switch {
 	case errors.Is(missing, fs.ErrNotExist):
-		hint, remark = guard.Replace(path, r.command+r.owner), r.remark
+		next := guard.Quote(path + ".new")
+		hint, remark = fmt.Sprintf(r.command+r.owner, next)+" && mv "+next+" "+quoted, r.remark
 		dir := filepath.Dir(path)
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 			hint = fmt.Sprintf(r.directory, guard.Quote(dir)) + " && " + hint

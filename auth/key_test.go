@@ -21,8 +21,8 @@ func TestLoadKey(t *testing.T) {
 		text   string
 		mode   os.FileMode
 		owners []uint32
-		want   string // part of the refusal; empty: accepted
-		hint   string // what the command begins with, before the path
+		want   string // part of the error; "" if the key is accepted
+		hint   string // beginning of the command, up to the path
 	}{
 		{name: "as the guide makes it", text: random[:32], mode: 0o600},
 		{name: "read-only", text: random[:64], mode: 0o400, owners: []uint32{self}},
@@ -63,8 +63,8 @@ func TestLoadKey(t *testing.T) {
 	}
 }
 
-// TestLoadKeyUnreadable checks the errors for paths that are not readable files,
-// for both kinds of key files.
+// TestLoadKeyUnreadable checks the errors for paths that are not readable
+// files, for keys and key sets.
 func TestLoadKeyUnreadable(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -102,24 +102,25 @@ func TestLoadKeyUnreadable(t *testing.T) {
 	}
 }
 
-// refusedFile checks a refusal of the file path: its reason, and the command
-// that fixes it, which is found through any wrapping and has the path quoted.
+// refusedFile checks the error for a refused file: its cause, and the command
+// that fixes the file. The command must be found through any wrapping, and its
+// path must be quoted.
 func refusedFile(t *testing.T, err error, kind errs.Kind, path, why, command string) {
 	t.Helper()
 	if errs.KindOf(err) != kind || !strings.Contains(fmt.Sprint(err), why) || !strings.Contains(fmt.Sprint(err), path) {
 		t.Errorf("got %v (%v), want %v because of %q", err, errs.KindOf(err), kind, why)
 	}
 	wrapped := fmt.Errorf("start: %w", errs.Wrap(err, kind, "read the configuration"))
-	if makes := strings.HasSuffix(command, ">") || strings.HasPrefix(command, "curl"); makes { // a new file, beside it
+	if makes := strings.HasSuffix(command, ">") || strings.HasPrefix(command, "curl"); makes { // these commands create a new file beside it
 		path += ".new"
 	}
-	if hint := errs.HintOf(wrapped); !strings.HasPrefix(hint, command+guard.Quote(path)) {
+	if hint := errs.HintOf(wrapped); !strings.Contains(hint, command+guard.Quote(path)) {
 		t.Errorf("hint %q, want %q and the path quoted", hint, command)
 	}
 }
 
-// trusting returns a Trust of owners that treats this process's group as
-// private, as in a home with umask 002.
+// trusting returns a Trust of owners in which the group of this process is
+// private, as with a home directory and umask 002.
 func trusting(owners ...uint32) guard.Trust {
 	return guard.Trust{Owners: owners, Private: func(_, group uint32) bool { return int(group) == os.Getegid() }}
 }
@@ -131,14 +132,15 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// write creates the file path with that mode, whatever the umask.
+// write creates the file path with exactly that mode, regardless of the umask.
 func write(t testing.TB, path, text string, mode os.FileMode) {
 	t.Helper()
 	must(t, os.WriteFile(path, []byte(text), 0o600))
 	must(t, os.Chmod(path, mode))
 }
 
-// A key of another user is known to that user; root is always trusted.
+// TestLoadKeyOwner checks that a key file of an untrusted user is refused,
+// because that user knows the key. Files of root are always accepted.
 func TestLoadKeyOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to give a file away")

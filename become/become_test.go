@@ -59,3 +59,22 @@ func TestPrivateGroup(t *testing.T) {
 		t.Error("private without any files")
 	}
 }
+
+// TestExists: only ids of the map are there.
+func TestExists(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "uid_map")
+	if err := os.WriteFile(path, []byte("         0       1000          1\n         1     100000      65535\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[uint32]bool{0: true, 1: true, 65535: true, 65536: false, 0x7ffe_0000: false, NoID: false} {
+		if got := exists(path, id); got != want {
+			t.Errorf("%d: %t", id, got)
+		}
+	}
+	if exists(path+".none", 0) {
+		t.Error("without a map")
+	}
+	if id, err := UnusedID(); err != nil || id < 61184 {
+		t.Errorf("%d, %v", id, err)
+	}
+}

@@ -17,8 +17,8 @@ var (
 
 func init() { tables = append(tables, metricsOn, slurmMetrics) }
 
-// The cost of counting for --metrics: the same requests to a gateway that counts and to
-// one that does not.
+// BenchmarkMetrics measures the cost of counting for --metrics. It sends the
+// same requests to a gateway that counts and to one that does not.
 func BenchmarkMetrics(b *testing.B) {
 	l := theLab.open(b)
 	both := []server{l.counting(b, "counts", true), l.counting(b, "does-not", false)}
@@ -26,6 +26,16 @@ func BenchmarkMetrics(b *testing.B) {
 	with, without := both[0].memory(b), both[1].memory(b)
 	metricsOn.add(row{what: "parent, resident", unit: "MB", figures: []float64{with[0], without[0]}, ratio: with[0] / without[0]})
 	metricsOn.add(row{what: "all other processes, proportional", unit: "MB", figures: []float64{with[1], without[1]}, ratio: with[1] / without[1]})
+}
+
+// The same for lists of 200 jobs.
+func BenchmarkMetricsOfLists(b *testing.B) {
+	l := theLab.open(b)
+	ports, err := site.FreePorts(1)
+	must(b, err)
+	port := newListing(b, 10, 200)
+	both := []server{l.before(b, port, "lists-counts", "--metrics", fmt.Sprintf("127.0.0.1:%d", ports[0])), l.before(b, port, "lists-does-not")}
+	compare(b, metricsOn, "list of 200 jobs, kept alive", both, load{request: get("/sched/v0.0.43/jobs"), kept: true, count: 400})
 }
 
 // counting starts a gateway with or without metrics.
@@ -43,8 +53,8 @@ func (l *lab) counting(b *testing.B, name string, metrics bool) server {
 	return serving(b, d, to(address))
 }
 
-// A scrape of all jobs and nodes; "lab-up SUITE --nodes 5000" makes the nodes worth
-// measuring.
+// BenchmarkSlurmClusterMetrics measures a scrape of all jobs and nodes. To get
+// enough nodes, start the lab with "lab-up SUITE --nodes 5000".
 func BenchmarkSlurmClusterMetrics(b *testing.B) {
 	l := slurm.open(b)
 	l.fill(b, manyJobs)

@@ -17,7 +17,7 @@ import (
 	"schedrestd/demo/site"
 )
 
-// slurmVersion is a version that this gateway and those of Slurm 24.11 and
+// slurmVersion is an API version that this gateway and those of Slurm 24.11 and
 // 26.05 serve.
 const slurmVersion = "/slurm/v0.0.42"
 
@@ -25,22 +25,22 @@ const slurmVersion = "/slurm/v0.0.42"
 const heldJob = `{"job":{"name":"held","hold":true,"script":"#!/bin/sh\ntrue\n","current_working_directory":"/tmp",` +
 	`"time_limit":{"set":true,"number":1},"environment":["PATH=/usr/bin:/bin"]}}`
 
-// slurmLab is a real Slurm that is already running: LAB_ENV names the file of
-// shell variables that describes it. Both gateways are started beside it, and
-// stopped; submitted jobs stay.
+// slurmLab is a running real Slurm. LAB_ENV names the file of shell variables
+// that describes it. Both gateways are started beside it, and stopped at the
+// end; submitted jobs stay.
 type slurmLab struct {
-	root     string // its root directory; below it the same paths as on a machine of its own
+	root     string // its root directory, which contains the same paths as a machine of its own
 	conf     string // slurm.conf
-	uid, gid string // who Slurm's gateway runs as
+	uid, gid string // of Slurm's gateway
 	token    string
 	dir      string // logs
 	daemons  []*site.Daemon
-	both     []server // the same as daemons
+	both     []server // both gateways as servers
 }
 
 var slurm slurmLab
 
-// open finds out where everything is, once.
+// open reads the description of the lab when it is called for the first time.
 func (l *slurmLab) open(b *testing.B) *slurmLab {
 	b.Helper()
 	path := os.Getenv("LAB_ENV")
@@ -91,7 +91,7 @@ func (l *slurmLab) pair(b *testing.B) []server {
 	return l.both
 }
 
-// ours and theirs are gateways of one benchmark's own.
+// ours and theirs start a gateway for one benchmark only.
 func (l *slurmLab) ours(b *testing.B) server   { return l.own(b, l.ourProgram(b)) }
 func (l *slurmLab) theirs(b *testing.B) server { return l.own(b, l.theirProgram()) }
 
@@ -102,7 +102,7 @@ func (l *slurmLab) own(b *testing.B, p site.Program) server {
 	return s
 }
 
-// ourProgram returns this gateway as a site starts it.
+// ourProgram returns this gateway with the settings of a usual site.
 func (l *slurmLab) ourProgram(b *testing.B) site.Program {
 	b.Helper()
 	path, err := filepath.Abs("../bin/schedrestd")
@@ -111,15 +111,15 @@ func (l *slurmLab) ourProgram(b *testing.B) site.Program {
 		Args: []string{"-f", l.conf, "-u", site.Nobody, "-g", site.NobodyGroup()}}
 }
 
-// theirProgram returns Slurm's program with its defaults except for local
-// authentication. setpriv restores the parent-death signal that a change of
-// user clears, so that the program ends with the benchmarks.
+// theirProgram returns Slurm's program with its defaults, except for local
+// authentication. A change of user clears the parent-death signal. setpriv sets
+// it again, so that the program ends with the benchmarks.
 func (l *slurmLab) theirProgram() site.Program {
 	return site.Program{Name: "slurmrestd", Path: "/usr/sbin/chroot", Env: []string{"SLURM_JWT=daemon"}, Args: []string{l.root,
 		"setpriv", "--reuid=" + l.uid, "--regid=" + l.gid, "--clear-groups", "--pdeathsig=KILL", "slurmrestd", "-a", "rest_auth/jwt"}}
 }
 
-// start starts a gateway at a free port.
+// start starts a gateway on a free port.
 func (l *slurmLab) start(b *testing.B, p site.Program) (*site.Daemon, server) {
 	b.Helper()
 	ports, err := site.FreePorts(1)
@@ -133,18 +133,24 @@ func (l *slurmLab) start(b *testing.B, p site.Program) (*site.Daemon, server) {
 	return d, serving(b, d, to(address))
 }
 
-// fetch returns the body of an answer of the API.
+// fetch returns the body of the answer to a request of the API.
 func (l *slurmLab) fetch(ctx context.Context, dial dialer, path string) ([]byte, error) {
 	return l.page(ctx, dial, slurmVersion+path)
 }
 
-// page returns an answer's body.
+// page returns the body of an answer.
 func (l *slurmLab) page(ctx context.Context, dial dialer, path string) ([]byte, error) {
+	return fetch(ctx, dial, path, "X-SLURM-USER-TOKEN", l.token)
+}
+
+// fetch returns the answer to one request on a connection of its own; the header has the
+// token.
+func fetch(ctx context.Context, dial dialer, path, header, token string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://bench"+path, nil)
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("X-SLURM-USER-TOKEN", l.token)
+	r.Header.Set(header, token)
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext:       func(context.Context, string, string) (net.Conn, error) { return dial(0) },
@@ -161,8 +167,8 @@ func (l *slurmLab) page(ctx context.Context, dial dialer, path string) ([]byte, 
 	return text, err
 }
 
-// peak returns the peak memory of the largest process of s, in MB: a worker of
-// ours, the only process of theirs.
+// peak returns the peak memory of the largest process of s, in MB. That is a
+// worker of this gateway, or the only process of Slurm's gateway.
 func (s server) peak(b *testing.B) float64 {
 	b.Helper()
 	var most float64
@@ -193,7 +199,7 @@ func (l *slurmLab) fill(b *testing.B, n int) {
 	}
 }
 
-// jobs returns how many jobs the controller lists.
+// jobs returns the number of jobs that the controller lists.
 func (l *slurmLab) jobs(b *testing.B, s server) int {
 	b.Helper()
 	text, err := l.fetch(context.Background(), s.dial, "/jobs/state")

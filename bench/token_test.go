@@ -4,106 +4,88 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+	"golang.org/x/sys/unix"
 
 	"schedrestd/auth"
+	"schedrestd/become"
 	"schedrestd/demo/site"
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
 	"schedrestd/keeper"
 	"schedrestd/security"
-	"schedrestd/security/self"
 )
 
-// verifying is the cost of a signature where it is verified; asking is its
-// effect on requests.
+// verifying compares the cost of verifying signatures in the keeper and in the
+// worker; asking compares their effect on requests.
 var (
 	verifying = &comparison{title: "signatures verified per second, median", columns: []string{"HS256 by the keeper, with the way there and back", "RS256 (2048 bits) in the worker"}}
 	asking    = &comparison{title: "ping, kept alive, median of paired rounds", columns: []string{"a token that is remembered", "a new token each, verified by the keeper", "a new token each, verified by the controller"}}
 )
 
-// keeperEnv makes this program a keeper, or, when it is "measure", a keeper
-// that only prints its process attributes.
+// keeperEnv makes this program a keeper.
 const keeperEnv = "SCHEDRESTD_BENCH_KEEPER"
 
 func init() {
-	switch os.Getenv(keeperEnv) {
-	case "measure":
-		if err := printAttributes(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	case "serve":
+	if os.Getenv(keeperEnv) != "" {
 		os.Exit(keeper.Main())
 	}
 	tables = append(tables, verifying, asking)
 }
 
-// Limits of the keeper that is measured. RLIMIT_NPROC counts all processes of
-// the user who runs the benchmark.
+// Limits of the keeper. RLIMIT_NPROC counts all processes of the user who runs
+// the benchmark.
 const (
 	keeperFiles = 64
 	keeperTasks = 1 << 16
 )
 
-// printAttributes confines itself as a keeper does, and prints the process
-// attributes that a keeper started from here must have.
-func printAttributes() error {
-	if err := errors.Join(self.LimitTasks(keeperTasks), self.Confine(keeperFiles, false)); err != nil {
-		return err
-	}
-	attributes, err := self.Measure()
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(os.Stdout).Encode(attributes)
-}
-
-// keeping returns a keeper that was started as mode, and this end of its
-// channel.
-func keeping(b *testing.B, mode string) (*exec.Cmd, *ipc.Channel) {
-	b.Helper()
-	channel, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
-	must(b, err)
-	end := os.NewFile(uintptr(fd), "channel")
-	b.Cleanup(func() { channel.Close(); end.Close() })
-	self, err := os.Executable()
-	must(b, err)
-	cmd := exec.Command(self)
-	cmd.Env, cmd.Stderr, cmd.ExtraFiles = []string{keeperEnv + "=" + mode, "GOMAXPROCS=2"}, os.Stderr, []*os.File{end}
-	return cmd, channel
-}
-
 // startKeeper starts a keeper with that key, and gives a worker's channel to
 // it.
 func startKeeper(b *testing.B, key []byte) *ipc.Channel {
 	b.Helper()
-	measure, _ := keeping(b, "measure")
-	text, err := measure.Output()
+	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Keeper)
 	must(b, err)
-	var attributes security.Attributes
-	must(b, json.Unmarshal(text, &attributes))
-	expect := &ipc.Attributes{}
-	for name, value := range attributes {
-		expect.Facts = append(expect.Facts, ipc.Fact{Name: name, Value: value})
+	theirs := os.NewFile(uintptr(fd), "channel")
+	defer theirs.Close()
+	cmd := exec.Command("/proc/self/exe") // the keeper's user may have no access to its path
+	cmd.Env, cmd.Stderr, cmd.ExtraFiles = []string{keeperEnv + "=1", "GOMAXPROCS=2", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}, os.Stderr, []*os.File{theirs}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	expect := &ipc.Attributes{UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
+	if os.Getuid() == 0 { // a keeper has no capabilities
+		expect.UID, expect.GID = become.Overflow, become.Overflow
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: expect.UID, Gid: expect.GID}
+	} else {
+		groups, err := os.Getgroups()
+		must(b, err)
+		for _, gid := range groups {
+			expect.Groups = append(expect.Groups, uint32(gid))
+		}
 	}
-
-	cmd, parent := keeping(b, "serve")
+	runtime.LockOSThread()
+	inherited, err := security.Inherited(unix.Gettid())
+	runtime.UnlockOSThread()
+	must(b, err)
+	expect.Bounding, expect.Seccomp = inherited.Bounding, inherited.Seccomp
+	for name, id := range inherited.Namespaces {
+		expect.Namespaces = append(expect.Namespaces, ipc.Namespace{Type: name, ID: id})
+	}
+	must(b, security.CloseInherited()) // what started the benchmarks may have left something open
 	must(b, cmd.Start())
 	b.Cleanup(func() { parent.Close(); _ = cmd.Wait() })
 	path := filepath.Join(b.TempDir(), "key")
@@ -142,8 +124,8 @@ func hear[M ipc.Message](b *testing.B, channel *ipc.Channel) M {
 	return message
 }
 
-// Signatures are verified one after the other, and by 16 that ask at the same
-// time.
+// BenchmarkVerifications measures how many signatures are verified per second:
+// one after the other, and by 16 concurrent callers.
 func BenchmarkVerifications(b *testing.B) {
 	secret := make([]byte, 32)
 	rand.Read(secret)
@@ -172,7 +154,7 @@ func BenchmarkVerifications(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// perSecond returns how often per second n concurrent callers are answered.
+// perSecond returns how often per second n concurrent callers get an answer.
 func perSecond(count, n int, verify func(asker int)) float64 {
 	begun := time.Now()
 	var wait sync.WaitGroup
@@ -187,8 +169,8 @@ func perSecond(count, n int, verify func(asker int)) float64 {
 	return float64(count) / time.Since(begun).Seconds()
 }
 
-// ofKeeper returns a function that asks the keeper as a worker does: the
-// goroutine that reads the channel wakes the others.
+// ofKeeper returns a function that asks the keeper in the way a worker does:
+// one goroutine reads the channel and wakes the callers.
 func ofKeeper(b *testing.B, channel *ipc.Channel, token string) func(int) {
 	signed := token[:strings.LastIndexByte(token, '.')]
 	mac, err := base64.RawURLEncoding.DecodeString(token[len(signed)+1:])
@@ -217,7 +199,7 @@ func ofKeeper(b *testing.B, channel *ipc.Channel, token string) func(int) {
 	}
 }
 
-// ofWorker returns a function that verifies with a key set.
+// ofWorker returns a function that verifies a signature with a key set.
 func ofWorker(b *testing.B) func(int) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	must(b, err)
@@ -234,7 +216,8 @@ func ofWorker(b *testing.B) func(int) {
 	}
 }
 
-// The same request with a token that was verified before, and with a new one.
+// BenchmarkTokens measures the same request with a token that was verified
+// before, and with a new token each time.
 func BenchmarkTokens(b *testing.B) {
 	l := theLab.open(b)
 	keyed, keyless := l.gateway(b), l.keyless(b)
@@ -243,7 +226,7 @@ func BenchmarkTokens(b *testing.B) {
 	key, err := auth.NewKey(secret)
 	must(b, err)
 	var number atomic.Int64
-	fresh := func() string { // each lives a second longer than the one before
+	fresh := func() string { // each is valid for a second longer, so that no two are equal
 		token, err := auth.Create(key, l.Owner, time.Hour+time.Duration(number.Add(1))*time.Second, time.Now())
 		if err != nil {
 			panic(err)

@@ -7,13 +7,22 @@ import (
 	"slices"
 	"strings"
 
+	"schedrestd/confinement"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
+	"schedrestd/security"
 )
 
+// announceConfinement logs, once, which parts of the workers' confinement are on.
+func (d *dispatcher) announceConfinement(a announced, sealed ipc.Ready) {
+	if parts := d.config.Confinement; len(parts) > 0 { // a check prints them
+		confinement.Log(d.log, confinement.Complete(parts, a.setup.Seal, security.Sealed(sealed)), a.setup.Inetd)
+	}
+}
+
 // announceRules logs, once, the rules in force that can't be seen from outside.
-// Administrators find here what they have misspelled or what another file
-// overrides.
+// Administrators find here which settings they have misspelled or which another
+// file overrides.
 func (d *dispatcher) announceRules(a work.Admission) {
 	c := d.config
 	d.log.Info("rules in force", "audit_log", describeAudit(c.Audit), "idempotency_file", cmp.Or(c.Audit.Claims, "none"), "penalties", costs(a),
@@ -45,7 +54,7 @@ func (d *dispatcher) announceUncheckedIdentity() {
 	}
 }
 
-// describeAudit returns the text that the log shows for the audit log.
+// describeAudit returns the description of the audit log in this process's log.
 func describeAudit(a ipc.Audit) string {
 	if a.Path == "" {
 		return "none"
@@ -64,7 +73,7 @@ func costs(a work.Admission) string {
 	return fmt.Sprintf("auth:%s,malformed:%s,crash:%s,threshold:%s", a.Auth, a.Malformed, a.Crash, a.Threshold)
 }
 
-// trusted returns the proxies that may speak for other clients.
+// trusted returns a list of the proxies that may act for other clients.
 func trusted(a work.Admission) string {
 	var words []string
 	for _, uid := range a.Peers {
@@ -73,7 +82,7 @@ func trusted(a work.Admission) string {
 	return prefixes(a.Proxies, words...)
 }
 
-// prefixes returns the networks and the words of more as one text.
+// prefixes returns the networks in list and the words in more as one text.
 func prefixes(list []netip.Prefix, more ...string) string {
 	var words []string
 	for _, p := range list {
@@ -82,7 +91,7 @@ func prefixes(list []netip.Prefix, more ...string) string {
 	return cmp.Or(strings.Join(append(words, more...), ","), "none")
 }
 
-// because returns why if so is true.
+// because returns why if so is true, and "" otherwise.
 func because(so bool, why string) string {
 	if so {
 		return why

@@ -3,24 +3,24 @@
 // and services running.
 //
 // It has no privileges. The parent, which may be root, opens the listeners and
-// asks the kernel about peers, and sends it each accepted connection. The parent
-// also starts and ends processes for it, and only as configured: this process
-// names a role, or a connection whose user the worker serves, and never a program
-// or an identity. Workers are assumed to be compromised: their messages are
-// checked against the protocol table of package ipc, and a worker that breaks the
-// protocol is killed.
+// asks the kernel about peers. It sends each accepted connection to the
+// dispatcher. The parent also starts and ends processes for it, and only as
+// configured: the dispatcher names a role, or a connection whose user the
+// worker serves, and never a program or an identity. Workers are assumed to be
+// compromised. Their messages are checked against the protocol table of package
+// ipc, and a worker that breaks the protocol is killed.
 //
 // Its packages import only downwards:
 //
 //   - dispatch finds the pool of workers for each connection;
 //   - pool has the loop, the slots, and the workers of each identity;
-//   - inetd serves the one client of an inetd run;
-//   - auditlog feeds the auditor;
+//   - inetd serves the only client of an inetd run;
+//   - auditlog sends facts about connections to the auditor;
 //   - service starts keeper, resolver and auditor;
 //   - dial connects to daemons for workers;
 //   - admission decides which connection is served, and starts nothing;
 //   - process asks the parent for processes;
-//   - relay copies what processes log.
+//   - relay copies the log lines of processes.
 //
 // The entry point is Main.
 package dispatcher
@@ -60,26 +60,26 @@ func Main() int {
 	return Run(nil, level, Defaults)
 }
 
-// Limits bounds what workers may do and how long they stay.
+// Limits sets how much workers may do and how long they stay.
 type Limits struct {
-	Wear      uint64        // connections after which the shared workers are replaced
-	Age       time.Duration // … or time; there is a new key for session tickets then
-	Rest      time.Duration // become_user: a worker without a connection is retired after it
-	Farewell  time.Duration // a retired worker that has connections is asked to finish after it
+	Wear      uint64        // the shared workers are replaced after this number of connections
+	Age       time.Duration // … or after this time, when the key for session tickets is also replaced
+	Rest      time.Duration // become_user: a worker without connections is retired after this time
+	Farewell  time.Duration // a retired worker that still has connections is asked to finish after this time
 	HandLimit time.Duration // how long a connection waits while no worker can take it
 	LogBurst  int           // lines that a worker may log at once
 	LogRate   int           // … and per second
-	DialBurst int           // connections to daemons that a worker may ask for at once
-	DialRate  int           // … and per second
+	DialBurst int           // connections to daemons that a worker may request at once
+	DialRate  int           // connections to daemons that a worker may request per second
 }
 
-// Defaults are the limits of the gateway. A worker logs at most one line for each
-// request that it can answer.
+// Defaults are the limits of the gateway. A worker logs at most one line for
+// each request that it can answer.
 var Defaults = Limits{Wear: 200_000, Age: 12 * time.Hour, Rest: time.Minute, Farewell: time.Hour, HandLimit: 10 * time.Second,
 	LogBurst: 20_000, LogRate: 10_000, DialBurst: work.DialBurst, DialRate: work.DialRate}
 
-// Run does the same as Main, with those limits, and that log of its own if it is
-// not nil.
+// Run does the same as Main, but with the given limits. log, if not nil, is the
+// log of this process.
 func Run(log *slog.Logger, level *slog.LevelVar, limits Limits) int {
 	out := relay.Text(os.Stderr)
 	prepare := func(setup ipc.ServiceSetup) (security.Sealed, error) {
@@ -99,8 +99,8 @@ func Run(log *slog.Logger, level *slog.LevelVar, limits Limits) int {
 	})
 }
 
-// newLog returns the log of this process, which is where the lines of the others
-// go.
+// newLog returns the log of this process, which also receives the lines of the
+// other processes.
 func newLog(to string, out *relay.Log, level *slog.LevelVar) *slog.Logger {
 	if to == "" || to == "text" || to == "json" {
 		return loglevel.New(to, os.Stderr, level)
@@ -108,13 +108,15 @@ func newLog(to string, out *relay.Log, level *slog.LevelVar) *slog.Logger {
 	return loglevel.New("text", out, level)
 }
 
-// confine takes from the process what it does not need: it changes no file,
-// signals no process, starts no program and connects to no UNIX socket.
+// confine removes the rights that this process does not need. Afterwards it
+// can't change files, signal processes, start programs or connect to UNIX
+// sockets.
 func confine(s ipc.Seal) (security.Sealed, error) {
 	return seal.Close(seal.Options{Kind: seal.Dispatcher, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
 }
 
-// dispatcher is the state of the process. Set's loop owns the fields that follow it.
+// dispatcher is the state of the process. The loop of Set owns the fields after
+// Set.
 type dispatcher struct {
 	parent  *process.Parent
 	log     *slog.Logger
@@ -127,20 +129,20 @@ type dispatcher struct {
 	audit                      *auditlog.Log
 	names                      *dispatch.Names
 	announcing                 announced         // the generation whose configuration is being received
-	replies                    chan ipc.Received // answers of the parent, for the goroutine that builds a generation
-	finishing                  chan struct{}     // closed when the gateway ends
+	replies                    chan ipc.Received // the parent's answers for the goroutine that builds a generation
+	finishing                  chan struct{}     // closed when the gateway shuts down
 	closing                    sync.WaitGroup    // waits until generations are closed
 	accepting                  sync.WaitGroup    // waits until the parent sends no more connections
-	violations                 chan string       // inetd: how the worker broke the protocol of a service
+	violations                 chan string       // inetd: why the worker was killed for breaking a service's protocol
 
 	*pool.Set
 	acceptor *dispatch.Acceptor
 	router   dispatch.Dispatcher
-	owners   []ipc.Subuids // ranges in force
-	current  *generation   // in force
-	built    time.Time     // when it was
-	failed   int           // successive generations that lost a service soon after their start, or could not be replaced after that
-	asked    bool          // for a generation
+	owners   []ipc.Subuids // current ranges of subordinate uids
+	current  *generation   // current generation
+	built    time.Time     // when current came into force
+	failed   int           // number of successive generations that soon lost a service, or could not be replaced afterwards
+	asked    bool          // the parent was asked for a generation
 	stopped  bool
 }
 
@@ -183,7 +185,8 @@ func (d *dispatcher) Handle(m ipc.Received) (done bool, err error) {
 	return true, err
 }
 
-// begin prepares everything that no generation replaces.
+// begin prepares the parts of the process that stay the same in all
+// generations.
 func (d *dispatcher) begin(c ipc.Dispatch) {
 	d.config = c
 	d.level.Set(slog.Level(c.LogLevel))
@@ -192,13 +195,13 @@ func (d *dispatcher) begin(c ipc.Dispatch) {
 	d.audit = auditlog.New(d.spec(ipc.Auditor), d.starter, d.parent)
 }
 
-// spec returns what the processes of a service are started from.
+// spec returns the Spec from which the processes of a service are started.
 func (d *dispatcher) spec(role ipc.Role) *service.Spec {
 	c := d.config
 	o := service.Options{Role: role, Threads: 1, Quota: relay.NewQuota(float64(d.limits.LogBurst), float64(d.limits.LogRate)),
 		StartLimit: c.StartLimit, Silence: c.Silence, Log: d.log}
 	switch role {
-	case ipc.Keeper: // signing takes the processor
+	case ipc.Keeper: // signing needs a processor
 		o.Threads = int(c.Threads)
 	case ipc.Auditor:
 		o.Farewell = auditlog.Farewell
@@ -206,13 +209,14 @@ func (d *dispatcher) spec(role ipc.Role) *service.Spec {
 	return service.New(o)
 }
 
-// serve makes the pools, when the first generation is announced.
+// serve creates the pools when the first generation is announced.
 func (d *dispatcher) serve(a announced) {
 	if d.Set != nil {
 		return
 	}
-	// A worker that uses up its user's processes must not end this one, which has
-	// the same user when no root started the gateway.
+	// This process has the same user as the workers if the gateway was not
+	// started by root. It must survive if a worker uses up the user's
+	// processes.
 	thread.Reserve(thread.Spare)
 	c := d.config
 	d.Set = pool.NewSet(pool.Options{Admission: a.setup.Admission, Connections: int(c.Connections), PerSource: int(c.PerSource),
@@ -227,6 +231,7 @@ func (d *dispatcher) serve(a announced) {
 	}
 	d.acceptor = dispatch.NewAcceptor(d.dispatchOptions(a), d.Slots)
 	d.owners = a.ranges
+	d.announceConfinement(a, c.Sealed)
 	d.announceRules(a.setup.Admission)
 	d.announceUncheckedIdentity()
 	d.Do(func() { d.Watch(c.Silence / 4) })
@@ -240,11 +245,11 @@ func (d *dispatcher) dispatchOptions(a announced) dispatch.Options {
 		Identities: int(c.Identities), Rest: d.limits.Rest, HandLimit: d.limits.HandLimit, OwnerOf: d.ownerOf, Names: d.names, Log: d.log}
 }
 
-// ownerOf returns the user that a subordinate uid belongs to, or uid.
+// ownerOf returns the user to whom a subordinate uid belongs, or uid itself.
 func (d *dispatcher) ownerOf(uid uint32) uint32 { return query.OwnerOf(d.owners, uid) }
 
-// accept submits the connections that come on fd. The netlink socket owners reports
-// the users of their clients.
+// accept submits the connections that arrive over fd. The netlink socket owners
+// reports the users of their clients.
 func (d *dispatcher) accept(fd, owners int) error {
 	from, err := ipc.Open(fd, ipc.Dispatcher, ipc.Acceptor)
 	if err == nil {
@@ -253,8 +258,8 @@ func (d *dispatcher) accept(fd, owners int) error {
 	return err
 }
 
-// replace builds a generation and puts it in force, or changes nothing. It tells
-// the parent which.
+// replace builds a generation and puts it in force. If that fails, nothing
+// changes. It reports the result to the parent.
 func (d *dispatcher) replace(a announced) {
 	g, err := d.build(a)
 	d.Do(func() {
@@ -262,6 +267,7 @@ func (d *dispatcher) replace(a announced) {
 			d.decided(a.ID, err)
 			return
 		}
+		g.makeTickets(d.current)
 		d.router.Renew(g.Generation, func(err error) { d.decided(a.ID, d.replaced(g, err)) })
 	})
 }
@@ -320,11 +326,11 @@ func (d *dispatcher) lost(g *generation, p *service.Process) {
 	wait := pool.Pause(d.failed)
 	d.failed++
 	d.log.Error(p.Role().String()+" exited", errs.LogAttrs(errs.HintOf(p.Why()), "because", p.Why(), "pause", wait)...)
-	g.Replacing = wait == 0 // connections wait for the next generation, but not if many fail in a row
+	g.Replacing = wait == 0 // connections wait for the next generation, but not if several failed in a row
 	d.After(wait, d.renew)
 }
 
-// again asks for another generation after a pause, if the one in force has lost
+// again asks for another generation after a pause, if the current one has lost
 // a service.
 func (d *dispatcher) again() {
 	if d.current == nil || !d.current.isBroken() {
@@ -336,8 +342,9 @@ func (d *dispatcher) again() {
 	d.After(pool.Pause(d.failed), d.renew)
 }
 
-// renew asks the parent for a generation. When none comes, as while key files can't be
-// opened, it asks again if one is needed.
+// renew asks the parent for a generation. The parent may announce none, for
+// example because key files can't be opened. Then renew asks again later, if a
+// service of the current generation has exited.
 func (d *dispatcher) renew() {
 	if d.asked || d.stopped {
 		return
@@ -352,8 +359,8 @@ func (d *dispatcher) renew() {
 	})
 }
 
-// askAgain is how long the dispatcher waits for the announcement of a generation that
-// it has asked for.
+// askAgain is how long the dispatcher waits for the announcement of a
+// generation that it has asked for.
 const askAgain = 5 * time.Second
 
 // show makes all processes log their counters. Workers count the requests,
@@ -365,8 +372,8 @@ func (d *dispatcher) show() {
 	}
 }
 
-// finish lets all workers finish the requests in progress, also those of connections
-// that the parent has just sent, and ends the process.
+// finish lets all workers finish their requests, including those of connections
+// that the parent has just sent, and then ends the process.
 func (d *dispatcher) finish() {
 	d.accepting.Wait()
 	d.Do(func() {
@@ -408,7 +415,7 @@ func (d *dispatcher) reportViolation(worker uint32, why string) {
 	}
 }
 
-// serveOne serves the one client of an inetd run.
+// serveOne serves the only client of an inetd run.
 func (d *dispatcher) serveOne(a announced, client *inetd.Client) {
 	err := d.visit(a, client)
 	m := ipc.Served{OK: err == nil}
@@ -446,7 +453,7 @@ func (d *dispatcher) visit(a announced, client *inetd.Client) error {
 			}
 			go func() {
 				p := <-g.lost()
-				lost <- p.Why().Error() // unless the run is over
+				lost <- p.Why().Error() // ignored if the run is over
 				d.log.Error(p.Role().String()+" exited", "because", p.Why())
 			}()
 			return nil
@@ -459,17 +466,20 @@ func (d *dispatcher) visit(a announced, client *inetd.Client) error {
 		StartLimit: c.StartLimit,
 		Silence:    c.Silence,
 		Ready: func(sealed ipc.Ready) {
-			d.parent.Send(&ipc.Outcome{ID: a.ID, OK: true, Sealed: sealed})
+			d.parent.Send(&ipc.Outcome{ID: a.ID, OK: true})
+			d.announceConfinement(a, sealed)
 			d.announceRules(a.setup.Admission)
 		},
 	})
 }
 
-// Serve does nothing: no worker has a channel to the dispatcher as to a service.
+// Serve does nothing, because the dispatcher is not a service for workers.
 func (d *dispatcher) Serve(*own.Client) {}
 
-// Counters returns nothing: Show asks for all counters.
+// Counters returns nothing, because a Show makes all processes log their
+// counters.
 func (d *dispatcher) Counters() []any { return nil }
 
-// Close does nothing: without the parent no process can be started or ended.
+// Close does nothing, because without the parent no process can be started or
+// ended.
 func (d *dispatcher) Close() {}

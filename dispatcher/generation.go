@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"crypto/rand"
 	"errors"
 	"time"
 
@@ -14,14 +15,15 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// generation groups everything that serves one configuration: its public keys,
-// the services and, through the pools, the workers. Nothing in it is ever
-// replaced. When something changes or exits, the next generation is built
-// beside it, and takes over when its workers have proved that they can serve.
+// generation groups all processes that serve one configuration: its services
+// and, through the pools, its workers. It also has their public keys. No part
+// of a generation is ever replaced. If the configuration changes or a service
+// exits, the next generation is built beside it. The next one takes over when
+// its workers have proved that they can serve.
 type generation struct {
 	*pool.Generation
 	announced
-	public    *ipc.PublicKeys // for each worker
+	public    *work.Keys // for each worker
 	publicFDs []int
 	keeper    *service.Process // nil: there are no secret keys
 	resolver  *service.Process // nil: none is started
@@ -33,10 +35,10 @@ type announced struct {
 	ipc.Build
 	ranges  []ipc.Subuids
 	setup   work.Setup
-	invalid error // why no worker can serve with the setup
+	invalid error // why workers can't serve with the setup, or nil
 }
 
-// newGeneration returns a generation that has no services yet.
+// newGeneration returns a generation without services.
 func (d *dispatcher) newGeneration(a announced) *generation {
 	g := &generation{announced: a}
 	g.Generation = pool.NewGeneration(pool.Generation{Config: d.poolConfig(a.setup), ID: a.ID, Greet: g.greet, Audit: g.audit})
@@ -85,9 +87,8 @@ func (d *dispatcher) startServices(g *generation) (err error) {
 }
 
 // getKeys gets the public keys of the workers from the parent, once the keeper
-// has accepted the secret ones. If the keeper can't use a key, the parent either
-// prepares another set of keys, for which a new keeper is started, or sends an
-// error.
+// has accepted the secret ones. If the keeper can't use a key, the parent sends
+// another set of keys, for which getKeys starts a new keeper, or an error.
 func (d *dispatcher) getKeys(g *generation) error {
 	for {
 		said := &ipc.Kept{OK: true}
@@ -100,7 +101,7 @@ func (d *dispatcher) getKeys(g *generation) error {
 		d.parent.Send(&ipc.Verdict{Kept: *said})
 		switch r := <-d.replies; m := r.Message.(type) {
 		case *ipc.PublicKeys:
-			g.public, g.publicFDs = m, r.FDs
+			g.public, g.publicFDs = &work.Keys{PublicKeys: *m}, r.FDs
 			return nil
 		case *ipc.Judgement:
 			if !m.OK {
@@ -112,8 +113,23 @@ func (d *dispatcher) getKeys(g *generation) error {
 	}
 }
 
-// startKeeper starts the keeper of g, which has its keys from the parent, and
-// returns its answer.
+// makeTickets makes a new key for session tickets. Those of the two keys that were
+// made before it are still accepted.
+func (g *generation) makeTickets(before *generation) {
+	if !g.public.TLS {
+		return
+	}
+	var key [32]byte
+	rand.Read(key[:])
+	g.public.Tickets = [][32]byte{key}
+	if before != nil {
+		list := before.public.Tickets
+		g.public.Tickets = append(g.public.Tickets, list[:min(2, len(list))]...)
+	}
+}
+
+// startKeeper starts the keeper of g and returns its answer. The keeper gets
+// its keys from the parent.
 func (d *dispatcher) startKeeper(g *generation) (*ipc.Kept, error) {
 	kept := make(chan *ipc.Kept, 1)
 	handle := func(m ipc.Message) (bool, error) {
@@ -134,7 +150,7 @@ func (d *dispatcher) startKeeper(g *generation) (*ipc.Kept, error) {
 	}
 	select {
 	case answer := <-kept:
-		kept <- nil // it is full from now on
+		kept <- nil // the buffer stays full, so only the first answer is used
 		return answer, nil
 	case <-g.keeper.Over:
 		return nil, g.keeper.Why()
@@ -156,14 +172,15 @@ func (g *generation) services() (list []*service.Process) {
 	return list
 }
 
-// greet gives a worker that is ready its channels to the services and its keys, before its first connection.
+// greet gives a worker that is ready its channels to the services and its keys.
+// That must happen before its first connection.
 func (g *generation) greet(worker *work.Client, to *ipc.Channel) error {
 	for _, p := range g.services() {
 		if err := p.Introduce(worker, to); err != nil {
 			return err
 		}
 	}
-	return ipc.UnlessGone(to.Send(&g.public.Keys, g.publicFDs...))
+	return ipc.UnlessGone(to.Send(g.public, g.publicFDs...))
 }
 
 // lost returns a channel that receives the first service of g that exits.

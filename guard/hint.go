@@ -49,13 +49,9 @@ func Replace(path, command string) string {
 	return Beside(path, command) + " && mv " + Quote(path+".new") + " " + Quote(path)
 }
 
-// Beside returns the command that puts what command writes to its %s beside
-// path, with the owner, group and mode of path.
+// Beside returns a command that runs command, which writes to its %s. The
+// output becomes a file beside path, with the owner, group and mode of path.
 func Beside(path, command string) string {
-	next, same := Quote(path+".new"), ""
-	var st unix.Stat_t
-	if unix.Lstat(path, &st) == nil {
-		same = fmt.Sprintf(" && chown %d:%d %s && chmod %04o %s", st.Uid, st.Gid, next, st.Mode&0o7777, next)
-	}
-	return fmt.Sprintf(command, next) + same
+	next := Quote(path + ".new")
+	return "cp -p " + Quote(path) + " " + next + " && " + fmt.Sprintf(command, next)
 }

@@ -1,26 +1,39 @@
 package ipc
 
-// Fact is one process attribute and the value that it must have.
-type Fact struct {
-	Name  string // as "uid" or "cap_effective"
-	Value string // as the kernel shows it
-}
-
 const (
-	maxFacts     = 64
-	maxFactName  = 32
-	maxFactValue = 1024 // many supplementary groups of an unprivileged start
+	maxNamespaces = 16
+	maxLink       = 64
 )
 
-// Attributes has the attributes that a process must find when it asks the kernel about
-// itself. Package security defines the names and values.
+// Attributes has the process attributes that the parent knows and that the
+// process must find when it asks the kernel about itself. Package self adds the
+// other attributes.
 type Attributes struct {
-	Facts []Fact
+	UID, GID   uint32
+	Groups     []uint32 // supplementary
+	Foreign    bool     // in a user namespace of its own, in which only UID and GID exist
+	Bounding   string   // capability bounding set, as in /proc
+	Seccomp    string   // mode, as in /proc: a container's filter is inherited
+	FileSize   uint64   // limit, in bytes
+	MaxSize    uint64   // … to which the process may raise it
+	Namespaces []Namespace
 }
 
-func (p *Attributes) Walk(w *Walker) {
-	List(w, &p.Facts, maxFacts, 4, func(f *Fact) {
-		w.Text(maxFactName, &f.Name)
-		w.Text(maxFactValue, &f.Value)
+// Namespace is a namespace that a process must be in.
+type Namespace struct {
+	Type  string // "ipc", as the links in /proc/PID/ns are called
+	ID    string // "ipc:[4026531839]"
+	Other bool   // it must be another one of this type
+}
+
+func (a *Attributes) Walk(w *Walker) {
+	w.Fields(&a.UID, &a.GID)
+	List(w, &a.Groups, maxGroups, 4, func(g *uint32) { w.Fields(g) })
+	w.Fields(&a.Foreign)
+	w.Text(maxLink, &a.Bounding, &a.Seccomp)
+	w.Fields(&a.FileSize, &a.MaxSize)
+	List(w, &a.Namespaces, maxNamespaces, 5, func(n *Namespace) {
+		w.Text(maxLink, &n.Type, &n.ID)
+		w.Fields(&n.Other)
 	})
 }

@@ -17,7 +17,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// pair is a channel with both ends in this process, in the given phase.
+// pair returns both ends of a channel in this process, in the given phase.
 func pair(t *testing.T, phase ipc.Phase) (parent, worker *ipc.Channel) {
 	t.Helper()
 	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
@@ -55,7 +55,8 @@ func fullSetup() work.Setup {
 	}
 }
 
-// TestConversation walks a worker's whole life over a real channel, both ends.
+// TestConversation checks all messages in the life of a worker over a real
+// channel, at both ends.
 func TestConversation(t *testing.T) {
 	parent, worker := pair(t, ipc.Initial)
 	whole := fullSetup()
@@ -76,7 +77,7 @@ func TestConversation(t *testing.T) {
 		then ipc.Phase
 	}{
 		{parent, &setup, nil, ipc.Told},
-		{parent, &ipc.Attributes{Facts: []ipc.Fact{{"uid", "65534"}, {"groups", ""}}}, nil, ipc.Proving},
+		{parent, &ipc.Attributes{UID: 65534, Groups: []uint32{7}, Namespaces: []ipc.Namespace{{Type: "ipc", ID: "ipc:[1]", Other: true}}}, nil, ipc.Proving},
 		{worker, &ipc.Ready{}, nil, ipc.Serving},
 		{parent, conn, []int{int(w.Fd())}, ipc.Serving},
 		{worker, &work.Taken{ID: 1}, nil, ipc.Serving},
@@ -131,7 +132,8 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestReceiveIsStrict sends packets as a hostile worker would, below Send.
+// TestReceiveIsStrict checks that Receive refuses the packets of a hostile
+// worker. The test sends them without Send, which would refuse them.
 func TestReceiveIsStrict(t *testing.T) {
 	done := append([]byte{byte(ipc.KindOf(new(work.Done)))}, make([]byte, 8)...)
 	tests := []struct {
@@ -232,8 +234,8 @@ func TestSendKeepsToTheTable(t *testing.T) {
 	}
 }
 
-// TestFullChannel: a peer that does not read gets no more than fits, and the sender
-// is told instead of held.
+// TestFullChannel checks that a channel to a peer that does not read has a
+// bound, and that the sender gets ErrFull instead of waiting.
 func TestFullChannel(t *testing.T) {
 	parent, worker := pair(t, ipc.Serving)
 	sent := 0
@@ -302,7 +304,8 @@ func TestOpenRefusesOtherDescriptors(t *testing.T) {
 	}
 }
 
-// TestLastWords checks that the last message of a peer that exits with messages unread is received.
+// TestLastWords checks that an end still receives the last message of a peer
+// that has exited with unread messages.
 func TestLastWords(t *testing.T) {
 	parent, worker := pair(t, ipc.Serving)
 	if err := parent.Send(new(work.Drain)); err != nil {

@@ -104,6 +104,14 @@ type Judgement struct {
 	Failure
 }
 
+// Judged returns the answer yes, or err as an answer.
+func Judged(err error) *Judgement {
+	if err == nil {
+		return &Judgement{OK: true}
+	}
+	return &Judgement{Failure: Fail(err)}
+}
+
 func (v *Judgement) Walk(w *Walker) { w.Fields(&v.OK, &v.Failure) }
 
 // NoPlan says why a reload has no Plan.

@@ -5,38 +5,32 @@ import "time"
 // Bounds of the messages between the parent and the dispatcher.
 const maxRefusal = 255 // bytes of a reason
 
-// Dispatch tells the dispatcher how this run of the gateway serves. A change of it
-// needs a restart.
+// Dispatch tells the dispatcher how this run of the gateway serves.
 type Dispatch struct {
-	Switches Switches
+	Run
 
 	Name     string // of the workers' user, for messages
 	UID, GID uint32 // of the workers that serve no user of their own
 
-	Connections, PerSource, Identities, Workers, Threads uint32
-
-	LogLevel int8   // as slog.Level, until a generation is in force
-	Waiting  uint32 // connections that may wait for a slot
-
 	StartLimit time.Duration // for a process to send Ready
 	Silence    time.Duration // a process that answers no Ping for this time is killed
 
-	// For the log.
-	Audit                  Audit
-	Netns, ControllerNetns string // network namespaces: of listeners, of connections to daemons
+	Sealed      Ready  // how a test of the workers' sandbox closed it; an inetd run has none
+	Confinement []Part // that workers inherit
 }
 
 func (d *Dispatch) Walk(w *Walker) {
-	w.Fields(&d.Switches)
+	d.Run.Walk(w)
 	w.Text(maxName, &d.Name)
-	w.Fields(&d.UID, &d.GID, &d.Connections, &d.PerSource, &d.Identities, &d.Workers, &d.Threads, &d.LogLevel, &d.Waiting,
-		&d.StartLimit, &d.Silence, &d.Audit)
-	w.Text(maxPath, &d.Netns, &d.ControllerNetns)
+	w.Fields(&d.UID, &d.GID, &d.StartLimit, &d.Silence)
+	w.Fields(&d.Sealed)
+	List(w, &d.Confinement, maxParts, 6, func(p *Part) { p.Walk(w) })
 }
 
-// Arrivals gives the dispatcher the channel on which the parent's acceptors send
-// connections, and a netlink socket (NETLINK_SOCK_DIAG) of the parent's network
-// namespace, which may be another than the dispatcher's.
+// Arrivals gives the dispatcher two descriptors. The first is the channel on
+// which the parent's acceptors send connections. The second is a netlink socket
+// (NETLINK_SOCK_DIAG) of the parent's network namespace, which may differ from
+// the dispatcher's.
 type Arrivals struct{}
 
 func (*Arrivals) Walk(*Walker) {}
@@ -54,8 +48,8 @@ func (a *Arrival) Walk(w *Walker) {
 	w.Text(maxRefusal, &a.Forbidden)
 }
 
-// Build announces a generation: its configuration follows as SubuidRanges, and
-// GenerationSetup ends it. The dispatcher answers with Outcome.
+// Build announces a generation. Its configuration follows in SubuidRanges
+// messages, and GenerationSetup ends it. The dispatcher answers with Outcome.
 type Build struct {
 	ID       uint32
 	Keeper   bool // it has secret keys
@@ -73,27 +67,39 @@ type SubuidRanges struct{ PlanSubuids }
 // GenerationSetup has the Setup of a generation's workers and ends its announcement.
 type GenerationSetup struct{ Setup }
 
-// Verdict asks for the public keys of the generation that is being built, when its
-// keeper has accepted the secret ones or there is none. PublicKeys answers it. Otherwise
-// it has the keeper's reason, and Judgement answers whether another keeper may be
-// started, which gets the keys of before.
+// Verdict reports how the keeper of the generation that is being built has
+// judged the secret keys. If the keeper has accepted them, or there is no
+// keeper, PublicKeys answers with the public keys. Otherwise Verdict has the
+// keeper's reason. Judgement then answers whether another keeper may be
+// started, which gets the previous keys.
 type Verdict struct{ Kept }
 
-// PublicKeys has the keys that each worker of the generation gets.
-type PublicKeys struct{ Keys }
+// PublicKeys has the keys that each worker of the generation gets. They are
+// three open files, in this order: the certificates of the listeners and the
+// certificate authorities of clients, both PEM, and the key set of RS256
+// tokens, JSON. An empty file stands for none. Workers share the file offsets
+// and therefore use pread(2).
+type PublicKeys struct {
+	TLS         bool // there are certificates
+	TLS12       bool // clients may use TLS 1.2
+	Authorities bool // clients need a certificate, even if the file of authorities is empty
+	Followed    bool // no newer key set exists: a token that does not match it is forged
+}
+
+func (k *PublicKeys) Walk(w *Walker) { w.Fields(&k.TLS, &k.TLS12, &k.Authorities, &k.Followed) }
 
 // Outcome says whether the generation that was announced last is in force.
 type Outcome struct {
-	ID     uint32
-	OK     bool
-	Sealed Ready // inetd: how the worker has closed its sandbox
+	ID uint32
+	OK bool
 	Failure
 }
 
-func (o *Outcome) Walk(w *Walker) { w.Fields(&o.ID, &o.OK, &o.Sealed, &o.Failure) }
+func (o *Outcome) Walk(w *Walker) { w.Fields(&o.ID, &o.OK, &o.Failure) }
 
-// Renew asks for a generation that replaces the one with that ID, of the same
-// configuration. It is ignored when another one is being built or in force.
+// Renew asks for another generation with the same configuration, to replace the
+// generation with that ID. It is ignored when another generation is being built
+// or is in force.
 type Renew struct{ ID uint32 }
 
 func (r *Renew) Walk(w *Walker) { w.Fields(&r.ID) }

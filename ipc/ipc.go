@@ -20,20 +20,16 @@ package ipc
 const MaxMessage = 16 << 10
 
 // NamespaceInitMode is the last argument of a worker's program that runs as the first
-// process (init) of a PID namespace and waits until descriptor 3 is closed. The
-// argument before it is the Seal of its sandbox. Once confined, it writes
-// NamespaceInitReady to that descriptor; any other text says why confinement failed.
-const (
-	NamespaceInitMode  = "namespace-init"
-	NamespaceInitReady = "ready"
-)
+// process (init) of a PID namespace. The argument before it is the Seal of its sandbox.
+// The process sends Proven, and runs until its channel is closed.
+const NamespaceInitMode = "namespace-init"
 
 // tableVersion identifies the protocol table and all walks: it is the checksum of
 // testdata/table.txt, which describes them. Tests keep both up to date. It begins
 // the first message that a process receives and is checked before anything that
 // may differ between builds, so that a process of another build can say why it
 // exits. Versions are equal or not; there is no order.
-const tableVersion = 0x45e81c12
+const tableVersion = 0xd5451c2b
 
 // WorkerFD is the descriptor of a worker's channel to the parent.
 const WorkerFD = 3

@@ -36,33 +36,64 @@ const (
 // configuration. PlanListen and PlanSubuids follow it, and PlanSetup ends it. It has
 // no secrets, only the paths of keys.
 type Plan struct {
-	Mode     Mode
-	Path     string // of the configuration
-	LogLevel int8   // as slog.Level
+	Mode Mode
+	Path string // of the configuration
 
-	Service  Service
-	Switches Switches
-
-	Netns, ControllerNetns string // network namespaces: of listeners, of connections to daemons
-
-	Connections, PerSource, Identities, Threads uint32 // 0 is the default
+	Run
+	Service Service
+	PIDs    uint32 // processes and threads in the PID namespace of workers and keeper
 
 	SocketMode     uint16 // of UNIX sockets
 	HasSocketGroup bool   // SocketGID is their group; otherwise the serving group is
 	SocketGID      uint32
 
-	Audit   Audit
 	Secrets Secrets
 
 	Subuids bool // the ranges that follow replace those of the previous Plan
+
+	Facts []string // for the page of ModeCheck
 }
+
+const (
+	mostPageFacts = 16 // in a Plan
+	maxPageFact   = 64 // bytes of one
+)
 
 func (p *Plan) Walk(w *Walker) {
 	Enum(w, &p.Mode, "mode", ModeServe, ModeCheck)
 	w.Text(maxPath, &p.Path)
-	w.Fields(&p.LogLevel, &p.Service, &p.Switches)
-	w.Text(maxPath, &p.Netns, &p.ControllerNetns)
-	w.Fields(&p.Connections, &p.PerSource, &p.Identities, &p.Threads, &p.SocketMode, &p.HasSocketGroup, &p.SocketGID, &p.Audit, &p.Secrets, &p.Subuids)
+	w.Fields(&p.Run, &p.Service, &p.PIDs, &p.SocketMode, &p.HasSocketGroup, &p.SocketGID, &p.Secrets, &p.Subuids)
+	List(w, &p.Facts, mostPageFacts, 2, func(t *string) { w.Text(maxPageFact, t) })
+}
+
+// Run has what the dispatcher gets of a Plan. A change of it needs a restart.
+type Run struct {
+	Switches Switches
+	Numbers
+	LogLevel int8 // as slog.Level, until a generation is in force
+	Audit    Audit
+
+	Netns, ControllerNetns string // network namespaces: of listeners, of connections to daemons
+}
+
+func (r *Run) Walk(w *Walker) {
+	w.Fields(&r.Switches, &r.Numbers, &r.LogLevel, &r.Audit)
+	w.Text(maxPath, &r.Netns, &r.ControllerNetns)
+}
+
+// Numbers bounds what a gateway serves at a time. schedrestd-config fills in the
+// defaults.
+type Numbers struct {
+	Connections uint32 // that workers have
+	PerSource   uint32 // of these, from one source; 0: no limit
+	Identities  uint32 // become_user: users that have a worker
+	Workers     uint32 // otherwise: workers
+	Threads     uint32 // of all workers together
+	Waiting     uint32 // connections that wait for a worker
+}
+
+func (n *Numbers) Walk(w *Walker) {
+	w.Fields(&n.Connections, &n.PerSource, &n.Identities, &n.Workers, &n.Threads, &n.Waiting)
 }
 
 // Service is the service identity, and the accounts whose privileges it must not
@@ -81,7 +112,7 @@ type Service struct {
 	Privileged  []string // every name of root and SchedUser
 }
 
-// maxGroups is the largest number of protected groups of root or SchedUser.
+// maxGroups is the largest number of groups of an account.
 const maxGroups = 1024
 
 func (s *Service) Walk(w *Walker) {

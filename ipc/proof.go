@@ -2,25 +2,26 @@ package ipc
 
 // ProveMode is the argument that starts the worker's program as a test of the sandbox
 // (package proof). It is followed by the Seal of the sandbox, one of the words below,
-// the time limit of one case and, for ProvePage, facts. The exit status is 0 when the
-// sandbox works.
+// the time limit of one case and, for ProvePage, facts. The process sends Proven.
 const (
 	ProveMode   = "prove"
 	ProveClosed = "closed" // test that the sandbox can be entered
 	ProveSmoke  = "smoke"  // … and that it kills, with one case of each kind
-	ProvePage   = "page"   // … with all cases, and print a page for the administrator
+	ProvePage   = "page"   // … with all cases, and print a page for the administrator on standard output
 )
+
+// Proven reports that a test of the sandbox has passed, or that the init process of a
+// PID namespace is confined. Otherwise Failure says what is wrong.
+type Proven struct {
+	OK     bool
+	Sealed Ready // how the sandbox is closed
+	Failure
+}
+
+func (p *Proven) Walk(w *Walker) { w.Fields(&p.OK, &p.Sealed, &p.Failure) }
 
 // DeathTests is the number of cases that run concurrently.
 const DeathTests = 8
-
-// A line on the standard error of such a process begins with one of these words.
-// Other lines are for the administrator.
-const (
-	SaySealed = "sealed: " // the parts of the sandbox: a line of security.Sealed
-	SayFailed = "failed: " // why the sandbox does not work
-	SayHint   = "hint: "   // what would help
-)
 
 // A fact for the page is an argument NAME=VALUE, or NAME alone.
 const (
@@ -40,6 +41,19 @@ const (
 	FactFailed  = "failed"  // a worker or the keeper could not be started
 	FactRefused = "refused" // the start requires what is missing
 )
+
+// Part is a part of the confinement that a worker inherits.
+type Part struct {
+	Name string
+	Is   string // a word below; "": it needs no mention
+	Why  string // the part is not on; or how a part that is on is called in the log
+}
+
+func (p *Part) Walk(w *Walker) { w.Text(maxName, &p.Name, &p.Is, &p.Why) }
+
+// NoUserNamespace is the reason why a process lacks a part that needs a user
+// namespace.
+const NoUserNamespace = "without a user namespace"
 
 // The states of a part.
 const (

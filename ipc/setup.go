@@ -5,13 +5,14 @@ const (
 	maxName    = 255
 	MaxAddress = 255
 	maxNames   = 32
+	maxParts   = 16
 	maxLog     = 128 // the value of SCHEDRESTD_LOG
 )
 
 // Setup is what a worker gets before it serves. It has no secrets: no key and no
 // token. The parent fills in the fields marked so, and passes Settings on as they are.
 type Setup struct {
-	Files uint32 // the worker's limit of open descriptors; privsep's
+	Files uint32 // the worker's limit of open descriptors
 	Tasks uint32 // its user's limit of processes and threads; privsep's
 
 	JWT      bool   // rest_auth/jwt is served
@@ -25,11 +26,11 @@ type Setup struct {
 	Privileged []string // every name of root and SchedUser; privsep's
 	Requests   uint32   // concurrent requests in this worker; privsep's
 	Sockets    bool     // UNIX sockets that authenticate a client by its user are used; privsep's
-	Inetd      bool     // serve one connection and exit; privsep's
+	Inetd      bool     // serve one connection and exit
 	Unhurried  bool     // … at a pipe or a terminal, where a slow client costs others nothing; privsep's
-	Seal       Seal     // privsep's
-	Audit      bool     // each change needs the auditor's permission first; privsep's
-	Claims     bool     // the auditor keeps Idempotency-Keys; privsep's
+	Seal       Seal     // SealUnix is privsep's
+	Audit      bool     // each change needs the auditor's permission first
+	Claims     bool     // the auditor keeps Idempotency-Keys
 }
 
 // Reach is the set of ways in which workers reach daemons.

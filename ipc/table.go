@@ -38,11 +38,13 @@ var _ = Register(
 	// the part of the configuration that the worker needs; it has no secrets
 	Of[Setup](1, Parent, Worker, In(Initial), 36, MaxMessage-1, 0, Told),
 	// the process attributes that the kernel must report
-	Of[Attributes](2, Parent, Worker|Services, In(Told), 2, 8<<10, 0, Proving),
+	Of[Attributes](2, Parent, Worker|Services, In(Told), 33, 33+4*maxGroups+2*maxLink+maxNamespaces*(5+2*maxLink), 0, Proving),
 	// the process attributes are as expected, the sandbox is active and was tested, and the process can serve
 	Of[Ready](3, Worker|Services, Parent, In(Proving), 4, 4, 0, Serving),
 	// the process will not serve, and why
 	Of[Refused](4, Worker|Services, Parent, In(Initial, Told, Proving), 2, 2+MaxReason, 0, Over),
+	// the result of a test of the sandbox, or of closing it as the init process of a PID namespace
+	Of[Proven](104, Worker, Parent, In(Initial), 10, 10+2*maxCause, 0, Over),
 	// an accepted connection, to serve or to refuse, with what the kernel reports about its peer
 	Of[Connection](5, Parent, Worker, In(Serving), 31, 31+2*MaxAddress, 1, Initial),
 	// standard input and output of an inetd run, as one connection
@@ -57,8 +59,6 @@ var _ = Register(
 	Of[SecretKeys](59, Parent, Keeper, In(Proving, Serving), 4, 4, 4, Initial),
 	// whether the keys are in use, or which one can't be used and why; a worker gets connections after it
 	Of[Kept](34, Keeper|Worker, Parent, In(Serving), 4, 4+MaxReason, 0, Initial),
-	// certificates, the certificate authorities of clients and the key set of RS256 tokens, as open files, and the keys of TLS session tickets; sent before the first connection
-	Of[Keys](60, Parent, Worker, In(Serving), 6, 6+32*maxTickets, 3, Initial),
 	// the audit log, open for appending; its owner, mode and directory were checked; it replaces the previous one
 	Of[LogFD](53, Parent, Auditor, In(Proving, Serving), 4, 4, 1, Initial),
 	// the file of Idempotency-Keys, open for reading and writing; its owner, mode and directory were checked
@@ -84,7 +84,7 @@ var _ = Register(
 	// why a reload has no Plan
 	Of[NoPlan](70, Config, Parent, In(Told), 5, 5+2*maxCause, 0, Over),
 	// what the parent needs from the command line, environment and configuration; no file is opened after it
-	Of[Plan](71, Config, Parent, In(Told), 82, MaxMessage-1, 0, Planned),
+	Of[Plan](71, Config, Parent, In(Told), 96, MaxMessage-1, 0, Planned),
 	// an address to listen on
 	Of[PlanListen](72, Config, Parent, In(Planned), 9, 9+maxListen+maxSocketPath+maxBound*(2+maxNetip), 0, Initial),
 	// ranges of subordinate uids, in ascending order
@@ -92,7 +92,7 @@ var _ = Register(
 	// the Setup of the workers, which ends the Plan
 	Of[PlanSetup](74, Config, Parent, In(Planned), 36, MaxMessage-1, 0, Over),
 	// how this run of the gateway serves
-	Of[Dispatch](80, Parent, Dispatcher, In(Serving), 60, MaxMessage-1, 0, Initial),
+	Of[Dispatch](80, Parent, Dispatcher, In(Serving), 66, MaxMessage-1, 0, Initial),
 	// the channel on which accepted connections come, and a netlink socket that reports the owners of sockets
 	Of[Arrivals](81, Parent, Dispatcher, In(Serving), 0, 0, 2, Initial),
 	// an accepted connection, with what the kernel reports about its peer
@@ -106,9 +106,9 @@ var _ = Register(
 	// whether the keeper of that generation accepts its keys
 	Of[Verdict](86, Dispatcher, Parent, In(Serving), 4, 4+MaxReason, 0, Initial),
 	// the keys that each worker of that generation gets, as in Keys
-	Of[PublicKeys](87, Parent, Dispatcher, In(Serving), 6, 6+32*maxTickets, 3, Initial),
+	Of[PublicKeys](87, Parent, Dispatcher, In(Serving), 4, 4, 3, Initial),
 	// whether that generation is in force
-	Of[Outcome](88, Dispatcher, Parent, In(Serving), 14, 14+2*maxCause, 0, Initial),
+	Of[Outcome](88, Dispatcher, Parent, In(Serving), 10, 10+2*maxCause, 0, Initial),
 	// asks for a generation, because of age, wear or the loss of a service
 	Of[Renew](89, Dispatcher, Parent, In(Serving), 4, 4, 0, Initial),
 	// no process of that generation runs any longer

@@ -7,7 +7,6 @@ import (
 	"go/parser"
 	"go/token"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -19,11 +18,13 @@ import (
 	"schedrestd/ipc"
 	"schedrestd/ipc/query"
 	"schedrestd/ipc/work"
+	"schedrestd/lint/section"
 )
 
 var update = flag.Bool("update", false, "write generated pages anew")
 
-// TestTableIsSound holds the table to what the reader and the docs take for granted.
+// TestTableIsSound checks the properties of the protocol table that the reader
+// and the docs rely on.
 func TestTableIsSound(t *testing.T) {
 	kinds, meaning := map[ipc.Kind]bool{}, meanings(t)
 	for _, r := range ipc.Table() {
@@ -100,13 +101,14 @@ func TestPermit(t *testing.T) {
 	}
 }
 
-// TestSenderIsHeldToTheWords: what no reader takes is not sent either.
+// TestSenderIsHeldToTheWords checks that Send refuses messages that no receiver
+// would accept.
 func TestSenderIsHeldToTheWords(t *testing.T) {
 	for _, m := range []ipc.Message{
 		(&work.Setup{Names: work.NamesSlurm << 1}).Opaque(), (&work.Setup{Content: work.ContentAccounting << 1}).Opaque(), (&work.Setup{JSON: work.NoTag + 1}).Opaque(), (&work.Setup{YAML: work.NoTag + 1}).Opaque(),
 		&ipc.Setup{Reach: ipc.ReachMunge << 1},
 		&ipc.Setup{Seal: ipc.SealClaims << 1}, &ipc.ServiceSetup{Seal: ipc.SealClaims << 1}, &ipc.Connection{}, &ipc.Streams{}, &work.Progress{ID: 1}, &work.Offence{ID: 1},
-		&work.Dial{Upstream: work.UpstreamSack + 1}, &work.DialBatch{Upstream: work.UpstreamSack + 1}, &query.Noted{Leave: query.Later + 1}, &query.Verified{Verdict: query.Forged + 1},
+		&work.Dial{Upstream: work.UpstreamSack + 1}, &work.DialBatch{Upstream: work.UpstreamSack + 1}, &query.Noted{Leave: query.Later + 1}, &query.Verified{Verdict: query.Outdated + 1},
 		&query.Claimed{State: query.ClaimNotDone}, &query.Claimed{}, &query.Settle{State: query.ClaimNotDone + 1}, &query.Settle{State: query.ClaimRunning},
 	} {
 		if frame, err := ipc.Encode(m); err == nil {
@@ -117,7 +119,9 @@ func TestSenderIsHeldToTheWords(t *testing.T) {
 	}
 }
 
-// TestEveryRowIsHeard: what the protocol table permits, somebody has to hear; and each who hears has to have an end for the rest.
+// TestEveryRowIsHeard checks that a process handles each message that the
+// protocol table permits, and that each process refuses the messages that it
+// does not handle.
 func TestEveryRowIsHeard(t *testing.T) {
 	heard := map[ipc.Role]map[string]bool{}
 	for role, dirs := range map[ipc.Role][]string{ipc.Parent: {"../privsep", "../privsep/*", "../dispatcher", "../dispatcher/*"}, ipc.Dispatcher: {"../service", "../dispatcher", "../dispatcher/*"}, ipc.Worker: {"../worker"}, ipc.Keeper: {"../keeper"}, ipc.Config: {"../plan"}, ipc.Resolver: {"../service", "../resolver"}, ipc.Auditor: {"../service", "../auditor"}, ipc.Exporter: {"../service", "../exporter"}} {
@@ -183,8 +187,8 @@ const (
 	end   = "<!-- end of the protocol table -->\n"
 )
 
-// meanings returns the comments above the rows by name of the message. They are no
-// strings of the program: the parent needs none of them.
+// meanings returns the comments above the rows, by the name of the message.
+// They are comments and not strings because the parent does not need them.
 func meanings(t *testing.T) map[string]string {
 	list := map[string]string{}
 	for _, name := range []string{"table.go", "work/work.go", "query/query.go"} {
@@ -209,7 +213,7 @@ func meanings(t *testing.T) map[string]string {
 	return list
 }
 
-// markdown is the protocol table as a table, for docs/MESSAGES.md.
+// markdown returns the protocol table in Markdown, for docs/MESSAGES.md.
 func markdown(t *testing.T) string {
 	meaning := meanings(t)
 	var b strings.Builder
@@ -226,24 +230,8 @@ func markdown(t *testing.T) string {
 	return b.String()
 }
 
-// TestPageShowsTheTable fails when docs/MESSAGES.md has another table than the code.
+// TestPageShowsTheTable checks that docs/MESSAGES.md has the same table as the
+// code.
 func TestPageShowsTheTable(t *testing.T) {
-	raw, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(raw), begin)
-	old, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has lost the marks around the protocol table", page)
-	}
-	if *update {
-		if err := os.WriteFile(page, []byte(before+begin+markdown(t)+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(markdown(t), old); diff != "" {
-		t.Errorf("%s is stale: run go test ./ipc -update (-code +page):\n%s", page, diff)
-	}
+	section.Check(t, page, begin, end, markdown(t), *update)
 }

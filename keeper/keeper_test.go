@@ -20,7 +20,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// hash13 returns the message of a TLS 1.3 server with a transcript hash of n
+// hash13 returns the message of a TLS 1.3 server, with a transcript hash of n
 // bytes.
 func hash13(n int) []byte {
 	m := append(bytes.Repeat([]byte{0x20}, 64), "TLS 1.3, server CertificateVerify"...)
@@ -28,7 +28,7 @@ func hash13(n int) []byte {
 	return append(m, bytes.Repeat([]byte{0xab}, n)...)
 }
 
-// params12 returns the message of a TLS 1.2 server with a point of n bytes on
+// params12 returns the message of a TLS 1.2 server, with a point of n bytes on
 // the curve.
 func params12(curve byte, n int) []byte {
 	m := bytes.Repeat([]byte{0xcd}, 64)
@@ -36,8 +36,8 @@ func params12(curve byte, n int) []byte {
 	return append(m, make([]byte, n-1)...)
 }
 
-// TestJudge: the keeper signs what a TLS server signs, and nothing else,
-// whatever a captured worker asks for.
+// TestJudge checks that the keeper signs only the messages that a TLS server
+// signs, whatever a compromised worker requests.
 func TestJudge(t *testing.T) {
 	good, old := hash13(32), params12(29, 32)
 	edit := func(m []byte, at int, b byte) []byte {
@@ -178,7 +178,7 @@ func begun(t *testing.T) *keeper {
 	return k
 }
 
-// offer sends keys to k; texts are the contents of the four files.
+// offer sends keys to k. texts are the contents of the four files.
 func offer(t *testing.T, k *keeper, m ipc.SecretKeys, texts ...string) *ipc.Kept {
 	t.Helper()
 	var fds []int
@@ -198,7 +198,7 @@ func offer(t *testing.T, k *keeper, m ipc.SecretKeys, texts ...string) *ipc.Kept
 	return a
 }
 
-// offerPair sends a private key, and no key of tokens, to k.
+// offerPair sends a private key, and no key for tokens, to k.
 func offerPair(t *testing.T, k *keeper, key, certificates, authorities string) *ipc.Kept {
 	t.Helper()
 	return offer(t, k, ipc.SecretKeys{TLS: true}, key, certificates, authorities, "")
@@ -234,8 +234,8 @@ func ask(t *testing.T, c *ipc.Channel, message []byte) []byte {
 	return a.Signature
 }
 
-// TestKeys: the keeper uses the keys whose flags are set. If one of them
-// can't be used it names the reason, and changes none.
+// TestKeys checks that the keeper uses the keys whose flags are set. If one of
+// them can't be used, it must name the reason and change no key.
 func TestKeys(t *testing.T) {
 	key, leaf := pkcs8(p256()), certificate(p256(), nextYear)
 	both := ipc.SecretKeys{TLS: true, Token: true, Followed: true}
@@ -287,8 +287,8 @@ func TestKeys(t *testing.T) {
 	check("after refused ones, with keys", true, query.Genuine)
 }
 
-// TestRefused: a refusal is an empty signature, and the log does not grow with
-// each one.
+// TestRefused checks that a refusal is an empty signature, and that not every
+// refusal is logged.
 func TestRefused(t *testing.T) {
 	log := capture(t)
 	c := worker(t, begun(t), 42)
@@ -305,8 +305,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestHostile: a worker that breaks the protocol loses its channel, others do
-// not, and the parent gets a report.
+// TestHostile checks that a worker that violates the protocol loses its
+// channel, that others keep theirs, and that the parent gets a report.
 func TestHostile(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -322,7 +322,7 @@ func TestHostile(t *testing.T) {
 		{"too long", append([]byte{byte(ipc.KindOf(new(query.Sign)))}, make([]byte, 5000)...), 0},
 		{"with a descriptor", append([]byte{byte(ipc.KindOf(new(query.Sign)))}, make([]byte, 12)...), 1},
 		{"a verdict", append([]byte{byte(ipc.KindOf(new(query.Verified)))}, make([]byte, 9)...), 0},
-		{"a worker's keys", append([]byte{byte(ipc.KindOf(new(ipc.Keys)))}, make([]byte, 6)...), 3},
+		{"a worker's keys", append([]byte{byte(ipc.KindOf(new(work.Keys)))}, make([]byte, 6)...), 3},
 		{"a signature cut short", append([]byte{byte(ipc.KindOf(new(query.Verify)))}, make([]byte, 41)...), 0},
 		{"a signature and more", append([]byte{byte(ipc.KindOf(new(query.Verify)))}, make([]byte, 43)...), 0},
 		{"a text that is not there", append([]byte{byte(ipc.KindOf(new(query.Verify))), 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0x1f}, make([]byte, 32)...), 0},
@@ -366,7 +366,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestMute: a worker that reads no answers delays no other.
+// TestMute checks that a worker that reads no answers delays no other worker.
 func TestMute(t *testing.T) {
 	k := begun(t)
 	mute, other := worker(t, k, 1), worker(t, k, 2)
@@ -384,7 +384,7 @@ func TestMute(t *testing.T) {
 	}
 }
 
-// capture returns what is logged from now on.
+// capture returns a buffer that gets everything that is logged from now on.
 func capture(t *testing.T) *buffer {
 	t.Helper()
 	b := &buffer{}
@@ -411,7 +411,7 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// TestWarns: a certificate that clients will reject is logged.
+// TestWarns checks that a certificate that clients will reject is logged.
 func TestWarns(t *testing.T) {
 	log := capture(t)
 	if a := offerPair(t, newKeeper(nil), pkcs8(p256()), certificate(p256(), time.Now().Add(-time.Hour)), ""); !a.OK {
@@ -422,7 +422,8 @@ func TestWarns(t *testing.T) {
 	}
 }
 
-// FuzzJudge: every accepted message has the form of a handshake, byte by byte.
+// FuzzJudge checks that every accepted message has the form of a handshake,
+// byte by byte.
 func FuzzJudge(f *testing.F) {
 	f.Add(hash13(32), uint16(ecdsaSHA256), true)
 	f.Add(hash13(48), uint16(pssSHA256), false)

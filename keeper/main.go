@@ -1,13 +1,13 @@
 // Package keeper is the process that holds the gateway's secrets: the private
 // key of its https:// listeners, and the key of HS256 tokens. Workers, which
-// read what comes from the network, ask it to sign their handshakes and to
-// verify tokens. An attacker who captures a worker can have handshakes signed
-// while it runs, but gets no key.
+// read input from the network, ask it to sign their handshakes and to verify
+// tokens. An attacker who compromises a worker can have handshakes signed as
+// long as it runs, but gets no key.
 //
-// It starts as a worker does, with an identity of its own. The parent gives it
-// the key and the certificates as open files, and a channel to each worker. It
-// signs the one message that a TLS server has to sign, and gets that message
-// whole, because a digest would hide its meaning.
+// It starts like a worker, with an identity of its own. The parent gives it the
+// key and the certificates as open files, and a channel to each worker. It
+// signs only the message that a TLS server has to sign. It gets that message as
+// a whole, because a digest would hide the message's meaning.
 //
 // It opens no file by name, uses no network, and parses only PEM, the
 // protocol's messages and the handshake's message. It exits when its channel to
@@ -29,14 +29,14 @@ import (
 	"schedrestd/security/self"
 )
 
-// Rename gives the process its name. Call it from an init function.
+// Rename sets the name of the process. It must be called from an init function.
 func Rename() { self.Rename("schedrestd-keep") }
 
-// Main runs the keeper and returns its exit status: 0 when the parent closed
-// the channel, 1 when it refused to serve, 2 when the parent did not start it.
+// Main runs the keeper and returns its exit status: 0 if the parent closed the
+// channel, 1 if it refused to serve, 2 if the parent did not start it.
 func Main() int {
-	// Signals that a terminal or a service manager sends to all processes are
-	// for the parent.
+	// A terminal or a service manager sends these signals to all processes, but
+	// only the parent handles them.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGUSR1)
 	channel, err := ipc.Open(ipc.ServiceChannelFD, ipc.Keeper, ipc.Parent)
 	if err != nil {
@@ -53,8 +53,8 @@ func Main() int {
 	return newKeeper(channel).run()
 }
 
-// begin goes from the first message to Ready, in this order: settle, receive
-// the setup, confine, prove, close the sandbox, send Ready.
+// begin performs the steps from the first message to Ready, in this order:
+// settle, receive the setup, confine, prove, close the sandbox, send Ready.
 func begin(channel *ipc.Channel) error {
 	if err := self.Settle(); err != nil {
 		return err
@@ -70,7 +70,7 @@ func begin(channel *ipc.Channel) error {
 	if err := self.Confine(uint64(setup.Files), false); err != nil {
 		return err
 	}
-	if err := self.Prove(expect); err != nil {
+	if err := self.Prove(expect, uint64(setup.Files), uint64(setup.Tasks)); err != nil {
 		return err
 	}
 	sealed, err := seal.Close(seal.Options{Kind: seal.Keeper, Audit: setup.Seal&ipc.SealAudit != 0}, setup.Seal&ipc.SealRequire != 0)
@@ -80,8 +80,9 @@ func begin(channel *ipc.Channel) error {
 	return channel.Send((*ipc.Ready)(&sealed))
 }
 
-// newLog writes lines as the parent expects them (privsep/spawn/output.go):
-// level first, without the time, which the parent adds.
+// newLog returns a logger whose lines have the form that the parent expects
+// (privsep/spawn/output.go): level first, without the time, which the parent
+// adds.
 func newLog(out io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && a.Key == slog.TimeKey {

@@ -22,7 +22,7 @@ func mac(key, signed string) (m [32]byte) {
 	return m
 }
 
-// offerToken sends a key of tokens, and no private key, to k.
+// offerToken sends a key for tokens, and no private key, to k.
 func offerToken(t *testing.T, k *keeper, key string, followed bool) *ipc.Kept {
 	t.Helper()
 	return offer(t, k, ipc.SecretKeys{Token: true, Followed: followed}, "", "", "", key)
@@ -49,8 +49,8 @@ var (
 	otherKey = strings.Repeat("2b", 32)
 )
 
-// TestVerify: the keeper finds only its own key's signatures genuine, and calls
-// others forged only when there is no newer key.
+// TestVerify checks that only signatures by the keeper's own key are genuine,
+// and that others are forged only if there is no newer key.
 func TestVerify(t *testing.T) {
 	const signed = "head.payload"
 	good, bad := mac(oneKey, signed), mac(otherKey, signed)
@@ -75,7 +75,7 @@ func TestVerify(t *testing.T) {
 
 	take(oneKey, false)
 	want("not followed, good", good, query.Genuine)
-	want("not followed, another key's", bad, query.NoVerdict)
+	want("not followed, another key's", bad, query.Outdated)
 	take(oneKey, true)
 	want("followed, good", good, query.Genuine)
 	want("followed, another key's", bad, query.Forged)
@@ -89,7 +89,7 @@ func TestVerify(t *testing.T) {
 		t.Errorf("of another text: %d", got)
 	}
 	if got := askToken(t, c, 9, "", mac(oneKey, "")); got != query.Genuine {
-		t.Errorf("of no text: %d", got) // whether that is a token is for others to say
+		t.Errorf("of no text: %d", got) // the keeper does not decide whether an empty text is a token
 	}
 
 	take(otherKey, true)
@@ -97,7 +97,7 @@ func TestVerify(t *testing.T) {
 	want("another keeper's key, its own signature", bad, query.Genuine)
 }
 
-// TestTokenKeys: which files are valid keys; auth.TestLoadKey tests the
+// TestTokenKeys checks which files are valid keys. auth.TestLoadKey tests the
 // daemons' side.
 func TestTokenKeys(t *testing.T) {
 	tests := []struct {
@@ -110,7 +110,7 @@ func TestTokenKeys(t *testing.T) {
 		{"longer than a block of the hash", strings.Repeat("k1", 33), ""},
 		{"64 KiB", strings.Repeat("k1", 32<<10), ""},
 		{"a byte more", strings.Repeat("k1", 32<<10) + "k", "longer than"},
-		{"zeros", strings.Repeat("\x00", 32), "the same byte 32 times"}, // and what follows is no secret to the daemons either
+		{"zeros", strings.Repeat("\x00", 32), "the same byte 32 times"}, // the daemons do not accept this or the following ones as secrets either
 		{"a public key", "-----BEGIN PUBLIC KEY-----\n" + strings.Repeat("k1", 32), "not secret"},
 		{"a certificate", "-----BEGIN CERTIFICATE-----\n" + strings.Repeat("k1", 32), "not secret"},
 		{"a key set", `{"keys": [{"kty": "RSA", "n": "k1k1", "e": "AQAB"}]}`, "not secret"},
@@ -133,8 +133,8 @@ func TestTokenKeys(t *testing.T) {
 	}
 }
 
-// TestVerifiedSaysNoMore: an answer is a number and one of three values, and so
-// reveals nothing of a signature.
+// TestVerifiedSaysNoMore checks that an answer is a number and one of three
+// values, so that it reveals nothing about the right signature.
 func TestVerifiedSaysNoMore(t *testing.T) {
 	k := newKeeper(nil)
 	offerToken(t, k, oneKey, true)
@@ -160,8 +160,8 @@ func TestVerifiedSaysNoMore(t *testing.T) {
 	}
 }
 
-// TestVerifyTogether: many workers ask at the same time, and each gets its own
-// answers.
+// TestVerifyTogether checks that many workers that ask concurrently get their
+// own answers.
 func TestVerifyTogether(t *testing.T) {
 	k := newKeeper(nil)
 	offerToken(t, k, oneKey, true)
@@ -182,8 +182,8 @@ func TestVerifyTogether(t *testing.T) {
 	askers.Wait()
 }
 
-// TestFloodOfVerify: a worker that reads no answers delays no other, and one
-// that breaks the protocol loses its channel.
+// TestFloodOfVerify checks that a worker that reads no answers delays no other
+// worker, and that one that violates the protocol loses its channel.
 func TestFloodOfVerify(t *testing.T) {
 	k := newKeeper(nil)
 	offerToken(t, k, oneKey, true)

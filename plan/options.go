@@ -13,7 +13,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// options holds what the command line and the environment set.
+// options has the settings of the command line and the environment.
 type options struct {
 	host  host
 	start ipc.ConfigSetup
@@ -36,18 +36,18 @@ type options struct {
 	document    bool // --generate-openapi-spec
 	confinement bool // --check-confinement
 
-	// From the environment alone.
+	// The fields below are set only by the environment.
 	switches   switches
 	names      string    // SCHEDRESTD_NAMES
 	log        string    // SCHEDRESTD_LOG, with the path of the socket
 	noDocs     bool      // SCHEDRESTD_DOCS
-	jwt        string    // SCHED_JWT; only "daemon" is ever printed
+	jwt        string    // SCHED_JWT; it is printed only if it is "daemon"
 	sackSocket string    // SCHED_SACK_SOCKET
 	debug      level     // SCHEDRESTD_DEBUG
 	answers    size      // SCHEDRESTD_ANSWER_MEMORY
 	audit      ipc.Audit // SCHEDRESTD_AUDIT_LOG, SCHEDRESTD_AUDIT_FAIL, SCHEDRESTD_AUDIT_SYNC, SCHEDRESTD_IDEMPOTENCY_FILE
-	auditWord  string    // … the second and third as written
-	debugFlags []string  // SCHED_DEBUG_FLAGS; nil: the configuration's
+	auditWord  string    // SCHEDRESTD_AUDIT_FAIL and SCHEDRESTD_AUDIT_SYNC as written
+	debugFlags []string  // SCHED_DEBUG_FLAGS; nil for those of the configuration
 	json, yaml work.Layout
 	statuses   []string // SCHEDRESTD_RESPONSE_STATUS_CODES
 	abort      bool     // ABORT_ON_FATAL
@@ -69,9 +69,9 @@ func (o *options) flags(f *pflag.FlagSet) {
 	f.VarP(&o.auth, "auth", "a", "authentication methods [all available]")
 	f.VarP(&o.parsers, "data-parser", "d", "API versions, such as v0.0.42+fast,latest [all]")
 	f.VarP(&o.content, "openapi", "s", "content plugins [all available]")
-	f.VarP(number{&o.threads, 1, mostThreads}, "threads", "t", "threads of all workers together [one per CPU]")
+	f.VarP(number{&o.threads, 1, mostThreads}, "threads", "t", "threads of all workers [one per CPU, at least 4]")
 	f.Var(number{&o.connections, 1, ipc.MaxConnections}, "max-connections", "connections handled concurrently [124]")
-	f.Var(number{&o.perSource, 0, ipc.MaxConnections}, "max-per-source", "of these, per client; 0 means no limit [0]")
+	f.Var(number{&o.perSource, 0, ipc.MaxConnections}, "max-per-source", "connections of one client; 0 means no limit [0]")
 	f.Var(number{&o.identities, 1, ipc.MaxConnections}, "max-identities", "concurrent users, with become_user [64]")
 	f.Var(&o.body, "max-body", "largest request body [50M]")
 	f.StringVar(&o.socketMode, "socket-mode", "", "`MODE` of UNIX sockets, octal [0666 or 0600]")
@@ -79,13 +79,13 @@ func (o *options) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.metrics, "metrics", "", "serve metrics for Prometheus at `ADDRESS` [off]")
 	f.BoolVar(&o.document, "generate-openapi-spec", false, "print the OpenAPI document and exit")
 	f.BoolVar(&o.confinement, "check-confinement", false, "test the confinement, print a report and exit")
-	f.VarP(&o.verbose, "verbose", "v", "log more; twice for everything (at most six)``")
+	f.VarP(&o.verbose, "verbose", "v", "log more; -vv logs everything``")
 	f.Lookup("verbose").NoOptDefVal = more
 	f.BoolP("version", "V", false, "print the version and exit")
 	f.BoolP("help", "h", false, "print this help and exit")
 }
 
-// check refuses empty values: an empty value comes from an unset variable in a
+// check refuses empty values. An empty value comes from an unset variable in a
 // script, and must not select the default.
 func (o *options) check(f *pflag.FlagSet) (err error) {
 	f.Visit(func(flag *pflag.Flag) {
@@ -96,7 +96,7 @@ func (o *options) check(f *pflag.FlagSet) (err error) {
 	return err
 }
 
-// written returns a flag as a person writes it.
+// written returns a flag in the form in which it is typed.
 func written(f *pflag.Flag) string {
 	if f.Shorthand != "" {
 		return "-" + f.Shorthand
@@ -104,14 +104,14 @@ func written(f *pflag.Flag) string {
 	return "--" + f.Name
 }
 
-// asked is a list of names that was requested, and its origin: the flag, or
-// otherwise the environment.
+// asked is a list of requested names, with its origin: the flag, or otherwise
+// the environment.
 type asked struct {
-	from  string // "" when none was requested
+	from  string // "" if none was requested
 	value string
 }
 
-// Set adds to the list: a flag that is given twice makes one list.
+// Set adds to the list, so that a repeated flag makes one list.
 func (a *asked) Set(v string) error {
 	if a.value != "" {
 		v = a.value + "," + v
@@ -131,11 +131,12 @@ func (a *asked) fromFlag(f *pflag.Flag) {
 	}
 }
 
-// mostThreads is more than any machine has CPUs, and a worker can still start
-// with it: each running thread uses memory.
+// mostThreads is the maximum number of threads. It is more than any machine has
+// CPUs, and low enough for a worker to start, although each running thread uses
+// memory.
 const mostThreads = 4096
 
-// number is a flag's value from least to most.
+// number is a flag's value, between least and most.
 type number struct {
 	to          *int
 	least, most int
@@ -164,11 +165,11 @@ func (number) Type() string { return "N" }
 type verbosity int
 
 const (
-	more    = "+1" // the value of a -v that has none
+	more    = "+1" // value of a -v without one
 	mostVee = 6
 )
 
-// Set counts one more, or sets a number.
+// Set increments the number, or sets it.
 func (n *verbosity) Set(v string) error {
 	if v == more {
 		*n++
@@ -189,9 +190,9 @@ func (*verbosity) Type() string { return "count" }
 // size is a number of bytes.
 type size uint32
 
-const mostBody = 1 << 30 // a worker may hold several concurrently
+const mostBody = 1 << 30 // a worker may have several concurrently
 
-// Set parses a number of bytes with an optional K, M or G after it.
+// Set parses a number of bytes, with an optional suffix K, M or G.
 func (s *size) Set(v string) error {
 	digits, shift := v, 0
 	for i, unit := range []string{"K", "M", "G"} {
@@ -212,10 +213,10 @@ func (s *size) String() string { return strconv.FormatUint(uint64(*s), 10) }
 // Type returns the name of the value in the help text.
 func (*size) Type() string { return "SIZE" }
 
-// usualMode returns the mode of UNIX sockets without --socket-mode. With tokens or
-// become_user every user may connect: the token decides, or all users are served as
-// themselves. With rest_auth/local alone only the serving user may connect, the only
-// user that it accepts.
+// usualMode returns the mode of UNIX sockets without --socket-mode. With tokens
+// or become_user every user may connect, because the token determines the user,
+// or all users are served as themselves. With only rest_auth/local, only the
+// serving user may connect, because no other user is accepted.
 func (o *options) usualMode(tokens bool) fs.FileMode {
 	if tokens || o.switches.BecomeUser {
 		return 0o666
@@ -223,7 +224,7 @@ func (o *options) usualMode(tokens bool) fs.FileMode {
 	return 0o600
 }
 
-// mode returns --socket-mode, or 0.
+// mode returns --socket-mode, or 0 without it.
 func (o *options) mode() (fs.FileMode, error) {
 	if o.socketMode == "" {
 		return 0, nil
@@ -236,8 +237,8 @@ func (o *options) mode() (fs.FileMode, error) {
 	return fs.FileMode(n), nil
 }
 
-// spelling returns which names are served: SCHEDRESTD_NAMES, otherwise both for
-// a site whose configuration uses Slurm's keys.
+// spelling returns which names are served: those of SCHEDRESTD_NAMES, or
+// otherwise both for a site whose configuration uses Slurm's keys.
 func (o *options) spelling(c *conf.Cluster) (work.Names, error) {
 	switch o.names {
 	case "sched":

@@ -22,8 +22,8 @@ import (
 )
 
 // judge refuses, for a start as root, a configuration that users other than
-// root and SchedUser can change: it decides what root does, and where users'
-// tokens are sent.
+// root and SchedUser can change. The configuration determines what root does,
+// and where users' tokens are sent.
 func (o *options) judge(c *conf.Cluster) error {
 	var owners, groups []uint32
 	u, err := schedUser(c)
@@ -42,7 +42,7 @@ func (o *options) judge(c *conf.Cluster) error {
 	return o.host.Judge(owners, groups)
 }
 
-// schedUser looks up SchedUser; root when there is none.
+// schedUser looks up SchedUser, which is root if it is not configured.
 func schedUser(c *conf.Cluster) (nss.User, error) {
 	if c.User == "" {
 		return nss.User{}, nil
@@ -51,19 +51,20 @@ func schedUser(c *conf.Cluster) (nss.User, error) {
 	return u, errs.Wrap(err, errs.KindOf(err), "%s=%s", spelled(c, "SchedUser"), c.User)
 }
 
-// absent reports whether err says that a site's SlurmUser does not exist on
-// this machine, as on one that runs no daemon of Slurm. Then no process can
-// serve under that name here, or own a file.
+// absent reports whether err means that a site's SlurmUser does not exist on
+// this machine, which may run no daemon of Slurm. Then no process can serve
+// under that name here, or own a file.
 func absent(c *conf.Cluster, err error) bool {
 	return c.SlurmKeys && errs.KindOf(err) == errs.NotFound
 }
 
-// makeUser returns the hint where SlurmUser is needed and absent.
+// makeUser returns the hint for a configuration that needs a SlurmUser that is
+// absent.
 func makeUser(c *conf.Cluster) string {
 	return "create the user " + c.User + " here with the uid that it has on the controller's machine, or set that uid in " + c.Path
 }
 
-// knownUser returns SchedUser, or "" for root when it does not exist here.
+// knownUser returns SchedUser, or "" for root if SchedUser does not exist here.
 func knownUser(c *conf.Cluster) string {
 	if _, err := schedUser(c); absent(c, err) {
 		return ""
@@ -71,7 +72,7 @@ func knownUser(c *conf.Cluster) string {
 	return c.User
 }
 
-// plan returns all that the parent needs to serve this cluster.
+// plan returns all data that the parent needs to serve this cluster.
 func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logger) (*query.WholePlan, error) {
 	mode, err := o.mode()
 	if err != nil {
@@ -106,19 +107,19 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 		metrics[0].Metrics, setup.Metrics = true, true
 	}
 	plan := &query.WholePlan{Listen: listen, Metrics: metrics, Setup: setup, Plan: ipc.Plan{
-		Mode:            m.plan(),
-		LogLevel:        int8(level),
-		Service:         service,
-		Switches:        o.switches.Switches,
-		Netns:           o.netns,
-		ControllerNetns: o.controllerNetns,
-		Connections:     uint32(o.connections),
-		PerSource:       uint32(o.perSource),
-		Identities:      uint32(o.identities),
-		Threads:         uint32(o.threads),
-		SocketMode:      uint16(cmp.Or(mode, o.usualMode(setup.JWT))),
-		SocketGID:       gid,
-		Audit:           o.audit,
+		Mode: m.plan(),
+		Run: ipc.Run{
+			Switches: o.switches.Switches,
+			Numbers: ipc.Numbers{Connections: uint32(o.connections), PerSource: uint32(o.perSource),
+				Identities: uint32(o.identities), Threads: uint32(o.threads)},
+			LogLevel:        int8(level),
+			Audit:           o.audit,
+			Netns:           o.netns,
+			ControllerNetns: o.controllerNetns,
+		},
+		Service:    service,
+		SocketMode: uint16(cmp.Or(mode, o.usualMode(setup.JWT))),
+		SocketGID:  gid,
 		Secrets: ipc.Secrets{
 			TLS:    ipc.TLS{Certificate: tls.Certificate, Key: tls.Key, ClientCA: tls.ClientCA, TLS12: tls.TLS12},
 			Tokens: ipc.Tokens{Key: c.JWTKey, JWKS: c.JWKS},
@@ -128,11 +129,11 @@ func (o *options) plan(c *conf.Cluster, level slog.Level, m mode, log *slog.Logg
 	if o.confinement {
 		plan.Mode = ipc.ModeCheck
 	}
-	return plan, nil
+	return plan, Complete(&plan.Plan, &plan.Setup.Setup, &plan.Listen)
 }
 
 // setup returns the part of the configuration that workers get. It contains no
-// secret, nor the path of one.
+// secret, and no path of one.
 func (o *options) setup(c *conf.Cluster, m mode, log *slog.Logger) (work.Setup, error) {
 	s := work.Setup{
 		Cluster:         c.ClusterName,
@@ -192,13 +193,13 @@ func daemons(c *conf.Cluster, s *work.Setup, log *slog.Logger) (err error) {
 	if s.Accounting, err = addresses("AccountingStorageHost", accounting, c.Accounting.Port, log); err != nil {
 		return err
 	}
-	if c.Accounting.Socket != "" { // the only way without a token
+	if c.Accounting.Socket != "" { // without a token, only this address can be used
 		s.Accounting = append(s.Accounting, work.Address{Name: c.Accounting.Host, Network: "unix", Address: c.Accounting.Socket})
 	}
 	return nil
 }
 
-// spelled returns a key as it is spelled in the file.
+// spelled returns a key in the spelling of the file.
 func spelled(c *conf.Cluster, key string) string {
 	if c.SlurmKeys {
 		return strings.Replace(key, "Sched", "Slurm", 1)
@@ -206,7 +207,7 @@ func spelled(c *conf.Cluster, key string) string {
 	return key
 }
 
-// shown returns the controllers with the names that users see. To Slurm
+// shown returns the controllers with the names that users see. For Slurm,
 // "localhost" is not the name of a machine.
 func shown(c *conf.Cluster) []conf.Host {
 	list := slices.Clone(c.Controllers)
@@ -219,8 +220,7 @@ func shown(c *conf.Cluster) []conf.Host {
 	return list
 }
 
-// limits returns what one client may use. It is the one place where that is
-// decided.
+// limits returns the limits for each client. They are only determined here.
 func (o *options) limits(c *conf.Cluster) work.Limits {
 	return work.Limits{
 		ReadHeader: 10 * time.Second,
@@ -231,16 +231,16 @@ func (o *options) limits(c *conf.Cluster) work.Limits {
 		Connect:    cmp.Or(c.ConnectTimeout, 2*time.Second), // Slurm's own default
 		Drain:      60 * time.Second,
 		Header:     32 << 10,
-		Body:       cmp.Or(uint32(o.body), 50<<20),     // a job script may be 4 MB, an array of parts of a job several of them
+		Body:       cmp.Or(uint32(o.body), 50<<20),     // a job script may have 4 MB, and the components of a heterogeneous job several of them
 		Answers:    cmp.Or(uint32(o.answers), 256<<20), // twenty lists of 20 000 jobs
 	}
 }
 
 // addresses returns the addresses of daemons. Names are resolved here, once, by
 // a process without privileges, so that workers get only addresses. A host
-// whose name can't be resolved is omitted as long as another one is left: a
-// backup that is being replaced must not keep the gateway from asking the
-// primary.
+// whose name can't be resolved is omitted as long as another one is left,
+// because a backup that is being replaced must not keep the gateway from using
+// the primary.
 func addresses(key string, hosts []conf.Host, port int, log *slog.Logger) (list []work.Address, err error) {
 	var lost []error
 	for _, h := range hosts {
@@ -265,8 +265,8 @@ func join(a netip.Addr, port int) string {
 	return net.JoinHostPort(a.String(), strconv.Itoa(port))
 }
 
-// addresses returns where to listen. Names are resolved only at the start: open
-// listeners stay open.
+// addresses returns the addresses to listen on. Names are resolved only at the
+// start, because open listeners stay open.
 func (o *options) addresses(texts []string) (list []ipc.Listen, err error) {
 	for _, text := range texts {
 		e, err := endpoint.Parse(text)

@@ -18,16 +18,18 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// TestNamespacesAlone: what the namespaces keep from a worker is shown without Landlock and without the filter, which would hide
-// it. A process is put beside a worker, as its user: it sees no process from outside, and comes to no UNIX socket there.
+// TestNamespacesAlone checks that the namespaces alone isolate a worker. Landlock and
+// the system call filter are off, because they would hide a fault. An intruder process
+// runs in the worker's namespaces as the worker's user. It sees no process from outside
+// and reaches no UNIX socket outside.
 func TestNamespacesAlone(t *testing.T) {
 	needRoot(t)
 	owner := &syscall.Credential{Uid: 31277, Gid: 31277}
 	for name, as := range map[string]user{"as root": nil, "without root": owner} {
 		t.Run(name, func(t *testing.T) {
-			c := Config{Service: identityOf("31277", "31277", "")}
+			c := testConfig{Service: identityOf("31277", "31277", "")}
 			if as != nil {
-				c = Config{}
+				c = testConfig{}
 			}
 			g := serve(t, as, c)
 			on := fmt.Sprint(g.await("confinement of the workers", nil)["on"])
@@ -41,16 +43,18 @@ func TestNamespacesAlone(t *testing.T) {
 			must(t, err)
 			defer l.Close()
 			must(t, os.Chmod(socket, 0o777))
-			outside := exec.Command("/bin/sleep", "1000") // of the same user, and dumpable
+			outside := exec.Command("/bin/sleep", "1000") // of the same user, and dumpable, so that the intruder may read it
 			outside.SysProcAttr = &syscall.SysProcAttr{Credential: owner, Pdeathsig: syscall.SIGKILL}
 			must(t, thread.Start(outside))
 			defer func() { _ = outside.Process.Kill(); _ = outside.Wait() }()
 			for where, said := range map[string]string{
 				"beside it": intrude(t, g.workerPID(), []string{"ipc", "net", "pid", "mnt"}, owner, socket),
-				"outside":   intrude(t, outside.Process.Pid, nil, owner, socket), // the intruder is able to
+				"outside":   intrude(t, outside.Process.Pid, nil, owner, socket), // outside the namespaces the intruder succeeds
 			} {
 				alone := where == "beside it"
-				// A process that made a user namespace and is outside of it can trace the processes in it: it sees the worker, the first one there.
+				// A process outside a user namespace can trace the processes inside it
+				// if it created that namespace. Such an intruder sees the worker, which
+				// is the first process there.
 				if got := strings.Contains(said, "sees []\n") || as != nil && strings.Contains(said, "sees [1]\n"); got != alone {
 					t.Errorf("%s: %s", where, said)
 				}
@@ -62,7 +66,8 @@ func TestNamespacesAlone(t *testing.T) {
 	}
 }
 
-// intrude starts an intruder in those namespaces of pid, and returns its output.
+// intrude starts an intruder in those namespaces of the process pid, and returns the
+// intruder's output.
 func intrude(t *testing.T, pid int, spaces []string, as user, socket string) string {
 	t.Helper()
 	program, err := os.Open(binary)
@@ -111,8 +116,8 @@ func intrude(t *testing.T, pid int, spaces []string, as user, socket string) str
 	}
 }
 
-// playIntruder prints what it finds in /proc, and tries the socket through each
-// process there.
+// playIntruder prints the processes that it finds in /proc, and tries to connect the
+// socket through each of them.
 func playIntruder(socket string) int {
 	list, err := os.ReadDir("/proc")
 	if err != nil {
@@ -126,7 +131,7 @@ func playIntruder(socket string) int {
 		}
 	}
 	fmt.Println("sees", others)
-	for pid := range 40_000 { // hidden ones, too: numbers can be guessed
+	for pid := range 40_000 { // also hidden processes: an attacker can guess numbers
 		others = append(others, strconv.Itoa(pid))
 	}
 	slices.Sort(others)

@@ -12,16 +12,17 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestRulesInForce: the log has the rules that no other output shows, also those with their default.
+// TestRulesInForce checks that the log names the rules that no other output shows,
+// including rules that have their default.
 func TestRulesInForce(t *testing.T) {
 	path := filepath.Join(socketDir(t, t.TempDir(), plain(t)), "audit.log")
 	net := func(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 	for _, tt := range []struct {
-		c    Config
+		c    testConfig
 		want map[string]any
 	}{
-		{Config{}, map[string]any{"audit_log": "none", "penalties": "off", "exempt": "none", "trusted_proxies": "none", "rate": "none", "netns": "own", "controller_netns": "own", "idempotency_file": "none"}},
-		{Config{Audit: ipc.Audit{Path: path, FailOpen: true, Sync: true, Claims: path + ".keys"}, Setup: packed(work.Setup{Admission: work.Admission{
+		{testConfig{}, map[string]any{"audit_log": "none", "penalties": "off", "exempt": "none", "trusted_proxies": "none", "rate": "none", "netns": "own", "controller_netns": "own", "idempotency_file": "none"}},
+		{testConfig{Audit: ipc.Audit{Path: path, FailOpen: true, Sync: true, Claims: path + ".keys"}, Setup: packed(work.Setup{Admission: work.Admission{
 			Auth: time.Second, Malformed: 2 * time.Second, Threshold: time.Minute, Exempt: []netip.Prefix{net("10.0.0.0/8"), net("::1/128")},
 			Proxies: []netip.Prefix{net("192.0.2.7/32")}, Peers: []uint32{13}, Rate: 50, Burst: 200}})},
 			map[string]any{"audit_log": path + ", open, sync", "penalties": "auth:1s,malformed:2s,crash:0s,threshold:1m0s", "exempt": "10.0.0.0/8,::1/128",
@@ -41,19 +42,21 @@ func TestRulesInForce(t *testing.T) {
 	}
 }
 
-// TestPlainHTTPBeyondLoopback: each listener on which tokens travel unencrypted is named once.
+// TestPlainHTTPBeyondLoopback checks that the log names each listener on which tokens
+// travel unencrypted, once.
 func TestPlainHTTPBeyondLoopback(t *testing.T) {
-	g := serve(t, plain(t), Config{Listen: listens("127.0.0.1:0", "0.0.0.0:0")})
+	g := serve(t, plain(t), testConfig{Listen: listens("127.0.0.1:0", "0.0.0.0:0")})
 	g.await("rules in force", nil)
 	if n := g.count("listener takes plain HTTP from other machines"); n != 1 {
 		t.Errorf("%d warnings", n)
 	}
 }
 
-// TestRulesThatRuleNothing: what switches off more than it seems to is said at the start.
+// TestRulesThatRuleNothing checks that the gateway logs at its start each setting that
+// switches off more than its name suggests.
 func TestRulesThatRuleNothing(t *testing.T) {
 	everybody := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("0.0.0.0/0")}
-	g := serve(t, plain(t), Config{Connections: 6, PerSource: 6, Setup: packed(work.Setup{Admission: work.Admission{Threshold: time.Second, Proxies: everybody, Exempt: everybody}})})
+	g := serve(t, plain(t), testConfig{Connections: 6, PerSource: 6, Setup: packed(work.Setup{Admission: work.Admission{Threshold: time.Second, Proxies: everybody, Exempt: everybody}})})
 	g.await("every address is a trusted proxy: no client has penalties, and X-Forwarded-For of every client counts", nil)
 	g.await("every address is exempt: no client has penalties", nil)
 	g.await("--max-per-source bounds nothing: one source may have all connections", nil)

@@ -15,7 +15,7 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// auditor is the channel of a captured worker to the auditor.
+// auditor is the channel from a captured worker to the auditor.
 var auditor *ipc.Channel
 
 // playUnasked plays a compromised worker that has no connection, and writes to
@@ -54,7 +54,7 @@ func playAudit(part string, c *ipc.Channel, id uint64) {
 	c.Send(&work.Taken{ID: id})
 	c = auditor
 	lie := &query.Intent{ID: 1, Connection: id, Request: "r", User: "root\"}\n{\"event\":\"outcome\"", UID: 0, Method: "POST", Route: "\x1b[2J\xff", Object: "\u202e"}
-	granted := func() { // waits for leave
+	granted := func() { // waits until the auditor permits the change
 		c.Send(lie)
 		for {
 			m, err := c.Receive()
@@ -89,7 +89,7 @@ func playAudit(part string, c *ipc.Channel, id uint64) {
 	}
 }
 
-// auditDir returns a directory for the log of a parent that runs as as.
+// auditDir returns a directory for the audit log of a parent that runs as the user as.
 func auditDir(t *testing.T, as user) string {
 	t.Helper()
 	dir := filepath.Join(sharedDir(t), "audit")
@@ -104,12 +104,14 @@ func auditDir(t *testing.T, as user) string {
 	return filepath.Join(dir, "log")
 }
 
-// TestAuditLiars: a worker that sends a forbidden message about changes is killed; a connection that it does not have leaves no line.
+// TestAuditLiars checks that the parent kills a worker that sends the auditor a
+// forbidden message. A message about a connection that the worker does not have leaves
+// no line in the log.
 func TestAuditLiars(t *testing.T) {
 	tests := []struct {
 		part, want string
 		knock      bool
-		lines      int // in the log; -1: at most as many as the worker may have under way
+		lines      int // in the log; -1: at most as many changes as one worker may have in progress
 	}{
 		{part: "intent of nothing", want: "Intent for connection 0, which never existed"},
 		{part: "intent to the parent", want: "Intent of the worker may not be sent by a worker to a parent"},
@@ -127,7 +129,7 @@ func TestAuditLiars(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
 			as := plain(t)
-			c := Config{Argv: argv{ipc.Worker: {tt.part}}, Workers: 1, Connections: 4, Audit: ipc.Audit{Path: auditDir(t, as)}}
+			c := testConfig{Argv: argv{ipc.Worker: {tt.part}}, Workers: 1, Connections: 4, Audit: ipc.Audit{Path: auditDir(t, as)}}
 			g := launch(t, as, c)
 			if tt.knock {
 				r := g.await("serving", nil)
@@ -138,7 +140,7 @@ func TestAuditLiars(t *testing.T) {
 				defer conn.Close()
 			}
 			g.because("worker was killed", tt.want)
-			_ = g.cmd.Process.Signal(syscall.SIGTERM) // it ends when all is written
+			_ = g.cmd.Process.Signal(syscall.SIGTERM) // the gateway exits when every line is written
 			g.wait()
 			lines := auditRecords(t, c.Audit.Path)
 			if n := len(lines); tt.lines >= 0 && n%2 == 0 && n > 4*tt.lines || tt.lines == 0 && n > 0 {
@@ -159,7 +161,7 @@ func TestAuditLiars(t *testing.T) {
 	}
 }
 
-// auditRecords reads a log; each line must be JSON.
+// auditRecords reads an audit log and requires that each line is JSON.
 func auditRecords(t *testing.T, path string) (list []map[string]any) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -176,14 +178,14 @@ func auditRecords(t *testing.T, path string) (list []map[string]any) {
 	return list
 }
 
-// TestAuditOrphan: the auditor itself records that the outcome of a change is unknown when its worker died, and the values of
-// a worker stay in their own object.
+// TestAuditOrphan checks that the auditor records an unknown outcome for a change whose
+// worker died. Values that a worker sends stay in an object of their own.
 func TestAuditOrphan(t *testing.T) {
 	for part, ended := range map[string]string{"intent and death": "unknown", "intent and lies": "reported"} {
 		t.Run(part, func(t *testing.T) {
 			as := plain(t)
 			path := auditDir(t, as)
-			g := serve(t, as, Config{Argv: argv{ipc.Worker: {part}}, Workers: 1, Audit: ipc.Audit{Path: path, Sync: true}})
+			g := serve(t, as, testConfig{Argv: argv{ipc.Worker: {part}}, Workers: 1, Audit: ipc.Audit{Path: path, Sync: true}})
 			conn, err := net.Dial("tcp", g.addr)
 			if err != nil {
 				t.Fatal(err)

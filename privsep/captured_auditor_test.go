@@ -26,7 +26,7 @@ func intends(connection uint64) func() []byte {
 	}
 }
 
-// claim returns claims of one key after another.
+// claim returns a function whose claims each have another key.
 func claim() func() []byte {
 	id := uint64(0)
 	return func() []byte {
@@ -38,7 +38,7 @@ func claim() func() []byte {
 	}
 }
 
-// settle returns the end of a claim.
+// settle returns the message that ends a claim.
 func settle(claim uint64, state query.ClaimState) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(query.Settle)))}, make([]byte, 19)...)
@@ -63,7 +63,7 @@ var auditorSayings = []said{
 	{name: "a change for a connection that there never was", frame: intends(1 << 40), ends: true},
 	{name: "the outcome of a change without leave", frame: word(ipc.KindOf(new(query.Outcome)), 18), ends: true},
 
-	// Messages that are not in the protocol, or not for a worker to send.
+	// Messages that the protocol does not have, or that a worker may not send.
 	{name: "a kind that is not in the protocol", frame: word(99, 0), ends: true},
 	{name: "facts of its own (Facts)", frame: word(ipc.KindOf(new(work.Facts)), 31), ends: true},
 	{name: "the end of another's connection (Gone)", frame: word(ipc.KindOf(new(work.Gone)), 8), ends: true},
@@ -88,17 +88,18 @@ const (
 	endAuditing   = "<!-- end of attacks on the auditor -->\n"
 )
 
-// TestCapturedTellsTheAuditor: each thing that a captured worker sends to the auditor comes to what the page says, and leaves no line. The
-// auditor is the same one at the end.
+// TestCapturedTellsTheAuditor checks that each message of a captured worker to the
+// auditor has the effect that the page states, and leaves no line in the log. The
+// auditor is the same process at the end.
 func TestCapturedTellsTheAuditor(t *testing.T) {
-	t.Run("without root", func(t *testing.T) { tellsTheAuditor(t, plain(t), Config{}) })
+	t.Run("without root", func(t *testing.T) { tellsTheAuditor(t, plain(t), testConfig{}) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)
-		tellsTheAuditor(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
+		tellsTheAuditor(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 	})
 }
 
-func tellsTheAuditor(t *testing.T, as user, c Config) {
+func tellsTheAuditor(t *testing.T, as user, c testConfig) {
 	c.Audit.Path = auditDir(t, as)
 	c.Audit.Claims = filepath.Join(filepath.Dir(c.Audit.Path), "keys")
 	g := serve(t, as, c)

@@ -29,9 +29,9 @@ type said struct {
 	frame func() []byte
 	fds   int
 	times int  // 0: once
-	mute  bool // it reads no answer
-	ends  bool // it breaks the protocol table, and waits for the end that the parent makes
-	close bool // it closes its half
+	mute  bool // the attacker reads no answer
+	ends  bool // the message breaks the protocol table, and the attacker waits until the parent kills the worker
+	close bool // the attacker closes its half of the channel
 }
 
 // handshake returns what a TLS 1.3 server signs.
@@ -41,7 +41,7 @@ func handshake(hash int) []byte {
 
 const ecdsaSHA256 = 0x0403
 
-// sign returns a request for a signature.
+// sign returns a function that returns a request for a signature.
 func sign(scheme uint16, message []byte) func() []byte {
 	return func() []byte { return signWith(scheme, message) }
 }
@@ -53,7 +53,7 @@ func signWith(scheme uint16, message []byte) []byte {
 	return append(raw, message...)
 }
 
-// verifies returns a question about a token's signature.
+// verifies returns a function that returns a question about a token's signature.
 func verifies(signed string, mac []byte) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(query.Verify)))}, make([]byte, 8)...)
@@ -62,12 +62,13 @@ func verifies(signed string, mac []byte) func() []byte {
 	}
 }
 
-// word returns a frame of zeros.
+// word returns a function that returns a frame of zeros.
 func word(kind ipc.Kind, size int) func() []byte {
 	return func() []byte { return append([]byte{byte(kind)}, make([]byte, size)...) }
 }
 
-// header13 is HS256's, and headerNone that of a token without a signature.
+// header13 is the signed part of a token for HS256, and headerNone that of a token
+// without a signature.
 const (
 	header13   = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJyb290In0"
 	headerNone = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJyb290In0"
@@ -80,13 +81,14 @@ var (
 
 func client13() []byte { return bytes.Replace(transcript, []byte("server"), []byte("client"), 1) }
 
-// params12 returns what a TLS 1.2 server signs: two randoms, and an X25519 key.
+// params12 returns the text that a TLS 1.2 server signs: two randoms and an X25519 key.
 func params12() []byte {
 	return slices.Concat(make([]byte, 64), []byte{3, 0, 29, 32}, make([]byte, 32))
 }
 
 var sayings = []said{
-	// Honest requests, without which the failures of the others would prove nothing.
+	// Honest requests. Without them the failures of the other requests would prove
+	// nothing.
 	{name: "sign a TLS 1.3 handshake", frame: sign(ecdsaSHA256, transcript)},
 	{name: "verify a forged token", frame: verifies(header13, noMAC)},
 
@@ -141,8 +143,9 @@ var sayings = []said{
 	{name: "an empty packet", frame: func() []byte { return nil }},
 }
 
-// services has the number of a worker's channel to each service, where keeper and auditor are not both there, and what captured
-// workers send.
+// services lists the services with the number of a worker's channel to each service. The
+// numbers apply where the keeper and the auditor do not run at the same time. Each row
+// also has the messages that a captured worker sends.
 var services = []struct {
 	role     ipc.Role
 	nth      int
@@ -154,8 +157,8 @@ var services = []struct {
 	{ipc.Auditor, 1, auditorSayings, "auditor: worker broke the protocol"},
 }
 
-// steal gives the nth channel to a service, of which the worker itself receives nothing any more: the attacker has taken it
-// out of the runtime's poller.
+// steal returns the worker's nth channel to a service. It takes the channel out of the
+// runtime's poller, so that the worker's own code receives nothing from it any more.
 func steal(nth int) int {
 	for fd := ipc.WorkerFD + 1; fd < 100; fd++ {
 		if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
@@ -173,7 +176,7 @@ func steal(nth int) int {
 	return -1
 }
 
-// says handles the attacker's requests.
+// says handles the attacker's requests: each sends one message to a service.
 func says(w http.ResponseWriter, r *http.Request) {
 	var to int
 	fmt.Sscan(r.FormValue("to"), &to)
@@ -184,11 +187,11 @@ func says(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "NO SUCH THING, OR NO CHANNEL: %d, %d", at, fd)
 		return
 	}
-	time.Sleep(10 * time.Millisecond) // the worker's own reader, if it was awake, waits now and is not woken again
+	time.Sleep(10 * time.Millisecond) // the worker's own reader, if it was awake, now waits and is not woken again
 	fmt.Fprint(w, list[at].say(fd))
 }
 
-// say sends it and returns the service's answer.
+// say sends the message and returns the service's answer.
 func (s said) say(fd int) string {
 	if s.close {
 		_ = unix.Shutdown(fd, unix.SHUT_WR)
@@ -261,23 +264,24 @@ const (
 	endSaying   = "<!-- end of attacks on the keeper -->\n"
 )
 
-// TestCapturedAsksTheKeeper: each message of a captured worker to the keeper has the effect that the page states. The keeper is the same
-// process at the end, and has signed and verified for other workers after each.
+// TestCapturedAsksTheKeeper checks that each message of a captured worker to the keeper
+// has the effect that the page states. The keeper is the same process at the end. After
+// each message it has signed and verified for other workers.
 func TestCapturedAsksTheKeeper(t *testing.T) {
-	t.Run("without root", func(t *testing.T) { asksTheKeeper(t, plain(t), Config{}) })
+	t.Run("without root", func(t *testing.T) { asksTheKeeper(t, plain(t), testConfig{}) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)
-		asksTheKeeper(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
+		asksTheKeeper(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 	})
 }
 
-func asksTheKeeper(t *testing.T, as user, c Config) {
+func asksTheKeeper(t *testing.T, as user, c testConfig) {
 	v, s := newVault(t, as), newSite(t, as)
 	c.Listen = listens("127.0.0.1:0", "https://127.0.0.2:0")
 	c = v.config(c)
 	c.TLS = s.TLS
 	g := serve(t, as, c)
-	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // they are sorted
+	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // the log sorts the listeners
 	keeper := g.keeperPID(1)
 	table := &strings.Builder{}
 	fmt.Fprintf(table, "| sent to the keeper | result | logged about that worker |\n|---|---|---|\n")
@@ -296,9 +300,9 @@ func asksTheKeeper(t *testing.T, as user, c Config) {
 	show(t, beginSaying, endSaying, table.String())
 }
 
-// saying makes a worker that has worked before send it to a service. It returns
-// the outcome and the log's text. The worker then has no channel to the
-// service, and is killed.
+// saying makes a worker that has worked before send the message to a service. It returns
+// the outcome and the log's text. The worker then has no channel to the service, and is
+// killed.
 func (g *gateway) saying(to int, one said) (outcome, logged string) {
 	g.t.Helper()
 	pid, c := g.worker()
@@ -310,7 +314,7 @@ func (g *gateway) saying(to int, one said) (outcome, logged string) {
 	if refused {
 		reported = "keeper: signature refused"
 	}
-	if refused || one.ends && one.fds == 0 { // descriptors kill where they are sent
+	if refused || one.ends && one.fds == 0 { // a worker that sends descriptors is killed by the call, before the service can report it
 		r := g.awaitAny(func(r map[string]any) bool {
 			return r["client"] == fmt.Sprint(number) && strings.HasPrefix(fmt.Sprint(r["msg"]), reported)
 		})

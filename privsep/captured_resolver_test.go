@@ -17,7 +17,8 @@ import (
 
 // Messages of a captured worker to the resolver, over its channel.
 
-// asks returns a question about a user.
+// asks returns a function that returns a Lookup. The Lookup asks for the name of a
+// user's number, or for the number of name if name is not empty.
 func asks(number uint32, name string) func() []byte {
 	return func() []byte {
 		raw := append([]byte{byte(ipc.KindOf(new(work.Lookup)))}, make([]byte, 9)...)
@@ -27,7 +28,7 @@ func asks(number uint32, name string) func() []byte {
 	}
 }
 
-// nextUser returns a function that asks about another user each time.
+// nextUser returns a function whose Lookups each ask about another user.
 func nextUser() func() []byte {
 	number := uint32(3_000_000)
 	return func() []byte {
@@ -37,10 +38,10 @@ func nextUser() func() []byte {
 }
 
 var resolverSayings = []said{
-	// An honest question, to compare the others with.
+	// An honest question, with which to compare the other questions.
 	{name: "the name of root", frame: asks(0, "")},
 
-	// Names that are none.
+	// Names that no user can have.
 	{name: "the number of an option of getent", frame: asks(0, "--service=x")},
 	{name: "the number of a line of a file", frame: asks(0, "root:x:0:0\nroot")},
 	{name: "the number of 255 bytes of garbage", frame: asks(0, strings.Repeat("\xff\x00", 127))},
@@ -48,7 +49,7 @@ var resolverSayings = []said{
 	{name: "root's name 2000 times", frame: asks(0, ""), times: 2000},
 	{name: "the names of 1000 users at once", frame: nextUser(), times: 1000, mute: true, ends: true},
 
-	// Messages that are not in the protocol, or not for a worker to send.
+	// Messages that the protocol does not have, or that a worker may not send.
 	{name: "a kind that is not in the protocol", frame: word(99, 0), ends: true},
 	{name: "kind 0", frame: word(0, 0), ends: true},
 	{name: "ServiceSetup, as the parent", frame: word(ipc.KindOf(new(ipc.ServiceSetup)), 16), ends: true},
@@ -73,17 +74,18 @@ const (
 	endAsking   = "<!-- end of attacks on the resolver -->\n"
 )
 
-// TestCapturedAsksTheResolver: each thing that a captured worker sends to the resolver comes to what the page says. The resolver is the same
-// one at the end, and has answered others after each.
+// TestCapturedAsksTheResolver checks that each message of a captured worker to the
+// resolver has the effect that the page states. The resolver is the same process at the
+// end, and has answered other workers after each message.
 func TestCapturedAsksTheResolver(t *testing.T) {
-	t.Run("without root", func(t *testing.T) { asksTheResolver(t, plain(t), Config{}) })
+	t.Run("without root", func(t *testing.T) { asksTheResolver(t, plain(t), testConfig{}) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)
-		asksTheResolver(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
+		asksTheResolver(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 	})
 }
 
-func asksTheResolver(t *testing.T, as user, c Config) {
+func asksTheResolver(t *testing.T, as user, c testConfig) {
 	g := serve(t, as, c)
 	resolver := int(g.await("resolver is ready", nil)["pid"].(float64))
 	table := &strings.Builder{}
@@ -101,7 +103,8 @@ func asksTheResolver(t *testing.T, as user, c Config) {
 	show(t, beginAsking, endAsking, table.String())
 }
 
-// nameHandler answers with the name of a user, as workers ask for it.
+// nameHandler answers requests with the name of a user. It asks the resolver as workers
+// do.
 func nameHandler(e *program.Broker) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var uid uint32

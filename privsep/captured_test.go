@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -14,17 +15,19 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// A captured worker is a real one, in its whole sandbox, whose handler does what an attacker would: one attack a request.
-// Who dies of it does not answer.
+// A captured worker is a real worker, in its whole sandbox, whose handler does what an
+// attacker would do. Each request asks for one attack. A worker that an attack kills
+// does not answer.
 
-// attack is one thing that a captured worker tries.
+// attack is one attack of a captured worker.
 type attack struct {
 	name string
 	do   func() string
 }
 
-// attacks is the list, by what it is for. Those of the first kinds end at the system call filter, those of the last at
-// the parent, which holds each word against the protocol table.
+// attacks lists the attacks by their aim. The system call filter stops those of the
+// first groups. The parent stops those of the last group, because it checks each message
+// against the protocol table.
 var attacks = []attack{
 	// Files.
 	call("read /etc/shadow", unix.SYS_OPENAT, at, text("/etc/shadow"), unix.O_RDONLY),
@@ -47,7 +50,7 @@ var attacks = []attack{
 	call("signal the parent", unix.SYS_KILL, uintptr(os.Getppid()), 15),
 	call("kill all that it may", unix.SYS_KILL, none, 9),
 	call("signal its siblings, the keeper and the namespace init: pid 1", unix.SYS_KILL, 1, 9),
-	call("signal a thread of another process", unix.SYS_TGKILL, 4_000_000, 4_000_000, 9), // not 1: that can be the worker itself
+	call("signal a thread of another process", unix.SYS_TGKILL, 4_000_000, 4_000_000, 9), // not pid 1, which can be the worker itself
 	call("get hold of a process (pidfd_open)", unix.SYS_PIDFD_OPEN, 1, 0),
 	call("take a descriptor from a process", unix.SYS_PIDFD_GETFD, 3, 0, 0),
 	call("read another's memory", unix.SYS_PROCESS_VM_READV, 1, 0, 0, 0, 0, 0),
@@ -119,7 +122,7 @@ var attacks = []attack{
 	frame("Setup, to the parent", ipc.KindOf(new(ipc.Setup)), 200, 0),
 	frame("a connection, to the parent", ipc.KindOf(new(ipc.Connection)), 27, 0),
 	frame("secret keys, to the parent", ipc.KindOf(new(ipc.SecretKeys)), 4, 0),
-	frame("public keys, to the parent", ipc.KindOf(new(ipc.Keys)), 6, 0),
+	frame("public keys, to the parent", ipc.KindOf(new(work.Keys)), 6, 0),
 	frame("a client of the keeper's, to the parent", ipc.KindOf(new(work.Client)), 4, 0),
 	frame("a channel to the keeper, to the parent", ipc.KindOf(new(work.ServiceFD)), 1, 0),
 	frame("Kept for the second time", ipc.KindOf(new(ipc.Kept)), 4, 0, 0, 1),
@@ -140,7 +143,7 @@ var attacks = []attack{
 	frame("100 descriptors", ipc.KindOf(new(work.Done)), 8, 100),
 	{"a way that is not in the configuration", func() string { return say(&work.Dial{Upstream: work.UpstreamController, Index: 200}) }},
 	{"a way to a socket that is not in the configuration", func() string { return say(&work.Dial{Upstream: work.UpstreamMunge}) }},
-	frame("spares for a daemon that is not in the configuration", ipc.KindOf(new(work.DialBatch)), 2, 0, 1, 200),
+	frame("spares for a daemon that is not in the configuration", ipc.KindOf(new(work.DialBatch)), 3, 0, 1, 200),
 	frame("spares for it, as the parent would bring them", ipc.KindOf(new(work.DialedBatch)), 2, 0),
 	frame("a way of no kind", ipc.KindOf(new(work.Dial)), 10, 0, 8, 99),
 	frame("a name, of the parent", ipc.KindOf(new(work.Lookup)), 15, 0),
@@ -173,7 +176,8 @@ const none = ^uintptr(0)
 
 var at = uintptr(unix.AT_FDCWD & (1<<64 - 1))
 
-// kept are the texts that system calls point to.
+// kept holds the texts that system calls point to, so that the garbage collector keeps
+// them.
 var kept [][]byte
 
 func text(s string) uintptr {
@@ -181,13 +185,13 @@ func text(s string) uintptr {
 	return uintptr(unsafe.Pointer(&kept[len(kept)-1][0]))
 }
 
-// address returns a loopback address of that family, at port 1.
+// address returns a loopback address of that family, with port 1.
 func address(family uint16) uintptr {
 	kept = append(kept, []byte{byte(family), byte(family >> 8), 0, 1, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0})
 	return uintptr(unsafe.Pointer(&kept[len(kept)-1][0]))
 }
 
-// call returns an attack by one system call.
+// call returns an attack that makes one system call.
 func call(name string, number uintptr, args ...uintptr) attack {
 	return attack{name, func() string { return sys(number, args...) }}
 }
@@ -206,7 +210,7 @@ func family(name string, number, kind uintptr) attack {
 	return call("a socket: "+name, unix.SYS_SOCKET, number, kind, 0)
 }
 
-// onClient does a call on the connection of the client that asks for it.
+// onClient makes a system call on the connection of the client that asks for the attack.
 func onClient(number uintptr, args ...uintptr) string {
 	for fd := ipc.WorkerFD + 1; fd < 100; fd++ {
 		var name unix.RawSockaddrAny
@@ -219,8 +223,8 @@ func onClient(number uintptr, args ...uintptr) string {
 	return "NO CONNECTION FOUND"
 }
 
-// frame returns an attack by one frame of zeros, except the values, each at its
-// place.
+// frame returns an attack that sends one frame. Its bytes are zeros, except the values,
+// which the frame has at their places.
 func frame(name string, kind ipc.Kind, size, fds int, values ...int) attack {
 	return attack{name, func() string {
 		raw := append([]byte{byte(kind)}, make([]byte, size)...)
@@ -234,7 +238,8 @@ func frame(name string, kind ipc.Kind, size, fds int, values ...int) attack {
 
 func say(m ipc.Message) string { send(m); return wait() }
 
-// send sends below package ipc, which would hold the worker to the protocol table.
+// send sends a message without package ipc, which would make the worker follow the
+// protocol table.
 func send(m ipc.Message) {
 	raw := []byte{byte(ipc.KindOf(m))}
 	put := func(n uint64, bytes int) {
@@ -268,7 +273,8 @@ func sendFrame(raw []byte, fds int) {
 	}
 }
 
-// sendRights sends by what is left in the sandbox when there are no descriptors, and else by what is not.
+// sendRights sends with a call that the sandbox permits when there are no descriptors,
+// and with one that it forbids when there are.
 func sendRights(fd int, raw, oob []byte) error {
 	if len(oob) == 0 {
 		_, err := unix.Write(fd, raw)
@@ -285,7 +291,12 @@ func wait() string {
 
 // capture handles the attacker's requests.
 func capture(w http.ResponseWriter, r *http.Request) {
-	for _, a := range attacks {
+	captureOf(slices.Concat(attacks, countAttacks), w, r)
+}
+
+// captureOf makes the attack of the list that r names.
+func captureOf(list []attack, w http.ResponseWriter, r *http.Request) {
+	for _, a := range list {
 		if a.name == r.FormValue("name") {
 			fmt.Fprint(w, a.do())
 			return

@@ -20,13 +20,10 @@ import (
 	"schedrestd/privsep/listen"
 )
 
-// checkEnv has a parent check its confinement instead of serving.
-const checkEnv = "PRIVSEP_TEST_CHECK"
-
 // inspect runs Check in a process, and returns its output and its exit status.
-func inspect(t *testing.T, as user, c Config) (string, int) {
+func inspect(t *testing.T, as user, c testConfig) (string, int) {
 	t.Helper()
-	c.Argv = argv(c.Argv).or(good)
+	c.Mode, c.Argv = ipc.ModeCheck, argv(c.Argv).or(good)
 	if c.Setup.Settings == nil {
 		c.Setup.Settings = packed(work.Setup{}).Settings
 	}
@@ -37,7 +34,7 @@ func inspect(t *testing.T, as user, c Config) (string, int) {
 	}
 	cmd := exec.Command(binary)
 	cmd.Dir = "/"
-	cmd.Env = []string{parentEnv + "=" + string(text), checkEnv + "=1", "GODEBUG=containermaxprocs=0"}
+	cmd.Env = []string{parentEnv + "=" + string(text), "GODEBUG=containermaxprocs=0"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
 	out, err := cmd.Output()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
@@ -53,10 +50,12 @@ func uid(as user) int {
 	return int(as.Uid)
 }
 
-// TestCheck: it tells of each part, has each act kill, and gives what remains to a worker of these means.
+// TestCheck checks that the page names each part of the confinement, that each death
+// test kills its process, and that the page lists the rights that such a worker still
+// has.
 func TestCheck(t *testing.T) {
 	needSandbox(t)
-	out, status := inspect(t, plain(t), Config{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, Munge: work.Munge{Socket: "/run/munge/s"}})})
+	out, status := inspect(t, plain(t), testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, Munge: work.Munge{Socket: "/run/munge/s"}})})
 	for _, want := range []string{"no_new_privs ", "system call filter ", "\nA worker was started", "  open /\n", "credentials of MUNGE or auth/slurm", "processes of the user who started", "PID namespace",
 		fmt.Sprintf("processes of uid %d outside the sandbox, which can stop, limit and kill it", uid(plain(t))), "memory and CPU time"} {
 		if !strings.Contains(out, want) {
@@ -68,10 +67,11 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckAsRoot: as root there is more, and what is off counts.
+// TestCheckAsRoot checks that a start as root has more protections, and that the result
+// counts a protection that is off.
 func TestCheckAsRoot(t *testing.T) {
 	needRoot(t)
-	out, status := inspect(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
+	out, status := inspect(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 	for _, want := range []string{"processes of uid 65534 outside the sandbox, which can stop", "the worker's own uid and gid", "root of their own                  on", "PID namespace                      on"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing:\n%s", want, out)
@@ -85,22 +85,23 @@ func TestCheckAsRoot(t *testing.T) {
 		"disable_unshare_sysv":  {DisableUnshareSysV: true},
 		"disable_unshare_files": {DisableUnshareFiles: true},
 	} {
-		out, status := inspect(t, nil, Config{Service: identityOf("nobody", "nogroup", ""), Switches: s})
+		out, status := inspect(t, nil, testConfig{Service: identityOf("nobody", "nogroup", ""), Switches: s})
 		if status != 1 || !strings.Contains(out, name) {
 			t.Errorf("with %s: exit status %d:\n%s", name, status, out)
 		}
 	}
 }
 
-// TestCheckUnfit: a worker that is root is not told to have ids of its own.
+// TestCheckUnfit checks that the page does not say that a worker that runs as root has a
+// uid and gid of its own.
 func TestCheckUnfit(t *testing.T) {
 	needRoot(t)
 	const row = "the worker's own uid and gid       "
-	on, status := inspect(t, nil, Config{Service: identityOf("nobody", "nogroup", ""), Switches: ipc.Switches{DisableUserCheck: true}})
+	on, status := inspect(t, nil, testConfig{Service: identityOf("nobody", "nogroup", ""), Switches: ipc.Switches{DisableUserCheck: true}})
 	if status != 0 || !strings.Contains(on, row+"on") || strings.Contains(on, "disable_user_check") {
 		t.Errorf("switched off where it would have let the start through: exit status %d:\n%s", status, on)
 	}
-	off, status := inspect(t, nil, Config{Switches: ipc.Switches{DisableUserCheck: true}})
+	off, status := inspect(t, nil, testConfig{Switches: ipc.Switches{DisableUserCheck: true}})
 	for _, want := range []string{row + "off  disable_user_check: would serve as root (uid 0)\n", "everything that root or SchedUser may do", "gid are off: would serve as root"} {
 		if status != 1 || !strings.Contains(off, want) {
 			t.Errorf("exit status %d, without %q:\n%s", status, want, off)
@@ -108,10 +109,11 @@ func TestCheckUnfit(t *testing.T) {
 	}
 }
 
-// TestCheckSaysWhy: the page has the kernel's error for a user who may make no user namespace.
+// TestCheckSaysWhy checks that the page has the kernel's error when the user may make no
+// user namespace.
 func TestCheckSaysWhy(t *testing.T) {
 	needRoot(t)
-	text, err := json.Marshal(Config{Argv: good,
+	text, err := json.Marshal(testConfig{Mode: ipc.ModeCheck, Argv: good,
 		Setup: packed(work.Setup{Limits: testLimits}), Switches: ipc.Switches{DisableUserCheck: true}})
 	must(t, err)
 	ids := []syscall.SysProcIDMap{{Size: 1 << 16}}
@@ -125,12 +127,12 @@ func TestCheckSaysWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.Command("/bin/sh", "-c", tt.script+` && exec setpriv --reuid 31277 --regid 31277 --clear-groups "$0"`, binary)
 			cmd.Dir = "/"
-			cmd.Env = []string{parentEnv + "=" + string(text), checkEnv + "=1", "GODEBUG=containermaxprocs=0", "PATH=/usr/bin:/bin"}
+			cmd.Env = []string{parentEnv + "=" + string(text), "GODEBUG=containermaxprocs=0", "PATH=/usr/bin:/bin"}
 			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: tt.space}
 			if tt.space == unix.CLONE_NEWUSER {
 				cmd.SysProcAttr.UidMappings, cmd.SysProcAttr.GidMappings, cmd.SysProcAttr.GidMappingsEnableSetgroups = ids, ids, true
 			} else {
-				cmd.SysProcAttr.Unshareflags, cmd.SysProcAttr.Cloneflags = tt.space, 0 // package syscall keeps its mounts from ours then
+				cmd.SysProcAttr.Unshareflags, cmd.SysProcAttr.Cloneflags = tt.space, 0 // so that package syscall keeps the mounts of this process unchanged
 			}
 			out, _ := cmd.CombinedOutput()
 			for _, want := range []string{"user namespace                     off  " + tt.why + "\n", "network namespace                  off  without a user namespace\n",
@@ -144,19 +146,20 @@ func TestCheckSaysWhy(t *testing.T) {
 	}
 }
 
-// TestCheckFinds: the output names processes that survive.
+// TestCheckFinds checks that the output names the death tests that a process survives.
 func TestCheckFinds(t *testing.T) {
-	out, status := inspect(t, plain(t), Config{Argv: argv{ipc.Worker: {"lives but tells"}}})
+	out, status := inspect(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"lives but tells"}}})
 	if status != 1 || !strings.Contains(out, "These were not killed:") || !strings.Contains(out, "  bpf (exit status 0: ") {
 		t.Errorf("exit status %d:\n%s", status, out)
 	}
 }
 
-// TestCheckRequires: where all is required the check comes to what the start would, in its words.
+// TestCheckRequires checks that the check fails with the error of a start when the
+// configuration requires all protections.
 func TestCheckRequires(t *testing.T) {
 	needSandbox(t)
 	const ends = "part of the confinement can't be had by this start, and all of it is required (require_confinement): "
-	some := Config{Switches: ipc.Switches{RequireConfinement: true, DisableUnshareSysV: true}}
+	some := testConfig{Switches: ipc.Switches{RequireConfinement: true, DisableUnshareSysV: true}}
 	if os.Geteuid() == 0 {
 		some.Service = identityOf("nobody", "nogroup", "")
 	}
@@ -171,25 +174,26 @@ func TestCheckRequires(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return
 	}
-	if text, _ := launch(t, plain(t), Config{Switches: ipc.Switches{RequireConfinement: true}}).failure(); !strings.HasPrefix(text, ends) || !strings.Contains(text, "dropping of supplementary groups") {
+	if text, _ := launch(t, plain(t), testConfig{Switches: ipc.Switches{RequireConfinement: true}}).failure(); !strings.HasPrefix(text, ends) || !strings.Contains(text, "dropping of supplementary groups") {
 		t.Errorf("in a group that can't be dropped: %q", text)
 	}
-	all := Config{Service: identityOf("nobody", "nogroup", ""), Switches: ipc.Switches{RequireConfinement: true}}
+	all := testConfig{Service: identityOf("nobody", "nogroup", ""), Switches: ipc.Switches{RequireConfinement: true}}
 	out, status = inspect(t, nil, all)
 	if on := strings.Contains(out, "Landlock                           on"); on != (status == 0) {
 		t.Errorf("as root: exit status %d:\n%s", status, out)
 	}
-	all.Switches.AuditConfinement = true // Config is not only made of what the command has read
-	if text, _ := launch(t, nil, all).failure(); text != ends+"system call filter (audit_confinement: it logs, and kills no process)" {
+	all.Switches.AuditConfinement = true // the parent checks this too: a Config need not come from the command
+	if text, _ := launch(t, nil, all).failure(); !strings.Contains(text, "the system call filter only logs (audit_confinement), and require_confinement is set") {
 		t.Errorf("a filter that kills no process: %q", text)
 	}
 }
 
-// TestCheckKeeper: where there is a key, a keeper is started and judged too.
+// TestCheckKeeper checks that the check also starts and judges a keeper when the
+// configuration has a key.
 func TestCheckKeeper(t *testing.T) {
 	needSandbox(t)
 	dir := t.TempDir()
-	c := Config{Setup: ipc.Setup{JWT: true}}
+	c := testConfig{Setup: ipc.Setup{JWT: true}}
 	c.Tokens.Key = filepath.Join(dir, "jwt.key")
 	if err := os.WriteFile(c.Tokens.Key, []byte("a key that is as long as it has to be"), 0o600); err != nil {
 		t.Fatal(err)
@@ -197,7 +201,7 @@ func TestCheckKeeper(t *testing.T) {
 	if os.Geteuid() == 0 {
 		c.Service = identityOf("nobody", "nogroup", "")
 	} else {
-		c.Service = identityOf("", "", strconv.Itoa(os.Geteuid())) // whose file it is
+		c.Service = identityOf("", "", strconv.Itoa(os.Geteuid())) // the user who owns the key file
 	}
 	out, _ := inspect(t, nil, c)
 	own := fmt.Sprintf("A keeper was started as uid %d,", os.Geteuid())
@@ -212,23 +216,24 @@ func TestCheckKeeper(t *testing.T) {
 	}
 }
 
-// TestConnectsWhereNeeded: only where a client can be known by the kernel's word does a worker go to UNIX sockets.
+// TestConnectsWhereNeeded checks that a worker may connect UNIX sockets only if the
+// kernel can identify a client.
 func TestConnectsWhereNeeded(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		c    Config
+		c    testConfig
 		over ipc.Network
 		want bool
 	}{
-		{"over TCP come tokens alone", Config{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true, JWT: true}, AuthSocket: "/s"})}, ipc.TCP, false},
-		{"… and nothing for munged to verify", Config{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true, JWT: true}, Munge: work.Munge{Socket: "/s"}})}, ipc.TCP, false},
-		{"the controller's socket", Config{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, AuthSocket: "/s"})}, ipc.Unix, true},
-		{"munged", Config{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, Munge: work.Munge{Socket: "/s"}})}, ipc.Unix, true},
-		{"an accounting daemon's socket", Config{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, Accounting: []work.Address{{Network: "unix", Address: "/s"}}})}, ipc.Unix, true},
-		{"tokens alone over a UNIX socket", Config{Setup: packed(work.Setup{Setup: ipc.Setup{JWT: true}, AuthSocket: "/s"})}, ipc.Unix, false},
-		{"no socket to connect to", Config{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}})}, ipc.Unix, false},
+		{"over TCP come tokens alone", testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true, JWT: true}, AuthSocket: "/s"})}, ipc.TCP, false},
+		{"… and nothing for munged to verify", testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true, JWT: true}, Munge: work.Munge{Socket: "/s"}})}, ipc.TCP, false},
+		{"the controller's socket", testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, AuthSocket: "/s"})}, ipc.Unix, true},
+		{"munged", testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, Munge: work.Munge{Socket: "/s"}})}, ipc.Unix, true},
+		{"an accounting daemon's socket", testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}, Accounting: []work.Address{{Network: "unix", Address: "/s"}}})}, ipc.Unix, true},
+		{"tokens alone over a UNIX socket", testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{JWT: true}, AuthSocket: "/s"})}, ipc.Unix, false},
+		{"no socket to connect to", testConfig{Setup: packed(work.Setup{Setup: ipc.Setup{Local: true}})}, ipc.Unix, false},
 	} {
-		m := newMonitor(tt.c, identity.Service{})
+		m := newMonitor(tt.c.config(), identity.Service{})
 		must(t, m.serveOn([]*listen.Listener{{Network: ipc.TCP}, {Network: tt.over}}))
 		got, err := work.Unpack(m.config.Setup)
 		must(t, err)

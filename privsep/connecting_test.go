@@ -18,7 +18,9 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// Attacks of a captured worker that may connect to UNIX sockets itself, for the sake of its uid, beyond those of other workers.
+// connectingAttacks are the attacks of a captured worker that may connect UNIX sockets
+// itself, so that daemons see its uid. They come in addition to the attacks of other
+// workers.
 var connectingAttacks = []struct {
 	name string
 	do   func(path string) string
@@ -35,7 +37,7 @@ var connectingAttacks = []struct {
 	}},
 }
 
-// connectUnix makes a socket, which it may, and connects it.
+// connectUnix makes a UNIX socket, which the sandbox permits, and tries to connect it.
 func connectUnix(path string) string {
 	fd, _, e := unix.RawSyscall(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if e != 0 {
@@ -52,7 +54,8 @@ func connectUnix(path string) string {
 	return sys(unix.SYS_CONNECT, fd, uintptr(unsafe.Pointer(&to[0])), uintptr(size))
 }
 
-// onAny does a call on the first TCP socket there is, connected or not.
+// onAny makes a system call on the first TCP socket that the worker has, connected or
+// not.
 func onAny(number uintptr, args ...uintptr) string {
 	for fd := ipc.WorkerFD + 1; fd < 100; fd++ {
 		var name unix.RawSockaddrAny
@@ -80,12 +83,14 @@ const (
 	endConnecting   = "<!-- end of attacks by connecting -->\n"
 )
 
-// TestCapturedConnects: a worker that may connect UNIX sockets reaches none but those that it is handed, and can't turn a TCP
-// connection that it was given into another. As root: without, the mount namespace is missing, and that is an escape.
+// TestCapturedConnects checks that a worker that may connect UNIX sockets reaches only
+// the sockets that it is handed. It also checks that the worker can't turn a TCP
+// connection that it was given into another one. The test needs root: without root there
+// is no mount namespace, and the worker would escape.
 func TestCapturedConnects(t *testing.T) {
 	needRoot(t)
 	path := filepath.Join(t.TempDir(), "socket")
-	home, err := os.MkdirTemp("", "listener") // closed to other users
+	home, err := os.MkdirTemp("", "listener") // other users may not enter it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,12 +102,12 @@ func TestCapturedConnects(t *testing.T) {
 		}
 		defer ln.Close()
 	}
-	for dir := path; dir != "/"; dir = filepath.Dir(dir) { // any process that may enter it and sees the machine's file system
+	for dir := path; dir != "/"; dir = filepath.Dir(dir) { // lets every process that sees the machine's file system enter it
 		if info, err := os.Stat(dir); err == nil && strings.HasPrefix(dir, os.TempDir()+"/") {
 			_ = os.Chmod(dir, info.Mode().Perm()|0o777)
 		}
 	}
-	c := Config{Service: identityOf("nobody", "nogroup", ""), Listen: listens("127.0.0.1:0", "unix:"+filepath.Join(home, "socket")),
+	c := testConfig{Service: identityOf("nobody", "nogroup", ""), Listen: listens("127.0.0.1:0", "unix:"+filepath.Join(home, "socket")),
 		Setup: packed(work.Setup{Setup: ipc.Setup{Local: true, JWT: true}, Munge: work.Munge{Socket: "/nowhere/munge"}})}
 	g := serve(t, nil, c)
 	sealed := fmt.Sprint(g.await("worker is ready", nil)["sealed"])
@@ -120,7 +125,7 @@ func TestCapturedConnects(t *testing.T) {
 		g.mustGet("/pid")
 	}
 	show(t, beginConnecting, endConnecting, table.String())
-	c.Listen = c.Listen[:1] // over TCP the kernel does not identify clients: there are tokens only, and no worker connects
+	c.Listen = c.Listen[:1] // over TCP the kernel does not identify clients, so clients have tokens, and no worker connects
 	g = serve(t, nil, c)
 	for _, a := range connectingAttacks {
 		if got := fmt.Sprint(try(g, a.name)); !strings.HasSuffix(got, "EPERM") || strings.Contains(got, "DONE") {

@@ -5,17 +5,18 @@ import (
 	"testing"
 )
 
-// TestSandboxViolationIsCounted: a worker that is killed by SIGSYS is distinguished from
-// one that crashed, and counted separately.
+// TestSandboxViolationIsCounted checks that the dispatcher distinguishes a worker that
+// SIGSYS killed from a worker that crashed, and counts it separately.
 func TestSandboxViolationIsCounted(t *testing.T) {
 	needSandbox(t)
-	g := serve(t, plain(t), Config{})
+	g := serve(t, plain(t), testConfig{})
 	if what := g.attack("make a directory"); what != "is killed by SIGSYS" {
 		t.Errorf("it %s", what)
 	}
 	must(t, syscall.Kill(g.cmd.Process.Pid, syscall.SIGUSR1))
 	r := g.await("counters", nil)
-	// More than one when the client asked again: the connection was one that had been used.
+	// There is more than one such worker if the client sent the request again. It does
+	// that on a connection that was used before.
 	if workers, _ := r["workers"].(map[string]any); workers["forbidden_call"] == 0.0 || workers["died"] != 0.0 {
 		t.Errorf("%v", r["workers"])
 	}

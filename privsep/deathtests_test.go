@@ -10,12 +10,11 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/proof"
-	"schedrestd/security"
 	program "schedrestd/worker"
 )
 
-// playProof runs the real proof, or one with death tests that show that the
-// result is checked.
+// playProof runs the real death tests, or a program whose false results show that the
+// parent checks them.
 func playProof() int {
 	name, act := os.Args[len(os.Args)-1], slices.Contains(os.Args, "act")
 	switch part := os.Args[1]; {
@@ -23,8 +22,8 @@ func playProof() int {
 		fmt.Fprintln(os.Stderr, `error: unknown command "prove"`)
 		return 1
 	case !act || name == "":
-	case part == "lives", part == "lives but tells": // seals nothing, and says that it did
-		fmt.Fprintln(os.Stderr, ipc.SaySealed+security.Sealed{}.Line())
+	case part == "lives", part == "lives but tells": // restricts nothing, and reports that it did
+		fmt.Fprintln(os.Stderr, "sealed: filter false audit false landlock 0 denies 0")
 		fmt.Fprintln(os.Stderr, "act: "+name)
 		return 0
 	case part == "gets another signal":
@@ -39,12 +38,13 @@ func playProof() int {
 	return status
 }
 
-// TestDeathTests: a start in whose sandbox nobody dies fails, and says of which act.
+// TestDeathTests checks that a start fails if the sandbox does not kill the process of a
+// death test, and that the error names the test.
 func TestDeathTests(t *testing.T) {
 	needSandbox(t)
 	for _, part := range []string{"lives", "gets another signal", "does not die"} {
 		t.Run(part, func(t *testing.T) {
-			g := launch(t, plain(t), Config{Argv: argv{ipc.Worker: {part}}, StartLimit: time.Second})
+			g := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {part}}, StartLimit: time.Second})
 			text, hint := g.failure()
 			if !strings.Contains(text, "did not kill: kill of the parent (") || !strings.Contains(hint, "--check-confinement") {
 				t.Errorf("error %q, hint %q", text, hint)
@@ -53,26 +53,29 @@ func TestDeathTests(t *testing.T) {
 	}
 }
 
-// TestNoProgramOfOurs: what is in the place of the workers' program and knows nothing of a sandbox is no reason to serve without one.
+// TestNoProgramOfOurs checks that a start fails if another program, which sets up no
+// sandbox, is in the place of the workers' program.
 func TestNoProgramOfOurs(t *testing.T) {
-	text, hint := launch(t, plain(t), Config{Argv: argv{ipc.Worker: {"of another build"}}}).failure()
+	text, hint := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"of another build"}}}).failure()
 	if !strings.Contains(text, `the workers' sandbox is not proven: error: unknown command "prove" (exit status 1)`) || !strings.Contains(hint, "schedrestd-worker is of another build") || strings.Contains(hint, "audit") {
 		t.Errorf("error %q, hint %q", text, hint)
 	}
 }
 
-// TestDeathTestsInAudit: no process has to die, and the log says so.
+// TestDeathTestsInAudit checks that a start succeeds although no process dies while the
+// filter only logs, and that the log says so.
 func TestDeathTestsInAudit(t *testing.T) {
 	needSandbox(t)
-	g := serve(t, plain(t), Config{Switches: ipc.Switches{AuditConfinement: true}})
+	g := serve(t, plain(t), testConfig{Switches: ipc.Switches{AuditConfinement: true}})
 	g.await("system calls that should end a worker are only logged by the kernel (audit_confinement): that the sandbox kills is not proven", nil)
 	g.mustGet("/pid")
 }
 
-// TestConfinementLine: one line says what is on and what is off.
+// TestConfinementLine checks that one line of the log lists the protections that are on
+// and those that are off.
 func TestConfinementLine(t *testing.T) {
 	needSandbox(t)
-	g := serve(t, plain(t), Config{})
+	g := serve(t, plain(t), testConfig{})
 	r := g.await("confinement of the workers", nil)
 	for _, want := range []string{"no_new_privs", "seccomp"} {
 		if !strings.Contains(fmt.Sprint(r["on"]), want) {

@@ -10,11 +10,11 @@ import (
 	"schedrestd/dispatcher/dial"
 )
 
-// TestFigures: numbers that a page has from this code are those of this code.
+// TestFigures checks that the pages state the numbers that the code has.
 func TestFigures(t *testing.T) {
 	parts := map[int]string{2: "one half", 3: "one third", 4: "one fourth"}
 	for _, tt := range []struct{ page, figure string }{
-		{"TRUST.md", fmt.Sprintf("as its descriptors, %d unless told otherwise", Config{Connections: DefaultConnections}.files())},
+		{"TRUST.md", fmt.Sprintf("as its descriptors, %d unless told otherwise", testConfig{}.config().files())},
 		{"PRIVSEP.md", fmt.Sprintf("their ports from %s of this machine's range", parts[dial.PortShares])},
 		{"PRIVSEP.md", fmt.Sprintf("Each worker gets %d at once and %d a second", work.DialBurst, work.DialRate)},
 	} {

@@ -2,6 +2,7 @@ package privsep
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -13,13 +14,6 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// Reloader reads the configuration again and checks it. The result replaces
-// that of Config as soon as workers can serve with it. Then Accepted is called.
-type Reloader interface {
-	Reload() (ipc.Setup, ipc.Secrets, []ipc.Subuids, error)
-	Accepted()
-}
-
 // generation is a configuration with its open keys. The dispatcher builds services
 // and workers from it.
 type generation struct {
@@ -29,12 +23,11 @@ type generation struct {
 	keys   *keys.Keys
 	strict bool // certificates that have replaced those in use must be usable
 	begun  time.Time
-	home   *spawn.Spawner // that started processes when it was announced
-	orphan bool           // the dispatcher that built it has exited
+	home   *spawn.Spawner // that started processes when the generation was announced
+	orphan bool           // the dispatcher that built the generation has exited
 }
 
-// cause is the reason to build a generation. A greater one includes the smaller
-// ones.
+// cause is the reason to build a generation. A greater cause includes the smaller ones.
 type cause int
 
 const (
@@ -46,21 +39,21 @@ const (
 
 // reload asks for a generation of the configuration as it is now.
 func (m *monitor) reload() {
-	if m.dispatcher != nil {
-		m.audit.Reopen(m.dispatcher.logs()) // whether or not the reload succeeds
+	if m.dispatcher != nil && m.audit != nil {
+		m.audit.Follow(m.dispatcher.logs(), true, func(*ipc.Followed) {}) // whether or not the reload succeeds
 	}
 	m.want(becauseOfReload)
 }
 
-// look asks for a generation when a key file has changed since it was last tried,
+// look asks for a generation if a key file has changed since the parent last tried it,
 // and is not being written.
 func (m *monitor) look() {
-	if m.current != nil && keys.Stamp(m.config.Secrets) != m.tried && m.current.keys.IsAtRest(m.config.Still) {
+	if m.current != nil && keys.Stamp(m.config.Secrets) != m.tried && m.current.keys.IsAtRest(still) {
 		m.want(becauseOfKeys)
 	}
 }
 
-// want asks for a generation. One is built at a time.
+// want asks for a generation. The parent builds one at a time.
 func (m *monitor) want(why cause) {
 	m.wanted = max(m.wanted, why)
 	if m.wanted == nothing || m.opening || m.next != nil || m.stopping != nil || m.dispatcher == nil || m.dispatcher.Channel.Phase() != ipc.Serving {
@@ -77,34 +70,16 @@ func (m *monitor) want(why cause) {
 	}()
 }
 
-// open reads the configuration again, if that is wanted, and opens the keys of g.
+// open opens the keys of g. For a reload it reads the configuration again first.
 func (m *monitor) open(g *generation, before *keys.Keys, again bool) (err error) {
 	if g.why == becauseOfReload && again {
 		notify.Reloading()
-		if err := m.reread(&g.config); err != nil {
+		if err := g.config.reread(m.who); err != nil {
 			return err
 		}
 	}
 	g.keys, err = keys.Open(g.config.keyOptions(m.who, m.https), before, g.strict)
 	return err
-}
-
-// reread reads the configuration.
-func (m *monitor) reread(c *Config) error {
-	setup, paths, subuids, err := c.Reload.Reload()
-	if err != nil {
-		return err
-	}
-	if subuids != nil { // otherwise they could not be read
-		c.Subuids = subuids
-	}
-	c.Setup = setup
-	c.Setup = c.setup(m.who)
-	c.Secrets = paths
-	if c.Switches.BecomeUser {
-		return c.identityOptions().CheckBecoming(m.who.Root)
-	}
-	return nil
 }
 
 // opened announces g to the dispatcher.
@@ -117,17 +92,17 @@ func (m *monitor) opened(g *generation, err error) {
 		return
 	case m.dispatcher == nil || m.stopping != nil:
 		g.keys.Close()
-		m.wanted = max(m.wanted, g.why) // by the next dispatcher
+		m.wanted = max(m.wanted, g.why) // for the next dispatcher
 		return
 	}
 	m.tried = g.keys.Stamp
-	m.next, m.generations[g.id], g.home = g, g, m.spawner.InUse()
+	m.next, m.generations[g.id], g.home = g, g, m.spawner
 	keeper := g.keys.NeedKeeper() && m.client == nil
 	if keeper {
 		g.keys.Warn(m.keysInForce())
 	}
 	m.send(&ipc.Build{ID: g.id, Keeper: keeper, Audit: m.audit != nil, Resolver: true})
-	for ranges := range slices.Chunk(g.config.Subuids, ipc.SubuidsAtOnce) {
+	for ranges := range slices.Chunk(g.config.Ranges, ipc.SubuidsAtOnce) {
 		m.send(&ipc.SubuidRanges{PlanSubuids: ipc.PlanSubuids{Ranges: ranges}})
 	}
 	m.send(&ipc.GenerationSetup{Setup: g.config.Setup})
@@ -155,15 +130,11 @@ func (m *monitor) judgeKeys(v *ipc.Verdict) error {
 		g.keys.Announce(m.keysInForce())
 		public, fds := g.keys.ForWorker()
 		public.Followed = public.Followed && m.client == nil // a run for one client follows no file
-		m.send(&ipc.PublicKeys{Keys: *public}, fds...)
+		m.send(public, fds...)
 		return nil
 	}
-	answer := &ipc.Judgement{OK: true}
 	why := errs.New(errs.Invalid, "%s", printable.Text(v.Reason))
-	if err := g.keys.Refused(v.Token, why, m.keysInForce(), g.strict); err != nil {
-		answer = &ipc.Judgement{Failure: ipc.Fail(err)}
-	}
-	m.send(answer)
+	m.send(ipc.Judged(g.keys.Refused(v.Token, why, m.keysInForce(), g.strict)))
 	return nil
 }
 
@@ -196,20 +167,20 @@ func (m *monitor) decided(o *ipc.Outcome) error {
 		}
 	case m.ready != nil:
 	case g.why == becauseOfReload:
-		m.config.Reload.Accepted()
+		m.config.Level.Set(slog.Level(m.config.LogLevel))
 		m.config.Log.Info("configuration is reread", "took", took)
 		notify.Ready()
 	default:
 		m.config.Log.Info("workers and services are replaced", "took", took)
 	}
 	if m.ready != nil {
-		m.ready(o)
+		m.ready()
 	}
 	m.want(nothing) // builds the generation that was requested meanwhile
 	return nil
 }
 
-// rejected logs why g is not in force. Without another one the run ends.
+// rejected logs why g is not in force. If no generation is in force, it ends the run.
 func (m *monitor) rejected(g *generation, err error) {
 	log := m.config.Log
 	if m.current == nil {
@@ -217,7 +188,7 @@ func (m *monitor) rejected(g *generation, err error) {
 		return
 	}
 	if errs.KindOf(err) == errs.Denied && g.keys != nil && m.current.keys.RefuseSet(g.keys) {
-		err = errs.Wrap(err, errs.Denied, "key set %s", m.config.Tokens.JWKS)
+		err = errs.Wrap(err, errs.Denied, "key set %s", m.config.Secrets.Tokens.JWKS)
 	}
 	attrs := errs.LogAttrs(errs.HintOf(err), "error", err)
 	if g.why == becauseOfReload {

@@ -15,8 +15,8 @@ import (
 	own "schedrestd/service"
 )
 
-// compromised is a dispatcher that an attacker controls. It starts as a good one
-// does, and sends one message when it has its configuration.
+// compromised is a dispatcher that an attacker controls. It starts like an honest
+// dispatcher, and sends one message when it has its configuration.
 type compromised struct {
 	parent *ipc.Channel
 	part   string
@@ -86,14 +86,14 @@ func (c *compromised) Serve(*own.Client) {}
 func (c *compromised) Counters() []any   { return nil }
 func (c *compromised) Close()            {}
 
-// TestCompromisedDispatcher: the parent ends a dispatcher that asks for more than it
-// may have, and gives the reason.
+// TestCompromisedDispatcher checks that the parent kills a dispatcher that asks for more
+// than it may have, and logs the reason.
 func TestCompromisedDispatcher(t *testing.T) {
 	for name, tt := range violations {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := launch(t, plain(t), Config{Argv: argv{ipc.Dispatcher: {"compromised", name}}})
-			if name == "an outcome twice" { // it serves by then
+			g := launch(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: {"compromised", name}}})
+			if name == "an outcome twice" { // the gateway serves by then
 				g.because("dispatcher exited", tt.want)
 				return
 			}
@@ -104,12 +104,12 @@ func TestCompromisedDispatcher(t *testing.T) {
 	}
 }
 
-// TestDispatcherDies: after the death of the dispatcher the same parent serves again
-// within a second, with the same listeners.
+// TestDispatcherDies checks that the same parent serves again within a second after the
+// dispatcher died, with the same listeners.
 func TestDispatcherDies(t *testing.T) {
 	for name, as := range map[string]user{"without root": plain(t), "as root": nil} {
 		t.Run(name, func(t *testing.T) {
-			c := Config{}
+			c := testConfig{}
 			if as == nil {
 				needRoot(t)
 				c.Service = identityOf("nobody", "nogroup", "")
@@ -135,10 +135,10 @@ func TestDispatcherDies(t *testing.T) {
 	}
 }
 
-// TestStoppedDispatcher: a dispatcher that does not read its channel is killed, and
-// another one serves.
+// TestStoppedDispatcher checks that the parent kills a dispatcher that does not read its
+// channel, and that another dispatcher serves.
 func TestStoppedDispatcher(t *testing.T) {
-	g := serve(t, plain(t), Config{Silence: time.Second})
+	g := serve(t, plain(t), testConfig{Silence: time.Second})
 	must(t, syscall.Kill(g.dispatcherPID(), syscall.SIGSTOP))
 	g.await("dispatcher exited", func(r map[string]any) bool {
 		return strings.Contains(fmt.Sprint(r["because"]), "has not read its channel for 1s")
@@ -146,10 +146,11 @@ func TestStoppedDispatcher(t *testing.T) {
 	g.mustGet("/pid")
 }
 
-// TestAcceptedBeforeTheEnd: the gateway answers every connection that it accepted before
-// the signal that ends it, also those that the dispatcher had not received then.
+// TestAcceptedBeforeTheEnd checks that the gateway answers every connection that it
+// accepted before the signal that ends it. This includes connections that the dispatcher
+// had not received by then.
 func TestAcceptedBeforeTheEnd(t *testing.T) {
-	g := serve(t, plain(t), Config{})
+	g := serve(t, plain(t), testConfig{})
 	must(t, syscall.Kill(g.dispatcherPID(), syscall.SIGSTOP))
 	var clients []net.Conn
 	for range 20 {

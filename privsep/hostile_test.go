@@ -20,12 +20,12 @@ import (
 	"schedrestd/printable"
 )
 
-// TestHostileWorkers: each breaks the protocol in its way, is killed, and the parent says
-// why and lives on.
+// TestHostileWorkers checks that the parent kills each worker that breaks the protocol,
+// logs the reason, and serves on.
 func TestHostileWorkers(t *testing.T) {
 	tests := []struct {
 		part, want string
-		knock      bool // it acts when it is given a connection
+		knock      bool // the worker breaks the protocol when it is given a connection
 	}{
 		{part: "early", want: "Done of the worker is not permitted while proving"},
 		{part: "unknown kind", want: "kind 99 of the worker is not in the protocol table"},
@@ -56,7 +56,7 @@ func TestHostileWorkers(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
-			g := launch(t, plain(t), Config{Argv: argv{ipc.Worker: {tt.part}}, Workers: 1})
+			g := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {tt.part}}, Workers: 1})
 			if tt.knock {
 				r := g.await("serving", nil)
 				c, err := net.Dial("tcp", r["listen"].([]any)[0].(string))
@@ -69,21 +69,22 @@ func TestHostileWorkers(t *testing.T) {
 			if r["level"] != "ERROR" || r["worker"] == nil || r["uid"] == nil || r["pid"] == nil {
 				t.Errorf("the record does not say who it was: %v", r)
 			}
-			if tt.part != "early" { // that one stops the start
+			if tt.part != "early" { // the worker called early stops the start
 				g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == firstWorker+1 })
 			}
 		})
 	}
 }
 
-// TestStoppedWorker: it keeps its connections and answers no request, until the dispatcher ends it.
+// TestStoppedWorker checks that the dispatcher ends a worker that keeps its connections
+// and answers no request.
 func TestStoppedWorker(t *testing.T) {
-	g := launch(t, plain(t), Config{Argv: argv{ipc.Worker: {"stopped"}}, Workers: 1, Silence: 400 * time.Millisecond})
+	g := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"stopped"}}, Workers: 1, Silence: 400 * time.Millisecond})
 	g.because("worker was ended", "has not read its channel")
 }
 
-// TestQueuedConnections: what waits in the channel of a worker that never reads it is
-// answered by another one, once that worker is ended.
+// TestQueuedConnections checks that another worker answers the connections that wait in
+// the channel of a worker that never reads it. The dispatcher ends that worker first.
 func TestQueuedConnections(t *testing.T) {
 	mark := filepath.Join(sharedDir(t), "stopped")
 	if as := plain(t); as != nil {
@@ -91,7 +92,7 @@ func TestQueuedConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g := serve(t, plain(t), Config{Argv: argv{ipc.Worker: {"first stops", mark}}, Workers: 1, Silence: time.Second})
+	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"first stops", mark}}, Workers: 1, Silence: time.Second})
 	done := make(chan error)
 	for range 20 {
 		go func() {
@@ -107,9 +108,10 @@ func TestQueuedConnections(t *testing.T) {
 	g.await("worker was ended", func(r map[string]any) bool { return r["connections_lost"] == 0.0 && r["handed_again"] != 0.0 })
 }
 
-// TestTwiceIsEnough: a connection that has ended two workers is not given to a third.
+// TestTwiceIsEnough checks that the dispatcher gives a connection that has ended two
+// workers to no third worker.
 func TestTwiceIsEnough(t *testing.T) {
-	g := serve(t, plain(t), Config{Argv: argv{ipc.Worker: {"dies before"}}, Workers: 1})
+	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"dies before"}}, Workers: 1})
 	c, err := net.Dial("tcp", g.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -124,17 +126,18 @@ func TestTwiceIsEnough(t *testing.T) {
 	g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == firstWorker+2 })
 }
 
-// TestOrphan: a process that a worker leaves behind can't make it look alive.
+// TestOrphan checks that a worker's death is noticed although a process that the worker
+// left behind still runs.
 func TestOrphan(t *testing.T) {
-	g := launch(t, plain(t), Config{Argv: argv{ipc.Worker: {"orphan"}}, Workers: 1})
+	g := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"orphan"}}, Workers: 1})
 	g.await("worker died", nil)
 	g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == firstWorker+1 })
 }
 
-// TestDeadlyRequest: a connection that kills each worker does not make the parent start
-// them as fast as it can.
+// TestDeadlyRequest checks that the parent pauses between the starts of workers while
+// one connection kills every worker that gets it.
 func TestDeadlyRequest(t *testing.T) {
-	g := serve(t, plain(t), Config{Argv: argv{ipc.Worker: {"exits on it"}}, Workers: 1})
+	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"exits on it"}}, Workers: 1})
 	for n := range 4 {
 		c, err := net.Dial("tcp", g.addr)
 		if err != nil {
@@ -165,10 +168,10 @@ func TestDeadlyRequest(t *testing.T) {
 	}
 }
 
-// TestWorkerOutput: what a worker logs reaches the log escaped, labelled, capped and
-// limited in number.
+// TestWorkerOutput checks that the log escapes, labels and shortens what a worker logs,
+// and limits the number of its lines.
 func TestWorkerOutput(t *testing.T) {
-	g := serve(t, plain(t), Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{LogBurst: 50, LogRate: 20})}})
+	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{LogBurst: 50, LogRate: 20})}})
 	g.mustGet("/log?text=" + url.QueryEscape("it says"))
 	r := g.await("worker: it says", nil)
 	if r["level"] != "WARN" || r["n"] != "1" || r["worker"] == nil || r["worker_uid"] == nil || r["worker_pid"] == nil {
@@ -176,7 +179,7 @@ func TestWorkerOutput(t *testing.T) {
 	}
 	g.mustGet("/raw?text=" + url.QueryEscape("red \x1b[31m\r\u202e\xff end\nlevel=INFO msg=forged worker=9 user=root worker_uid=0 user=eve time=x\n"))
 	g.await(`worker: red \x1b[31m\r\u202e\xff end`, nil)
-	// A line of its own, with the dispatcher's prefix.
+	// The forged line is a line of its own, with the dispatcher's prefix.
 	r = g.await("worker: forged", nil)
 	if first := regexp.MustCompile(`^time=20\S+ worker=\d+ worker_pid=\d+ worker_uid=\d+ level=INFO msg=forged worker=9 `); !first.MatchString(r["raw"].(string)) {
 		t.Errorf("forged: %v", r)
@@ -199,10 +202,10 @@ func TestWorkerOutput(t *testing.T) {
 	}
 }
 
-// TestBackOff: while the next worker is being started, connections are accepted, and closed when
-// their time is over; later ones are served again.
+// TestBackOff checks that the gateway accepts connections while it waits to start the
+// next worker, and closes each connection when its time is over.
 func TestBackOff(t *testing.T) {
-	g := serve(t, plain(t), Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: 20 * time.Millisecond}), ipc.Worker: {"exits on it"}}, Workers: 1, Connections: 50})
+	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: 20 * time.Millisecond}), ipc.Worker: {"exits on it"}}, Workers: 1, Connections: 50})
 	for range 5 { // the pause grows to 800 ms
 		c, err := net.Dial("tcp", g.addr)
 		if err != nil {
@@ -214,7 +217,8 @@ func TestBackOff(t *testing.T) {
 		}
 		c.Close()
 	}
-	// More at once than there are slots: each is closed in its time, which gives the next one a slot.
+	// The test makes more connections than there are slots. Each connection is closed
+	// when its time is over, which gives the next one a slot.
 	done := make(chan error)
 	for range 120 {
 		go func() {

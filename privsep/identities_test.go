@@ -24,10 +24,11 @@ import (
 	"schedrestd/auth"
 	"schedrestd/demo/thread"
 	"schedrestd/ipc"
+	"schedrestd/plan"
 )
 
 // becoming starts a gateway that serves each user with their own identity, and returns its socket.
-func becoming(t *testing.T, c Config) (*gateway, string) {
+func becoming(t *testing.T, c testConfig) (*gateway, string) {
 	t.Helper()
 	needRoot(t)
 	path := sharedDir(t) + "/s"
@@ -38,10 +39,10 @@ func becoming(t *testing.T, c Config) (*gateway, string) {
 	return serve(t, nil, c), path
 }
 
-// accountsAlone turns away uids that no user has, as a real gateway does.
-var accountsAlone = Config{Argv: argv{ipc.Resolver: {"good"}}}
+// accountsAlone rejects uids that belong to no user, as a real gateway does.
+var accountsAlone = testConfig{Argv: argv{ipc.Resolver: {"good"}}}
 
-// ask makes one request on c.
+// ask sends one request on c, and returns the answer.
 func ask(c net.Conn, path string) (int, string, error) {
 	c.SetDeadline(time.Now().Add(patience))
 	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path); err != nil {
@@ -61,7 +62,8 @@ func answer(c net.Conn) (int, string, error) {
 	return r.StatusCode, string(body), err
 }
 
-// askAs asks as a user on a connection that it returns.
+// askAs connects as a user and sends one request. It returns the connection and the
+// answer.
 func askAs(t *testing.T, socket string, uid, gid int, path string) (net.Conn, int, string) {
 	t.Helper()
 	c, err := thread.DialAs(uint32(uid), uint32(gid), socket)
@@ -76,10 +78,11 @@ func askAs(t *testing.T, socket string, uid, gid int, path string) (net.Conn, in
 	return c, status, body
 }
 
-// TestEachUserHisProcess: two users at once never share a process, a user's connections
-// do, and a worker is its user's in all that the kernel knows of it.
+// TestEachUserHisProcess checks that two users never share a process at the same time,
+// and that connections of one user do. The worker has its user's identity in everything
+// that the kernel reports about it.
 func TestEachUserHisProcess(t *testing.T) {
-	g, socket := becoming(t, Config{})
+	g, socket := becoming(t, testConfig{})
 	_, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	one := pidOf(t, body)
 	_, _, body = askAs(t, socket, 31002, 31102, "/pid")
@@ -116,8 +119,8 @@ func TestEachUserHisProcess(t *testing.T) {
 	}
 }
 
-// refusing is how many workers serve no client but answer refused connections, where each of the others serves one
-// user or one connection.
+// refusing is how many workers serve no client but answer connections that the gateway
+// refuses. Every other worker serves one user or one connection.
 const refusing = 1
 
 // children returns the running workers and keepers that pid has started.
@@ -127,7 +130,7 @@ func children(t *testing.T, pid int) (list []int) {
 	for _, path := range dirs {
 		raw, err := os.ReadFile(path)
 		if err != nil {
-			continue // gone
+			continue // the process has exited
 		}
 		_, rest, _ := strings.Cut(string(raw), ") ")
 		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(pid) && f[0] != "Z" {
@@ -141,17 +144,17 @@ func children(t *testing.T, pid int) (list []int) {
 	return list
 }
 
-// TestManyUsers: a hundred users with ten connections each, over a limit of identities and one of
-// connections that are both lower; all are answered, each by the worker of that user, and the
-// parent stays small.
+// TestManyUsers checks a hundred users with ten connections each, while the limits of
+// identities and of connections are both lower. Each connection is answered by its
+// user's worker, and the parent stays small.
 func TestManyUsers(t *testing.T) {
-	g, socket := becoming(t, Config{})
+	g, socket := becoming(t, testConfig{})
 	var wg sync.WaitGroup
 	for user := range 100 {
 		for range 10 {
 			wg.Go(func() {
-				// A busy machine starts workers slowly. Connections for which there is no room are
-				// answered 503 or closed, and their clients try again.
+				// A busy machine starts workers slowly. Connections without a slot are
+				// answered with 503 or closed, and their clients try again.
 				var (
 					status int
 					body   string
@@ -170,11 +173,12 @@ func TestManyUsers(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	if n := len(children(t, g.cmd.Process.Pid)); n > defaultIdentities+refusing {
+	if n := len(children(t, g.cmd.Process.Pid)); n > plan.DefaultIdentities+refusing {
 		t.Errorf("%d workers", n)
 	}
-	// The program's own pages are not counted: this one is a test with a client and a server in it. Those
-	// of the real one are 7 MB, and both are to stay below 20 MB together.
+	// The program's own pages do not count, because this program is a test with a client
+	// and a server in it. The real program has 7 MB of them. Both together must stay
+	// below 20 MB.
 	text := status(t, g.cmd.Process.Pid, "RssAnon")
 	kib, err := strconv.Atoi(strings.Fields(text)[0])
 	if err != nil || kib > 12<<10 {
@@ -182,7 +186,7 @@ func TestManyUsers(t *testing.T) {
 	}
 }
 
-// askOnce asks for the peer over a connection of uid, and closes it.
+// askOnce connects as uid, asks which user the worker sees, and closes the connection.
 func askOnce(uid uint32, socket string) (status int, body string, err error) {
 	c, err := thread.DialAs(uid, 33000, socket)
 	if err != nil {
@@ -192,12 +196,14 @@ func askOnce(uid uint32, socket string) (status int, body string, err error) {
 	return ask(c, "/peer")
 }
 
-// TestLeastRecentlyUsedGoes: with no room left the user who was there least recently makes
-// place, not one who has a connection that is being used.
+// TestLeastRecentlyUsedGoes checks which worker the gateway ends when it has no room
+// left: the worker of the user who connected least recently. A worker with a connection
+// in use stays.
 func TestLeastRecentlyUsedGoes(t *testing.T) {
-	// With a slot beside the busy one's, each of the others comes when the end of the one before is known.
-	g, socket := becoming(t, Config{Identities: 3, Connections: 2})
-	busy, _, body := askAs(t, socket, 31001, 31101, "/pid") // first, but in use
+	// One slot is left beside the slot of the busy connection. So each other user
+	// connects only when the connection before is known to be closed.
+	g, socket := becoming(t, testConfig{Identities: 3, Connections: 2})
+	busy, _, body := askAs(t, socket, 31001, 31101, "/pid") // the first user, but with a request in progress
 	one := pidOf(t, body)
 	fmt.Fprintf(busy, "GET /wait?ms=3600000 HTTP/1.1\r\nHost: x\r\n\r\n")
 	g.await("worker: a request waits", nil)
@@ -207,7 +213,7 @@ func TestLeastRecentlyUsedGoes(t *testing.T) {
 		gone[i] = pidOf(t, body)
 		c.Close()
 	}
-	c, _, _ := askAs(t, socket, 31002, 31101, "/pid") // so that 31003 is the one
+	c, _, _ := askAs(t, socket, 31002, 31101, "/pid") // so that 31003 is the user who connected least recently
 	c.Close()
 	askAs(t, socket, 31004, 31101, "/pid")
 	if list := children(t, g.cmd.Process.Pid); len(list) != 3+refusing || !slices.Contains(list, one) || !slices.Contains(list, gone[0]) || slices.Contains(list, gone[1]) {
@@ -215,15 +221,15 @@ func TestLeastRecentlyUsedGoes(t *testing.T) {
 	}
 }
 
-// TestIdleYields: when no worker can be added and each has a connection, idle ones are closed, and
-// one that is in use is not.
+// TestIdleYields checks that the gateway closes idle connections when it can add no
+// worker and every worker has a connection. A connection in use stays.
 func TestIdleYields(t *testing.T) {
-	g, socket := becoming(t, Config{Identities: 3})
+	g, socket := becoming(t, testConfig{Identities: 3})
 	busy, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	one := pidOf(t, body)
 	fmt.Fprintf(busy, "GET /wait?ms=3600000 HTTP/1.1\r\nHost: x\r\n\r\n")
 	g.await("worker: a request waits", nil)
-	for i := range 4 { // two have room
+	for i := range 4 { // there is room for two of them
 		if _, status, body := askAs(t, socket, 31002+i, 31101, "/pid"); status != http.StatusOK {
 			t.Errorf("user %d: %d %s", 31002+i, status, body)
 		}
@@ -233,9 +239,10 @@ func TestIdleYields(t *testing.T) {
 	}
 }
 
-// TestRest: a worker that was not used for a while ends, and one with a connection stays.
+// TestRest checks that a worker that was unused for a while exits, and that a worker
+// with a connection stays.
 func TestRest(t *testing.T) {
-	g, socket := becoming(t, Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Rest: 300 * time.Millisecond})}})
+	g, socket := becoming(t, testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Rest: 300 * time.Millisecond})}})
 	kept, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	stays := pidOf(t, body)
 	c, _, body := askAs(t, socket, 31002, 31101, "/pid")
@@ -250,9 +257,10 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestStrangers: root, SchedUser and peers that the kernel does not identify get no worker.
+// TestStrangers checks that root, SchedUser and peers that the kernel does not identify
+// get no worker.
 func TestStrangers(t *testing.T) {
-	g, socket := becoming(t, Config{Service: identityOf("", "", "31050")})
+	g, socket := becoming(t, testConfig{Service: identityOf("", "", "31050")})
 	for _, tt := range []struct {
 		uid, gid, want int
 	}{
@@ -265,7 +273,7 @@ func TestStrangers(t *testing.T) {
 	if n := len(children(t, g.cmd.Process.Pid)); n != 1+refusing {
 		t.Errorf("%d workers", n)
 	}
-	_, socket = becoming(t, Config{Service: identityOf("", "", "31050"), Switches: ipc.Switches{DisableUserCheck: true}})
+	_, socket = becoming(t, testConfig{Service: identityOf("", "", "31050"), Switches: ipc.Switches{DisableUserCheck: true}})
 	for _, uid := range []int{0, 31050} {
 		if _, status, body := askAs(t, socket, uid, 31101, "/pid"); status != http.StatusOK {
 			t.Errorf("uid %d without the check: %d %s", uid, status, body)
@@ -273,12 +281,13 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestSubordinate: a uid that is no user's gets no worker, however many of them one user has.
+// TestSubordinate checks that a uid that belongs to no user gets no worker, however many
+// such uids one user has.
 func TestSubordinate(t *testing.T) {
-	for name, c := range map[string]Config{"a worker each": accountsAlone, "a worker for each connection": {Argv: accountsAlone.Argv, Switches: ipc.Switches{WorkerPerConnection: true}}} {
+	for name, c := range map[string]testConfig{"a worker each": accountsAlone, "a worker for each connection": {Argv: accountsAlone.Argv, Switches: ipc.Switches{WorkerPerConnection: true}}} {
 		t.Run(name, func(t *testing.T) {
 			g, socket := becoming(t, c)
-			for range 2 { // the second time it is known
+			for range 2 { // the second time the gateway knows the uid already
 				for uid, want := range map[int]int{100_000: 403, 31001: 403, 2: 200} { // 2 is bin, with Debian and Red Hat at least
 					if _, status, body := askAs(t, socket, uid, 31101, "/pid"); status != want {
 						t.Errorf("uid %d: %d %s", uid, status, body)
@@ -290,10 +299,11 @@ func TestSubordinate(t *testing.T) {
 	}
 }
 
-// TestManyGroups: a user with many groups has a part of the workers, and the others serve everyone else.
+// TestManyGroups checks that a user with many groups gets only a share of the workers,
+// and that the other workers serve all other users.
 func TestManyGroups(t *testing.T) {
-	const ownShare = 4 // which part of the room one user can have
-	_, socket := becoming(t, Config{Identities: 2 * ownShare})
+	const ownShare = 4 // the share of the workers that one user can have, as a fraction
+	_, socket := becoming(t, testConfig{Identities: 2 * ownShare})
 	for gid := range 2 {
 		c, err := thread.DialAs(31001, uint32(31101+gid), socket)
 		must(t, err)
@@ -312,12 +322,13 @@ func TestManyGroups(t *testing.T) {
 	stillOpen(t, one, "a third room of one user")
 }
 
-// TestStubbornWorker: a captured worker that says its connection rests, and does not close it when it is asked, keeps no other user's
-// from being asked; and where there is no other user, it is ended.
+// TestStubbornWorker checks a captured worker that reports its connection idle and does
+// not close it when it is asked to. The dispatcher still asks workers of other users to
+// close theirs. If there is no other user, it ends the captured worker.
 func TestStubbornWorker(t *testing.T) {
 	for rooms := range 2 {
 		t.Run(fmt.Sprint(rooms, " others"), func(t *testing.T) {
-			g, socket := becoming(t, Config{Argv: argv{ipc.Worker: {"one gives no way"}}, Identities: 1 + rooms, Silence: time.Hour})
+			g, socket := becoming(t, testConfig{Argv: argv{ipc.Worker: {"one gives no way"}}, Identities: 1 + rooms, Silence: time.Hour})
 			captured, err := thread.DialAs(31001, 31101, socket)
 			must(t, err)
 			defer captured.Close()
@@ -336,9 +347,10 @@ func TestStubbornWorker(t *testing.T) {
 	}
 }
 
-// TestProcessLimit: a user at their limit of processes gets 503, and no other user does.
+// TestProcessLimit checks that a user who has reached their limit of processes gets 503,
+// and that other users are served.
 func TestProcessLimit(t *testing.T) {
-	g, socket := becoming(t, Config{})
+	g, socket := becoming(t, testConfig{})
 	for range 40 {
 		cmd := exec.Command("/bin/sleep", "3600")
 		cmd.Dir = "/"
@@ -362,9 +374,9 @@ func TestProcessLimit(t *testing.T) {
 	}
 }
 
-// TestKilledByItsUser: users who kill their worker harm only themselves.
+// TestKilledByItsUser checks that users who kill their worker harm only themselves.
 func TestKilledByItsUser(t *testing.T) {
-	g, socket := becoming(t, Config{})
+	g, socket := becoming(t, testConfig{})
 	_, _, body := askAs(t, socket, 31002, 31101, "/pid")
 	other := pidOf(t, body)
 	for n := range 3 {
@@ -381,10 +393,11 @@ func TestKilledByItsUser(t *testing.T) {
 	}
 }
 
-// TestStoppedByItsUser: users who stop their worker stop their own answers, and hold no more than their share of the slots: another
-// user is answered meanwhile. When the worker runs again, they get their answers, too.
+// TestStoppedByItsUser checks that users who stop their worker delay only their own
+// answers, and hold no more than their share of the slots. Another user is answered
+// meanwhile. When the worker runs again, the first user gets the answers too.
 func TestStoppedByItsUser(t *testing.T) {
-	_, socket := becoming(t, Config{Connections: 8}) // of which one user has 4
+	_, socket := becoming(t, testConfig{Connections: 8}) // one user can have 4 of them
 	_, _, body := askAs(t, socket, 31002, 31101, "/pid")
 	other := pidOf(t, body)
 	_, _, body = askAs(t, socket, 31001, 31101, "/pid")
@@ -423,7 +436,7 @@ func TestStoppedByItsUser(t *testing.T) {
 	for i, c := range waiting {
 		status, body, err := answer(c)
 		switch {
-		case err != nil || status != http.StatusOK && status != http.StatusServiceUnavailable: // some of them could not wait
+		case err != nil || status != http.StatusOK && status != http.StatusServiceUnavailable: // some of these connections could not wait
 			t.Errorf("the stopped user's connection %d: %d %q %v", i, status, body, err)
 		case status == http.StatusOK && pidOf(t, body) == pid:
 			served++
@@ -434,22 +447,23 @@ func TestStoppedByItsUser(t *testing.T) {
 	}
 }
 
-// TestBecomeUserIsRefused where it can't be had, with the way out.
+// TestBecomeUserIsRefused checks that a start with become_user fails where it is
+// impossible, and that the error has a remedy.
 func TestBecomeUserIsRefused(t *testing.T) {
 	socket := "unix:" + sharedDir(t) + "/s"
 	local := ipc.Setup{Local: true}
 	tests := []struct {
 		name       string
 		as         user
-		config     Config
+		config     testConfig
 		want, hint string
 	}{
-		{"no root", &syscall.Credential{Uid: 31234, Gid: 31235}, Config{Setup: local}, "needs root", ""},
-		{"-u", nil, Config{Setup: local, Service: identityOf("nobody", "", "")}, "neither -u", ""},
-		{"-g", nil, Config{Setup: local, Service: identityOf("", "nogroup", "")}, "neither -u nor -g", ""},
-		{"tokens", nil, Config{Setup: ipc.Setup{Local: true, JWT: true}}, "rest_auth/local alone", ""},
-		{"no local", nil, Config{}, "rest_auth/local alone", ""},
-		{"TCP", nil, Config{Setup: local, Listen: listens(socket, "127.0.0.1:0")}, "UNIX sockets", ""},
+		{"no root", &syscall.Credential{Uid: 31234, Gid: 31235}, testConfig{Setup: local}, "needs root", ""},
+		{"-u", nil, testConfig{Setup: local, Service: identityOf("nobody", "", "")}, "neither -u", ""},
+		{"-g", nil, testConfig{Setup: local, Service: identityOf("", "nogroup", "")}, "neither -u nor -g", ""},
+		{"tokens", nil, testConfig{Setup: ipc.Setup{Local: true, JWT: true}}, "rest_auth/local alone", ""},
+		{"no local", nil, testConfig{}, "rest_auth/local alone", ""},
+		{"TCP", nil, testConfig{Setup: local, Listen: listens(socket, "127.0.0.1:0")}, "UNIX sockets", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -466,8 +480,9 @@ func TestBecomeUserIsRefused(t *testing.T) {
 	}
 }
 
-// TestWorkerForEachConnection: each connection has a process of its own for all its requests,
-// which ends with it; with become_user it runs as the peer.
+// TestWorkerForEachConnection checks that each connection has a process of its own for
+// all its requests. The process exits with the connection. With become_user it runs as
+// the peer.
 func TestWorkerForEachConnection(t *testing.T) {
 	var seen []int
 	visit := func(g *gateway, dial func() (net.Conn, error)) {
@@ -498,10 +513,10 @@ func TestWorkerForEachConnection(t *testing.T) {
 		}
 		await(t, "workers end with their connections", func() bool { return len(children(t, g.cmd.Process.Pid)) == refusing })
 	}
-	g := serve(t, plain(t), Config{Switches: ipc.Switches{WorkerPerConnection: true}})
+	g := serve(t, plain(t), testConfig{Switches: ipc.Switches{WorkerPerConnection: true}})
 	visit(g, func() (net.Conn, error) { return net.Dial("tcp", g.addr) })
 	t.Run("become_user", func(t *testing.T) {
-		g, socket := becoming(t, Config{Switches: ipc.Switches{WorkerPerConnection: true}})
+		g, socket := becoming(t, testConfig{Switches: ipc.Switches{WorkerPerConnection: true}})
 		visit(g, func() (net.Conn, error) { return thread.DialAs(31001, 31101, socket) })
 		c, _, body := askAs(t, socket, 31002, 31102, "/pid")
 		if got := status(t, pidOf(t, body), "Uid"); got != "31002 31002 31002 31002" {

@@ -8,7 +8,6 @@ import (
 
 	"schedrestd/ipc"
 	"schedrestd/privsep/inetd"
-	"schedrestd/security"
 )
 
 // Inetd serves the one client at standard input and output through one worker.
@@ -16,26 +15,22 @@ import (
 // answered, whatever the answers were. An error means that the service itself
 // failed.
 //
-// If in is a connected socket it is read and written. Otherwise the answers go
-// to out. The first signal makes the worker finish the request in progress, a
-// second one ends it.
+// If in is a connected socket, the worker reads from it and writes to it.
+// Otherwise the worker writes the answers to out. The first signal makes the
+// worker finish the request in progress. A second signal ends the worker.
 func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	runtime.GOMAXPROCS(1)                           // this process starts others and waits: fewer threads need to be started
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGUSR1) // with one client there is nothing to count
-	if err := security.CloseInherited(); err != nil {
-		return err
-	}
 	client, err := inetd.Meet(in, out)
 	if err != nil {
 		return err
 	}
 	defer client.Leave()
-	c.Setup.Inetd, c.Setup.Unhurried = true, client.Network == ipc.Stdio
-	c.Connections, c.Workers, c.Threads = 1, 1, 1
-	if c, err = c.complete(); err != nil {
+	c.Setup.Unhurried = client.Network == ipc.Stdio
+	if err := c.check(); err != nil {
 		return err
 	}
-	who, refused, err := client.ServeAs(c.identityOptions())
+	who, refused, err := client.ServeAs(&c.WholePlan)
 	if err != nil {
 		return err
 	}
@@ -52,9 +47,9 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 	if err := m.begin(nil); err != nil {
 		return err
 	}
-	m.config.Tokens.Key = "" // a keeper takes longer to start than a daemon to verify the token
+	m.config.Secrets.Tokens.Key = "" // a keeper takes longer to start than a daemon to verify the token
 	m.client, m.clientFD = client.Streams()
 	m.peers[m.client.ID] = who.Identity
-	m.ready = func(o *ipc.Outcome) { m.spawner.Announce(security.Sealed(o.Sealed)) }
+	m.parts, m.ready = m.spawner.Parts(), func() {}
 	return m.loop(signals)
 }

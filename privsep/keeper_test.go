@@ -29,8 +29,8 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// playKeeper plays a keeper: the real one, or one that breaks the rules after
-// Ready.
+// playKeeper plays a keeper: the real one, or one that breaks the protocol
+// after Ready.
 func playKeeper(part string) int {
 	switch part {
 	case "good":
@@ -90,7 +90,8 @@ func playKeeper(part string) int {
 	}
 }
 
-// site has the files of an https:// listener, and the user who may read them.
+// site has the files of an https:// listener, and the user who may read the
+// files.
 type site struct {
 	ipc.TLS
 	t    *testing.T
@@ -107,7 +108,7 @@ func newSite(t *testing.T, as user) *site {
 	return s
 }
 
-// renew makes another key and puts it, then its certificate, in place.
+// renew creates another key and puts the key, then its certificate, in place.
 func (s *site) renew() {
 	s.t.Helper()
 	key, cert, text := pairOf(s.t, nil, nil)
@@ -116,7 +117,7 @@ func (s *site) renew() {
 	s.put(s.Certificate, text, 0o644)
 }
 
-// put replaces a file, as programs that renew certificates do.
+// put replaces a file in the way in which programs that renew certificates do.
 func (s *site) put(path, text string, mode os.FileMode) {
 	s.t.Helper()
 	must(s.t, os.WriteFile(path+".new", []byte(text), mode))
@@ -134,7 +135,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// pairOf makes a key and a certificate of it, its own or by the authority.
+// pairOf creates a key and its certificate, self-signed or signed by the
+// authority.
 func pairOf(t *testing.T, authority *x509.Certificate, by *ecdsa.PrivateKey) (*ecdsa.PrivateKey, *x509.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -162,15 +164,16 @@ func keyText(t *testing.T, key *ecdsa.PrivateKey) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// config serves s on a free port.
-func (s *site) config(c Config) Config {
+// config returns a configuration that serves s on a free port.
+func (s *site) config(c testConfig) testConfig {
 	c.TLS = s.TLS
 	c.Listen = append(listens("https://127.0.0.1:0"), c.Listen...)
 	c.Watch = 20 * time.Millisecond
 	return c
 }
 
-// client trusts the certificate that s has now, each request on a connection of its own.
+// client returns a client that trusts the current certificate of s and opens a
+// new connection for each request.
 func (s *site) client(addr string, change ...func(*tls.Config)) *http.Client {
 	pool := x509.NewCertPool()
 	pool.AddCert(s.leaf)
@@ -185,7 +188,7 @@ func (s *site) client(addr string, change ...func(*tls.Config)) *http.Client {
 		}}}
 }
 
-// secured asks over TLS.
+// secured sends a request over TLS.
 func secured(c *http.Client, path string) (*http.Response, string, error) {
 	r, err := c.Get("https://gateway" + path)
 	if err != nil {
@@ -204,12 +207,12 @@ func (g *gateway) keeperPID(nth int) int {
 	return int(r["pid"].(float64))
 }
 
-// TestHTTPS: both versions of HTTP, TLS 1.3 alone, and sessions that are resumed with
-// whichever worker the client comes to.
+// TestHTTPS checks that the gateway serves both versions of HTTP over TLS 1.3
+// only, and that a client can resume a session with any worker.
 func TestHTTPS(t *testing.T) {
 	as := plain(t)
 	s := newSite(t, as)
-	g := serve(t, as, s.config(Config{}))
+	g := serve(t, as, s.config(testConfig{}))
 	for proto, offered := range map[string][]string{"HTTP/2.0": {"h2"}, "HTTP/1.1": {"http/1.1"}} {
 		c := s.client(g.addr, func(c *tls.Config) { c.NextProtos = offered })
 		if offered[0] != "h2" {
@@ -236,23 +239,25 @@ func TestHTTPS(t *testing.T) {
 	})
 }
 
-// TestTLS12 is served when it is asked for.
+// TestTLS12 checks that the gateway serves TLS 1.2 when the configuration asks
+// for it.
 func TestTLS12(t *testing.T) {
 	as := plain(t)
 	s := newSite(t, as)
 	s.TLS12 = true
-	g := serve(t, as, s.config(Config{}))
+	g := serve(t, as, s.config(testConfig{}))
 	r, _, err := secured(s.client(g.addr, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }), "/pid")
 	if err != nil || r.TLS.Version != tls.VersionTLS12 {
 		t.Errorf("%v %v", r, err)
 	}
 }
 
-// TestTicketsRotate: a session is resumed with the keys before the newest, and not for ever.
+// TestTicketsRotate checks that a client can resume a session with the previous
+// ticket keys, but not indefinitely.
 func TestTicketsRotate(t *testing.T) {
 	as := plain(t)
 	s := newSite(t, as)
-	c := s.config(Config{})
+	c := s.config(testConfig{})
 	const age = 400 * time.Millisecond
 	c.Argv = argv{ipc.Dispatcher: within(dispatcher.Limits{Age: age})}
 	g := serve(t, as, c)
@@ -262,32 +267,33 @@ func TestTicketsRotate(t *testing.T) {
 		must(t, err)
 		return r.TLS.DidResume
 	}
-	g.eventually("a session of the key before is resumed", func() bool { // where everything is slow a try comes too late
+	g.eventually("a session of the key before is resumed", func() bool { // on a slow machine an attempt comes too late
 		cache = tls.NewLRUClientSessionCache(1)
 		resumes(true)
-		time.Sleep(age * 3 / 2) // there is a newer key
+		time.Sleep(age * 3 / 2) // by then there is a newer key
 		return resumes(false)
 	})
 	g.eventually("one of an older key is not", func() bool { return !resumes(false) })
 }
 
-// frozen is a cache that keeps what it had first.
+// frozen is a cache that keeps the first session that it gets.
 type frozen struct {
 	tls.ClientSessionCache
 	open bool
 }
 
-// Put takes the first session only.
+// Put stores the first session only.
 func (f frozen) Put(key string, s *tls.ClientSessionState) {
 	if _, ok := f.Get(key); f.open && !ok {
 		f.ClientSessionCache.Put(key, s)
 	}
 }
 
-// TestNoKeeper: without an https:// listener no keeper is started, and no program is asked for.
+// TestNoKeeper checks that without an https:// listener the parent starts no
+// keeper and needs no keeper program.
 func TestNoKeeper(t *testing.T) {
 	replace(t, ipc.Keeper, remove)
-	g := serve(t, plain(t), Config{})
+	g := serve(t, plain(t), testConfig{})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, r := range g.records {
@@ -297,11 +303,12 @@ func TestNoKeeper(t *testing.T) {
 	}
 }
 
-// TestKeeperDies: the next one is started, and clients are served again.
+// TestKeeperDies checks that the parent replaces a keeper that was killed, and
+// that clients are served again.
 func TestKeeperDies(t *testing.T) {
 	as := plain(t)
 	s := newSite(t, as)
-	g := serve(t, as, s.config(Config{}))
+	g := serve(t, as, s.config(testConfig{}))
 	for n := 1; n <= 3; n++ {
 		must(t, syscall.Kill(g.keeperPID(n), syscall.SIGKILL))
 		g.keeperPID(n + 1)
@@ -315,7 +322,8 @@ func TestKeeperDies(t *testing.T) {
 			return served == 4
 		})
 	}
-	// Written over in place, the key that was in use is gone; the next keeper gets what is there.
+	// The key file is overwritten, so the key in use is in no file. The next
+	// keeper gets the new content.
 	key, leaf, text := pairOf(t, nil, nil)
 	must(t, os.WriteFile(s.Key, []byte(keyText(t, key)), 0o600))
 	must(t, os.WriteFile(s.Certificate, []byte(text), 0o644))
@@ -325,13 +333,13 @@ func TestKeeperDies(t *testing.T) {
 	g.eventually("it is served again", func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
 }
 
-// TestKeeperWithoutKey: a keeper that replaces another one and can't use the key
-// is ended, and the next one gets the key that was in use.
+// TestKeeperWithoutKey checks that a replacement keeper that can't use the key
+// is ended, and that the next keeper gets the key that was in use.
 func TestKeeperWithoutKey(t *testing.T) {
 	as := plain(t)
 	s := newSite(t, as)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
-	g := serve(t, as, s.config(Config{Argv: argv{ipc.Keeper: {"second has no key", mark}}}))
+	g := serve(t, as, s.config(testConfig{Argv: argv{ipc.Keeper: {"second has no key", mark}}}))
 	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL))
 	r := g.await("renewed certificates are not used, those before them stay", nil)
 	if !strings.Contains(r["error"].(string), "not to my taste") {
@@ -347,12 +355,13 @@ func (g *gateway) eventually(what string, happened func() bool) {
 	await(g.t, what, happened)
 }
 
-// TestHostileKeepers: each breaks the protocol in its way, and the start fails and says why.
+// TestHostileKeepers checks that the start fails if the keeper refuses to
+// serve, exits or breaks the protocol, and that the error gives the reason.
 func TestHostileKeepers(t *testing.T) {
 	for part, want := range map[string]string{
 		"refuses":         `the keeper refuses to serve: no\x1bkeeper`,
 		"crash":           "the keeper died",
-		"kept of nothing": "", // which error, depends on whether it comes before the keys are offered
+		"kept of nothing": "", // the error depends on whether the message comes before the keys are sent
 		"pong of nothing": "which was not asked for",
 		"worker's kind":   "may not be sent by a keeper",
 		"descriptor":      "came with 1 descriptors",
@@ -360,7 +369,7 @@ func TestHostileKeepers(t *testing.T) {
 	} {
 		t.Run(part, func(t *testing.T) {
 			as := plain(t)
-			c := newSite(t, as).config(Config{Argv: argv{ipc.Keeper: {part}}})
+			c := newSite(t, as).config(testConfig{Argv: argv{ipc.Keeper: {part}}})
 			if part == "mute" {
 				c.StartLimit = 300 * time.Millisecond
 			}
@@ -371,18 +380,20 @@ func TestHostileKeepers(t *testing.T) {
 	}
 }
 
-// TestSilentKeeper is ended, and the next one serves.
+// TestSilentKeeper checks that a keeper that answers no Ping is ended, and that
+// the next keeper serves.
 func TestSilentKeeper(t *testing.T) {
 	as := plain(t)
 	s := newSite(t, as)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
-	g := serve(t, as, s.config(Config{Argv: argv{ipc.Keeper: {"first stops", mark}}, Silence: 200 * time.Millisecond}))
+	g := serve(t, as, s.config(testConfig{Argv: argv{ipc.Keeper: {"first stops", mark}}, Silence: 200 * time.Millisecond}))
 	g.because("keeper exited", "has not read its channel")
 	g.eventually("it is served again", func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil })
 }
 
-// TestKeyFilesRefused: a key that another user can read or replace keeps the gateway from starting,
-// and the command in the hint fixes it.
+// TestKeyFilesRefused checks that the gateway does not start with a key that
+// another user can read or replace, and that the command in the hint fixes
+// this.
 func TestKeyFilesRefused(t *testing.T) {
 	needRoot(t)
 	tests := []struct {
@@ -415,7 +426,7 @@ func TestKeyFilesRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSite(t, nil)
 			tt.spoil(s)
-			text, hint := launch(t, nil, s.config(Config{Service: identityOf("65534", "65534", "")})).failure()
+			text, hint := launch(t, nil, s.config(testConfig{Service: identityOf("65534", "65534", "")})).failure()
 			if !strings.Contains(text, tt.want) || !strings.Contains(hint, tt.hint) {
 				t.Errorf("error %q, hint %q", text, hint)
 			}
@@ -423,18 +434,20 @@ func TestKeyFilesRefused(t *testing.T) {
 	}
 }
 
-// TestOthersKeyFile: a user who starts the gateway and can't read the key gets a hint with both solutions.
+// TestOthersKeyFile checks that a user who starts the gateway and can't read
+// the key gets a hint with both solutions.
 func TestOthersKeyFile(t *testing.T) {
 	needRoot(t)
 	s := newSite(t, plain(t))
 	must(t, os.Chown(s.Key, 0, 0))
-	text, hint := launch(t, plain(t), s.config(Config{})).failure()
+	text, hint := launch(t, plain(t), s.config(testConfig{})).failure()
 	if !strings.Contains(text, "key file "+s.Key+": permission denied") || !strings.Contains(hint, "start as root with -u") {
 		t.Errorf("error %q, hint %q", text, hint)
 	}
 }
 
-// TestKeeperByHand: a person who starts it gets an explanation.
+// TestKeeperByHand checks that a person who starts the keeper's program gets an
+// explanation.
 func TestKeeperByHand(t *testing.T) {
 	cmd := exec.Command(binary)
 	cmd.Args = []string{spawn.KeeperName, "good"}

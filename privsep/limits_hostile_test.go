@@ -28,8 +28,8 @@ import (
 	workerself "schedrestd/security/self"
 )
 
-// greed makes a compromised worker take more than it should, of the kind that
-// the request names.
+// greed makes a compromised worker use too much of a resource. The request
+// names the resource.
 func greed(w http.ResponseWriter, r *http.Request) {
 	n, _ := strconv.Atoi(r.FormValue("n"))
 	switch r.FormValue("of") {
@@ -44,8 +44,9 @@ func greed(w http.ResponseWriter, r *http.Request) {
 }
 
 // playStubborn plays a compromised worker that answers its clients and Pings,
-// and does not exit when asked to. "first keeps all" sends Done for each
-// connection at once, and keeps it; "first is never done" never sends it.
+// and does not exit when asked to. With "first keeps all" the first worker
+// sends Done for each connection at once and keeps the connection. With "first
+// is never done" the first worker never sends Done.
 func playStubborn(part string) int {
 	c, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
 	if err != nil {
@@ -89,7 +90,8 @@ func reply(client *os.File) {
 	fmt.Fprintf(client, "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nstubborn")
 }
 
-// takeThreads makes n threads, and keeps them. The runtime ends the process when it gets none.
+// takeThreads starts n threads and keeps them. The runtime ends the process
+// when the kernel refuses a thread.
 func takeThreads(n int) int {
 	var there sync.WaitGroup
 	for range n {
@@ -104,10 +106,11 @@ func takeThreads(n int) int {
 	return n
 }
 
-// TestNoThreadLeft: a parent for which the kernel has neither thread nor process serves on, says why it starts no worker, and
-// starts it when there is room again.
+// TestNoThreadLeft checks a parent that the kernel allows no further thread or
+// process: it continues to serve, logs why it starts no worker, and starts the
+// worker when the kernel allows it again.
 func TestNoThreadLeft(t *testing.T) {
-	g := serve(t, plain(t), Config{})
+	g := serve(t, plain(t), testConfig{})
 	parent := g.cmd.Process.Pid
 	first := g.workerPID()
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", parent))
@@ -140,7 +143,9 @@ func TestNoThreadLeft(t *testing.T) {
 	g.await("worker is ready", func(r map[string]any) bool { return r["worker"].(float64) > 2 })
 }
 
-// limitTasksOf sets how many processes and threads the user of pid may have when it starts one more, as the user who runs it. It returns the previous limit.
+// limitTasksOf sets how many processes and threads the user of pid may have
+// when pid starts another one. It acts as the user who runs pid, and returns
+// the previous limit.
 func limitTasksOf(t *testing.T, as user, pid int, most uint64) (before uint64) {
 	t.Helper()
 	must(t, thread.Apart(func() error {
@@ -161,16 +166,16 @@ func limitTasksOf(t *testing.T, as user, pid int, most uint64) (before uint64) {
 	return before
 }
 
-// TestThreadsOfAWorker: a captured worker gets its own share of threads and no more, and others are served.
+// TestThreadsOfAWorker checks that a captured worker gets only its own share of
+// threads, and that other workers' clients are served.
 func TestThreadsOfAWorker(t *testing.T) {
-	t.Run("without root", func(t *testing.T) { threadsOfAWorker(t, plain(t), Config{}, spawn.MostOfUser) })
+	t.Run("without root", func(t *testing.T) { threadsOfAWorker(t, plain(t), testConfig{}, spawn.MostOfUser) })
 	t.Run("as root", func(t *testing.T) {
 		needRoot(t)
-		c := Config{Service: identityOf("31298", "31298", ""), Threads: 2}
+		c := testConfig{Service: identityOf("31298", "31298", ""), Threads: 2}
 		bound := spawn.MostOfUser
 		if security.KernelSince(6, 14) {
-			c.Workers, c.Connections = 2, 124
-			bound = c.mostPIDs() + workerself.ReservedPIDs
+			bound = int(c.config().PIDs) + workerself.ReservedPIDs
 		}
 		machine, _ := os.ReadFile("/proc/sys/kernel/pid_max")
 		threadsOfAWorker(t, nil, c, bound)
@@ -180,7 +185,7 @@ func TestThreadsOfAWorker(t *testing.T) {
 	})
 }
 
-func threadsOfAWorker(t *testing.T, as user, c Config, bound int) {
+func threadsOfAWorker(t *testing.T, as user, c testConfig, bound int) {
 	g := serve(t, as, c)
 	pid, client := g.worker()
 	defer client.CloseIdleConnections()
@@ -203,9 +208,10 @@ func threadsOfAWorker(t *testing.T, as user, c Config, bound int) {
 	}
 }
 
-// TestStaysRetired: a worker that was asked to end, has no connection and stays is ended.
+// TestStaysRetired checks that the dispatcher ends a worker that was asked to
+// exit, has no connection and does not exit.
 func TestStaysRetired(t *testing.T) {
-	g := serve(t, plain(t), Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Wear: 2}), ipc.Worker: {"stays"}}, Workers: 1, Silence: time.Second})
+	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Wear: 2}), ipc.Worker: {"stays"}}, Workers: 1, Silence: time.Second})
 	for range 2 {
 		g.mustGet("/")
 	}
@@ -213,13 +219,14 @@ func TestStaysRetired(t *testing.T) {
 	g.mustGet("/")
 }
 
-// TestNeverDone: a worker that claims to have connections is ended, too.
+// TestNeverDone checks that the dispatcher also ends a retired worker that
+// claims to have connections.
 func TestNeverDone(t *testing.T) {
 	mark := filepath.Join(sharedDir(t), "mark")
 	if as := plain(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
-	c := Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Wear: 1, Farewell: 2 * time.Second}), ipc.Worker: {"first is never done", mark}}, Workers: 1, Silence: time.Second}
+	c := testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{Wear: 1, Farewell: 2 * time.Second}), ipc.Worker: {"first is never done", mark}}, Workers: 1, Silence: time.Second}
 	limits := testLimits
 	limits.Drain = time.Second
 	c.Setup = packed(work.Setup{Limits: limits})
@@ -232,8 +239,9 @@ func TestNeverDone(t *testing.T) {
 	g.mustGet("/pid")
 }
 
-// TestVisitEnds: so is the worker of an inetd run, whatever it sends: the instance would otherwise count forever against the limit on
-// instances.
+// TestVisitEnds checks that the worker of an inetd run is ended too, whatever
+// messages it sends. Otherwise the instance would count permanently against the
+// limit on instances.
 func TestVisitEnds(t *testing.T) {
 	for part, want := range map[string]string{
 		"stays":         "it has said that its client is served, and it did not end in time",
@@ -241,7 +249,7 @@ func TestVisitEnds(t *testing.T) {
 		"stopped":       "it has not read its channel",
 	} {
 		t.Run(part, func(t *testing.T) {
-			c := Config{Argv: argv{ipc.Worker: {part}}, Silence: time.Second}
+			c := testConfig{Argv: argv{ipc.Worker: {part}}, Silence: time.Second}
 			limits := testLimits
 			limits.Drain = time.Second
 			c.Setup = packed(work.Setup{Limits: limits})
@@ -268,9 +276,11 @@ func TestVisitEnds(t *testing.T) {
 	}
 }
 
-// TestStaysAfterItsConnection: such a one of worker_per_connection is ended, too: there is no end of them else.
+// TestStaysAfterItsConnection checks that with worker_per_connection a worker
+// that stays after its connection is ended. Otherwise the number of such
+// workers would grow without bound.
 func TestStaysAfterItsConnection(t *testing.T) {
-	c := Config{Argv: argv{ipc.Worker: {"stays"}}, Connections: 2, Silence: time.Second}
+	c := testConfig{Argv: argv{ipc.Worker: {"stays"}}, Connections: 2, Silence: time.Second}
 	c.Switches.WorkerPerConnection = true
 	g := serve(t, plain(t), c)
 	for range 4 {
@@ -279,9 +289,10 @@ func TestStaysAfterItsConnection(t *testing.T) {
 	g.awaitMany("worker was ended", 4)
 }
 
-// TestStaysForOthers: a user whose worker does not exit takes no other user's worker away.
+// TestStaysForOthers checks that a worker that does not exit keeps no other
+// user from getting a worker.
 func TestStaysForOthers(t *testing.T) {
-	g, socket := becoming(t, Config{Argv: argv{ipc.Worker: {"stays"}}, Identities: 2})
+	g, socket := becoming(t, testConfig{Argv: argv{ipc.Worker: {"stays"}}, Identities: 2})
 	for user := range 5 {
 		if c, status, body := askAs(t, socket, 31001+user, 31101, "/"); status != http.StatusOK {
 			t.Errorf("user %d is answered %d: %s", user, status, body)
@@ -292,13 +303,14 @@ func TestStaysForOthers(t *testing.T) {
 	g.because("worker was ended", "it was asked to end")
 }
 
-// TestKeepsAll: a worker that says Done of what it keeps does not draw all clients.
+// TestKeepsAll checks that a worker that sends Done for connections that it
+// keeps does not get all clients.
 func TestKeepsAll(t *testing.T) {
 	mark := filepath.Join(sharedDir(t), "mark")
 	if as := plain(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
-	g := serve(t, plain(t), Config{Argv: argv{ipc.Worker: {"first keeps all", mark}}, Workers: 2})
+	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"first keeps all", mark}}, Workers: 2})
 	const clients = 90
 	drawn := 0
 	for range clients {
@@ -316,10 +328,11 @@ func TestKeepsAll(t *testing.T) {
 	}
 }
 
-// TestLogWeighed: long lines count by their bytes, and a worker that is started again has only the rest.
+// TestLogWeighed checks that long log lines count by their bytes, and that a
+// replacement worker gets only the rest of the allowance.
 func TestLogWeighed(t *testing.T) {
 	const burst = 1000
-	g := serve(t, plain(t), Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{LogBurst: burst, LogRate: 1})}, Workers: 1})
+	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{LogBurst: burst, LogRate: 1})}, Workers: 1})
 	began := time.Now()
 	for life := range 2 {
 		pid := int(g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == firstWorker+float64(life) })["pid"].(float64))
@@ -334,7 +347,7 @@ func TestLogWeighed(t *testing.T) {
 	for _, r := range g.records {
 		if text := fmt.Sprint(r["msg"]); strings.HasPrefix(text, "worker: ") {
 			lines++
-			_, counted, _ := strings.Cut(r["raw"].(string), " ") // the time is not
+			_, counted, _ := strings.Cut(r["raw"].(string), " ") // the time is not counted
 			bytes += len(counted)
 		}
 	}

@@ -37,8 +37,9 @@ import (
 	program "schedrestd/worker"
 )
 
-// The test binary plays three parts: the tests, the parent (a process of its own, since
-// what it drops is gone permanently), and the workers (argv selects one).
+// The test binary plays three parts: the tests, the parent and the workers;
+// argv selects one. The parent is a process of its own because the privileges
+// that it drops are gone permanently.
 const parentEnv = "PRIVSEP_TEST_PARENT"
 
 // binary is a copy of the test binary that every user can execute.
@@ -59,6 +60,8 @@ func TestMain(m *testing.M) {
 		os.Exit(playDispatcher(os.Args[1:]))
 	case os.Args[0] == programs.Name(ipc.Auditor):
 		os.Exit(auditing.Main())
+	case os.Args[0] == programs.Name(ipc.Exporter):
+		os.Exit(playExporter(os.Args[1:]))
 	case os.Args[0] == spawn.KeeperName:
 		os.Exit(playKeeper(os.Args[1]))
 	case os.Getenv(parentEnv) != "":
@@ -94,20 +97,23 @@ func playDispatcher(args []string) int {
 	return dispatcher.Run(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})), level, limits)
 }
 
-// argv has what each process is started with; it selects the part that it plays.
+// argv has the arguments of each process. They select the part that the process
+// plays.
 type argv map[ipc.Role][]string
 
-// good is the parts of a gateway as it should be.
+// good has the parts of a gateway that keeps to the protocol.
 var good = argv{ipc.Worker: {"good"}, ipc.Keeper: {"good"}, ipc.Resolver: {"good"}}
 
-// or returns a with the parts of others for the processes that have none.
+// or returns a, with the arguments in others for the processes that have none
+// in a.
 func (a argv) or(others argv) argv {
 	all := maps.Clone(others)
 	maps.Copy(all, a)
 	return all
 }
 
-// within returns arguments for a dispatcher with these limits; 0 is the default.
+// within returns arguments for a dispatcher with these limits; 0 stands for the
+// default.
 func within(l dispatcher.Limits) []string {
 	all := map[string]any{}
 	v := reflect.ValueOf(l)
@@ -123,20 +129,21 @@ func within(l dispatcher.Limits) []string {
 	return []string{string(text)}
 }
 
-// firstWorker is the number of the first worker, where there is no other service
-// than the resolver.
+// firstWorker is the number of the first worker when the resolver is the only
+// service.
 const firstWorker = 2.0
 
-// unreadable is the mode of installed programs. A parent copies others to memory, 44 MB
-// for each service of each test.
+// unreadable is the mode of installed programs. The parent copies programs with
+// other modes to memory: 44 MB for each service of each test.
 const unreadable = 0o711
 
-// install puts the test binary into dir, also under the names of the programs that a
-// parent starts from there, which get mode. It returns the path of the first.
+// install puts the test binary into dir, and again under the names of the
+// programs that a parent starts from there. These copies get mode. It returns
+// the path of the first.
 func install(dir string, mode os.FileMode) (string, error) {
 	path, worker := filepath.Join(dir, "privsep.test"), filepath.Join(dir, programs.Name(ipc.Worker))
 	err := errors.Join(copyFile("/proc/self/exe", path, 0o755), copyFile(path, worker, mode))
-	for _, role := range []ipc.Role{ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Dispatcher} {
+	for _, role := range []ipc.Role{ipc.Keeper, ipc.Resolver, ipc.Auditor, ipc.Exporter, ipc.Dispatcher} {
 		if err == nil {
 			err = os.Link(worker, filepath.Join(dir, programs.Name(role)))
 		}
@@ -144,8 +151,8 @@ func install(dir string, mode os.FileMode) (string, error) {
 	return path, err
 }
 
-// replace makes parents start from a directory in which change has put another file in
-// place of the program of role, until the test ends.
+// replace makes parents start from a directory in which change has replaced the
+// program of role, until the test ends.
 func replace(t *testing.T, role ipc.Role, change func(path string)) {
 	t.Helper()
 	dir, before := sharedDir(t), binary
@@ -158,7 +165,7 @@ func replace(t *testing.T, role ipc.Role, change func(path string)) {
 	t.Cleanup(func() { binary = before })
 }
 
-// remove leaves the program out.
+// remove deletes the program.
 func remove(string) {}
 
 func copyFile(from, to string, mode os.FileMode) error {
@@ -175,12 +182,18 @@ func copyFile(from, to string, mode os.FileMode) error {
 // playParent calls Run with the configuration of a test, logging JSON to
 // stderr.
 func playParent(text string) int {
-	var c Config
-	if err := json.Unmarshal([]byte(text), &c); err != nil {
+	var test testConfig
+	if err := json.Unmarshal([]byte(text), &test); err != nil {
 		panic(err)
 	}
-	c.Log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(c.Setup.LogLevel)}))
-	if os.Getenv(checkEnv) != "" {
+	test.shorten()
+	if err := CheckStart(); err != nil {
+		panic(err)
+	}
+	c := test.config()
+	c.Level.Set(slog.Level(c.Setup.LogLevel))
+	c.Log = slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: c.Level}))
+	if c.Mode == ipc.ModeCheck {
 		if err := Check(c, os.Stdout); err != nil {
 			fmt.Println("error:", err)
 			return 1
@@ -197,9 +210,9 @@ func playParent(text string) int {
 	}()
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1)
-	c.Reload = reloader{os.Getenv(reloadEnv), c.Log}
+	c.Reread = func() (*ipc.WholePlan, error) { return rereadFile(os.Getenv(reloadEnv), c.Setup) }
 	run := Run
-	if os.Getenv(inetdEnv) != "" {
+	if c.Setup.Inetd {
 		run = func(signals <-chan os.Signal, c Config) error { return Inetd(signals, c, os.Stdin, os.Stdout) }
 	}
 	if err := run(signals, c); err != nil {
@@ -209,30 +222,26 @@ func playParent(text string) int {
 	return 0
 }
 
-// reloadEnv names the file that a parent rereads, a Setup and Secrets as JSON.
+// reloadEnv is the environment variable that names the file that a parent
+// rereads: a Setup and Secrets as JSON.
 const reloadEnv = "PRIVSEP_TEST_RELOAD"
 
-type reloader struct {
-	path string
-	log  *slog.Logger
-}
-
-func (r reloader) Reload() (ipc.Setup, ipc.Secrets, []ipc.Subuids, error) {
+func rereadFile(path string, now ipc.Setup) (*ipc.WholePlan, error) {
 	var next reread
-	raw, err := os.ReadFile(r.path)
+	raw, err := os.ReadFile(path)
 	if err == nil {
 		err = json.Unmarshal(raw, &next)
 	}
-	return next.Setup, next.Secrets, nil, err
+	p := &ipc.WholePlan{Setup: next.Setup, Plan: ipc.Plan{Secrets: next.Secrets, Run: ipc.Run{LogLevel: next.Setup.LogLevel}}}
+	p.Setup.Files, p.Setup.Seal, p.Setup.Audit, p.Setup.Claims = now.Files, now.Seal, now.Audit, now.Claims
+	return p, err
 }
 
-// reread is what a parent rereads.
+// reread has the content of the file that a parent rereads.
 type reread struct {
 	ipc.Setup
 	ipc.Secrets
 }
-
-func (r reloader) Accepted() { r.log.Info("accepted") }
 
 // gateway is a running parent with its workers.
 type gateway struct {
@@ -248,6 +257,9 @@ type gateway struct {
 
 // user is the user that a parent runs as; nil is the user who runs the tests.
 type user = *syscall.Credential
+
+// contained is root of a user namespace of 65536 ids, as in a container.
+var contained user = new(syscall.Credential)
 
 // plain returns an ordinary user without a name.
 func plain(t *testing.T) user {
@@ -268,8 +280,9 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// needSandbox skips what a build that confines nobody can't show: it would do for real what the sandbox forbids. That is the one for
-// the race detector, which takes cgo, with which the sandbox can't be closed.
+// needSandbox skips a test in a build without the sandbox, where the test would
+// really do the forbidden operation. That is the build for the race detector:
+// it needs cgo, and with cgo the sandbox can't be closed.
 func needSandbox(t *testing.T) {
 	t.Helper()
 	if !security.Sandboxed {
@@ -280,7 +293,8 @@ func needSandbox(t *testing.T) {
 var testLimits = work.Limits{ReadHeader: patience, ReadBody: patience, Idle: patience, Stall: patience, Call: patience, Connect: patience,
 	Drain: patience, Header: 32 << 10, Body: 1 << 20, Answers: 1 << 20}
 
-// packed returns s as the parent gets it, with testLimits unless it has others.
+// packed returns s in the form that the parent gets, with testLimits unless s
+// has limits.
 func packed(s work.Setup) ipc.Setup {
 	if s.Limits == (work.Limits{}) {
 		s.Limits = testLimits
@@ -292,18 +306,15 @@ func packed(s work.Setup) ipc.Setup {
 	return p
 }
 
-// inetdEnv has a parent serve the one client at its standard input.
-const inetdEnv = "PRIVSEP_TEST_INETD"
-
 // launch starts a parent and does not wait for it to serve.
-func launch(t *testing.T, as user, c Config) *gateway {
+func launch(t *testing.T, as user, c testConfig) *gateway {
 	t.Helper()
 	return launchAt(t, as, c, nil)
 }
 
-// launchAt does the same as launch, with a client at standard input and output
-// unless it is nil.
-func launchAt(t *testing.T, as user, c Config, client *os.File) *gateway {
+// launchAt does the same as launch. If a client is given, the client is at the
+// parent's standard input and output.
+func launchAt(t *testing.T, as user, c testConfig, client *os.File) *gateway {
 	t.Helper()
 	c.Argv = argv(c.Argv).or(good)
 	if c.Setup.Settings == nil {
@@ -318,6 +329,9 @@ func launchAt(t *testing.T, as user, c Config, client *os.File) *gateway {
 	if c.SocketMode == 0 {
 		c.SocketMode = 0o666
 	}
+	if client != nil {
+		c.Mode = ipc.ModeInetd
+	}
 	text, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
@@ -327,9 +341,12 @@ func launchAt(t *testing.T, as user, c Config, client *os.File) *gateway {
 	g.cmd.Dir = "/"
 	g.cmd.Env = []string{parentEnv + "=" + string(text), "GODEBUG=containermaxprocs=0", "SCHED_JWT=must-not-reach-a-worker", reloadEnv + "=" + os.Getenv(reloadEnv)}
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as, Pdeathsig: syscall.SIGKILL}
+	if as == contained {
+		ids := []syscall.SysProcIDMap{{Size: 1 << 16}}
+		g.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ids, GidMappings: ids, GidMappingsEnableSetgroups: true, Pdeathsig: syscall.SIGKILL}
+	}
 	if client != nil {
 		g.cmd.Stdin, g.cmd.Stdout = client, client
-		g.cmd.Env = append(g.cmd.Env, inetdEnv+"=1")
 	}
 	out, err := g.cmd.StderrPipe()
 	if err != nil {
@@ -344,7 +361,7 @@ func launchAt(t *testing.T, as user, c Config, client *os.File) *gateway {
 }
 
 // serve starts a parent and waits until it serves.
-func serve(t *testing.T, as user, c Config) *gateway {
+func serve(t *testing.T, as user, c testConfig) *gateway {
 	t.Helper()
 	g := launch(t, as, c)
 	r := g.await("serving", nil)
@@ -383,7 +400,7 @@ func (g *gateway) read(out io.Reader) {
 	g.exit <- g.cmd.Wait()
 }
 
-// stop ends the parent, at once if need be; with it the workers.
+// stop ends the parent, by force if necessary, and with it the workers.
 func (g *gateway) stop() {
 	_ = g.cmd.Process.Kill()
 	if g.t.Failed() {
@@ -395,11 +412,12 @@ func (g *gateway) stop() {
 	}
 }
 
-// patience bounds every wait in these tests; it is only ever reached by a failure.
+// patience bounds every wait in these tests. Only a test that fails waits so
+// long.
 const patience = 60 * time.Second
 
-// await waits for a record with the given message that also satisfies match, counting
-// those that came before.
+// await waits for a record with the given message that also satisfies match. It
+// includes earlier records.
 func (g *gateway) await(msg string, match func(map[string]any) bool) map[string]any {
 	g.t.Helper()
 	deadline := time.After(patience)
@@ -443,13 +461,15 @@ func (g *gateway) count(msg string) (n int) {
 	return n
 }
 
-// because waits for a worker that was killed for a reason with text in it.
+// because waits for the record of a worker that was killed, with text in the
+// reason.
 func (g *gateway) because(msg, text string) map[string]any {
 	g.t.Helper()
 	return g.await(msg, func(r map[string]any) bool { return strings.Contains(fmt.Sprint(r["because"]), text) })
 }
 
-// failure waits for the parent to give up and gives its error and hint.
+// failure waits until the parent fails, and returns the parent's error and
+// hint.
 func (g *gateway) failure() (text, hint string) {
 	g.t.Helper()
 	r := g.await("failed", nil)
@@ -459,7 +479,7 @@ func (g *gateway) failure() (text, hint string) {
 	return fmt.Sprint(r["error"]), fmt.Sprint(r["hint"])
 }
 
-// wait gives the parent's exit status.
+// wait waits for the parent to exit and returns its exit status.
 func (g *gateway) wait() int {
 	g.t.Helper()
 	select {
@@ -472,7 +492,8 @@ func (g *gateway) wait() int {
 	return -1
 }
 
-// client makes requests to one address, each on a connection of its own unless kept.
+// client sends requests to one address, each over a new connection unless
+// connections are kept.
 func client(network, addr string, keep bool) *http.Client {
 	return &http.Client{Timeout: patience, Transport: &http.Transport{
 		DisableKeepAlives: !keep,
@@ -483,7 +504,7 @@ func client(network, addr string, keep bool) *http.Client {
 	}}
 }
 
-// get asks on a connection of its own.
+// get sends a request over a new connection.
 func (g *gateway) get(path string) (string, error) { return get(client("tcp", g.addr, false), path) }
 
 func get(c *http.Client, path string) (string, error) {
@@ -499,8 +520,9 @@ func get(c *http.Client, path string) (string, error) {
 	return string(body), err
 }
 
-// mustGet asks until it is answered: a request that was on a worker which dies just
-// then may have its connection broken, and that is not what is tested.
+// mustGet repeats a request until it is answered. A worker that exits during
+// the request may break the connection, which is not what these tests are
+// about.
 func (g *gateway) mustGet(path string) string {
 	g.t.Helper()
 	var last error
@@ -527,7 +549,7 @@ func (g *gateway) dispatcherPID() int {
 	return int(g.await("dispatcher is ready", nil)["pid"].(float64))
 }
 
-// here is the pid of each worker of these tests, by its token.
+// here has the pid of each worker of these tests, by the worker's token.
 var here sync.Map
 
 // pidOf returns the pid of the worker that gave this answer to /pid.
@@ -554,5 +576,6 @@ func status(t *testing.T, pid int, name string) string {
 	return ""
 }
 
-// newReader reads c by single bytes, so that nothing of a next answer is taken along.
+// newReader returns a reader that reads c byte by byte, so that it takes no
+// bytes of the next answer.
 func newReader(c io.Reader) *bufio.Reader { return bufio.NewReaderSize(c, 16) }

@@ -36,10 +36,10 @@ func holdSecret(r *http.Request) {
 	planted = append(planted, raw)
 }
 
-// needles returns the forms that a key has in memory: its secret numbers in
-// both byte orders, as in files (DER) and as in the words of a number, and the
-// lines of its text that contain nothing public. Each is short enough to be
-// found.
+// needles returns the forms that a key has in memory. These are its secret
+// numbers in both byte orders, as in files (DER) and as in the words of a
+// number, and the lines of its text that contain no public part. Each form is
+// short enough to be found.
 func needles(t *testing.T, key crypto.Signer, text string) (list [][]byte) {
 	t.Helper()
 	var numbers []*big.Int
@@ -67,8 +67,9 @@ func needles(t *testing.T, key crypto.Signer, text string) (list [][]byte) {
 	return list
 }
 
-// TestKeyStaysInTheKeeper looks for the key of the certificates in the memory of every process of a gateway that has signed with it: where
-// it must be, and then where it must not. It is in no line of the log either.
+// TestKeyStaysInTheKeeper searches the memory of every process of a gateway
+// that has signed with the key of the certificates. The key must be in the
+// keeper, in no other process and in no line of the log.
 func TestKeyStaysInTheKeeper(t *testing.T) {
 	needRoot(t)
 	for _, kind := range []string{"ECDSA", "RSA"} {
@@ -80,7 +81,7 @@ func TestKeyStaysInTheKeeper(t *testing.T) {
 				key = newRSA()
 				text = s.certify(key)
 			}
-			c := s.config(Config{Service: identityOf("65534", "65534", ""), Listen: listens("127.0.0.2:0")})
+			c := s.config(testConfig{Service: identityOf("65534", "65534", ""), Listen: listens("127.0.0.2:0")})
 			c.Setup.LogLevel = int8(slog.LevelDebug)
 			g := serve(t, nil, c)
 			open := g.await("serving", nil)["listen"].([]any)[1].(string)
@@ -105,10 +106,11 @@ func TestKeyStaysInTheKeeper(t *testing.T) {
 	}
 }
 
-// TestKeeperIsConfined looks at the keeper of root's gateway from outside: it is confined as a worker is, and no user has its uid.
+// TestKeeperIsConfined inspects the keeper of root's gateway from outside: the
+// keeper is confined like a worker, and no user has its uid.
 func TestKeeperIsConfined(t *testing.T) {
 	needRoot(t)
-	g := serve(t, nil, newSite(t, nil).config(Config{Service: identityOf("65534", "65534", "")}))
+	g := serve(t, nil, newSite(t, nil).config(testConfig{Service: identityOf("65534", "65534", "")}))
 	r := g.await("keeper is ready", nil)
 	keeper, parent := int(r["pid"].(float64)), g.cmd.Process.Pid
 	if sealed := g.await("worker is ready", nil)["sealed"]; r["sealed"] != sealed {
@@ -146,10 +148,11 @@ func TestKeeperIsConfined(t *testing.T) {
 	}
 }
 
-// none16 is no capability, as /proc says it.
+// none16 is the empty set of capabilities in the form of /proc.
 const none16 = "0000000000000000"
 
-// certify puts key, and a certificate of it, in place, and gives the text of the key.
+// certify puts key and its certificate in place, and returns the text of the
+// key.
 func (s *site) certify(key crypto.Signer) string {
 	s.t.Helper()
 	c := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: []string{"gateway"}, NotBefore: time.Now().Add(-time.Hour),

@@ -37,8 +37,11 @@ type monitor struct {
 	audit     *auditlog.Log
 	programs  program.Set
 	spawner   *spawn.Spawner // of confined processes
-	plain     *spawn.Spawner // of the resolver
-	outside   *spawn.Spawner // of the dispatcher
+	spares    []*spawn.Spawner
+	parts     []ipc.Part      // of the confinement, for the log
+	sealed    security.Sealed // how a test of the workers' sandbox closed it
+	plain     *spawn.Spawner  // of the resolver
+	outside   *spawn.Spawner  // of the dispatcher
 	events    chan func()
 	over      chan struct{} // closed when no event is handled any more
 
@@ -63,9 +66,9 @@ type monitor struct {
 
 	client   *ipc.Streams // of an inetd run; nil: there is none
 	clientFD []int
-	ready    func(*ipc.Outcome) // called when the first generation is in force
-	stopping os.Signal          // that ended the service; nil: it serves
-	exit     chan error         // gets the result of the run
+	ready    func()     // called when the first generation is in force
+	stopping os.Signal  // that ended the service; nil: it serves
+	exit     chan error // gets the result of the run
 }
 
 // dispatcherProcess is a running dispatcher.
@@ -89,7 +92,7 @@ func (m *monitor) do(f func()) {
 	}
 }
 
-// call calls f in the loop and returns when it has returned.
+// call calls f in the loop, and returns when f has returned.
 func (m *monitor) call(f func()) {
 	done := make(chan struct{})
 	m.do(func() { f(); close(done) })
@@ -99,14 +102,14 @@ func (m *monitor) call(f func()) {
 	}
 }
 
-// loop starts the dispatcher and handles events until the run has ended. It returns
-// why it failed.
+// loop starts the dispatcher and handles events until the run has ended. It returns the
+// error that ended the run, if any.
 func (m *monitor) loop(signals <-chan os.Signal) error {
 	m.wanted = becauseOfReload
 	if err := m.startDispatcher(); err != nil {
 		return err
 	}
-	look, ping := time.NewTicker(m.config.Watch), time.NewTicker(m.config.Silence/4)
+	look, ping := time.NewTicker(watch), time.NewTicker(silence/4)
 	defer look.Stop()
 	defer ping.Stop()
 	var same time.Time
@@ -114,6 +117,10 @@ func (m *monitor) loop(signals <-chan os.Signal) error {
 		select {
 		case f := <-m.events:
 			f()
+		case <-m.spawner.Lost():
+			if err := m.namespaceLost(); err != nil {
+				return err
+			}
 		case <-look.C:
 			m.look()
 		case <-ping.C:
@@ -158,15 +165,15 @@ func (m *monitor) stop(s os.Signal) {
 func (m *monitor) startDispatcher() error {
 	c := m.config
 	p, setup := m.programs[ipc.Dispatcher], c.serviceSetup()
-	started, err := p.Start(m.outside, p.As, spawn.Spec{Role: ipc.Dispatcher, Threads: 1, Files: c.files() + uint64(c.waiting()), Log: os.Stderr}, &setup)
+	started, err := p.Start(m.outside, p.As, spawn.Spec{Role: ipc.Dispatcher, Threads: 1, Files: c.files() + uint64(c.Waiting), Log: os.Stderr}, &setup)
 	if err != nil {
 		return err
 	}
 	d := &dispatcherProcess{Started: started, started: time.Now(), processes: map[uint32]*spawn.Process{}, auditors: map[uint32]*ipc.Channel{}, answered: true}
-	d.late = time.AfterFunc(c.StartLimit, func() {
-		why := fmt.Sprintf("it was not ready within %s", c.StartLimit)
+	d.late = time.AfterFunc(startLimit, func() {
+		why := fmt.Sprintf("it was not ready within %s", startLimit)
 		if d.Channel.Phase() == ipc.Serving {
-			why = fmt.Sprintf("it has not read its channel for %s", c.Silence)
+			why = fmt.Sprintf("it has not read its channel for %s", silence)
 		}
 		d.condemn(why)
 	})
@@ -175,7 +182,7 @@ func (m *monitor) startDispatcher() error {
 	return nil
 }
 
-// condemn kills the dispatcher for that reason.
+// condemn kills the dispatcher and records the reason.
 func (d *dispatcherProcess) condemn(why string) {
 	d.ending.CompareAndSwap(nil, why)
 	d.Kill()
@@ -212,7 +219,7 @@ func (m *monitor) receive(d *dispatcherProcess) {
 	m.do(func() { m.lost(d, why) })
 }
 
-// end ends the run with that result, unless it has one.
+// end ends the run with the result err, unless the run has a result already.
 func (m *monitor) end(err error) {
 	select {
 	case m.exit <- err:
@@ -220,20 +227,21 @@ func (m *monitor) end(err error) {
 	}
 }
 
-// ping asks the dispatcher whether it still reads its channel. It is killed when it
-// does not answer, and so is one that does not read, even if a message to it makes
-// the loop wait.
+// ping asks the dispatcher whether it still reads its channel. The parent kills a
+// dispatcher that does not answer, even while a message to that dispatcher blocks the
+// loop.
 func (m *monitor) ping() {
 	if d := m.dispatcher; d != nil && d.answered && d.Channel.Phase() == ipc.Serving {
 		d.answered = false
 		d.pings++
-		d.late.Reset(m.config.Silence)
+		d.late.Reset(silence)
 		m.send(&ipc.Ping{Number: d.pings})
 	}
 }
 
-// send sends the dispatcher a message. One that exits gets none. A message that
-// can't be sent for another reason, as a configuration that is too long, ends it.
+// send sends the dispatcher a message. A dispatcher that is exiting gets none. If the
+// message can't be sent for another reason, such as a configuration that is too long,
+// the parent kills the dispatcher.
 func (m *monitor) send(msg ipc.Message, fds ...int) {
 	if d := m.dispatcher; d != nil {
 		if err := ipc.UnlessGone(d.Channel.Send(msg, fds...)); err != nil {
@@ -242,7 +250,8 @@ func (m *monitor) send(msg ipc.Message, fds ...int) {
 	}
 }
 
-// handle handles a message of the dispatcher. After an error it is killed.
+// handle handles a message of the dispatcher. If handle returns an error, the caller
+// kills the dispatcher.
 func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 	switch msg := msg.(type) {
 	case *ipc.Ready:
@@ -281,7 +290,7 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 			return errors.New("it sent Follow without an audit log, or too often")
 		}
 		m.following++
-		m.audit.Follow(d.logs(), func(reply *ipc.Followed) { m.do(func() { m.following--; m.send(reply) }) })
+		m.audit.Follow(d.logs(), false, func(reply *ipc.Followed) { m.do(func() { m.following--; m.send(reply) }) })
 	case *ipc.Served:
 		if m.client == nil {
 			return errors.New("it sent Served without a client")
@@ -297,18 +306,21 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 	return nil
 }
 
-// brief sends a dispatcher that is ready what it needs to serve.
+// brief sends a dispatcher that is ready the facts that it needs to serve.
 func (m *monitor) brief(d *dispatcherProcess, sealed security.Sealed) error {
 	c := m.config
 	d.late.Stop()
 	c.Log.Info("dispatcher is ready", "pid", d.PID, "sealed", sealed.String(), "took", time.Since(d.started).Round(10*time.Microsecond))
-	m.send(c.dispatch(m.who))
+	dispatch := c.dispatch(m.who)
+	dispatch.Sealed, dispatch.Confinement = ipc.Ready(m.sealed), m.parts
+	m.send(dispatch)
 	m.want(becauseOfAge)
 	return nil
 }
 
-// lost ends the run when the dispatcher has exited as it was asked to, and starts
-// another one otherwise. Its workers and services end with it.
+// lost handles the exit of the dispatcher. It ends the run if the service was stopped,
+// and otherwise starts another dispatcher. The workers and services end with their
+// dispatcher.
 func (m *monitor) lost(d *dispatcherProcess, why error) {
 	c := m.config
 	d.late.Stop()
@@ -317,7 +329,7 @@ func (m *monitor) lost(d *dispatcherProcess, why error) {
 		arrivals.Close()
 	}
 	for number, p := range d.processes {
-		if channel := d.auditors[number]; channel != nil { // it writes what it has
+		if channel := d.auditors[number]; channel != nil { // the auditor writes the lines that it has
 			_ = channel.End()
 			time.AfterFunc(auditlog.Farewell, p.Kill)
 		} else {
@@ -365,8 +377,8 @@ func (m *monitor) restart() {
 }
 
 const (
-	// mostFollowing is how many questions about the audit log may be open: one
-	// of each generation.
+	// mostFollowing is how many questions about the audit log may be open: one for each
+	// generation.
 	mostFollowing = 16
 
 	// renewPause is the least time between two generations that the dispatcher
@@ -383,23 +395,10 @@ func pause(failures int) time.Duration {
 	return min(100*time.Millisecond<<min(failures-1, 10), 30*time.Second)
 }
 
-// renew builds the next generation, unless the one with that ID is replaced already.
+// renew builds the next generation, unless the generation with that ID is replaced
+// already.
 func (m *monitor) renew(id uint32) {
 	if m.current != nil && m.current.id == id && m.next == nil && !m.opening {
 		m.want(becauseOfAge)
 	}
-}
-
-// namespaceLost asks for a generation in the next PID namespace, or ends the run when
-// there is none.
-func (m *monitor) namespaceLost(err error) {
-	if err == nil {
-		m.do(func() {
-			if m.current != nil && m.current.home != m.spawner.InUse() {
-				m.renew(m.current.id)
-			}
-		})
-		return
-	}
-	m.do(func() { m.end(errs.New(errs.Unavailable, "each PID namespace that was made for workers has ended")) })
 }

@@ -2,6 +2,7 @@ package privsep
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net"
@@ -14,11 +15,10 @@ import (
 	"testing"
 
 	"schedrestd/ipc"
-	"schedrestd/privsep/spawn"
 )
 
-// namespaceInits returns the namespace inits that a parent has started, in order of
-// their start.
+// namespaceInits returns the init processes of PID namespaces that a parent has
+// started, in the order of their start.
 func namespaceInits(t *testing.T, parent int) (list []int) {
 	t.Helper()
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -29,8 +29,21 @@ func namespaceInits(t *testing.T, parent int) (list []int) {
 			list = append(list, pid)
 		}
 	}
-	slices.Sort(list)
+	slices.SortFunc(list, func(a, b int) int { return cmp.Or(cmp.Compare(begun(t, a), begun(t, b)), cmp.Compare(a, b)) })
 	return list
+}
+
+// begun returns when a process was started, in clock ticks since the boot of
+// the machine (proc_pid_stat(5)). A pid alone is no order: the kernel starts
+// again at small numbers.
+func begun(t *testing.T, pid int) int {
+	t.Helper()
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	must(t, err)
+	fields := strings.Fields(string(line[bytes.LastIndexByte(line, ')')+1:])) // from the third on
+	ticks, err := strconv.Atoi(fields[22-3])
+	must(t, err)
+	return ticks
 }
 
 // namespaceInitOf returns the init of the PID namespace that a worker is in.
@@ -45,10 +58,11 @@ func namespaceInitOf(t *testing.T, g *gateway, worker int) int {
 	return 0
 }
 
-// TestNamespaceInitHasNoPrivileges: the first process has no privileges, and can't be signalled by workers.
+// TestNamespaceInitHasNoPrivileges checks that the init process of a PID
+// namespace has no privileges and can't be signalled by workers.
 func TestNamespaceInitHasNoPrivileges(t *testing.T) {
 	needRoot(t)
-	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
+	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 	pid := namespaceInitOf(t, g, g.workerPID())
 	for name, want := range map[string]string{"CapPrm": "0000000000000000", "NoNewPrivs": "1", "Groups": ""} {
 		if got := status(t, pid, name); got != want {
@@ -63,13 +77,16 @@ func TestNamespaceInitHasNoPrivileges(t *testing.T) {
 	}
 }
 
-// TestNamespaceInitGone: with the first process all workers are gone, and others serve in the next namespace, as confined as those
-// before, for the same parent. When no namespace is left, each worker gets namespaces of its own, and can't lose them with another.
+// TestNamespaceInitGone checks that after the loss of the init process, and
+// with it of all workers, the same parent starts other workers in the next
+// namespace, and that these are confined in the same way. When no prepared
+// namespace is left, each worker gets its own namespaces, and no longer depends
+// on a shared init process.
 func TestNamespaceInitGone(t *testing.T) {
 	needRoot(t)
-	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
+	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 	seen := map[string]bool{}
-	for i := range spawn.SpareNamespaces + 1 {
+	for i := range spareNamespaces + 1 {
 		worker := g.workerPID()
 		link := namespace(t, worker, "pid")
 		if seen[link] || link == namespace(t, g.cmd.Process.Pid, "pid") {
@@ -104,11 +121,12 @@ func TestNamespaceInitGone(t *testing.T) {
 	}
 }
 
-// TestNamespaceInitAsksForGeneration: the loss of the first process alone, without a service in its namespace, has the next
-// generation built, once. The resolver, which is in no PID namespace, shows it.
+// TestNamespaceInitAsksForGeneration checks that the loss of the init process
+// alone, without a service in its namespace, makes the dispatcher ask once for
+// another generation. The resolver, which is in no PID namespace, shows that.
 func TestNamespaceInitAsksForGeneration(t *testing.T) {
 	needRoot(t)
-	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
+	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 	for n := range 2 {
 		must(t, syscall.Kill(namespaceInitOf(t, g, g.workerPID()), syscall.SIGKILL))
 		g.awaitMany("namespace init exited", n+1)
@@ -123,13 +141,14 @@ func TestNamespaceInitAsksForGeneration(t *testing.T) {
 	}
 }
 
-// TestPreparedGone: a prepared namespace that has ended before it was needed is passed over.
+// TestPreparedGone checks that the parent skips a prepared namespace that has
+// ended before it was needed.
 func TestPreparedGone(t *testing.T) {
 	needRoot(t)
-	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
+	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 	inUse := namespaceInitOf(t, g, g.workerPID())
 	list := namespaceInits(t, g.cmd.Process.Pid)
-	if len(list) != spawn.SpareNamespaces+1 || list[0] != inUse {
+	if len(list) != spareNamespaces+1 || list[0] != inUse {
 		t.Fatalf("the first processes are %v, and %d is in use", list, inUse)
 	}
 	must(t, syscall.Kill(list[1], syscall.SIGKILL))
@@ -142,12 +161,13 @@ func TestPreparedGone(t *testing.T) {
 	}
 }
 
-// TestKeeperAfterNamespaceInit: the keeper is started in the next namespace, too, beside the workers, and signs handshakes.
+// TestKeeperAfterNamespaceInit checks that the keeper, too, is started in the
+// next namespace, beside the workers, and signs handshakes.
 func TestKeeperAfterNamespaceInit(t *testing.T) {
 	needRoot(t)
 	s := newSite(t, nil)
-	g := serve(t, nil, s.config(Config{Service: identityOf("nobody", "nogroup", "")}))
-	for n := 1; n <= spawn.SpareNamespaces+1; n++ {
+	g := serve(t, nil, s.config(testConfig{Service: identityOf("nobody", "nogroup", "")}))
+	for n := 1; n <= spareNamespaces+1; n++ {
 		keeper := g.keeperPID(n)
 		must(t, syscall.Kill(namespaceInitOf(t, g, keeper), syscall.SIGKILL))
 		next := g.keeperPID(n + 1)
@@ -157,16 +177,17 @@ func TestKeeperAfterNamespaceInit(t *testing.T) {
 			token = text
 			return err == nil
 		})
-		if a, b := namespace(t, next, "pid"), namespace(t, pidOf(t, token), "pid"); (a == b) != (n <= spawn.SpareNamespaces) { // the last ones have one each
+		if a, b := namespace(t, next, "pid"), namespace(t, pidOf(t, token), "pid"); (a == b) != (n <= spareNamespaces) { // the last ones have one each
 			t.Errorf("the keeper is in PID namespace %s, the worker in %s", a, b)
 		}
 	}
 }
 
-// TestQueuedOverLoss: connections that wait for a worker when the namespace ends are served in the next one.
+// TestQueuedOverLoss checks that connections that wait for a worker when the
+// namespace ends are served in the next namespace.
 func TestQueuedOverLoss(t *testing.T) {
 	needRoot(t)
-	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", ""), Workers: 1})
+	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", ""), Workers: 1})
 	worker := g.workerPID()
 	must(t, syscall.Kill(worker, syscall.SIGSTOP)) // what comes now waits in its channel
 	await(t, "the worker has stopped", func() bool { return strings.HasPrefix(status(t, worker, "State"), "T") })
@@ -214,10 +235,11 @@ func heldSockets(t *testing.T, pid int) (n int) {
 	return n
 }
 
-// TestParentGone: when the parent is killed, nothing of it stays.
+// TestParentGone checks that no process of the gateway is left after the parent
+// was killed.
 func TestParentGone(t *testing.T) {
 	needRoot(t)
-	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
+	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 	worker := g.workerPID()
 	first := namespaceInitOf(t, g, worker)
 	must(t, syscall.Kill(worker, syscall.SIGSTOP)) // it can't notice by itself

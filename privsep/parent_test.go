@@ -7,13 +7,14 @@ import (
 	"testing"
 )
 
-// TestParentPrivileges: each of the three starts has the privileges that docs/PRIVSEP.md names, on every thread, and can get no others
-// by executing something.
+// TestParentPrivileges checks for each of the three kinds of start that every
+// thread has the privileges that docs/PRIVSEP.md names, and that it can gain no
+// others by executing a program.
 func TestParentPrivileges(t *testing.T) {
 	const kept, passed = "00000000000000e0", "00000000000000c0" // SETUID, SETGID, KILL; the first two to the stage that starts others
 	root := map[string]string{"Uid": "0 0 0 0", "Gid": "0 0 0 0", "CapInh": passed, "CapPrm": kept, "CapEff": kept, "CapBnd": none16, "CapAmb": none16, "NoNewPrivs": "1"}
 	t.Run("without root", func(t *testing.T) {
-		g := serve(t, plain(t), Config{})
+		g := serve(t, plain(t), testConfig{})
 		want := map[string]string{"CapInh": none16, "CapPrm": none16, "CapEff": none16, "CapAmb": none16, "NoNewPrivs": "1"}
 		if cgo {
 			delete(want, "NoNewPrivs")
@@ -23,18 +24,18 @@ func TestParentPrivileges(t *testing.T) {
 	})
 	t.Run("root with -u", func(t *testing.T) {
 		needRoot(t)
-		g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
+		g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 		g.mustGet("/pid")
 		g.everyThread(root)
 	})
 	t.Run("become_user", func(t *testing.T) {
-		g, socket := becoming(t, Config{})
+		g, socket := becoming(t, testConfig{})
 		askAs(t, socket, 31001, 31101, "/pid")
 		g.everyThread(root)
 	})
 }
 
-// everyThread holds the status of each thread of the parent against want.
+// everyThread compares the status of each thread of the parent with want.
 func (g *gateway) everyThread(want map[string]string) {
 	g.t.Helper()
 	pid := g.cmd.Process.Pid

@@ -33,7 +33,7 @@ func playIdle(part string, c *ipc.Channel) {
 	}
 }
 
-// playPenalty plays one that was given a connection.
+// playPenalty plays a compromised worker that has been given a connection.
 func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 	if !strings.HasPrefix(part, "offence") && !strings.HasPrefix(part, "intent") {
 		return
@@ -79,7 +79,8 @@ func playPenalty(part string, c *ipc.Channel, fd int, id uint64) {
 
 var sternly = work.Admission{Auth: time.Second, Malformed: time.Second, Crash: time.Second, Threshold: 5 * time.Second}
 
-// TestPenaltyLiars: a worker that sends a forbidden message about clients and changes is killed, and its message delays no client.
+// TestPenaltyLiars checks that a worker that sends a forbidden message about
+// clients or changes is killed, and that its message delays no client.
 func TestPenaltyLiars(t *testing.T) {
 	tests := []struct {
 		part, want string
@@ -103,7 +104,7 @@ func TestPenaltyLiars(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
 			as := plain(t)
-			c := Config{Argv: argv{ipc.Worker: {tt.part}}, Workers: 1, Connections: 4, Audit: ipc.Audit{Path: auditDir(t, as)}}
+			c := testConfig{Argv: argv{ipc.Worker: {tt.part}}, Workers: 1, Connections: 4, Audit: ipc.Audit{Path: auditDir(t, as)}}
 			c.Setup = packed(work.Setup{Admission: sternly})
 			g := launch(t, as, c)
 			if tt.knock {
@@ -127,11 +128,12 @@ func TestPenaltyLiars(t *testing.T) {
 	}
 }
 
-// TestFramed: when a worker reports an offence that did not happen, its own client has to wait, each time for as long as one honest offence
-// costs, and no other user.
+// TestFramed checks a worker that reports an offence that did not happen: its
+// own client has to wait, each time as long as for one real offence, and no
+// other user has to wait.
 func TestFramed(t *testing.T) {
-	needRoot(t) // to be several users
-	c := Config{Argv: argv{ipc.Worker: {"offences"}}, Workers: 1, Connections: 4}
+	needRoot(t) // only root can act as several users
+	c := testConfig{Argv: argv{ipc.Worker: {"offences"}}, Workers: 1, Connections: 4}
 	c.Setup = packed(work.Setup{Admission: sternly})
 	g := serve(t, plain(t), c)
 	conn, err := net.Dial("tcp", g.addr)
@@ -159,11 +161,13 @@ func TestFramed(t *testing.T) {
 	}
 }
 
-// TestAuditLongWords: the longest words that the protocol table lets through are in two lines of JSON, and in the worker's object alone.
+// TestAuditLongWords checks that the longest texts that the protocol table
+// permits fit into two lines of JSON, and appear only in the object for the
+// worker's own words.
 func TestAuditLongWords(t *testing.T) {
 	as := plain(t)
 	path := auditDir(t, as)
-	g := serve(t, as, Config{Argv: argv{ipc.Worker: {"intent of long words"}}, Workers: 1, Audit: ipc.Audit{Path: path}})
+	g := serve(t, as, testConfig{Argv: argv{ipc.Worker: {"intent of long words"}}, Workers: 1, Audit: ipc.Audit{Path: path}})
 	conn, err := net.Dial("tcp", g.addr)
 	if err != nil {
 		t.Fatal(err)

@@ -81,17 +81,19 @@ func playWorker(part string) int {
 	return playHostile(part)
 }
 
-// refusedCluster is one that no worker serves.
+// refusedCluster is a cluster name with which no worker serves.
 const refusedCluster = "refused"
 
-// hereMsg is what a worker logs with the token that it answers for its pid (pidOf).
+// hereMsg is the message with which a worker logs its token. The worker answers
+// requests for its pid with that token (pidOf).
 const hereMsg = "a worker is here"
 
 func goodHandler(s work.Setup, tokens *program.Tokens, broker *program.Broker) (http.Handler, error) {
 	if s.Cluster == refusedCluster {
 		return nil, fmt.Errorf("not for this cluster")
 	}
-	// A process in a PID namespace does not know its number outside. The dispatcher adds it to what it logs.
+	// A process in a PID namespace does not know its pid outside. The
+	// dispatcher adds that pid to the records of the process.
 	pid := strconv.FormatUint(rand.Uint64()>>1, 10)
 	slog.Info(hereMsg, "token", pid)
 	mux := http.NewServeMux()
@@ -134,7 +136,7 @@ func goodHandler(s work.Setup, tokens *program.Tokens, broker *program.Broker) (
 }
 
 // playHostile sends Ready without confining itself, like an attacker's code in
-// a worker, and then breaks the rules in one way.
+// a worker, and then breaks the protocol in one way.
 func playHostile(part string) int {
 	c, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
 	if err != nil {
@@ -172,7 +174,7 @@ func playHostile(part string) int {
 	case "verified":
 		sendRaw(ipc.KindOf(new(query.Verified)), 9, 0)
 	case "public keys":
-		sendRaw(ipc.KindOf(new(ipc.Keys)), 6, 3)
+		sendRaw(ipc.KindOf(new(work.Keys)), 6, 3)
 	case "secret keys":
 		sendRaw(ipc.KindOf(new(ipc.SecretKeys)), 4, 4)
 	case "leftover":
@@ -282,7 +284,7 @@ func playHostile(part string) int {
 	}
 }
 
-// sendRaw sends a frame below package ipc, which would refuse to.
+// sendRaw sends a frame without package ipc, which would refuse the frame.
 func sendRaw(kind ipc.Kind, size, fds int) { sendRawTo(ipc.WorkerFD, kind, size, fds) }
 
 func sendRawTo(fd int, kind ipc.Kind, size, fds int) {
@@ -300,7 +302,8 @@ func sendRawTo(fd int, kind ipc.Kind, size, fds int) {
 	}
 }
 
-// nth counts the processes that call it, by files whose names begin with the second argument.
+// nth returns how many processes have called it. It creates a file for each;
+// the names begin with the second argument.
 func nth() int {
 	for n := 1; ; n++ {
 		f, err := os.OpenFile(os.Args[2]+strconv.Itoa(n), os.O_CREATE|os.O_EXCL, 0o600)
@@ -314,7 +317,8 @@ func nth() int {
 	}
 }
 
-// made makes a file, named by the second argument, and reports whether it was there.
+// made creates the file that the second argument names, and reports whether the
+// file existed before.
 func made() bool {
 	f, err := os.OpenFile(os.Args[2], os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {

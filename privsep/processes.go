@@ -14,7 +14,7 @@ import (
 // An error is a violation of the protocol.
 func (m *monitor) startFor(d *dispatcherProcess, r *ipc.Start) error {
 	g := m.generations[r.Generation]
-	if r.Number <= d.number || g == nil || m.programs[r.Role] == nil || r.Role == ipc.Dispatcher || r.Threads < 1 || int(r.Threads) > m.config.Threads {
+	if r.Number <= d.number || g == nil || m.programs[r.Role] == nil || r.Role == ipc.Dispatcher || r.Threads < 1 || r.Threads > m.config.Threads {
 		return fmt.Errorf("it asked for process %d of generation %d with %d threads, with the role %s", r.Number, r.Generation, r.Threads, r.Role)
 	}
 	if most := m.config.mostProcesses(); len(d.processes) >= most {
@@ -43,8 +43,8 @@ func (m *monitor) startFor(d *dispatcherProcess, r *ipc.Start) error {
 	return nil
 }
 
-// handOver sends the dispatcher the channel to a process and its log, and later that
-// the process has exited.
+// handOver sends the dispatcher the channel to a process and the process's log. When the
+// process has exited, handOver tells the dispatcher.
 func (m *monitor) handOver(d *dispatcherProcess, number uint32, started *spawn.Started) {
 	send := func(msg ipc.Message, fds ...int) {
 		if m.dispatcher == d {
@@ -69,7 +69,7 @@ func (m *monitor) handOver(d *dispatcherProcess, number uint32, started *spawn.S
 	}()
 }
 
-// startOne starts a process of g, and gives a service the files that only it gets.
+// startOne starts a process of g. A service also gets the files that only it may have.
 func (m *monitor) startOne(g *generation, r *ipc.Start) (started *spawn.Started, err error) {
 	c := g.config
 	b := spawn.Spec{Role: r.Role, Threads: int(r.Threads), Files: c.files()}
@@ -82,14 +82,14 @@ func (m *monitor) startOne(g *generation, r *ipc.Start) (started *spawn.Started,
 		}
 		worker := c.Setup
 		worker.Requests = r.Requests
-		return p.Start(m.spawner, []security.Identity{who}, b, &worker)
+		return m.startConfined(p, who, b, &worker)
 	case ipc.Resolver:
 		return p.Start(m.plain, p.As, b, &setup)
 	}
 	if r.Role == ipc.Auditor && c.Audit.Claims != "" {
 		setup.Seal |= ipc.SealClaims
 	}
-	started, err = p.Start(m.spawner, p.As, b, &setup)
+	started, err = m.startConfined(p, p.As, b, &setup)
 	if err == nil && r.Role == ipc.Keeper {
 		secret, fds := g.keys.ForKeeper()
 		err = ipc.UnlessGone(started.Channel.TrySend(secret, fds...))
@@ -102,8 +102,8 @@ func (m *monitor) startOne(g *generation, r *ipc.Start) (started *spawn.Started,
 	return started, err
 }
 
-// identityFor returns the identity of a worker for the connection with that number,
-// or for none.
+// identityFor returns the identity of a worker for the connection with that number. The
+// number 0 stands for no connection.
 func (m *monitor) identityFor(connection uint64) (security.Identity, error) {
 	if !m.config.Switches.BecomeUser || connection == 0 {
 		return m.config.anyWorker(m.who), nil

@@ -19,7 +19,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// dial connects to g and says text.
+// dial connects to g and sends text.
 func (g *gateway) dial(t *testing.T, text string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", g.addr)
@@ -34,7 +34,7 @@ func (g *gateway) dial(t *testing.T, text string) net.Conn {
 	return c
 }
 
-// last returns the rest of what arrives on c, up to its end.
+// last returns everything that still arrives on c, up to the end of the stream.
 func last(t *testing.T, c net.Conn) string {
 	t.Helper()
 	b, err := io.ReadAll(c)
@@ -44,7 +44,8 @@ func last(t *testing.T, c net.Conn) string {
 	return string(b)
 }
 
-// stillOpen fails the test when anything has come on c, its end too. A deadline that is over would hide it.
+// stillOpen fails the test when bytes or the end of the stream have arrived on
+// c. It sets a new deadline, because an expired one would hide them.
 func stillOpen(t *testing.T, c net.Conn, what string) {
 	t.Helper()
 	c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
@@ -55,12 +56,13 @@ func stillOpen(t *testing.T, c net.Conn, what string) {
 
 const request = "GET /pid HTTP/1.1\r\nHost: x\r\n\r\n"
 
-// TestYields: when a client waits for a slot, a connection that is idle or has sent nothing is closed
-// without an answer, one with a part of a header is answered first, and one whose request is
-// being answered stays and gets its answer.
+// TestYields checks which connections end when a client waits for a slot. A
+// connection that is idle or has sent nothing is closed without an answer. One
+// with a part of a header is answered first. One whose request is being
+// answered stays and gets its answer.
 func TestYields(t *testing.T) {
 	t.Run("resting", func(t *testing.T) {
-		g := serve(t, plain(t), Config{Connections: 1})
+		g := serve(t, plain(t), testConfig{Connections: 1})
 		c := g.dial(t, request)
 		if status, _, err := answer(c); status != http.StatusOK {
 			t.Fatal(status, err)
@@ -71,7 +73,7 @@ func TestYields(t *testing.T) {
 		}
 	})
 	t.Run("silent", func(t *testing.T) {
-		g := serve(t, plain(t), Config{Connections: 1})
+		g := serve(t, plain(t), testConfig{Connections: 1})
 		c := g.dial(t, "")
 		g.mustGet("/pid")
 		if rest := last(t, c); rest != "" {
@@ -85,7 +87,7 @@ func TestYields(t *testing.T) {
 		"one byte of a pipelined header": request + "G",
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := serve(t, plain(t), Config{Connections: 1})
+			g := serve(t, plain(t), testConfig{Connections: 1})
 			c := g.dial(t, part)
 			if strings.HasPrefix(part, request) {
 				if status, _, err := answer(c); status != http.StatusOK {
@@ -99,10 +101,10 @@ func TestYields(t *testing.T) {
 		})
 	}
 	t.Run("being answered", func(t *testing.T) {
-		g := serve(t, plain(t), Config{Connections: 1})
+		g := serve(t, plain(t), testConfig{Connections: 1})
 		c := g.dial(t, "GET /wait?ms=1000 HTTP/1.1\r\nHost: x\r\n\r\n")
 		g.await("worker: a request waits", nil)
-		g.mustGet("/pid") // this one waits until that is answered, and it is asked to end then
+		g.mustGet("/pid") // this request waits for the slot of the other one, whose connection is asked to yield
 		rest := last(t, c)
 		if !strings.HasPrefix(rest, "HTTP/1.1 200 ") || !strings.HasSuffix(rest, "waited") {
 			t.Errorf("it got %q", rest)
@@ -110,10 +112,11 @@ func TestYields(t *testing.T) {
 	})
 }
 
-// TestNoneYieldsNeedlessly: while a slot is free no connection has to yield, nor while one is free that the dispatcher does not
-// know of yet, as on a busy machine.
+// TestNoneYieldsNeedlessly checks that no connection has to yield while a slot
+// is free, even if the dispatcher does not know yet that the slot is free, as
+// on a busy machine.
 func TestNoneYieldsNeedlessly(t *testing.T) {
-	g := serve(t, plain(t), Config{Connections: 10})
+	g := serve(t, plain(t), testConfig{Connections: 10})
 	resting, waiting := g.dial(t, request), g.dial(t, "GET /pid HT")
 	if status, _, err := answer(resting); status != http.StatusOK {
 		t.Fatal(status, err)
@@ -130,14 +133,15 @@ func TestNoneYieldsNeedlessly(t *testing.T) {
 	}
 }
 
-// TestThousandsOverALimit: 2000 connections at once over a limit of 8 are all answered, whether they
-// close after the answer or are kept as long as the gateway keeps them.
+// TestThousandsOverALimit checks that 2000 concurrent connections over a limit
+// of 8 are all answered, whether the clients close them after the answer or
+// keep them as long as the gateway does.
 func TestThousandsOverALimit(t *testing.T) {
 	const clients = 2000
 	for _, keep := range []bool{false, true} {
 		t.Run(fmt.Sprintf("kept %v", keep), func(t *testing.T) {
 			needDescriptors(t, clients+100)
-			g := serve(t, plain(t), Config{Connections: 8})
+			g := serve(t, plain(t), testConfig{Connections: 8})
 			var wg sync.WaitGroup
 			var answered atomic.Int32
 			over := make(chan struct{})
@@ -166,10 +170,11 @@ func TestThousandsOverALimit(t *testing.T) {
 	}
 }
 
-// TestSlowClients: 500 who send a byte of their header a second do not keep a healthy one from being
-// answered, again and again; and they come back whenever they are sent away.
+// TestSlowClients checks that 500 clients that send one byte of a header a
+// second, and reconnect whenever they are disconnected, do not keep a healthy
+// client from being answered repeatedly.
 func TestSlowClients(t *testing.T) {
-	g := serve(t, plain(t), Config{})
+	g := serve(t, plain(t), testConfig{})
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -203,7 +208,7 @@ func TestSlowClients(t *testing.T) {
 			}
 		})
 	}
-	g.await("worker: request", func(r map[string]any) bool { return r["status"] == "408" }) // they have filled it
+	g.await("worker: request", func(r map[string]any) bool { return r["status"] == "408" }) // the slow clients hold all slots
 	begun := time.Now()
 	for range 20 {
 		if _, err := g.get("/pid"); err != nil {
@@ -213,13 +218,14 @@ func TestSlowClients(t *testing.T) {
 	t.Logf("20 requests of a healthy client took %s", time.Since(begun))
 }
 
-// TestCapturedWorkerGivesNoWay: a worker that says what it could end, and does not, keeps its own connection,
-// and the parent asks the other one.
+// TestCapturedWorkerGivesNoWay checks a captured worker that reports
+// connections as idle and closes none of them: it keeps its own connection, and
+// another worker has to yield one.
 func TestCapturedWorkerGivesNoWay(t *testing.T) {
 	as := plain(t)
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
-	g := serve(t, as, Config{Argv: argv{ipc.Worker: {"first gives no way", mark}}, Workers: 2, Threads: 2, Connections: 2,
-		Silence: time.Hour}) // it answers no Ping either, and would end by that
+	g := serve(t, as, testConfig{Argv: argv{ipc.Worker: {"first gives no way", mark}}, Workers: 2, Threads: 2, Connections: 2,
+		Silence: time.Hour}) // the captured worker answers no Ping either, and would be ended for that
 	list := []net.Conn{g.dial(t, request), g.dial(t, request)} // one for each worker
 	answered := make(chan net.Conn, len(list))
 	for _, c := range list {
@@ -229,7 +235,7 @@ func TestCapturedWorkerGivesNoWay(t *testing.T) {
 			}
 		}()
 	}
-	honest := <-answered // and rests now
+	honest := <-answered // and is idle now
 	g.mustGet("/pid")
 	if rest := last(t, honest); rest != "" {
 		t.Errorf("the idle one got %q", rest)

@@ -12,12 +12,13 @@ import (
 	"time"
 )
 
-// TestRenewal: new files are shown without a restart of anything; those that can't be used change
-// nothing, and are complained of once.
+// TestRenewal checks that clients see renewed files although no process is
+// restarted by hand, and that files that can't be used change nothing and are
+// logged once.
 func TestRenewal(t *testing.T) {
 	as := plain(t)
 	s := newSite(t, as)
-	g := serve(t, as, s.config(Config{}))
+	g := serve(t, as, s.config(testConfig{}))
 	served := func() bool { _, _, err := secured(s.client(g.addr), "/pid"); return err == nil }
 	complaints := func(text string) (n int) {
 		g.mu.Lock()
@@ -41,10 +42,10 @@ func TestRenewal(t *testing.T) {
 			other, _, _ := pairOf(t, nil, nil)
 			text = keyText(t, other)
 		}
-		before := complaints(problem) // one when it was looked between a new key and its certificate
+		before := complaints(problem) // 1 if the parent checked the files between the new key and its certificate
 		s.put(s.Key, text, 0o600)
 		g.eventually("a complaint: "+problem, func() bool { return complaints(problem) > before })
-		for range 10 { // of looks at the files
+		for range 10 { // time for checks of the files
 			time.Sleep(20 * time.Millisecond)
 			if !served() {
 				t.Fatalf("%s: the pair before it is not served", problem)
@@ -66,14 +67,15 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// TestClientCertificates: with authorities named, who has no certificate of theirs stays out.
+// TestClientCertificates checks that a gateway with certificate authorities for
+// clients refuses clients that have no certificate from one of them.
 func TestClientCertificates(t *testing.T) {
 	as := plain(t)
 	s := newSite(t, as)
 	caKey, ca, caText := pairOf(t, nil, nil)
 	s.ClientCA = filepath.Join(filepath.Dir(s.Key), "ca.pem")
 	s.put(s.ClientCA, caText, 0o644)
-	g := serve(t, as, s.config(Config{}))
+	g := serve(t, as, s.config(testConfig{}))
 	with := func(key *ecdsa.PrivateKey, c *x509.Certificate) func(*tls.Config) {
 		return func(config *tls.Config) {
 			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -98,7 +100,8 @@ func TestClientCertificates(t *testing.T) {
 	key2, leaf2, _ := pairOf(t, ca2, caKey2)
 	g.eventually("the second pair is served", func() bool { _, _, err := secured(s.client(g.addr, with(key2, leaf2)), "/pid"); return err == nil })
 	g.eventually("the first pair is not", func() bool { _, _, err := secured(s.client(g.addr, with(key, leaf)), "/pid"); return err != nil })
-	// One that is broken changes nothing: least of all does it let anybody in.
+	// A broken file of authorities changes nothing. In particular, it admits no
+	// client.
 	s.put(s.ClientCA, "broken", 0o644)
 	g.await("renewed certificates are not used, those before them stay", nil)
 	if _, _, err := secured(s.client(g.addr), "/pid"); err == nil {

@@ -18,7 +18,7 @@ import (
 	serving "schedrestd/service"
 )
 
-// playResolver plays a resolver: the real one, or one that breaks the rules
+// playResolver plays a resolver: the real one, or one that breaks the protocol
 // after Ready.
 func playResolver(part string) int {
 	switch part {
@@ -65,8 +65,9 @@ func playResolver(part string) int {
 	return 0
 }
 
-// TestHostileResolvers: a resolver that can't serve ends the start, and one that breaks the protocol is
-// killed; the log says why.
+// TestHostileResolvers checks that the start fails with a resolver that can't
+// serve, that a resolver that breaks the protocol is killed, and that the log
+// has the reason.
 func TestHostileResolvers(t *testing.T) {
 	for part, want := range map[string]string{
 		"crash":   "the resolver died: exit status 2",
@@ -74,7 +75,7 @@ func TestHostileResolvers(t *testing.T) {
 		"mute":    "the resolver was ended: it was not ready within 500ms",
 	} {
 		t.Run(part, func(t *testing.T) {
-			g := launch(t, plain(t), Config{Argv: argv{ipc.Resolver: {part}}, StartLimit: 500 * time.Millisecond})
+			g := launch(t, plain(t), testConfig{Argv: argv{ipc.Resolver: {part}}, StartLimit: 500 * time.Millisecond})
 			if text, _ := g.failure(); text != want {
 				t.Errorf("%q, want %q", text, want)
 			}
@@ -89,16 +90,17 @@ func TestHostileResolvers(t *testing.T) {
 		"exits":            "the resolver died: exit status 3",
 	} {
 		t.Run(part, func(t *testing.T) {
-			g := serve(t, plain(t), Config{Argv: argv{ipc.Resolver: {part}}})
+			g := serve(t, plain(t), testConfig{Argv: argv{ipc.Resolver: {part}}})
 			g.because("resolver exited", want)
 			g.mustGet("/pid")
 		})
 	}
 }
 
-// TestResolverDies: when the resolver is killed or stopped, workers get their names from the next one.
+// TestResolverDies checks that workers get names from the next resolver after
+// the first one was killed or stopped.
 func TestResolverDies(t *testing.T) {
-	g := serve(t, plain(t), Config{Workers: 1, Silence: 400 * time.Millisecond})
+	g := serve(t, plain(t), testConfig{Workers: 1, Silence: 400 * time.Millisecond})
 	for n, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		var pid int
 		g.eventually("a resolver is ready", func() bool { return g.count("resolver is ready") == n+1 })
@@ -113,12 +115,13 @@ func TestResolverDies(t *testing.T) {
 			t.Fatal(err)
 		}
 		g.awaitMany("resolver exited", n+1)
-		// Until the next generation takes over, the workers of this one say that the resolver is gone.
+		// Until the next generation takes over, the workers of this generation
+		// report that the resolver is gone.
 		g.eventually("uid 0 has a name again", func() bool { return g.mustGet("/name?uid=0") == "root" })
 	}
 }
 
-// everyone is a resolver for which each number has a name.
+// everyone is a resolver that has a name for each number.
 type everyone struct{ parent *ipc.Channel }
 
 func (e everyone) Handle(m ipc.Received) (done bool, err error) {
@@ -147,14 +150,14 @@ func nameOf(q *work.Lookup) *work.LookupResult {
 	return &work.LookupResult{ID: q.ID, Sure: true, Name: fmt.Sprint("user", q.Number)}
 }
 
-// TestVisitNames: an inetd run has a resolver.
+// TestVisitNames checks that an inetd run has a resolver.
 func TestVisitNames(t *testing.T) {
 	for path, want := range map[string]string{"/pid": "", "/name?uid=0": "root"} {
 		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		must(t, err)
 		client, ours := os.NewFile(uintptr(pair[0]), "client"), os.NewFile(uintptr(pair[1]), "ours")
 		defer client.Close()
-		g := launchAt(t, plain(t), Config{}, ours)
+		g := launchAt(t, plain(t), testConfig{}, ours)
 		ours.Close()
 		fmt.Fprintf(client, "GET %s HTTP/1.0\r\n\r\n", path)
 		text, err := io.ReadAll(client)
@@ -165,13 +168,14 @@ func TestVisitNames(t *testing.T) {
 	}
 }
 
-// TestVisitLosesAService: an inetd run whose resolver is killed ends when what was asked for is answered.
+// TestVisitLosesAService checks that an inetd run whose resolver is killed
+// answers the request in progress and then ends.
 func TestVisitLosesAService(t *testing.T) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	must(t, err)
 	client, ours := os.NewFile(uintptr(pair[0]), "client"), os.NewFile(uintptr(pair[1]), "ours")
 	defer client.Close()
-	g := launchAt(t, plain(t), Config{}, ours)
+	g := launchAt(t, plain(t), testConfig{}, ours)
 	ours.Close()
 	fmt.Fprint(client, "GET /pid HTTP/1.1\r\nHost: x\r\n\r\n")
 	head := make([]byte, len("HTTP/1.1 200 "))

@@ -11,7 +11,7 @@ import (
 	"schedrestd/ipc"
 )
 
-// fill writes to fd until it takes no more.
+// fill writes to fd until its buffer is full.
 func fill(fd int) error {
 	err := unix.SetNonblock(fd, true)
 	for err == nil {
@@ -23,21 +23,23 @@ func fill(fd int) error {
 	return err
 }
 
-// sleepy makes the last close of fd wait for an hour, or for a process that reads what was written.
+// sleepy makes the last close of fd wait for an hour, unless a process reads
+// the written bytes before.
 func sleepy(fd int) error {
 	return unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3600})
 }
 
-// TestLingeringWorker: a worker outside of its sandbox that has the parent close last what lingers holds up nobody.
+// TestLingeringWorker checks that an unsandboxed worker delays no other process
+// when it makes the parent the last to close a socket that lingers.
 func TestLingeringWorker(t *testing.T) {
 	mark := filepath.Join(sharedDir(t), "mark")
 	if as := plain(t); as != nil {
 		must(t, os.Chown(filepath.Dir(mark), int(as.Uid), int(as.Gid)))
 	}
-	g := serve(t, plain(t), Config{Argv: argv{ipc.Worker: {"first lingers", mark}}, Workers: 1})
+	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"first lingers", mark}}, Workers: 1})
 	c, err := net.Dial("tcp", g.addr)
 	must(t, err)
-	defer c.Close() // it reads nothing
+	defer c.Close() // the client reads nothing
 	g.await("worker died", nil)
 	g.mustGet("/pid")
 }

@@ -27,6 +27,7 @@
 package privsep
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/signal"
@@ -52,14 +53,14 @@ import (
 
 // Run serves until a signal arrives, and returns nil when every request that
 // was being answered then has been answered. A second signal ends it at once.
-// SIGHUP makes it read the configuration again through Config.Reload, and SIGUSR1
+// SIGHUP makes it read the configuration again through Config.Reread, and SIGUSR1
 // makes all processes log their counters.
 func Run(signals <-chan os.Signal, c Config) error {
 	// Each connection costs a few system calls. On several threads each call
 	// would first wake another thread, which costs more than the calls.
 	runtime.GOMAXPROCS(1)
 	signal.Ignore(syscall.SIGPIPE)
-	c, who, err := prepare(c)
+	who, err := c.service()
 	if err != nil {
 		return err
 	}
@@ -80,35 +81,32 @@ func Run(signals <-chan os.Signal, c Config) error {
 	}
 	thread.Reserve(thread.Spare)
 	announce(m.config, who, listeners)
-	sealed, err := m.spawner.ProveDeath()
-	if err != nil {
+	if m.sealed, err = m.spawner.ProveDeath(); err != nil {
 		return err
 	}
-	m.spawner.Announce(sealed)
-	go m.spawner.WatchLoss(m.over, m.namespaceLost)
-	go notify.Watchdog(context.Background(), func() { m.call(func() {}); m.spawner.InUse().Do(func() {}) })
+	m.parts = m.spawner.Parts()
+	go notify.Watchdog(context.Background(), func() { m.call(func() { m.spawner.Do(func() {}) }) })
 	return m.loop(signals)
 }
 
-// prepare completes the configuration, and determines the identity that serves.
-func prepare(c Config) (Config, identity.Service, error) {
-	if err := security.CloseInherited(); err != nil {
-		return c, identity.Service{}, err
+// CheckStart refuses a start with privileges that this process did not get from its
+// starter, or without those that it needs, and keeps inherited files from children. Call
+// it first.
+func CheckStart() error {
+	return cmp.Or(security.RefuseSetuid(), security.CloseInherited(), spawn.CheckCapabilities())
+}
+
+// service checks the configuration and determines the identity that serves.
+func (c Config) service() (identity.Service, error) {
+	if err := c.check(); err != nil {
+		return identity.Service{}, err
 	}
-	c, err := c.complete()
-	if err != nil {
-		return c, identity.Service{}, err
-	}
-	if err := spawn.CheckCapabilities(); err != nil {
-		return c, identity.Service{}, err
-	}
-	who, err := identity.Determine(c.identityOptions())
-	return c, who, err
+	return identity.Determine(&c.WholePlan)
 }
 
 // newMonitor returns a monitor that has opened nothing yet.
 func newMonitor(c Config, who identity.Service) *monitor {
-	return &monitor{config: c, who: who, mostPeers: c.Connections + c.waiting() + inTransit, events: make(chan func()), over: make(chan struct{}),
+	return &monitor{config: c, who: who, mostPeers: int(c.Connections+c.Waiting) + inTransit, events: make(chan func()), over: make(chan struct{}),
 		generations: map[uint32]*generation{}, peers: map[uint64]security.Identity{}, exit: make(chan error, 1)}
 }
 
@@ -120,14 +118,14 @@ func (m *monitor) serveOn(listeners []*listen.Listener) error {
 	m.https = slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.TLS })
 	c := &m.config
 	c.kernelTells = c.kernelTells || slices.ContainsFunc(listeners, func(l *listen.Listener) bool { return l.Network == ipc.Unix })
-	c.Setup = c.setup(m.who)
+	c.Setup = c.setup()
 	return keys.Judge(c.keyOptions(m.who, m.https))
 }
 
 // openFiles opens the programs of all processes and the files of the auditor.
 func (m *monitor) openFiles() (err error) {
 	c := m.config
-	if m.programs, err = program.Open(m.who.Identity, m.who.Root, c.Argv); err == nil && c.Audit != (ipc.Audit{}) {
+	if m.programs, err = program.Open(m.who.Identity, m.who.Root, programArgs); err == nil && c.Audit != (ipc.Audit{}) {
 		m.audit, err = auditlog.Open(auditlog.Options{Audit: c.Audit, Root: m.who.Root, Worker: m.who.UID, PerWorker: c.Switches.BecomeUser, Log: c.Log})
 	}
 	return err
@@ -145,7 +143,7 @@ func (m *monitor) begin(listeners []*listen.Listener) (err error) {
 	if m.spawner, err = spawn.New(c.spawnOptions(m.who, m.programs)); err != nil {
 		return err
 	}
-	m.spawner.Prepare(spawn.SpareNamespaces)
+	m.prepareSpares()
 	plain := c.spawnOptions(m.who, m.programs)
 	plain.Plain = true
 	if m.plain, err = spawn.New(plain); err != nil {
@@ -181,7 +179,7 @@ func (m *monitor) close() {
 	m.closeListeners()
 	listen.CloseAll(m.metrics)
 	m.audit.Close()
-	for _, s := range []*spawn.Spawner{m.spawner, m.plain, m.outside} {
+	for _, s := range append(m.spares, m.spawner, m.plain, m.outside) {
 		if s != nil && (s != m.outside || s != m.plain) {
 			s.Stop()
 		}

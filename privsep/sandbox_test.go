@@ -17,10 +17,11 @@ import (
 	"schedrestd/privsep/spawn"
 )
 
-// TestWorkerIsConfined looks at a worker of root's gateway from outside, in /proc.
+// TestWorkerIsConfined inspects a worker of root's gateway from outside, in
+// /proc.
 func TestWorkerIsConfined(t *testing.T) {
 	needRoot(t)
-	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
+	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 	pid, parent := g.workerPID(), g.cmd.Process.Pid
 	want := map[string]string{
 		"Uid": "65534 65534 65534 65534", "Gid": "65534 65534 65534 65534", "Groups": "",
@@ -90,7 +91,7 @@ func readProc(t *testing.T, pid int, name string) string {
 	return string(raw)
 }
 
-// descriptors lists what pid has open, as "3 socket".
+// descriptors lists the open descriptors of pid, such as "3 socket".
 func descriptors(t *testing.T, pid int) []string {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
@@ -107,19 +108,21 @@ func descriptors(t *testing.T, pid int) []string {
 	return open
 }
 
-// TestUnshareSysVSwitch: switched off, worker and parent share the IPC namespace.
+// TestUnshareSysVSwitch checks that worker and parent share the IPC namespace
+// when the switch is off.
 func TestUnshareSysVSwitch(t *testing.T) {
 	needRoot(t)
-	g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", ""),
+	g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", ""),
 		Switches: ipc.Switches{DisableUnshareSysV: true, DisableUnshareFiles: true}})
 	if a, b := namespace(t, g.workerPID(), "ipc"), namespace(t, g.cmd.Process.Pid, "ipc"); a != b {
 		t.Errorf("IPC namespaces differ: %s, %s", a, b)
 	}
 }
 
-// TestUnprivilegedStart: it serves, and says once what it can't have.
+// TestUnprivilegedStart checks that a gateway started without root serves, and
+// logs once which parts of the confinement it lacks.
 func TestUnprivilegedStart(t *testing.T) {
-	g := serve(t, plain(t), Config{})
+	g := serve(t, plain(t), testConfig{})
 	pid := g.workerPID()
 	for name, want := range map[string]string{"CapEff": "0000000000000000", "NoNewPrivs": "1"} {
 		if got := status(t, pid, name); got != want {
@@ -144,11 +147,11 @@ func TestUnprivilegedStart(t *testing.T) {
 	}
 }
 
-// TestRootWorkerByWish: with the check switched off root may serve, and even then
-// the worker has no capability.
+// TestRootWorkerByWish checks that root may serve when the check of the
+// identity is switched off, and that even then the worker has no capability.
 func TestRootWorkerByWish(t *testing.T) {
 	needRoot(t)
-	g := serve(t, nil, Config{Switches: ipc.Switches{DisableUserCheck: true}})
+	g := serve(t, nil, testConfig{Switches: ipc.Switches{DisableUserCheck: true}})
 	pid := g.workerPID()
 	got := []string{status(t, pid, "Uid"), status(t, pid, "CapEff"), status(t, pid, "CapBnd"), status(t, pid, "NoNewPrivs")}
 	if diff := cmp.Diff([]string{"0 0 0 0", "0000000000000000", "0000000000000000", "1"}, got); diff != "" {
@@ -156,7 +159,9 @@ func TestRootWorkerByWish(t *testing.T) {
 	}
 }
 
-// TestStartsFrom0700: the program lies where its own user can't go, built under any umask.
+// TestStartsFrom0700 checks that the parent can start a program from a
+// directory that the program's user can't enter, whatever the umask was when
+// the program was built.
 func TestStartsFrom0700(t *testing.T) {
 	needRoot(t)
 	for _, mode := range []os.FileMode{0o755, 0o711, 0o700} {
@@ -171,11 +176,12 @@ func TestStartsFrom0700(t *testing.T) {
 				t.Fatal(err)
 			}
 			program := filepath.Join(home, spawn.WorkerName)
-			g := serve(t, nil, Config{Service: identityOf("nobody", "nogroup", "")})
+			g := serve(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
 			if got := status(t, g.workerPID(), "Name"); got != "schedrestd-work" {
 				t.Errorf("the process is called %q", got)
 			}
-			// The file that was opened runs: another one in its place changes nothing.
+			// The parent executes the file that it has opened. Another file in
+			// its place changes nothing.
 			if err := os.Rename(program, program+".old"); err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +196,8 @@ func TestStartsFrom0700(t *testing.T) {
 	}
 }
 
-// TestStartIsRefused: who must not serve, and what must not be executed.
+// TestStartIsRefused checks that identities that must not serve and files that
+// must not be executed keep the gateway from starting.
 func TestStartIsRefused(t *testing.T) {
 	needRoot(t)
 	open := func(path string) {
@@ -205,24 +212,23 @@ func TestStartIsRefused(t *testing.T) {
 	tests := []struct {
 		name       string
 		as         user
-		config     Config
+		config     testConfig
 		want, hint string
-		worker     func(path string) // puts it there; nil: it is as it should be
+		worker     func(path string) // puts a program at path; nil leaves the proper program there
 	}{
-		{"root without -u", nil, Config{}, "would serve as root", "-u", nil},
-		{"-u root", nil, Config{Service: identityOf("root", "", "")}, "would serve as root", "-u", nil},
-		{"-u 0", nil, Config{Service: identityOf("0", "nogroup", "")}, "would serve as root", "-u", nil},
-		{"-g root", nil, Config{Service: identityOf("nobody", "root", "")}, "group 0, which is a group of root", "-g", nil},
-		{"SchedUser", nil, Config{Service: identityOf("nobody", "", "nobody")}, "would serve as SchedUser nobody", "-u", nil},
-		{"SchedUser's group", nil, Config{Service: identityOf("31234", "daemon", "daemon")}, "group of SchedUser", "-g", nil},
-		{"-u without root", plain(t), Config{Service: identityOf("nobody", "", "")}, "only root can serve as another", "root", nil},
-		{"no program", nil, Config{Service: identityOf("nobody", "", "")}, "no such file", "beside schedrestd", remove},
-		{"program in an open directory", nil, Config{Service: identityOf("nobody", "", "")}, "writable by every user", "chmod o-w", open},
-		{"program of the one who serves", nil, Config{Service: identityOf("nobody", "", "")}, "which serves requests", "chown", theirs},
-		{"program of another machine", nil, Config{Service: identityOf("nobody", "", "")}, "exec format error", "schedrestd-worker", junk},
-		{"no directory of the socket", nil, Config{Service: identityOf("nobody", "", ""), Listen: listens("unix:/nosuch/d/s")}, "socket /nosuch/d/s", "mkdir -p /nosuch/d", nil},
-		{"port in use", nil, Config{Service: identityOf("nobody", "", ""), Listen: listens("127.0.0.1:0", taken(t))}, "address already in use", "another program", nil},
-		{"too many connections", nil, Config{Service: identityOf("nobody", "", ""), Connections: 99_999_999}, "99999999 connections", "", nil},
+		{"root without -u", nil, testConfig{}, "would serve as root", "-u", nil},
+		{"-u root", nil, testConfig{Service: identityOf("root", "", "")}, "would serve as root", "-u", nil},
+		{"-u 0", nil, testConfig{Service: identityOf("0", "nogroup", "")}, "would serve as root", "-u", nil},
+		{"-g root", nil, testConfig{Service: identityOf("nobody", "root", "")}, "group 0, which is a group of root", "-g", nil},
+		{"SchedUser", nil, testConfig{Service: identityOf("nobody", "", "nobody")}, "would serve as SchedUser nobody", "-u", nil},
+		{"SchedUser's group", nil, testConfig{Service: identityOf("31234", "daemon", "daemon")}, "group of SchedUser", "-g", nil},
+		{"-u without root", plain(t), testConfig{Service: identityOf("nobody", "", "")}, "only root can serve as another", "root", nil},
+		{"no program", nil, testConfig{Service: identityOf("nobody", "", "")}, "no such file", "beside schedrestd", remove},
+		{"program in an open directory", nil, testConfig{Service: identityOf("nobody", "", "")}, "writable by every user", "chmod o-w", open},
+		{"program of the one who serves", nil, testConfig{Service: identityOf("nobody", "", "")}, "which serves requests", "chown", theirs},
+		{"program of another machine", nil, testConfig{Service: identityOf("nobody", "", "")}, "exec format error", "schedrestd-worker", junk},
+		{"no directory of the socket", nil, testConfig{Service: identityOf("nobody", "", ""), Listen: listens("unix:/nosuch/d/s")}, "socket /nosuch/d/s", "install -d -o 0 /nosuch/d", nil},
+		{"port in use", nil, testConfig{Service: identityOf("nobody", "", ""), Listen: listens("127.0.0.1:0", taken(t))}, "address already in use", "another program", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -237,8 +243,9 @@ func TestStartIsRefused(t *testing.T) {
 	}
 }
 
-// TestWorkerRefuses: a worker that finds itself elsewhere than expected, or that can't
-// be built, does not serve, and the start fails with its reason.
+// TestWorkerRefuses checks a worker that finds other process attributes than
+// expected, or that can't be created: it does not serve, and the start fails
+// with its reason.
 func TestWorkerRefuses(t *testing.T) {
 	tests := []struct {
 		part  string
@@ -252,7 +259,7 @@ func TestWorkerRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
-			g := launch(t, plain(t), Config{Argv: argv{ipc.Worker: {tt.part}}, StartLimit: tt.limit})
+			g := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {tt.part}}, StartLimit: tt.limit})
 			text, _ := g.failure()
 			if !strings.Contains(text, tt.want) {
 				t.Errorf("error %q, want %q", text, tt.want)
@@ -264,9 +271,10 @@ func TestWorkerRefuses(t *testing.T) {
 	}
 }
 
-// TestSignalDuringStart: a signal ends the start while a worker hangs before it is ready.
+// TestSignalDuringStart checks that a signal ends the start while a worker
+// hangs before it is ready.
 func TestSignalDuringStart(t *testing.T) {
-	g := launch(t, plain(t), Config{Argv: argv{ipc.Worker: {"mute"}}, StartLimit: time.Hour})
+	g := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"mute"}}, StartLimit: time.Hour})
 	g.await("starting workers", nil)
 	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

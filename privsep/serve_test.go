@@ -20,14 +20,15 @@ import (
 	"schedrestd/dispatcher/admission"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
+	"schedrestd/plan"
 )
 
-// TestPeerFacts: the handler learns the kernel's facts about the peer.
+// TestPeerFacts checks that the handler gets the kernel's facts about the peer.
 func TestPeerFacts(t *testing.T) {
 	dir := t.TempDir()
 	as := plain(t)
 	path := socketDir(t, dir, as) + "/s"
-	g := serve(t, as, Config{Listen: listens("127.0.0.1:0", "[::1]:0", "unix:"+path),
+	g := serve(t, as, testConfig{Listen: listens("127.0.0.1:0", "[::1]:0", "unix:"+path),
 		Setup: packed(work.Setup{Setup: ipc.Setup{JWT: true}, Cluster: "tiny"})})
 	peer := func(network, addr string) (p auth.Peer) {
 		body, err := get(client(network, addr, false), "/peer")
@@ -50,12 +51,12 @@ func TestPeerFacts(t *testing.T) {
 		t.Errorf("UNIX (-want +got):\n%s", diff)
 	}
 	var s work.Setup
-	if err := json.Unmarshal([]byte(g.mustGet("/setup")), &s); err != nil || s.Cluster != "tiny" || s.Files != 3*DefaultConnections+64+4*ipc.DialBatchSize || s.Limits != testLimits {
+	if err := json.Unmarshal([]byte(g.mustGet("/setup")), &s); err != nil || s.Cluster != "tiny" || s.Files != 3*plan.DefaultConnections+64+4*ipc.DialBatchSize || s.Limits != testLimits {
 		t.Errorf("setup: %+v %v", s, err)
 	}
 }
 
-// socketDir makes a directory that as may listen in.
+// socketDir creates a directory in which the user as may listen.
 func socketDir(t *testing.T, dir string, as user) string {
 	t.Helper()
 	for _, d := range []string{filepath.Dir(dir), dir} {
@@ -71,9 +72,9 @@ func socketDir(t *testing.T, dir string, as user) string {
 	return dir
 }
 
-// TestKilledWorkers: with 50 clients holding connections a worker is killed, 200
-// times. Each time the next request is answered, and at the end no slot and no
-// descriptor of the parent is lost.
+// TestKilledWorkers kills a worker 200 times while 50 clients hold connections.
+// It checks that each time the next request is answered, and that in the end
+// the parent has lost no slot and no descriptor.
 func TestKilledWorkers(t *testing.T) {
 	as := user(nil)
 	if os.Geteuid() != 0 {
@@ -85,7 +86,7 @@ func TestKilledWorkers(t *testing.T) {
 		deaths = 20
 	}
 	v, s := newVault(t, as), newSite(t, as)
-	c := v.config(Config{Connections: 60, Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
+	c := v.config(testConfig{Connections: 60, Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
 	c.TLS = s.TLS // with all that a worker is ever given
 	g := serve(t, as, c)
 	var before int
@@ -107,14 +108,14 @@ func TestKilledWorkers(t *testing.T) {
 		}
 	}
 	g.settled(t, 60)
-	// Connections on their way to a worker have a descriptor for a moment; one that is lost has
-	// it permanently.
+	// A connection on its way to a worker occupies a descriptor for a moment. A
+	// lost descriptor stays open permanently.
 	await(t, fmt.Sprintf("the parent has no more than the %d descriptors of after 10 deaths", before), func() bool {
 		return len(descriptors(t, g.dispatcherPID())) <= before
 	})
 }
 
-// hold opens n connections and sees each answered once.
+// hold opens n connections and waits for one answer on each.
 func hold(t *testing.T, addr string, n int) []net.Conn {
 	t.Helper()
 	var list []net.Conn
@@ -136,7 +137,8 @@ func hold(t *testing.T, addr string, n int) []net.Conn {
 	return list
 }
 
-// occupy opens n connections with a request each that is not answered before they close.
+// occupy opens n connections and sends a request on each. The connections close
+// before the requests are answered.
 func (g *gateway) occupy(t *testing.T, n int) (list []net.Conn) {
 	t.Helper()
 	for range n {
@@ -144,7 +146,7 @@ func (g *gateway) occupy(t *testing.T, n int) (list []net.Conn) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.(*net.TCPConn).SetLinger(0); err != nil { // closing it shows that the client is gone, not only that it sends no more
+		if err := c.(*net.TCPConn).SetLinger(0); err != nil { // the close then sends a reset: the client is gone, and not only done with sending
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
@@ -155,7 +157,7 @@ func (g *gateway) occupy(t *testing.T, n int) (list []net.Conn) {
 	return list
 }
 
-// settled waits until all workers are ready again and all n slots can be had.
+// settled waits until all workers are ready again and all n slots are free.
 func (g *gateway) settled(t *testing.T, n int) {
 	t.Helper()
 	for _, c := range hold(t, g.addr, n) {
@@ -177,10 +179,11 @@ func (g *gateway) settled(t *testing.T, n int) {
 	await(t, "the pool is full again", func() bool { ready, ended := dead(); return ready-ended == 2 })
 }
 
-// TestMaxConnections: no more than the limit are handled at a time; those that wait
-// in the kernel's queue are served when a slot frees, and none is lost.
+// TestMaxConnections checks that the gateway serves at most the limit of
+// connections concurrently. Connections that wait in the kernel's queue are
+// served when a slot becomes free, and none is lost.
 func TestMaxConnections(t *testing.T) {
-	g := serve(t, plain(t), Config{Connections: 3, Listen: listens("127.0.0.1:0", "[::1]:0")})
+	g := serve(t, plain(t), testConfig{Connections: 3, Listen: listens("127.0.0.1:0", "[::1]:0")})
 	held := g.occupy(t, 3)
 	answered := make(chan error, 1)
 	go func() {
@@ -210,14 +213,14 @@ func TestMaxConnections(t *testing.T) {
 	wg.Wait()
 }
 
-// TestDrain: a signal closes the listeners, what is being answered is answered, idle
-// connections close, and the exit status is 0.
+// TestDrain checks the shutdown by a signal: the listeners close, requests in
+// progress are answered, idle connections close, and the exit status is 0.
 func TestDrain(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(sig.String(), func(t *testing.T) {
 			as := plain(t)
 			path := socketDir(t, t.TempDir(), as) + "/s"
-			g := serve(t, as, Config{Listen: listens("127.0.0.1:0", "unix:"+path)})
+			g := serve(t, as, testConfig{Listen: listens("127.0.0.1:0", "unix:"+path)})
 			idle := hold(t, g.addr, 2)
 			answered := make(chan error, 1)
 			go func() {
@@ -251,10 +254,11 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestSecondSignal ends what the first would have waited for; the same one twice at once, as
-// timeout(1) sends it, is no second.
+// TestSecondSignal checks that a second signal ends the shutdown that waits for
+// requests. The same signal twice at once, as timeout(1) sends it, counts as
+// one.
 func TestSecondSignal(t *testing.T) {
-	g := serve(t, plain(t), Config{})
+	g := serve(t, plain(t), testConfig{})
 	go g.get("/wait?ms=3600000")
 	g.await("worker: a request waits", nil)
 	g.cmd.Process.Signal(syscall.SIGTERM)
@@ -266,9 +270,9 @@ func TestSecondSignal(t *testing.T) {
 	}
 }
 
-// TestParentDies: its workers don't outlive it.
+// TestParentDies checks that the workers do not outlive their parent.
 func TestParentDies(t *testing.T) {
-	g := serve(t, plain(t), Config{})
+	g := serve(t, plain(t), testConfig{})
 	pid := g.workerPID()
 	g.cmd.Process.Kill()
 	g.wait()
@@ -278,21 +282,23 @@ func TestParentDies(t *testing.T) {
 	})
 }
 
-// TestDrainHasAnEnd: a worker that does not come to an end by itself is ended.
+// TestDrainHasAnEnd checks that a worker that does not exit by itself during a
+// shutdown is ended.
 func TestDrainHasAnEnd(t *testing.T) {
 	limits := testLimits
 	limits.Drain = 50 * time.Millisecond
-	g := serve(t, plain(t), Config{Argv: argv{ipc.Worker: {"never ends"}}, Setup: packed(work.Setup{Limits: limits})})
+	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"never ends"}}, Setup: packed(work.Setup{Limits: limits})})
 	g.cmd.Process.Signal(syscall.SIGTERM)
 	g.because("worker was ended", "did not end in time")
 	g.wait()
 }
 
-// TestLimitsAreComplete: a limit that is not set would be none.
+// TestLimitsAreComplete checks that every limit is set. An unset limit would
+// limit nothing.
 func TestLimitsAreComplete(t *testing.T) {
 	limits := testLimits
 	limits.Idle = 0
-	if text, _ := launch(t, plain(t), Config{Setup: packed(work.Setup{Limits: limits})}).failure(); !strings.Contains(text, "Idle is not set") {
+	if text, _ := launch(t, plain(t), testConfig{Setup: packed(work.Setup{Limits: limits})}).failure(); !strings.Contains(text, "Idle is not set") {
 		t.Errorf("error %q", text)
 	}
 }

@@ -8,19 +8,20 @@ import (
 	"testing"
 )
 
-// TestThreadsAreShared: the threads of all shared workers are as many as were asked for, and no
-// worker is there without one, or without a connection to serve.
+// TestThreadsAreShared checks that all shared workers together have as many
+// threads as were asked for, and that there is no worker without a thread or
+// without a slot for a connection.
 func TestThreadsAreShared(t *testing.T) {
-	needRoot(t) // who else can't read the environment of a worker, which is not dumpable
+	needRoot(t) // only root can read the environment of a worker, which is not dumpable
 	for _, tt := range []struct {
-		config Config
+		config testConfig
 		want   []string
 	}{
-		{Config{Threads: 1}, []string{"1"}},
-		{Config{Threads: 2}, []string{"1", "1"}},
-		{Config{Threads: 3}, []string{"1", "2"}},
-		{Config{Threads: 7, Workers: 3}, []string{"2", "2", "3"}},
-		{Config{Threads: 8, Connections: 1}, []string{"8"}},
+		{testConfig{Threads: 1}, []string{"1"}},
+		{testConfig{Threads: 2}, []string{"1", "1"}},
+		{testConfig{Threads: 3}, []string{"1", "2"}},
+		{testConfig{Threads: 7, Workers: 3}, []string{"2", "2", "3"}},
+		{testConfig{Threads: 8, Connections: 1}, []string{"8"}},
 	} {
 		tt.config.Service = identityOf("nobody", "nogroup", "")
 		g := serve(t, nil, tt.config)

@@ -18,16 +18,17 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// TestProxyIsNoSource: connections through a trusted proxy do not share the limit of one source. One that is only
-// exempt from penalties is.
+// TestProxyIsNoSource checks that connections through a trusted proxy do not
+// share the limit of one source. The limit does apply to an address that is
+// only exempt from penalties.
 func TestProxyIsNoSource(t *testing.T) {
 	here := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	g := serve(t, plain(t), Config{Connections: 6, PerSource: 2, Setup: packed(work.Setup{Admission: work.Admission{Proxies: here}})})
+	g := serve(t, plain(t), testConfig{Connections: 6, PerSource: 2, Setup: packed(work.Setup{Admission: work.Admission{Proxies: here}})})
 	g.occupy(t, 4)
 	if got := g.mustGet("/pid"); got == "" {
 		t.Error("no answer")
 	}
-	g = serve(t, plain(t), Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: 300 * time.Millisecond})}, Connections: 6, PerSource: 2, Setup: packed(work.Setup{Admission: work.Admission{Exempt: here}})})
+	g = serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: 300 * time.Millisecond})}, Connections: 6, PerSource: 2, Setup: packed(work.Setup{Admission: work.Admission{Exempt: here}})})
 	g.occupy(t, 2)
 	if status, _, err := answer(g.dial(t, request)); status != http.StatusServiceUnavailable {
 		t.Errorf("an exempt address that has more than its share: %d %v", status, err)
@@ -45,11 +46,12 @@ func (g *gateway) dialTCPAs(t *testing.T, uid uint32) (c net.Conn) {
 	return c
 }
 
-// TestOneSourceLeavesSlots: a user who has each slot on loopback, from whatever addresses, and waits for more, is served after another
-// one who comes later, and keeps what is being answered.
+// TestOneSourceLeavesSlots checks a user who holds every slot over loopback,
+// from several addresses, and waits for more. Another user who comes later is
+// served first, and the first user's requests in progress are kept.
 func TestOneSourceLeavesSlots(t *testing.T) {
-	needRoot(t) // to be several users
-	g := serve(t, plain(t), Config{Connections: 4})
+	needRoot(t) // only root can act as several users
+	g := serve(t, plain(t), testConfig{Connections: 4})
 	held := g.occupy(t, 4)
 	const endless = "GET /wait?ms=3600000 HTTP/1.1\r\nHost: x\r\n\r\n"
 	for i := range 10 {
@@ -76,11 +78,12 @@ func TestOneSourceLeavesSlots(t *testing.T) {
 	}
 }
 
-// TestParking: who has as many connections as one source may waits, without a slot and without
-// keeping others out, until one of theirs ends.
+// TestParking checks that a source that has its maximum of connections waits
+// until one of them ends. While it waits it holds no slot and keeps no other
+// source from being served.
 func TestParking(t *testing.T) {
-	needRoot(t) // to be several users
-	g := serve(t, plain(t), Config{Connections: 6, PerSource: 2})
+	needRoot(t) // only root can act as several users
+	g := serve(t, plain(t), testConfig{Connections: 6, PerSource: 2})
 	held := g.occupy(t, 2)
 	third, err := net.Dial("tcp", g.addr)
 	if err != nil {
@@ -114,9 +117,11 @@ func TestParking(t *testing.T) {
 	}
 }
 
-// TestOwnSourceYields: while there are slots for others, a source's next connection ends one of its idle ones.
+// TestOwnSourceYields checks that a source's next connection ends one of the
+// idle connections of the same source, although slots are free for other
+// sources.
 func TestOwnSourceYields(t *testing.T) {
-	g := serve(t, plain(t), Config{Connections: 10, PerSource: 1})
+	g := serve(t, plain(t), testConfig{Connections: 10, PerSource: 1})
 	for range 3 {
 		c := g.dial(t, request)
 		if status, _, err := answer(c); status != http.StatusOK {
@@ -125,10 +130,10 @@ func TestOwnSourceYields(t *testing.T) {
 	}
 }
 
-// TestParkingHasAnEnd: a connection that waits too long, or can't wait, gets an answer, and the
-// counts are unchanged afterwards.
+// TestParkingHasAnEnd checks that a connection that waits too long, or can't
+// wait, gets an answer, and that the counts are unchanged afterwards.
 func TestParkingHasAnEnd(t *testing.T) {
-	g := serve(t, plain(t), Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: 300 * time.Millisecond})}, Connections: 4, PerSource: 1})
+	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: 300 * time.Millisecond})}, Connections: 4, PerSource: 1})
 	held := g.occupy(t, 1)
 	var list []net.Conn
 	for range 5 { // two can be parked, three can't
@@ -147,10 +152,10 @@ func TestParkingHasAnEnd(t *testing.T) {
 	}
 }
 
-// TestUserWhoStopsTheirWorker: whatever users do to their own worker, with any number of connections,
-// another user is served.
+// TestUserWhoStopsTheirWorker checks that another user is served, whatever
+// users do to their own worker and with however many connections.
 func TestUserWhoStopsTheirWorker(t *testing.T) {
-	_, socket := becoming(t, Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour}) // nothing but the bound helps
+	_, socket := becoming(t, testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour}) // only the bound can end the wait
 	_, _, body := askAs(t, socket, 31001, 31101, "/pid")
 	pid := pidOf(t, body)
 	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
@@ -169,10 +174,11 @@ func TestUserWhoStopsTheirWorker(t *testing.T) {
 	}
 }
 
-// TestStoppedWorkersKeepNoSlots: two users who stop their own workers, which hold all slots, keep no third one waiting
-// until these are ended for it; and their connections go on counting against them.
+// TestStoppedWorkersKeepNoSlots checks two users who hold all slots and stop
+// their own workers. These workers are ended so that a third user is served,
+// and the connections still count against the two users.
 func TestStoppedWorkersKeepNoSlots(t *testing.T) {
-	_, socket := becoming(t, Config{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour})
+	_, socket := becoming(t, testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{HandLimit: time.Hour})}, Connections: 4, Silence: time.Hour})
 	dial := func(uid uint32) net.Conn {
 		c, err := thread.DialAs(uid, uid, socket)
 		must(t, err)

@@ -13,8 +13,8 @@ import (
 	"schedrestd/ipc"
 )
 
-// gate holds up executions of one file, in the kernel, at the point where a user who stops the
-// process would.
+// gate makes the kernel hold up executions of one file, at the point where a
+// user could stop the process.
 type gate struct {
 	t  *testing.T
 	fd int
@@ -29,11 +29,12 @@ func newGate(t *testing.T, path string) *gate {
 	if err != nil {
 		t.Skipf("executions can't be held up here: %v", err)
 	}
-	t.Cleanup(func() { unix.Close(fd) }) // whatever waits goes on
+	t.Cleanup(func() { unix.Close(fd) }) // a held execution continues
 	return &gate{t, fd}
 }
 
-// held waits for an execution and returns the function that lets it go on.
+// held waits for an execution and returns the function that lets the execution
+// continue.
 func (g *gate) held() (release func()) {
 	g.t.Helper()
 	poll := []unix.PollFd{{Fd: int32(g.fd), Events: unix.POLLIN}}
@@ -54,8 +55,9 @@ func (g *gate) held() (release func()) {
 	}
 }
 
-// A worker that already has its user's identity, and has not executed its program, can be
-// stopped by the user. No other user waits for that.
+// TestStuckStartHoldsUpNobodyElse checks that no other user has to wait when a
+// user stops a worker that already has the user's identity but has not yet
+// executed its program.
 func TestStuckStartHoldsUpNobodyElse(t *testing.T) {
 	needRoot(t)
 	var path string
@@ -63,7 +65,7 @@ func TestStuckStartHoldsUpNobodyElse(t *testing.T) {
 		path = worker
 		must(t, copyFile(binary, path, 0o711))
 	})
-	_, socket := becoming(t, Config{})
+	_, socket := becoming(t, testConfig{})
 	_, _, body := askAs(t, socket, 31002, 31101, "/pid")
 	other := pidOf(t, body)
 
@@ -93,14 +95,15 @@ func TestStuckStartHoldsUpNobodyElse(t *testing.T) {
 	}
 }
 
-// With fs.suid_dumpable the kernel makes a process dumpable that changes its ids, and with it
-// whatever process it shares its memory with.
+// TestParentStaysUndumpable checks that the parent is not dumpable after the
+// start of a worker. With fs.suid_dumpable the kernel makes a process that
+// changes its ids dumpable, and with it every process that shares its memory.
 func TestParentStaysUndumpable(t *testing.T) {
 	needRoot(t)
 	for _, value := range []string{"1", "2"} {
 		t.Run(value, func(t *testing.T) {
 			sysctl.Set(t, "fs.suid_dumpable", value)
-			g, socket := becoming(t, Config{})
+			g, socket := becoming(t, testConfig{})
 			askAs(t, socket, 31001, 31101, "/pid")
 			must(t, g.cmd.Process.Signal(syscall.SIGUSR2))
 			if r := g.await("dumpable", nil); r["is"] != 0.0 {
@@ -108,4 +111,12 @@ func TestParentStaysUndumpable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRootOfContainer checks that root of a user namespace of 65536 ids starts
+// all services under ids that exist in that namespace.
+func TestRootOfContainer(t *testing.T) {
+	needRoot(t)
+	g := serve(t, contained, testConfig{Service: identityOf("nobody", "nogroup", ""), Audit: ipc.Audit{Path: ipc.AuditStderr}})
+	g.mustGet("/pid")
 }

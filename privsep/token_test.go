@@ -30,8 +30,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// verdict returns the worker's verdict about the token in r, by its keys or
-// from its cache. The daemon of these tests accepts no token.
+// verdict returns the worker's verdict about the token in r. The worker decides
+// with its keys or its cache; the daemon of these tests accepts no token.
 func verdict(r *http.Request, j *auth.Judge) string {
 	c := auth.Credential{Token: r.FormValue("token")}
 	c.Claims.User, c.Claims.Expires = "x", time.Now().Add(time.Hour)
@@ -45,7 +45,7 @@ func verdict(r *http.Request, j *auth.Judge) string {
 	return "bad"
 }
 
-// vault has the files with the keys of tokens, and their owners.
+// vault has the files with the keys of tokens, and the owners of the files.
 type vault struct {
 	ipc.Tokens
 	t   *testing.T
@@ -55,8 +55,8 @@ type vault struct {
 	rsa *rsa.PrivateKey
 }
 
-// newVault creates a key and a key set that belong to as, who is SchedUser,
-// too.
+// newVault creates a key and a key set that belong to the user as. This user is
+// also SchedUser.
 func newVault(t *testing.T, as user) *vault {
 	t.Helper()
 	v := &vault{t: t, as: as, uid: uint32(os.Geteuid()), rsa: rsaKey()}
@@ -80,7 +80,7 @@ func newRSA() *rsa.PrivateKey {
 	return key
 }
 
-// renew makes another key and puts it in place.
+// renew creates another key and puts it in place.
 func (v *vault) renew() {
 	v.t.Helper()
 	v.key = make([]byte, 64)
@@ -99,8 +99,8 @@ func setOf(key *rsa.PrivateKey) string {
 	return fmt.Sprintf(`{"keys":[{"kty":"RSA","n":%q,"e":%q}]}`, b64(key.N.Bytes()), b64(big.NewInt(int64(key.E)).Bytes()))
 }
 
-// config serves tokens with v's keys.
-func (v *vault) config(c Config) Config {
+// config returns a configuration that serves tokens with v's keys.
+func (v *vault) config(c testConfig) testConfig {
 	c.Tokens = v.Tokens
 	c.Service.SchedUser, c.Service.SchedUID = strconv.Itoa(int(v.uid)), v.uid
 	c.Setup.JWT = true
@@ -133,7 +133,8 @@ func rs256(t *testing.T, key *rsa.PrivateKey) string {
 
 var strangersKey = []byte("a key of which the cluster knows nothing")
 
-// verdict returns the verdict of the worker that answers about a token.
+// verdict asks the gateway about a token and returns the verdict of the worker
+// that answers.
 func (g *gateway) verdict(token string) string {
 	g.t.Helper()
 	return g.mustGet("/verdict?token=" + url.QueryEscape(token))
@@ -146,13 +147,13 @@ func (g *gateway) want(what, token, verdict string) {
 	}
 }
 
-// comes waits for a verdict.
+// comes waits until the gateway gives this verdict about the token.
 func (g *gateway) comes(token, verdict string) {
 	g.t.Helper()
 	g.eventually("a token is "+verdict, func() bool { return g.verdict(token) == verdict })
 }
 
-// keeps asks often enough that every worker is asked.
+// keeps checks the verdict about a token often enough to reach every worker.
 func (g *gateway) keeps(what, token, verdict string) {
 	g.t.Helper()
 	for range 6 {
@@ -160,7 +161,7 @@ func (g *gateway) keeps(what, token, verdict string) {
 	}
 }
 
-// verifies asks of good and forged tokens of both kinds.
+// verifies checks the verdicts about good and forged tokens of both kinds.
 func (g *gateway) verifies(v *vault) {
 	g.t.Helper()
 	g.keeps("HS256", hs256(v.key), "good")
@@ -171,15 +172,16 @@ func (g *gateway) verifies(v *vault) {
 
 var strangersRSA = sync.OnceValue(newRSA)
 
-// TestTokenKeys: workers of every kind of pool can verify both kinds of tokens from their first
-// connection on, with https:// listeners and without, and those that come after a SIGHUP, too.
+// TestTokenKeys checks that workers of every kind of pool can verify both kinds
+// of tokens from their first connection on, with and without https://
+// listeners. So can the workers that are started after a SIGHUP.
 func TestTokenKeys(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		for _, https := range []bool{false, true} {
 			t.Run(fmt.Sprintf("worker_per_connection=%v,https=%v", strict, https), func(t *testing.T) {
 				as := plain(t)
 				v := newVault(t, as)
-				c := v.config(Config{})
+				c := v.config(testConfig{})
 				c.Switches.WorkerPerConnection = strict
 				if https {
 					s := newSite(t, as)
@@ -200,8 +202,10 @@ func TestTokenKeys(t *testing.T) {
 	}
 }
 
-// TestTokenKeysRefused: a file that another user can read or put there, or that is no key, keeps the gateway from starting,
-// and the hint fixes it. It makes no difference that no tokens are served, except for faults that only a keeper finds.
+// TestTokenKeysRefused checks that the gateway does not start with a file that
+// is no key, or that another user can read or replace, and that the hint fixes
+// this. Without service for tokens the result is the same, except for faults
+// that only a keeper finds.
 func TestTokenKeysRefused(t *testing.T) {
 	tests := []struct {
 		name       string
@@ -215,8 +219,8 @@ func TestTokenKeysRefused(t *testing.T) {
 		{"a directory", func(v *vault) { os.Remove(v.Key); os.Mkdir(v.Key, 0o755) }, "not a regular file", "ls -ld", false},
 		{"too short", func(v *vault) { v.put(v.Key, "secret", 0o600) }, "jwt.key: 6 bytes; HS256 needs at least 32", "head -c 32 /dev/urandom >", false},
 		{"empty", func(v *vault) { v.put(v.Key, "", 0o600) }, "jwt.key: 0 bytes", "head -c 32 /dev/urandom >", false},
-		{"zeros", func(v *vault) { v.put(v.Key, strings.Repeat("\x00", 32), 0o600) }, "jwt.key: the same byte 32 times, which is not secret", "jwt.key.new  # then jwt_key=", false},
-		{"a certificate", func(v *vault) { v.put(v.Key, "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUQ", 0o600) }, "jwt.key: a public key or certificate", "jwt.key.new  # then jwt_key=", false},
+		{"zeros", func(v *vault) { v.put(v.Key, strings.Repeat("\x00", 32), 0o600) }, "jwt.key: the same byte 32 times, which is not secret", "jwt.key.new)  # then jwt_key=", false},
+		{"a certificate", func(v *vault) { v.put(v.Key, "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUQ", 0o600) }, "jwt.key: a public key or certificate", "jwt.key.new)  # then jwt_key=", false},
 		{"in a directory that all may write", func(v *vault) { os.Chmod(filepath.Dir(v.Key), 0o777) }, "is writable by every user", "o-w", false},
 		{"others write the key set", func(v *vault) { os.Chmod(v.JWKS, 0o646) }, "lets other users write it", "chmod o-w", false},
 		{"the key set is too long", func(v *vault) { v.put(v.JWKS, strings.Repeat(" ", 1<<20+1), 0o644) }, "longer than", "", false},
@@ -239,7 +243,7 @@ func TestTokenKeysRefused(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			as, c := plain(t), Config{}
+			as, c := plain(t), testConfig{}
 			if tt.root {
 				needRoot(t)
 				c.Service = identityOf("65534", "65534", "")
@@ -271,8 +275,8 @@ func TestTokenKeysRefused(t *testing.T) {
 	}
 }
 
-// TestNoTokenKeys: files that are not there or can't be read are said, and no keeper is started. When
-// they come they are used.
+// TestNoTokenKeys checks that missing and unreadable files are logged and no
+// keeper is started, and that the files are used as soon as they can be read.
 func TestNoTokenKeys(t *testing.T) {
 	as := plain(t)
 	v := newVault(t, as)
@@ -281,7 +285,7 @@ func TestNoTokenKeys(t *testing.T) {
 	if as == nil && os.Geteuid() == 0 {
 		t.Skip("root reads everything")
 	}
-	g := serve(t, as, v.config(Config{}))
+	g := serve(t, as, v.config(testConfig{}))
 	for what, path := range map[string]string{"key": v.Key, "key set": v.JWKS} {
 		g.await("there is no "+what+" of "+map[string]string{"key": "HS256", "key set": "RS256"}[what]+" tokens for this gateway: such tokens are verified by the daemons",
 			func(r map[string]any) bool { return r["level"] == "INFO" && r["file"] == path })
@@ -301,11 +305,12 @@ func TestNoTokenKeys(t *testing.T) {
 	})
 }
 
-// TestTokensNotServed: where no tokens are served no process gets a key.
+// TestTokensNotServed checks that no process gets a key when the gateway serves
+// no tokens.
 func TestTokensNotServed(t *testing.T) {
 	as := plain(t)
 	v := newVault(t, as)
-	c := v.config(Config{})
+	c := v.config(testConfig{})
 	c.Setup.JWT = false
 	g := serve(t, as, c)
 	g.keeps("HS256", hs256(v.key), "unknown")
@@ -315,7 +320,7 @@ func TestTokensNotServed(t *testing.T) {
 	}
 }
 
-// complaints counts what was said of new files that can't be used.
+// complaints counts the log records about new files that can't be used.
 func (g *gateway) complaints(what, text string) (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -327,13 +332,14 @@ func (g *gateway) complaints(what, text string) (n int) {
 	return n
 }
 
-// TestTokenKeyChanges: a new key is used, and what workers remember of the old one's tokens is
-// forgotten. One that can't be used changes nothing but that the daemons are asked of what the old one does
-// not know, and is complained of once.
+// TestTokenKeyChanges checks that a new key is used, and that workers forget
+// their verdicts about tokens of the old key. A new key that can't be used is
+// logged once and the old key stays. The only other effect is that the workers
+// ask the daemons about tokens that the old key does not verify.
 func TestTokenKeyChanges(t *testing.T) {
 	as := plain(t)
 	v := newVault(t, as)
-	g := serve(t, as, v.config(Config{}))
+	g := serve(t, as, v.config(testConfig{}))
 	g.verifies(v)
 	old := hs256(v.key)
 	v.renew()
@@ -355,7 +361,7 @@ func TestTokenKeyChanges(t *testing.T) {
 		g.eventually("a complaint: "+broken.want, func() bool { return g.complaints("key of HS256 tokens", broken.want) > 0 })
 		g.comes(hs256(strangersKey), "unknown")
 		g.keeps(broken.want+", the key before it", hs256(good), "good")
-		time.Sleep(200 * time.Millisecond) // ten looks
+		time.Sleep(200 * time.Millisecond) // time for ten checks of the files
 		if n := g.complaints("key of HS256 tokens", broken.want); n != 1 {
 			t.Errorf("%s: %d complaints", broken.want, n)
 		}
@@ -364,24 +370,26 @@ func TestTokenKeyChanges(t *testing.T) {
 		g.comes(hs256(good), "good")
 		g.comes(hs256(strangersKey), "bad")
 	}
-	// Written over in place, as an editor may do it.
+	// Overwrite the file in place, as an editor may do it.
 	copy(v.key, strangersKey)
 	must(t, os.WriteFile(v.Key, v.key, 0o600))
 	g.comes(hs256(v.key), "good")
 }
 
-// TestTokenKeyInPieces: what is still being written is not used, though half of it would be a key, but by a signal.
+// TestTokenKeyInPieces checks that a file that is still being written is not
+// used, even if its first half could be a key. A SIGHUP makes the gateway use
+// it at once.
 func TestTokenKeyInPieces(t *testing.T) {
 	as := plain(t)
 	v := newVault(t, as)
 	write := rereadingSecrets(t)
-	c := v.config(Config{Still: time.Hour})
+	c := v.config(testConfig{Still: time.Hour})
 	write(ipc.Setup{JWT: true}, c.Secrets)
 	g := serve(t, as, c)
 	g.verifies(v)
 	half := []byte(strings.Repeat("half", 10))
 	must(t, os.WriteFile(v.Key, half, 0o600))
-	time.Sleep(200 * time.Millisecond) // ten looks
+	time.Sleep(200 * time.Millisecond) // time for ten checks of the files
 	g.keeps("half of the next key", hs256(half), "bad")
 	g.keeps("the key of before", hs256(v.key), "good")
 	whole := append(half, strings.Repeat("whole", 5)...)
@@ -398,14 +406,15 @@ func TestTokenKeyInPieces(t *testing.T) {
 	g.verifies(v)
 }
 
-// TestBrokenKeySet: a gateway does not start with a key set that no worker can use, as with any other key file.
+// TestBrokenKeySet checks that a gateway does not start with a key set that no
+// worker can use.
 func TestBrokenKeySet(t *testing.T) {
 	as := plain(t)
 	for name, text := range map[string]string{"cut": setOf(rsaKey())[:100], "a page": "<html>", "none": `{"keys":[]}`, "private": `{"keys":[{"kty":"RSA","d":"AQAB"}]}`} {
 		t.Run(name, func(t *testing.T) {
 			v := newVault(t, as)
 			v.put(v.JWKS, text, 0o644)
-			g := launch(t, as, v.config(Config{}))
+			g := launch(t, as, v.config(testConfig{}))
 			failure, hint := g.failure()
 			if !strings.Contains(failure, "can't use the key set of RS256 tokens") || !strings.Contains(hint, "daemons' log") {
 				t.Errorf("%s, hint %q", failure, hint)
@@ -417,12 +426,13 @@ func TestBrokenKeySet(t *testing.T) {
 	}
 }
 
-// TestBrokenKeySetLater: a generation whose workers can't use the key set does not serve. The one before it stays, and so does
-// its key set in the next generations, until the file changes.
+// TestBrokenKeySetLater checks that a generation whose workers can't use the
+// key set does not serve. The previous generation stays. The next generations
+// use its key set until the file changes.
 func TestBrokenKeySetLater(t *testing.T) {
 	as := plain(t)
 	v := newVault(t, as)
-	g := serve(t, as, v.config(Config{}))
+	g := serve(t, as, v.config(testConfig{}))
 	g.verifies(v)
 	pid := g.mustGet("/pid")
 	for i, text := range []string{`{"keys": [`, "<html>"} {
@@ -436,10 +446,10 @@ func TestBrokenKeySetLater(t *testing.T) {
 	if r := g.await("nothing is replaced: new workers can't serve", nil); !strings.Contains(fmt.Sprint(r["error"]), "key set "+v.JWKS+": a worker can't use the key set") {
 		t.Errorf("logged %v", r)
 	}
-	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL)) // asks for a generation, while the file can't be used
+	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL)) // the dispatcher asks for another generation while the file can't be used
 	g.eventually("other workers serve", func() bool { return !g.serves(pid) })
 	g.comes(rs256(t, v.rsa), "good")
-	g.comes(rs256(t, strangersRSA()), "unknown") // it may be of a newer key
+	g.comes(rs256(t, strangersRSA()), "unknown") // the token may be signed with a newer key
 	v.put(v.JWKS, setOf(v.rsa)+"\n", 0o644)
 	g.comes(rs256(t, strangersRSA()), "bad")
 	g.comes(rs256(t, v.rsa), "good")
@@ -448,7 +458,8 @@ func TestBrokenKeySetLater(t *testing.T) {
 	}
 }
 
-// serves reports whether one of a few requests is served by the worker that answers pid.
+// serves sends a few requests and reports whether the worker that answers with
+// pid serves one of them.
 func (g *gateway) serves(pid string) bool {
 	for range 8 {
 		if got, _ := g.get("/pid"); got == pid {
@@ -458,11 +469,11 @@ func (g *gateway) serves(pid string) bool {
 	return false
 }
 
-// TestKeySetChanges is the same for the key set.
+// TestKeySetChanges checks the same as TestTokenKeyChanges for the key set.
 func TestKeySetChanges(t *testing.T) {
 	as := plain(t)
 	v := newVault(t, as)
-	g := serve(t, as, v.config(Config{}))
+	g := serve(t, as, v.config(testConfig{}))
 	g.verifies(v)
 	next := newRSA()
 	v.put(v.JWKS, setOf(next), 0o644)

@@ -16,12 +16,13 @@ import (
 	"schedrestd/ipc"
 )
 
-// TestKeeperOfTokensDies: the daemons verify tokens until the next one is there, which has the key again, even
-// when the file is gone.
+// TestKeeperOfTokensDies checks that the daemons verify tokens until the next
+// keeper is ready, and that this keeper gets the key again even if the file is
+// gone.
 func TestKeeperOfTokensDies(t *testing.T) {
 	as := plain(t)
 	v := newVault(t, as)
-	g := serve(t, as, v.config(Config{}))
+	g := serve(t, as, v.config(testConfig{}))
 	for n := 1; n <= 3; n++ {
 		must(t, syscall.Kill(g.keeperPID(n), syscall.SIGKILL))
 		g.keeperPID(n + 1)
@@ -31,21 +32,21 @@ func TestKeeperOfTokensDies(t *testing.T) {
 	}
 	must(t, os.Remove(v.Key))
 	g.eventually("a complaint of the key", func() bool { return g.complaints("key of HS256 tokens", "no such file") == 1 })
-	must(t, syscall.Kill(g.keeperPID(5), syscall.SIGKILL)) // of the generation that knows that it is gone
+	must(t, syscall.Kill(g.keeperPID(5), syscall.SIGKILL)) // the keeper of the generation that knows that the file is gone
 	g.keeperPID(6)
 	g.comes(hs256(v.key), "good")
-	g.comes(hs256(strangersKey), "unknown") // by workers that know that the key is gone
+	g.comes(hs256(strangersKey), "unknown") // the workers know that the key file is gone
 }
 
-// TestTokenKeyWrittenOver: a keeper that finds the key of before overwritten with something else keeps
-// none, and serves handshakes all the same.
+// TestTokenKeyWrittenOver checks that a keeper that finds the previous key
+// overwritten keeps no key, and still signs handshakes.
 func TestTokenKeyWrittenOver(t *testing.T) {
 	as := plain(t)
 	v, s := newVault(t, as), newSite(t, as)
-	c := v.config(Config{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
+	c := v.config(testConfig{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
 	c.TLS = s.TLS
 	g := serve(t, as, c)
-	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // they are sorted
+	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // the addresses are sorted
 	must(t, os.WriteFile(v.Key, []byte("short"), 0o600))
 	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL))
 	g.await("the keeper has no key of HS256 tokens: they are verified by the daemons", nil)
@@ -55,13 +56,13 @@ func TestTokenKeyWrittenOver(t *testing.T) {
 	g.comes(hs256(v.key), "good")
 }
 
-// TestTokenKeyByReload: it comes with a SIGHUP, and a keeper with it; and goes with one, and the keeper
-// that knew it, too.
+// TestTokenKeyByReload checks that a SIGHUP can add a key, which starts a
+// keeper, and can remove the key, which ends the keeper that knew it.
 func TestTokenKeyByReload(t *testing.T) {
 	as := plain(t)
 	v := newVault(t, as)
 	write := rereadingSecrets(t)
-	c := v.config(Config{})
+	c := v.config(testConfig{})
 	c.Tokens = ipc.Tokens{}
 	g := serve(t, as, c)
 	hup := func(n int, secrets ipc.Secrets, want string) {
@@ -74,14 +75,14 @@ func TestTokenKeyByReload(t *testing.T) {
 	hup(1, ipc.Secrets{Tokens: v.Tokens}, "configuration is reread")
 	g.verifies(v)
 
-	// One that can't be used changes nothing.
+	// A key that can't be used changes nothing.
 	other := ipc.Tokens{Key: v.Key + ".other", JWKS: v.JWKS}
 	v.put(other.Key, "short", 0o600)
 	hup(1, ipc.Secrets{Tokens: other}, "nothing is changed: the configuration that was reread can't be used")
 	v.put(other.Key, strings.Repeat("k", 32), 0o644)
 	hup(2, ipc.Secrets{Tokens: other}, "nothing is changed: the configuration that was reread can't be used")
 	g.keeps("the key of before", hs256(v.key), "good")
-	// One that is not there is equivalent to none.
+	// A missing key file is equivalent to no key.
 	must(t, os.Remove(other.Key))
 	keeper := g.keeperPID(1)
 	hup(2, ipc.Secrets{Tokens: other}, "configuration is reread")
@@ -96,13 +97,14 @@ func TestTokenKeyByReload(t *testing.T) {
 	g.verifies(v)
 }
 
-// TestTokenKeyOpenToWorkers: a gateway that was not started as root says that its workers can open the key
-// as it does itself; with root they can't.
+// TestTokenKeyOpenToWorkers checks that a gateway that was started without root
+// warns that its workers can open the key file. With root they can't, and there
+// is no warning.
 func TestTokenKeyOpenToWorkers(t *testing.T) {
 	says := "an attacker who controls a worker can read the key of HS256 tokens by its path: without root, workers run as the user who started the gateway"
 	as := plain(t)
 	v := newVault(t, as)
-	g := serve(t, as, v.config(Config{}))
+	g := serve(t, as, v.config(testConfig{}))
 	r := g.await(says, nil)
 	if r["level"] != "WARN" || r["file"] != v.Key || !strings.Contains(r["hint"].(string), "start as root with -u") {
 		t.Errorf("%v", r)
@@ -113,23 +115,24 @@ func TestTokenKeyOpenToWorkers(t *testing.T) {
 		t.Errorf("said %d times", n)
 	}
 	needRoot(t)
-	g = serve(t, nil, newVault(t, nil).config(Config{Service: identityOf("65534", "65534", "")}))
+	g = serve(t, nil, newVault(t, nil).config(testConfig{Service: identityOf("65534", "65534", "")}))
 	g.want("as root", hs256(strangersKey), "bad")
 	if g.count(says) != 0 {
 		t.Error("said of a gateway that was started as root")
 	}
 }
 
-// TestSecretsTogether: when one key file of a configuration can't be used, none is. The keys in use stay,
-// with the warnings about them.
+// TestSecretsTogether checks that no key file of a configuration is used when
+// one of them can't be used. The keys in use stay, and so do the warnings about
+// them.
 func TestSecretsTogether(t *testing.T) {
 	as := plain(t)
 	v, s := newVault(t, as), newSite(t, as)
-	c := v.config(Config{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
+	c := v.config(testConfig{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
 	c.TLS = s.TLS
 	write := rereadingSecrets(t)
 	g := serve(t, as, c)
-	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // they are sorted
+	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // the addresses are sorted
 	// The next configuration has the keys that belong to another user in this one.
 	w, next := newVault(t, as), newSite(t, as)
 	good := func() {
@@ -145,7 +148,7 @@ func TestSecretsTogether(t *testing.T) {
 		"a key set that others write": func() { w.put(w.JWKS, setOf(strangersRSA()), 0o666) },
 		"another's certificate":       func() { w := newSite(t, as); next.put(next.Certificate, mustRead(t, w.Certificate), 0o644) },
 	} {
-		for range 4 { // more often than the keeper knows pairs
+		for range 4 { // more often than the number of key pairs that the keeper knows
 			good()
 			spoil()
 			g.cmd.Process.Signal(syscall.SIGHUP)
@@ -167,12 +170,13 @@ func TestSecretsTogether(t *testing.T) {
 	}
 }
 
-// TestRenewalWithABadKey: files that were renewed in their places are used though the rest of the configuration can't
-// be: they are looked at without any signal.
+// TestRenewalWithABadKey checks that certificate files that were renewed in
+// place are used although the rest of the configuration can't be used. The
+// gateway checks these files without a signal.
 func TestRenewalWithABadKey(t *testing.T) {
 	as := plain(t)
 	v, s := newVault(t, as), newSite(t, as)
-	c := v.config(Config{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
+	c := v.config(testConfig{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
 	c.TLS, c.Watch = s.TLS, time.Second
 	write := rereadingSecrets(t)
 	g := serve(t, as, c)
@@ -192,12 +196,13 @@ func mustRead(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestTokenKeyWithoutKeeper: a key that no keeper can get is refused; at the start, and on a SIGHUP.
+// TestTokenKeyWithoutKeeper checks that a key is refused when there is no
+// keeper's program, at the start and on a SIGHUP.
 func TestTokenKeyWithoutKeeper(t *testing.T) {
 	as := plain(t)
 	v := newVault(t, as)
 	replace(t, ipc.Keeper, remove)
-	c := v.config(Config{})
+	c := v.config(testConfig{})
 	text, hint := launch(t, as, c).failure()
 	if !strings.Contains(text, "schedrestd-keeper: no such file") || !strings.Contains(hint, "belongs beside schedrestd") {
 		t.Errorf("error %q, hint %q", text, hint)
@@ -214,13 +219,14 @@ func TestTokenKeyWithoutKeeper(t *testing.T) {
 	g.want("no key", hs256(v.key), "unknown")
 }
 
-// TestTokenKeyForgotten: where handshakes are signed as well, another keeper takes the place of the
-// one that knew the key.
+// TestTokenKeyForgotten checks that, when the token key is removed and
+// handshakes are still signed, another keeper replaces the one that knew the
+// key.
 func TestTokenKeyForgotten(t *testing.T) {
 	as := plain(t)
 	v, s := newVault(t, as), newSite(t, as)
 	write := rereadingSecrets(t)
-	c := v.config(Config{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
+	c := v.config(testConfig{Listen: listens("127.0.0.1:0", "https://127.0.0.2:0")})
 	c.TLS = s.TLS
 	g := serve(t, as, c)
 	g.verifies(v)
@@ -229,15 +235,17 @@ func TestTokenKeyForgotten(t *testing.T) {
 	g.await("configuration is reread", nil)
 	g.keeperPID(2)
 	g.keeps("no key", hs256(v.key), "unknown")
-	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // they are sorted
+	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // the addresses are sorted
 	if _, _, err := secured(s.client(secure), "/pid"); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestUnfollowedTokenKey: what the parent could read with the rights of the start alone is not used, so that nothing is genuine
-// here that is so nowhere else; the daemons verify them. One line says so, with a command after which it is used, and read by
-// SchedUser as before.
+// TestUnfollowedTokenKey checks that the gateway does not use a key file that
+// the parent can read only with the privileges of the start. The daemons then
+// verify the tokens, so that the gateway accepts no token that they would
+// reject. A log record says so. Its hint has a command after which the gateway
+// uses the file and SchedUser can still read it.
 func TestUnfollowedTokenKey(t *testing.T) {
 	needRoot(t)
 	sched, err := nss.LookupUID(1) // an account of the system, that has a group
@@ -248,7 +256,7 @@ func TestUnfollowedTokenKey(t *testing.T) {
 	must(t, os.Chmod(v.Key, 0o400))
 	must(t, os.Chmod(v.JWKS, 0o640))
 	must(t, os.Chmod(filepath.Dir(v.Key), 0o700))
-	c := v.config(Config{Service: identityOf("65534", "65534", "")})
+	c := v.config(testConfig{Service: identityOf("65534", "65534", "")})
 	c.Service.SchedGroups, err = nss.Groups(sched)
 	must(t, err)
 	g := serve(t, nil, c)
@@ -296,8 +304,9 @@ func TestUnfollowedTokenKey(t *testing.T) {
 	g.comes(hs256(v.key), "good")
 }
 
-// TestTokenKeyStaysInTheKeeper looks for the key in the memory of every process of a gateway that has
-// verified with it: where it must be, and then where it must not.
+// TestTokenKeyStaysInTheKeeper searches the memory of every process of a
+// gateway that has verified a token with the key. The key must be in the keeper
+// and in no other process.
 func TestTokenKeyStaysInTheKeeper(t *testing.T) {
 	needRoot(t)
 	for _, owner := range []string{"root", "both"} {
@@ -308,7 +317,7 @@ func TestTokenKeyStaysInTheKeeper(t *testing.T) {
 				must(t, os.Chown(v.Key, 0, int(v.as.Gid)))
 				must(t, os.Chmod(v.Key, 0o440))
 			}
-			c := v.config(Config{Service: identityOf("65534", "65534", "")})
+			c := v.config(testConfig{Service: identityOf("65534", "65534", "")})
 			c.Setup.LogLevel = int8(slog.LevelDebug)
 			g := serve(t, nil, c)
 			workers := map[int]bool{}
@@ -332,16 +341,18 @@ func TestTokenKeyStaysInTheKeeper(t *testing.T) {
 	}
 }
 
-// TestHostileKeepersOfTokens: each breaks the protocol in its way, and the start fails and says why.
+// TestHostileKeepersOfTokens checks that the start fails if the keeper of the
+// token key refuses to serve or breaks the protocol, and that the error gives
+// the reason.
 func TestHostileKeepersOfTokens(t *testing.T) {
 	for part, want := range map[string]string{
 		"refuses":         `the keeper refuses to serve: no\x1bkeeper`,
-		"kept of nothing": "", // which error, depends on whether it comes before the keys are offered
+		"kept of nothing": "", // the error depends on whether the message comes before the keys are sent
 		"silent":          "has not read the keys within",
 	} {
 		t.Run(part, func(t *testing.T) {
 			as := plain(t)
-			c := newVault(t, as).config(Config{Argv: argv{ipc.Keeper: {part}}})
+			c := newVault(t, as).config(testConfig{Argv: argv{ipc.Keeper: {part}}})
 			if part == "silent" {
 				c.StartLimit = 2 * time.Second
 			}

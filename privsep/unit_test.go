@@ -19,25 +19,27 @@ func await(t *testing.T, what string, happened func() bool) {
 	}
 }
 
-// sharedDir returns a directory of this test that other users can reach.
+// sharedDir returns a directory of this test that other users can enter.
 func sharedDir(t *testing.T) string {
 	t.Helper()
 	return socketDir(t, t.TempDir(), nil)
 }
 
-// TestUnixSocketOptions: UNIX sockets belong to the user that serves, or to root where each user is served.
+// TestUnixSocketOptions checks that UNIX sockets belong to the user that
+// serves, or to root when the gateway serves each user under their own
+// identity.
 func TestUnixSocketOptions(t *testing.T) {
 	group := uint32(44)
 	for name, tt := range map[string]struct {
-		config   Config
+		config   testConfig
 		mode     fs.FileMode
 		uid, gid uint32
 	}{
-		"a service":   {Config{SocketMode: 0o600}, 0o600, 7, 8},
-		"a group":     {Config{SocketMode: 0o660, SocketGroup: &group}, 0o660, 7, 44},
-		"become_user": {Config{SocketMode: 0o666, Switches: ipc.Switches{BecomeUser: true}}, 0o666, 0, 0},
+		"a service":   {testConfig{SocketMode: 0o600}, 0o600, 7, 8},
+		"a group":     {testConfig{SocketMode: 0o660, SocketGroup: &group}, 0o660, 7, 44},
+		"become_user": {testConfig{SocketMode: 0o666, Switches: ipc.Switches{BecomeUser: true}}, 0o666, 0, 0},
 	} {
-		o := tt.config.listenOptions(identity.Service{Identity: security.Identity{UID: 7, GID: 8}}).Unix
+		o := tt.config.config().listenOptions(identity.Service{Identity: security.Identity{UID: 7, GID: 8}}).Unix
 		if o.Mode != tt.mode || o.Owner.UID != tt.uid || o.Owner.GID != tt.gid {
 			t.Errorf("%s: mode %o of %+v", name, o.Mode, *o.Owner)
 		}

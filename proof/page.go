@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/confinement"
+	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 	"schedrestd/security"
@@ -19,25 +21,26 @@ type page struct {
 	out   io.Writer
 	how   ipc.Seal
 	facts map[string]string // what the parent knows, by name; see ipc.Fact…
-	parts []part
+	parts []ipc.Part
 	wrong []string // what is missing, or does not hold
 }
 
-// part is one part of the confinement, as the parent found it.
-type part struct{ Name, Is, Why string }
-
-// newPage takes the facts that came as arguments.
-func newPage(out io.Writer, how ipc.Seal, facts []string) *page {
+// newPage returns a page with the facts from the arguments and the way in which
+// the sandbox was closed.
+func newPage(out io.Writer, how ipc.Seal, sealed security.Sealed, facts []string) *page {
 	p := &page{out: out, how: how, facts: map[string]string{}}
 	for _, f := range facts {
 		key, value, _ := strings.Cut(f, "=")
 		if key == ipc.FactPart {
 			fields := strings.SplitN(value+"\t\t", "\t", 4)
-			p.parts = append(p.parts, part{fields[0], fields[1], fields[2]})
+			if fields[1] != "" {
+				p.parts = append(p.parts, ipc.Part{Name: fields[0], Is: fields[1], Why: fields[2]})
+			}
 			continue
 		}
 		p.facts[key] = value
 	}
+	p.parts = confinement.Complete(p.parts, how, sealed)
 	return p
 }
 
@@ -46,13 +49,13 @@ func (p *page) has(fact string) bool { _, ok := p.facts[fact]; return ok }
 // on reports whether all of these parts are on.
 func (p *page) on(names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool {
-		return !slices.ContainsFunc(p.parts, func(one part) bool { return one.Name == name && one.Is == ipc.PartOn })
+		return !slices.ContainsFunc(p.parts, func(one ipc.Part) bool { return one.Name == name && one.Is == ipc.PartOn })
 	})
 }
 
-// is reports whether a part stands so.
+// is reports whether a part has this state.
 func (p *page) is(standing string) bool {
-	return slices.ContainsFunc(p.parts, func(one part) bool { return one.Is == standing })
+	return slices.ContainsFunc(p.parts, func(one ipc.Part) bool { return one.Is == standing })
 }
 
 func (p *page) say(format string, args ...any) { fmt.Fprintf(p.out, format, args...) }
@@ -65,8 +68,8 @@ func (p *page) list(heading string, lines []string) {
 	}
 }
 
-// write writes the page. run has processes do what kills, and returns those that it
-// did not kill.
+// write writes the page. run starts the processes of the death tests, and
+// returns the cases whose processes were not killed.
 func (p *page) write(run func(cases []string) ([]string, error)) error {
 	p.table()
 	if p.has(ipc.FactFailed) {
@@ -115,7 +118,7 @@ func (p *page) table() {
 	}
 }
 
-// die runs the death tests, and writes which processes were not killed.
+// die runs the death tests and writes which processes were not killed.
 func (p *page) die(run func([]string) ([]string, error)) error {
 	cases := seal.Acts()
 	if p.how&ipc.SealAudit != 0 {
@@ -138,18 +141,19 @@ func (p *page) die(run func([]string) ([]string, error)) error {
 const (
 	ownRoot      = "root of their own"
 	pidNamespace = "PID namespace"
-	landlock     = "Landlock"
 )
 
-// ofParts is what is left to an attacker who captured a worker while a part is not on.
+// ofParts has, for each part, the escapes that an attacker who captured a
+// worker has while that part is missing.
 var ofParts = map[string]string{
-	"network namespace":  "the machine's network, through a hole in the filter: there is no network namespace",
-	pidNamespace:         "signals to its user's other processes, through a hole in the filter (and in Landlock where that denies signals): there is no PID namespace",
-	"system call filter": "every system call that the filter should kill for (audit_confinement)",
-	"Landlock for TCP":   "any TCP address that the dispatcher can reach, by reconnecting a connection that it was given: this kernel's Landlock does not restrict TCP (Linux 6.7)",
+	"network namespace":     "the machine's network, through a hole in the filter: there is no network namespace",
+	pidNamespace:            "signals to its user's other processes, through a hole in the filter (and in Landlock where that denies signals): there is no PID namespace",
+	confinement.CallFilter:  "every system call that the filter should kill for (audit_confinement)",
+	confinement.LandlockTCP: "any TCP address that the dispatcher can reach, by reconnecting a connection that it was given: this kernel's Landlock does not restrict TCP (Linux 6.7)",
 }
 
-// escapes returns what this sandbox leaves to an attacker who captured a worker.
+// escapes returns the escapes that this sandbox leaves to an attacker who
+// captured a worker.
 func (p *page) escapes() []string {
 	list := []string{
 		"what the worker holds: its clients' connections, the tokens in their requests, connections to the daemons",
@@ -169,11 +173,11 @@ func (p *page) escapes() []string {
 	add(p.has(ipc.FactTokens), "checks of token signatures; it cannot sign a token")
 	sockets := p.how&ipc.SealUnix != 0
 	add(sockets && p.has(ipc.FactMunge), "credentials of MUNGE or auth/slurm for its user, for every host with the same key")
-	alone := p.on(ownRoot, pidNamespace) // a /proc of the machine's leads out of any root
+	alone := p.on(ownRoot, pidNamespace) // with the machine's /proc a process can leave any root
 	add(sockets && !alone,
 		"every UNIX socket that its user may connect to: D-Bus, container engines, the session's agents")
 	and := ""
-	if p.on(landlock) {
+	if p.on(confinement.Landlock) {
 		and = " and in Landlock"
 	}
 	add(!alone, "the machine's files, through a hole in the filter%s: it does not have its own root and /proc", and)
@@ -205,7 +209,7 @@ func (p *page) verdict() error {
 		p.say("\nSome confinement is off and require_confinement is set: such a start fails.\n")
 	case len(p.wrong) > 0:
 		p.say("\nSome confinement that this start could have is off.\n")
-		return failure{fmt.Errorf("confinement: %s", strings.Join(p.wrong, "; ")), p.hint()}
+		return errs.New(errs.Denied, "confinement: %s", strings.Join(p.wrong, "; ")).WithHint("%s", p.hint())
 	case p.is(ipc.PartUnpermitted):
 		p.say("\nAll confinement that a start %s can have here is on; this machine permits no more.\n", kind)
 	default:
@@ -219,7 +223,7 @@ func (p *page) verdict() error {
 	return nil
 }
 
-// hint returns what helps where something is wrong.
+// hint returns the remedies for the missing parts and for switches that are off.
 func (p *page) hint() string {
 	var list []string
 	if p.is(ipc.PartOff) || p.facts[ipc.FactUnfit] != "" {
@@ -234,8 +238,8 @@ func (p *page) hint() string {
 	return strings.Join(list, "; ")
 }
 
-// remedy returns what a start needs that has what this one could not have; "" where
-// another start on this kernel would have no more.
+// remedy returns how to start the gateway so that it has the missing parts. It
+// returns "" if no other start on this kernel would have more parts.
 func (p *page) remedy() string {
 	closed, inGroups, why := false, false, ""
 	for _, one := range p.parts {
@@ -245,7 +249,7 @@ func (p *page) remedy() string {
 		switch {
 		case one.Is == ipc.PartOfRoot:
 			inGroups = true
-		case !strings.HasPrefix(one.Name, landlock) && one.Name != "system call filter":
+		case !strings.HasPrefix(one.Name, confinement.Landlock) && one.Name != confinement.CallFilter:
 			closed = true
 		}
 		if one.Name == "user namespace" {

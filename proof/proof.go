@@ -5,8 +5,8 @@
 // The parent starts the worker's program in this mode exactly as it starts a
 // worker, so whatever runs here has no privileges. That process starts others,
 // which close the sandbox as a worker does and then do one forbidden thing each.
-// The result is the exit status and a few lines on standard error; see package ipc
-// for their form. The page of --check-confinement is written here as well.
+// It sends the result to the parent (ipc.Proven). The page of --check-confinement is
+// written here as well.
 package proof
 
 import (
@@ -22,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
 	"schedrestd/security/root"
@@ -32,12 +33,12 @@ import (
 // Closer closes the sandbox of this process as a worker does before it serves.
 type Closer func(ipc.Seal) (security.Sealed, error)
 
-// smokeSet is what is tried at each start, one case of each kind.
-// --check-confinement tries all that there are.
+// smokeSet has the cases that are tried at each start, one of each kind.
+// --check-confinement tries all cases.
 var smokeSet = []string{"kill of the parent", "process_vm_readv", "fork by clone", "unshare", "mount", "io_uring_setup", "bpf", "sendmsg"}
 
-// Main does what the arguments of the program ask for and returns its exit status.
-// asked is false when they ask for no proof.
+// Main runs the proof that the arguments of the program ask for, and returns
+// its exit status. asked is false when the arguments ask for no proof.
 func Main(args []string, close Closer) (status int, asked bool) {
 	if !Asked(args) {
 		return 0, false
@@ -46,8 +47,27 @@ func Main(args []string, close Closer) (status int, asked bool) {
 		signal.Ignore()
 		return say(act(args[at+1], args[at+2], close)), true
 	}
+	channel, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
+	if err != nil {
+		return say(err), true
+	}
 	at := slices.Index(args, ipc.ProveMode)
-	return say(prove(args[:at], args[at+1], args[at+2], args[at+3], args[at+4:])), true
+	return Report(channel, func() (security.Sealed, error) {
+		return prove(args[:at], args[at+1], args[at+2], args[at+3], args[at+4:])
+	}), true
+}
+
+// Report sends the result of try to the parent. It returns the exit status.
+func Report(channel *ipc.Channel, try func() (security.Sealed, error)) int {
+	sealed, err := try()
+	m := ipc.Proven{OK: err == nil, Sealed: ipc.Ready(sealed)}
+	if err != nil {
+		m.Failure = ipc.Fail(err)
+	}
+	if failed := channel.Send(&m); failed != nil || err != nil {
+		return 1
+	}
+	return 0
 }
 
 // Asked reports whether the arguments of the program ask for a proof.
@@ -59,22 +79,13 @@ func Asked(args []string) bool {
 	return at > 0 && len(args) >= at+4
 }
 
-// say writes why a proof failed, and returns the exit status.
+// say writes the reason why a case failed, and returns the exit status.
 func say(err error) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(os.Stderr, ipc.SayFailed+err.Error())
-	if f, ok := err.(failure); ok {
-		fmt.Fprintln(os.Stderr, ipc.SayHint+f.hint)
-	}
+	fmt.Fprintln(os.Stderr, sayFailed+err.Error())
 	return 1
-}
-
-// failure is an error with a remedy.
-type failure struct {
-	error
-	hint string
 }
 
 // prover runs the cases.
@@ -85,19 +96,20 @@ type prover struct {
 	sealed security.Sealed
 }
 
-// prove runs the cases that what asks for. It settles first, as the thread that
-// serves would, so that all that it starts is in the same namespaces.
-func prove(prefix []string, how, what, limit string, facts []string) error {
+// prove runs the cases that the argument what selects. It settles first, on the
+// thread that would serve, so that all processes that it starts are in the same
+// namespaces.
+func prove(prefix []string, how, what, limit string, facts []string) (security.Sealed, error) {
 	s, err := strconv.ParseUint(how, 10, 8)
 	if err != nil {
-		return fmt.Errorf("sandbox options: %w", err)
+		return security.Sealed{}, fmt.Errorf("sandbox options: %w", err)
 	}
 	p := prover{prefix: prefix, how: ipc.Seal(s)}
 	if p.limit, err = time.ParseDuration(limit); err != nil {
-		return err
+		return security.Sealed{}, err
 	}
 	if err := self.Settle(); err != nil {
-		return err
+		return security.Sealed{}, err
 	}
 	os.Unsetenv(root.Variable)
 	runtime.LockOSThread() // the death signal of each case hangs on this thread
@@ -107,22 +119,22 @@ func prove(prefix []string, how, what, limit string, facts []string) error {
 	case ipc.ProveSmoke:
 		wrong, failed := p.run(smokeSet)
 		if err = failed; err == nil && len(wrong) > 0 {
-			err = failure{fmt.Errorf("forbidden system calls did not kill: %s", strings.Join(wrong, "; ")),
-				"run schedrestd --check-confinement for details; SCHEDRESTD_SECURITY=audit_confinement serves without it"}
+			err = errs.New(errs.Denied, "forbidden system calls did not kill: %s", strings.Join(wrong, "; ")).
+				WithHint("run schedrestd --check-confinement for details; SCHEDRESTD_SECURITY=audit_confinement serves without it")
 		}
 	case ipc.ProvePage:
-		return newPage(os.Stderr, p.how, facts).write(p.run)
+		if _, err = p.run(nil); err == nil {
+			err = newPage(os.Stdout, p.how, p.sealed, facts).write(p.run)
+		}
 	default:
 		err = fmt.Errorf("unknown proof %q: install all programs from the same build", what)
 	}
-	if err == nil {
-		fmt.Fprintln(os.Stderr, ipc.SaySealed+p.sealed.Line())
-	}
-	return err
+	return p.sealed, err
 }
 
-// run runs the cases, a few at a time, and returns those that did not kill.
-// Without cases one process closes the sandbox and does nothing.
+// run runs the cases, a few at a time, and returns those whose processes were
+// not killed. Without cases, one process closes the sandbox and makes no
+// forbidden call.
 func (p *prover) run(cases []string) (wrong []string, err error) {
 	if len(cases) == 0 {
 		cases = []string{""}
@@ -137,7 +149,7 @@ func (p *prover) run(cases []string) (wrong []string, err error) {
 			}
 			started = append(started, t)
 		}
-		for _, t := range started { // each of them, whatever became of the others
+		for _, t := range started { // wait for each process, even if another one failed
 			why, failed := t.judge(p)
 			if failed != nil {
 				err = failed
@@ -153,7 +165,7 @@ func (p *prover) run(cases []string) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// deathTest is a process that must be killed for what it does.
+// deathTest is a process that makes a forbidden call and must be killed for it.
 type deathTest struct {
 	name string // "": it closes the sandbox and exits
 	cmd  *exec.Cmd
@@ -161,8 +173,8 @@ type deathTest struct {
 	late *time.Timer
 }
 
-// start starts a process of the same program. Its standard input and output are
-// this one's: there may be no /dev/null here.
+// start starts a process of the same program. The process shares this one's
+// standard input and output, because there may be no /dev/null here.
 func (p *prover) start(name string) (*deathTest, error) {
 	t := &deathTest{name: name, cmd: exec.Command("/proc/self/exe")}
 	t.cmd.Args = append(slices.Clone(p.prefix), actMode, strconv.Itoa(int(p.how)), name)
@@ -176,8 +188,9 @@ func (p *prover) start(name string) (*deathTest, error) {
 	return t, nil
 }
 
-// judge waits for the process and returns why it was not killed for what it did;
-// "" when it was. An error says that it could not close the sandbox.
+// judge waits for the process. It returns "" if the process was killed for its
+// forbidden call, and otherwise a description of what happened. An error means
+// that the process could not close the sandbox.
 func (t *deathTest) judge(p *prover) (wrong string, err error) {
 	err = t.cmd.Wait()
 	t.late.Stop()
@@ -185,18 +198,18 @@ func (t *deathTest) judge(p *prover) (wrong string, err error) {
 		return "", fmt.Errorf("wait for death test: %w", err)
 	}
 	status, said := t.cmd.ProcessState.Sys().(syscall.WaitStatus), t.said.String()
-	sealed, closed := security.ReadSealed(strings.Join(told(said, ipc.SaySealed), ""))
+	sealed, closed := readSealed(strings.Join(told(said, saySealed), ""))
 	killed := status.Signaled() && status.Signal() == syscall.SIGSYS && slices.Equal(told(said, sayAct), []string{t.name})
 	switch {
 	case closed && (killed || t.name == "" && status == 0):
 		p.sealed = sealed
 		return "", nil
 	case !closed && status.Exited(), t.name == "":
-		why := strings.Join(told(said, ipc.SayFailed), "; ")
+		why := strings.Join(told(said, sayFailed), "; ")
 		if why == "" {
 			why = strings.TrimSpace(said)
 		}
-		return "", failure{fmt.Errorf("%s (%s)", why, t.cmd.ProcessState), "docs/PRIVSEP.md lists the kernels that support it"}
+		return "", errs.New(errs.Denied, "%s (%s)", why, t.cmd.ProcessState).WithHint("docs/PRIVSEP.md lists the kernels that support it")
 	case !closed:
 		return fmt.Sprintf("%s (%s before it was done: %s)", t.name, t.cmd.ProcessState, strings.TrimSpace(said)), nil
 	}
@@ -204,7 +217,7 @@ func (t *deathTest) judge(p *prover) (wrong string, err error) {
 	return fmt.Sprintf("%s (%s: %s)", t.name, t.cmd.ProcessState, strings.TrimSpace(last)), nil
 }
 
-// told returns the rests of the lines that begin with word.
+// told returns the rest of each line that begins with word.
 func told(said, word string) (list []string) {
 	for line := range strings.Lines(said) {
 		if rest, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), word); ok {
@@ -214,16 +227,35 @@ func told(said, word string) (list []string) {
 	return list
 }
 
+// actMode is the argument before the Seal and the name of a case.
+const actMode = "act"
+
+// A line on the standard error of a case begins with one of these words.
 const (
-	actMode = "act"   // the arguments after it are the Seal and the name of the case
-	sayAct  = "act: " // begins the line that says what is about to be done
+	saySealed = "sealed: " // the parts of the sandbox: a sealedText
+	sayFailed = "failed: " // why the sandbox does not work
+	sayAct    = "act: "    // what is about to be done
 )
 
-// actFiles is how many descriptors may be open: standard ones, and the runtime's own.
+const sealedFormat = "filter %t audit %t landlock %d denies %d"
+
+// sealedText returns s as a text for readSealed.
+func sealedText(s security.Sealed) string {
+	return fmt.Sprintf(sealedFormat, s.Filter, s.Audit, s.Landlock, s.Denies)
+}
+
+// readSealed parses the output of sealedText and refuses any other text.
+func readSealed(text string) (s security.Sealed, ok bool) {
+	_, err := fmt.Sscanf(text, sealedFormat, &s.Filter, &s.Audit, &s.Landlock, &s.Denies)
+	return s, err == nil && sealedText(s) == text
+}
+
+// actFiles is the limit of open descriptors: the standard ones and the
+// runtime's own.
 const actFiles = 32
 
-// act closes the sandbox and does what kills. That it returns without an error
-// means that there was nothing to do.
+// act closes the sandbox and makes the forbidden call. If act returns nil, the
+// test had no call to make.
 func act(how, name string, close Closer) error {
 	s, err := strconv.ParseUint(how, 10, 8)
 	if err != nil {
@@ -236,7 +268,7 @@ func act(how, name string, close Closer) error {
 	if err != nil {
 		return err
 	}
-	text := ipc.SaySealed + sealed.Line() + "\n"
+	text := saySealed + sealedText(sealed) + "\n"
 	if name != "" {
 		text += sayAct + name + "\n"
 	}

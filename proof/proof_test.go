@@ -10,10 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
+	"schedrestd/security"
 	"schedrestd/security/seal"
 )
 
-// TestSmokeSet: the cases of each start exist.
+// TestSmokeSet checks that the cases of each start exist.
 func TestSmokeSet(t *testing.T) {
 	for _, name := range smokeSet {
 		if !slices.Contains(seal.Acts(), name) {
@@ -22,7 +23,7 @@ func TestSmokeSet(t *testing.T) {
 	}
 }
 
-// TestAsked: only the arguments of a proof start one.
+// TestAsked checks that only the arguments of a proof start one.
 func TestAsked(t *testing.T) {
 	for args, want := range map[string]bool{
 		"schedrestd-worker":                          false,
@@ -39,6 +40,21 @@ func TestAsked(t *testing.T) {
 	}
 }
 
+// TestSealedText checks that readSealed reads what sealedText writes, and nothing else.
+func TestSealedText(t *testing.T) {
+	for _, s := range []security.Sealed{{}, {Filter: true}, {Filter: true, Audit: true, Landlock: 4, Denies: 255}} {
+		if got, ok := readSealed(sealedText(s)); !ok || got != s {
+			t.Errorf("%q is read as %+v, %t", sealedText(s), got, ok)
+		}
+	}
+	good := sealedText(security.Sealed{Filter: true})
+	for _, bad := range []string{"", "nothing", " " + good, good + " ", good + "0", good[:len(good)-1] + "256", good[:len(good)-1] + "00"} {
+		if s, ok := readSealed(bad); ok {
+			t.Errorf("%q is read as %+v", bad, s)
+		}
+	}
+}
+
 // parts returns facts about parts with that state.
 func parts(is string, why string, names ...string) (facts []string) {
 	for _, name := range names {
@@ -47,8 +63,8 @@ func parts(is string, why string, names ...string) (facts []string) {
 	return facts
 }
 
-// TestEscapesOfThePage: docs/TRUST.md and the check list the same remaining
-// escapes.
+// TestEscapesOfThePage checks that docs/TRUST.md and the page list the same
+// remaining escapes.
 func TestEscapesOfThePage(t *testing.T) {
 	doc, err := os.ReadFile("../docs/TRUST.md")
 	if err != nil {
@@ -57,9 +73,9 @@ func TestEscapesOfThePage(t *testing.T) {
 	_, list, _ := strings.Cut(string(doc), "\n**Escapes that remain.** ")
 	list, _, _ = strings.Cut(list, "\n\n**")
 	_, list, _ = strings.Cut(list, "\n\n")
-	facts := append(parts(ipc.PartMissing, "", "network namespace", ownRoot, pidNamespace, "system call filter", landlock, "Landlock for TCP"),
+	facts := append(parts(ipc.PartMissing, "", "network namespace", ownRoot, pidNamespace),
 		ipc.FactLocal, ipc.FactDial+"=3", ipc.FactUID+"=900", ipc.FactTasks+"=4096", ipc.FactUnfit+"=would serve as root")
-	said := strings.Join(append(newPage(io.Discard, ipc.SealUnix, facts).escapes(), newPage(io.Discard, ipc.SealUnix, append(facts, ipc.FactRoot)).escapes()...), "\n")
+	said := strings.Join(append(newPage(io.Discard, ipc.SealUnix, security.Sealed{}, facts).escapes(), newPage(io.Discard, ipc.SealUnix|ipc.SealAudit, security.Sealed{}, append(facts, ipc.FactRoot)).escapes()...), "\n")
 	rows := []struct{ page, check string }{
 		{"- a flaw of the kernel", "bugs in the kernel"},
 		{"- the dispatcher and the resolver keep", "the dispatcher and the resolver"},
@@ -84,7 +100,11 @@ func TestEscapesOfThePage(t *testing.T) {
 	}
 }
 
-// TestEscapes: the remaining escapes depend on the parts that are on.
+// closed is a sandbox with all layers.
+var closed = security.Sealed{Filter: true, Landlock: 7, Denies: security.DeniesFiles | security.DeniesTCP}
+
+// TestEscapes checks that the remaining escapes depend on the parts that are
+// on.
 func TestEscapes(t *testing.T) {
 	const (
 		network = "the machine's network, through a hole in the filter:"
@@ -93,18 +113,20 @@ func TestEscapes(t *testing.T) {
 		undone  = "any TCP address that the dispatcher can reach, by reconnecting"
 		audited = "every system call that the filter should kill for (audit_confinement)"
 	)
-	all := parts(ipc.PartOn, "", "network namespace", ownRoot, pidNamespace, "system call filter", landlock)
+	all := parts(ipc.PartOn, "", "network namespace", ownRoot, pidNamespace)
 	for name, tt := range map[string]struct {
 		facts          []string
+		how            ipc.Seal
+		sealed         security.Sealed
 		escapes, never []string
 	}{
-		"all on":                       {all, nil, []string{network, files, noMore, undone, audited}},
-		"no namespaces":                {append(parts(ipc.PartUnpermitted, "", "network namespace", ownRoot), parts(ipc.PartOn, "", landlock)...), []string{network, files}, []string{undone, audited, noMore}},
-		"a Landlock that knows no TCP": {append(parts(ipc.PartMissing, "", "Landlock for TCP"), all...), []string{undone}, []string{audited}},
-		"no Landlock":                  {parts(ipc.PartMissing, "", landlock), []string{noMore}, []string{files, undone}},
-		"a filter that logs":           {append(parts(ipc.PartOff, "", "system call filter"), all[:3]...), []string{audited}, []string{files, noMore}},
+		"all on":                       {all, 0, closed, nil, []string{network, files, noMore, undone, audited}},
+		"no namespaces":                {parts(ipc.PartUnpermitted, "", "network namespace", ownRoot), 0, closed, []string{network, files}, []string{undone, audited, noMore}},
+		"a Landlock that knows no TCP": {all, ipc.SealUnix, security.Sealed{Filter: true, Landlock: 1}, []string{undone}, []string{audited}},
+		"no Landlock":                  {nil, 0, security.Sealed{Filter: true}, []string{noMore}, []string{files, undone}},
+		"a filter that logs":           {all, ipc.SealAudit, security.Sealed{Filter: true, Audit: true, Landlock: 7}, []string{audited}, []string{files, noMore}},
 	} {
-		remains := newPage(io.Discard, 0, tt.facts).escapes()
+		remains := newPage(io.Discard, tt.how, tt.sealed, tt.facts).escapes()
 		has := func(start string) bool {
 			return slices.ContainsFunc(remains, func(line string) bool { return strings.HasPrefix(line, start) })
 		}
@@ -121,7 +143,7 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// TestRemedy: the remedy depends only on the kernel's error.
+// TestRemedy checks that the remedy depends only on the kernel's error.
 func TestRemedy(t *testing.T) {
 	without := parts(ipc.PartUnpermitted, "without a user namespace", ownRoot)
 	for err, want := range map[error]string{unix.ENOSPC: "user.max_user_namespaces", unix.EACCES: "apparmor", unix.EROFS: "/proc", unix.EPERM: "unprivileged_userns_clone",
@@ -130,19 +152,20 @@ func TestRemedy(t *testing.T) {
 		if err != nil {
 			facts = append(parts(ipc.PartMissing, err.Error(), "user namespace"), facts...)
 		}
-		if got := newPage(io.Discard, 0, facts).remedy(); !strings.Contains(got, want) || strings.Contains(got, "max_user_namespaces") != (err == unix.ENOSPC) {
+		if got := newPage(io.Discard, 0, closed, facts).remedy(); !strings.Contains(got, want) || strings.Contains(got, "max_user_namespaces") != (err == unix.ENOSPC) {
 			t.Errorf("%v: %q", err, got)
 		}
 	}
 	for name, tt := range map[string]struct {
-		facts []string
-		want  string
+		facts  []string
+		sealed security.Sealed
+		want   string
 	}{
-		"a group":               {parts(ipc.PartOfRoot, "", "dropping of supplementary groups"), "start as root with -u USER; or start without supplementary groups"},
-		"what the kernel lacks": {parts(ipc.PartMissing, "", landlock), ""},
-		"as root":               {append(without, ipc.FactRoot), "give root CAP_SYS_ADMIN and CAP_SETPCAP at the start, which the gateway then drops (CapabilityBoundingSet= in the unit, --cap-add and --security-opt in a container)"},
+		"a group":               {parts(ipc.PartOfRoot, "", "dropping of supplementary groups"), closed, "start as root with -u USER; or start without supplementary groups"},
+		"what the kernel lacks": {nil, security.Sealed{Filter: true}, ""},
+		"as root":               {append(without, ipc.FactRoot), closed, "give root CAP_SYS_ADMIN and CAP_SETPCAP at the start, which the gateway then drops (CapabilityBoundingSet= in the unit, --cap-add and --security-opt in a container)"},
 	} {
-		if got := newPage(io.Discard, 0, tt.facts).remedy(); got != tt.want {
+		if got := newPage(io.Discard, 0, tt.sealed, tt.facts).remedy(); got != tt.want {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

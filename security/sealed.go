@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Sealed is what a process reports about its closed sandbox (package seal). The
-// parent decides by it.
+// Sealed describes a closed sandbox (package seal). A process reports it to the
+// parent, which decides by it whether the process may serve.
 type Sealed struct {
 	Filter   bool  // only listed system calls are allowed
 	Audit    bool  // … and others are logged instead of killing
@@ -27,7 +27,7 @@ const (
 // denials names the bits, in order.
 var denials = []string{"files", "TCP", "devices", "abstract UNIX sockets", "signals", "writing"}
 
-// Words returns the two layers in words; "" for a missing one.
+// Words returns a text for each of the two layers, or "" for a missing layer.
 func (s Sealed) Words() (filter, landlock string) {
 	switch {
 	case s.Filter && s.Audit:
@@ -60,17 +60,4 @@ func (s Sealed) String() string {
 		return filter + ", no Landlock"
 	}
 	return filter + ", " + landlock
-}
-
-const sealedLine = "filter %t audit %t landlock %d denies %d"
-
-// Line returns s as a line that another process reads with ReadSealed.
-func (s Sealed) Line() string {
-	return fmt.Sprintf(sealedLine, s.Filter, s.Audit, s.Landlock, s.Denies)
-}
-
-// ReadSealed parses what Line has written, and nothing else.
-func ReadSealed(line string) (s Sealed, ok bool) {
-	_, err := fmt.Sscanf(line, sealedLine, &s.Filter, &s.Audit, &s.Landlock, &s.Denies)
-	return s, err == nil && s.Line() == line
 }

@@ -1,11 +1,11 @@
-// Package service has what the unprivileged services of the gateway have in
-// common: their start, their log, their channel to the parent, and their
-// channels to workers. A service does work for the parent and the workers, so
-// that neither needs the privileges or the code for it.
+// Package service has the common parts of the gateway's unprivileged services:
+// their start, their log, their channel to the parent, and their channels to
+// workers. A service does work for the parent and the workers, so that these
+// need neither the privileges nor the code for it.
 //
-// A service proves its process attributes before it sends Ready, as a worker
-// does. It exits when the channel to the parent closes. A worker that breaks
-// the protocol gets no answer; it is reported to the parent, which kills it.
+// A service proves its process attributes before it sends Ready, like a worker.
+// It exits when the channel to the parent closes. A worker that violates the
+// protocol gets no answer. It is reported to the parent, which kills it.
 //
 // Start with Main.
 package service
@@ -28,30 +28,31 @@ import (
 
 // Service is the work of one service.
 type Service interface {
-	// Handle handles a message from the parent that not every service gets; done
-	// is false for any other.
+	// Handle handles a message from the parent that only some services get. It
+	// returns false for any other message.
 	Handle(m ipc.Received) (done bool, err error)
 
 	// Serve answers one worker until its channel closes.
 	Serve(c *Client)
 
-	// Counters returns what was counted since the start, for the log.
+	// Counters returns the counts since the start, for the log.
 	Counters() []any
 
-	// Close finishes what is under way: the parent has closed the channel.
+	// Close finishes work in progress, because the parent has closed the
+	// channel.
 	Close()
 }
 
-// Main runs a service and returns the exit status: 0 when the parent closed the
-// channel, 1 when the process refused to serve, 2 when it was not started by
-// the parent. confine is the last step before Ready; build makes the service,
-// which may send to the parent.
+// Main runs a service and returns the exit status: 0 if the parent closed the
+// channel, 1 if the process refused to serve, 2 if the parent did not start it.
+// confine is the last step before Ready. build returns the service, which may
+// send messages to the parent.
 func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sealed, error), build func(parent *ipc.Channel) Service) int {
-	// Signals that a terminal or a service manager sends to all processes are
-	// for the parent.
+	// A terminal or a service manager sends these signals to all processes, but
+	// only the parent handles them.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGUSR1) // from the first moment on, since it would end the process
+	signal.Notify(asked, syscall.SIGUSR1) // from the beginning, because the signal would end the process
 	parent, err := ipc.Open(ipc.ServiceChannelFD, role, ipc.Parent)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error: this program is started by schedrestd, not by hand")
@@ -79,7 +80,7 @@ func Main(role ipc.Role, confine func(ipc.ServiceSetup) (security.Sealed, error)
 	return 0
 }
 
-// begin goes from the first message to Ready.
+// begin performs the steps from the first message to Ready.
 func begin(role ipc.Role, parent *ipc.Channel, confine func(ipc.ServiceSetup) (security.Sealed, error)) error {
 	if err := self.Settle(); err != nil {
 		return err
@@ -95,7 +96,7 @@ func begin(role ipc.Role, parent *ipc.Channel, confine func(ipc.ServiceSetup) (s
 	if err := self.Confine(uint64(setup.Files), role == ipc.Auditor || role == ipc.Dispatcher); err != nil {
 		return err
 	}
-	if err := self.Prove(expect); err != nil {
+	if err := self.Prove(expect, uint64(setup.Files), uint64(setup.Tasks)); err != nil {
 		return err
 	}
 	sealed, err := confine(*setup)
@@ -130,8 +131,8 @@ func Run(role ipc.Role, parent *ipc.Channel, s Service) error {
 	}
 }
 
-// newLog writes lines as the parent reads them: level first, without the time,
-// which the parent adds.
+// newLog returns a logger whose lines have the form that the parent expects:
+// level first, without the time, which the parent adds.
 func newLog(out io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && a.Key == slog.TimeKey {

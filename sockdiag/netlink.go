@@ -8,7 +8,7 @@ import (
 )
 
 // Ask sends one request to the kernel and returns the body of its reply. The
-// kernel replies while it takes the request, so that this never waits.
+// kernel replies during the send call, so Ask never waits.
 func Ask(protocol int, kind uint16, body []byte) ([]byte, error) {
 	fd, err := Open(protocol)
 	if err != nil {
@@ -23,7 +23,7 @@ func Open(protocol int) (fd int, err error) {
 	return unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, protocol)
 }
 
-// askBy sends a request as Ask does, through the socket fd.
+// askBy sends a request through the socket fd. See Ask.
 func askBy(fd int, kind uint16, body []byte) ([]byte, error) {
 	request := make([]byte, unix.SizeofNlMsghdr, unix.SizeofNlMsghdr+len(body))
 	binary.NativeEndian.PutUint32(request, uint32(unix.SizeofNlMsghdr+len(body)))
@@ -32,12 +32,12 @@ func askBy(fd int, kind uint16, body []byte) ([]byte, error) {
 	if err := unix.Sendto(fd, append(request, body...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return nil, err
 	}
-	reply := make([]byte, 4096)
+	reply := make([]byte, 1024) // a socket or a route has some hundred bytes
 	n, from, err := unix.Recvfrom(fd, reply, 0)
 	if err != nil {
 		return nil, err
 	}
-	// Any process may send to a netlink socket; the kernel alone has port
+	// Any process may send to a netlink socket, but only the kernel has port
 	// number 0.
 	sender, ok := from.(*unix.SockaddrNetlink)
 	messages, err := syscall.ParseNetlinkMessage(reply[:n])

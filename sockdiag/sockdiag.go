@@ -1,29 +1,28 @@
 // Package sockdiag asks the kernel for the owners of TCP sockets on this
-// machine, as ss(8) does. A credential must reach only the daemon it is meant
-// for, and a port on this machine belongs to whichever user bound it first.
+// machine, like ss(8). Credentials must reach only the daemon that they are
+// meant for, and a port on this machine belongs to the user who bound it first.
 //
 // The functions answer for the network namespace of the calling thread. They
-// need no privilege, but AF_NETLINK and the kernel's tcp_diag. Facts:
-// sock_diag(7). Package portowner asks on behalf of those who connect.
+// need AF_NETLINK and the kernel's tcp_diag, but no privilege. Source:
+// sock_diag(7). Package portowner asks on behalf of clients.
 package sockdiag
 
 import (
 	"encoding/binary"
 	"errors"
 	"net/netip"
+	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"schedrestd/sockaddr"
 )
 
-// ErrUnknown is the result of a query about a socket that the kernel has no
-// owner for: its process has closed it, or it is not on this machine.
+// ErrUnknown is the error for a socket without a known owner: its process has
+// closed it, or it is not on this machine.
 var ErrUnknown = errors.New("the socket has no known owner")
 
 // Client returns the uid of the process that connected from the address remote
-// to the address local, both on this machine. The error is ErrUnknown when it
-// has closed its socket.
+// to the address local, both on this machine. If the process has closed its
+// socket, it returns ErrUnknown.
 func Client(local, remote netip.AddrPort) (uid uint32, err error) {
 	socket, err := Open(unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -33,35 +32,48 @@ func Client(local, remote netip.AddrPort) (uid uint32, err error) {
 	return ClientBy(socket, local, remote)
 }
 
-// ClientBy returns what Client does. It asks through socket, which Open returned and which can
-// be of another network namespace. Only one goroutine at a time may use it.
+// ClientBy returns the same as Client, but sends the request through socket.
+// Open returned this socket, which can belong to another network namespace.
+// Only one goroutine at a time may use it.
 func ClientBy(socket int, local, remote netip.AddrPort) (uid uint32, err error) {
-	s, err := find(socket, remote, local)
+	s, err := FindBy(socket, remote, local)
 	if err == nil && (s.Listening || s.Inode == 0) {
 		err = ErrUnknown
 	}
 	return s.UID, err
 }
 
-// Ends returns the two addresses of the connected TCP socket fd. The error is
-// unix.ENOTCONN while it is being connected.
+// Ends returns the two addresses of the connected TCP socket fd. While the
+// socket is connecting, it returns unix.ENOTCONN.
 func Ends(fd int) (local, remote netip.AddrPort, err error) {
-	here, err := unix.Getsockname(fd)
+	// Package unix would ask for the protocol of each socket, too.
+	here, err := syscall.Getsockname(fd)
 	if err != nil {
 		return local, remote, err
 	}
-	there, err := unix.Getpeername(fd)
+	there, err := syscall.Getpeername(fd)
 	if err != nil {
 		return local, remote, err
 	}
-	return sockaddr.AddrPort(here), sockaddr.AddrPort(there), nil
+	return addrPort(here), addrPort(there), nil
 }
 
-// TCPSocket is the kernel's answer about one socket.
+// addrPort does for package syscall what sockaddr.AddrPort does.
+func addrPort(sa syscall.Sockaddr) netip.AddrPort {
+	switch sa := sa.(type) {
+	case *syscall.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
+	case *syscall.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(sa.Addr).Unmap(), uint16(sa.Port))
+	}
+	return netip.AddrPort{}
+}
+
+// TCPSocket is the kernel's answer about a socket.
 type TCPSocket struct {
 	Listening bool
-	UID       uint32 // of who opened or accepted it; meaningless while Inode is 0
-	Inode     uint32 // 0: no process has it open
+	UID       uint32 // user who opened or accepted it; meaningless if Inode is 0
+	Inode     uint32 // 0 if no process has it open
 }
 
 const stateListen = 10 // TCP_LISTEN
@@ -74,7 +86,7 @@ const (
 	replyInode  = 68
 )
 
-// Find returns the socket with the address own that is connected to other. When
+// Find returns the socket with the address own that is connected to other. If
 // there is none, it returns the socket that listens on own.
 func Find(own, other netip.AddrPort) (TCPSocket, error) {
 	socket, err := Open(unix.NETLINK_SOCK_DIAG)
@@ -82,10 +94,12 @@ func Find(own, other netip.AddrPort) (TCPSocket, error) {
 		return TCPSocket{}, err
 	}
 	defer unix.Close(socket)
-	return find(socket, own, other)
+	return FindBy(socket, own, other)
 }
 
-func find(socket int, own, other netip.AddrPort) (TCPSocket, error) {
+// FindBy returns what Find does. It asks through socket, which Open returned.
+// Only one goroutine at a time may use it.
+func FindBy(socket int, own, other netip.AddrPort) (TCPSocket, error) {
 	b := make([]byte, requestSize)
 	ip := own.Addr().Unmap()
 	b[0], b[1] = unix.AF_INET6, unix.IPPROTO_TCP
@@ -97,7 +111,7 @@ func find(socket int, own, other netip.AddrPort) (TCPSocket, error) {
 	binary.BigEndian.PutUint16(b[10:], other.Port())
 	copy(b[12:28], ip.AsSlice())
 	copy(b[28:44], other.Addr().Unmap().AsSlice())
-	binary.NativeEndian.PutUint64(b[48:], ^uint64(0)) // whatever its cookie
+	binary.NativeEndian.PutUint64(b[48:], ^uint64(0)) // any cookie
 	r, err := askBy(socket, unix.SOCK_DIAG_BY_FAMILY, b)
 	switch {
 	case errors.Is(err, unix.ENOENT):

@@ -98,9 +98,6 @@ func makeDirectory(dir string, o Options) string {
 	if owner == 0 {
 		owner = o.Holder
 	}
-	if owner == 0 {
-		return "mkdir -p " + guard.Quote(dir)
-	}
 	return fmt.Sprintf("install -d -o %d %s", owner, guard.Quote(dir))
 }
 

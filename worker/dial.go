@@ -25,11 +25,11 @@ type dialer struct {
 	*Broker
 	way    work.Upstream
 	list   []work.Address
-	socket string // another way to reach the first daemon; "" when there is none
+	socket string // alternative path to the first daemon; "" for none
 }
 
-// dialer returns a function that dials the daemons of a list. It is nil without
-// a broker, or when the process may dial by itself.
+// dialer returns a function that dials the daemons of a list. It returns nil if
+// there is no broker, or if the process may dial by itself.
 func (e *Broker) dialer(way work.Upstream, list []work.Address, socket string) func(context.Context, client.Address) (net.Conn, error) {
 	if e == nil || !security.Sandboxed {
 		return nil
@@ -37,7 +37,7 @@ func (e *Broker) dialer(way work.Upstream, list []work.Address, socket string) f
 	return dialer{e, way, list, socket}.dial
 }
 
-// dial connects to a, which is one of the list.
+// dial connects to a, which must be in the list.
 func (d dialer) dial(ctx context.Context, a client.Address) (net.Conn, error) {
 	if a.Network == "unix" && a.Address == d.socket {
 		nc, _, err := d.open(ctx, work.UpstreamSocket, 0, a)
@@ -51,15 +51,15 @@ func (d dialer) dial(ctx context.Context, a client.Address) (net.Conn, error) {
 	return nc, err
 }
 
-// crowded is the pause before the worker repeats a dial that the parent
+// crowded is the pause before the worker repeats a dial that the parent has
 // postponed.
 const crowded = 50 * time.Millisecond
 
-// open asks the parent to dial an upstream and completes the connection. owner
+// open asks the parent to dial an upstream, and completes the connection. owner
 // is the owner of the directory of a UNIX socket.
 func (e *Broker) open(ctx context.Context, way work.Upstream, index uint8, a client.Address) (nc net.Conn, owner uint32, err error) {
 	if a.Network == "tcp" {
-		nc, err := e.pooledConn(ctx, work.DialBatch{Upstream: way, Index: index}, a)
+		nc, err := e.pooledConn(ctx, work.DialBatch{Upstream: way, Index: index, Connected: a.Idle}, a)
 		if nc != nil || err != nil {
 			return nc, ipc.NoID, err
 		}
@@ -71,9 +71,6 @@ func (e *Broker) open(ctx context.Context, way work.Upstream, index uint8, a cli
 		}
 		switch m := r.Message.(type) {
 		case *work.Dialed:
-			if a.Network == "tcp" && m.Server != ipc.NoID {
-				e.pool.upstream(work.DialBatch{Upstream: way, Index: index}).giveUp() // the parent checks each connection on this machine
-			}
 			nc, err := complete(ctx, r.FDs[0], m.Server, a)
 			return nc, m.Owner, err
 		case *work.Undialed:
@@ -93,8 +90,8 @@ func undialed(a client.Address, err error) error {
 	return &net.OpError{Op: "dial", Net: a.Network, Addr: placeOf(a), Err: err}
 }
 
-// complete turns what the parent opened into a connection. fd is a TCP socket,
-// which may still be connecting, or the inode of a UNIX socket.
+// complete turns a descriptor from the parent into a connection. fd is a TCP
+// socket, which may still be connecting, or the inode of a UNIX socket.
 func complete(ctx context.Context, fd int, server uint32, a client.Address) (nc net.Conn, err error) {
 	if a.Network == "unix" {
 		defer unix.Close(fd)
@@ -102,7 +99,7 @@ func complete(ctx context.Context, fd int, server uint32, a client.Address) (nc 
 			return nil, undialed(a, os.NewSyscallError("connect", err))
 		}
 	}
-	c := &daemonConn{File: os.NewFile(uintptr(fd), a.Address), to: a, server: server}
+	c := newDaemonConn(fd, server, a)
 	if a.Network == "unix" {
 		return c, nil
 	}
@@ -113,7 +110,7 @@ func complete(ctx context.Context, fd int, server uint32, a client.Address) (nc 
 	return c, nil
 }
 
-// meet connects to the UNIX socket whose inode the descriptor refers to.
+// meet connects to the UNIX socket of the inode that the descriptor refers to.
 func meet(inode int) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -133,12 +130,16 @@ func meet(inode int) (int, error) {
 	return fd, nil
 }
 
-// daemonConn is a connection to a daemon. Package net can't adopt a socket that
-// is still connecting.
+// daemonConn is a connection to a daemon. It exists because package net can't
+// adopt a socket that is still connecting.
 type daemonConn struct {
 	*os.File
 	to     client.Address
-	server uint32 // uid of the process that serves it, as the parent sees it; ipc.NoID: it is on another machine, or the kernel reports it here too
+	server uint32 // uid of the server process, as the parent sees it; ipc.NoID if the daemon is on another machine, or if the kernel reports the uid to this process too
+}
+
+func newDaemonConn(fd int, server uint32, a client.Address) *daemonConn {
+	return &daemonConn{File: os.NewFile(uintptr(fd), a.Address), to: a, server: server}
 }
 
 // Server implements peer.Seen.
@@ -162,7 +163,7 @@ func (c *daemonConn) await(ctx context.Context) error {
 			err = unix.Errno(number)
 		}
 		if err == nil {
-			_, err = syscall.Getpeername(int(fd)) // package unix's needs a system call that the sandbox forbids
+			_, err = syscall.Getpeername(int(fd)) // the function in package unix needs a system call that the sandbox forbids
 		}
 		if err == syscall.ENOTCONN {
 			return false // still connecting
@@ -179,7 +180,7 @@ func (c *daemonConn) await(ctx context.Context) error {
 	return err
 }
 
-// LocalAddr returns an address without a value: the local address is not known.
+// LocalAddr returns an empty address, because the local address is unknown.
 func (c *daemonConn) LocalAddr() net.Addr { return place{network: c.to.Network} }
 
 // RemoteAddr returns the address of the daemon.

@@ -20,8 +20,8 @@ import (
 )
 
 // misbehave runs act as the client of a connection, with TLS unless config is
-// nil, and returns the offences that are reported until the connection is
-// closed. patience limits a handshake and a header.
+// nil. It returns the offences that are reported until the connection is
+// closed. patience limits the time for a handshake and for a header.
 func misbehave(t *testing.T, patience time.Duration, config *tls.Config, act func(net.Conn)) (told []work.Wrong) {
 	t.Helper()
 	limits := raw
@@ -57,14 +57,16 @@ func misbehave(t *testing.T, patience time.Duration, config *tls.Config, act fun
 	return told
 }
 
-// sends returns a client that sends text, and reads until the end or until has
-// has arrived.
-func sends(text, has string) func(net.Conn) {
+// sends returns a client that sends text, and then reads until the end of the
+// connection, or until it has read each of the texts in has. An empty text is
+// never read.
+func sends(text string, has ...string) func(net.Conn) {
 	return func(c net.Conn) {
 		c.SetDeadline(time.Now().Add(time.Minute))
 		io.WriteString(c, text)
 		var got []byte
-		for buf := make([]byte, 1024); has == "" || !bytes.Contains(got, []byte(has)); {
+		missing := func(text string) bool { return text == "" || !bytes.Contains(got, []byte(text)) }
+		for buf := make([]byte, 1024); slices.ContainsFunc(has, missing); {
 			n, err := c.Read(buf)
 			if got = append(got, buf[:n]...); err != nil {
 				return
@@ -84,7 +86,7 @@ func within(config *tls.Config, act func(net.Conn)) func(net.Conn) {
 		case act != nil:
 			act(secured)
 		default:
-			_, _ = secured.Read(make([]byte, 1)) // the server's last word of a handshake comes after the client's
+			_, _ = secured.Read(make([]byte, 1)) // the server's part of a handshake ends after the client's
 		}
 	}
 }
@@ -94,9 +96,9 @@ func rawFrame(kind, flags byte, stream uint32, payload string) string {
 	return string([]byte{0, byte(len(payload) >> 8), byte(len(payload)), kind, flags, byte(stream >> 24), byte(stream >> 16), byte(stream >> 8), byte(stream)}) + payload
 }
 
-// TestWrongs: what no honest client does is reported to the parent. Broken or
-// slow connections, clients that reject our certificate, and refusals of the
-// keeper are not.
+// TestWrongs checks which behaviour is reported to the parent: everything that
+// no honest client does. Broken or slow connections, clients that reject our
+// certificate, and refusals of the keeper must not be reported.
 func TestWrongs(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
@@ -115,11 +117,13 @@ func TestWrongs(t *testing.T) {
 	two := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}
 	start := preface + rawFrame(4, 0, 0, "")
 	get := func(stream uint32) string { return rawFrame(1, 5, stream, "\x82\x87\x84\x01\x03lab") }
-	// 32 KB that take 700 bytes
+	// A header block of 32 KB that is encoded in 700 bytes.
 	tooLarge := func(stream uint32) string {
 		return rawFrame(1, 5, stream, "\x82\x87\x84\x01\x03lab\x40\x01x\x7f\x81\x03"+strings.Repeat("a", 512)+strings.Repeat("\xbe", 64))
 	}
-	const done = "\x00\x00\x00\x00\x01" // an empty DATA frame that ends a stream, or SETTINGS' acknowledgement
+	const done = "\x00\x00\x00\x00\x01" // an empty DATA frame that ends a stream, or an acknowledgement of SETTINGS
+	// The type, flags and stream of the DATA frame that ends an answer. Streams are answered in any order.
+	ended := func(stream byte) string { return "\x00\x01\x00\x00\x00" + string(rune(stream)) }
 
 	request, credential := []work.Wrong{work.WrongRequest}, []work.Wrong{work.WrongCredential}
 	for _, tt := range []struct {
@@ -167,9 +171,9 @@ func TestWrongs(t *testing.T) {
 		{"HTTP/2: HPACK that is none", server, within(two, sends(start+rawFrame(1, 5, 1, "\xff\xff\xff\xff\xff"), "")), request},
 		{"HTTP/2: too long a frame", server, within(two, sends(start+"\xff\xff\xff\x00\x00\x00\x00\x00\x01", "")), request},
 		{"HTTP/2: a name in capitals, twice", server, within(two, sends(start+rawFrame(1, 5, 1, "\x82\x87\x84\x00\x01X\x011")+rawFrame(1, 5, 3, "\x82\x87\x84\x00\x01X\x011")+get(5), done)), slices.Repeat(request, 2)},
-		{"HTTP/2: too large a header, twice", server, within(two, sends(start+tooLarge(1)+tooLarge(3)+get(5), done+"\x00\x00\x00\x05")), slices.Repeat(request, 2)},
+		{"HTTP/2: too large a header, twice", server, within(two, sends(start+tooLarge(1)+tooLarge(3)+get(5), ended(1), ended(3), ended(5))), slices.Repeat(request, 2)},
 		{"HTTP/2: too large a header, by a client that changes the table", server, within(two, sends(preface+rawFrame(4, 0, 0, "\x00\x01\x00\x00\x00\x00")+
-			rawFrame(4, 0, 0, "\x00\x01\x00\x01\x00\x00")+tooLarge(1)+get(3), done+"\x00\x00\x00\x03")), request},
+			rawFrame(4, 0, 0, "\x00\x01\x00\x01\x00\x00")+tooLarge(1)+get(3), ended(1), ended(3))), request},
 		{"HTTP/2: more in a stream that has ended", server, within(two, func(c net.Conn) {
 			sends(start+get(1), done)(c)
 			sends(rawFrame(0, 1, 1, "more")+rawFrame(6, 0, 0, "12345678"), "12345678")(c)
@@ -198,12 +202,12 @@ func TestWrongs(t *testing.T) {
 	}
 }
 
-// TestWrongToNetHTTP: a request that net/http refuses by itself counts as
-// malformed. It refuses nothing that the lexer accepts, so its limit is lowered
-// here.
+// TestWrongToNetHTTP checks that a request that net/http itself refuses counts
+// as malformed. net/http refuses nothing that the lexer accepts, so this test
+// lowers its limit.
 func TestWrongToNetHTTP(t *testing.T) {
 	st := newStage(t, work.Setup{Admission: penal}, nil)
-	st.http.MaxHeaderBytes = 1 // and 4096 of its own
+	st.http.MaxHeaderBytes = 1 // net/http adds 4096 to it
 	told, closed := make(chan work.Wrong, 10), make(chan bool)
 	st.tracker.tell = func(m ipc.Message) error {
 		if o, ok := m.(*work.Offence); ok {
@@ -223,8 +227,8 @@ func TestWrongToNetHTTP(t *testing.T) {
 	}
 }
 
-// TestFloods: a flood of frames ends the connection and is reported once. As
-// many frames as a client may send are not.
+// TestFloods checks that a flood of frames ends the connection and is reported
+// once. The permitted number of frames must not be reported.
 func TestFloods(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
@@ -251,7 +255,7 @@ func TestFloods(t *testing.T) {
 		for n, want := range map[int]int{frameBurst / 2: 0, more: 1} {
 			text, until := start+strings.Repeat(tt.frame, n)+tt.after+ping, "the last"
 			if want > 0 {
-				until = "" // the connection ends
+				until = "" // read until the connection ends
 			}
 			if told := misbehave(t, time.Minute, server, within(client, sends(text, until))); len(told) != want {
 				t.Errorf("%d of %s: the parent receives %v, want %d", n, tt.name, told, want)
@@ -260,8 +264,8 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// TestPausedFrames: a client that has committed an offence on this connection
-// loses it when its source is blocked.
+// TestPausedFrames checks that a blocked source loses only connections on which
+// an offence was committed.
 func TestPausedFrames(t *testing.T) {
 	st := newStage(t, work.Setup{Admission: penal}, nil)
 	st.tracker.tell = func(ipc.Message) error { return nil }
@@ -283,7 +287,7 @@ func TestPausedFrames(t *testing.T) {
 	}
 }
 
-// unsigning returns key with a keeper that signs nothing.
+// unsigning returns key as held by a keeper that refuses to sign.
 func unsigning(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
 	s := &secure{remote: newRemote()}
 	channel := newSigning(t, key).link(s)
@@ -299,7 +303,8 @@ func unsigning(t *testing.T, key *ecdsa.PrivateKey) remoteKey {
 	return remoteKey{remote: s.remote, public: key.Public()}
 }
 
-// FuzzFrames: however frames are split, exactly those with a code are seen.
+// FuzzFrames checks that the scanner finds exactly the frames with an error
+// code, however the input is split.
 func FuzzFrames(f *testing.F) {
 	f.Add("", byte(1), byte(3))
 	f.Add(strings.Repeat("x", 300), byte(0x2), byte(1))

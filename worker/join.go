@@ -24,10 +24,10 @@ import (
 	"schedrestd/rpc/sack"
 )
 
-// Join builds the handlers of a real worker from its Setup, with a client of
-// the site's daemons. It is the one place where those parts meet. Without
-// a broker the process dials by itself and looks up no names: that is for
-// benchmarks, which have no parent and no sandbox.
+// Join builds the handlers of a worker from its Setup, with clients of the
+// site's daemons. It is the only place that combines these parts. Without a
+// broker, the process dials by itself and looks up no names. Benchmarks use
+// this, because they have no parent and no sandbox.
 func Join(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error) {
 	daemons := client.Config{
 		Controllers:    controllers(setup),
@@ -57,11 +57,11 @@ func Join(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error
 	}
 	cfg.Memory = daemons.Answers
 	cfg.MaxBody = min(cfg.MaxBody, handlers.LongestBody(int64(setup.Limits.Answers)))
-	cfg.Judge = tokens.Judge()
+	cfg.Judge, tokens.once = tokens.Judge(), setup.Inetd
 	cfg.Admit, cfg.HasLeft = admit, hasLeft
-	cfg.Ready = readiness(asked.Reachable)
+	cfg.Ready = readiness(tokens, asked.Reachable)
 	if cfg.Content != 0 && cfg.Content&feature.Controller == 0 {
-		cfg.Ready = readiness(nil)
+		cfg.Ready = readiness(tokens, nil)
 	}
 	users := newUsers(broker)
 	cfg.Users, cfg.Resolver = users, users
@@ -85,8 +85,9 @@ func Join(setup work.Setup, tokens *Tokens, broker *Broker) (http.Handler, error
 	return handlers.New(cfg), nil
 }
 
-// munged returns the MUNGE client, or nil when MUNGE is not configured. Its
-// server must run as root or as the owner of the directory of the socket.
+// munged returns the MUNGE client, or nil if MUNGE is not configured. The
+// server of its socket must run as root or as the owner of the socket's
+// directory.
 func (e *Broker) munged(m work.Munge, way work.Upstream, socket string) *munge.Client {
 	if m.Socket == "" || e == nil {
 		return nil
@@ -101,9 +102,10 @@ func (e *Broker) munged(m work.Munge, way work.Upstream, socket string) *munge.C
 	}
 }
 
-// sack returns the client for credentials of auth/slurm, or nil when that is not
-// configured. The server of a socket must run as munged would have to, or as the
-// scheduler's user: sackd and slurmctld do, in a directory of root's, too.
+// sack returns the client for credentials of auth/slurm, or nil if auth/slurm
+// is not configured. The server of its socket must run as root, as the owner of
+// the socket's directory, or as the scheduler's user. sackd and slurmctld run
+// as the latter, although the directory may belong to root.
 func (e *Broker) sack(sockets []string, sched uint32) *sack.Client {
 	if len(sockets) == 0 || e == nil {
 		return nil
@@ -128,12 +130,12 @@ func (o *owner) note(nc net.Conn, uid uint32, err error) (net.Conn, error) {
 	return nc, err
 }
 
-// serves reports whether a user may serve the socket.
+// serves reports whether the server of the socket may run as a user.
 func (o *owner) serves(uid uint32) bool {
 	return uid == 0 || uid == o.uid.Load() && uid != become.Overflow
 }
 
-// answers returns the settings of what answers look like. They include no
+// answers returns the settings for the format of answers. They include no
 // daemon.
 func answers(setup work.Setup) handlers.Config {
 	cfg := handlers.Config{
@@ -160,13 +162,12 @@ func answers(setup work.Setup) handlers.Config {
 	return cfg
 }
 
-// unasked is a placeholder for an accounting daemon.
+// unasked is a placeholder for an accounting daemon, and is never called.
 type unasked struct{ handlers.Accounting }
 
-// controller returns the client for requests about jobs and nodes. It asks the
-// controllers in order, or only the shared address where the configuration has
-// one, as Slurm's commands do. A ping always asks each controller at its own
-// address.
+// controller returns the client for requests about jobs and nodes. Like Slurm's
+// commands, it tries the controllers in order, or only the shared address if
+// the configuration has one. A ping always uses the address of each controller.
 func controller(setup work.Setup, daemons client.Config, broker *Broker) reachableController {
 	each := client.New(daemons)
 	if len(setup.Front) == 0 {
@@ -185,13 +186,13 @@ type reachableController interface {
 	Reachable(context.Context) bool
 }
 
-// fronted is a set of controllers behind one shared address.
+// fronted is a set of controllers behind a shared address.
 type fronted struct {
 	*client.Client
 	each *client.Client
 }
 
-// Ping asks every controller.
+// Ping pings every controller.
 func (f fronted) Ping(ctx context.Context, cred model.Credential) ([]model.Ping, error) {
 	return f.each.Ping(ctx, cred)
 }
@@ -202,8 +203,9 @@ func controllers(setup work.Setup) []client.Address {
 	return withSocket(setup, addresses(setup.Controllers))
 }
 
-// withSocket puts the UNIX socket of the primary controller first: there the
-// kernel identifies both sides. Without a token it is the only way.
+// withSocket puts the UNIX socket of the primary controller first, because
+// there the kernel identifies both sides. Without a token, only this socket can
+// be used.
 func withSocket(setup work.Setup, list []client.Address) []client.Address {
 	if setup.AuthSocket == "" || len(list) == 0 {
 		return list
@@ -219,8 +221,8 @@ func addresses(list []work.Address) []client.Address {
 	return out
 }
 
-// parsers converts the API versions to serve. ipc and package feature have the
-// same flags.
+// parsers converts the list of served API versions. ipc and package feature
+// have the same flags.
 func parsers(list []work.Parser) []feature.Parser {
 	var out []feature.Parser
 	for _, p := range list {

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"schedrestd/auth"
@@ -10,17 +11,18 @@ import (
 	"schedrestd/ipc/query"
 )
 
-// remote is the worker's connection to the keeper, which signs its handshakes
+// remote is the worker's connection to the keeper, which signs TLS handshakes
 // and verifies tokens.
 type remote struct {
 	*remoteService
 	signing, verifying chan struct{} // have an element for each pending question; separate, so that signatures do not delay tokens
+	outdated           atomic.Bool   // the keeper can't use the file of the token key any more
 }
 
 const (
-	maxAsked    = 64               // pending questions of one kind; far fewer than the channel has room for
+	maxAsked    = 64               // pending questions of each kind; the channel has space for far more
 	signLimit   = 10 * time.Second // far longer than a signature takes
-	verifyLimit = time.Second      // far longer than verifying takes; after it a daemon is asked instead
+	verifyLimit = time.Second      // far longer than the verification takes; after it, a daemon is asked instead
 )
 
 var (
@@ -28,10 +30,24 @@ var (
 )
 
 func newRemote() *remote {
-	return &remote{newRemoteService(ipc.Keeper), make(chan struct{}, maxAsked), make(chan struct{}, maxAsked)}
+	return &remote{remoteService: newRemoteService(ipc.Keeper), signing: make(chan struct{}, maxAsked), verifying: make(chan struct{}, maxAsked)}
 }
 
-// sign asks the keeper to sign a handshake's message.
+// isLost reports whether the keeper of this worker has exited.
+func (r *remote) isLost() bool {
+	l := r.link.Load()
+	if l == nil {
+		return false
+	}
+	select {
+	case <-l.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// sign asks the keeper to sign a message of a handshake.
 func (r *remote) sign(scheme uint16, message []byte) ([]byte, error) {
 	late := time.NewTimer(signLimit)
 	defer late.Stop()
@@ -53,8 +69,8 @@ func (r *remote) sign(scheme uint16, message []byte) ([]byte, error) {
 	return nil, errUnsigned
 }
 
-// verify asks the keeper to verify a token's signature. Without a keeper it
-// returns auth.Unknown at once, and it waits verifyLimit at most.
+// verify asks the keeper to verify a token's signature, and waits for at most
+// verifyLimit. Without a keeper it immediately returns auth.Unknown.
 func (r *remote) verify(ctx context.Context, s auth.Signature) auth.Answer {
 	question := &query.Verify{Signed: []byte(s.Signed)}
 	if len(s.Bytes) != len(question.MAC) {
@@ -82,6 +98,9 @@ func (r *remote) verify(ctx context.Context, s auth.Signature) auth.Answer {
 		return question
 	})
 	if verified, ok := answer.(*query.Verified); ok && err == nil {
+		if verified.Verdict == query.Outdated {
+			r.outdated.Store(true)
+		}
 		return map[query.Verdict]auth.Answer{query.Genuine: auth.Good, query.Forged: auth.Bad}[verified.Verdict]
 	}
 	return auth.Unknown

@@ -1,13 +1,13 @@
-// Package worker is the process that reads what comes from the network. It is
-// never root, holds no secret key, and serves one identity.
+// Package worker is the process that reads input from the network. It never
+// runs as root, holds no secret key, and serves one identity.
 //
-// It starts with its final uid, gid and groups. The parent tells it what to
-// expect; it drops what it does not need, asks the kernel whether everything is
-// as expected, and refuses to serve otherwise. Then it serves HTTP on the
-// connections that the parent passes to it. It exits when its channel closes,
-// because only the parent counts connections.
+// It is started with its final uid, gid and groups. The parent sends the
+// attributes that the process should have. The worker drops what it does not
+// need, verifies the attributes with the kernel, and refuses to serve if they
+// differ. Then it serves HTTP on the connections that the parent passes to it.
+// It exits when its channel closes, because only the parent counts connections.
 //
-// What it serves is given to Main; this package knows no route.
+// Main gets the handlers as an argument; this package knows no routes.
 package worker
 
 import (
@@ -29,14 +29,14 @@ import (
 	"schedrestd/security/self"
 )
 
-// Build makes the handler that the worker serves, from its Setup, with Tokens
-// to verify tokens and a Broker for what the sandbox forbids. It runs in the
-// sandbox, so it can open only what the serving user may open. It logs to
-// slog.Default.
+// Build returns the handler that the worker serves. It gets the worker's Setup,
+// Tokens to verify tokens, and a Broker for operations that the sandbox
+// forbids. It runs in the sandbox, so it can open only files that the serving
+// user may open. It logs to slog.Default.
 type Build func(work.Setup, *Tokens, *Broker) (http.Handler, error)
 
-// Rename gives the process a name that says what it does. Call it from an init
-// function.
+// Rename sets the name of the process to its role. It must be called from an
+// init function.
 func Rename() {
 	name := "schedrestd-work"
 	if _, ok := NamespaceInitArg(os.Args); ok {
@@ -45,12 +45,12 @@ func Rename() {
 	self.Rename(name)
 }
 
-// Main runs a worker process and returns its exit status: 0 after it drained, 1
-// when it refused to serve or lost its parent, 2 when the parent did not start
-// it.
+// Main runs a worker process and returns its exit status: 0 after it has
+// drained, 1 if it refused to serve or lost its parent, 2 if the parent did not
+// start it.
 func Main(build Build) int {
-	// Signals that a terminal or a service manager sends to all are for the
-	// parent.
+	// A terminal or a service manager sends these signals to all processes, but
+	// only the parent handles them.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	asked := onRequest()
 	channel, err := ipc.Open(ipc.WorkerFD, ipc.Worker, ipc.Parent)
@@ -72,7 +72,7 @@ func Main(build Build) int {
 	return s.run()
 }
 
-// reason returns the text that the parent gets.
+// reason returns the text that the parent gets about an error.
 func reason(err error) string {
 	if hint := errs.HintOf(err); hint != "" {
 		return err.Error() + "; " + hint
@@ -80,8 +80,9 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// begin goes from the first message to Ready, in this order: settle, receive
-// the setup, confine, prove, build, close the sandbox, send Ready.
+// begin performs the steps from the first message to Ready, in this order:
+// settle, receive the setup, confine, prove, build, close the sandbox, send
+// Ready.
 func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := self.Settle(); err != nil {
 		return nil, err
@@ -101,7 +102,7 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	if err := self.Confine(uint64(setup.Files), false); err != nil {
 		return nil, err
 	}
-	if err := self.Prove(expect); err != nil {
+	if err := self.Prove(expect, uint64(setup.Files), uint64(setup.Tasks)); err != nil {
 		return nil, err
 	}
 	if setup.Metrics {
@@ -122,12 +123,12 @@ func begin(channel *ipc.Channel, build Build, log *lines) (*server, error) {
 	return newServer(channel, &setup, handler, tokens, broker), nil
 }
 
-// The sandbox knows the channel by its number; this fails to compile when the
-// number differs.
+// The sandbox identifies the channel by its number. This fails to compile if
+// the numbers differ.
 const _ = uint(seal.Channel-ipc.WorkerFD) + uint(ipc.WorkerFD-seal.Channel)
 
-// CloseSandbox closes the sandbox as the parent asked, and returns what the
-// kernel enforces.
+// CloseSandbox closes the sandbox in the way that the parent requested, and
+// returns what the kernel enforces.
 func CloseSandbox(s ipc.Seal) (security.Sealed, error) {
 	return seal.Close(seal.Options{Unix: s&ipc.SealUnix != 0, Audit: s&ipc.SealAudit != 0}, s&ipc.SealRequire != 0)
 }

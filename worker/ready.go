@@ -13,22 +13,23 @@ import (
 // The state of this process that /readyz reports. A process never has more than
 // one worker, so these can be package variables.
 var (
-	// leaving is set while this worker drains: it finishes its requests, and
-	// /readyz tells load balancers to send no more. A retired worker does not set
-	// it, because other workers go on serving.
+	// leaving is set while this worker drains. It then finishes its requests,
+	// and /readyz tells load balancers to send no more. A retired worker does
+	// not set it, because other workers continue.
 	leaving atomic.Bool
 
-	// shown is the certificate that https:// clients see; nil: none is served.
+	// shown is the certificate that https:// clients get, or nil if none is
+	// served.
 	shown atomic.Pointer[x509.Certificate]
 
-	// keyless is set when there should be a certificate that can't be used.
+	// keyless is set if a certificate is configured but can't be used.
 	keyless atomic.Bool
 )
 
 // readiness returns the check behind /readyz. It returns why new requests should
 // go elsewhere. reachable reports whether a controller can be reached; nil means
 // that none is needed.
-func readiness(reachable func(context.Context) bool) func(context.Context) []string {
+func readiness(tokens *Tokens, reachable func(context.Context) bool) func(context.Context) []string {
 	return func(ctx context.Context) (reasons []string) {
 		if leaving.Load() {
 			reasons = append(reasons, "draining: this server is shutting down")
@@ -39,6 +40,7 @@ func readiness(reachable func(context.Context) bool) func(context.Context) []str
 		if c := shown.Load(); c != nil {
 			reasons = append(reasons, outside(c, time.Now())...)
 		}
+		reasons = append(reasons, tokens.problems()...)
 		if reachable != nil && !reachable(ctx) {
 			reasons = append(reasons, fmt.Sprintf("controller: unreachable for %s", client.UnreachableAfter))
 		}
@@ -46,7 +48,7 @@ func readiness(reachable func(context.Context) bool) func(context.Context) []str
 	}
 }
 
-// outside returns why clients reject the certificate at that time.
+// outside returns why clients reject the certificate at the given time.
 func outside(c *x509.Certificate, now time.Time) []string {
 	switch {
 	case now.Before(c.NotBefore):

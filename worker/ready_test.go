@@ -6,15 +6,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"schedrestd/ipc"
+	"schedrestd/ipc/query"
 )
 
-// TestReadiness: each cause makes the worker unready, and each is reported.
+// TestReadiness checks that each cause makes the worker unready, and that each
+// is reported.
 func TestReadiness(t *testing.T) {
 	defer func() { leaving.Store(false); keyless.Store(false); shown.Store(nil) }()
-	up := true
+	up, tokens := true, NewTokens()
 	check := func(want ...string) {
 		t.Helper()
-		got := readiness(func(context.Context) bool { return up })(context.Background())
+		got := readiness(tokens, func(context.Context) bool { return up })(context.Background())
 		if len(got) != len(want) {
 			t.Fatalf("reasons %q, want %q", got, want)
 		}
@@ -36,7 +40,47 @@ func TestReadiness(t *testing.T) {
 	leaving.Store(true)
 	up = false
 	check("draining: ", "keys: the certificate can't be used", "keys: ", "controller: unreachable for ")
-	if got := readiness(nil)(context.Background()); len(got) != 3 {
+	if got := readiness(tokens, nil)(context.Background()); len(got) != 3 {
 		t.Errorf("without a controller: %q", got)
+	}
+}
+
+// TestReadinessOfTokens: a worker is unready when its keeper has exited, and when a file
+// with keys of tokens can't be used any more.
+func TestReadinessOfTokens(t *testing.T) {
+	reasons := func(tokens *Tokens) string {
+		return strings.Join(readiness(tokens, nil)(context.Background()), "\n")
+	}
+	for verdict, want := range map[query.Verdict]string{
+		query.NoVerdict: "", query.Forged: "", query.Outdated: "keys: the file of jwt_key can't be used any more; see the log",
+	} {
+		keeper, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)
+		must(t, err)
+		tokens := NewTokens()
+		must(t, tokens.connect(fd))
+		m, err := keeper.Receive()
+		must(t, err)
+		must(t, keeper.Send(&query.Verified{ID: m.Message.(*query.Verify).ID, Verdict: verdict}))
+		for end := time.Now().Add(10 * time.Second); reasons(tokens) != want && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		if got := reasons(tokens); got != want {
+			t.Errorf("verdict %d: %q, want %q", verdict, got, want)
+		}
+		keeper.Close()
+		<-tokens.keeper.link.Load().gone
+		if got := reasons(tokens); !strings.HasPrefix(got, "keys: the keeper exited") {
+			t.Errorf("the keeper exited: %q", got)
+		}
+	}
+	tokens := bring(t, setOf(oneRSA()), false)
+	if got := reasons(tokens); !strings.HasPrefix(got, "keys: the file of jwks") {
+		t.Errorf("an outdated key set: %q", got)
+	}
+	if tokens.once = true; reasons(tokens) != "" {
+		t.Error("unready for its only client")
+	}
+	if got := reasons(bring(t, setOf(oneRSA()), true)); got != "" {
+		t.Errorf("a key set: %q", got)
 	}
 }

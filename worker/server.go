@@ -21,13 +21,13 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// server is a worker that serves: the channel to the parent on one side,
-// http.Server on the other.
+// server is a worker that serves. It connects the channel to the parent with
+// http.Server.
 type server struct {
 	channel *ipc.Channel
-	http    *http.Server // of connections with HTTP/1
+	http    *http.Server // for HTTP/1 connections
 	queue   *queue
-	http2   *http.Server // … with HTTP/2
+	http2   *http.Server // for HTTP/2 connections
 	queue2  *queue
 	own     *badRequests
 	secure  secure
@@ -41,14 +41,14 @@ type server struct {
 	retired  atomic.Bool
 	stall    time.Duration
 	drain    time.Duration
-	settle   time.Duration // the part of drain for a request that is arriving
+	settle   time.Duration // part of drain for a request that is arriving
 	inetd    bool
-	only     atomic.Pointer[http1Conn] // the one connection of an inetd run
+	only     atomic.Pointer[http1Conn] // the only connection of a server that was started by inetd
 	held     sync.WaitGroup            // connections that were accepted and not closed
-	refused  atomic.Int32              // connections that are being refused and are not closed
+	refused  atomic.Int32              // refused connections that are not closed yet
 	exit     chan int
 
-	shaking  context.Context // context of handshakes, in which no request has arrived yet; a drain cancels it
+	shaking  context.Context // context of handshakes, which precede any request; a drain cancels it
 	endShake context.CancelFunc
 }
 
@@ -84,7 +84,7 @@ func newServer(channel *ipc.Channel, setup *work.Setup, handler http.Handler, to
 	}
 	s.http, s.http2 = s.serving(&l, all), s.serving(&l, all)
 	s.http2.HTTP2, s.http2.Protocols = http2(setup.Requests), new(http.Protocols)
-	s.http2.Protocols.SetUnencryptedHTTP2(true) // http.Server does not see the TLS below
+	s.http2.Protocols.SetUnencryptedHTTP2(true) // http.Server does not see the wrapped TLS connection
 	return s
 }
 
@@ -99,14 +99,14 @@ func (s *server) serving(l *work.Limits, all http.Handler) *http.Server {
 		ConnContext:       s.context,
 		ConnState:         s.turned,
 
-		DisableGeneralOptionsHandler: true, // the handlers answer "OPTIONS *", too
+		DisableGeneralOptionsHandler: true, // the handlers also answer "OPTIONS *"
 	}
 }
 
-// withPeer puts what the kernel reports about the peer into the context of the
+// withPeer adds the kernel's data about the peer to the context of the
 // connection's requests. Every connection of a worker is a conn, possibly
-// wrapped. Any other type would be a bug, and must not pass for a connection
-// without a peer.
+// wrapped. Any other type would be a bug, and must not be treated as a
+// connection without a peer.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	for {
 		switch is := c.(type) {
@@ -140,9 +140,8 @@ func (s *server) serve(by *http.Server, from *queue) {
 	}
 }
 
-// handleMessages handles messages from the parent until the channel closes. Messages are
-// handled in order, so every connection that was passed before a Drain is
-// served.
+// handleMessages handles the parent's messages in order, until the channel
+// closes. So every connection that was passed before a Drain is served.
 func (s *server) handleMessages() {
 	for {
 		m, err := s.channel.Receive()
@@ -165,10 +164,12 @@ func (s *server) handleMessages() {
 		case *work.Dialed, *work.Undialed:
 			s.broker.deliver(m)
 		case *work.DialedBatch:
-			s.broker.pool.upstream(msg.DialBatch).put(m.FDs, time.Now())
+			s.broker.pool.upstream(msg.DialBatch).put(m.FDs, ipc.NoID, time.Now())
+		case *work.ConnectedBatch:
+			s.broker.pool.upstream(msg.DialBatch).put(m.FDs, msg.Server, time.Now())
 		case *work.ServiceFD:
 			err = s.connect(msg.Service, m.FDs[0])
-		case *ipc.Keys:
+		case *work.Keys:
 			err = s.channel.Send(s.use(msg, m.FDs))
 		case *work.Pause:
 			s.tracker.pause(msg.ID, time.Duration(msg.Seconds)*time.Second)
@@ -191,11 +192,11 @@ func (s *server) handleMessages() {
 	}
 }
 
-// connect uses the channel fd to a service from now on.
+// connect sets fd as the channel to a service.
 func (s *server) connect(service ipc.Role, fd int) error {
 	switch service {
 	case ipc.Keeper:
-		return s.tokens.keeper.connect(fd)
+		return s.tokens.connect(fd)
 	case ipc.Resolver:
 		return s.broker.resolver.connect(fd)
 	case ipc.Auditor:
@@ -205,9 +206,9 @@ func (s *server) connect(service ipc.Role, fd int) error {
 	return fmt.Errorf("channel to an unknown service: %s", service)
 }
 
-// use installs the public keys of this worker's generation and returns the answer
-// for the parent.
-func (s *server) use(m *ipc.Keys, fds []int) *ipc.Kept {
+// use installs the public keys of this worker's generation and returns the
+// answer to the parent.
+func (s *server) use(m *work.Keys, fds []int) *ipc.Kept {
 	var files []*os.File
 	for _, fd := range fds {
 		f := os.NewFile(uintptr(fd), "keys")
@@ -245,13 +246,13 @@ func (s *server) take(fd int, m *ipc.Connection) {
 	go s.shake(c, secured, s.http.ReadHeaderTimeout)
 }
 
-// settling is how long a worker that drains waits for a request that is
-// arriving. From Shutdown on, http.Server drops what it has just read, and the
-// client would have to retry.
+// settling is the time for which a draining worker waits for a request that is
+// arriving. After the call of Shutdown, http.Server drops a request that it has
+// just read, and the client would have to retry.
 const settling = 500 * time.Millisecond
 
-// finish answers the requests that are being handled, closes idle connections,
-// and ends the worker.
+// finish answers the requests in progress, closes idle connections, and ends
+// the worker.
 func (s *server) finish() {
 	leaving.Store(true)
 	s.endShake() // http.Server does not know these connections, and their clients may send nothing
@@ -264,8 +265,8 @@ func (s *server) finish() {
 	other := make(chan error, 1)
 	go func() { other <- s.http2.Shutdown(ctx) }()
 	closed := make(chan struct{})
-	go func() { s.held.Wait(); close(closed) }() // Shutdown does not know a connection that is being accepted right now
-	s.http.SetKeepAlivesEnabled(false)           // closes idle connections, and makes each answer the last
+	go func() { s.held.Wait(); close(closed) }() // Shutdown does not know a connection that is just being accepted
+	s.http.SetKeepAlivesEnabled(false)           // closes idle connections, and makes each answer the last of its connection
 	select {
 	case <-closed:
 	case <-time.After(s.settle):

@@ -16,42 +16,46 @@ import (
 	"schedrestd/rpc/client"
 )
 
-// socketPool is the pool of TCP sockets that the parent has prepared for connections
+// socketPool is the pool of TCP sockets that the dispatcher has prepared for connections
 // to come.
 type socketPool struct {
 	mu        sync.Mutex
 	upstreams map[work.DialBatch]*upstreamPool
 }
 
-// upstreamPool is the sockets for one upstream.
+// upstreamPool has the sockets for one upstream.
 type upstreamPool struct {
 	mu      sync.Mutex
-	sockets []pooledSocket // the oldest first
-	ordered time.Time      // when more were last requested
+	sockets []pooledSocket // oldest first
+	ordered time.Time      // when sockets were last requested
 	began   time.Time      // start of the second in which connections are counted
 	count   int
+	low     int  // how few are left when more are requested
 	useless bool // on this kernel they do not connect with the first write
 }
 
-// pooledSocket is a socket that connects with its first write.
+// pooledSocket is a socket that connects with its first write, or one that is
+// connected to a daemon on this machine.
 type pooledSocket struct {
-	fd   int
-	came time.Time
+	fd     int
+	came   time.Time
+	server uint32 // uid that serves the connected one; ipc.NoID: it is not connected
 }
 
 const (
-	// busy is how many connections per second make a pool worthwhile.
+	// busy is the number of connections per second from which a pool is
+	// worthwhile.
 	busy = 32
-	// low is how few sockets are left when more are requested.
-	low = ipc.DialBatchSize / 2
 	// fresh is how long a socket may wait: it occupies a local port, and its
 	// route dates from when it was made.
 	fresh = 2 * time.Second
+	// freshConnected is how long a connected one may, which the daemon has accepted.
+	freshConnected = 500 * time.Millisecond
 	// overdue is when more are requested again because none arrived.
 	overdue = 50 * time.Millisecond
 )
 
-// upstream returns the sockets for one upstream; there may be none.
+// upstream returns the pool for one upstream, which may be empty.
 func (s *socketPool) upstream(way work.DialBatch) *upstreamPool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,18 +70,24 @@ func (s *socketPool) upstream(way work.DialBatch) *upstreamPool {
 	return h
 }
 
-// put adds sockets that came from the parent.
-func (h *upstreamPool) put(fds []int, now time.Time) {
+// put adds sockets that came from the dispatcher. Connected ones are served by the uid
+// server; otherwise that is ipc.NoID.
+func (h *upstreamPool) put(fds []int, server uint32, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, fd := range fds {
-		h.sockets = append(h.sockets, pooledSocket{fd, now})
+		h.sockets = append(h.sockets, pooledSocket{fd, now, server})
 	}
 	h.ordered = time.Time{}
-	time.AfterFunc(fresh, func() { h.clear(now) })
+	h.low = len(fds) / 2
+	limit := fresh
+	if server != ipc.NoID {
+		limit = freshConnected
+	}
+	time.AfterFunc(limit, func() { h.clear(now) })
 }
 
-// clear closes the sockets that came at then or before.
+// clear closes the sockets that arrived at then or before.
 func (h *upstreamPool) clear(then time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,7 +98,7 @@ func (h *upstreamPool) clear(then time.Time) {
 }
 
 // take returns a socket, if there is one, and whether to request more.
-func (h *upstreamPool) take(now time.Time) (fd int, ok, more bool) {
+func (h *upstreamPool) take(now time.Time) (s pooledSocket, ok, more bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if now.Sub(h.began) > time.Second {
@@ -96,13 +106,13 @@ func (h *upstreamPool) take(now time.Time) (fd int, ok, more bool) {
 	}
 	h.count++
 	if len(h.sockets) > 0 {
-		fd, ok = h.sockets[0].fd, true
+		s, ok = h.sockets[0], true
 		h.sockets = h.sockets[1:]
 	}
-	if more = !h.useless && h.count >= busy && len(h.sockets) <= low && now.Sub(h.ordered) > overdue; more {
+	if more = !h.useless && h.count >= busy && len(h.sockets) <= h.low && now.Sub(h.ordered) > overdue; more {
 		h.ordered = now
 	}
-	return fd, ok, more
+	return s, ok, more
 }
 
 // giveUp stops requesting sockets.
@@ -113,33 +123,48 @@ func (h *upstreamPool) giveUp() {
 	h.clear(time.Now())
 }
 
-// pooledConn returns a connection to a over a socket of the pool; nil when there is
-// none.
+// pooledConn returns a connection to a over a socket of the pool, or nil if the
+// pool is empty.
 func (e *Broker) pooledConn(ctx context.Context, way work.DialBatch, a client.Address) (net.Conn, error) {
 	h := e.pool.upstream(way)
-	fd, ok, more := h.take(time.Now())
-	if more {
-		_ = e.send(&way) // workers that get none send a Dial for each connection
+	for {
+		s, ok, more := h.take(time.Now())
+		if more {
+			_ = e.send(&way) // workers that get none send a Dial for each connection
+		}
+		switch {
+		case !ok:
+			return nil, nil
+		case s.server == ipc.NoID:
+			nc, err := start(ctx, s.fd, a)
+			if err == errIdle {
+				h.giveUp()
+				return nil, nil
+			}
+			return nc, err
+		case silent(s.fd):
+			return newDaemonConn(s.fd, s.server, a), nil
+		}
+		unix.Close(s.fd)
 	}
-	if !ok {
-		return nil, nil
-	}
-	nc, err := start(ctx, fd, a)
-	if err == errIdle {
-		h.giveUp()
-		return nil, nil
-	}
-	return nc, err
+}
+
+// silent reports whether the daemon at the other end has neither closed the
+// connection nor sent anything.
+func silent(fd int) bool {
+	var b [1]byte
+	_, _, err := unix.Recvfrom(fd, b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	return err == unix.EAGAIN
 }
 
 // errIdle reports that a socket's first write did not start its connection.
 var errIdle = errors.New("the socket did not start to connect")
 
-// start connects a socket of the pool: its first write starts the handshake,
-// and a write of no bytes does nothing else.
+// start connects a socket of the pool. The first write starts the handshake; a
+// write of no bytes has no other effect.
 func start(ctx context.Context, fd int, a client.Address) (net.Conn, error) {
 	_, err := unix.Write(fd, nil)
-	if err == nil { // connected at once, or nothing happened
+	if err == nil { // either it is connected already, or nothing happened
 		if _, err := syscall.Getpeername(fd); err != nil {
 			unix.Close(fd)
 			return nil, errIdle

@@ -11,13 +11,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"schedrestd/become/peer"
 	"schedrestd/ipc"
 	"schedrestd/ipc/work"
 	"schedrestd/rpc/client"
 )
 
-// deferred returns a socket that connects to address with its first write, as
-// the parent passes them.
+// deferred returns a socket that connects to address with its first write, like
+// those from the parent.
 func deferred(t *testing.T, address string) int {
 	t.Helper()
 	a, err := net.ResolveTCPAddr("tcp", address)
@@ -30,8 +31,8 @@ func deferred(t *testing.T, address string) int {
 	return fd
 }
 
-// withPool returns a worker whose parent fills its socket pool on request with
-// make.
+// withPool returns a Broker whose parent fills its socket pool, on request,
+// with the results of make.
 func withPool(t *testing.T, address string, make func() int) (e *Broker, dials, orders *atomic.Int32) {
 	dials, orders = new(atomic.Int32), new(atomic.Int32)
 	e = NewBroker(func(m ipc.Message, _ ...int) error {
@@ -42,7 +43,7 @@ func withPool(t *testing.T, address string, make func() int) (e *Broker, dials, 
 			for range ipc.DialBatchSize {
 				fds = append(fds, make())
 			}
-			e.pool.upstream(*m).put(fds, time.Now())
+			e.pool.upstream(*m).put(fds, ipc.NoID, time.Now())
 		case *work.Dial:
 			dials.Add(1)
 			go e.deliver(ipc.Received{Message: &work.Dialed{ID: m.ID, Owner: ipc.NoID, Server: ipc.NoID}, FDs: []int{connecting(t, address)}})
@@ -83,8 +84,8 @@ func said(t *testing.T, e *Broker, address string) {
 	}
 }
 
-// TestPool: a worker that connects often sends few Dial messages, and one that
-// does not has no sockets in its pool.
+// TestPool checks that a worker that connects often sends few Dial messages,
+// and that one that connects seldom has no sockets in its pool.
 func TestPool(t *testing.T) {
 	address := echo(t)
 	e, dials, orders := withPool(t, address, func() int { return deferred(t, address) })
@@ -96,7 +97,7 @@ func TestPool(t *testing.T) {
 	}
 	h := e.pool.upstream(work.DialBatch{})
 	h.mu.Lock()
-	h.began = time.Now().Add(time.Hour) // however slow this machine is, all of it is one second
+	h.began = time.Now().Add(time.Hour) // even on a slow machine, the test takes place within one second
 	h.mu.Unlock()
 	const more = 100
 	for range more {
@@ -111,7 +112,8 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestPoolClears: sockets that waited too long are closed, newer ones are not.
+// TestPoolClears checks that sockets that have waited too long are closed, and
+// newer ones are not.
 func TestPoolClears(t *testing.T) {
 	var h upstreamPool
 	now := time.Now()
@@ -121,8 +123,8 @@ func TestPoolClears(t *testing.T) {
 		must(t, err)
 		fds = append(fds, fd)
 	}
-	h.put(fds[:1], now)
-	h.put(fds[1:], now.Add(time.Nanosecond))
+	h.put(fds[:1], ipc.NoID, now)
+	h.put(fds[1:], ipc.NoID, now.Add(time.Nanosecond))
 	h.clear(now)
 	if _, err := unix.FcntlInt(uintptr(fds[0]), unix.F_GETFD, 0); err != unix.EBADF {
 		t.Errorf("the old one: %v", err)
@@ -130,10 +132,54 @@ func TestPoolClears(t *testing.T) {
 	if _, err := unix.FcntlInt(uintptr(fds[1]), unix.F_GETFD, 0); err != nil {
 		t.Errorf("the new one: %v", err)
 	}
-	if fd, ok, _ := h.take(now); !ok || fd != fds[1] {
-		t.Errorf("took %d, %t", fd, ok)
+	if s, ok, _ := h.take(now); !ok || s.fd != fds[1] {
+		t.Errorf("took %d, %t", s.fd, ok)
 	}
 	unix.Close(fds[1])
+}
+
+// TestPoolConnected: a connected socket is used with the uid that serves it, but
+// not when the daemon has closed it or when it has waited for too long.
+func TestPoolConnected(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	address := l.Addr().String()
+	connected := func() (fd int, daemon net.Conn) {
+		fd = connecting(t, address)
+		daemon, err := l.Accept()
+		must(t, err)
+		t.Cleanup(func() { daemon.Close() })
+		return fd, daemon
+	}
+	closed, other := connected()
+	other.Close()
+	open, other := connected()
+	e := NewBroker(func(m ipc.Message, _ ...int) error { t.Errorf("the parent was sent %T", m); return nil })
+	h := e.pool.upstream(work.DialBatch{})
+	h.put([]int{closed, open}, 4711, time.Now())
+	nc, _, err := e.open(context.Background(), work.UpstreamController, 0, client.Address{Network: "tcp", Address: address})
+	must(t, err)
+	defer nc.Close()
+	if uid, known := nc.(peer.Seen).Server(); uid != 4711 || !known {
+		t.Errorf("it is served by uid %d, %t", uid, known)
+	}
+	if _, err := unix.FcntlInt(uintptr(closed), unix.F_GETFD, 0); err != unix.EBADF {
+		t.Errorf("the one that the daemon closed: %v", err)
+	}
+	_, err = nc.Write([]byte("hello"))
+	must(t, err)
+	b := make([]byte, 5)
+	if _, err := io.ReadFull(other, b); err != nil || string(b) != "hello" {
+		t.Errorf("%q, %v", b, err)
+	}
+
+	unused, other := connected()
+	h.put([]int{unused}, 4711, time.Now())
+	must(t, other.SetReadDeadline(time.Now().Add(time.Minute)))
+	if _, err := other.Read(b); err != io.EOF {
+		t.Errorf("one that was not used: %v", err)
+	}
 }
 
 // TestPoolUseless: sockets that do not connect with their first write are
@@ -141,7 +187,7 @@ func TestPoolClears(t *testing.T) {
 func TestPoolUseless(t *testing.T) {
 	address := echo(t)
 	e, dials, orders := withPool(t, address, func() int {
-		fd, err := unix.MemfdCreate("silent", unix.MFD_CLOEXEC) // takes a write of nothing, and has no peer
+		fd, err := unix.MemfdCreate("silent", unix.MFD_CLOEXEC) // accepts a write of no bytes, and has no peer
 		must(t, err)
 		return fd
 	})
@@ -153,14 +199,14 @@ func TestPoolUseless(t *testing.T) {
 	}
 }
 
-// TestPoolRefused: a refused connection is the usual error.
+// TestPoolRefused checks that a refused connection has the usual error.
 func TestPoolRefused(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	must(t, err)
 	nobody := l.Addr().String()
 	l.Close()
 	e := NewBroker(func(ipc.Message, ...int) error { t.Error("the parent was asked"); return nil })
-	e.pool.upstream(work.DialBatch{}).put([]int{deferred(t, nobody)}, time.Now())
+	e.pool.upstream(work.DialBatch{}).put([]int{deferred(t, nobody)}, ipc.NoID, time.Now())
 	_, _, err = e.open(context.Background(), work.UpstreamController, 0, client.Address{Network: "tcp", Address: nobody})
 	if op := (*net.OpError)(nil); !errors.Is(err, unix.ECONNREFUSED) || !errors.As(err, &op) || op.Op != "dial" {
 		t.Errorf("%v", err)

@@ -19,24 +19,24 @@ import (
 	"sync/atomic"
 	"time"
 
-	"schedrestd/ipc"
+	"schedrestd/ipc/work"
 )
 
-// secure holds what a worker needs for connections of https:// listeners:
-// public certificates, keys for session tickets, and a channel to the keeper,
-// which has the private key.
+// secure has everything that a worker needs for connections of https://
+// listeners: public certificates, keys for session tickets, and a channel to
+// the keeper, which has the private key.
 type secure struct {
 	remote *remote
-	config atomic.Pointer[tls.Config] // nil: no certificate
+	config atomic.Pointer[tls.Config] // nil without a certificate
 }
 
-// maxPEM limits a file of certificates, in bytes.
+// maxPEM limits the size of a file with certificates, in bytes.
 const maxPEM = 1 << 20
 
-// use installs certificates and the CAs of clients. When a file can't be used
-// no connection is served. The keeper has checked it before, so this would be a
-// bug.
-func (s *secure) use(m *ipc.Keys, certificate, authorities *os.File) {
+// use installs certificates and the CAs of clients. If a file can't be used, no
+// connection is served. The keeper has checked the files before, so this would
+// be a bug.
+func (s *secure) use(m *work.Keys, certificate, authorities *os.File) {
 	if !m.TLS {
 		return
 	}
@@ -83,7 +83,8 @@ func pool(f *os.File) (*x509.CertPool, error) {
 	return p, err
 }
 
-// certificates reads f with pread: other workers read from the same open file.
+// certificates reads f with pread, because other workers read from the same
+// open file.
 func certificates(f *os.File) (list []*x509.Certificate, err error) {
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxPEM))
 	if err != nil {
@@ -105,8 +106,8 @@ func certificates(f *os.File) (list []*x509.Certificate, err error) {
 	return list, nil
 }
 
-// showing returns c for each handshake, and notes in the handshake's context
-// when the keeper does not sign it.
+// showing returns a function that returns c for each handshake. If the keeper
+// does not sign the handshake, this is recorded in the handshake's context.
 func showing(c tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	key, _ := c.PrivateKey.(remoteKey)
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -117,7 +118,7 @@ func showing(c tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, er
 	}
 }
 
-// server wraps c in TLS. The handshake has not happened yet.
+// server wraps c in TLS, without performing the handshake.
 func (s *secure) server(c net.Conn) (*tls.Conn, error) {
 	config := s.config.Load()
 	if config == nil {
@@ -126,24 +127,25 @@ func (s *secure) server(c net.Conn) (*tls.Conn, error) {
 	return tls.Server(c, config), nil
 }
 
-// remoteKey is a private key that the keeper holds. It signs messages, not
-// digests.
+// remoteKey is a private key that the keeper holds. The keeper signs messages,
+// not digests.
 type remoteKey struct {
 	remote *remote
 	public crypto.PublicKey
-	shaken *shaken // of the handshake that it is for; may be nil
+	shaken *shaken // data of its handshake; may be nil
 }
 
-// Public returns the certificate's key.
+// Public returns the public key of the certificate.
 func (k remoteKey) Public() crypto.PublicKey { return k.public }
 
-// Sign implements crypto.Signer by refusing: the keeper could not know the
-// meaning of a digest.
+// Sign implements crypto.Signer. It always fails, because the keeper could not
+// know the meaning of a digest.
 func (k remoteKey) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
 	return nil, errors.New("the keeper does not sign digests")
 }
 
-// SignMessage implements crypto.MessageSigner, which crypto/tls prefers.
+// SignMessage implements crypto.MessageSigner, which crypto/tls prefers to
+// crypto.Signer.
 func (k remoteKey) SignMessage(_ io.Reader, message []byte, o crypto.SignerOpts) ([]byte, error) {
 	scheme, err := schemeOf(k.public, o)
 	if err != nil {
@@ -156,8 +158,8 @@ func (k remoteKey) SignMessage(_ io.Reader, message []byte, o crypto.SignerOpts)
 	return signature, err
 }
 
-// schemeOf returns the signature scheme that crypto/tls has chosen. crypto/tls
-// passes only the hash and the padding.
+// schemeOf returns the signature scheme that crypto/tls has chosen, although
+// crypto/tls passes only the hash and the padding.
 func schemeOf(public crypto.PublicKey, o crypto.SignerOpts) (tls.SignatureScheme, error) {
 	var of [3]tls.SignatureScheme // with SHA-256, SHA-384 and SHA-512
 	_, pss := o.(*rsa.PSSOptions)
@@ -179,8 +181,8 @@ func schemeOf(public crypto.PublicKey, o crypto.SignerOpts) (tls.SignatureScheme
 	return of[at], nil
 }
 
-// http2 limits what one HTTP/2 connection may use: its streams are requests,
-// and one connection gets a quarter of those that this worker answers
+// http2 returns the limits of an HTTP/2 connection. Its streams are requests,
+// and one connection gets a quarter of the requests that this worker answers
 // concurrently. More requests wait at the client.
 func http2(requests uint32) *http.HTTP2Config {
 	if requests == 0 {
@@ -191,8 +193,8 @@ func http2(requests uint32) *http.HTTP2Config {
 		MaxReadFrameSize:              64 << 10,
 		MaxReceiveBufferPerConnection: 1 << 20,
 		MaxReceiveBufferPerStream:     256 << 10,
-		SendPingTimeout:               30 * time.Second, // a client that vanished would otherwise hold a slot
+		SendPingTimeout:               30 * time.Second, // otherwise a client that vanished would hold a slot
 		PingTimeout:                   15 * time.Second,
-		MaxEncoderHeaderTableSize:     1, // no dynamic table: isTooLarge reads the status of an answer
+		MaxEncoderHeaderTableSize:     1, // no dynamic table, because isTooLarge reads the status of an answer
 	}
 }

@@ -27,7 +27,8 @@ import (
 	"schedrestd/ipc/work"
 )
 
-// signing is a keeper played by the test: it signs everything with its key.
+// signing is a keeper that is simulated by the test. It signs everything with
+// its key.
 type signing struct {
 	t     *testing.T
 	key   crypto.Signer
@@ -46,8 +47,7 @@ func newSigning(t *testing.T, key crypto.Signer) *signing {
 		0x0804: pss(crypto.SHA256), 0x0805: pss(crypto.SHA384), 0x0806: pss(crypto.SHA512), 0x0807: crypto.Hash(0)}}
 }
 
-// link gives s a channel to this keeper, which exits when the channel is
-// closed.
+// link connects s to this keeper. The keeper exits when the channel is closed.
 func (k *signing) link(s *secure) *ipc.Channel {
 	k.t.Helper()
 	channel, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)
@@ -78,7 +78,7 @@ func (k *signing) answer(channel *ipc.Channel) {
 	}
 }
 
-// memory returns a file with that text, whose offset is at the end, as if
+// memory returns a file with the given text. Its offset is at the end, as if
 // another worker had read it.
 func memory(t *testing.T, text []byte) *os.File {
 	t.Helper()
@@ -91,8 +91,8 @@ func memory(t *testing.T, text []byte) *os.File {
 	return f
 }
 
-// give has s use files with those texts.
-func give(t *testing.T, s *secure, m ipc.Keys, certificate, authorities []byte) {
+// give makes s use files with the given contents.
+func give(t *testing.T, s *secure, m work.Keys, certificate, authorities []byte) {
 	t.Helper()
 	m.TLS = true
 	s.use(&m, memory(t, certificate), memory(t, authorities))
@@ -136,8 +136,8 @@ func handshake(t *testing.T, s *secure, leaf *x509.Certificate, most uint16) (tl
 	return client.ConnectionState(), err
 }
 
-// TestHandshake: with each kind of key, the keeper signs the message that the
-// client verifies, in both versions of TLS.
+// TestHandshake checks for each kind of key, and in both versions of TLS, that
+// the keeper signs the message that the client verifies.
 func TestHandshake(t *testing.T) {
 	p256, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -161,7 +161,7 @@ func TestHandshake(t *testing.T) {
 				s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
 				go keeper.answer(keeper.link(s))
 				leaf, text := selfSigned(t, key)
-				give(t, s, ipc.Keys{TLS12: true}, text, nil)
+				give(t, s, work.Keys{PublicKeys: ipc.PublicKeys{TLS12: true}}, text, nil)
 				state, err := handshake(t, s, leaf, version)
 				if err != nil || state.Version != version || state.NegotiatedProtocol != "h2" {
 					t.Fatalf("version %x, %q: %v", state.Version, state.NegotiatedProtocol, err)
@@ -175,32 +175,32 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
-// TestOldVersion: TLS 1.2 is not served by default.
+// TestOldVersion checks that TLS 1.2 is not served by default.
 func TestOldVersion(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
 	go keeper.answer(keeper.link(s))
 	leaf, text := selfSigned(t, key)
-	give(t, s, ipc.Keys{}, text, nil)
+	give(t, s, work.Keys{}, text, nil)
 	if _, err := handshake(t, s, leaf, tls.VersionTLS12); err == nil {
 		t.Error("TLS 1.2 was served")
 	}
 }
 
-// TestKeeperGone: the handshake during which the keeper exits fails, and so do
-// later ones. None hangs.
+// TestKeeperGone checks that a handshake fails if the keeper exits during it,
+// and that later handshakes fail. None may hang.
 func TestKeeperGone(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
 	dying := keeper.link(s)
 	leaf, text := selfSigned(t, key)
-	give(t, s, ipc.Keys{}, text, nil)
+	give(t, s, work.Keys{}, text, nil)
 	done := make(chan error, 1)
 	go func() {
 		_, err := handshake(t, s, leaf, tls.VersionTLS13)
 		done <- err
 	}()
-	if _, err := dying.Receive(); err != nil { // it was asked
+	if _, err := dying.Receive(); err != nil { // the keeper got the question
 		t.Fatal(err)
 	}
 	dying.Close()
@@ -212,11 +212,12 @@ func TestKeeperGone(t *testing.T) {
 	}
 }
 
-// TestUnsigned: a refusal fails the handshake at once.
+// TestUnsigned checks that a refusal by the keeper makes the handshake fail
+// immediately.
 func TestUnsigned(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s, keeper := &secure{remote: newRemote()}, newSigning(t, key)
-	keeper.opts = nil // and so signs nothing
+	keeper.opts = nil // so the keeper signs nothing
 	channel := keeper.link(s)
 	go func() {
 		for {
@@ -242,27 +243,27 @@ func TestUnsigned(t *testing.T) {
 	}
 }
 
-// TestBadFiles: with a file that can't be used no connection is served. Where
-// client certificates are required, no bad file makes them optional.
+// TestBadFiles checks that no connection is served if a file can't be used. If
+// client certificates are required, no bad file may make them optional.
 func TestBadFiles(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	_, good := selfSigned(t, key)
 	bad := bytes.Replace(good, []byte("MII"), []byte("AAA"), 1)
 	for _, tt := range []struct {
 		name                     string
-		keys                     ipc.Keys
+		keys                     work.Keys
 		certificate, authorities []byte
 		want                     bool
 	}{
-		{"no certificate", ipc.Keys{}, nil, nil, false},
-		{"text for a certificate", ipc.Keys{}, []byte("no PEM"), nil, false},
-		{"a broken certificate", ipc.Keys{}, bad, nil, false},
-		{"a broken certificate in the chain", ipc.Keys{}, append(bytes.Clone(good), bad...), nil, false},
-		{"no authorities", ipc.Keys{Authorities: true}, good, nil, false},
-		{"text for authorities", ipc.Keys{Authorities: true}, good, []byte("no PEM"), false},
-		{"a broken authority", ipc.Keys{Authorities: true}, good, append(bytes.Clone(good), bad...), false},
-		{"good authorities", ipc.Keys{Authorities: true}, good, good, true},
-		{"no authorities required", ipc.Keys{}, good, nil, true},
+		{"no certificate", work.Keys{}, nil, nil, false},
+		{"text for a certificate", work.Keys{}, []byte("no PEM"), nil, false},
+		{"a broken certificate", work.Keys{}, bad, nil, false},
+		{"a broken certificate in the chain", work.Keys{}, append(bytes.Clone(good), bad...), nil, false},
+		{"no authorities", work.Keys{PublicKeys: ipc.PublicKeys{Authorities: true}}, good, nil, false},
+		{"text for authorities", work.Keys{PublicKeys: ipc.PublicKeys{Authorities: true}}, good, []byte("no PEM"), false},
+		{"a broken authority", work.Keys{PublicKeys: ipc.PublicKeys{Authorities: true}}, good, append(bytes.Clone(good), bad...), false},
+		{"good authorities", work.Keys{PublicKeys: ipc.PublicKeys{Authorities: true}}, good, good, true},
+		{"no authorities required", work.Keys{}, good, nil, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &secure{remote: newRemote()}
@@ -280,13 +281,13 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// TestDrainEndsHandshakes: a client that connects and does not begin its
-// handshake does not delay a drain.
+// TestDrainEndsHandshakes checks that a client that connects without beginning
+// its handshake does not delay a drain.
 func TestDrainEndsHandshakes(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	st := newStage(t, work.Setup{}, nil)
 	_, text := selfSigned(t, key)
-	give(t, &st.secure, ipc.Keys{}, text, nil)
+	give(t, &st.secure, work.Keys{}, text, nil)
 	for _, when := range []string{"before", "after"} {
 		client, c := st.pair()
 		st.held.Add(1)

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"crypto/sha256"
 	"io"
 	"os"
 	"sync/atomic"
@@ -9,19 +10,20 @@ import (
 	"schedrestd/auth"
 )
 
-// Tokens holds what this worker verifies tokens with: its own public keys, and
-// a channel to the keeper, which has the secret key. The parent sends both
-// after Build.
+// Tokens verifies tokens with the worker's own public keys, and through a
+// channel to the keeper, which has the secret key. The parent sends both after
+// Build.
 type Tokens struct {
 	keys   atomic.Pointer[publicKeys]
 	keeper *remote
 	judge  *auth.Judge
+	once   bool // a run for one client, for which the parent follows no file
 }
 
 // publicKeys is a key set that the parent sent.
 type publicKeys struct {
 	set      *auth.KeySet
-	followed bool // the parent follows the file: a token that the set does not verify is forged, not signed with a newer key
+	followed bool // the parent follows the file, so a token that the set does not verify is forged, not signed with a newer key
 }
 
 // NewTokens returns Tokens that can't verify anything yet.
@@ -31,9 +33,34 @@ func NewTokens() *Tokens {
 	return t
 }
 
-// Judge returns the judge that handlers ask. Until keys arrive it can't decide,
+// Judge returns the judge for the handlers. Until it has keys, it can't decide,
 // and the daemons verify tokens.
 func (t *Tokens) Judge() *auth.Judge { return t.judge }
+
+// connect uses the channel fd to the keeper, and asks it about a signature that no key
+// has made. The answer says whether the keeper's token key is outdated, which never
+// changes.
+func (t *Tokens) connect(fd int) error {
+	if err := t.keeper.connect(fd); err != nil {
+		return err
+	}
+	go t.keeper.verify(context.Background(), auth.Signature{Bytes: make([]byte, sha256.Size)})
+	return nil
+}
+
+// problems returns which of the keys that this worker should have can't be used.
+func (t *Tokens) problems() (list []string) {
+	if t.keeper.isLost() {
+		list = append(list, "keys: the keeper exited; see the log")
+	}
+	if t.keeper.outdated.Load() {
+		list = append(list, "keys: the file of jwt_key can't be used any more; see the log")
+	}
+	if keys := t.keys.Load(); keys != nil && !keys.followed && !t.once {
+		list = append(list, "keys: the file of jwks can't be used any more; see the log")
+	}
+	return list
+}
 
 // askKeys verifies a signature with the public keys.
 func (t *Tokens) askKeys(_ context.Context, s auth.Signature) auth.Answer {
@@ -48,11 +75,11 @@ func (t *Tokens) askKeys(_ context.Context, s auth.Signature) auth.Answer {
 	return answer
 }
 
-// use installs the public keys that the parent sends. After an error this worker
-// gets no connections: the parent keeps the previous generation, or fails to start.
+// use installs the public keys from the parent. If it fails, this worker gets
+// no connections: the parent keeps the previous generation, or fails to start.
 func (t *Tokens) use(f *os.File, followed bool) error {
 	data, err := io.ReadAll(io.NewSectionReader(f, 0, auth.MaxKeySet))
-	if err != nil || len(data) == 0 { // none
+	if err != nil || len(data) == 0 { // no keys
 		return err
 	}
 	set, err := auth.ParseKeySet(data)

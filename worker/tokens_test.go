@@ -51,7 +51,7 @@ func signed(t *testing.T, key *rsa.PrivateKey, text string) auth.Signature {
 	return auth.Signature{Signed: text, Bytes: s}
 }
 
-// bring returns Tokens with that key set.
+// bring returns Tokens with the given key set.
 func bring(t *testing.T, text string, followed bool) *Tokens {
 	t.Helper()
 	tokens := NewTokens()
@@ -59,9 +59,9 @@ func bring(t *testing.T, text string, followed bool) *Tokens {
 	return tokens
 }
 
-// TestKeySet: a usable key set verifies signatures. One that it does not verify
-// is forged only when there is no newer set. Without a usable set the answer is
-// Unknown.
+// TestKeySet checks that a usable key set verifies signatures. A signature that
+// it does not verify counts as forged only if there is no newer set. Without a
+// usable set the answer is Unknown.
 func TestKeySet(t *testing.T) {
 	one, other := signed(t, oneRSA(), "a.b"), signed(t, otherRSA(), "a.b")
 	want := func(when string, tokens *Tokens, first, second auth.Answer) {
@@ -84,21 +84,21 @@ func TestKeySet(t *testing.T) {
 	}
 }
 
-// TestKeys: a worker uses each file as what it is, and closes it.
+// TestKeys checks that a worker uses each file for its purpose, and closes it.
 func TestKeys(t *testing.T) {
 	_, text := selfSigned(t, oneRSA())
 	one, other := signed(t, oneRSA(), "a.b"), signed(t, otherRSA(), "a.b")
 	for _, tt := range []struct {
 		name       string
-		keys       ipc.Keys
+		keys       work.Keys
 		files      [3]string
 		tls        bool
 		good, rest auth.Answer
 	}{
-		{"all", ipc.Keys{TLS: true, Authorities: true, Followed: true}, [3]string{string(text), string(text), setOf(oneRSA())}, true, auth.Good, auth.Bad},
-		{"no TLS", ipc.Keys{}, [3]string{"", "", setOf(oneRSA())}, false, auth.Good, auth.Unknown},
-		{"no key set", ipc.Keys{TLS: true, Followed: true}, [3]string{string(text)}, true, auth.Unknown, auth.Unknown},
-		{"none", ipc.Keys{Followed: true}, [3]string{}, false, auth.Unknown, auth.Unknown},
+		{"all", work.Keys{PublicKeys: ipc.PublicKeys{TLS: true, Authorities: true, Followed: true}}, [3]string{string(text), string(text), setOf(oneRSA())}, true, auth.Good, auth.Bad},
+		{"no TLS", work.Keys{}, [3]string{"", "", setOf(oneRSA())}, false, auth.Good, auth.Unknown},
+		{"no key set", work.Keys{PublicKeys: ipc.PublicKeys{TLS: true, Followed: true}}, [3]string{string(text)}, true, auth.Unknown, auth.Unknown},
+		{"none", work.Keys{PublicKeys: ipc.PublicKeys{Followed: true}}, [3]string{}, false, auth.Unknown, auth.Unknown},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			st := newStage(t, work.Setup{}, nil)
@@ -129,7 +129,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// keeperEnd returns the keeper's end of a channel that tokens uses from now on.
+// keeperEnd sets a new channel for tokens, and returns the keeper's end of it.
 func keeperEnd(t *testing.T, tokens *Tokens) *ipc.Channel {
 	t.Helper()
 	c, fd, err := ipc.Pair(ipc.Keeper, ipc.Worker)
@@ -143,7 +143,7 @@ func keeperEnd(t *testing.T, tokens *Tokens) *ipc.Channel {
 	return c
 }
 
-// TestKeeperVerifies: answers are matched by their numbers, whatever their
+// TestKeeperVerifies checks that answers are matched by their numbers, in any
 // order.
 func TestKeeperVerifies(t *testing.T) {
 	tokens := NewTokens()
@@ -191,8 +191,8 @@ func TestKeeperVerifies(t *testing.T) {
 	}
 }
 
-// TestKeeperGoes: pending questions get Unknown at once, and an answer of
-// another kind is not accepted.
+// TestKeeperGoes checks that pending questions immediately get Unknown when the
+// keeper exits or sends an answer of another kind.
 func TestKeeperGoes(t *testing.T) {
 	for name, end := range map[string]func(*ipc.Channel, uint64){
 		"dies":          func(c *ipc.Channel, _ uint64) { c.Close() },
@@ -218,8 +218,8 @@ func TestKeeperGoes(t *testing.T) {
 	}
 }
 
-// TestTokensWaitForNoHandshake: the maximum of handshakes that wait for a
-// keeper does not delay a token.
+// TestTokensWaitForNoHandshake checks that a token is verified without delay
+// while the maximum number of handshakes waits for the keeper.
 func TestTokensWaitForNoHandshake(t *testing.T) {
 	tokens := NewTokens()
 	c := keeperEnd(t, tokens)
@@ -236,7 +236,7 @@ func TestTokensWaitForNoHandshake(t *testing.T) {
 			_ = c.Send(&query.Verified{ID: q.ID, Verdict: query.Genuine})
 			break
 		}
-		if asked == maxAsked-1 { // no more of them have room
+		if asked == maxAsked-1 { // no more handshakes can be pending
 			go func() {
 				answer <- tokens.keeper.verify(t.Context(), auth.Signature{Signed: "a.b", Bytes: make([]byte, 32)})
 				c.Close()
@@ -248,8 +248,8 @@ func TestTokensWaitForNoHandshake(t *testing.T) {
 	}
 }
 
-// TestWhoLeavesWaitsForNoKeeper: a cancelled request waits neither for an
-// answer nor for room in a channel that the keeper does not read.
+// TestWhoLeavesWaitsForNoKeeper checks that a cancelled request waits neither
+// for an answer nor for space in a channel that the keeper does not read.
 func TestWhoLeavesWaitsForNoKeeper(t *testing.T) {
 	tokens := NewTokens()
 	keeperEnd(t, tokens)
@@ -275,7 +275,7 @@ func TestWhoLeavesWaitsForNoKeeper(t *testing.T) {
 	}
 }
 
-// TestKeeperLies: an invalid verdict closes the channel.
+// TestKeeperLies checks that an invalid verdict closes the channel.
 func TestKeeperLies(t *testing.T) {
 	tokens := NewTokens()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -295,7 +295,7 @@ func TestKeeperLies(t *testing.T) {
 	if _, err := f.Read(question); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Write(append(append([]byte{byte(ipc.KindOf(new(query.Verified)))}, question[1:9]...), 3)); err != nil {
+	if _, err := f.Write(append(append([]byte{byte(ipc.KindOf(new(query.Verified)))}, question[1:9]...), byte(query.Outdated)+1)); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-answer; got != auth.Unknown {

@@ -21,7 +21,7 @@ import (
 	"schedrestd/security/self"
 )
 
-// handed returns a connection as if the parent had passed it, and its client's
+// handed returns a connection as if the parent had passed it, and the client's
 // end.
 func handed(t *testing.T, m ipc.Connection, stall time.Duration, done func()) (*conn, net.Conn) {
 	t.Helper()
@@ -68,8 +68,8 @@ func TestConnSaysDoneOnce(t *testing.T) {
 	}
 }
 
-// TestStalledWrite: a client that stops reading ends its answer, and holds
-// nothing permanently.
+// TestStalledWrite checks that the answer to a client that stops reading is
+// aborted, so that the client holds no slot permanently.
 func TestStalledWrite(t *testing.T) {
 	c, _ := handed(t, ipc.Connection{Network: ipc.Unix}, 20*time.Millisecond, func() {})
 	if _, err := c.Write(make([]byte, 16<<20)); !os.IsTimeout(err) {
@@ -114,7 +114,7 @@ func TestQueue(t *testing.T) {
 	if _, err := q.Accept(); err == nil {
 		t.Error("a closed queue gives connections")
 	}
-	q.put(a) // must neither block nor leave it open
+	q.put(a) // put must neither block nor leave the connection open
 	if _, err := a.Write(nil); err != io.ErrClosedPipe {
 		t.Errorf("a connection that came too late is left open: %v", err)
 	}
@@ -122,7 +122,7 @@ func TestQueue(t *testing.T) {
 
 func TestLogLines(t *testing.T) {
 	var out bytes.Buffer
-	held := &lines{out: &out, timed: true} // as if a flush were on its way
+	held := &lines{out: &out, timed: true} // as if a flush were scheduled
 	log := slog.New(newLog(held, slog.LevelInfo))
 	log.Debug("left out")
 	log.Info("request", "id", 1)
@@ -141,13 +141,13 @@ func TestLogLines(t *testing.T) {
 }
 
 func TestProveNamesTheDifference(t *testing.T) {
-	err := self.Prove(map[string]string{"uid": "1 2 3 4"})
-	if err == nil || !strings.Contains(err.Error(), `expected "1 2 3 4"`) {
+	err := self.Prove(&ipc.Attributes{UID: 4711}, 1, 1)
+	if err == nil || !strings.Contains(err.Error(), `expected "4711 4711 4711 4711"`) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestStartedByHand: without a parent there is nothing to serve.
+// TestStartedByHand checks that a worker without a parent refuses to serve.
 func TestStartedByHand(t *testing.T) {
 	if _, err := unix.GetsockoptInt(ipc.WorkerFD, unix.SOL_SOCKET, unix.SO_TYPE); err == nil {
 		t.Skip("descriptor 3 of the tests is a socket")
@@ -158,8 +158,9 @@ func TestStartedByHand(t *testing.T) {
 	}
 }
 
-// TestConnOfDescriptors: descriptors that a local client sends are closed by a
-// thread that does not stay asleep, and other connections are not delayed.
+// TestConnOfDescriptors checks that descriptors that a local client sends are
+// closed. The thread that closes them must not stay blocked or delay other
+// connections.
 func TestConnOfDescriptors(t *testing.T) {
 	c, client := handed(t, ipc.Connection{Network: ipc.Unix}, time.Minute, func() {})
 	if _, ok := c.Conn.(*unixconn.Conn); !ok {

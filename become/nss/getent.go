@@ -16,13 +16,13 @@ import (
 	"schedrestd/errs"
 )
 
-// maxAnswer limits the output of getent, in bytes: a group of a large site
+// maxAnswer limits the output of getent, in bytes. A group of a large site
 // lists tens of thousands of members.
 const maxAnswer = 4 << 20
 
-// getent asks NSS for one entry and returns the output without the last line
-// feed. Unsupported means that there is no getent, or that it does not support
-// the database.
+// getent looks up one entry through NSS and returns the output without the last
+// line feed. The error Unsupported means that there is no getent, or that it
+// does not support the database.
 func (n *source) getent(database, key string) (string, error) {
 	q := question{database, key}
 	if a, ok := n.remembered(q); ok {
@@ -64,26 +64,23 @@ func (n *source) ask(database, key string) (string, error) {
 	return "", errs.Wrap(err, errs.Unavailable, "run getent %s %s", database, key)
 }
 
-// run runs getent without our privileges, our environment (in particular
-// without a token or LD_PRELOAD) and our terminal. Root starts it under an
-// unused id: its output determines which user and groups root gives to a job,
-// and a process with the same uid could stop it, take its pipe and answer
-// instead.
+// run runs getent without the privileges, the environment (in particular
+// without a token or LD_PRELOAD) and the terminal of this process. If this
+// process is root, getent runs under an unused id. Its output determines which
+// user and groups root gives to a job. A process with the same uid as getent
+// could stop it, take its pipe and answer in its place.
 func run(ctx context.Context, tool, database, key string) (*capped, error) {
 	target := stage.Target{Path: tool, Argv: []string{tool, database, key}, Env: []string{"LC_ALL=C"}}
 	if os.Geteuid() != 0 {
 		return execute(ctx, tool, target.Argv, target.Env)
 	}
-	for _, id := range become.UnusedIDs() {
-		target.UID, target.GID = id, id
-		argv, env := target.Command()
-		out, err := execute(ctx, stage.Program, argv, env)
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == stage.ExitIdentity {
-			continue // no such id in this user namespace
-		}
-		return out, err
+	id, err := become.UnusedID()
+	if err != nil {
+		return new(capped), err
 	}
-	return new(capped), errs.New(errs.Unavailable, "no id to run getent with")
+	target.UID, target.GID = id, id
+	argv, env := target.Command()
+	return execute(ctx, stage.Program, argv, env)
 }
 
 func execute(ctx context.Context, path string, argv, env []string) (*capped, error) {
@@ -97,8 +94,8 @@ func execute(ctx context.Context, path string, argv, env []string) (*capped, err
 	return out, cmd.Run()
 }
 
-// tool returns the first getent that exists. It never uses PATH, which would
-// let the user who sets it choose the program.
+// tool returns the first getent that exists. It never uses PATH, because the
+// user who sets PATH could then choose the program.
 func (n *source) tool() string {
 	for _, t := range n.tools {
 		if st, err := os.Stat(t); err == nil && st.Mode().IsRegular() {
@@ -108,9 +105,9 @@ func (n *source) tool() string {
 	return ""
 }
 
-// capped keeps the first bytes written to it and calls stop when there are
-// more. Its buffer is not embedded: io.Copy would find ReadFrom and bypass the
-// limit.
+// capped keeps the first bytes written to it, and calls stop when there are
+// more. Its buffer is not embedded. Otherwise io.Copy would find the buffer's
+// ReadFrom and bypass the limit.
 type capped struct {
 	kept bytes.Buffer
 	left int
@@ -118,8 +115,8 @@ type capped struct {
 	stop func()
 }
 
-// Write keeps what fits. Beyond the limit it stops the writer, which may ignore
-// SIGPIPE.
+// Write stores p if it fits. Beyond the limit it calls stop, because the writer
+// may ignore SIGPIPE.
 func (c *capped) Write(p []byte) (int, error) {
 	if len(p) > c.left {
 		c.over = true

@@ -4,21 +4,19 @@
 //go:debug containermaxprocs=0
 
 // Command schedrestd is the parent process of the REST gateway. It owns the
-// listeners, asks the kernel who connects, and passes each connection to a
-// schedrestd-worker. It reads nothing from a connection. schedrestd-config
-// reads the command line and the configuration for it, without privileges, and
-// sends a Plan.
+// listeners, asks the kernel for the peer of each connection, and passes the
+// connection to a schedrestd-worker. It reads nothing from a connection.
+// schedrestd-config reads the command line and the configuration for it,
+// without privileges, and sends a Plan.
 //
 //	schedrestd [-f CONF] [-u USER [-g GROUP]] [LISTEN...]
 //
-// When it can't start it prints error: and hint: lines, and exits with status
-// 1.
+// If it can't start, it prints error: and hint: lines, and exits with status 1.
 package main
 
 import (
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -47,11 +45,14 @@ func main() {
 	os.Exit(status)
 }
 
-// run gets a Plan and carries it out, until a signal arrives or, in inetd mode,
+// run gets a Plan and executes it, until a signal arrives or, in inetd mode,
 // the client disconnects.
 func run(errOut *os.File) (status int, err error) {
-	signal.Ignore(syscall.SIGUSR1) // until the handler that logs counters is installed
+	signal.Ignore(syscall.SIGUSR1) // until the handler that logs the counters is installed
 	sockets, unusable := listen.Activated()
+	if err := privsep.CheckStart(); err != nil {
+		return 1, err
+	}
 	planner, err := planner.New(os.Args[1:], os.Environ(), os.Stdout, errOut,
 		ipc.ConfigSetup{Passed: len(sockets) > 0, Terminal: inetd.IsTerminal(os.Stdin)})
 	if err != nil {
@@ -67,13 +68,8 @@ func run(errOut *os.File) (status int, err error) {
 	signal.Ignore(syscall.SIGPIPE) // the reader of the log may exit before the gateway serves
 	level := new(slog.LevelVar)
 	level.Set(slog.Level(plan.LogLevel))
-	c := config(plan, loglevel.New(plan.Setup.Log, errOut, level))
-	c.Activated = sockets
-	if plan.HasSocketGroup {
-		c.SocketGroup = &plan.SocketGID
-	}
+	c := privsep.Config{WholePlan: *plan, Log: loglevel.New(plan.Setup.Log, errOut, level), Level: level, Activated: sockets, Reread: planner.Replan}
 	signals := make(chan os.Signal, 4)
-	c.Reload = &reloader{planner: planner, started: plan, last: plan, level: level, log: c.Log}
 	switch plan.Mode {
 	case ipc.ModeCheck:
 		return 0, privsep.Check(c, os.Stdout)
@@ -83,28 +79,6 @@ func run(errOut *os.File) (status int, err error) {
 	}
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1)
 	return 0, privsep.Run(signals, c)
-}
-
-// config converts a plan for package privsep.
-func config(plan *ipc.WholePlan, log *slog.Logger) privsep.Config {
-	return privsep.Config{
-		Listen:          plan.Listen,
-		Metrics:         plan.Metrics,
-		Netns:           plan.Netns,
-		ControllerNetns: plan.ControllerNetns,
-		Service:         plan.Service,
-		Switches:        plan.Switches,
-		Setup:           plan.Setup,
-		Log:             log,
-		Connections:     int(plan.Connections),
-		PerSource:       int(plan.PerSource),
-		Identities:      int(plan.Identities),
-		Threads:         int(plan.Threads),
-		SocketMode:      fs.FileMode(plan.SocketMode) & fs.ModePerm,
-		Audit:           plan.Audit,
-		Secrets:         plan.Secrets,
-		Subuids:         subuids(plan),
-	}
 }
 
 // complain prints err, one problem per line.
@@ -117,9 +91,9 @@ func complain(w io.Writer, err error) {
 	}
 }
 
-// standardError returns where errors and the log go. It is /dev/null when inetd
-// passed the client's socket as standard error too, because a log line in the
-// middle of an answer breaks it.
+// standardError returns the file for errors and the log. It is /dev/null if
+// inetd has passed the client's socket as standard error too, because a log
+// line would break an answer.
 func standardError() *os.File {
 	if sameSocket(os.Stdin, os.Stderr) {
 		if null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0); err == nil {

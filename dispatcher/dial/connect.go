@@ -17,19 +17,15 @@ import (
 	"schedrestd/sockdiag/portowner"
 )
 
-// conn is a descriptor for a worker: a TCP socket, perhaps still being connected, or the inode of a UNIX
-// socket.
+// conn is a descriptor for a worker: a TCP socket that is connected or still
+// being connected, or the inode of a UNIX socket.
 type conn struct {
 	fd     int
-	owner  uint32 // of the UNIX socket's directory; ipc.NoID with TCP
-	server uint32 // uid that serves a TCP socket of this machine, or that owns the UNIX socket; otherwise ipc.NoID
+	owner  uint32 // owner of the UNIX socket's directory; ipc.NoID with TCP
+	server uint32 // uid that serves a TCP socket on this machine, or that owns the UNIX socket; otherwise ipc.NoID
 }
 
 func (c conn) close() { unix.Close(c.fd) }
-
-// errLocal means that a socket to this machine can't be handed over before it is
-// connected: the process that serves it could not be checked.
-var errLocal = errors.New("the address is on this machine")
 
 // errnoOf returns the kernel's number of err.
 func errnoOf(err error) unix.Errno {
@@ -39,21 +35,36 @@ func errnoOf(err error) unix.Errno {
 	return unix.EADDRNOTAVAIL
 }
 
-// connect returns a TCP socket on its way to address, an IP and a port, in the calling thread's network
-// namespace. One that is deferred has its address and connects with its first write.
-func connect(address string, ports uint32, deferred bool) (conn, error) {
-	to, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return conn{}, err
+// target is a TCP address to connect to.
+type target struct {
+	netip.AddrPort
+	local bool // it is on this machine: the process that serves each connection is looked up
+	diag  int  // the netlink socket for that; -1 when it is elsewhere
+}
+
+// parseTarget reads an IP and a port. The caller closes the target.
+func parseTarget(address string) (t target, err error) {
+	t.diag = -1
+	if t.AddrPort, err = netip.ParseAddrPort(address); err == nil {
+		t.local, err = portowner.Local(t.Addr())
 	}
-	local, err := portowner.Local(to.Addr())
-	if err != nil {
-		return conn{}, err
+	if err == nil && t.local {
+		t.diag, err = sockdiag.Open(unix.NETLINK_SOCK_DIAG)
 	}
-	if local && deferred {
-		return conn{}, errLocal
+	return t, err
+}
+
+func (t target) close() {
+	if t.diag >= 0 {
+		unix.Close(t.diag)
 	}
-	family, sa := sockaddr.Sockaddr(to)
+}
+
+// connect returns a TCP socket on its way to a target, in the calling thread's network
+// namespace. One that is deferred has its address and connects with its first write. A
+// socket to this machine can't be deferred: who serves it could not be checked.
+func connect(to target, ports uint32, deferred bool) (conn, error) {
+	family, sa := sockaddr.Sockaddr(to.AddrPort)
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return conn{}, err
@@ -62,7 +73,7 @@ func connect(address string, ports uint32, deferred bool) (conn, error) {
 	// has arrived.
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	if ports != 0 {
-		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, ipLocalPortRange, int(ports)) // Linux 6.3
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, ipLocalPortRange, int(ports)) // has no effect before Linux 6.3
 	}
 	if deferred {
 		err = deferConnect(fd)
@@ -73,13 +84,13 @@ func connect(address string, ports uint32, deferred bool) (conn, error) {
 		}
 		err = nil
 	}
-	if err != nil && (err != unix.EINPROGRESS || deferred) { // a deferred one in progress was not deferred
+	if err != nil && (err != unix.EINPROGRESS || deferred) { // if a deferred connection is in progress, the kernel has not deferred it
 		unix.Close(fd)
 		return conn{}, err
 	}
 	c := conn{fd, ipc.NoID, ipc.NoID}
-	if local {
-		if c.server, err = server(fd); err != nil {
+	if to.local {
+		if c.server, err = to.server(fd); err != nil {
 			c.close()
 			return conn{}, err
 		}
@@ -89,23 +100,24 @@ func connect(address string, ports uint32, deferred bool) (conn, error) {
 
 // server returns the uid that serves the other end of fd, which is on this machine; become.Overflow
 // when the kernel does not know it.
-func server(fd int) (uint32, error) {
+func (t target) server(fd int) (uint32, error) {
 	local, remote, err := sockdiag.Ends(fd)
-	if err == unix.ENOTCONN { // the server's backlog is full
+	if err == unix.ENOTCONN { // the server's queue of connections is full
 		return 0, unix.EAGAIN
 	}
 	if err != nil {
 		return 0, err
 	}
-	uid, err := portowner.Server(local, remote)
+	uid, err := portowner.ServerBy(t.diag, local, remote)
 	if errors.Is(err, sockdiag.ErrUnknown) {
 		return become.Overflow, nil
 	}
 	return uid, err
 }
 
-// deferConnect makes connect(2) only store the address. It uses TCP fast open
-// without a cookie, so that a first write of no bytes starts a plain handshake.
+// deferConnect makes connect(2) on fd only store the address. It uses TCP fast
+// open without a cookie, so that a first write of no bytes starts a normal
+// handshake.
 func deferConnect(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT, 1); err != nil {
 		return err
@@ -113,11 +125,13 @@ func deferConnect(fd int) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_NO_COOKIE, 1)
 }
 
-// openInode opens the UNIX socket at path without connecting. The path is looked up for each connection, so
-// that a socket that a restarted daemon has made again is found.
+// openInode opens the UNIX socket at path without connecting. It looks the path
+// up for each connection, so that it finds the new socket after a daemon's
+// restart.
 //
-// The server is the owner of the socket: the uid of the process that called bind(2), unless root has changed
-// it. A link to another user's socket leads to the same process.
+// The server is the owner of the socket: the uid of the process that called
+// bind(2), unless root has changed the owner. A link to another user's socket
+// leads to the same process.
 func openInode(path string) (conn, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -140,14 +154,15 @@ func openInode(path string) (conn, error) {
 // ipLocalPortRange is IP_LOCAL_PORT_RANGE of ip(7).
 const ipLocalPortRange = 51
 
-// PortShares is the number of parts into which this machine's ports are divided for workers. The end that
-// closes first occupies its port for a minute, and no worker may occupy all of them. With more
-// parts an honest worker would run out sooner before a controller on another machine, for which an occupied
-// port can't be used again.
+// PortShares is the number of parts into which this machine's ports are divided
+// for workers. The end of a connection that closes first occupies its port for
+// a minute, and no single worker may occupy all ports. With more parts, an
+// honest worker would run out of ports sooner when it connects to a controller
+// on another machine, for which an occupied port can't be used again.
 const PortShares = 2
 
-// Ports returns the part of the local ports that the connections of a worker use, as
-// IP_LOCAL_PORT_RANGE takes it; 0 is all of them.
+// Ports returns the part of the local ports that the connections of a worker
+// use, in the form of IP_LOCAL_PORT_RANGE. 0 means all ports.
 func Ports(worker uint32) uint32 {
 	var low, high uint32
 	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")

@@ -1,9 +1,11 @@
-// Package dial opens connections to the configured daemons for workers, which can't open any in their
-// sandbox. A worker names a daemon by its index in the configuration: nothing that it sends is an
-// address or a path. A TCP socket is handed over while it is being connected.
+// Package dial opens connections to the configured daemons for workers, whose
+// sandbox forbids that. A worker names a daemon by its index in the
+// configuration; it never sends an address or a path. A TCP socket is handed
+// over while it is being connected.
 //
-// This package never connects to a UNIX socket. The daemon at its other end identifies its client by
-// the process that connected, which would be root. The worker gets the socket's inode and connects
+// This package never connects to a UNIX socket. The daemon at the other end
+// identifies its client by the process that connected, and would take the
+// worker for this process. So the worker gets the socket's inode and connects
 // itself.
 package dial
 
@@ -23,13 +25,13 @@ import (
 	"schedrestd/rate"
 )
 
-// Options describes what one worker may connect to.
+// Options describes the connections that one worker may request.
 type Options struct {
-	Setup   *work.Setup // has the daemons
-	Ports   uint32      // of this machine, for its connections (see Ports); 0: all
-	Foreign bool        // it is in a user namespace, where the kernel does not identify the processes that serve UNIX sockets
-	Burst   int         // connections that it may request at once
-	Rate    int         // … and per second
+	Setup   *work.Setup // contains the daemons
+	Ports   uint32      // local ports for its connections (see Ports); 0: all
+	Foreign bool        // the worker is in a user namespace, where the kernel does not identify the processes that serve UNIX sockets
+	Burst   int         // connections that the worker may request at once
+	Rate    int         // connections per second that the worker may request
 	Counts  *Counters
 }
 
@@ -41,16 +43,16 @@ type Dialer struct {
 	o       Options
 	channel *ipc.Channel
 	dials   *rate.Bucket
-	refused *rate.Bucket // requests that may be answered with a request to wait
+	refused *rate.Bucket // limits the requests that are answered with "try again"
 }
 
 // A worker that requests more connections than it can use would exhaust the
-// daemons' threads, and is asked to wait. One that repeats its request without
-// waiting is killed.
+// daemons' threads, so it is told to wait. A worker that repeats its request
+// without waiting is killed.
 const (
 	waitBurst = 10_000
-	waitRate  = 1000 // a second; an honest worker has 48 requests out and waits for 50 ms
-	portless  = 100  // cost of an attempt for which no port was free: the kernel has looked at all of them
+	waitRate  = 1000 // per second; an honest worker has 48 pending requests and waits for 50 ms
+	portless  = 100  // cost of an attempt for which no port was free, because the kernel has tried all ports
 )
 
 // New returns a Dialer for the worker at the other end of channel.
@@ -71,7 +73,8 @@ func (d *Dialer) Handle(m ipc.Message) (done bool, err error) {
 	return false, nil
 }
 
-// wait counts a request beyond the worker's limit.
+// wait counts a request beyond the worker's limit. The error means that there
+// were too many of these.
 func (d *Dialer) wait() error {
 	d.o.Counts.Limited.Add(1)
 	if !d.refused.Take(time.Now(), 1) {
@@ -90,7 +93,7 @@ func (d *Dialer) dial(m *work.Dial) error {
 		if err := d.wait(); err != nil {
 			return err
 		}
-		return d.say(&work.Undialed{ID: m.ID, Errno: uint16(unix.EAGAIN)}) // "ask again in a moment"
+		return d.say(&work.Undialed{ID: m.ID, Errno: uint16(unix.EAGAIN)}) // tells the worker to try again in a moment
 	}
 	c, err := d.open(to)
 	if err != nil {
@@ -111,19 +114,25 @@ func (d *Dialer) open(a work.Address) (c conn, err error) {
 	if a.Network == "unix" {
 		c, err = openInode(a.Address)
 		if !d.o.Foreign {
-			c.server = ipc.NoID // the worker sees the process that listens, which is more
+			c.server = ipc.NoID // the worker can ask for the process that listens, which is more precise
 		}
 		return c, err
 	}
-	return connect(a.Address, d.o.Ports, false)
+	to, err := parseTarget(a.Address)
+	if err != nil {
+		return conn{}, err
+	}
+	defer to.close()
+	return connect(to, d.o.Ports, false)
 }
 
-// mostUnread is how many bytes a worker may leave unread and still get spares. Descriptors in transit
-// count against one limit for all channels of this process.
+// mostUnread is how many bytes a worker may leave unread and still get spare
+// sockets. Descriptors in transit count against one limit for all channels of
+// this process.
 const mostUnread = 8 << 10
 
-// offerSpares hands over sockets for later connections, if possible. A worker that
-// gets none requests each connection.
+// offerSpares hands over sockets for later connections, if possible. A worker
+// that gets none requests each connection separately.
 func (d *Dialer) offerSpares(m *work.DialBatch) error {
 	to, err := d.address(m.Upstream, m.Index)
 	if err != nil {
@@ -131,33 +140,60 @@ func (d *Dialer) offerSpares(m *work.DialBatch) error {
 	}
 	var unread int
 	err = d.channel.Pass(func(fd int) (err error) { unread, err = unix.IoctlGetInt(fd, unix.SIOCOUTQ); return err })
-	if err != nil || unread > mostUnread || to.Network != "tcp" || !d.dials.Take(time.Now(), ipc.DialBatchSize) {
+	if err != nil || unread > mostUnread || to.Network != "tcp" {
 		return d.wait()
 	}
-	fds, err := d.spares(to.Address)
+	t, err := parseTarget(to.Address)
+	defer t.close()
+	n := ipc.DialBatchSize
+	if t.local && !m.Connected {
+		return d.wait()
+	}
+	if t.local {
+		n = work.ConnectedBatchSize
+	}
+	if !d.dials.Take(time.Now(), float64(n)) {
+		return d.wait()
+	}
+	var fds []int
+	var server uint32
+	if err == nil {
+		fds, server, err = d.spares(t, n)
+	}
 	if err != nil {
-		if err != errLocal {
+		if !t.local || errnoOf(err) == unix.EADDRNOTAVAIL {
 			d.dials.Owe(time.Now(), portless)
 		}
 		return d.wait()
 	}
 	defer closeFDs(fds)
 	d.o.Counts.Spares.Add(uint64(len(fds)))
+	if t.local {
+		return d.say(&work.ConnectedBatch{DialBatch: *m, Server: server}, fds...)
+	}
 	return d.say(&work.DialedBatch{DialBatch: *m}, fds...)
 }
 
-// spares returns TCP sockets each of which connects to address with its first write. It fails with errLocal,
-// or where the kernel or its administrator does not permit such sockets.
-func (d *Dialer) spares(address string) (fds []int, err error) {
-	for range ipc.DialBatchSize {
-		c, err := connect(address, d.o.Ports, true)
+// spares returns n TCP sockets for one daemon, and the uid that serves them. To another
+// machine, each connects with its first write, and the uid is ipc.NoID. It fails where the
+// kernel or its administrator does not permit such sockets.
+//
+// To this machine they are connected, as a connection's server can be looked up only then.
+// It can't change later. Sockets that are served by several uids are not handed over.
+func (d *Dialer) spares(t target, n int) (fds []int, server uint32, err error) {
+	for range n {
+		c, err := connect(t, d.o.Ports, !t.local)
+		if err == nil && len(fds) > 0 && c.server != server {
+			c.close()
+			err = unix.EAGAIN
+		}
 		if err != nil {
 			closeFDs(fds)
-			return nil, err
+			return nil, ipc.NoID, err
 		}
-		fds = append(fds, c.fd)
+		fds, server = append(fds, c.fd), c.server
 	}
-	return fds, nil
+	return fds, server, nil
 }
 
 func closeFDs(fds []int) {
@@ -184,7 +220,7 @@ func (d *Dialer) address(way work.Upstream, index uint8) (work.Address, error) {
 	return list[index], nil
 }
 
-// unixAddress returns the addresses of UNIX sockets; "" is none.
+// unixAddress returns the addresses of UNIX sockets. It skips empty paths.
 func unixAddress(paths ...string) (list []work.Address) {
 	for _, path := range paths {
 		if path != "" {
@@ -194,8 +230,8 @@ func unixAddress(paths ...string) (list []work.Address) {
 	return list
 }
 
-// say sends an answer without waiting. A worker that does not read its channel
-// gets none.
+// say sends an answer without waiting. If the worker does not read its channel,
+// the answer is dropped.
 func (d *Dialer) say(m ipc.Message, fds ...int) error {
 	err := d.channel.TrySend(m, fds...)
 	if bad, ours := errors.AsType[*ipc.Violation](err); ours {
@@ -204,8 +240,8 @@ func (d *Dialer) say(m ipc.Message, fds ...int) error {
 	return nil
 }
 
-// Spread gives a worker one of the ports at which each controller of s listens. Controllers listen at
-// several ports so that not all clients use the same.
+// Spread selects, for each controller in s, the port that this worker uses.
+// Controllers listen on several ports so that not all clients use the same one.
 func Spread(s *work.Setup, worker uint32) {
 	s.Controllers, s.Front = spread(s.Controllers, s.MorePorts, worker), spread(s.Front, s.MorePorts, worker)
 }

@@ -27,7 +27,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// channelTo returns the ends of a channel to a worker that is ready.
+// channelTo returns both ends of a channel to a worker that is ready.
 func channelTo(t *testing.T) (parent, worker *ipc.Channel) {
 	t.Helper()
 	parent, fd, err := ipc.Pair(ipc.Parent, ipc.Worker)
@@ -53,8 +53,8 @@ func dialer(setup *work.Setup, channel *ipc.Channel) *Dialer {
 	return New(Options{Setup: setup, Counts: new(Counters), Burst: 4000, Rate: 5000}, channel)
 }
 
-// TestOpen: a TCP address becomes a socket that connects, a UNIX address the inode of a socket and no
-// connection to it.
+// TestOpen checks that a TCP address leads to a socket that connects, and a
+// UNIX address to the inode of a socket, without a connection.
 func TestOpen(t *testing.T) {
 	d := dialer(&work.Setup{}, nil)
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
@@ -115,14 +115,15 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestAddresses: only what the configuration has can be asked for.
+// TestAddresses checks that a worker can only request addresses in the
+// configuration.
 func TestAddresses(t *testing.T) {
 	setup := &work.Setup{Controllers: []work.Address{{Network: "tcp", Address: "c"}}, Munge: work.Munge{Socket: "m"}, Sack: []string{"s", "t"}}
 	d := dialer(setup, nil)
 	for _, tt := range []struct {
 		way   work.Upstream
 		index uint8
-		want  string // "": it is refused
+		want  string // "": the request is refused
 	}{
 		{work.UpstreamController, 0, "c"}, {work.UpstreamController, 1, ""}, {work.UpstreamController, 255, ""}, {work.UpstreamAccounting, 0, ""},
 		{work.UpstreamSocket, 0, ""}, {work.UpstreamMunge, 0, "m"}, {work.UpstreamMunge, 1, ""}, {work.UpstreamAccountingMunge, 0, ""},
@@ -135,8 +136,9 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// machines makes two network namespaces, joined as two machines are, and returns their
-// names. The first has the address 192.0.2.1, the second 192.0.2.2.
+// machines creates two network namespaces that are connected like two machines,
+// and returns their names. The first has the address 192.0.2.1, the second
+// 192.0.2.2.
 func machines(t *testing.T) (here, there string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -162,10 +164,11 @@ func machines(t *testing.T) (here, there string) {
 	return here, there
 }
 
-// enter moves the test's thread, which it keeps, to a network namespace.
+// enter moves the thread of the test to a network namespace. The goroutine
+// stays on that thread.
 func enter(t *testing.T, name string) {
 	t.Helper()
-	runtime.LockOSThread() // the thread ends with the test
+	runtime.LockOSThread() // so the thread exits with the test
 	f, err := os.Open("/run/netns/" + name)
 	must(t, err)
 	defer f.Close()
@@ -173,7 +176,7 @@ func enter(t *testing.T, name string) {
 }
 
 // TestSpares: they know their daemon, which notices none before it is written to; what can't be had is not handed over,
-// nor much to who does not read. A daemon on this machine has none, since who serves it is looked up when it is connected to.
+// nor much to a worker that does not read. Where no daemon of this machine listens, there are none.
 func TestSpares(t *testing.T) {
 	here, there := machines(t)
 	enter(t, there)
@@ -205,7 +208,7 @@ func TestSpares(t *testing.T) {
 	must(t, l.(*net.TCPListener).SetDeadline(time.Now().Add(20*time.Millisecond)))
 	if c, err := l.Accept(); err == nil {
 		c.Close()
-		t.Fatal("one has connected unasked")
+		t.Fatal("a socket has connected unasked")
 	}
 	must(t, l.(*net.TCPListener).SetDeadline(time.Now().Add(time.Minute)))
 	for _, fd := range r.FDs {
@@ -217,13 +220,36 @@ func TestSpares(t *testing.T) {
 		c.Close()
 	}
 
-	for n := range 1000 { // nobody reads
+	for n := range 1000 { // the worker does not read
 		if _, err := d.Handle(&work.DialBatch{}); err != nil {
 			t.Fatal(err)
 		}
 		if n == 999 && d.o.Counts.Spares.Load() > 50*ipc.DialBatchSize {
-			t.Errorf("%d descriptors wait for who does not read", d.o.Counts.Spares.Load())
+			t.Errorf("%d descriptors wait for a worker that does not read", d.o.Counts.Spares.Load())
 		}
+	}
+}
+
+// TestConnectedSpares: those to a daemon on this machine are connected, and the user that serves it was looked up.
+func TestConnectedSpares(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	parent, worker := channelTo(t)
+	d := dialer(&work.Setup{Accounting: []work.Address{{Network: "tcp", Address: l.Addr().String()}}}, parent)
+	_, err = d.Handle(&work.DialBatch{Upstream: work.UpstreamAccounting, Connected: true})
+	must(t, err)
+	r, err := worker.Receive()
+	must(t, err)
+	defer closeFDs(r.FDs)
+	m, ok := r.Message.(*work.ConnectedBatch)
+	if !ok || m.Upstream != work.UpstreamAccounting || m.Server != uint32(os.Geteuid()) || len(r.FDs) != work.ConnectedBatchSize {
+		t.Fatalf("%#v with %d descriptors", r.Message, len(r.FDs))
+	}
+	for range r.FDs {
+		c, err := l.Accept()
+		must(t, err)
+		c.Close()
 	}
 }
 
@@ -234,8 +260,12 @@ func TestCost(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer l.Close()
-	const there, portless = 0, 1
-	setup := &work.Setup{Controllers: []work.Address{there: {Network: "tcp", Address: l.Addr().String()}, portless: {Network: "tcp", Address: "a.name:1"}},
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	gone.Close()
+	const there, portless, refused = 0, 1, 2
+	setup := &work.Setup{Controllers: []work.Address{there: {Network: "tcp", Address: l.Addr().String()}, portless: {Network: "tcp", Address: "a.name:1"},
+		refused: {Network: "tcp", Address: gone.Addr().String()}},
 		AuthSocket: "/nowhere"}
 	for _, tt := range []struct {
 		request ipc.Message
@@ -244,7 +274,8 @@ func TestCost(t *testing.T) {
 		{&work.Dial{Index: there}, 1},
 		{&work.Dial{Upstream: work.UpstreamSocket}, 1},
 		{&work.Dial{Index: portless}, 101},
-		{&work.DialBatch{Index: there}, ipc.DialBatchSize},
+		{&work.DialBatch{Index: there, Connected: true}, work.ConnectedBatchSize},
+		{&work.DialBatch{Index: refused, Connected: true}, work.ConnectedBatchSize},
 		{&work.DialBatch{Index: portless}, ipc.DialBatchSize + 100},
 	} {
 		const many = 1000
@@ -257,7 +288,7 @@ func TestCost(t *testing.T) {
 		}
 		d.dials.Owe(time.Now(), many)
 		d.refused = rate.New(1, math.SmallestNonzeroFloat64, time.Now())
-		for n, ends := range []bool{false, true} { // told to wait once, ended when it asks on
+		for n, ends := range []bool{false, true} { // the first refusal asks the worker to wait, the second is a violation
 			if _, err := d.Handle(tt.request); (err != nil) != ends {
 				t.Errorf("%s %+v, %d times too often: %v", ipc.KindOf(tt.request), tt.request, n+1, err)
 			}
@@ -265,7 +296,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestPorts: workers that live side by side have other ports, all of this machine's range.
+// TestPorts checks that two workers that exist concurrently use different ports
+// of this machine's range.
 func TestPorts(t *testing.T) {
 	first, second := Ports(PortShares), Ports(PortShares+1)
 	if first == 0 {
@@ -277,7 +309,10 @@ func TestPorts(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer l.Close()
-	w, err := connect(l.Addr().String(), first, false)
+	to, err := parseTarget(l.Addr().String())
+	must(t, err)
+	defer to.close()
+	w, err := connect(to, first, false)
 	must(t, err)
 	defer w.close()
 	c, err := l.Accept()

@@ -18,17 +18,18 @@ import (
 	"schedrestd/printable"
 )
 
-// Log writes the lines of all processes but the parent, in one of these formats:
+// Log writes the lines of all processes but the parent, in one of these
+// formats:
 //
-//	text           as they are, behind the time and the label
-//	json           an object a line
+//	text           unchanged, after the time and the label
+//	json           one object per line
 //	journald:PATH  datagrams with the fields of systemd-journald
-//	syslog:PATH    datagrams as RFC 5424
+//	syslog:PATH    datagrams as in RFC 5424
 //
-// The fields of a line are taken apart only if all of it has the form of slog's
-// text, and no key appears twice or is one that the label or this package writes.
-// Otherwise the whole line is one string. Therefore a process that writes rubbish
-// changes neither the form of the output nor a field about itself.
+// A line is split into fields only if all of it has the form of slog's text. No
+// key may appear twice or be one that the label or this package writes.
+// Otherwise the whole line becomes one string. So a process that writes garbage
+// can change neither the form of the output nor a field about itself.
 type Log struct {
 	format string
 	errOut io.Writer
@@ -39,9 +40,9 @@ type Log struct {
 // Text returns a Log of text lines.
 func Text(to io.Writer) *Log { return &Log{format: "text", errOut: to, socket: -1} }
 
-// Open returns the Log that SCHEDRESTD_LOG describes. Call it before the sandbox
-// closes: it may connect to a socket, and never does again. Lines that it can't
-// deliver go to errOut.
+// Open returns the Log that SCHEDRESTD_LOG describes. It must be called before
+// the process is confined, because it may connect to a socket, and it never
+// connects again. Lines that can't be delivered go to errOut.
 func Open(to string, errOut io.Writer) *Log {
 	format, path, _ := strings.Cut(to, ":")
 	l := &Log{format: format, errOut: errOut, socket: -1}
@@ -62,29 +63,33 @@ func Open(to string, errOut io.Writer) *Log {
 	return l
 }
 
-// lost logs, once until it works again, that lines go to standard error.
+// lost logs that lines go to standard error instead. It does so only once until
+// the socket works again.
 func (l *Log) lost(err error) {
 	if !l.down.Swap(true) {
-		write(l.errOut, time.Now(), "", fmt.Sprintf(`level=ERROR msg="log not reachable; using standard error" log=%s error=%q`, l.format, err))
+		_, _ = l.errOut.Write(asText(time.Now(), "", fmt.Sprintf(`level=ERROR msg="log not reachable; using standard error" log=%s error=%q`, l.format, err)))
 	}
 }
 
-// Write writes a line of slog's text of this process, which begins with the time.
+// Write writes a line of this process, in the form of slog's text, which begins
+// with the time.
 func (l *Log) Write(line []byte) (int, error) {
 	text := printable.Text(strings.TrimSuffix(string(line), "\n"))
 	if begins, rest, ok := strings.Cut(text, " "); ok && strings.HasPrefix(begins, "time=") {
 		text = rest
 	}
-	l.line(time.Now(), "", text)
+	if text := l.deliver(time.Now(), "", text); text != nil {
+		_, _ = l.errOut.Write(text)
+	}
 	return len(line), nil
 }
 
-// line writes a line, which is printable, of the process with that label.
-func (l *Log) line(now time.Time, label, line string) {
+// deliver writes a line, which is printable, of the process with that label to the
+// socket. It returns a line for standard error, or nil when there is none.
+func (l *Log) deliver(now time.Time, label, line string) []byte {
 	switch {
 	case l.format == "json":
-		_, _ = l.errOut.Write(asJSON(now, label, line))
-		return
+		return asJSON(now, label, line)
 	case l.socket >= 0:
 		message := asSyslog
 		if l.format == "journald" {
@@ -93,17 +98,17 @@ func (l *Log) line(now time.Time, label, line string) {
 		_, err := unix.Write(l.socket, message(now, label, line))
 		if err == nil {
 			l.down.Store(false)
-			return
+			return nil
 		}
 		l.lost(err)
 	}
-	write(l.errOut, now, label, line)
+	return asText(now, label, line)
 }
 
 // field is a key and a value of a line.
 type field struct{ key, value string }
 
-// first is what the value of a key without quotes, or a key, consists of.
+// first matches the characters of a key, or of a value without quotes.
 var (
 	keyForm  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}=`)
 	bareForm = regexp.MustCompile(`^[^ "=]+`)
@@ -112,8 +117,8 @@ var (
 // owned are the keys that this package writes.
 var owned = []string{"time", "line", "request_id"}
 
-// fields splits a line of slog's text. ok is false if it has another form, or a
-// key that is taken.
+// fields splits a line of slog's text. ok is false if the line has another
+// form, or has a key that is in taken.
 func fields(line string, taken []field) (list []field, ok bool) {
 	has := func(list []field, key string) bool {
 		return slices.ContainsFunc(list, func(f field) bool { return f.key == key })
@@ -143,7 +148,7 @@ func fields(line string, taken []field) (list []field, ok bool) {
 	}
 }
 
-// split returns the fields of a label, and those of a line.
+// split returns the fields of a label and the fields of a line.
 func split(label, line string) (trusted, said []field) {
 	trusted, _ = fields(strings.TrimSuffix(label, " "), nil)
 	said, ok := fields(line, trusted)
@@ -156,10 +161,10 @@ func split(label, line string) (trusted, said []field) {
 // numbers are the keys of a request whose values are numbers.
 var numbers = []string{"status", "bytes"}
 
-// numberForm is a number that each reader of JSON reads exactly.
+// numberForm matches a number that every reader of JSON can represent exactly.
 var numberForm = regexp.MustCompile(`^(0|[1-9][0-9]{0,14})$`)
 
-// asJSON returns a line as an object. The label comes first.
+// asJSON returns a line as a JSON object. The label comes first.
 func asJSON(now time.Time, label, line string) []byte {
 	trusted, said := split(label, line)
 	text := []byte(`{"time":"` + now.Format(logTime) + `"`)
@@ -169,7 +174,7 @@ func asJSON(now time.Time, label, line string) []byte {
 			text = append(text, f.value...)
 			return
 		}
-		value, _ := json.Marshal(f.value) // a string can't fail
+		value, _ := json.Marshal(f.value) // strings can always be encoded
 		text = append(text, value...)
 	}
 	for _, f := range trusted {
@@ -181,11 +186,11 @@ func asJSON(now time.Time, label, line string) []byte {
 	return append(text, "}\n"...)
 }
 
-// identifier is the gateway's name in a log that it shares with other programs.
+// identifier is the gateway's name in logs that other programs use, too.
 const identifier = "schedrestd"
 
-// severity returns the severity of syslog of a line: at most that of an error,
-// and that of a warning if the line names no level.
+// severity returns the syslog severity of a line. The highest one is that of an
+// error. A line without a level counts as a warning.
 func severity(said []field) int {
 	for _, f := range said {
 		if f.key == "level" {
@@ -218,7 +223,7 @@ func asJournal(_ time.Time, label, line string) []byte {
 	for _, f := range slices.Concat(trusted, said) {
 		switch f.key {
 		case "line", "msg", "level":
-			continue // in MESSAGE and PRIORITY
+			continue // these fields are in MESSAGE and PRIORITY
 		case "id":
 			f.key = "request_id"
 		}
@@ -227,7 +232,7 @@ func asJournal(_ time.Time, label, line string) []byte {
 	return text
 }
 
-// asSyslog returns a line as RFC 5424 has it, without a host name.
+// asSyslog returns a line in the format of RFC 5424, without a host name.
 func asSyslog(now time.Time, label, line string) []byte {
 	const daemon = 3 << 3
 	_, said := split(label, line)

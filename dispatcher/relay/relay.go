@@ -1,15 +1,17 @@
-// Package relay copies the lines that processes log. Each is escaped, cut and put
-// behind the time and what the parent knows of its process, as
+// Package relay copies the lines that processes log. Each line is escaped,
+// shortened, and put after the time and the dispatcher's facts about its
+// process:
 //
 //	time=2026-11-22T15:04:05.000Z worker=2 worker_pid=4711 worker_uid=65534 LINE
 //
-// A process may be compromised. It can neither fill the disk, nor forge lines of
-// others, nor send codes to a terminal; in LINE it may claim to be another one.
-// Other formats are described at Log.
+// A process may be compromised. It can neither fill the disk, nor forge lines
+// of others, nor send control characters to a terminal. Only in LINE can it
+// claim to be another process. Other formats are described at Log.
 package relay
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"maps"
@@ -21,27 +23,56 @@ import (
 	"schedrestd/rate"
 )
 
-// write writes one line of a process in one call, so that lines are not mixed.
-func write(to io.Writer, now time.Time, label, line string) {
-	_, _ = fmt.Fprintf(to, "time=%s %s%s\n", now.Format(logTime), label, line)
+// asText returns a line as slog writes it.
+func asText(now time.Time, label, line string) []byte {
+	return fmt.Appendf(nil, "time=%s %s%s\n", now.Format(logTime), label, line)
 }
 
-// logTime is the format of times in the log, which is slog's.
+// joined collects lines and writes them to a log's standard error together.
+type joined struct {
+	to   *Log
+	text []byte
+}
+
+// mostJoined is how many bytes a pipe takes without mixing them with those of other
+// processes (pipe(7)).
+const mostJoined = 4096
+
+func (j *joined) add(now time.Time, label, line string) {
+	text := j.to.deliver(now, label, line)
+	if len(j.text)+len(text) > mostJoined {
+		j.flush()
+	}
+	j.text = append(j.text, text...)
+}
+
+func (j *joined) flush() {
+	if len(j.text) > 0 {
+		_, _ = j.to.errOut.Write(j.text)
+		j.text = j.text[:0]
+	}
+}
+
+// logTime is the format of times in the log, the same as slog's.
 const logTime = "2006-01-02T15:04:05.000Z07:00"
 
-// Lines copies lines to the log until from ends, as far as quota allows. label is put
-// before each.
+// Lines copies lines to the log until from ends, as far as quota allows. label
+// is put before each line.
 func Lines(from io.Reader, to *Log, label string, quota *Quota) {
 	in := bufio.NewReaderSize(from, readAhead)
+	out := joined{to: to}
 	var missed int
 	var since time.Time
 	tell := func() {
 		if missed > 0 {
-			to.line(time.Now(), label, fmt.Sprintf(`level=WARN msg="too many log lines" lines_left_out=%d`, missed))
+			out.add(time.Now(), label, fmt.Sprintf(`level=WARN msg="too many log lines" lines_left_out=%d`, missed))
 		}
 		missed = 0
 	}
 	for {
+		if ahead, _ := in.Peek(in.Buffered()); bytes.IndexByte(ahead, '\n') < 0 {
+			out.flush() // the next line may be long in coming
+		}
 		line, err := readLine(in)
 		if line != "" {
 			line, now := printable.Text(line), time.Now()
@@ -50,24 +81,26 @@ func Lines(from io.Reader, to *Log, label string, quota *Quota) {
 				if missed > 0 && now.Sub(since) >= time.Second {
 					tell()
 				}
-				to.line(now, label, line)
+				out.add(now, label, line)
 			case missed == 0:
 				since = now
 				fallthrough
 			default:
 				if missed++; missed%100 == 0 {
-					time.Sleep(10 * time.Millisecond) // the pipe fills, and the flood waits in the worker
+					time.Sleep(10 * time.Millisecond) // the pipe fills up, and the worker has to wait
 				}
 			}
 		}
 		if err != nil {
 			tell()
+			out.flush()
 			return
 		}
 	}
 }
 
-// readAhead is how much of a process's output is read at once: many lines that it wrote together.
+// readAhead is how many bytes of a process's output are read at once, enough
+// for many lines that it wrote together.
 const readAhead = 16 << 10
 
 // readLine reads to the next line feed and keeps the first maxLine bytes.
@@ -78,38 +111,39 @@ func readLine(in *bufio.Reader) (string, error) {
 		_, err = in.ReadSlice('\n')
 	}
 	if err != nil && err != io.EOF {
-		err = io.EOF // the parent closed its end
+		err = io.EOF // this process closed its end
 	}
 	return strings.TrimSuffix(kept, "\n"), err
 }
 
-// Quota limits the lines of processes that follow each other. A process that is
-// started again gets what was left.
+// Quota limits the lines of successive processes. A process that is started
+// again gets the rest of its predecessor's quota.
 type Quota struct {
-	mu    sync.Mutex // guards the buckets, which the loop of the pools may look at
+	mu    sync.Mutex // guards the buckets, which the loop of the pools may read
 	lines *rate.Bucket
 	bytes *rate.Bucket
 }
 
-// LineSize is the average size of a line in bytes, that of a line about a
-// request.
+// LineSize is the average size of a line in bytes. It is the size of a line
+// about a request.
 const LineSize = 200
 
-// NewQuota returns a quota of so many lines at once, and then per second.
+// NewQuota returns a quota of so many lines at once, and of perSecond lines per
+// second after these.
 func NewQuota(lines, perSecond float64) *Quota {
 	now := time.Now()
 	return &Quota{lines: rate.New(lines, perSecond, now), bytes: rate.New(LineSize*lines, LineSize*perSecond, now)}
 }
 
-// admit reports whether there is quota for a line of so many bytes, and takes it.
+// admit reports whether the quota permits a line of so many bytes, and counts
+// that line.
 func (q *Quota) admit(size int, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.lines.Take(now, 1) && q.bytes.Take(now, float64(size))
 }
 
-// isFull reports whether nothing was taken from it, so that it is equivalent to
-// a new one.
+// isFull reports whether the quota is unused, and so the same as a new one.
 func (q *Quota) isFull(now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -117,16 +151,16 @@ func (q *Quota) isFull(now time.Time) bool {
 }
 
 // Quotas holds the quotas of all workers, by user and place in the user's pool.
-// They belong to one goroutine.
+// It belongs to one goroutine.
 type Quotas struct{ list map[place]*Quota }
 
-// place is where in the pools of a user a worker is.
+// place identifies a worker's place among the pools of a user.
 type place struct {
 	uid uint32
 	i   int
 }
 
-// mostQuotas is how many are kept before those that are full are forgotten.
+// mostQuotas is the number of quotas after which unused ones are forgotten.
 const mostQuotas = 1000
 
 // Of returns the quota of the i-th worker of that user.

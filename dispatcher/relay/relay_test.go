@@ -25,6 +25,46 @@ func TestReadLine(t *testing.T) {
 	}
 }
 
+// calls is a writer that sends what each call writes.
+type calls chan string
+
+func (c calls) Write(p []byte) (int, error) {
+	c <- string(p)
+	return len(p), nil
+}
+
+// TestLinesTogether: whole lines that a process has written together are written together,
+// at once and up to mostJoined.
+func TestLinesTogether(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	out := make(calls)
+	go func() {
+		Lines(r, Text(out), "worker=3 ", NewQuota(1000, 1))
+		close(out)
+	}()
+	for _, tt := range []struct {
+		text  string
+		lines []int // of each call
+	}{
+		{"a\n", []int{1}},
+		{"b\nc\nd\nhalf of", []int{3}},
+		{" a line\n" + strings.Repeat(strings.Repeat("x", 1000)+"\n", 7), []int{4, 3, 1}},
+	} {
+		if _, err := w.WriteString(tt.text); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range tt.lines {
+			if got := <-out; strings.Count(got, "\n") != n || !strings.HasSuffix(got, "\n") || len(got) > mostJoined {
+				t.Errorf("%.20q: %d lines in %d bytes, want %d", tt.text, strings.Count(got, "\n"), len(got), n)
+			}
+		}
+	}
+}
+
 // FuzzRelay: whatever a process writes becomes whole lines that begin with what the parent
 // says about it, and have no character that a terminal obeys.
 func FuzzRelay(f *testing.F) {
@@ -56,18 +96,19 @@ func FuzzRelay(f *testing.F) {
 	})
 }
 
-// BenchmarkRelayedLine is what one request's line costs the parent.
+// BenchmarkRelayedLine measures the cost of copying one line about a request.
 func BenchmarkRelayedLine(b *testing.B) {
 	const line = `level=INFO msg=request id=7IIDVHSNFISRB6KLHZCR46XOSO peer=127.0.0.1:35776 user=root method=GET path=/sched/v0.0.42/ping route=sched_v0042_get_ping status=200 bytes=487 took=1.234567ms`
 	out, prefix := new(bytes.Buffer), "worker=1 worker_pid=4711 worker_uid=65534 "
 	b.ReportAllocs()
 	for b.Loop() {
-		write(out, time.Now(), prefix, printable.Text(line))
+		out.Write(asText(time.Now(), prefix, printable.Text(line)))
 		out.Reset()
 	}
 }
 
-// TestQuotas: what a worker may log is its place's, and places whose quota is full are forgotten.
+// TestQuotas checks that a quota belongs to a worker's place, and that unused
+// quotas are forgotten.
 func TestQuotas(t *testing.T) {
 	var qs Quotas
 	for range 10 {
@@ -82,7 +123,7 @@ func TestQuotas(t *testing.T) {
 		t.Errorf("after its lines: %t, its sibling %t, another's %t", again, sibling, other)
 	}
 	for _, q := range qs.list {
-		full := NewQuota(10, 10) // as it is after a while
+		full := NewQuota(10, 10) // as the quota is after a while
 		q.lines, q.bytes = full.lines, full.bytes
 	}
 	for uid := range uint32(mostQuotas) {

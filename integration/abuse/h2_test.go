@@ -18,7 +18,7 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// TestAbusesTLS checks that the same abuses have the same results over TLS.
+// TestAbusesTLS checks that the abuses have the wanted results over TLS too.
 func TestAbusesTLS(t *testing.T) {
 	t.Parallel()
 	s := harness.NewSecure(t)
@@ -32,7 +32,7 @@ func TestAbusesTLS(t *testing.T) {
 	unharmedBy(g, t, workers)
 }
 
-// The frames of HTTP/2 and their flags (RFC 9113, 6).
+// Frames of HTTP/2 and their flags (RFC 9113, 6).
 const (
 	frameData, frameHeaders, framePriority, frameReset, frameSettings = 0, 1, 2, 3, 4
 	framePush, framePing, frameGoAway, frameWindow, frameContinuation = 5, 6, 7, 8, 9
@@ -74,22 +74,23 @@ func setting(id uint16, value uint32) string {
 	return string(binary.BigEndian.AppendUint16(nil, id)) + number(value)
 }
 
-// stream is an abuse of HTTP/2: frames, of which those of stream 1 ask for something.
+// stream is an abuse of HTTP/2: a sequence of frames. Those of stream 1 are a
+// request.
 type stream struct {
 	name, frames string
-	want         string // what may become of it, with bars between
+	want         string // permitted outcomes, separated by bars
 }
 
-// These are the possible outcomes. The marker is a request on another stream
-// behind it.
+// The possible outcomes. The marker is a request on another stream after stream
+// 1.
 const (
 	markStream = 99_999
 	asked      = "404, mark 404"
-	reset      = "reset, mark 404" // the stream is ended
-	goAway     = "ended"           // the connection is
+	reset      = "reset, mark 404" // the gateway ends the stream
+	goAway     = "ended"           // the gateway ends the connection
 )
 
-// streams returns the streams of a client with this token.
+// streams returns the abuses of a client with this token.
 func streams(token string) []stream {
 	fields := func(more ...string) []string {
 		return append([]string{":method", "GET", ":scheme", "https", ":path", strings.ReplaceAll(nodePath("own"), nonce, "00000"), ":authority", "lab", "x-sched-user-token", token}, more...)
@@ -244,9 +245,10 @@ func TestAbusesHTTP2(t *testing.T) {
 	unharmedBy(g, t, workers)
 }
 
-// TestAbusesHTTP2ArePaused checks that header blocks that end in 431, floods,
-// and streams that give an answer no window while others wait count as
-// malformed requests: the gateway closes the source's connections for a while.
+// TestAbusesHTTP2ArePaused checks that some abuses count as malformed requests,
+// so that the gateway closes connections of their source for a while. These are
+// header blocks that get 431, floods, and streams that leave no window for
+// their answer while others wait.
 func TestAbusesHTTP2ArePaused(t *testing.T) {
 	t.Parallel()
 	s := harness.NewSecure(t)
@@ -255,7 +257,7 @@ func TestAbusesHTTP2ArePaused(t *testing.T) {
 		return list[slices.IndexFunc(list, func(a stream) bool { return a.name == name })].frames
 	}
 	one := frames("a GET")
-	two := one + one[:8] + "\x03" + one[9:] // as many as one connection may have of 16
+	two := one + one[:8] + "\x03" + one[9:] // with 16 slots, a connection may have two requests
 	mute := frame(frameSettings, 0, 0, setting(4, 0))
 	for _, tt := range []struct {
 		name, frames string
@@ -292,7 +294,8 @@ func TestAbusesHTTP2ArePaused(t *testing.T) {
 	}
 }
 
-// streamed sends frames and the marker on a connection of its own, and says what became of stream 1 and the marker.
+// streamed sends frames and the marker on a connection of its own. It returns
+// the outcome of stream 1 and of the marker.
 func streamed(s *harness.Secure, t *testing.T, frames string) string {
 	t.Helper()
 	c, err := tls.Dial("tcp", s.Addr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
@@ -300,7 +303,7 @@ func streamed(s *harness.Secure, t *testing.T, frames string) string {
 	defer c.Close()
 	harness.Must(t, c.SetDeadline(time.Now().Add(time.Minute)))
 	mark := literals(":method", "GET", ":scheme", "https", ":path", strings.ReplaceAll(nodePath("mark"), nonce, "00000"), ":authority", "lab", "x-sched-user-token", s.OwnToken)
-	go func() { // who ends the connection does not wait for all of it
+	go func() { // the gateway may close the connection before everything is written
 		_, _ = io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+frame(frameSettings, 0, 0, setting(1, 0))+frame(frameSettings, acknowledged, 0, "")+
 			frames+frame(frameHeaders, endStream|endHeaders, markStream, mark))
 	}()
@@ -332,10 +335,10 @@ func streamed(s *harness.Secure, t *testing.T, frames string) string {
 				return goAway
 			}
 		}
-		if became[markStream] != "" && !settled { // there may never be an answer on stream 1
+		if became[markStream] != "" && !settled { // stream 1 may never get an answer
 			settled = true
 			if became[1] == "none" {
-				harness.Must(t, c.SetReadDeadline(time.Now().Add(time.Second)))
+				harness.Must(t, c.SetReadDeadline(time.Now().Add(5*time.Second)))
 				settled = false
 				if _, err := in.Peek(1); err != nil {
 					settled = true
@@ -347,11 +350,11 @@ func streamed(s *harness.Secure, t *testing.T, frames string) string {
 	return became[1] + ", mark " + became[markStream]
 }
 
-// statusIn reads the first field of an answer. The server keeps no table, as
-// the client's settings demand.
+// statusIn reads the status in the first header field of an answer. The server
+// uses no table of header fields, as the client's settings demand.
 func statusIn(t *testing.T, block []byte) string {
 	t.Helper()
-	for len(block) > 0 && block[0]&0xe0 == 0x20 { // a change of the table's size
+	for len(block) > 0 && block[0]&0xe0 == 0x20 { // change of the table's size
 		block = block[1:]
 	}
 	known := map[byte]string{0x88: "200", 0x89: "204", 0x8a: "206", 0x8b: "304", 0x8c: "400", 0x8d: "404", 0x8e: "500"}
@@ -369,7 +372,8 @@ func statusIn(t *testing.T, block []byte) string {
 	return digitsOf(text)
 }
 
-// digitsOf reads three digits of Huffman's code (RFC 7541, appendix B): those below 3 have five bits, the others six.
+// digitsOf decodes three digits in the Huffman code of HPACK (RFC 7541,
+// appendix B). Digits below 3 have five bits, the others six.
 func digitsOf(text []byte) (digits string) {
 	bits := ""
 	for _, b := range text {

@@ -17,23 +17,23 @@ import (
 
 var update = flag.Bool("update", false, "write golden files")
 
-// placements are the places in a submission at which a text of the corpus is inserted. No result is a complete
-// submission.
+// placements are the places in a submission where a text of the corpus is
+// inserted. No result is a complete submission.
 var placements = []struct{ name, before, behind string }{
 	{"whole", "", ""},
 	{"name", `{"job": {"name": `, `}}`},
 	{"unknown", `{"job": {}, "colour": [`, `]}`},
 }
 
-// TestCorpus checks that each text of the public JSON corpus is judged alike,
-// anywhere in a request's body: invalid JSON gets 400, valid JSON is never
-// called malformed, and the results for texts that may be either are in the
-// golden file.
+// TestCorpus checks that each text of the public JSON corpus gets the same
+// status anywhere in a request's body. Invalid JSON must get 400, and valid
+// JSON must never be called malformed. For texts that may be either, the golden
+// file has the statuses.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv("JSON_CORPUS")
 	if dir == "" {
-		dir = harness.Root + "/../shared/vectors/json-parsing/test_parsing" // beside the repository
+		dir = harness.Root + "/../shared/vectors/json-parsing/test_parsing" // next to the repository
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
 	if len(files) == 0 {
@@ -69,7 +69,7 @@ func TestCorpus(t *testing.T) {
 	c.unharmed()
 }
 
-// golden compares with a file, or writes it.
+// golden compares got with a file. With -update it first writes the file.
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
@@ -82,7 +82,7 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-// corpus is a gateway that gets bodies.
+// corpus is a gateway that receives the bodies.
 type corpus struct {
 	*harness.Lab
 	line   *line
@@ -98,7 +98,7 @@ func newCorpus(t *testing.T) *corpus {
 	return c
 }
 
-// submit hands in a body, as the user, on a connection that is kept.
+// submit sends a body as the user, on a persistent connection.
 func (c *corpus) submit(media, body string) harness.Answer {
 	c.T.Helper()
 	if body == "" {
@@ -111,7 +111,8 @@ func (c *corpus) submit(media, body string) harness.Answer {
 	return a
 }
 
-// unharmed fails the test unless the same workers serve as before, and no job was made.
+// unharmed fails the test if other workers serve than before, or if a job was
+// created.
 func (c *corpus) unharmed() {
 	c.T.Helper()
 	if after := c.Workers(); len(after) == 0 || fmt.Sprint(after) != fmt.Sprint(c.before) {
@@ -123,8 +124,8 @@ func (c *corpus) unharmed() {
 }
 
 // TestCorpusContent checks that valid JSON that makes no sense to a scheduler
-// is refused, with its place. Nothing is truncated, and no value is chosen from
-// duplicates.
+// is refused with an error that names its place. No value may be truncated, or
+// chosen from duplicates.
 func TestCorpusContent(t *testing.T) {
 	t.Parallel()
 	c := newCorpus(t)
@@ -173,11 +174,11 @@ func TestCorpusContent(t *testing.T) {
 	c.unharmed()
 }
 
-// trap is a body that costs some parsers more than its length implies.
+// trap is a body that costs some parsers more than its length suggests.
 type trap struct {
 	name, media string
 	body        func() string
-	status      string // one of these
+	status      string // permitted statuses
 }
 
 const (
@@ -186,14 +187,14 @@ const (
 	much   = 10 << 20
 )
 
-// repeated returns a function that makes a body of n bytes: before, then text
-// repeatedly, then behind.
-func repeated(n int, before, text, behind string) func() string {
-	return func() string { return before + strings.Repeat(text, (n-len(before)-len(behind))/len(text)) + behind }
+// repeated returns a function that returns prefix, as many copies of text as fit,
+// and suffix: at most n bytes together.
+func repeated(n int, prefix, text, suffix string) func() string {
+	return func() string { return prefix + strings.Repeat(text, (n-len(prefix)-len(suffix))/len(text)) + suffix }
 }
 
-// numbered returns a function like that of repeated, which replaces %d in text
-// with a number that grows.
+// numbered returns a function like that of repeated. It replaces %d in text
+// with an increasing number.
 func numbered(n int, before, text, behind string) func() string {
 	return func() string {
 		var b strings.Builder
@@ -265,7 +266,8 @@ var traps = []trap{
 	{"a name in quotes that does not end", inYAML, repeated(1<<20, "\"", "a ", ""), "400"},
 }
 
-// laughs names a list of texts, a list of that list, and so on.
+// laughs returns YAML that names a list of texts, a list of that list, and so
+// on.
 func laughs(width, depth int) string {
 	text := "a0: &a0 [x" + strings.Repeat(",x", width-1) + "]\n"
 	for i := 1; i <= depth; i++ {
@@ -275,7 +277,7 @@ func laughs(width, depth int) string {
 }
 
 // TestCorpusTraps checks that a body costs only as much time and memory as its
-// length implies.
+// length suggests.
 func TestCorpusTraps(t *testing.T) {
 	t.Parallel()
 	c := newCorpus(t)
@@ -283,7 +285,7 @@ func TestCorpusTraps(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c.T = t
 			body, begun := tt.body(), time.Now()
-			a := c.submit(tt.media, body) // gives up after a minute
+			a := c.submit(tt.media, body) // fails after a minute
 			t.Logf("%d bytes: %d in %v: %s", len(body), a.Status, time.Since(begun).Round(time.Millisecond), brief(a.Text))
 			if !strings.Contains(tt.status, fmt.Sprint(a.Status)) {
 				t.Errorf("status %d, want %s: %s", a.Status, tt.status, brief(a.Text))

@@ -24,7 +24,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// keyed is a lab with a gateway that has keys of its own to verify tokens with, before turnstiles.
+// keyed is a site with a gateway that has its own keys to verify tokens. Its
+// connections to the daemons are counted.
 type keyed struct {
 	*harness.Tolled
 	user string
@@ -71,8 +72,8 @@ func (k *keyed) costs(token string, status int) (ctl, dbd int64) {
 		dbd = k.Dbd.Cost(func() {
 			k.Ask(k.c, "GET", harness.PingPath, "", header).Want(k.T, status)
 			k.Ask(k.c, "GET", harness.DiagPath, "", header).Want(k.T, status)
-			// A malformed request: only an authenticated client learns that it
-			// is, and no daemon receives it.
+			// Only an authenticated client learns that its request is
+			// malformed. No daemon receives it.
 			if status == http.StatusOK {
 				k.Ask(k.c, "POST", harness.SubmitPath, "{", header).Want(k.T, http.StatusBadRequest)
 			} else {
@@ -89,12 +90,26 @@ func (k *keyed) status(token string) int {
 	return k.Ask(k.c, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+token).Status
 }
 
-// refusesByItself sees that a token is refused at no cost to any daemon.
+// refusesByItself checks that the gateway refuses a token without asking a
+// daemon.
 func (k *keyed) refusesByItself(what, token string) {
 	k.T.Helper()
 	if ctl, dbd := k.costs(token, http.StatusUnauthorized); ctl+dbd != 0 {
 		k.T.Errorf("%s: refused after %d connections to the controller and %d to the accounting daemon", what, ctl, dbd)
 	}
+}
+
+// readiness waits until /readyz gives that reason to be unready, or none if it is "".
+func (k *keyed) readiness(token, reason string) {
+	k.T.Helper()
+	want := "ok\n"
+	if reason != "" {
+		want = "unready\nkeys: " + reason + "; see the log\n"
+	}
+	harness.Eventually(k.T, fmt.Sprintf("/readyz is %q", want), func() bool {
+		a := k.Ask(k.c, "GET", "/readyz", "", "X-SCHED-USER-TOKEN: "+token)
+		return a.Text == want && (a.Status == http.StatusOK) == (reason == "")
+	})
 }
 
 // free reports whether a ping with a token is refused at no cost to the
@@ -106,7 +121,7 @@ func (k *keyed) free(token string) bool {
 	return status == http.StatusUnauthorized && cost == 0
 }
 
-// keeper returns the pid of the gateway's keeper; 0 when there is none.
+// keeper returns the pid of the gateway's keeper, or 0 if there is none.
 func (k *keyed) keeper() int {
 	k.T.Helper()
 	list, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -114,7 +129,7 @@ func (k *keyed) keeper() int {
 	for _, path := range list {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // it is gone
+			continue // the process has exited
 		}
 		pid, rest, _ := strings.Cut(string(text), " (")
 		name, rest, _ := strings.Cut(rest, ") ")
@@ -130,22 +145,22 @@ func (k *keyed) keeper() int {
 var strangersSecret = []byte("12345678901234567890123456789012")
 
 // TestGatewayKey checks that a gateway that has the daemons' key refuses other
-// tokens without asking a daemon, and that for its own tokens the daemons do
-// only the work, not the verification.
+// tokens without asking a daemon. For its own tokens the daemons must only
+// serve the requests, not verify the token.
 func TestGatewayKey(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
 	key, err := os.ReadFile(l.Key())
 	harness.Must(t, err)
 	k := newKeyed(t, l, "jwt_key="+l.Key())
-	k.costs(l.OwnToken, 200)                                                                 // which protocol is spoken
-	if ctl, dbd := k.costs(k.hs256(key), http.StatusOK); ctl < 1 || dbd < 1 || ctl+dbd > 3 { // a word for each would make it more
+	k.costs(l.OwnToken, 200)                                                                 // the gateway determines the protocol version
+	if ctl, dbd := k.costs(k.hs256(key), http.StatusOK); ctl < 1 || dbd < 1 || ctl+dbd > 3 { // asking a daemon to verify each token would need more connections
 		t.Errorf("a good token cost %d and %d connections", ctl, dbd)
 	}
 	for range 5 {
 		k.refusesByItself("signed with another key", k.hs256(strangersSecret))
 	}
-	if os.Geteuid() == 0 { // root's token may act for another: the controller has to say so
+	if os.Geteuid() == 0 { // only the controller knows whether a token may act for another user
 		u := harness.SomeUser(t)
 		a := k.Ask(k.c, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+k.hs256(key), "X-SCHED-USER-NAME: "+u.Name)
 		a.Want(t, http.StatusOK)
@@ -157,9 +172,9 @@ func TestGatewayKey(t *testing.T) {
 	}
 }
 
-// TestGatewayKeyChanges checks that the gateway has a new key soon after its
-// file changes, without a restart, and that the old key's tokens then cost the
-// daemons nothing.
+// TestGatewayKeyChanges checks that the gateway uses a new key soon after its
+// file changes, without a restart. Tokens of the old key must then cause no
+// request to a daemon.
 func TestGatewayKeyChanges(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -175,6 +190,7 @@ func TestGatewayKeyChanges(t *testing.T) {
 	if k.status(k.hs256(old)) != http.StatusOK {
 		t.Error("a broken file took the key that was in use")
 	}
+	k.readiness(k.hs256(old), "the file of jwt_key can't be used any more")
 	harness.Eventually(t, "the gateway asks about what may be signed with a key that it could not take", func() bool {
 		return k.Ctl.Cost(func() {
 			k.Ask(k.c, "GET", harness.PingPath, "", "X-SCHED-USER-TOKEN: "+k.hs256(strangersSecret)).Want(t, 401)
@@ -193,11 +209,12 @@ func TestGatewayKeyChanges(t *testing.T) {
 		t.Errorf("the new key's token: status %d", status)
 	}
 	k.refusesByItself("neither key's", k.hs256(strangersSecret))
+	k.readiness(k.hs256(next), "")
 }
 
-// TestGatewayWithoutItsKeeper checks that when the keeper is stopped, or gone,
-// the daemons verify tokens and users can continue, and that the next keeper
-// has the key.
+// TestGatewayWithoutItsKeeper checks that while the keeper is stopped or has
+// exited, the daemons verify tokens and users can continue. The next keeper
+// must have the key.
 func TestGatewayWithoutItsKeeper(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -231,6 +248,17 @@ func TestGatewayWithoutItsKeeper(t *testing.T) {
 	if status := k.status(k.hs256(key)); status != http.StatusOK {
 		t.Errorf("with the next keeper: status %d", status)
 	}
+	k.readiness(l.OwnToken, "")
+	for kills := 0; kills < 4; { // the pauses before the next keeper grow
+		if pid := k.keeper(); pid != 0 && pid != first {
+			harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
+			first = pid
+			kills++
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	k.readiness(l.OwnToken, "the keeper exited")
+	k.readiness(l.OwnToken, "")
 }
 
 // TestGatewayKeySet checks that a gateway with a key set verifies RS256 tokens,
@@ -249,7 +277,7 @@ func TestGatewayKeySet(t *testing.T) {
 		l.Tokens = "jwt_key=" + l.Key() + ",jwks=" + set
 	})
 	k := newKeyed(t, l, "jwks="+set)
-	k.costs(k.rs256(one), http.StatusOK) // which protocol is spoken
+	k.costs(k.rs256(one), http.StatusOK) // the gateway determines the protocol version
 	if ctl, dbd := k.costs(k.rs256(one), http.StatusOK); ctl < 1 || dbd < 1 || ctl+dbd > 3 {
 		t.Errorf("a good token cost %d and %d connections", ctl, dbd)
 	}
@@ -274,6 +302,10 @@ func TestGatewayKeySet(t *testing.T) {
 	if status := k.status(k.rs256(other)); status != http.StatusOK {
 		t.Errorf("after a broken set, the token of the one before: status %d", status)
 	}
+	harness.Must(t, os.Remove(set))
+	k.readiness(k.rs256(other), "the file of jwks can't be used any more")
+	write(one)
+	k.readiness(k.rs256(one), "")
 }
 
 func rsaOf(t *testing.T) *rsa.PrivateKey {
@@ -284,8 +316,8 @@ func rsaOf(t *testing.T) *rsa.PrivateKey {
 }
 
 // TestGatewayKeysThatMustNotBeUsed checks that the gateway does not start with
-// such a key, by listening or for one client, and that its error names the
-// file, the cause and the command that fixes it.
+// an unsafe key, neither as a service nor in inetd mode. Its error must name
+// the file, the cause and the command that fixes it.
 func TestGatewayKeysThatMustNotBeUsed(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -294,10 +326,10 @@ func TestGatewayKeysThatMustNotBeUsed(t *testing.T) {
 		name, path, text string
 		mode             os.FileMode
 		want, hint       string
-		inetd            bool // found out there, too
+		inetd            bool // the error appears in inetd mode, too
 	}{
 		{"others read the key", key, strings.Repeat("k", 32), 0o644, "mode 0644 lets other users access it", "hint: chmod 0600 " + key, true},
-		{"a short key", key, "password", 0o600, "8 bytes; HS256 needs at least 32", " && chmod 0600 " + key + ".new && mv " + key + ".new " + key, false},
+		{"a short key", key, "password", 0o600, "8 bytes; HS256 needs at least 32", "cp -p " + key + " " + key + ".new && (umask 077; head -c 32 /dev/urandom >" + key + ".new) && mv " + key + ".new " + key, false},
 		{"others write the key set", set, "{}", 0o666, "mode 0666 lets other users write it", "hint: chmod o-w " + set, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -308,7 +340,7 @@ func TestGatewayKeysThatMustNotBeUsed(t *testing.T) {
 			text, err := os.ReadFile(l.Conf())
 			harness.Must(t, err)
 			harness.Must(t, os.WriteFile(conf, regexp.MustCompile("(?m)^AuthAltParameters=.*$").ReplaceAll(text, []byte(`AuthAltParameters="jwt_key=`+key+`,jwks=`+set+`"`)), 0o600))
-			args := slices.Clone(l.Restd.Args[:len(l.Restd.Args)-1]) // the last one is where to listen
+			args := slices.Clone(l.Restd.Args[:len(l.Restd.Args)-1]) // the last argument is the address to listen on
 			args[1] = conf
 			for _, listen := range []string{"127.0.0.1:0", ""} {
 				if listen == "" && !tt.inetd {

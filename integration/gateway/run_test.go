@@ -27,8 +27,8 @@ func ignores(t *testing.T, pid int, s syscall.Signal) bool {
 }
 
 // TestSIGPIPE checks that the parent and its workers ignore SIGPIPE from the
-// first line of the log on, and that the process that serves standard input
-// does, because its reader may exit at any time.
+// first line of the log on. In inetd mode the gateway must ignore it too,
+// because the reader of its output may exit at any time.
 func TestSIGPIPE(t *testing.T) {
 	l := harness.NewLab(t)
 	g := l.Gate(t, nil, "127.0.0.1:0")
@@ -49,7 +49,7 @@ func TestSIGPIPE(t *testing.T) {
 	}
 	t.Run("the log is not read", func(t *testing.T) {
 		address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
-		cmd := l.Inetd("-vvvvvv", "-a", "rest_auth/jwt", address) // it has something to say at once
+		cmd := l.Inetd("-vvvvvv", "-a", "rest_auth/jwt", address) // so that it writes to the log at once
 		cmd.Stderr = closed()
 		harness.Must(t, cmd.Start())
 		harness.Eventually(t, "it serves", func() bool {
@@ -72,13 +72,14 @@ func TestSIGPIPE(t *testing.T) {
 	})
 }
 
-// zombie reports whether a process has exited and has not been waited for.
+// zombie reports whether a process has exited but its parent has not waited for
+// it.
 func zombie(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || strings.Contains(string(text), ") Z ")
 }
 
-// half is a submission in progress: its last byte has not been sent yet.
+// half is a submission in progress, whose last byte has not been sent yet.
 type half struct {
 	net.Conn
 	rest string
@@ -112,9 +113,9 @@ func (h half) end() (harness.Answer, error) {
 	return harness.Answer{Status: resp.StatusCode, Header: resp.Header, Text: string(text)}, err
 }
 
-// TestGraceful checks that after SIGINT and SIGTERM requests in progress are
-// answered, no new connections are accepted, and the exit status is 0. A second
-// signal does not wait.
+// TestGraceful checks that after SIGINT and SIGTERM current requests are
+// answered, no new connections are accepted, and the exit status is 0. After a
+// second signal the gateway must exit without waiting.
 func TestGraceful(t *testing.T) {
 	l := harness.NewLab(t)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
@@ -146,15 +147,15 @@ func TestGraceful(t *testing.T) {
 		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGINT))
 		harness.Eventually(t, "it drains", func() bool { return strings.Contains(g.Logged(), "draining") })
 		harness.Must(t, syscall.Kill(g.PID(), syscall.SIGTERM))
-		<-g.Ended() // and not only when the client's time is over
+		<-g.Ended() // that must not take as long as the client's time limit
 		if !strings.Contains(g.Logged(), "error: ") {
 			t.Errorf("no line about an unanswered client:\n%s", g.Logged())
 		}
 	})
 }
 
-// waiting returns the number of connections to a port that the kernel holds and
-// the listener has not accepted.
+// waiting returns the number of connections to a port that wait for the
+// listener in the kernel.
 func waiting(t *testing.T, address string) int {
 	t.Helper()
 	_, text, err := net.SplitHostPort(address)
@@ -162,8 +163,8 @@ func waiting(t *testing.T, address string) int {
 	port, err := strconv.Atoi(text)
 	harness.Must(t, err)
 	var n int64
-	harness.Eventually(t, "a process listens on "+address, func() (found bool) { // a table that changes while it is read loses lines
-		table, err := os.ReadFile("/proc/thread-self/net/tcp") // /proc/net is the first thread's, which a test may have moved to another namespace
+	harness.Eventually(t, "a process listens on "+address, func() (found bool) { // if the table changes while it is being read, lines may be missing
+		table, err := os.ReadFile("/proc/thread-self/net/tcp") // /proc/net is that of the first thread, which a test may have moved to another namespace
 		harness.Must(t, err)
 		for line := range strings.Lines(string(table)) {
 			f := strings.Fields(line)
@@ -179,8 +180,9 @@ func waiting(t *testing.T, address string) int {
 	return int(n)
 }
 
-// As many connections are handled as --max-connections says, 124 by default; the next waits until one
-// of them has ended.
+// TestConnectionsHandled checks that the gateway handles as many connections as
+// --max-connections permits, 124 by default, and that the next one waits until
+// one of them has ended.
 func TestConnectionsHandled(t *testing.T) {
 	l := harness.NewLab(t)
 	for name, tt := range map[string]struct {
@@ -219,7 +221,7 @@ func TestConnectionsHandled(t *testing.T) {
 	}
 }
 
-// parked asks the gateway how many connections wait.
+// parked returns the number of waiting connections from the gateway's counters.
 func parked(g *harness.Gate) int {
 	g.T.Helper()
 	written := len(harness.ParentCounts.FindAllString(g.Logged(), -1))
@@ -236,7 +238,8 @@ func parked(g *harness.Gate) int {
 	return n
 }
 
-// Of 2000 connections over a limit of 8 none is lost: they wait while those before them are answered.
+// TestNoneIsLost checks that none of 2000 connections is lost with a limit of
+// 8. They must wait while earlier ones are answered.
 func TestNoneIsLost(t *testing.T) {
 	l := harness.NewLab(t)
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
@@ -267,12 +270,12 @@ func TestNoneIsLost(t *testing.T) {
 	g.Served(address)
 }
 
-// TestThreads checks that all workers together may use as many processors as -t
-// permits.
+// TestThreads checks that all workers together use at most as many processors
+// as -t permits.
 func TestThreads(t *testing.T) {
-	harness.NeedRoot(t) // to read a worker's environment
+	harness.NeedRoot(t) // only root can read a worker's environment
 	l := harness.NewLab(t)
-	for want, args := range map[int][]string{1: {"-t", "1"}, 2: {"-t2"}, 5: {"--threads=5"}, runtime.NumCPU(): nil} {
+	for want, args := range map[int][]string{1: {"-t", "1"}, 2: {"-t2"}, 5: {"--threads=5"}, max(4, runtime.NumCPU()): nil} {
 		g := l.Gate(t, nil, append(args, "127.0.0.1:0")...)
 		sum := 0
 		for _, pid := range g.Workers() {

@@ -30,7 +30,7 @@ func schedctl(t *testing.T, l *harness.Lab, url, token string, args ...string) (
 	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
-// TestSchedctl checks the commands of schedctl for people against the gateway,
+// TestSchedctl checks the interactive commands of schedctl against the gateway,
 // in both spellings and in the oldest version that they support.
 func TestSchedctl(t *testing.T) {
 	t.Parallel()
@@ -109,7 +109,7 @@ func TestSchedctl(t *testing.T) {
 	}
 }
 
-// TestSchedctlErrors checks status and text of errors that a user makes.
+// TestSchedctlErrors checks the exit status and the text for errors of users.
 func TestSchedctlErrors(t *testing.T) {
 	t.Parallel()
 	l := harness.NewLab(t)
@@ -123,8 +123,8 @@ func TestSchedctlErrors(t *testing.T) {
 		{l.URL, l.OwnToken, "job 4711", 5, "error: job 4711 is unknown"},
 		{l.URL, l.OwnToken, "cancel 4711", 5, "there is no job 4711"},
 		{l.URL, l.OwnToken, "nodes nowhere", 5, "node nowhere is unknown"},
-		{l.URL, harness.Altered(l.OwnToken), "jobs", 4, "hint: the server does not accept the token"},
-		{l.URL, "", "jobs", 4, "hint: the server does not accept the token, or needs one"},
+		{l.URL, harness.Altered(l.OwnToken), "jobs", 4, "hint: the token is missing or not accepted"},
+		{l.URL, "", "jobs", 4, "hint: the token is missing or not accepted"},
 		{l.URL, l.OwnToken, "submit " + script, 1, "error: "},
 		{strings.Replace(l.URL, "http", "https", 1), l.OwnToken, "jobs", 3, "use http:// instead of https://"},
 		{l.URL + "/elsewhere", l.OwnToken, "jobs", 1, "serves none of the API versions"},
@@ -141,7 +141,7 @@ func TestSchedctlErrors(t *testing.T) {
 }
 
 // TestSchedctlLocal checks that no token is needed on the socket of a gateway
-// for local users, and that --me is the user of the command.
+// for local users, and that --me stands for the user who runs the command.
 func TestSchedctlLocal(t *testing.T) {
 	t.Parallel()
 	u := harness.SomeUser(t)

@@ -14,13 +14,15 @@ import (
 	"testing"
 )
 
-// turnstile forwards connections to a daemon and counts them.
+// turnstile forwards connections to a daemon and counts those that a client sends something on: a
+// gateway prepares connections that it may not use.
 type turnstile struct {
 	port   int
 	passed atomic.Int64
 }
 
-// newTurnstile forwards to a port of the loopback interface until the test ends.
+// newTurnstile returns a turnstile that forwards connections to a port of the
+// loopback interface until the test ends.
 func newTurnstile(t *testing.T, to int) *turnstile {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -33,15 +35,22 @@ func newTurnstile(t *testing.T, to int) *turnstile {
 			if err != nil {
 				return
 			}
-			s.passed.Add(1)
 			all.Go(func() {
 				defer in.Close()
 				out, err := net.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", to))
 				if err != nil {
-					return // the daemon is down: the client sees a connection that ends
+					return // the daemon is down, so the client's connection ends
 				}
 				defer out.Close()
-				all.Go(func() { io.Copy(out, in); out.(*net.TCPConn).CloseWrite() })
+				all.Go(func() {
+					first := make([]byte, 1)
+					if n, _ := in.Read(first); n > 0 {
+						s.passed.Add(1)
+						out.Write(first)
+						io.Copy(out, in)
+					}
+					out.(*net.TCPConn).CloseWrite()
+				})
 				io.Copy(in, out)
 			})
 		}
@@ -50,27 +59,29 @@ func newTurnstile(t *testing.T, to int) *turnstile {
 	return s
 }
 
-// Cost returns how many connections to the daemon were made while f ran.
+// Cost returns how many connections to the daemon were used while f ran.
 func (s *turnstile) Cost(f func()) int64 {
 	before := s.passed.Load()
 	f()
 	return s.passed.Load() - before
 }
 
-// Tolled is a gateway that reaches both daemons through turnstiles only.
+// Tolled is a gateway that reaches both daemons only through turnstiles.
 type Tolled struct {
 	*Gate
 	Address  string
 	Ctl, Dbd *turnstile
 }
 
-// Tolled starts a gateway that has no key to verify tokens with, and has these further arguments.
+// Tolled starts a gateway without a key to verify tokens, with these further
+// arguments.
 func (l *Lab) Tolled(t *testing.T, args ...string) *Tolled {
 	t.Helper()
 	return l.TolledWith(t, "jwt_key="+filepath.Join(l.Dir, "etc", "there-is-none"), args...)
 }
 
-// TolledWith starts a gateway that has these AuthAltParameters and further arguments.
+// TolledWith starts a gateway with these AuthAltParameters and further
+// arguments.
 func (l *Lab) TolledWith(t *testing.T, parameters string, args ...string) *Tolled {
 	t.Helper()
 	k := &Tolled{Address: fmt.Sprintf("127.0.0.1:%d", FreePort(t)), Ctl: newTurnstile(t, l.Controller), Dbd: newTurnstile(t, l.Accounting)}

@@ -20,7 +20,8 @@ import (
 	"schedrestd/integration/harness"
 )
 
-// installed is every file that "make install" puts below PREFIX but the documents, with its mode.
+// installed has every file that "make install" puts below PREFIX, except the
+// documents, with its mode.
 var installed = map[string]fs.FileMode{
 	"bin/schedctl":               0o755,
 	"sbin/schedrestd":            0o755,
@@ -70,10 +71,11 @@ var installed = map[string]fs.FileMode{
 	"share/doc/schedrestd/examples/prometheus.yml":         0o644,
 	"share/doc/schedrestd/examples/prometheus-alerts.yml":  0o644,
 	"share/doc/schedrestd/examples/grafana-dashboard.json": 0o644,
+	"share/doc/schedrestd/examples/grafana-cluster.json":   0o644,
 }
 
-// makeIn runs make in the project, with variables, under a umask that keeps
-// other users from reading the files; the installation must not depend on it.
+// makeIn runs make in the project, with variables. Its umask keeps other users
+// from reading new files; the installation must not depend on the umask.
 func makeIn(t *testing.T, arguments ...string) {
 	t.Helper()
 	cmd := exec.Command("sh", append([]string{"-c", `umask 077; exec make -s -C "$0" "$@"`, harness.Root}, arguments...)...)
@@ -82,7 +84,8 @@ func makeIn(t *testing.T, arguments ...string) {
 	}
 }
 
-// install installs into a directory of the test's own, so that units name what is there.
+// install installs into a directory of the test, so that the paths in the units
+// exist.
 func install(t *testing.T) (prefix string) {
 	t.Helper()
 	prefix = t.TempDir()
@@ -90,8 +93,8 @@ func install(t *testing.T) (prefix string) {
 	return prefix
 }
 
-// filesIn returns the files below dir with their modes; root alone owns them
-// when it installs.
+// filesIn returns the files below dir with their modes. If the test runs as
+// root, it also checks that root owns them.
 func filesIn(t *testing.T, dir string) map[string]fs.FileMode {
 	t.Helper()
 	files := map[string]fs.FileMode{}
@@ -119,7 +122,7 @@ func filesIn(t *testing.T, dir string) map[string]fs.FileMode {
 	return files
 }
 
-// Every program says which build it is.
+// TestVersion checks that every program prints from which commit it was built.
 func TestVersion(t *testing.T) {
 	head, _ := exec.Command("git", "-C", harness.Root, "rev-parse", "HEAD").Output()
 	for name := range installed {
@@ -135,7 +138,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// The archive has the licences, and installs without the project and without Go.
+// TestArchive checks that the archive contains the licences, and can be
+// installed without the project and without Go.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -154,7 +158,8 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// Installed twice into a package's directory, everything is there once, with its mode; uninstalled, nothing is left.
+// TestInstall checks that installing twice into a package's directory creates
+// each file once, with its mode, and that nothing is left after uninstalling.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -184,7 +189,7 @@ func TestInstall(t *testing.T) {
 }
 
 // TestUnitsNameWhatIsInstalled checks that the files that the units start and
-// read are where they were installed.
+// read are in the places where they were installed.
 func TestUnitsNameWhatIsInstalled(t *testing.T) {
 	t.Parallel()
 	prefix := install(t)
@@ -203,7 +208,8 @@ func TestUnitsNameWhatIsInstalled(t *testing.T) {
 		if left := regexp.MustCompile(`@[A-Z]+@`).Find(text); left != nil {
 			t.Errorf("%s has %s in it", name, left)
 		}
-		// One that is set nowhere has a line in the journal at each start, and what a file sets goes before what a unit does.
+		// A variable that is not set anywhere causes a line in the journal at
+		// each start. The environment file overrides the unit.
 		for _, m := range regexp.MustCompile(`(?m)^ExecStart=.* \$(\w+)`).FindAllSubmatch(text, -1) {
 			if !strings.HasSuffix(name, ".conf") && !regexp.MustCompile(`(?m)^Environment=(.* )?`+string(m[1])+`=`).Match(text) {
 				t.Errorf("%s sets no %s", name, m[1])
@@ -222,7 +228,7 @@ func TestUnitsNameWhatIsInstalled(t *testing.T) {
 	}
 }
 
-// systemd gives the path of a program of Debian's package systemd.
+// systemd returns the path of a program of Debian's package systemd.
 func systemd(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -232,7 +238,8 @@ func systemd(t *testing.T, name string) string {
 	return path
 }
 
-// A systemd gets no unit with a key that it would warn about.
+// TestUnitsSuitTheSystemd checks that units contain no setting that the
+// installed systemd would warn about.
 func TestUnitsSuitTheSystemd(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]bool{"252": false, "253": false, "254": true, "257": true} {
@@ -246,7 +253,7 @@ func TestUnitsSuitTheSystemd(t *testing.T) {
 	}
 }
 
-// systemd itself finds nothing wrong with the units.
+// TestUnitsVerify checks that systemd finds no fault in the units.
 func TestUnitsVerify(t *testing.T) {
 	t.Parallel()
 	program := systemd(t, "systemd-analyze")
@@ -259,7 +266,7 @@ func TestUnitsVerify(t *testing.T) {
 		arguments = append(arguments, strings.Replace(n.Name(), "@.", "@1.", 1))
 	}
 	cmd := exec.Command(program, arguments...)
-	cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":") // and the machine's own
+	cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":") // in addition to the machine's own units
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
@@ -271,7 +278,8 @@ func TestUnitsVerify(t *testing.T) {
 	}
 }
 
-// The exposure level of each unit, in tenths, may not rise above what is said here. The reference's is 92.
+// TestUnitsAreHardened checks that the exposure level of each unit, in tenths,
+// does not exceed the level in the table. That of slurmrestd's unit is 92.
 func TestUnitsAreHardened(t *testing.T) {
 	t.Parallel()
 	program := systemd(t, "systemd-analyze")
@@ -301,10 +309,10 @@ func TestUnitsAreHardened(t *testing.T) {
 	}
 }
 
-// TestUnitsPermitTheSandbox checks that the units forbid nothing that setting up
-// the sandbox needs, with root and without, nor the confinement of workers. The
-// names in the units are looked up in systemd's own sets, which differ between
-// its versions.
+// TestUnitsPermitTheSandbox checks that the units forbid nothing that setting
+// up the sandbox needs, with and without root, nor the confinement of workers.
+// The names in the units are looked up in systemd's own sets, which differ
+// between its versions.
 func TestUnitsPermitTheSandbox(t *testing.T) {
 	t.Parallel()
 	sets, err := exec.Command(systemd(t, "systemd-analyze"), "syscall-filter", "--no-pager").Output()
@@ -341,7 +349,8 @@ func TestUnitsPermitTheSandbox(t *testing.T) {
 		if strings.Contains(tt.namespaces, "mnt") && !strings.Contains(text.String(), "CAP_SYS_ADMIN") {
 			t.Errorf("%s: no user may make these namespaces", name)
 		}
-		// systemd 257 starts who is named root without CAP_SETUID; who is not named has what the bounding set has.
+		// With User=root, systemd 257 starts the service without CAP_SETUID.
+		// Without User=, the service has all capabilities in the bounding set.
 		user := regexp.MustCompile(`(?m)^User=(.*)$`).FindAllStringSubmatch(text.String(), -1)
 		if strings.Contains(tt.namespaces, "mnt") && len(user) > 0 && user[len(user)-1][1] != "" {
 			t.Errorf("%s: User=%s", name, user[len(user)-1][1])
@@ -352,8 +361,8 @@ func TestUnitsPermitTheSandbox(t *testing.T) {
 	}
 }
 
-// callSets parses the output of "systemd-analyze syscall-filter": the members
-// of each set, which may be sets.
+// callSets parses the output of "systemd-analyze syscall-filter". It returns
+// the members of each set, which may be sets themselves.
 func callSets(text string) map[string][]string {
 	sets, name := map[string][]string{}, ""
 	for line := range strings.Lines(text) {
@@ -369,8 +378,8 @@ func callSets(text string) map[string][]string {
 	return sets
 }
 
-// permits returns the words that a unit's list permits. Each of its lines adds
-// words or, with ~, removes them.
+// permits returns the words that a unit's list permits. Each line of the list
+// adds words or, with ~, removes them.
 func permits(unit, key string, sets map[string][]string) map[string]bool {
 	all := map[string]bool{}
 	var apply func(word string, on bool)
@@ -399,7 +408,8 @@ func permits(unit, key string, sets map[string][]string) map[string]bool {
 	return all
 }
 
-// The users' file is one that systemd can read, and makes the users that the units name.
+// TestSysusers checks that systemd can read the file of users, and creates the
+// users that the units name.
 func TestSysusers(t *testing.T) {
 	t.Parallel()
 	program := systemd(t, "systemd-sysusers")
@@ -426,8 +436,9 @@ func TestInstalledProgramsServe(t *testing.T) {
 	}
 }
 
-// A service manager opens the port and starts the gateway with the first client: once for all
-// of them, or for each one, with the connection as its standard input.
+// TestSystemdActivates checks that a service manager can open the port and
+// start the gateway with the first client: once for all clients, or for each
+// connection with that connection as standard input.
 func TestSystemdActivates(t *testing.T) {
 	for name, how := range map[string][]string{"once": nil, "for each connection": {"--inetd", "--accept"}} {
 		t.Run(name, func(t *testing.T) {

@@ -9,22 +9,24 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/handlers/apipage"
 )
 
-// TestPackages builds the packages twice, in different directories, and judges
-// them with the tools of Debian.
+// TestPackages builds the packages twice, in different directories, and checks
+// them with Debian's tools.
 func TestPackages(t *testing.T) {
 	if os.Getenv("PACKAGES_REQUIRED") == "" {
 		t.Skip("builds all packages twice: make packages-check")
 	}
 	dir := build(t)
 	list := files(t, dir, "*")
-	if len(list) != 13 { // two packages, two formats and a list of software, for two architectures; the checksums
+	if len(list) != 13 { // for two architectures: two packages in two formats and a list of software; and the checksums
 		t.Fatalf("built %v", list)
 	}
 	t.Run("reproducible", func(t *testing.T) {
 		again := build(t)
-		// The checksums of all files: they must be right for both.
+		// The checksums of all files must be valid for both builds.
 		if diff := cmp.Diff(sums(t, dir), sums(t, again)); diff != "" {
 			t.Errorf("the second build differs:\n%s", diff)
 		}
@@ -65,8 +67,13 @@ func TestPackages(t *testing.T) {
 				t.Fatalf("%s: %v, %q", file, err, list.Format)
 			}
 			count := map[string]int{}
+			page := false
 			for _, c := range list.Components {
 				count[c.Type]++
+				page = page || c.Name == "swagger-ui-dist" && c.Version == apipage.Version
+			}
+			if page == strings.Contains(file, "-controller") {
+				t.Errorf("%s: Swagger UI is listed: %t", filepath.Base(file), page)
 			}
 			if count["application"] < 2 || count["library"] < 5 {
 				t.Errorf("%s: %v", filepath.Base(file), count)
@@ -75,7 +82,7 @@ func TestPackages(t *testing.T) {
 	})
 }
 
-// files returns the files in dir with such names.
+// files returns the files in dir whose names match pattern.
 func files(t *testing.T, dir, pattern string) []string {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(dir, pattern))
@@ -85,7 +92,7 @@ func files(t *testing.T, dir, pattern string) []string {
 	return list
 }
 
-// sums checks the checksums in dir and returns them, a line each.
+// sums verifies the checksums in dir and returns them, one per line.
 func sums(t *testing.T, dir string) []string {
 	t.Helper()
 	cmd := exec.Command("sha256sum", "--check", "--strict", "SHA256SUMS")

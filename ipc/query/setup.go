@@ -2,9 +2,9 @@ package query
 
 import "schedrestd/ipc"
 
-// ReceiveSetup receives the first two messages of a process: its setup, and the expected
-// process attributes by name. The protocol table prescribes this order.
-func ReceiveSetup[S ipc.Message](c *ipc.Channel) (setup S, expect map[string]string, err error) {
+// ReceiveSetup receives the first two messages of a process: its setup, and the process
+// attributes that it must have. The protocol table prescribes this order.
+func ReceiveSetup[S ipc.Message](c *ipc.Channel) (setup S, expect *ipc.Attributes, err error) {
 	for expect == nil {
 		m, err := c.Receive()
 		if err != nil {
@@ -14,10 +14,7 @@ func ReceiveSetup[S ipc.Message](c *ipc.Channel) (setup S, expect map[string]str
 		case S:
 			setup = m
 		case *ipc.Attributes:
-			expect = map[string]string{}
-			for _, f := range m.Facts {
-				expect[f.Name] = f.Value
-			}
+			expect = m
 		}
 	}
 	return setup, expect, nil

@@ -28,9 +28,10 @@ type Verdict uint8
 
 // The verdicts.
 const (
-	NoVerdict Verdict = iota // there is no key, or it may be outdated
+	NoVerdict Verdict = iota // there is no key
 	Genuine
 	Forged
+	Outdated // not genuine, but the key's file can't be used any more: there may be a newer key
 )
 
 // Verified answers the Verify with the same ID.
@@ -41,5 +42,5 @@ type Verified struct {
 
 func (v *Verified) Walk(w *ipc.Walker) {
 	w.Fields(&v.ID)
-	ipc.Enum(w, &v.Verdict, "verdict", NoVerdict, Forged)
+	ipc.Enum(w, &v.Verdict, "verdict", NoVerdict, Outdated)
 }

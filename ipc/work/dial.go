@@ -58,20 +58,38 @@ type Undialed struct {
 
 func (u *Undialed) Walk(w *ipc.Walker) { w.Fields(&u.ID, &u.Errno) }
 
-// DialBatch asks for several connections to a daemon, which is named as in Dial.
+// DialBatch asks for several connections to a daemon, which is named as in Dial. The
+// answer is a DialedBatch or a ConnectedBatch.
 type DialBatch struct {
-	Upstream Upstream
-	Index    uint8
+	Upstream  Upstream
+	Index     uint8
+	Connected bool // a daemon on this machine logs no error when a connection ends unused
 }
 
 func (s *DialBatch) Walk(w *ipc.Walker) {
 	ipc.Enum(w, &s.Upstream, "kind of upstream", UpstreamController, UpstreamSack)
-	w.Fields(&s.Index)
+	w.Fields(&s.Index, &s.Connected)
 }
 
-// DialedBatch answers a DialBatch. The dispatcher has called connect(2) on each socket with
+// DialedBatch answers a DialBatch for a daemon elsewhere. The dispatcher has called connect(2) on each socket with
 // TCP_FASTOPEN_CONNECT (and without a fast-open cookie), so that the kernel connects
 // on the first write. A busy worker thus sends one request for many connections, the
 // daemon notices a connection only when it is used, and the dispatcher still chooses the
 // address.
 type DialedBatch struct{ DialBatch }
+
+// ConnectedBatchSize is the number of sockets in one ConnectedBatch. The daemon accepts
+// them before they are needed, and may have a limit.
+const ConnectedBatchSize = 8
+
+// ConnectedBatch answers a DialBatch for a daemon on this machine. The sockets are
+// connected, because the process that serves a connection can be looked up only then.
+type ConnectedBatch struct {
+	DialBatch
+	Server uint32 // uid that serves each of them
+}
+
+func (c *ConnectedBatch) Walk(w *ipc.Walker) {
+	c.DialBatch.Walk(w)
+	w.Fields(&c.Server)
+}

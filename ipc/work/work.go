@@ -14,6 +14,8 @@ const maxName = 255
 // The rows of these messages in the protocol table. The comment above a row is its
 // description in docs/MESSAGES.md. Parent stands for the end that the dispatcher has.
 var _ = ipc.Register(
+	// certificates, the certificate authorities of clients and the key set of RS256 tokens, as open files, and the keys of TLS session tickets; sent before the first connection
+	ipc.Of[Keys](60, ipc.Parent, ipc.Worker, ipc.In(ipc.Serving), 6, 6+32*maxTickets, 3, ipc.Initial),
 	// the worker has the connection; nothing of it was read before
 	ipc.Of[Taken](10, ipc.Worker, ipc.Parent, always, 8, 8, 0, ipc.Initial),
 	// a connection of this worker is closed; its slot is free
@@ -38,10 +40,12 @@ var _ = ipc.Register(
 	ipc.Of[Dialed](18, ipc.Parent, ipc.Worker, always, 16, 16, 1, ipc.Initial),
 	// the connection failed, with the kernel's error number
 	ipc.Of[Undialed](41, ipc.Parent, ipc.Worker, always, 10, 10, 0, ipc.Initial),
-	// asks for DialedBatch, because many connections to that daemon are needed; there may be no answer
-	ipc.Of[DialBatch](51, ipc.Worker, ipc.Parent, always, 2, 2, 0, ipc.Initial),
+	// asks for DialedBatch or ConnectedBatch, because many connections to that daemon are needed; there may be no answer
+	ipc.Of[DialBatch](51, ipc.Worker, ipc.Parent, always, 3, 3, 0, ipc.Initial),
 	// TCP sockets that are bound to one daemon and not yet connected: each connects on its first write
-	ipc.Of[DialedBatch](52, ipc.Parent, ipc.Worker, always, 2, 2, ipc.DialBatchSize, ipc.Initial),
+	ipc.Of[DialedBatch](52, ipc.Parent, ipc.Worker, always, 3, 3, ipc.DialBatchSize, ipc.Initial),
+	// TCP sockets that are connected to one daemon on this machine, with the uid that serves them
+	ipc.Of[ConnectedBatch](63, ipc.Parent, ipc.Worker, always, 7, 7, ConnectedBatchSize, ipc.Initial),
 	// asks for the name of a user or a group, or for the number of a name
 	ipc.Of[Lookup](42, ipc.Parent|ipc.Worker, ipc.Resolver, ipc.In(ipc.Initial, ipc.Serving), 15, 15+maxName, 0, ipc.Initial),
 	// the name or the number, or that it does not exist, or that the user database is unavailable

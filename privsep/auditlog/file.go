@@ -1,12 +1,10 @@
 package auditlog
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,12 +20,8 @@ type file struct {
 	log  *slog.Logger
 	open *os.File
 
-	astray error     // why what has the name now can't be used; nil: it is what is written, or was not looked at
-	looked time.Time // when that was tried last
+	astray bool // what has the name can't be used, as was logged
 }
-
-// retryPause is the time between two tries to open a file again.
-const retryPause = time.Second
 
 // openFile opens the file what of o at path. how is the flags of open(2).
 func openFile(o Options, what, path string, how int) (*file, error) {
@@ -50,22 +44,17 @@ func openFile(o Options, what, path string, how int) (*file, error) {
 // has access.
 func (f *file) reopen() error {
 	opened, _, err := guard.Open(f.path, f.rule)
-	dir := filepath.Dir(f.path)
-	switch _, gone := os.Lstat(dir); {
-	case err == nil:
-	case errors.Is(gone, os.ErrNotExist):
-		return errs.New(errs.Invalid, "%s %s: its directory is not there", f.rule.What, f.path).WithHint("install -d -m 0700 %s", guard.Quote(dir))
-	case errs.KindOf(err) == errs.Denied && os.Geteuid() == 0:
-		return errs.New(errs.Denied, "%v", err).WithHint("chown root:root %s and its directory: a running gateway has no right to what belongs to others", guard.Quote(f.path))
-	case errs.HintOf(err) == "":
-		return errs.New(errs.KindOf(err), "%v", err).WithHint("ls -ld %s", guard.Quote(f.path))
-	default:
+	if err != nil && errs.HintOf(err) == "" {
+		return errs.New(errs.KindOf(err), "%v", err).WithHint("install -d -m 0700 -o %d %s; ls -l %s  # a running gateway has no right to what belongs to others",
+			os.Geteuid(), guard.Quote(filepath.Dir(f.path)), guard.Quote(f.path))
+	}
+	if err != nil {
 		return err
 	}
 	if f.open != nil {
 		f.open.Close()
 	}
-	f.open, f.astray = opened, nil
+	f.open = opened
 	return nil
 }
 
@@ -90,33 +79,31 @@ func (f *file) endsTorn() bool {
 	return err != nil || last[0] != '\n'
 }
 
-// follow checks whether the file still has its name, and otherwise opens the
-// file that now has the name. It is an error if the file was removed and no
-// other can be opened, because the lines would be lost. A file that was moved
-// away, as by a rotation without SIGHUP, is written until another can be
-// opened.
-func (f *file) follow() (changed bool, err error) {
+// follow opens the file again by its name if that names another file now, or if again is
+// set. It returns an error if the file was removed and no other can be opened, because
+// the lines would be lost. A rotation without SIGHUP moves the file away. The auditor
+// then writes to the moved file until another one can be opened.
+func (f *file) follow(again bool) (changed bool, err error) {
 	var ours, named unix.Stat_t
 	if err := unix.Fstat(int(f.open.Fd()), &ours); err != nil {
 		return false, fmt.Errorf("look at the audit log: %w", err)
 	}
-	if err := unix.Lstat(f.path, &named); err == nil && named.Dev == ours.Dev && named.Ino == ours.Ino {
+	if err := unix.Lstat(f.path, &named); err == nil && named.Dev == ours.Dev && named.Ino == ours.Ino && !again {
 		return false, nil
 	}
-	removed := ours.Nlink == 0
-	if now := time.Now(); f.astray == nil || now.Sub(f.looked) >= retryPause {
-		first := f.astray == nil
-		f.looked = now
-		if f.astray = f.reopen(); f.astray == nil {
-			f.log.Warn("the audit log was moved or removed, and is opened again by its name", "removed", removed)
-			return true, nil
-		}
-		if first {
-			f.log.Error("the audit log was moved or removed, and can't be opened again", errs.LogAttrs(errs.HintOf(f.astray), "removed", removed, "error", f.astray)...)
-		}
+	moved, removed, before := !again, ours.Nlink == 0, f.astray
+	err = f.reopen()
+	f.astray = err != nil
+	switch {
+	case err == nil && moved:
+		f.log.Warn("the audit log was moved or removed, and is opened again by its name", "removed", removed)
+	case err == nil:
+		f.log.Info("the audit log is opened again")
+	case again || !before:
+		f.log.Error("the audit log can't be opened again", errs.LogAttrs(errs.HintOf(err), "removed", removed, "error", err)...)
 	}
-	if removed {
-		return false, fmt.Errorf("its file was removed: %w", f.astray)
+	if err != nil && removed {
+		return false, fmt.Errorf("its file was removed: %w", err)
 	}
-	return false, nil
+	return err == nil, nil
 }

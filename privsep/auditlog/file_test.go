@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -26,7 +25,7 @@ func TestAuditFile(t *testing.T) {
 		{"others may read it", func(t *testing.T, p string) { succeed(t, os.WriteFile(p, nil, 0o600)); succeed(t, os.Chmod(p, 0o640)) }, "lets other users access it"},
 		{"a link", func(t *testing.T, p string) { succeed(t, os.Symlink("/dev/null", p)) }, "symbolic link"},
 		{"a directory", func(t *testing.T, p string) { succeed(t, os.Mkdir(p, 0o700)) }, "not a regular file"},
-		{"no directory", func(t *testing.T, p string) { succeed(t, os.Remove(filepath.Dir(p))) }, "its directory is not there"},
+		{"no directory", func(t *testing.T, p string) { succeed(t, os.Remove(filepath.Dir(p))) }, "no such file or directory"},
 		{"a named pipe", func(t *testing.T, p string) { succeed(t, unix.Mkfifo(p, 0o600)) }, "not a regular file"},
 		{"somebody else's", func(t *testing.T, p string) {
 			if !o.Root {
@@ -71,7 +70,7 @@ func TestAuditFollows(t *testing.T) {
 	succeed(t, err)
 	defer func() { file.open.Close() }()
 	write := func(line string) error {
-		_, err := file.follow()
+		_, err := file.follow(false)
 		if err == nil {
 			_, err = file.open.WriteString(line)
 		}
@@ -97,9 +96,13 @@ func TestAuditFollows(t *testing.T) {
 		t.Errorf("a line without a receiver: %v", err)
 	}
 	succeed(t, os.Chmod(path, 0o600))
-	file.looked = time.Time{}
 	succeed(t, write("5\n"))
 	has(path, "5\n")
+	if changed, err := file.follow(true); !changed || err != nil {
+		t.Errorf("asked to open it again: %t, %v", changed, err)
+	}
+	succeed(t, write("6\n"))
+	has(path, "5\n6\n")
 	if warned, failed := strings.Count(log.String(), "level=WARN"), strings.Count(log.String(), "level=ERROR"); warned != 2 || failed != 1 {
 		t.Errorf("%d warnings, %d errors:\n%s", warned, failed, log)
 	}

@@ -60,7 +60,8 @@ func Open(o Options) (*Log, error) {
 	return l, nil
 }
 
-// do passes something to the owner of the file, and does not wait for it.
+// do passes a function to the goroutine that owns the file, and does not wait for its
+// result.
 func (l *Log) do(something func()) { go func() { l.todo <- something }() }
 
 // Give sends an auditor the open files.
@@ -76,8 +77,8 @@ func (l *Log) Give(to *ipc.Channel) error {
 	return <-given
 }
 
-// give sends the open file to auditors. One that does not read its channel gets
-// none, and is killed for that.
+// give sends the open file to auditors. An auditor that does not read its channel gets
+// no file, and is killed.
 func (l *Log) give(list []*ipc.Channel) (err error) {
 	if l.options.Path == "" {
 		return nil
@@ -93,13 +94,14 @@ func (l *Log) give(list []*ipc.Channel) (err error) {
 	return err
 }
 
-// Follow looks whether the file still has its name, and sends auditors the file
-// that has it now. It does not wait, and passes the answer to done.
-func (l *Log) Follow(list []*ipc.Channel, done func(*ipc.Followed)) {
+// Follow checks whether the name of the file still leads to it, and sends auditors the
+// file that has the name now. If again is set, it also sends a file that has kept its
+// name. Follow does not wait, and passes the answer to done.
+func (l *Log) Follow(list []*ipc.Channel, again bool, done func(*ipc.Followed)) {
 	l.do(func() {
 		reply := new(ipc.Followed)
 		if l.file != nil {
-			changed, err := l.file.follow()
+			changed, err := l.file.follow(again)
 			if changed {
 				err = l.give(list)
 			}
@@ -108,25 +110,6 @@ func (l *Log) Follow(list []*ipc.Channel, done func(*ipc.Followed)) {
 			}
 		}
 		done(reply)
-	})
-}
-
-// Reopen opens the file again, by its name, and sends it to auditors. It does not
-// wait.
-func (l *Log) Reopen(list []*ipc.Channel) {
-	if l == nil || l.file == nil {
-		return
-	}
-	l.do(func() {
-		err := l.file.reopen()
-		if err == nil {
-			err = l.give(list)
-		}
-		if err != nil {
-			l.options.Log.Error("the audit log can't be opened again; the previous file stays in use", errs.LogAttrs(errs.HintOf(err), "error", err)...)
-			return
-		}
-		l.options.Log.Info("the audit log is opened again")
 	})
 }
 

@@ -19,34 +19,21 @@ import (
 // it.
 type Service struct {
 	security.Identity
-	Root     bool     // started as root: identity and groups can be changed
-	SchedUID uint32   // of SchedUser
-	SchedGID uint32   // its primary group; 0: none is known
-	Names    []string // each name of root and SchedUser
-	Unfit    error    // why it would be rejected without disable_user_check
-}
-
-// Options holds what the identity depends on.
-type Options struct {
-	Switches   ipc.Switches
-	Service    ipc.Service // what was asked for
-	JWT, Local bool        // who may come: users with a token, users of this machine
-	Listen     []ipc.Listen
+	Root     bool   // started as root: identity and groups can be changed
+	SchedUID uint32 // of SchedUser
+	Unfit    error  // why it would be rejected without disable_user_check
 }
 
 // Determine determines the service identity and rejects forbidden ones.
-func Determine(o Options) (Service, error) {
-	if err := security.RefuseSetuid(); err != nil {
-		return Service{}, err
+func Determine(p *ipc.WholePlan) (Service, error) {
+	s := Service{Root: os.Geteuid() == 0, SchedUID: p.Service.SchedUID}
+	if p.Switches.BecomeUser {
+		return s.becoming(p)
 	}
-	s := Service{Root: os.Geteuid() == 0}
-	if o.Switches.BecomeUser {
-		return s.becoming(o)
-	}
-	s.Identity = chosen(o.Service)
+	s.Identity = chosen(p.Service)
 	if !s.Root {
 		if s.UID != uint32(os.Getuid()) || s.GID != uint32(os.Getgid()) {
-			return s, errs.New(errs.Denied, "only root can serve as another user or group (%s)", o.Service.Given).
+			return s, errs.New(errs.Denied, "only root can serve as another user or group (%s)", p.Service.Given).
 				WithHint("start as root, or as that user without -u and -g")
 		}
 		groups, err := os.Getgroups()
@@ -57,9 +44,8 @@ func Determine(o Options) (Service, error) {
 			s.Groups = append(s.Groups, uint32(g))
 		}
 	}
-	s.Protect(o.Service)
-	s.Unfit = security.CheckIdentity(s.Identity, ProtectedAccounts(o.Service)...)
-	if o.Switches.DisableUserCheck {
+	s.Unfit = security.CheckIdentity(s.Identity, ProtectedAccounts(p.Service)...)
+	if p.Switches.DisableUserCheck {
 		return s, nil
 	}
 	return s, errs.Wrap(s.Unfit, errs.Denied, "refusing to start")
@@ -68,34 +54,22 @@ func Determine(o Options) (Service, error) {
 // becoming returns the service of become_user. Its identities are those of the
 // peers, so the kernel must report each of them, and nothing else may admit a
 // client.
-func (s Service) becoming(o Options) (Service, error) {
+func (s Service) becoming(p *ipc.WholePlan) (Service, error) {
 	s.Identity = security.Identity{Name: "each user", UID: become.NoID, GID: become.NoID}
-	if err := o.CheckBecoming(s.Root); err != nil {
+	if err := CheckBecoming(p, s.Root); err != nil {
 		return s, err
 	}
-	if o.Switches.DisableUserCheck {
+	if p.Switches.DisableUserCheck {
 		s.Unfit = errors.New("would serve root and SchedUser as themselves")
 	}
-	s.Protect(o.Service)
 	return s, nil
 }
 
-// Protect records the number and the names of root and SchedUser.
-func (s *Service) Protect(from ipc.Service) {
-	s.SchedUID, s.Names = from.SchedUID, from.Privileged
-	if len(from.SchedGroups) > 0 {
-		s.SchedGID = from.SchedGroups[0]
-	}
-	if !slices.Contains(s.Names, "root") {
-		s.Names = append([]string{"root"}, s.Names...)
-	}
-}
-
-// CheckBecoming rejects options that are incompatible with become_user.
+// CheckBecoming rejects settings that are incompatible with become_user.
 // schedrestd-config has rejected them with the details.
-func (o Options) CheckBecoming(root bool) error {
-	elsewhere := slices.ContainsFunc(o.Listen, func(l ipc.Listen) bool { return l.Network != ipc.Unix })
-	if !root || o.Service.Given != "" || o.JWT || !o.Local || elsewhere {
+func CheckBecoming(p *ipc.WholePlan, root bool) error {
+	elsewhere := slices.ContainsFunc(p.Listen, func(l ipc.Listen) bool { return l.Network != ipc.Unix })
+	if !root || p.Service.Given != "" || p.Setup.JWT || !p.Setup.Local || elsewhere {
 		return errs.New(errs.Invalid, "become_user needs root, rest_auth/local alone, UNIX sockets, and neither -u nor -g")
 	}
 	return nil

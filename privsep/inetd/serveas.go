@@ -2,7 +2,6 @@ package inetd
 
 import (
 	"fmt"
-	"os"
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
@@ -10,18 +9,14 @@ import (
 	"schedrestd/security"
 )
 
-// ServeAs returns the identity of the worker: the one of a gateway that listens, or
-// the peer's with become_user. refused is why the peer may not be served; it gets
-// an answer, and the service has not failed.
-func (c *Client) ServeAs(o identity.Options) (who identity.Service, refused, err error) {
-	if !o.Switches.BecomeUser {
-		who, err = identity.Determine(o)
+// ServeAs returns the identity of the worker. With become_user it is the peer's, and
+// otherwise the identity of a gateway that listens. refused is why the peer may not be
+// served. The gateway answers such a peer, and the service has not failed.
+func (c *Client) ServeAs(p *ipc.WholePlan) (who identity.Service, refused, err error) {
+	if who, err = identity.Determine(p); err != nil || !p.Switches.BecomeUser {
 		return who, nil, err
 	}
-	who = identity.Service{Root: os.Geteuid() == 0}
 	switch {
-	case !who.Root || o.JWT: // schedrestd-config has rejected both with the details
-		return who, nil, errs.New(errs.Invalid, "become_user needs root, and rest_auth/local alone")
 	case c.Network != ipc.Unix:
 		return who, nil, errs.New(errs.Invalid, "become_user needs a connected UNIX socket on standard input: only there the kernel says who the client is")
 	case c.Nameless:
@@ -31,11 +26,10 @@ func (c *Client) ServeAs(o identity.Options) (who identity.Service, refused, err
 		return who, nil, errs.New(errs.Invalid, "become_user needs a connection that was accepted at a UNIX socket with a path, as a service manager or inetd passes it")
 	}
 	who.Identity = security.Identity{Name: fmt.Sprintf("uid %d", c.UID), UID: c.UID, GID: c.GID}
-	who.Protect(o.Service)
-	if o.Switches.DisableUserCheck {
+	if p.Switches.DisableUserCheck {
 		return who, nil, nil
 	}
-	refused = security.CheckIdentity(who.Identity, identity.ProtectedAccounts(o.Service)...)
+	refused = security.CheckIdentity(who.Identity, identity.ProtectedAccounts(p.Service)...)
 	if refused == nil && !c.Verified {
 		refused = errs.New(errs.Denied, "the peer's uid %d and gid %d stand for no user", c.UID, c.GID)
 	}

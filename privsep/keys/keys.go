@@ -9,12 +9,8 @@ package keys
 
 import (
 	"cmp"
-	"errors"
-	"io"
 	"os"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"schedrestd/errs"
 	"schedrestd/guard"
@@ -26,11 +22,10 @@ import (
 type Keys struct {
 	Stamp   string // of all files, before the first was opened
 	options Options
-	pair    entry      // a private key, its certificates and the clients' authorities; none without https://
-	token   entry      // the key of HS256 tokens
-	set     entry      // the key set of RS256 tokens
-	tickets [][32]byte // keys of TLS session tickets, the newest first
-	empty   *os.File   // stands for a file that there is not
+	pair    entry    // a private key, its certificates and the clients' authorities; none without https://
+	token   entry    // the key of HS256 tokens
+	set     entry    // the key set of RS256 tokens
+	empty   *os.File // stands for a file that there is not
 }
 
 // Judge rejects unprotected files. It is called before privileges are dropped,
@@ -44,11 +39,10 @@ func Judge(o Options) error {
 	return cmp.Or(o.tokenKey().judge(), o.keySet().judge())
 }
 
-// Open opens the keys that o names. It is called after the capabilities are
-// dropped, at the start as well: files that can be opened then can be opened
-// again after a renewal. before is the keys in use, or empty. If a file has
-// replaced one of them and can't be used, the old one stays in use, unless
-// strict is set: then certificates must be usable.
+// Open opens the keys that o names. Even at the start it is called after the
+// capabilities are dropped, so files that it can open can be opened again after a
+// renewal. before has the keys in use, or none. If a file has replaced one of them and
+// can't be used, the old key stays in use. With strict, certificates must be usable.
 func Open(o Options, before *Keys, strict bool) (k *Keys, err error) {
 	k = &Keys{options: o, Stamp: Stamp(o.Secrets)}
 	defer func() {
@@ -71,11 +65,7 @@ func Open(o Options, before *Keys, strict bool) (k *Keys, err error) {
 	if k.set, err = k.options.keySet().entry(before.set); err != nil || !o.HTTPS {
 		return k, err
 	}
-	if err = k.openPair(before, strict); err != nil {
-		return k, err
-	}
-	k.tickets, err = nextTickets(before.tickets)
-	return k, err
+	return k, k.openPair(before, strict)
 }
 
 // Stamp returns a text that changes when one of the files that s names changes.
@@ -83,8 +73,9 @@ func Stamp(s ipc.Secrets) string {
 	return guard.Stamp(s.TLS.Key, s.TLS.Certificate, s.TLS.ClientCA, s.Tokens.Key, s.Tokens.JWKS)
 }
 
-// openPair opens the private key with its certificates. When they are those of before, or, unless strict is set, when
-// those that have replaced them can't be used, before's stay in use.
+// openPair opens the private key with its certificates. The files of before stay in use
+// if nothing has changed. They also stay in use if the new files can't be used, unless
+// strict is set.
 func (k *Keys) openPair(before *Keys, strict bool) (err error) {
 	o := k.options
 	if err := checkTLS(o.TLS); err != nil {
@@ -106,16 +97,16 @@ func (k *Keys) openPair(before *Keys, strict bool) (err error) {
 	return k.keepPair(before, err)
 }
 
-// keepPair makes k use the private key and the certificates of before, for that
+// keepPair makes k use the private key and the certificates of before, and logs the
 // reason.
 func (k *Keys) keepPair(before *Keys, why error) error {
 	k.options.Log.Error("renewed certificates are not used, those before them stay", errs.LogAttrs(errs.HintOf(why), "error", why)...)
 	return k.pair.keep(before.pair, false)
 }
 
-// Refused replaces a key that the keeper has rejected for that reason by the
-// one used before, as for a file that can't be opened. Then k can be offered
-// again. An error means that k can't be used.
+// Refused handles the keeper's rejection of a key. It replaces that key by the one used
+// before, as it does for a file that can't be opened. Then k can be offered to the
+// keeper again. An error means that k can't be used.
 func (k *Keys) Refused(token bool, why error, before *Keys, strict bool) error {
 	o := k.options
 	switch {
@@ -138,10 +129,9 @@ func (k *Keys) Refused(token bool, why error, before *Keys, strict bool) error {
 	return k.keepPair(before, why)
 }
 
-// RefuseSet makes the generation after k's use k's key set until the file
-// changes again, because workers can't use the one that next has. It reports
-// whether next has another one. It is called by the goroutine that builds
-// generations.
+// RefuseSet makes the generation after k's use k's key set until the file changes again,
+// because workers can't use the key set of next. It reports whether next has another key
+// set. The goroutine that builds generations calls it.
 func (k *Keys) RefuseSet(next *Keys) bool {
 	if k.set.path != next.set.path || k.set.stamp == next.set.stamp || !next.set.newest {
 		return false
@@ -193,7 +183,7 @@ func (k *Keys) IsAtRest(still time.Duration) bool {
 	return true
 }
 
-// NeedKeeper reports whether one of k is secret.
+// NeedKeeper reports whether k has a secret key.
 func (k *Keys) NeedKeeper() bool { return k.options.HTTPS || k.token.files != nil }
 
 // file returns the i-th file of e, or the empty one when there is none.
@@ -205,14 +195,14 @@ func (k *Keys) file(e entry, i int) int {
 	return int(f.Fd())
 }
 
-// ForWorker returns what a worker gets of k, with its files.
-func (k *Keys) ForWorker() (*ipc.Keys, []int) {
+// ForWorker returns the message about k for a worker, with its files.
+func (k *Keys) ForWorker() (*ipc.PublicKeys, []int) {
 	tls := k.pair.files != nil
-	return &ipc.Keys{Followed: k.set.newest, Tickets: k.tickets, TLS: tls, TLS12: tls && k.options.TLS.TLS12, Authorities: tls && k.options.TLS.ClientCA != ""},
+	return &ipc.PublicKeys{Followed: k.set.newest, TLS: tls, TLS12: tls && k.options.TLS.TLS12, Authorities: tls && k.options.TLS.ClientCA != ""},
 		[]int{k.file(k.pair, 1), k.file(k.pair, 2), k.file(k.set, 0)}
 }
 
-// ForKeeper returns what the keeper gets of k, with its files.
+// ForKeeper returns the message about k for the keeper, with its files.
 func (k *Keys) ForKeeper() (*ipc.SecretKeys, []int) {
 	tls := k.pair.files != nil
 	return &ipc.SecretKeys{Token: k.token.files != nil, Followed: k.token.newest, TLS: tls, TLS12: tls && k.options.TLS.TLS12},
@@ -230,14 +220,4 @@ func (k *Keys) Close() {
 	if k.empty != nil {
 		k.empty.Close()
 	}
-}
-
-// nextTickets makes a new key for session tickets. Tickets of the two keys
-// before it are still accepted.
-func nextTickets(before [][32]byte) ([][32]byte, error) {
-	var key [32]byte
-	if n, err := unix.Getrandom(key[:], 0); n != len(key) {
-		return nil, errs.Wrap(errors.Join(err, io.ErrUnexpectedEOF), errs.Internal, "make a key for session tickets")
-	}
-	return append([][32]byte{key}, before[:min(2, len(before))]...), nil
 }

@@ -91,7 +91,7 @@ func (l *Listener) Close() {
 	if l.remove != nil {
 		l.remove()
 	}
-	_ = fdpass.Release(l.file) // with those that were not accepted
+	_ = fdpass.Release(l.file) // with the connections that were not accepted
 }
 
 // FD returns the listening descriptor, to pass it on.
@@ -114,11 +114,12 @@ func (l *Listener) over(file *os.File) (_ *Listener, err error) {
 	return l, errs.Wrap(err, errs.Internal, "listen on %s", l.Name)
 }
 
-// listenTCP binds every address of e's host. One of several that this machine doesn't
-// have (IPv6 switched off, say) is passed over. Its addresses are bound in s.
+// listenTCP binds every address of e's host in s. If the host has several, it passes
+// over addresses that this machine does not have, for example because IPv6 is switched
+// off.
 func listenTCP(e ipc.Listen, s *netns.Space) (list []*Listener, err error) {
 	err = s.Inside(func() error {
-		list, err = bindAll(e, e.Addresses, s)
+		list, err = bindAll(e, s)
 		return err
 	})
 	return list, err
@@ -144,9 +145,9 @@ func (o Options) space() (*netns.Space, error) {
 }
 
 // bindAll binds the addresses of e in the calling thread's network namespace, which is s.
-func bindAll(e ipc.Listen, addresses []netip.AddrPort, s *netns.Space) (list []*Listener, err error) {
+func bindAll(e ipc.Listen, s *netns.Space) (list []*Listener, err error) {
 	var missing error
-	for _, a := range addresses {
+	for _, a := range e.Addresses {
 		l, err := bindTCP(a)
 		switch {
 		case err == nil:
@@ -164,9 +165,10 @@ func bindAll(e ipc.Listen, addresses []netip.AddrPort, s *netns.Space) (list []*
 	return list, nil
 }
 
-// bindTCP listens on an address; the one that is no address is every one, of IPv6 and IPv4. By system calls,
-// since package net remembers of the first namespace it sees whether there is IPv6. Without multipath TCP: rules of a
-// firewall and of Landlock do not cover it.
+// bindTCP listens on an address. The zero address stands for every address of IPv6 and
+// IPv4. bindTCP makes system calls itself, because package net remembers from the first
+// namespace that it sees whether there is IPv6. It uses no multipath TCP, which rules of
+// a firewall and of Landlock do not cover.
 func bindTCP(at netip.AddrPort) (*Listener, error) {
 	if !at.Addr().IsUnspecified() {
 		return bindOne(at)
@@ -178,7 +180,7 @@ func bindTCP(at netip.AddrPort) (*Listener, error) {
 	return l, err
 }
 
-// backlog is as long as the kernel lets it be (net.core.somaxconn).
+// backlog is the longest queue. The kernel shortens it to net.core.somaxconn.
 const backlog = 1<<16 - 1
 
 func bindOne(at netip.AddrPort) (*Listener, error) {
@@ -230,10 +232,6 @@ func explainBind(err error, address string, s *netns.Space) error {
 	}
 	if s != nil {
 		address += " in " + s.String()
-	}
-	var sys syscall.Errno
-	if errors.As(err, &sys) {
-		err = sys
 	}
 	return errs.New(errs.Unavailable, "can't listen on %s: %v", address, err).WithHint("%s", hint)
 }

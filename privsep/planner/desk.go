@@ -15,11 +15,12 @@ import (
 	"schedrestd/security"
 )
 
-// mostQuestions is how many files the program may ask for: a site may have one for each rack.
+// mostQuestions is how many files the program may ask for. A site may have one file for
+// each rack.
 const mostQuestions = 10_000
 
-// converse sends the program what it needs and answers its questions until its
-// Plan is complete.
+// converse sends the program the facts that it needs, and answers its questions until
+// its Plan is complete.
 func (p *Planner) converse(channel *ipc.Channel) (*ipc.WholePlan, error) {
 	if err := channel.Send(&p.setup); err != nil {
 		return nil, io.EOF // its exit status says more
@@ -44,7 +45,7 @@ func (p *Planner) converse(channel *ipc.Channel) (*ipc.WholePlan, error) {
 		case *ipc.OpenFile:
 			err = d.answer(channel, m)
 		case *ipc.Judge:
-			err = channel.Send(judgement(d.judge(m)))
+			err = channel.Send(ipc.Judged(d.judge(m)))
 		case *ipc.NoPlan:
 			return nil, m.Err()
 		case *ipc.Plan:
@@ -80,13 +81,14 @@ func (d *desk) answer(channel *ipc.Channel, m *ipc.OpenFile) error {
 	}
 	f, err := d.open(m)
 	if f == nil {
-		return channel.Send(judgement(err))
+		return channel.Send(ipc.Judged(err))
 	}
 	defer f.Close()
 	return channel.Send(&ipc.OpenedFD{}, int(f.Fd()))
 }
 
-// open opens what m asks for; no file and no error is a path that exists.
+// open opens the file that m asks for. If it returns no file and no error, the path
+// exists.
 func (d *desk) open(m *ipc.OpenFile) (f *os.File, err error) {
 	switch m.What {
 	case ipc.OpenConfiguration:
@@ -113,12 +115,4 @@ func (d *desk) judge(m *ipc.Judge) error {
 		d.judged = len(d.files)
 	}
 	return err
-}
-
-// judgement returns err as an answer.
-func judgement(err error) *ipc.Judgement {
-	if err == nil {
-		return &ipc.Judgement{OK: true}
-	}
-	return &ipc.Judgement{Failure: ipc.Fail(err)}
 }

@@ -27,6 +27,7 @@ const configName = "schedrestd-config"
 // Planner starts schedrestd-config. As root it runs under an id that no user has.
 type Planner struct {
 	program *os.File
+	who     security.Identity
 	argv    []string
 	env     []string
 	out     *os.File // its standard output
@@ -46,27 +47,21 @@ func New(args, environ []string, out, errOut *os.File, setup ipc.ConfigSetup) (*
 // newPlanner returns a Planner for the program at path; "" is the one beside
 // this program.
 func newPlanner(path string, args, environ []string, out, errOut *os.File, setup ipc.ConfigSetup) (*Planner, error) {
-	if err := security.RefuseSetuid(); err != nil {
-		return nil, err
+	id, err := uint32(os.Geteuid()), error(nil)
+	if setup.Root = id == 0; setup.Root {
+		if id, err = become.UnusedID(); err != nil {
+			return nil, err
+		}
 	}
-	if err := security.CloseInherited(); err != nil {
-		return nil, err
-	}
-	if err := spawn.CheckCapabilities(); err != nil {
-		return nil, err
-	}
-	setup.Root = os.Geteuid() == 0
 	setup.Directory, _ = os.Getwd()
-	var err error
-	p := &Planner{argv: append([]string{configName}, args...), out: out, errOut: errOut, setup: setup}
+	p := &Planner{argv: append([]string{configName}, args...), out: out, errOut: errOut, setup: setup, who: security.Identity{UID: id, GID: id}}
 	for _, v := range environ {
 		if strings.HasPrefix(v, "SCHED") || strings.HasPrefix(v, "SLURM") {
 			p.env = append(p.env, v)
 		}
 	}
 	p.setup.Variables = uint16(min(len(p.env), 1<<16-1))
-	id := p.ids()[0]
-	if p.program, err = spawn.OpenProgram("configuration reader", path, configName, security.Identity{UID: id, GID: id}, p.setup.Root); err != nil {
+	if p.program, err = spawn.OpenProgram("configuration reader", path, configName, p.who, p.setup.Root); err != nil {
 		return nil, err
 	}
 	// Whether more may be unshared is not known before the program has read the switches.
@@ -74,48 +69,11 @@ func newPlanner(path string, args, environ []string, out, errOut *os.File, setup
 	return p, err
 }
 
-// ids returns the uids and gids that the program can run with, the best first.
-func (p *Planner) ids() []uint32 {
-	if !p.setup.Root {
-		return []uint32{uint32(os.Geteuid())}
-	}
-	return append(become.UnusedIDs(), become.Overflow)
-}
-
-// Plan returns the program's Plan. Without a Plan and without an error the program has done or printed
-// everything, and status is its exit status.
+// Plan returns the program's Plan. If there is neither a Plan nor an error, the program
+// has printed or done everything that was asked. status is the program's exit status.
 func (p *Planner) Plan() (plan *ipc.WholePlan, status int, err error) {
-	for _, id := range p.ids() {
-		plan, status, err = p.run(id)
-		if status != stage.ExitIdentity { // no such id in this user namespace
-			break
-		}
-	}
-	switch {
-	case err != nil || plan != nil:
-		return plan, 0, err
-	case status == stage.ExitIdentity:
-		return nil, 1, errs.New(errs.Unavailable, "there is no id to run %s with", configName).
-			WithHint("cat /proc/self/uid_map  # map more ids than root's, or start as the serving user")
-	case status == stage.ExitTarget:
-		return nil, 1, errs.New(errs.Internal, "%s can't be executed", p.program.Name())
-	case p.setup.Again:
-		return nil, 1, errs.New(errs.Internal, "%s has exited without a plan", configName)
-	}
-	return nil, status, nil
-}
-
-// Replan returns a Plan while the gateway serves.
-func (p *Planner) Replan() (*ipc.WholePlan, error) {
-	p.setup.Again = true
-	plan, _, err := p.Plan()
-	return plan, err
-}
-
-// run runs the program once, as root with that uid and gid.
-func (p *Planner) run(id uint32) (plan *ipc.WholePlan, status int, err error) {
 	child, err := p.spawner.Launch(spawn.Spec{Role: ipc.Config, Program: p.program, Argv: p.argv, Threads: runtime.NumCPU(),
-		Who: security.Identity{UID: id, GID: id}, Out: p.out, Log: p.errOut, Quiet: true})
+		Who: p.who, Out: p.out, Log: p.errOut, Quiet: true})
 	if err != nil {
 		return nil, 1, err
 	}
@@ -130,14 +88,27 @@ func (p *Planner) run(id uint32) (plan *ipc.WholePlan, status int, err error) {
 		child.Kill()
 	}
 	<-child.Dead
-	switch ws := child.Ended; {
+	ws := child.Ended
+	switch status = ws.ExitStatus(); {
 	case failed:
 		return nil, 1, err
 	case ws.Signaled() && ws.Signal() != unix.SIGPIPE:
-		return plan, 1, errs.New(errs.Internal, "%s was %s", configName, exitstatus.Describe(ws))
-	case ws.Signaled():
-		return plan, 1, nil // the reader of its output is gone
-	default:
-		return plan, ws.ExitStatus(), nil
+		return nil, 1, errs.New(errs.Internal, "%s was %s", configName, exitstatus.Describe(ws))
+	case plan != nil:
+		return plan, 0, nil
+	case status == stage.ExitIdentity, status == stage.ExitTarget:
+		return nil, 1, errs.New(errs.Internal, "%s can't be executed", p.program.Name())
+	case p.setup.Again:
+		return nil, 1, errs.New(errs.Internal, "%s has exited without a plan", configName)
+	case ws.Signaled(): // the reader of its output is gone
+		return nil, 1, nil
 	}
+	return nil, status, nil
+}
+
+// Replan returns a Plan while the gateway serves.
+func (p *Planner) Replan() (*ipc.WholePlan, error) {
+	p.setup.Again = true
+	plan, _, err := p.Plan()
+	return plan, err
 }

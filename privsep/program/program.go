@@ -3,11 +3,8 @@
 package program
 
 import (
-	"errors"
 	"fmt"
 	"os"
-
-	"golang.org/x/sys/unix"
 
 	"schedrestd/become"
 	"schedrestd/errs"
@@ -16,11 +13,11 @@ import (
 	"schedrestd/security"
 )
 
-// Program is what the processes of a role are started from.
+// Program is the program that all processes of a role are started from.
 type Program struct {
 	File    *os.File
-	As      []security.Identity // of a process, the best first
-	missing error               // why there is no file
+	As      security.Identity // of a service
+	missing error             // why there is no file
 	Argv    []string
 }
 
@@ -33,9 +30,10 @@ var roles = []ipc.Role{ipc.Worker, ipc.Dispatcher, ipc.Keeper, ipc.Resolver, ipc
 // Name returns the file name of a role's program.
 func Name(role ipc.Role) string { return "schedrestd-" + role.String() }
 
-// Open opens the programs beside this one; argv has their arguments. From here on they are executed by their descriptors. A
-// service's program that can't be opened is an error when it is started. worker
-// is the identity of workers, and root whether this process can change identities.
+// Open opens the programs beside this one. argv has their arguments. The parent executes
+// the open files from then on. If a service's program can't be opened, the start of that
+// service fails with the error. worker is the identity of workers, and root reports
+// whether this process can change identities.
 func Open(worker security.Identity, root bool, argv map[ipc.Role][]string) (Set, error) {
 	s := Set{}
 	for _, role := range roles {
@@ -48,10 +46,10 @@ func Open(worker security.Identity, root bool, argv map[ipc.Role][]string) (Set,
 			}
 			continue
 		}
-		if p.As, err = identities(worker, root); err != nil {
+		if p.As, err = identity(worker, root); err != nil {
 			return s, err
 		}
-		if p.File, err = spawn.OpenProgram(role.String(), "", Name(role), p.As[0], root, p.As[0].UID, worker.UID); err != nil {
+		if p.File, err = spawn.OpenProgram(role.String(), "", Name(role), p.As, root, p.As.UID, worker.UID); err != nil {
 			p.missing = errs.New(errs.Invalid, "%v", err).WithHint("%s", errs.HintOf(err))
 		}
 	}
@@ -67,41 +65,29 @@ func (s Set) Close() {
 	}
 }
 
-// identities returns the identities that a service may have, the best first. As root it is
-// a uid that no user and no worker has: a captured worker can neither stop nor trace the service.
-func identities(worker security.Identity, root bool) (list []security.Identity, err error) {
+// identity returns the identity of a service. As root it is a uid that no user
+// and no worker has: a captured worker can neither stop nor trace the service.
+func identity(worker security.Identity, root bool) (security.Identity, error) {
 	if !root {
-		return []security.Identity{worker}, nil
+		return worker, nil
 	}
-	for _, id := range become.UnusedIDs() {
-		list = append(list, security.Identity{Name: fmt.Sprintf("uid %d", id), UID: id, GID: id})
-	}
-	if len(list) == 0 {
-		return nil, errs.New(errs.Unavailable, "no random number for the uid of a service")
-	}
-	return list, nil
+	id, err := become.UnusedID()
+	return security.Identity{Name: fmt.Sprintf("uid %d", id), UID: id, GID: id}, err
 }
 
-// Start starts a process with the first identity of as that exists in this user
-// namespace. setup is its first message.
-func (p *Program) Start(from *spawn.Spawner, as []security.Identity, b spawn.Spec, setup ipc.Message) (started *spawn.Started, err error) {
+// Start starts a process with the identity who. setup is its first message.
+func (p *Program) Start(from *spawn.Spawner, who security.Identity, b spawn.Spec, setup ipc.Message) (*spawn.Started, error) {
 	if p.missing != nil {
 		return nil, p.missing
 	}
-	b.Program, b.Argv = p.File, p.Argv
-	for _, b.Who = range as {
-		started, err = from.Start(b, func(tasks uint64) ipc.Message {
-			switch s := setup.(type) {
-			case *ipc.ServiceSetup:
-				s.Files, s.Tasks = uint32(b.Files), uint32(tasks)
-			case *ipc.Setup:
-				s.Tasks = uint32(tasks)
-			}
-			return setup
-		})
-		if !errors.Is(err, unix.EINVAL) { // EINVAL: no such id in this user namespace
-			break
+	b.Program, b.Argv, b.Who = p.File, p.Argv, who
+	return from.Start(b, func(tasks uint64) ipc.Message {
+		switch s := setup.(type) {
+		case *ipc.ServiceSetup:
+			s.Files, s.Tasks = uint32(b.Files), uint32(tasks)
+		case *ipc.Setup:
+			s.Tasks = uint32(tasks)
 		}
-	}
-	return started, err
+		return setup
+	})
 }

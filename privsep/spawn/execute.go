@@ -3,23 +3,21 @@ package spawn
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
-	"schedrestd/become"
 	"schedrestd/become/stage"
 	"schedrestd/errs"
 	"schedrestd/ipc"
 	"schedrestd/security"
 )
 
-// start starts a process with descriptor channel as its 3 and log as its 2. Started
-// without root there is one identity only, the starter's, and it is inherited.
+// start starts a process with channel as its descriptor 3 and log as its descriptor 2.
+// After a start without root the process inherits the identity of the user who started
+// the gateway.
 func (s *Spawner) start(b Spec, channel, log int) (p *Process, err error) {
 	if !s.Do(func() { p, err = s.execute(b, channel, log) }) { // a signal ended the start that this belongs to
 		return nil, errs.New(errs.Unavailable, "no process starts while the gateway stops")
@@ -32,11 +30,11 @@ func (s *Spawner) execute(b Spec, channel, log int) (*Process, error) {
 	pidfd := -1
 	sys := &syscall.SysProcAttr{
 		Unshareflags: s.flags,
-		Setsid:       true, // a Ctrl-C at the terminal is for the parent, which drains
+		Setsid:       true, // so that a Ctrl-C at the terminal reaches only the parent, which drains
 		PidFD:        &pidfd,
 	}
 	if s.first == nil {
-		sys.Pdeathsig = syscall.SIGKILL // package syscall would take a parent out of sight for a dead one
+		sys.Pdeathsig = syscall.SIGKILL // package syscall would take a parent that the process can't see for a dead one
 	}
 	if s.nest != nil {
 		s.nest.put(sys, b.Who, s.Root)
@@ -82,7 +80,7 @@ func (s *Spawner) execute(b Spec, channel, log int) (*Process, error) {
 	if failed == nil && err == nil && pidfd < 0 {
 		failed = errs.New(errs.Unsupported, "this kernel has no pidfd: Linux 5.3 or later is needed")
 	}
-	if failed != nil { // this process can be traced, keys and all; or the child can't be waited for
+	if failed != nil { // this process can be traced, with its keys, or the child can't be waited for
 		if err == nil {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
@@ -94,7 +92,8 @@ func (s *Spawner) execute(b Spec, channel, log int) (*Process, error) {
 	return newProcess(b.Role.String(), pid, pidfd), nil
 }
 
-// environ returns a process's whole environment: no variable of the starter's reaches it.
+// environ returns a process's whole environment. It has no variable of the user who
+// started the gateway.
 func environ(threads int) []string {
 	return []string{
 		fmt.Sprintf("GOMAXPROCS=%d", threads),
@@ -102,71 +101,50 @@ func environ(threads int) []string {
 	}
 }
 
-// OutOfTheWay returns program at a number well above files. Before it executes, the
-// child puts those in their places and its own pipe at the next numbers, whatever is there.
+// OutOfTheWay returns program at a number well above files. Before the child executes,
+// it puts files in their places and its own pipe at the next numbers, over any
+// descriptor there.
 func OutOfTheWay(program *os.File, files []uintptr) (fd int, err error) {
 	least := int(slices.Max(files)) + 1 + 1 + len(files)
 	fd, err = unix.FcntlInt(program.Fd(), unix.F_DUPFD_CLOEXEC, least)
 	return fd, errs.Wrap(err, errs.Internal, "keep %s open for a start", program.Name())
 }
 
-// expect returns the attributes that a process must have.
-func (s *Spawner) expect(b Spec, tasks uint64) (p ipc.Attributes) {
-	expected := security.Expectation{Identity: b.Who, Writes: b.Role == ipc.Auditor || b.Role == ipc.Dispatcher, Inherited: s.inherited, Files: b.Files, Tasks: tasks}
-	if s.nest != nil {
-		expected.Inherited = s.ofUserNamespace()
+// expect returns the attributes that a process must have, as far as the parent knows
+// them. It does not check the namespaces that a process made for itself. Only root can
+// ask the kernel about a process whose program the caller can't read, such as an
+// installed one.
+func (s *Spawner) expect(b Spec) *ipc.Attributes {
+	a := &ipc.Attributes{UID: b.Who.UID, GID: b.Who.GID, Groups: b.Who.Groups, Foreign: s.nest != nil, Bounding: s.inherited.Bounding, Seccomp: s.inherited.Seccomp}
+	switch {
+	case s.nest.settles():
+		a.Bounding = security.Capabilities(0).String()
+	case s.nest != nil:
+		a.Bounding = security.AllCapabilities().String() // over nothing but its own namespaces, and no_new_privs keeps it from them
 	}
-	want := security.Expect(expected)
-	if s.nest != nil {
-		want["groups"] = munged(b.Who)
+	if b.Role == ipc.Auditor || b.Role == ipc.Dispatcher { // these roles write files
+		var l unix.Rlimit
+		_ = unix.Getrlimit(unix.RLIMIT_FSIZE, &l)
+		a.FileSize, a.MaxSize = l.Cur, l.Max
 	}
-	for name, value := range want {
-		p.Facts = append(p.Facts, ipc.Fact{Name: name, Value: value})
-	}
-	return p
-}
-
-// ofUserNamespace returns the attributes of a process in namespaces of its own,
-// which it has in addition to the inherited ones. It does not check which
-// namespaces these are: only root can ask the kernel about a process whose
-// program the caller can't read, such as an installed one.
-func (s *Spawner) ofUserNamespace() security.Inheritance {
-	i := s.inherited
-	i.Namespaces = maps.Clone(i.Namespaces)
+	own := map[string]bool{}
 	for _, p := range parts {
-		if s.nest.has(p.flag) {
-			i.Namespaces[p.link] = security.Not(i.Namespaces[p.link])
-		}
+		own[p.link] = s.nest.has(p.flag)
 	}
-	i.Bounding = security.AllCapabilities().String() // over nothing but its own namespaces, and no_new_privs keeps it from them
-	if s.nest.settles() {
-		i.Bounding = security.Capabilities(0).String()
+	for link, id := range s.inherited.Namespaces {
+		a.Namespaces = append(a.Namespaces, ipc.Namespace{Type: link, ID: id, Other: own[link]})
 	}
-	return i
-}
-
-// munged returns the groups of the identity as the kernel shows them in such a
-// namespace: sorted by number, and unmapped groups as the overflow id.
-func munged(who security.Identity) string {
-	groups := slices.Sorted(slices.Values(who.Groups))
-	words := make([]string, len(groups))
-	for i, gid := range groups {
-		if gid != who.GID {
-			gid = become.Overflow
-		}
-		words[i] = fmt.Sprint(gid)
-	}
-	return strings.Join(words, " ")
+	return a
 }
 
 const (
 	// idleThreads is how many threads a process may have in addition to those
 	// that run concurrently.
 	idleThreads = 64
-	// MostOfUser is how many processes and threads a user may have who starts
-	// one more in their worker. They may have processes of other programs, as
-	// nobody and users of become_user do. The limit keeps a compromised worker
-	// from using up all processes.
+	// MostOfUser limits the processes and threads of a user when one more starts in the
+	// user's worker. The user may have processes of other programs, as nobody and users
+	// of become_user do. The limit keeps a compromised worker from using up all
+	// processes.
 	MostOfUser = 4096
 )
 

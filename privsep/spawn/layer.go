@@ -2,12 +2,10 @@ package spawn
 
 import (
 	"errors"
-	"fmt"
 
 	"golang.org/x/sys/unix"
 
 	"schedrestd/ipc"
-	"schedrestd/security"
 )
 
 // part is a part of the workers' confinement.
@@ -24,18 +22,15 @@ const (
 	emptyBounding
 	noNewPrivs
 	noGroups
-	callFilter
-	landlock
-	landlockTCP
 	allParts // how many there are
 )
 
-// parts describes each of them. The log's words, the table of --check-confinement,
-// what require_confinement ends a start for, and the namespaces that processes must
-// find themselves in come from here.
+// parts describes each part. The table has the log's words, the rows of
+// --check-confinement, the parts that require_confinement requires, and the namespaces
+// in which processes must find themselves.
 var parts = [allParts]struct {
 	name   string
-	lacked string  // how a start without root may lack it, in a word of package ipc; "": every start has it
+	lacked string  // a word of package ipc for how a start without root may lack the part; "": every start has it
 	flag   uintptr // of the namespace that it is
 	link   string  // that shows it, in /proc/PID/ns
 }{
@@ -48,23 +43,20 @@ var parts = [allParts]struct {
 	emptyBounding:    {name: "empty capability bounding set", lacked: ipc.PartUnpermitted},
 	noNewPrivs:       {name: "no_new_privs"},
 	noGroups:         {name: "dropping of supplementary groups", lacked: ipc.PartOfRoot},
-	callFilter:       {name: "system call filter"},
-	landlock:         {name: "Landlock"},
-	landlockTCP:      {name: "Landlock for TCP"},
 }
 
-// layers is what became of each part.
+// layers holds the state of each part.
 type layers [allParts]layer
 
-// layer is the state of one part. The zero value needs no mention: it is the
-// normal state, or not known yet.
+// layer is the state of one part. The zero value stands for the normal state, or for a
+// state that is not known yet.
 type layer struct {
 	is  string // PartOn, PartOff or PartMissing of package ipc
-	as  string // what the log calls it instead of its name, when it is on
-	why error  // not on
+	why error  // why the part is not on
 }
 
-// found returns the layer for a part that is there, unless err says why it is not.
+// found returns the layer of a part that is on, or of one that is missing because of
+// err.
 func found(err error) layer {
 	if err != nil {
 		return layer{is: ipc.PartMissing, why: err}
@@ -82,47 +74,7 @@ func (l layers) coversAll(other layers) bool {
 	return true
 }
 
-// list returns what the log says of those that stand so.
-func (l layers) list(is string) (words []string) {
-	for p, one := range l {
-		switch {
-		case one.is != is:
-		case one.as != "":
-			words = append(words, one.as)
-		case one.why == nil || errors.Is(one.why, unix.EPERM) || one.why == errNoNest: // that an ordinary user may not is no news
-			words = append(words, parts[p].name)
-		default:
-			words = append(words, fmt.Sprintf("%s (%v)", parts[p].name, one.why))
-		}
-	}
-	return words
-}
-
 var (
 	errUnconfined = errors.New("this build is for measuring")
-	errNoNest     = errors.New("without a user namespace")
-	errNoFilter   = errors.New("the process has none that kills")
-	errNoLandlock = errors.New("this kernel has none, or lsm= does not name it: Linux 5.13")
-	errNoTCP      = errors.New("workers connect UNIX sockets, and this kernel's knows no TCP: Linux 6.7")
+	errNoNest     = errors.New(ipc.NoUserNamespace)
 )
-
-// closed returns the layers of a process that received how to close the
-// sandbox, and reported the result.
-func (l layers) closed(how ipc.Seal, s security.Sealed) layers {
-	filter, denied := s.Words()
-	switch {
-	case l[callFilter].is == ipc.PartOff:
-	case s.Filter && !s.Audit:
-		l[callFilter] = layer{is: ipc.PartOn, as: filter}
-	default:
-		l[callFilter] = found(errNoFilter)
-	}
-	l[landlock] = layer{is: ipc.PartOn, as: denied}
-	if s.Landlock == 0 {
-		l[landlock] = found(errNoLandlock)
-	}
-	if how&ipc.SealUnix != 0 && s.Denies&security.DeniesTCP == 0 {
-		l[landlockTCP] = found(errNoTCP)
-	}
-	return l
-}

@@ -1,11 +1,9 @@
 package spawn
 
 import (
-	"strings"
 	"testing"
 
 	"schedrestd/ipc"
-	"schedrestd/security"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -26,7 +24,7 @@ func TestParts(t *testing.T) {
 func TestAbsent(t *testing.T) {
 	var mounts, none Spawner
 	mounts.nest = &nests[0]
-	mounts.deny(errNoFilter) // any
+	mounts.deny(errUnconfined) // any
 	mounts.nest = &nests[1]
 	for i := range nests {
 		none.nest = &nests[i]
@@ -39,7 +37,7 @@ func TestAbsent(t *testing.T) {
 		p    part
 		want layer
 	}{
-		{"a root in the only nest that had one", &mounts, ownRoot, found(errNoFilter)},
+		{"a root in the only nest that had one", &mounts, ownRoot, found(errUnconfined)},
 		{"what the one found has", &mounts, pidNamespace, found(nil)},
 		{"the namespace when none was found", &none, userNamespace, found(unix.EUSERS)},
 		{"… and another", &none, ipcNamespace, found(errNoNest)},
@@ -52,38 +50,22 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// TestLayers: what the log and the page have of a sandbox, by the facts that a process gives of itself.
-func TestLayers(t *testing.T) {
-	born := layers{ipcNamespace: found(nil), networkNamespace: found(unix.EPERM), ownRoot: found(unix.EINVAL), noNewPrivs: found(nil)}
-	audit := born
-	audit[callFilter] = (&Spawner{Options: Options{Switches: ipc.Switches{AuditConfinement: true}}}).enter(callFilter, 0)
-	for _, tt := range []struct {
-		name          string
-		born          layers
-		how           ipc.Seal
-		sealed        security.Sealed
-		on, off, left string
-	}{
-		{"all that a process has", born, ipc.SealUnix, security.Sealed{Filter: true, Landlock: 4, Denies: security.DeniesFiles | security.DeniesTCP},
-			"IPC namespace, no_new_privs, seccomp, Landlock 4 (files, TCP)", "", "network namespace, root of their own (invalid argument)"},
-		{"a Landlock that knows no TCP", born, ipc.SealUnix, security.Sealed{Filter: true, Landlock: 3, Denies: security.DeniesFiles},
-			"IPC namespace, no_new_privs, seccomp, Landlock 3 (files)", "", "network namespace, root of their own (invalid argument), Landlock for TCP (" + errNoTCP.Error() + ")"},
-		{"… before a worker that connects nothing", born, 0, security.Sealed{Filter: true, Landlock: 3, Denies: security.DeniesFiles},
-			"IPC namespace, no_new_privs, seccomp, Landlock 3 (files)", "", "network namespace, root of their own (invalid argument)"},
-		{"no Landlock", born, 0, security.Sealed{Filter: true},
-			"IPC namespace, no_new_privs, seccomp", "", "network namespace, root of their own (invalid argument), Landlock (" + errNoLandlock.Error() + ")"},
-		{"a filter that logs", audit, 0, security.Sealed{Filter: true, Audit: true, Landlock: 1, Denies: security.DeniesFiles},
-			"IPC namespace, no_new_privs, Landlock 1 (files)", "system call filter (audit_confinement: it logs, and kills no process)", "network namespace, root of their own (invalid argument)"},
-		{"a filter that logs, without the option for it", born, 0, security.Sealed{Filter: true, Audit: true, Landlock: 1, Denies: security.DeniesFiles},
-			"IPC namespace, no_new_privs, Landlock 1 (files)", "", "network namespace, root of their own (invalid argument), system call filter (" + errNoFilter.Error() + ")"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			l := tt.born.closed(tt.how, tt.sealed)
-			want := []string{tt.on, tt.off, tt.left}
-			got := []string{strings.Join(l.list(ipc.PartOn), ", "), strings.Join(l.list(ipc.PartOff), ", "), strings.Join(l.list(ipc.PartMissing), ", ")}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("on, off, left out (-want +got):\n%s", diff)
-			}
-		})
+// TestPartsOfASpawner checks that a part which a start without root may lack is reported so, and as missing otherwise.
+func TestPartsOfASpawner(t *testing.T) {
+	var s Spawner
+	s.layers = layers{ipcNamespace: found(nil), networkNamespace: found(unix.EPERM), ownRoot: found(unix.EINVAL)}
+	for root, want := range map[bool]string{false: ipc.PartUnpermitted, true: ipc.PartMissing} {
+		s.Root = root
+		got := s.Parts()[ipcNamespace : ownRoot+1]
+		if diff := cmp.Diff([]ipc.Part{
+			{Name: "IPC namespace", Is: ipc.PartOn},
+			{Name: "network namespace", Is: ipc.PartMissing, Why: "operation not permitted"},
+			{Name: "root of their own", Is: want, Why: "invalid argument"},
+		}, got); diff != "" {
+			t.Errorf("root %t (-want +got):\n%s", root, diff)
+		}
+	}
+	if got, want := s.lacks(), "network namespace (operation not permitted), root of their own (invalid argument)"; got != want {
+		t.Errorf("it lacks %q, want %q", got, want)
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"schedrestd/errs"
 	"schedrestd/ipc"
-	"schedrestd/printable"
 	"schedrestd/security"
 	"schedrestd/security/root"
 )
@@ -51,8 +50,8 @@ func (s *Spawner) enterRoot() error {
 	return nil
 }
 
-// enterPIDs makes the processes that the calling thread starts begin in a PID
-// namespace of their own. When it fails they begin in the current one.
+// enterPIDs makes the processes that the calling thread starts begin in a PID namespace
+// of their own. If enterPIDs fails, they begin in the current one.
 func (s *Spawner) enterPIDs() error {
 	own, err := unix.Open("/proc/thread-self/ns/pid", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -81,44 +80,32 @@ func (s *Spawner) enterPIDs() error {
 	return err
 }
 
-// startFirst starts the init process on this thread, and returns when it has closed
-// its sandbox.
-func (s *Spawner) startFirst(who security.Identity) (*firstPID, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+// startFirst starts the init process of a PID namespace on this thread, and returns when
+// that process has closed its sandbox. Workers and services in the namespace can see and
+// signal at most each other.
+//
+// The init process mounts the /proc of the namespace with the parent's identity. Then it
+// takes the identity of nobody and does nothing more (worker/namespaceinit.go). When it
+// or the parent exits, the kernel kills every process in the namespace.
+func (s *Spawner) startFirst(who security.Identity) (*Started, error) {
+	p, err := launch(Spec{Role: ipc.Worker, Program: s.Worker, Threads: 1, Who: who,
+		Argv: append(slices.Clone(s.Argv), fmt.Sprintf("%d,%d", s.Seal, s.PIDs), ipc.NamespaceInitMode)}, s.execute)
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "make a line to the first process")
-	}
-	line := os.NewFile(uintptr(fds[0]), "line to the first process")
-	p, err := s.execute(Spec{Role: ipc.Worker, Program: s.Worker, Threads: 1, Who: who,
-		Argv: append(slices.Clone(s.Argv), fmt.Sprintf("%d,%d", s.Seal, s.PIDs), ipc.NamespaceInitMode)}, fds[1], int(s.null.Fd()))
-	unix.Close(fds[1])
-	if err != nil {
-		line.Close()
 		return nil, err
 	}
-	first := &firstPID{Process: p, line: line}
-	limit := unix.NsecToTimeval(int64(s.StartLimit))
-	_ = unix.SetsockoptTimeval(fds[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit)
-	var said [512]byte
-	n, err := unix.Read(fds[0], said[:])
-	if err == nil && string(said[:n]) == ipc.NamespaceInitReady {
-		return first, nil
+	if _, err := p.proven(s.Worker.Name(), s.StartLimit); err != nil {
+		p.stop()
+		return nil, errs.Wrap(err, errs.Unsupported, "the init process of the PID namespace")
 	}
-	first.stop()
-	switch {
-	case err != nil:
-		return nil, errs.New(errs.Unsupported, "the first process of the PID namespace says nothing (%v)", err)
-	case n == 0:
-		return nil, errs.New(errs.Unsupported, "the first process of the PID namespace says nothing, as %s of another build would", s.Worker.Name())
-	}
-	return nil, errs.New(errs.Unsupported, "the first process of the PID namespace: %s", printable.Text(string(said[:n])))
+	return p, nil
 }
 
-// findNest returns the best user namespace setup that works here, which it
-// tries with a process that closes its sandbox and exits; nil: none works, or
-// none is needed. It leaves the reasons for the others in s.denied.
+// findNest tries the setups of nests in order, and returns the first that works here.
+// For each setup it starts a process that closes its sandbox. It returns nil if no setup
+// works, is needed or is possible. If a setup fails, s.denied gets the error for each
+// part that it would have provided.
 func (s *Spawner) findNest(held security.Capabilities) *nest {
-	if !security.Sandboxed || s.Root && (held.Has(unix.CAP_SYS_ADMIN) || s.Switches.DisableUserCheck) { // uid 0 can be put into none
+	if !security.Sandboxed || s.Root && (held.Has(unix.CAP_SYS_ADMIN) || s.Switches.DisableUserCheck) { // the kernel puts no uid 0 there
 		return nil
 	}
 	for i := range nests {

@@ -16,11 +16,11 @@ import (
 var ToBecome = security.Caps(unix.CAP_SETUID, unix.CAP_SETGID)
 
 // New makes a Spawner with as much confinement as the capabilities of this process
-// allow. With CAP_SYS_ADMIN, processes share namespaces that the thread entered, and
-// a root. Without, each process gets a user namespace of its own, and in it the
-// others, where the kernel permits that: this works at any time and any number of
-// times. So the parent drops CAP_SYS_ADMIN when it has made the first Spawner and
-// some to follow it (see Prepare).
+// allow. With CAP_SYS_ADMIN, all processes share a root and the namespaces that the
+// thread entered. Without it, each process gets a user namespace of its own, where the
+// kernel permits that, and the other namespaces in it. Such a Spawner can be made at any
+// time, and any number of them. So the parent drops CAP_SYS_ADMIN when it has made the
+// first Spawner and the spare ones.
 func New(o Options) (*Spawner, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -49,16 +49,42 @@ func New(o Options) (*Spawner, error) {
 	return s, nil
 }
 
+// Another makes a Spawner that can replace s. It confines its processes as much as s
+// does.
+func (s *Spawner) Another() (*Spawner, error) {
+	next, err := New(s.Options)
+	if err == nil && !next.layers.coversAll(s.layers) {
+		next.Stop()
+		return nil, errs.New(errs.Unsupported, "its processes would be less confined: %s", next.lacks())
+	}
+	return next, err
+}
+
+// Stop ends the thread. The kernel then kills every process of s that is left.
+func (s *Spawner) Stop() {
+	if s.first != nil {
+		s.first.stop()
+	}
+	s.Thread.Stop()
+	s.null.Close()
+	s.stage.Close()
+}
+
+// timerSlack is how much later than requested timers of the processes may end, in
+// nanoseconds. Go's monitor thread, which starts before a program could set it,
+// sleeps for 20 µs at a time while the process is busy. With the usual slack of
+// 50 µs it interrupts other threads thousands of times a second.
+const timerSlack = 1_000_000
+
 // diverge makes the calling thread the one that processes inherit from. It
 // records in layers what a start without root can't have.
 func (s *Spawner) diverge() error {
 	s.id = unix.Gettid()
-	if s.Enter != nil {
-		if err := s.Enter(); err != nil {
-			return err
-		}
-	}
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0)
 	held, err := security.Held()
+	if err == nil && s.Enter != nil {
+		err = s.Enter()
+	}
 	if err != nil {
 		return err
 	}
@@ -85,7 +111,8 @@ func (s *Spawner) diverge() error {
 		return err
 	}
 	s.layers[noNewPrivs] = found(nil)
-	// A service manager that sets a group has it in the list, too.
+	// If a service manager sets a group, the group is in the list of supplementary
+	// groups too.
 	if !s.Root && slices.ContainsFunc(s.Identity.Groups, func(gid uint32) bool { return gid != s.Identity.GID }) {
 		s.layers[noGroups] = found(unix.EPERM)
 	}

@@ -2,7 +2,6 @@ package spawn
 
 import (
 	"os"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,8 +12,8 @@ import (
 // Process is a child of a Spawner.
 type Process struct {
 	PID   int
-	Dead  chan struct{}   // closed when it has ended
-	Ended unix.WaitStatus // how, when Dead is closed
+	Dead  chan struct{}   // closed when the process has exited
+	Ended unix.WaitStatus // the exit status, valid when Dead is closed
 
 	pidfd *os.File // non-blocking: the poller waits for the death, no thread does
 }
@@ -63,33 +62,11 @@ func (p *Process) Signal(s unix.Signal) {
 	}
 }
 
-// lastWords is how long a process may take to end once nothing needs it.
+// lastWords is how long a process may take to exit when no other process needs it any
+// more.
 const lastWords = time.Second
 
-// firstPID is the init process of the PID namespace of workers and services, in which
-// they can see and signal at most each other. It mounts the /proc of that namespace,
-// which is the only thing that it does with the parent's identity; then it is nobody
-// and does nothing (worker/namespaceinit.go). When it ends, or the parent does, the kernel
-// kills everything in the namespace.
-type firstPID struct {
-	*Process
-	line    *os.File    // its descriptor 3 is the other end; it ends when this one is closed
-	stopped atomic.Bool // by the parent
-}
-
-// stop ends the process, which nothing needs any more, and waits for it: whatever is
-// left in its namespace ends before it.
-func (f *firstPID) stop() {
-	if f == nil {
-		return
-	}
-	f.stopped.Store(true)
-	f.Kill()
-	f.awaitDeath(lastWords) // unless a process in there can't be killed, or was not waited for
-	f.line.Close()
-}
-
-// awaitDeath returns when the process has ended, and after limit in any case.
+// awaitDeath returns when the process has exited, and at the latest after limit.
 func (p *Process) awaitDeath(limit time.Duration) {
 	select {
 	case <-p.Dead:

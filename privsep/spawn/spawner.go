@@ -6,7 +6,7 @@
 // that before its first instruction. The package reads nothing that processes send.
 //
 // The files from the top: start.go and prove.go start processes for the parent;
-// succession.go chooses the Spawner; new.go makes it; namespaces.go is what it enters;
+// new.go makes a Spawner; namespaces.go is what it enters;
 // execute.go starts a process on its thread. The others know no Spawner.
 package spawn
 
@@ -14,7 +14,6 @@ import (
 	"cmp"
 	"log/slog"
 	"os"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -42,10 +41,10 @@ type Options struct {
 	Log        *slog.Logger
 }
 
-// Spawner starts processes from one thread, locked for ever. The thread has entered
-// namespaces that hold nothing, emptied its bounding set and taken no_new_privs; each
-// process inherits that at no cost, before its first instruction. The thread must not
-// end while processes live: their death signal hangs on it.
+// Spawner starts processes from one thread that is locked permanently. The thread has
+// entered empty namespaces, emptied its bounding set and set no_new_privs. Each process
+// inherits these before its first instruction, at no cost. The thread must not end while
+// its processes run, because the kernel would send them their death signal.
 type Spawner struct {
 	Options
 	*thread.Thread
@@ -54,27 +53,11 @@ type Spawner struct {
 	null      *os.File
 	stage     *os.File   // this program, which root executes to start the others
 	space     *root.Root // their file system; nil: the machine's
-	first     *firstPID  // of their PID namespace; nil: it is the machine's, or each has its own
+	first     *Started   // the init process of their PID namespace; nil: it is the machine's, or each has its own
 	nest      *nest      // the user namespace setup of each process; nil: none has one
 	inherited security.Inheritance
 	denied    [allParts]error // by the last nest that was tried for it
 	layers    layers          // except what processes do to themselves
-	succession
-}
-
-// succession is the spawner that follows another one.
-type succession struct {
-	once     sync.Once
-	follower *Spawner
-	failed   error
-}
-
-// stop ends the follower. None is made after it.
-func (f *succession) stop() {
-	f.once.Do(func() {})
-	if f.follower != nil {
-		f.follower.Stop()
-	}
 }
 
 // unasked returns why a part is switched off; "" when it is not.
@@ -86,8 +69,6 @@ func (o *Options) unasked(p part) string {
 		return "disable_unshare_sysv"
 	case p == pidNamespace && o.OneClient && !o.Switches.RequireConfinement:
 		return "one client" // whose worker is not worth two processes
-	case p == callFilter && o.Switches.AuditConfinement:
-		return "audit_confinement: it logs, and kills no process"
 	}
 	return ""
 }
@@ -100,21 +81,27 @@ func (s *Spawner) absent(p part) error {
 	return cmp.Or(s.denied[p], error(unix.EPERM))
 }
 
-// IsLost reports whether the PID namespace has ended, and the parent did not end it.
+// IsLost reports whether the PID namespace of s has ended.
 func (s *Spawner) IsLost() bool {
-	if s.first == nil || s.first.stopped.Load() {
-		return false
-	}
 	select {
-	case <-s.first.Dead:
+	case <-s.Lost():
 		return true
 	default:
 		return false
 	}
 }
 
-// Lost returns a channel that is closed when the first process of the PID namespace
-// has ended, and everything in it. It is nil where there is no such process.
+// IsEnding reports whether a PID namespace in which no process starts any more has
+// ended. It waits a moment for the end.
+func (s *Spawner) IsEnding() bool {
+	if s.first != nil {
+		s.first.awaitDeath(lastWords) // which comes when all in there have been waited for
+	}
+	return s.IsLost()
+}
+
+// Lost returns a channel that is closed when the PID namespace has ended, with its first
+// process and all others. The channel is nil if there is no such process.
 func (s *Spawner) Lost() <-chan struct{} {
 	if s.first == nil {
 		return nil

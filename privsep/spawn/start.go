@@ -1,7 +1,6 @@
 package spawn
 
 import (
-	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -11,7 +10,7 @@ import (
 	"schedrestd/security"
 )
 
-// Spec is what a process is started with.
+// Spec describes a process to start.
 type Spec struct {
 	Role    ipc.Role
 	Program *os.File
@@ -24,7 +23,7 @@ type Spec struct {
 	Quiet   bool     // it gets no line from a stage that fails; its exit status says enough
 }
 
-// Started is a process that was started, and what the dispatcher gets of it.
+// Started is a process that was started, with the descriptors that the dispatcher gets.
 type Started struct {
 	*Process
 	Channel  *ipc.Channel
@@ -33,7 +32,7 @@ type Started struct {
 	Foreign  bool // it is in a user namespace of its own
 }
 
-// Close closes this process's copies of what the dispatcher gets.
+// Close closes this process's copies of the descriptors that the dispatcher gets.
 func (s *Started) Close() {
 	s.Channel.Close()
 	if s.Log != nil {
@@ -41,24 +40,24 @@ func (s *Started) Close() {
 	}
 }
 
+// stop ends an init process that is no longer needed, and waits for its exit. The other
+// processes in its namespace end before it.
+func (s *Started) stop() {
+	s.Kill()
+	s.awaitDeath(lastWords) // unless a process in there can't be killed, or was not waited for
+	s.Close()
+}
+
 // Start starts a process with a channel and a log of its own. It sends the
 // process the result of setup, which contains its limit of tasks, and the
-// attributes that it must have. If the PID namespace has ended, the process is
-// started in the next one.
+// attributes that it must have. The error is ENOMEM if the PID namespace has ended.
 func (s *Spawner) Start(b Spec, setup func(tasks uint64) ipc.Message) (*Started, error) {
-	s = s.InUse()
 	p, err := s.Launch(b)
-	if errors.Is(err, unix.ENOMEM) && s.isEnding() { // no process starts in a namespace that is ending
-		if _, failed := s.Next(); failed == nil {
-			return s.Start(b, setup)
-		}
-	}
 	if err != nil {
 		return nil, err
 	}
 	tasks := s.tasks(b.Threads)
-	expect := s.expect(b, tasks)
-	for _, m := range []ipc.Message{setup(tasks), &expect} {
+	for _, m := range []ipc.Message{setup(tasks), s.expect(b)} {
 		err := p.Channel.TrySend(m)
 		if err == nil {
 			continue
@@ -75,19 +74,22 @@ func (s *Spawner) Start(b Spec, setup func(tasks uint64) ipc.Message) (*Started,
 }
 
 // Launch starts a process with a channel, and sends it nothing.
-func (s *Spawner) Launch(b Spec) (*Started, error) {
+func (s *Spawner) Launch(b Spec) (*Started, error) { return launch(b, s.start) }
+
+// launch implements Launch. start is s.start, or s.execute on the thread itself.
+func launch(b Spec, start func(b Spec, channel, log int) (*Process, error)) (*Started, error) {
 	channel, theirs, err := ipc.Pair(ipc.Parent, b.Role)
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(theirs) // a copy kept here would hide the death
+	defer unix.Close(theirs) // a copy that stays open here would hide the death of the process
 	p := &Started{Channel: channel}
 	if b.Log != nil {
-		p.Process, err = s.start(b, theirs, int(b.Log.Fd()))
+		p.Process, err = start(b, theirs, int(b.Log.Fd()))
 	} else {
 		var write int
 		if p.Log, write, err = pipe(); err == nil {
-			p.Process, err = s.start(b, theirs, write)
+			p.Process, err = start(b, theirs, write)
 			unix.Close(write)
 		}
 	}
@@ -96,13 +98,4 @@ func (s *Spawner) Launch(b Spec) (*Started, error) {
 		return nil, err
 	}
 	return p, nil
-}
-
-// isEnding waits for the end of a PID namespace in which no process starts any more,
-// and reports whether it was lost.
-func (s *Spawner) isEnding() bool {
-	if s.first != nil {
-		s.first.awaitDeath(lastWords) // which comes when all in there have been waited for
-	}
-	return s.IsLost()
 }

@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"testing"
@@ -65,6 +66,29 @@ func TestDeadBeforeTold(t *testing.T) {
 	}
 }
 
+// TestTimerSlack: a process inherits the slack of its timers, on which its runtime's first threads depend.
+func TestTimerSlack(t *testing.T) {
+	program, err := OpenWorker("/bin/cat", security.Identity{}, false)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer program.Close()
+	s, err := New(Options{Plain: true, Worker: program})
+	must(t, err)
+	defer s.Stop()
+	r, w, err := os.Pipe()
+	must(t, err)
+	defer r.Close()
+	p, err := s.start(Spec{Role: ipc.Worker, Program: program, Argv: []string{"cat", "/proc/self/timerslack_ns"}, Out: w},
+		int(s.null.Fd()), int(s.null.Fd()))
+	w.Close()
+	must(t, err)
+	text, err := io.ReadAll(r)
+	if <-p.Dead; err != nil || string(text) != fmt.Sprintln(timerSlack) {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
 // TestNextIsNotLessConfined: no spawner follows one whose processes are more confined.
 func TestNextIsNotLessConfined(t *testing.T) {
 	program, err := OpenWorker("/bin/true", security.Identity{}, false)
@@ -80,12 +104,12 @@ func TestNextIsNotLessConfined(t *testing.T) {
 		s, err := New(o)
 		must(t, err)
 		change(s)
-		next, err := s.Next()
+		next, err := s.Another()
 		if less := what == "less confined"; less != (err != nil) || less != (next == nil) {
 			t.Errorf("%s: %v", what, err)
 		}
-		if again, _ := s.Next(); again != next {
-			t.Errorf("%s: two follow", what)
+		if next != nil {
+			next.Stop()
 		}
 		s.Stop()
 	}

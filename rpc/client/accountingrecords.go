@@ -13,7 +13,7 @@ import (
 )
 
 // List requests records. It reads the whole answer before it passes on the
-// first record, so that a slow reader does not hold up the daemon.
+// first record, so that a slow reader does not block the daemon.
 func (a *Accounting) List(ctx context.Context, cred model.Credential, l model.Listing) error {
 	q, err := listing(l)
 	if err != nil {
@@ -22,7 +22,7 @@ func (a *Accounting) List(ctx context.Context, cred model.Credential, l model.Li
 	return a.records(ctx, cred, q)
 }
 
-// listing returns the request for the records that l asks for.
+// listing returns the request for the records that l selects.
 func listing(l model.Listing) (asked, error) {
 	list := message.RecordLists[reflect.TypeOf(l.Filter)]
 	if list == nil {
@@ -37,14 +37,14 @@ func Records[T any](ctx context.Context, a *Accounting, cred model.Credential, f
 	return a.List(ctx, cred, model.List(filter, each))
 }
 
-// question is a message for the accounting daemon, and the type of its answer.
+// question is a message to the accounting daemon, and the type of its answer.
 type question struct {
 	kind message.Type
 	body message.Body
 	want message.Type
 }
 
-// since returns the oldest protocol that has the question.
+// since returns the oldest protocol that has the message.
 func (q *question) since() codec.Version {
 	switch q.kind {
 	case message.AccountingAddAccountsTo, message.AccountingAddUsersTo:
@@ -55,7 +55,7 @@ func (q *question) since() codec.Version {
 	return message.ListSince(q.kind)
 }
 
-// encode returns the question's message for a session.
+// encode returns the question's encoded message for a session.
 func (q *question) encode(s *session) ([]byte, *failure) {
 	if since := q.since(); s.version < since {
 		return nil, failed(answered, errs.New(errs.Unsupported, "the accounting daemon speaks the protocol of Slurm %s, and what is asked came with %s",
@@ -68,17 +68,17 @@ func (q *question) encode(s *session) ([]byte, *failure) {
 	return b, nil
 }
 
-// answerOf is the body of an answer with records.
+// answerOf is the body of an answer that contains records.
 type answerOf[T any] interface {
 	message.Body
 	List() *message.Listed[T]
 }
 
-// asked is a question, and the body of its answer with records.
+// asked is a question with the body for its answer, which contains records.
 type asked struct {
 	question
 	answer message.Body
-	code   *uint32 // of the answer
+	code   *uint32 // error number in the answer
 }
 
 // read decodes an answer and passes its records on.
@@ -92,8 +92,8 @@ func (a *Accounting) read(q asked, got *reply) error {
 	return nil
 }
 
-// records asks for records and passes them on after the session ended. It asks
-// another daemon only before the first record was passed on.
+// records requests records, and passes them on after the session ended. It
+// never tries another daemon after it has passed on the first record.
 func (a *Accounting) records(ctx context.Context, cred model.Credential, q asked) error {
 	allowance := a.allowance(cred)
 	if err := a.expect(ctx, allowance, q.kind); err != nil {
@@ -112,7 +112,7 @@ func (a *Accounting) records(ctx context.Context, cred model.Credential, q asked
 	if err != nil {
 		return err
 	}
-	a.usual.note(q.kind, got, a.now())
+	a.noteSize(q.kind, got)
 	got.follow(ctx)
 	defer got.release()
 	return a.read(q, got)

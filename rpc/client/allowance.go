@@ -9,24 +9,25 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// An allowance is the part of a Budget that one answer has.
+// An allowance is the part of a Budget that one answer uses.
 type allowance struct {
 	budget *Budget
 	who    owner // the credential, without a daemon
 	has    int
-	come   bool // the answer has come; otherwise it is expected
+	come   bool // whether the answer has arrived; otherwise it is expected
 }
 
 func (c *caller) allowance(cred model.Credential) *allowance {
 	return &allowance{budget: c.cfg.Answers, who: ownerOf(nil, cred)}
 }
 
-// set gives the allowance n bytes for an answer that has come, without waiting, and
-// reports whether it did.
+// set reserves n bytes in total for an answer that has arrived. It does not
+// wait, and reports whether it succeeded.
 func (r *allowance) set(n int) bool { return r.budget.try(r, n) }
 
-// wait frees the memory of the allowance and waits for n bytes. Requests that kept
-// some memory while they wait for more would wait for each other.
+// wait frees the memory of the allowance and waits for n bytes. It frees the
+// memory first, because requests that kept some while waiting would wait for
+// each other.
 func (r *allowance) wait(ctx context.Context, n int, come bool) error {
 	r.less(r.has)
 	if n = min(n, r.budget.longest()); n == 0 {
@@ -49,7 +50,7 @@ func (r *allowance) less(n int) {
 	}
 }
 
-// expect waits for the memory that the last answer to t took.
+// expect waits until as much memory is free as the last answer to t took.
 func (c *caller) expect(ctx context.Context, allowance *allowance, t message.Type) error {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
@@ -57,21 +58,21 @@ func (c *caller) expect(ctx context.Context, allowance *allowance, t message.Typ
 }
 
 // sizes records the size of the last answer to each kind of request. A request
-// waits for that much memory before it is sent, so that no daemon waits with
-// its answer.
+// waits for that much memory before it is sent, so that the daemon's answer
+// need not wait for memory.
 type sizes struct {
 	mu   sync.Mutex
 	of   map[message.Type]int
 	long map[message.Type]time.Time // when an answer was last long
 }
 
-// longFor is how long a list counts as long after a long answer. A short answer
-// in between means little: nothing had changed, or the user sees only their own
-// jobs.
+// longFor is the time for which a list counts as long after a long answer. A
+// short answer in between has little significance: nothing may have changed, or
+// the user may see only their own jobs.
 const longFor = 10 * time.Minute
 
-// expectLong reports whether the answer to r is likely to be long. So is a list
-// that was never requested before.
+// expectLong reports whether the answer to r is likely to be long. A list that
+// was never requested before is expected to be long.
 func (s *sizes) expectLong(r request, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,11 +87,17 @@ func (s *sizes) get(t message.Type) int {
 	return s.of[t]
 }
 
-func (s *sizes) note(t message.Type, a *reply, now time.Time) {
-	n := a.later
+// noteSize records the size of an answer to t.
+func (c *caller) noteSize(t message.Type, a *reply) {
+	c.usual.note(t, a.later, c.cfg.Answers.longest(), c.now())
+}
+
+// note records that an answer to t had n bytes after its first piece. One of more than
+// most takes no memory.
+func (s *sizes) note(t message.Type, n, most int, now time.Time) {
 	long := n > mostShort
-	if a.flowing {
-		n = 0 // it takes none
+	if n > most {
+		n = 0
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// TestGateIsShared: one who came with many keeps another waiting for no more than one of them.
+// TestGateIsShared checks that a credential with many requests delays one with
+// a single request by at most one of them.
 func TestGateIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gate
@@ -55,8 +56,8 @@ func TestGateIsShared(t *testing.T) {
 	})
 }
 
-// TestExpectLong checks that an answer is expected to be long for a while after a
-// long one, and that the first answer to a list is expected to be long.
+// TestExpectLong checks that the first answer to a list is expected to be long,
+// and that after a long answer the next one is expected to be long for a while.
 func TestExpectLong(t *testing.T) {
 	var s sizes
 	now := time.Now()
@@ -70,16 +71,16 @@ func TestExpectLong(t *testing.T) {
 	}
 	is("a list that was never requested", list, 0, true)
 	is("one job", one, 0, false)
-	s.note(list.kind, &reply{later: 2 * mostShort}, now)
-	s.note(one.kind, &reply{later: 2 * mostShort}, now)
+	s.note(list.kind, 2*mostShort, 3*mostShort, now)
+	s.note(one.kind, 2*mostShort, 3*mostShort, now)
 	is("a long list", list, 2*longFor, true)
 	is("a long array", one, 0, true)
-	s.note(list.kind, &reply{}, now)
-	s.note(one.kind, &reply{}, now)
+	s.note(list.kind, 0, 3*mostShort, now)
+	s.note(one.kind, 0, 3*mostShort, now)
 	is("short since", list, longFor/2, true)
 	is("short for long", list, 2*longFor, false)
 	is("one job again", one, 0, false)
-	s.note(list.kind, &reply{later: 2 * mostShort, flowing: true}, now)
+	s.note(list.kind, 4*mostShort, 3*mostShort, now)
 	if is("longer than any allowance", list, 0, true); s.get(list.kind) != 0 {
 		t.Error("it takes memory")
 	}

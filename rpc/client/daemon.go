@@ -18,53 +18,54 @@ import (
 	"schedrestd/sockdiag/portowner"
 )
 
-// Address is one address of a daemon.
+// Address is an address of a daemon.
 type Address struct {
-	Name    string // of the daemon's machine, as shown to people
+	Name    string // name of the daemon's machine, for people
 	Network string // "tcp" or "unix"
 	Address string // host:port, or a path
+	Idle    bool   // the daemon is known to log no error when a connection ends without a request
 }
 
-// daemon is one controller or accounting daemon, with all its addresses.
+// daemon is a controller or accounting daemon, with all its addresses.
 type daemon struct {
 	name      string
 	mode      string // "primary", "backup1", …
 	addresses []Address
 
-	probe chan struct{} // one probe at a time: holds a token while one runs
+	probe chan struct{} // has a token while a probe runs, so that there is one at a time
 
 	mu      sync.Mutex
-	version codec.Version // it speaks; 0: not known, or no longer sure
-	spoke   codec.Version // the last version that it answered in; 0: none
-	vain    []time.Time   // when it was last probed in every version, and closed each connection
-	patient bool          // it waited for a request when none was sent
-	misses  int           // how often a probe failed to reach it
-	missed  failure       // the last of those
+	version codec.Version // version that it speaks; 0 if unknown or uncertain
+	spoke   codec.Version // version of its last answer; 0 if it never answered
+	vain    []time.Time   // times of recent probes in every version that all ended with a closed connection
+	patient bool          // whether it waited for a request when none was sent
+	misses  int           // number of probes that could not reach it
+	missed  failure       // failure of the last of those probes
 
-	release      string    // the release that it reported; "": none yet
-	releaseUntil time.Time // until then it is not asked again
+	release      string    // the release that it reported; "" for none
+	releaseUntil time.Time // time until which the release need not be requested again
 }
 
 // daemons is a primary and its backups.
 type daemons struct {
-	what string // for messages: "controller"
+	what string // kind of daemon, for messages: "controller"
 	list []*daemon
 	now  func() time.Time
 
 	reached reached
 
 	mu        sync.Mutex
-	last      *daemon          // that answered; nil: none did
-	preferred *daemon          // a backup that answered, tried first until
-	until     time.Time        // as are all but
-	hung      map[*daemon]bool // daemons that were reached, timed out, and have not answered since
+	last      *daemon          // daemon that answered last; nil for none
+	preferred *daemon          // backup that answered; it is tried first until the time in until
+	until     time.Time        // also the end of the time for which hung daemons are tried last
+	hung      map[*daemon]bool // daemons that accepted a connection, timed out, and have not answered since
 }
 
-// retryPrimary is how long a backup that answered is tried before the primary,
-// and a daemon that hangs is tried last.
+// retryPrimary is the time for which a backup that answered is tried before the
+// primary. For the same time, a daemon that hangs is tried last.
 const retryPrimary = 30 * time.Second
 
-// group makes one daemon of the addresses with the same name.
+// group combines the addresses with the same name into one daemon.
 func group(what string, addresses []Address) *daemons {
 	g := &daemons{what: what, now: time.Now}
 	g.reached.last = g.now()
@@ -84,8 +85,8 @@ func group(what string, addresses []Address) *daemons {
 }
 
 // order returns the daemons in the order in which to try them. When
-// retryPrimary has passed, a single call tries the primary first again: it may
-// have to wait, and the others need not.
+// retryPrimary has passed, one call gets an order in which the primary is first
+// again. That call may have to wait for the primary, but the others need not.
 func (g *daemons) order() []*daemon {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -110,7 +111,7 @@ func (g *daemons) order() []*daemon {
 	return order
 }
 
-// hangs remembers that d did not answer in time, when there are others to ask.
+// hangs records that d did not answer in time, if there are other daemons.
 func (g *daemons) hangs(d *daemon) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,14 +127,14 @@ func (g *daemons) hangs(d *daemon) {
 	g.hung[d] = true
 }
 
-// responds forgets that d hung.
+// responds records that d no longer hangs.
 func (g *daemons) responds(d *daemon) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.hung, d)
 }
 
-// hanging reports whether d hung when it was last asked.
+// hanging reports whether d hung when it was last tried.
 func (g *daemons) hanging(d *daemon) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -161,8 +162,8 @@ func (g *daemons) current() *daemon {
 	return g.last
 }
 
-// watch gives nc the deadline of ctx, and breaks it when ctx ends before stop
-// is called; stop returns false when ctx had ended.
+// watch sets the deadline of ctx for nc, and closes nc if ctx ends before stop
+// is called. stop returns false if ctx had ended.
 func watch(ctx context.Context, nc net.Conn) (stop func() bool) {
 	if deadline, ok := ctx.Deadline(); ok {
 		nc.SetDeadline(deadline)
@@ -170,16 +171,17 @@ func watch(ctx context.Context, nc net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
 }
 
-// connect opens a connection to the first address that works for cred; release
-// closes it.
+// connect opens a connection to the first address that can be used with cred.
+// release closes the connection.
 func (c *caller) connect(ctx context.Context, d *daemon, cred model.Credential) (nc net.Conn, release func(), err error) {
 	var tried []error
 	for _, a := range d.addresses {
 		if cred.Local() && a.Network != "unix" && !c.issued(d) {
-			continue // over TCP a local credential proves nothing
+			continue // a local credential proves nothing over TCP
 		}
 		begun := time.Now()
 		dctx, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
+		a.Idle = d.known() >= codec.V2411 // older controllers log an error for each connection that ends without a request
 		nc, err := c.dial(dctx, a)
 		cancel()
 		if err != nil {
@@ -211,9 +213,9 @@ func (c *caller) dial(ctx context.Context, a Address) (net.Conn, error) {
 	return nc, nil
 }
 
-// recognise closes a connection before anything is sent on it when an untrusted
-// user serves it: a UNIX socket, or a TCP port of this machine. The user that
-// serves a port of another machine is unknown.
+// recognise returns an error if an untrusted user serves the connection, before
+// anything is sent on it. It checks UNIX sockets and TCP ports of this machine.
+// The user that serves a port of another machine is unknown.
 func (c *caller) recognise(nc net.Conn) error {
 	uid, known, err := server(nc)
 	if err == nil && known && !c.cfg.Trusted(uid) {
@@ -225,8 +227,8 @@ func (c *caller) recognise(nc net.Conn) error {
 	return err
 }
 
-// strange returns the error for the daemon's address a, which the untrusted uid
-// serves.
+// strange returns the error for the daemon's address a, which the untrusted
+// user uid serves.
 func strange(a net.Addr, uid uint32) error {
 	what := map[string]string{"unix": "socket", "tcp": "port"}[a.Network()]
 	if uid == become.Overflow {
@@ -237,8 +239,8 @@ func strange(a net.Addr, uid uint32) error {
 		WithHint("start the daemon again; a tunnel to it must be root's, SlurmUser's or SchedUser's")
 }
 
-// server returns the uid of the process that serves nc; known is false when
-// that process is on another machine.
+// server returns the uid of the process that serves nc. known is false if that
+// process is on another machine.
 func server(nc net.Conn) (uid uint32, known bool, err error) {
 	if nc.RemoteAddr().Network() == "unix" {
 		sc, ok := nc.(syscall.Conn)
@@ -270,7 +272,7 @@ func (d *daemon) known() codec.Version {
 	return d.version
 }
 
-// answeredBefore reports whether d ever answered in a version.
+// answeredBefore reports whether d ever answered, in any version.
 func (d *daemon) answeredBefore() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -287,6 +289,6 @@ func (d *daemon) learn(v codec.Version) {
 	}
 }
 
-// forget makes the next call probe again: d may have been restarted with
-// another release.
+// forget makes the next call probe the version again, because d may have been
+// restarted with another release.
 func (d *daemon) forget() { d.learn(0) }

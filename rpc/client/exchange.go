@@ -12,8 +12,8 @@ import (
 )
 
 // exchange opens a connection to d, sends one request at version v and reads
-// the answer. The caller judges the answer, even an error number; exchange
-// itself detects only that d does not speak v.
+// the answer. The caller must examine the answer, including an error number.
+// exchange itself only detects that d does not speak v.
 func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred model.Credential, r request, allowance *allowance) (answer *reply, f *failure) {
 	observed := c.begin(r.kind)
 	defer func() { observed(answer, f) }()
@@ -28,11 +28,11 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 	stop := watch(ctx, nc)
 	sent, err := nc.Write(b)
 	if err != nil && ctx.Err() == nil {
-		// The daemon stopped reading, perhaps because it has refused the credential
-		// before the rest of a long request: then its answer is here.
+		// The daemon stopped reading. If it has refused the credential before
+		// the rest of a long request arrived, its answer can be read now.
 		nc.SetReadDeadline(time.Now().Add(grace))
 	}
-	answer, f = c.receive(ctx, nc, allowance, r.repeatable)
+	answer, f = c.receive(ctx, nc, allowance, r)
 	if f == nil {
 		if f = answer.open(v); f != nil && answer.rest != nil {
 			answer.rest.Drop()
@@ -57,7 +57,7 @@ func (c *Client) exchange(ctx context.Context, d *daemon, v codec.Version, cred 
 // grace is the time to wait for an answer after the daemon stopped reading.
 const grace = time.Second
 
-// open parses the header of an answer to a request at version v. A daemon that
+// open parses the header of the answer to a request at version v. A daemon that
 // does not speak v answers "not authenticated" in a version of its own.
 func (a *reply) open(v codec.Version) *failure {
 	f, err := message.ParsePieces(a.first, a.later)

@@ -18,12 +18,14 @@ type request struct {
 	body       message.Body
 	repeatable bool // repeating it is harmless
 	list       bool // asks for every record of a kind, which may be many
+	prompt     bool // the answer is decoded at once: model.Query
 
-	since codec.Version // the oldest version that has it: it is not sent to older controllers
+	since codec.Version // the oldest version that has it; it is not sent to older controllers
 }
 
 // do sends r to the controllers in turn until one answers. It tries the next
-// one when the last can't have done anything, or when repeating r is harmless.
+// controller if the last can't have done anything, or if repeating r is
+// harmless.
 func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*reply, error) {
 	g := c.daemons
 	allowance := c.allowance(cred)
@@ -41,20 +43,23 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 		case f == nil && !standby(answer):
 			g.responds(d)
 			g.answered(d)
-			c.usual.note(r.kind, answer, c.now())
+			c.noteSize(r.kind, answer)
+			if r.prompt {
+				answer.leave, leave = leave, nothing // it is still being read
+			}
 			return answer, nil
 		case f == nil:
 			f = failed(unspoken, fault.Of(fault.Standby, ""))
 		case f.wants > 0:
-			leave() // and wait without blocking others
+			leave() // so that waiting does not block others
 			if leave, err = c.again(ctx, allowance, r, f.wants+f.wants/slack); err != nil {
 				return nil, err
 			}
-			continue // the same one
+			continue // retry the same controller
 		}
 		if f.stage == unmade {
 			allowance.less(allowance.has)
-			return nil, g.report([]*failure{f}) // there is none for the next one either
+			return nil, g.report([]*failure{f}) // the message can't be created for another controller either
 		}
 		if !f.undone() && !r.repeatable {
 			allowance.less(allowance.has)
@@ -70,12 +75,12 @@ func (c *Client) do(ctx context.Context, cred model.Credential, r request) (*rep
 	return nil, g.report(tried)
 }
 
-// slack is the part of an answer by which it may have grown when it is
-// requested again.
+// slack is the divisor for the part of an answer by which it may have grown
+// when it is requested again.
 const slack = 16
 
-// ask sends r to one controller. When others are left to try, a repeatable
-// request gets at most half of the time.
+// ask sends r to one controller. If there are other controllers to try, a
+// repeatable request gets at most half of the remaining time.
 func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r request, allowance *allowance, others bool) (*reply, *failure) {
 	half, cancel := share(ctx, others)
 	defer cancel()
@@ -98,7 +103,7 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 		case f == nil || f.wants > 0:
 			return answer, f
 		case f.stage == silent && !r.repeatable:
-			d.forget() // the next call finds out whether it was restarted as an older release
+			d.forget() // the next call finds out whether it was restarted with an older release
 			return nil, f
 		case f.stage == silent:
 			if again > 0 {
@@ -108,13 +113,13 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 				return nil, f
 			}
 		case f.stage == unspoken && again == 0:
-			d.forget() // it was restarted as another release, and did nothing
+			d.forget() // it was restarted with another release, and did nothing
 		default:
 			if timedOut(f) && within.Err() != context.Canceled {
 				c.hangs(d)
 			}
 			if f.stage != unmade && !errors.Is(f.err, context.Canceled) {
-				d.forget() // it may be restarted as another release: probe again next time
+				d.forget() // it may have been restarted with another release, so probe it again next time
 			}
 			return nil, f
 		}
@@ -122,9 +127,9 @@ func (c *Client) ask(ctx context.Context, d *daemon, cred model.Credential, r re
 	panic("unreachable")
 }
 
-// reach calls speak, with only a quarter of the time for a controller that
-// hung: otherwise every request would wait until it timed out. After the
-// controller answers a ping it gets all of the time again.
+// reach calls speak. A controller that hung gets only a quarter of the time,
+// because otherwise every request would wait until it timed out. After the
+// controller has answered a ping, it gets all of the time again.
 func (c *Client) reach(ctx context.Context, d *daemon, cred model.Credential) (codec.Version, *failure) {
 	if !c.hanging(d) {
 		v, f := c.speak(ctx, d, cred)
@@ -144,7 +149,7 @@ func (c *Client) reach(ctx context.Context, d *daemon, cred model.Credential) (c
 	return v, f
 }
 
-// share returns ctx, with half of the time that is left when others is set.
+// share returns ctx, with half of the remaining time if others is set.
 func share(ctx context.Context, others bool) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !others || !ok {
@@ -153,13 +158,13 @@ func share(ctx context.Context, others bool) (context.Context, context.CancelFun
 	return context.WithTimeout(ctx, time.Until(deadline)/2)
 }
 
-// limit gives ctx the client's own time limit.
+// limit returns ctx with the client's own time limit.
 func (c *caller) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, c.cfg.Timeout)
 }
 
-// standby reports whether the answer is that of a backup that is not in charge:
-// it did nothing.
+// standby reports whether the answer is that of a backup on standby, which did
+// nothing.
 func standby(answer *reply) bool {
 	if answer.kind != message.ResponseRC {
 		return false

@@ -6,19 +6,19 @@ import (
 	"sync"
 
 	"schedrestd/errs"
-	"schedrestd/rpc/message"
 )
 
-// mostAsked is how many long answers are requested from the controllers
-// concurrently. A controller writes them one after the other, for a tenth of a
-// second each: a hundred at once would block all other clients for that time,
-// and most answers would find no memory left.
+// mostAsked is the maximum number of long answers that are requested from the
+// controllers concurrently. A controller writes them one after the other, and
+// takes a tenth of a second for each. A hundred concurrent requests would block
+// all other clients for that time, and there would be no memory for most of the
+// answers.
 const mostAsked = 4
 
 // gate limits the concurrent requests whose answer is or may be long, from
-// before they connect until the answer was read. A waiting request holds no
+// before they connect until the answer was read. A waiting request has no
 // connection. The credential with the fewest admitted requests is next, so that
-// a client that asks for a hundred lists delays others by at most one.
+// a client that requests a hundred lists delays others by at most one.
 type gate struct {
 	mu     sync.Mutex
 	inside map[owner]int
@@ -29,11 +29,11 @@ type gate struct {
 // comer is a request that waits at the gate.
 type comer struct {
 	who owner
-	in  chan struct{} // closed when it is admitted
+	in  chan struct{} // closed when the request is admitted
 }
 
-// enter waits for who's turn; when ctx ends first it returns errs.Unavailable.
-// A request that was admitted must call leave.
+// enter waits until the gate admits a request of who. If ctx ends first, it
+// returns errs.Unavailable. A request that was admitted must call leave.
 func (g *gate) enter(ctx context.Context, who owner) error {
 	g.mu.Lock()
 	me := &comer{who: who, in: make(chan struct{})}
@@ -49,7 +49,7 @@ func (g *gate) enter(ctx context.Context, who owner) error {
 	defer g.mu.Unlock()
 	i := slices.Index(g.queue, me)
 	if i < 0 {
-		return nil // it came just now
+		return nil // it was admitted just now
 	}
 	g.queue = slices.Delete(g.queue, i, i+1)
 	return errs.Wrap(context.Cause(ctx), errs.Unavailable, "the controller is being asked for as many long answers as may be at a time")
@@ -87,15 +87,15 @@ func (g *gate) admit() {
 }
 
 // turn waits until r may be sent: until there is memory for its expected answer
-// and, when that is long, until the gate admits it. A request that waits for
-// memory does not occupy the gate. Waiting takes at most half of the time, so
-// that the request can still be answered. The caller calls leave when the
-// answer was read.
+// and, if a long answer is expected, until the gate admits it. A request that
+// waits for memory does not occupy the gate. Waiting takes at most half of the
+// time, so that the request can still be answered. The caller must call leave
+// when the answer was read.
 func (c *Client) turn(ctx context.Context, allowance *allowance, r request) (leave func(), err error) {
 	ctx, cancel := share(ctx, true)
 	defer cancel()
 	for {
-		n := c.wants(r.kind)
+		n := c.wants(r)
 		if allowance.has < n {
 			if err := allowance.wait(ctx, n, false); err != nil {
 				return nothing, err
@@ -111,7 +111,7 @@ func (c *Client) turn(ctx context.Context, allowance *allowance, r request) (lea
 		}
 		// The wait may have been long, and the size of the answer may be known
 		// by now.
-		if allowance.budget.claim(allowance, c.wants(r.kind), content) {
+		if allowance.budget.claim(allowance, c.wants(r), content) {
 			return func() { c.gate.leave(allowance.who) }, nil
 		}
 		c.gate.leave(allowance.who)
@@ -120,8 +120,8 @@ func (c *Client) turn(ctx context.Context, allowance *allowance, r request) (lea
 
 func nothing() {}
 
-// again waits for another turn of r when there was no memory for its answer of
-// n bytes.
+// again waits for another turn of r, if there was no memory for its answer of n
+// bytes.
 func (c *Client) again(ctx context.Context, allowance *allowance, r request, n int) (leave func(), err error) {
 	if err := allowance.wait(ctx, n, false); err != nil {
 		return nothing, err
@@ -129,5 +129,10 @@ func (c *Client) again(ctx context.Context, allowance *allowance, r request, n i
 	return c.turn(ctx, allowance, r)
 }
 
-// wants returns the memory to wait for before t is sent.
-func (c *caller) wants(t message.Type) int { return min(c.usual.get(t), c.cfg.Answers.longest()) }
+// wants returns the memory to wait for before r is sent.
+func (c *caller) wants(r request) int {
+	if r.prompt {
+		return 0
+	}
+	return min(c.usual.get(r.kind), c.cfg.Answers.longest())
+}

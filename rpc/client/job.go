@@ -9,7 +9,7 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Jobs gives each job to each, as Nodes does.
+// Jobs calls each for every job, like Nodes.
 func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
 	req := message.JobInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	var answer message.JobInfo
@@ -17,12 +17,13 @@ func (c *Client) Jobs(ctx context.Context, cred model.Credential, q model.Query,
 		attempted(j, answer.LastBackfill)
 		return each(j)
 	})
-	err := c.query(ctx, cred, request{kind: message.RequestJobInfo, body: &req, repeatable: true, list: true}, message.ResponseJobInfo, &answer)
+	err := c.query(ctx, cred, request{kind: message.RequestJobInfo, body: &req, repeatable: true, list: true, prompt: q.Prompt}, message.ResponseJobInfo, &answer)
 	return model.JobTimes{LastUpdate: answer.LastUpdate, LastBackfill: answer.LastBackfill}, err
 }
 
-// Job gives the job with that id to each, as Jobs does: several when it is an array or heterogeneous, and never
-// none; errs.NotFound when there is none. q is as in Node.
+// Job calls each with the records of the job id, like Jobs. An array or a
+// heterogeneous job has several. If there is no such job, it returns
+// errs.NotFound without calling each. q is used as in Node.
 func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q model.Query, each func(*model.Job) error) (model.JobTimes, error) {
 	given := false
 	var answer message.JobInfo
@@ -45,8 +46,8 @@ func (c *Client) Job(ctx context.Context, cred model.Credential, id uint32, q mo
 	return times, err
 }
 
-// attempted sets the flag of a waiting job that the last run of backfill
-// scheduling looked at. A controller leaves that to its clients.
+// attempted sets the flag of a pending job that the last run of backfill
+// scheduling examined. Controllers leave this to their clients.
 func attempted(j *model.Job, last model.Time) {
 	if last != 0 && j.State.Base() == model.JobPending && j.Flags&model.JobBackfillTried != 0 && j.LastSchedEval >= last {
 		j.Flags |= model.JobBackfillTriedLast

@@ -10,29 +10,30 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// Nodes gives each node to each, one at a time; a node is valid during the call only. An
-// error of each ends it and is returned as it is. lastUpdate is when the list changed
-// last; errs.Unchanged: not since q.Since.
+// Nodes calls each for every node. The node is valid only during the call. If
+// each returns an error, Nodes stops and returns it. lastUpdate is the time of
+// the last change of the list. If nothing has changed since q.Since, Nodes
+// returns errs.Unchanged.
 func (c *Client) Nodes(ctx context.Context, cred model.Credential, q model.Query, each func(*model.Node) error) (lastUpdate model.Time, err error) {
 	req := message.NodeInfoRequest{LastUpdate: q.Since, ShowFlags: uint16(q.Flags)}
 	answer := message.NodeInfo{Nodes: codec.Stream[model.Node]{Each: pass(func(n *model.Node) error {
 		if n.Name == "" {
-			return nil // hidden from the client; before 24.11 a blank record stands in its place
+			return nil // a node that is hidden from the client, for which controllers before 24.11 send a blank record
 		}
 		return each(n)
 	})}}
-	err = c.query(ctx, cred, request{kind: message.RequestNodeInfo, body: &req, repeatable: true, list: true}, message.ResponseNodeInfo, &answer)
+	err = c.query(ctx, cred, request{kind: message.RequestNodeInfo, body: &req, repeatable: true, list: true, prompt: q.Prompt}, message.ResponseNodeInfo, &answer)
 	return answer.LastUpdate, err
 }
 
-// Node returns the node of that name; errs.NotFound when there is none. A
-// request for one node has no date: q.Since is compared here, with the date of
-// the whole list.
+// Node returns the node with that name, or errs.NotFound. The request for one
+// node has no date, so q.Since is compared here, with the date of the whole
+// list.
 func (c *Client) Node(ctx context.Context, cred model.Credential, name string, q model.Query) (*model.Node, model.Time, error) {
 	missing := errs.New(errs.NotFound, "there is no node %q", name)
 	missing.Number = fault.InvalidNodeName
 	if name == "" {
-		return nil, 0, missing // to a controller no name means all
+		return nil, 0, missing // for a controller, an empty name means all
 	}
 	var answer message.NodeInfo
 	req := message.NodeInfoSingleRequest{NodeName: name, ShowFlags: uint16(q.Flags)}

@@ -15,11 +15,11 @@ import (
 var ping = request{kind: message.RequestPing, body: message.Empty{}, repeatable: true}
 
 // Ping pings all controllers concurrently, and returns the results with the
-// primary first. A backup on standby counts as responding. The only errors are
-// that the credential is not accepted, or that none can be made.
+// primary first. A backup on standby counts as responding. It returns an error
+// only if the credential is not accepted or can't be created.
 func (c *Client) Ping(ctx context.Context, cred model.Credential) ([]model.Ping, error) {
 	return c.pingAll(ctx, func(ctx context.Context, _ int, d *daemon) (time.Duration, error) {
-		if _, f := c.speak(ctx, d, cred); f != nil { // probed first, so that the latency does not include it
+		if _, f := c.speak(ctx, d, cred); f != nil { // probed before the ping, so that the latency does not include the probe
 			return 0, f
 		}
 		start := time.Now()
@@ -31,27 +31,32 @@ func (c *Client) Ping(ctx context.Context, cred model.Credential) ([]model.Ping,
 		defer answer.release()
 		err := c.daemons.read(answer, message.ResponseRC, nil)
 		if err != nil && (numberOf(err) == 0 || errs.KindOf(err) == errs.Unauthenticated) {
-			return latency, err // an error without a number is no answer to a ping
+			return latency, err // an error without a number is not an answer to a ping
 		}
 		return latency, nil
 	})
 }
 
-// pingAll pings each daemon with one, which gets its index in the list and
-// returns how long the answer took.
+// pingAll calls one for each daemon, with its index in the list. one returns
+// the time until the daemon's answer.
 func (c *caller) pingAll(ctx context.Context, one func(context.Context, int, *daemon) (time.Duration, error)) ([]model.Ping, error) {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
 	pings, refusals := make([]model.Ping, len(c.list)), make([]error, len(c.list))
 	var wait sync.WaitGroup
 	for i, d := range c.list {
-		wait.Go(func() {
+		ask := func() {
 			latency, err := one(ctx, i, d)
 			pings[i] = model.Ping{Hostname: d.name, Mode: d.mode, Primary: i == 0, Responding: err == nil, Latency: latency.Microseconds(), TimedOut: timedOut(err)}
 			if f, ok := errors.AsType[*failure](err); ok && f.stage == unmade || errs.KindOf(err) == errs.Unauthenticated {
 				refusals[i] = err
 			}
-		})
+		}
+		if i == len(c.list)-1 { // nearly always there is only one: it needs no goroutine of its own
+			ask()
+		} else {
+			wait.Go(ask)
+		}
 	}
 	wait.Wait()
 	for _, err := range refusals {
@@ -60,7 +65,7 @@ func (c *caller) pingAll(ctx context.Context, one func(context.Context, int, *da
 		case err == nil:
 		case !failed:
 			return nil, err
-		case f.stage == silent && accepted(pings): // it is out of order: where the credential was judged it was accepted
+		case f.stage == silent && accepted(pings): // it is out of order, because another daemon has accepted the credential
 		default:
 			return nil, c.report([]*failure{f})
 		}
@@ -74,7 +79,7 @@ func accepted(pings []model.Ping) bool {
 }
 
 // Verify asks a controller whether it accepts the credential. It returns nil,
-// errs.Unauthenticated, or why no controller answered.
+// errs.Unauthenticated, or the reason why no controller answered.
 func (c *Client) Verify(ctx context.Context, cred model.Credential) error {
 	return c.query(ctx, cred, ping, message.ResponseRC, nil)
 }

@@ -14,8 +14,8 @@ import (
 	"schedrestd/rpc/wire"
 )
 
-// reply is an answer: the first piece of its body, and the source of the
-// others.
+// reply is an answer: the first piece of its body, and the source of the other
+// pieces.
 type reply struct {
 	version   codec.Version
 	kind      message.Type
@@ -25,6 +25,7 @@ type reply struct {
 	allowance *allowance // memory of the rest; nil: no rest
 	flowing   bool       // the rest is still on the connection
 	done      func()     // flowing: closes the connection
+	leave     func()     // leaves the gate; nil: it was left
 	what      string     // the kind of daemon, for messages
 }
 
@@ -35,7 +36,8 @@ type source interface {
 	Drop() // discards the other pieces
 }
 
-// decode reads the body. It can be done once, unless it is a single piece.
+// decode decodes the body. It can be called only once, unless the body is a
+// single piece.
 func (a *reply) decode(body message.Body) error {
 	return message.DecodePieces(a.version, a.kind, a.first, a.next, a.later, body)
 }
@@ -51,7 +53,7 @@ func (a *reply) next() ([]byte, error) {
 	return piece, nil
 }
 
-// brokenOff returns the error for an answer that ends or stalls before its end.
+// brokenOff returns the error for an answer that ends too early or stalls.
 func brokenOff(what string, err error) error {
 	kind := errs.BadAnswer
 	if late(err) {
@@ -83,15 +85,18 @@ func (a *reply) release() {
 	if a.flowing {
 		a.done()
 	}
+	if a.leave != nil {
+		a.leave()
+	}
 	*a = reply{}
 }
 
-// receive reads an answer from nc, into allowance when it is long: all of it, unless
-// it is longer than any allowance can be. When there is no memory at once, the
-// failure says how much is needed; an answer that can't be requested again
-// waits for memory. A nil allowance is for short answers: a longer one is an error.
-// A failed read frees its memory.
-func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance, again bool) (*reply, *failure) {
+// receive reads the answer to r from nc, into allowance when it is long: all of it,
+// unless it is longer than any allowance can be or r is prompt. When there is no
+// memory at once, the failure says how much is needed; an answer that can't be
+// requested again waits for memory. A nil allowance is for short answers: a longer
+// one is an error. A failed read frees its memory.
+func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance, r request) (*reply, *failure) {
 	n, err := wire.Length(nc, c.cfg.MaxAnswer)
 	if err != nil {
 		return nil, unread(nil, err)
@@ -107,12 +112,15 @@ func (c *caller) receive(ctx context.Context, nc net.Conn, allowance *allowance,
 	switch {
 	case allowance == nil:
 		return a, nil
+	case r.prompt && a.later > 0:
+		a.rest, a.flowing = &flow{nc: nc, left: a.later, limit: min(c.cfg.Stall, c.cfg.Timeout)}, true
+		return a, nil
 	case a.later > allowance.budget.longest():
 		allowance.less(allowance.has)
 		a.rest, a.flowing = &flow{nc: nc, left: a.later, limit: c.cfg.Stall}, true
 		return a, nil
 	case allowance.set(a.later):
-	case again:
+	case r.repeatable:
 		return nil, &failure{wants: a.later, err: errors.New("no room for the answer")}
 	default:
 		if err := allowance.wait(ctx, a.later, true); err != nil {
@@ -146,12 +154,12 @@ func unread(first []byte, err error) *failure {
 	return f
 }
 
-// flow is the rest of an answer that is longer than any allowance: it is read while
-// it is used, and the daemon waits for the client.
+// flow is the rest of an answer that is longer than any allowance or is decoded at
+// once: it is read while it is used, and the daemon waits.
 type flow struct {
 	nc    net.Conn
 	left  int
-	limit time.Duration // for each piece
+	limit time.Duration // time limit for each piece
 	piece []byte
 }
 
@@ -170,5 +178,5 @@ func (f *flow) Next() ([]byte, error) {
 	return f.piece, err
 }
 
-// Drop does nothing: the reply closes the connection.
+// Drop does nothing, because the reply closes the connection.
 func (f *flow) Drop() {}

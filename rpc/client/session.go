@@ -14,24 +14,24 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// session is one connection to an accounting daemon. Only the credential that
-// opened it uses it.
+// session is a connection to an accounting daemon. It serves only the
+// credential that opened it.
 type session struct {
 	caller  *caller
 	nc      net.Conn
 	version codec.Version
-	latency time.Duration // of the opening
+	latency time.Duration // time that the opening took
 
 	owner   owner
-	expires time.Time       // of the token; zero: not known
-	ctx     context.Context // of the question
+	expires time.Time       // expiry of the token; zero if unknown
+	ctx     context.Context // context of the current request
 	lent    bool            // an answer is still being read from it; it is closed afterwards
 	reused  bool            // it was idle before this request
 	tainted bool            // it may have changes that are neither committed nor rolled back; it is closed
-	since   time.Time       // reused: when it became idle
+	since   time.Time       // if reused: when it became idle
 	alarm   *time.Timer     // closes it while it is idle
-	stop    func() bool     // ends the limit of the question
-	close   func()          // the connection
+	stop    func() bool     // ends the time limit of the request
+	close   func()          // closes the connection
 }
 
 // shut closes s after its only request.
@@ -52,7 +52,7 @@ func (a *Accounting) openSession(ctx context.Context, d *daemon, cred model.Cred
 		if f == nil || f.stage == answered || f.stage <= unreached {
 			return s, f
 		}
-		d.forget() // it may have come back as another release
+		d.forget() // it may have been restarted with another release
 		if f.stage != unspoken && f.stage != silent {
 			return nil, f
 		}
@@ -61,9 +61,9 @@ func (a *Accounting) openSession(ctx context.Context, d *daemon, cred model.Cred
 	return s, f
 }
 
-// openAt opens a session at version v, which is in the header and in the body:
-// the daemon speaks the version of the body, and does not refuse one there that
-// is too new.
+// openAt opens a session at version v, which is in both the header and the
+// body. The daemon uses the version in the body, and does not refuse one there
+// that is too new.
 func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credential, v codec.Version) (*session, *failure) {
 	init := &message.PersistInit{Version: v, ClusterName: a.cfg.Cluster, PersistType: message.PersistToAccounting}
 	opening, err := message.EncodeOpening(v, a.seal(ctx, d, cred), init)
@@ -92,8 +92,9 @@ func (a *Accounting) openAt(ctx context.Context, d *daemon, cred model.Credentia
 // unsaid is the error number that 22.05 sends for every refusal.
 const unsaid uint32 = 1<<32 - 1
 
-// refusedOpening distinguishes the refusal of version v from that of the
-// credential. 22.05 answers both alike, but it speaks the oldest version.
+// refusedOpening distinguishes a refused version v from a refused credential.
+// 22.05 answers both in the same way, but it speaks the oldest version, so a
+// refusal of that version means the credential.
 func refusedOpening(f *failure, v codec.Version) *failure {
 	switch number := uint32(numberOf(f.err)); {
 	case number == fault.ProtocolVersion, number == unsaid && v > codec.Oldest:
@@ -104,7 +105,8 @@ func refusedOpening(f *failure, v codec.Version) *failure {
 	return f
 }
 
-// call sends a request and reads the answer, of type want, into body.
+// call sends a request, and decodes the answer, which must be of type want,
+// into answer.
 func (s *session) call(t message.Type, body message.Body, want message.Type, answer message.Body) *failure {
 	b, err := message.EncodePersistent(s.version, t, body)
 	if err != nil {
@@ -113,8 +115,8 @@ func (s *session) call(t message.Type, body message.Body, want message.Type, ans
 	return s.exchange(b, want, answer)
 }
 
-// exchange sends the message b and reads the answer. When want is AccountingRC,
-// number 0 is all there is to read, and answer is nil.
+// exchange sends the message b and reads the answer. If want is AccountingRC,
+// only the number 0 is expected, and answer is nil.
 func (s *session) exchange(b []byte, want message.Type, answer message.Body) *failure {
 	var long *allowance
 	if answer != nil {
@@ -135,8 +137,8 @@ func (s *session) exchange(b []byte, want message.Type, answer message.Body) *fa
 	return nil
 }
 
-// fetch sends b and returns the answer, which must be of type want, in allowance,
-// without decoding it.
+// fetch sends b and returns the answer, which must be of type want, without
+// decoding it. The answer's memory comes from allowance.
 func (s *session) fetch(b []byte, want message.Type, allowance *allowance) (answer *reply, f *failure) {
 	done := s.caller.begin(message.Type(binary.BigEndian.Uint16(b[4:])))
 	defer func() { done(answer, f) }()
@@ -146,10 +148,10 @@ func (s *session) fetch(b []byte, want message.Type, allowance *allowance) (answ
 	return s.receive(want, allowance)
 }
 
-// receive returns an answer, which must be of type want, within an
-// allowance.
+// receive returns an answer, which must be of type want. Its memory comes from
+// in.
 func (s *session) receive(want message.Type, in *allowance) (*reply, *failure) {
-	answer, f := s.caller.receive(s.ctx, s.nc, in, false)
+	answer, f := s.caller.receive(s.ctx, s.nc, in, request{})
 	if f != nil {
 		return nil, f
 	}
@@ -177,7 +179,7 @@ func (s *session) open(answer *reply, want message.Type) *failure {
 	return failed(garbled, fmt.Errorf("message %d instead of %d", answer.kind, want))
 }
 
-// verdict judges the daemon's short answer.
+// verdict examines the daemon's short answer.
 func (s *session) verdict(answer *reply, want message.Type) *failure {
 	var rc message.PersistRC
 	if err := answer.decode(&rc); err != nil {
@@ -186,7 +188,7 @@ func (s *session) verdict(answer *reply, want message.Type) *failure {
 	switch {
 	case rc.Code != 0:
 		return failed(answered, fault.Of(rc.Code, rc.Comment))
-	case want == message.AccountingGotList: // there is nothing to list
+	case want == message.AccountingGotList: // the list is empty
 	case want != message.AccountingRC:
 		return failed(garbled, fmt.Errorf("success without a message %d", want))
 	}

@@ -20,14 +20,14 @@ import (
 	"schedrestd/rpc/message"
 )
 
-// lister is a controller with a long list of jobs, which counts its connections.
+// lister is a controller with a long list of jobs. It counts its connections.
 type lister struct {
 	client.Address
-	open    atomic.Int32  // connections
-	lists   atomic.Int32  // lists that were asked for
-	length  int           // of the answer's body, about
-	cut     int           // bytes of the answer that are sent; 0: all
-	silence chan struct{} // after those that are sent, until it is closed; nil: the connection is closed
+	open    atomic.Int32  // open connections
+	lists   atomic.Int32  // number of requested lists
+	length  int           // approximate length of the answer's body
+	cut     int           // bytes of the answer that are sent; 0 for all
+	silence chan struct{} // after these bytes, the connection stays open until silence is closed; nil to close the connection
 }
 
 // aLongList returns an encoded answer with n jobs.
@@ -57,7 +57,7 @@ func newLister(t *testing.T, jobs int) *lister {
 		defer l.open.Add(-1)
 		l.lists.Add(1)
 		if l.cut == 0 {
-			nc.SetDeadline(time.Now().Add(5 * time.Minute)) // the client is to close it, not this server
+			nc.SetDeadline(time.Now().Add(5 * time.Minute)) // the client must close the connection, not this server
 			nc.Write(list)
 			io.Copy(io.Discard, nc) // until the other side closes
 			return
@@ -70,7 +70,7 @@ func newLister(t *testing.T, jobs int) *lister {
 	return l
 }
 
-// soon waits until it is so.
+// soon waits until is returns true.
 func soon(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
@@ -80,7 +80,8 @@ func soon(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// slow is many who ask for the list, and take a few jobs of it and then no more until they are let go.
+// slow is a group of clients that request the list, read a few jobs of it, and
+// stop reading until the test lets them continue.
 type slow struct {
 	wait    sync.WaitGroup
 	letGo   chan struct{}
@@ -101,7 +102,7 @@ func ask100(ctx context.Context, c *client.Client) *slow {
 	for i := range 100 {
 		s.wait.Go(func() {
 			n := 0
-			cred := model.Credential{Token: fmt.Sprintf("%s of %d", ann.Token, i)} // one alone may not use up the budget
+			cred := model.Credential{Token: fmt.Sprintf("%s of %d", ann.Token, i)} // different tokens, because one credential may not use the whole budget
 			_, err := c.Jobs(ctx, cred, model.Query{}, func(*model.Job) error {
 				if n++; n == 3 {
 					s.stalled.Add(1)
@@ -120,8 +121,9 @@ func ask100(ctx context.Context, c *client.Client) *slow {
 	return s
 }
 
-// TestSlowClients: a hundred who stop reading hold no connection to the controller, and what they have
-// is there once they go on.
+// TestSlowClients checks a hundred clients that stop reading: they must not
+// hold a connection to the controller, and must get the rest of the answer when
+// they continue.
 func TestSlowClients(t *testing.T) {
 	const jobs = 500
 	l := newLister(t, jobs)
@@ -143,7 +145,8 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// TestBudgetIsReturnedOnTheWay checks that the decoded part of an answer takes no memory.
+// TestBudgetIsReturnedOnTheWay checks that the decoded part of an answer takes
+// no memory.
 func TestBudgetIsReturnedOnTheWay(t *testing.T) {
 	const jobs = 2000
 	l := newLister(t, jobs)
@@ -161,12 +164,12 @@ func TestBudgetIsReturnedOnTheWay(t *testing.T) {
 	}
 }
 
-// TestMoreSlowClientsThanBudget checks that requests without memory for their answers
-// wait in turn, without a connection, and fail with a time to retry when they can't
-// wait longer. Memory stays bounded.
+// TestMoreSlowClientsThanBudget checks that requests without memory for their
+// answers wait in turn, without a connection, and fail with a time to retry if
+// they can't wait longer. Memory must stay limited.
 func TestMoreSlowClientsThanBudget(t *testing.T) {
 	l := newLister(t, 2000)
-	size := 5 * l.length * 8 / 7 // an eighth is for short answers
+	size := 5 * l.length * 8 / 7 // an eighth is reserved for short answers
 	budget := client.NewBudget(size)
 	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: time.Minute})
 	var before, during runtime.MemStats
@@ -206,8 +209,8 @@ func TestMoreSlowClientsThanBudget(t *testing.T) {
 	if len(s.errs) != sent || budget.Free() != size {
 		t.Errorf("%d failed, then %d; %d of %d bytes free", sent, len(s.errs), budget.Free(), size)
 	}
-	// From now on the length of the list is known: a request without memory is
-	// not sent.
+	// From now on the length of the list is known, so a request without memory
+	// is not sent.
 	l.lists.Store(0)
 	s = ask100(context.Background(), c)
 	soon(t, "some stall and the others wait", func() bool { return int(s.stalled.Load())+budget.Waiting() == 100 })
@@ -221,15 +224,16 @@ func TestMoreSlowClientsThanBudget(t *testing.T) {
 	}
 }
 
-// longer returns a client for which one list is longer than all the memory for
+// longer returns a client for which one list is longer than all memory for
 // answers.
 func longer(l *lister, stall time.Duration) (*client.Client, *client.Budget) {
 	budget := client.NewBudget(100 << 10)
 	return client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget, Timeout: 3 * time.Second, Stall: stall}), budget
 }
 
-// TestLongerThanTheBudget: such an answer is handed on as it comes; it takes a piece of memory and one
-// connection, and is not cut off by the limit for a call as long as it gets on.
+// TestLongerThanTheBudget checks an answer that is longer than the budget: it
+// is passed on as it arrives, uses one piece of memory and one connection, and
+// is not limited by the timeout of a call as long as it makes progress.
 func TestLongerThanTheBudget(t *testing.T) {
 	l := newLister(t, 20_000)
 	c, budget := longer(l, time.Minute)
@@ -240,7 +244,7 @@ func TestLongerThanTheBudget(t *testing.T) {
 			return fmt.Errorf("job %d is %+v", n, j.StepID)
 		}
 		if n == 10 {
-			connections = l.open.Load() // what is left of the answer can't be on its way
+			connections = l.open.Load() // the rest of the answer does not fit into the network's buffers
 			time.Sleep(4*time.Second - time.Since(begun))
 		}
 		return nil
@@ -254,12 +258,14 @@ func TestLongerThanTheBudget(t *testing.T) {
 	soon(t, "the connection is closed", func() bool { return l.open.Load() == 0 })
 }
 
-// TestItEndsInTheMiddle: of an answer that is not whole nothing is taken for the end, and nothing is
-// kept. One that fits was not begun.
+// TestItEndsInTheMiddle checks that an incomplete answer is an error and leaves
+// no memory in use. If the answer fits into the budget, none of it may be
+// passed on.
 func TestItEndsInTheMiddle(t *testing.T) {
 	tests := []struct {
 		name   string
 		small  bool // the budget is
+		prompt bool // the records are used at once
 		stands bool // it stands still instead
 		count  bool // it is whole, and its count is not
 		kind   errs.Kind
@@ -270,6 +276,8 @@ func TestItEndsInTheMiddle(t *testing.T) {
 		{name: "counts wrongly", count: true, kind: errs.BadAnswer, begun: true},
 		{name: "breaks off, longer than the budget", small: true, kind: errs.BadAnswer, begun: true},
 		{name: "stands still, longer than the budget", small: true, stands: true, kind: errs.Timeout, begun: true},
+		{name: "breaks off, prompt", prompt: true, kind: errs.BadAnswer, begun: true},
+		{name: "stands still, prompt", prompt: true, stands: true, kind: errs.Timeout, begun: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -290,7 +298,7 @@ func TestItEndsInTheMiddle(t *testing.T) {
 				c = client.New(client.Config{Controllers: []client.Address{miscounting(t)}, Answers: budget})
 			}
 			n := 0
-			_, err := c.Jobs(context.Background(), ann, model.Query{}, func(*model.Job) error { n++; return nil })
+			_, err := c.Jobs(context.Background(), ann, model.Query{Prompt: tt.prompt}, func(*model.Job) error { n++; return nil })
 			if errs.KindOf(err) != tt.kind || (n > 0) != tt.begun {
 				t.Errorf("%d jobs, %v", n, err)
 			}
@@ -323,7 +331,8 @@ func bodyOf(t *testing.T, b []byte) []byte {
 	return f.Body
 }
 
-// TestNobodyWantsTheRest: when the one who asked goes away, or has enough, the controller is let go.
+// TestNobodyWantsTheRest checks that the connection to the controller is closed
+// if the client disconnects, or the receiver of the list returns an error.
 func TestNobodyWantsTheRest(t *testing.T) {
 	for _, goes := range []bool{true, false} {
 		l := newLister(t, 2000)

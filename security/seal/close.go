@@ -7,8 +7,9 @@ import (
 	"schedrestd/security"
 )
 
-// Close takes the three steps, and returns what the kernel enforces. If all is
-// set, it fails when a part is missing.
+// Close takes the three steps that the package comment describes, and returns
+// which layers the kernel enforces. If all is set, it fails when a layer is
+// missing.
 func Close(o Options, all bool) (sealed security.Sealed, err error) {
 	if !security.Sandboxed {
 		return sealed, nil
@@ -35,8 +36,11 @@ func Close(o Options, all bool) (sealed security.Sealed, err error) {
 	return sealed, try(o)
 }
 
-// complete returns an error when a part is missing that confines the process.
+// complete returns an error when a layer is missing that confines the process.
 func complete(o Options, s security.Sealed) error {
+	if o.Audit {
+		return errs.New(errs.Unsupported, "the system call filter only logs (audit_confinement)"+required)
+	}
 	if err := requireLandlock(s); err != nil {
 		return err
 	}

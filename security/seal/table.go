@@ -18,11 +18,11 @@ const (
 	futexWake = 1 | 128
 )
 
-// looks is the reason why calls that look at a file return an error: nothing
-// needs them, but libraries make them.
+// looks is the reason why calls that look at a file return an error instead of
+// killing: our programs do not need them, but libraries make them.
 const looks = "Go's libraries look for files (resolver, time zones) and work without them"
 
-// table returns the rows for the process pid: everything that is allowed or
+// table returns the rows for the process pid: every call that is allowed or
 // returns an error.
 func table(o Options, pid int) []row {
 	t := runtimeRows(pid)
@@ -37,7 +37,7 @@ func table(o Options, pid int) []row {
 	case Exporter:
 		t = append(append(append(t, descriptors...), connections...), exporterRows...)
 	default:
-		t = append(append(t, descriptors...), connections...)
+		t = append(append(append(t, descriptors...), connections...), workerRows...)
 	}
 	if o.Claims {
 		t = append(t, claims...)
@@ -145,13 +145,12 @@ var claims = []row{
 	{sys("fcntl", unix.SYS_FCNTL), allow, []test{is(1, unix.F_SETLK, unix.F_SETLKW).called("SETLK|SETLKW")}, "other gateways and the next auditor use the same file"},
 }
 
-// connections allows what a worker does with the connections that it is given.
+// connections allows what a worker or the exporter does with its connections.
 // No call can send a descriptor: over a UNIX connection it would leave the
 // sandbox.
 var connections = []row{
 	{sys("recvmsg", unix.SYS_RECVMSG), allow, []test{is(0, Channel).called("the channel to the parent")}, "descriptors come only from the parent"},
 	{sys("recvfrom", unix.SYS_RECVFROM), allow, nil, "whether the peer is still there (MSG_PEEK)"},
-	{sys("shutdown", unix.SYS_SHUTDOWN), allow, nil, "CloseWrite, before a refused connection is closed"},
 	{sys("getsockname", unix.SYS_GETSOCKNAME), allow, nil, "net.FileConn"},
 	{sys("getpeername", unix.SYS_GETPEERNAME), allow, nil, "net.FileConn"},
 	{sys("ppoll", unix.SYS_PPOLL), allow, nil, "waits for standard input and output of an inetd run; whether a client is gone"},
@@ -168,13 +167,22 @@ var connections = []row{
 	{sys("pipe2", unix.SYS_PIPE2), enosys, nil, "io.Copy between connections, for splice"},
 }
 
-// keeperRows allows receiving: the keeper has only channels and open files.
+// keeperRows allows the keeper to receive. The keeper has only channels and
+// open files.
 var keeperRows = []row{
 	{sys("recvmsg", unix.SYS_RECVMSG), allow, nil, "the protocol's channels; a worker that sends descriptors is detected"},
 }
 
-// exporterRows allows accepting on the sockets for metrics, which the parent has opened.
+// workerRows allows what only a worker does with the connections that it is given.
+var workerRows = []row{
+	{sys("shutdown", unix.SYS_SHUTDOWN), allow, nil, "CloseWrite, before a refused connection is closed"},
+}
+
+// exporterRows allows the exporter to accept connections on the sockets for
+// metrics. The parent has opened these sockets and keeps them. The exporter
+// can't shut them down, because the next exporter could then not use them.
 var exporterRows = []row{
+	{sys("shutdown", unix.SYS_SHUTDOWN), allow, []test{is(1, unix.SHUT_WR).called("SHUT_WR")}, "CloseWrite, before a refused connection is closed; it does not end listening"},
 	{sys("accept4", unix.SYS_ACCEPT4), allow, nil, "scrapes of the metrics; the process can't listen by itself"},
 }
 

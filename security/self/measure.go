@@ -16,8 +16,8 @@ import (
 // threads from every thread, and they must be equal: if one thread kept a
 // capability, the process has it. Call it while the process can still read
 // /proc.
-func Measure() (security.Attributes, error) {
-	p := security.Attributes{}
+func Measure() (Attributes, error) {
+	p := Attributes{}
 	if err := measureThreads(p); err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func Measure() (security.Attributes, error) {
 	return p, err
 }
 
-func measureThreads(p security.Attributes) error {
+func measureThreads(p Attributes) error {
 	threads, err := security.ThreadStatus("/proc/self/task")
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func measureThreads(p security.Attributes) error {
 	return nil
 }
 
-func measureProcess(p security.Attributes) error {
+func measureProcess(p Attributes) error {
 	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	if err != nil {
 		return fmt.Errorf("query the dumpable flag: %w", err)

@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"schedrestd/errs"
-	"schedrestd/security"
+	"schedrestd/ipc"
 )
 
 // Prove compares the attributes that the kernel reports for the calling process
-// with the expected ones. Any difference is an error: it means that something
-// did not do what it was asked to.
-func Prove(want security.Attributes) error {
+// with the expected ones (see Expect). Any difference is an error: it means
+// that a step of the confinement had no effect.
+func Prove(expect *ipc.Attributes, files, tasks uint64) error {
+	want := Expect(expect, files, tasks)
 	got, err := Measure()
 	if err != nil {
 		return err
@@ -24,9 +25,9 @@ func Prove(want security.Attributes) error {
 	return nil
 }
 
-// compare lists how got differs from want, one sentence each, in order. A name
-// that only one of them has is a difference too.
-func compare(want, got security.Attributes) []string {
+// compare lists the differences between got and want, one sentence each, in
+// order. An attribute that is in only one of them is a difference too.
+func compare(want, got Attributes) []string {
 	names := slices.Concat(slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(got)))
 	slices.Sort(names)
 	var list []string
@@ -46,7 +47,7 @@ func compare(want, got security.Attributes) []string {
 }
 
 func agree(want, got string) bool {
-	if not, ok := strings.CutPrefix(want, security.Other); ok {
+	if not, ok := strings.CutPrefix(want, other); ok {
 		return got != not && got != ""
 	}
 	return want == got

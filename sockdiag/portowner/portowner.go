@@ -1,7 +1,7 @@
-// Package portowner finds the owner of the socket that a connection on this machine leads
-// to.
+// Package portowner finds the owner of the socket at the other end of a
+// connection on this machine.
 //
-// Facts: rtnetlink(7).
+// Source: rtnetlink(7).
 package portowner
 
 import (
@@ -14,8 +14,8 @@ import (
 	"schedrestd/sockdiag"
 )
 
-// Local reports whether connections to ip stay on this machine, as the routing
-// table has it: loopback, and every address of its interfaces.
+// Local reports whether connections to ip stay on this machine, according to
+// the routing table: loopback, and every address of its interfaces.
 func Local(ip netip.Addr) (bool, error) {
 	if ip = ip.Unmap(); ip.IsLoopback() {
 		return true, nil
@@ -26,36 +26,58 @@ func Local(ip netip.Addr) (bool, error) {
 
 // Server returns the uid of the process that serves the other end of an
 // established TCP connection between the addresses local and remote, both on
-// this machine. The error is sockdiag.ErrUnknown when there is no such connection.
+// this machine. If there is no such connection, it returns sockdiag.ErrUnknown.
 //
 // A connection that no process has accepted yet belongs to the listening
-// socket, and is reset when that one is closed. So the owner of the listening
-// socket is looked up first: if the connection has still not been accepted
-// after that, it is this owner's. In the other order a process could accept it,
-// close its listening socket, leave the port to the daemon, and have the
-// daemon's owner taken for its own.
+// socket, and is reset when that socket is closed. So the owner of the
+// listening socket is looked up first. If the connection has still not been
+// accepted after that, it belongs to this owner. In the other order, a process
+// could accept the connection, close its listening socket and leave the port to
+// the daemon. The daemon's owner would then be mistaken for the owner of the
+// connection.
 func Server(local, remote netip.AddrPort) (uid uint32, err error) {
-	listener, failed := Listener(remote)
-	s, err := sockdiag.Find(remote, local)
+	socket, err := sockdiag.Open(unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(socket)
+	return ServerBy(socket, local, remote)
+}
+
+// ServerBy returns what Server does. It asks through socket, which sockdiag.Open returned.
+// Only one goroutine at a time may use it.
+func ServerBy(socket int, local, remote netip.AddrPort) (uid uint32, err error) {
+	listener, failed := listenerBy(socket, remote)
+	s, err := sockdiag.FindBy(socket, remote, local)
 	switch {
 	case err != nil:
 		return 0, err
 	case s.Listening:
 		return 0, sockdiag.ErrUnknown
-	case s.Inode == 0: // not accepted yet, or closed, when no process can read from it
+	case s.Inode == 0: // not accepted yet, or closed, so that no process can read from it
 		return listener, failed
 	}
 	return s.UID, nil
 }
 
 // Listener returns the uid of the process that accepts connections to the
-// address at. The error is sockdiag.ErrUnknown when no process does.
+// address at, or sockdiag.ErrUnknown if there is none.
 func Listener(at netip.AddrPort) (uid uint32, err error) {
+	socket, err := sockdiag.Open(unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(socket)
+	return listenerBy(socket, at)
+}
+
+// listenerBy returns what Listener does. It asks through socket.
+func listenerBy(socket int, at netip.AddrPort) (uid uint32, err error) {
 	none := netip.IPv4Unspecified()
 	if !at.Addr().Unmap().Is4() {
 		none = netip.IPv6Unspecified()
 	}
-	s, err := sockdiag.Find(at, netip.AddrPortFrom(none, 0))
+	s, err := sockdiag.FindBy(socket, at, netip.AddrPortFrom(none, 0))
 	if err == nil && !s.Listening {
 		err = sockdiag.ErrUnknown
 	}

@@ -1,0 +1,43 @@
+package become
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+)
+
+// UnusedID returns an id that no user has, for a process that no other may
+// signal or trace. In a user namespace of 65536 ids it is from a range for
+// temporary ids.
+func UnusedID() (uint32, error) {
+	var b [4]byte
+	if _, err := unix.Getrandom(b[:], 0); err != nil {
+		return 0, errs.Wrap(err, errs.Unavailable, "choose an unused id")
+	}
+	random := binary.NativeEndian.Uint32(b[:])
+	for _, id := range []uint32{0x7ffe_0000 + random%0xffff, 61184 + random%(65519-61184)} {
+		if exists("/proc/self/uid_map", id) && exists("/proc/self/gid_map", id) {
+			return id, nil
+		}
+	}
+	return 0, errs.New(errs.Unavailable, "this user namespace has no unused id").
+		WithHint("cat /proc/self/uid_map /proc/self/gid_map  # map 65536 ids, or start as the serving user")
+}
+
+// exists reports whether a process in the user namespace of that map can have
+// id.
+func exists(file string, id uint32) bool {
+	text, _ := os.ReadFile(file)
+	for line := range strings.Lines(string(text)) {
+		var first, outside, count uint32
+		if _, err := fmt.Sscan(line, &first, &outside, &count); err == nil && id >= first && id-first < count {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,124 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"schedrestd/demo/site"
+	"schedrestd/model"
+	"schedrestd/rpc/codec"
+	"schedrestd/rpc/message"
+	"schedrestd/rpc/wire"
+)
+
+var clusterScrape = &comparison{title: "GET /metrics/cluster, 5000 nodes", columns: []string{"median", "peak memory of a worker"}}
+
+func init() { tables = append(tables, clusterScrape) }
+
+// The time and the memory of a scrape, by the number of jobs. The controller sends its
+// answers at once, as slurmctld does.
+func BenchmarkClusterMetrics(b *testing.B) {
+	l := theLab.open(b)
+	sizes := []int{1000, manyJobs, 3 * manyJobs}
+	var servers []server
+	for _, jobs := range sizes {
+		servers = append(servers, l.before(b, newListing(b, 5000, jobs), fmt.Sprintf("listing-%d", jobs)))
+	}
+	took := make([][]float64, len(sizes))
+	for b.Loop() {
+		for i, s := range servers {
+			begun := time.Now()
+			text, err := fetch(context.Background(), s.dial, "/metrics/cluster", "X-SCHED-USER-TOKEN", l.token)
+			must(b, err)
+			took[i] = append(took[i], 1000*time.Since(begun).Seconds())
+			if want := fmt.Sprintf("\nslurm_jobs %d\n", sizes[i]); !bytes.Contains(text, []byte(want)) {
+				b.Fatalf("no %q: %.300s", want, text)
+			}
+		}
+	}
+	for i, s := range servers {
+		clusterScrape.add(row{what: fmt.Sprintf("%d jobs (ms, MB)", sizes[i]), figures: []float64{middle(took[i]), s.peak(b)}})
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// before starts a gateway whose controller listens on port.
+func (l *lab) before(b *testing.B, port int, name string, args ...string) server {
+	b.Helper()
+	ports, err := site.FreePorts(1)
+	must(b, err)
+	text, err := os.ReadFile(l.Conf())
+	must(b, err)
+	conf := filepath.Join(filepath.Dir(l.Conf()), name+".conf")
+	must(b, site.Write(conf, strings.Replace(string(text), fmt.Sprintf("SchedctldPort=%d\n", l.Controller), fmt.Sprintf("SchedctldPort=%d\n", port), 1)))
+	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	part := l.Schedrestd(l.bin, address)
+	part.Log, part.Args[1] = l.Log(name), conf
+	part.Args = append(args, part.Args...)
+	part.Answers = func(ctx context.Context) error {
+		_, err := site.NewGateway(part.At, l.token).Ping(ctx)
+		return err
+	}
+	d := l.start(b, part)
+	b.Cleanup(func() { _ = d.Stop() })
+	return serving(b, d, to(address))
+}
+
+// newListing starts a controller that has such a list of nodes and jobs, and accepts
+// every token. It returns its port.
+func newListing(b *testing.B, nodes, jobs int) int {
+	b.Helper()
+	encode := func(kind message.Type, body message.Body) []byte {
+		frame, err := message.Encode(codec.Newest, 0, kind, nil, body)
+		must(b, err)
+		return frame
+	}
+	var allNodes message.NodeInfo
+	for i := range nodes {
+		allNodes.Nodes.List = append(allNodes.Nodes.List, model.Node{Name: fmt.Sprintf("n%d", i+1), State: model.NodeIdle, CPUs: 64, EffectiveCPUs: 64, Memory: 256_000,
+			TRES: "cpu=64,mem=250G,billing=64,gres/gpu=4", GRES: "gpu:a100:4", GRESUsed: "gpu:a100:0(IDX:N/A)"})
+	}
+	var allJobs message.JobInfo
+	for i := range jobs {
+		allJobs.Jobs.List = append(allJobs.Jobs.List, model.Job{StepID: model.StepID{JobID: uint32(i + 1)}, Partition: "batch", Account: "physics", UserName: "ann",
+			Name: fmt.Sprintf("simulation-%d", i), State: model.JobPending, StateReason: 8, WorkDir: "/home/ann/project", Command: "/home/ann/project/run.sh",
+			StdOut: "/home/ann/project/%j.out", SubmitLine: "sbatch -N 4 run.sh", TRESReq: "cpu=16,mem=64G,node=4,billing=16", NumCPUs: 16, NumNodes: 4, Detailed: true})
+	}
+	partitions := &message.PartitionInfo{}
+	partitions.Partitions.List = []model.Partition{{Name: "batch", Nodes: fmt.Sprintf("n[1-%d]", nodes), TotalNodes: uint32(nodes), TotalCPUs: uint32(64 * nodes)}}
+	answers := map[message.Type][]byte{
+		message.RequestPing:          encode(message.ResponseRC, &message.RC{}),
+		message.RequestStats:         encode(message.ResponseStats, &message.ControllerStats{ControllerStats: model.ControllerStats{Parts: true}}),
+		message.RequestPartitionInfo: encode(message.ResponsePartitionInfo, partitions),
+		message.RequestNodeInfo:      encode(message.ResponseNodeInfo, &allNodes),
+		message.RequestJobInfo:       encode(message.ResponseJobInfo, &allJobs),
+	}
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(b, err)
+	var all sync.WaitGroup
+	b.Cleanup(func() { ln.Close(); all.Wait() })
+	all.Go(func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer nc.Close()
+				if request, err := wire.Read(nc, 1<<20); err == nil {
+					f, _ := message.ParseFrame(request)
+					_, _ = nc.Write(answers[f.Header.Type])
+				}
+			})
+		}
+	})
+	return ln.Addr().(*net.TCPAddr).Port
+}

@@ -1,0 +1,91 @@
+// Package confinement describes the confinement of the workers, for the log and for the
+// page of --check-confinement. The parent reports the parts that a worker inherits, and a
+// worker reports how it has closed its sandbox.
+package confinement
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// The names of the parts that a worker closes itself.
+const (
+	CallFilter  = "system call filter"
+	Landlock    = "Landlock"
+	LandlockTCP = "Landlock for TCP"
+)
+
+// Complete returns the inherited parts and the parts of a worker's own sandbox.
+// how says how the worker had to close the sandbox, and s is the worker's
+// report.
+func Complete(inherited []ipc.Part, how ipc.Seal, s security.Sealed) []ipc.Part {
+	filter, denied := s.Words()
+	calls := ipc.Part{Name: CallFilter, Is: ipc.PartOn, Why: filter}
+	switch {
+	case how&ipc.SealAudit != 0:
+		calls.Is, calls.Why = ipc.PartOff, "audit_confinement: it logs, and kills no process"
+	case !s.Filter || s.Audit:
+		calls.Is, calls.Why = ipc.PartMissing, "the process has none that kills"
+	}
+	land := ipc.Part{Name: Landlock, Is: ipc.PartOn, Why: denied}
+	if s.Landlock == 0 {
+		land.Is, land.Why = ipc.PartMissing, "this kernel has none, or lsm= does not name it: Linux 5.13"
+	}
+	list := append(inherited[:len(inherited):len(inherited)], calls, land)
+	if how&ipc.SealUnix != 0 && s.Denies&security.DeniesTCP == 0 {
+		list = append(list, ipc.Part{Name: LandlockTCP, Is: ipc.PartMissing, Why: "workers connect UNIX sockets, and this kernel's knows no TCP: Linux 6.7"})
+	}
+	return list
+}
+
+// Log logs which parts are on and which are missing. The record is a warning
+// when this kind of start should have a missing part. If inetd is set, the
+// gateway was started for one client, and may lack the parts that its user has
+// no permission for.
+func Log(log *slog.Logger, parts []ipc.Part, inetd bool) {
+	var on, off, left []string
+	level := slog.LevelInfo
+	for _, p := range parts {
+		switch p.Is {
+		case ipc.PartOn:
+			on = append(on, onText(p))
+		case ipc.PartOff:
+			off = append(off, absentText(p))
+		case ipc.PartMissing, ipc.PartUnpermitted, ipc.PartOfRoot:
+			left = append(left, absentText(p))
+			if p.Is == ipc.PartMissing || !inetd {
+				level = slog.LevelWarn
+			}
+		}
+	}
+	attrs := []any{"on", strings.Join(on, ", ")}
+	if off != nil {
+		attrs = append(attrs, "off", strings.Join(off, ", "))
+	}
+	if left != nil {
+		attrs = append(attrs, "left_out", strings.Join(left, ", "))
+	}
+	log.Log(context.Background(), level, "confinement of the workers", attrs...)
+}
+
+func onText(p ipc.Part) string {
+	if p.Why != "" {
+		return p.Why
+	}
+	return p.Name
+}
+
+// absentText returns the name of a part with the reason for its absence. It
+// omits the reason if the part is only forbidden to ordinary users.
+func absentText(p ipc.Part) string {
+	if p.Why == "" || p.Why == unix.EPERM.Error() || p.Why == ipc.NoUserNamespace {
+		return p.Name
+	}
+	return p.Name + " (" + p.Why + ")"
+}

@@ -1,0 +1,51 @@
+package confinement
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+var all = security.Sealed{Filter: true, Landlock: 7, Denies: security.DeniesFiles | security.DeniesTCP}
+
+// TestLog checks the log line for starts that have everything, lack something, or have
+// switched something off.
+func TestLog(t *testing.T) {
+	inherited := []ipc.Part{{Name: "IPC namespace", Is: ipc.PartOn}, {Name: "no_new_privs"}}
+	for name, tt := range map[string]struct {
+		parts  []ipc.Part
+		how    ipc.Seal
+		sealed security.Sealed
+		inetd  bool
+		want   string
+	}{
+		"everything": {inherited, 0, all, false, `level=INFO msg="confinement of the workers" on="IPC namespace, seccomp, Landlock 7 (files, TCP)"`},
+		"audit": {inherited, ipc.SealAudit, security.Sealed{Filter: true, Audit: true, Landlock: 7}, false,
+			`level=INFO msg="confinement of the workers" on="IPC namespace, Landlock 7 ()" off="system call filter (audit_confinement: it logs, and kills no process)"`},
+		"no Landlock": {inherited, 0, security.Sealed{Filter: true}, true,
+			`level=WARN msg="confinement of the workers" on="IPC namespace, seccomp" left_out="Landlock (this kernel has none, or lsm= does not name it: Linux 5.13)"`},
+		"no filter, and TCP": {inherited, ipc.SealUnix, security.Sealed{Landlock: 1, Denies: security.DeniesFiles}, false,
+			`level=WARN msg="confinement of the workers" on="IPC namespace, Landlock 1 (files)" left_out="system call filter (the process has none that kills), Landlock for TCP (workers connect UNIX sockets, and this kernel's knows no TCP: Linux 6.7)"`},
+		"no TCP, which is not connected": {inherited, 0, security.Sealed{Filter: true, Landlock: 1, Denies: security.DeniesFiles}, false,
+			`level=INFO msg="confinement of the workers" on="IPC namespace, seccomp, Landlock 1 (files)"`},
+		"no permission": {[]ipc.Part{{Name: "PID namespace", Is: ipc.PartUnpermitted, Why: "operation not permitted"}}, 0, all, false,
+			`level=WARN msg="confinement of the workers" on="seccomp, Landlock 7 (files, TCP)" left_out="PID namespace"`},
+		"no permission, for one client": {[]ipc.Part{{Name: "PID namespace", Is: ipc.PartUnpermitted, Why: "no space left on device"}}, 0, all, true,
+			`level=INFO msg="confinement of the workers" on="seccomp, Landlock 7 (files, TCP)" left_out="PID namespace (no space left on device)"`},
+	} {
+		out := new(strings.Builder)
+		log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		Log(log, Complete(tt.parts, tt.how, tt.sealed), tt.inetd)
+		if got := strings.TrimSpace(out.String()); got != tt.want {
+			t.Errorf("%s:\n%s\nwant\n%s", name, got, tt.want)
+		}
+	}
+}

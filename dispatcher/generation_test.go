@@ -1,0 +1,33 @@
+package dispatcher
+
+import (
+	"testing"
+
+	"schedrestd/ipc"
+	"schedrestd/ipc/work"
+)
+
+// TestTickets: a generation makes one key for session tickets and takes over the two newest.
+func TestTickets(t *testing.T) {
+	var before *generation
+	var made [][32]byte
+	for n := range 5 {
+		g := &generation{public: &work.Keys{PublicKeys: ipc.PublicKeys{TLS: true}}}
+		g.makeTickets(before)
+		list := g.public.Tickets
+		if len(list) != min(3, n+1) || list[0] == [32]byte{} {
+			t.Fatalf("generation %d has %d keys", n, len(list))
+		}
+		made = append([][32]byte{list[0]}, made...)
+		for i, key := range list {
+			if key != made[i] || i > 0 && key == list[0] {
+				t.Errorf("generation %d: key %d is another one", n, i)
+			}
+		}
+		before = g
+	}
+	g := &generation{public: new(work.Keys)}
+	if g.makeTickets(before); g.public.Tickets != nil {
+		t.Error("keys without TLS")
+	}
+}

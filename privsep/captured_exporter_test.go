@@ -1,0 +1,294 @@
+package privsep
+
+import (
+	little "encoding/binary"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/exporter"
+	"schedrestd/ipc"
+	"schedrestd/ipc/query"
+	"schedrestd/ipc/work"
+	"schedrestd/metric"
+	"schedrestd/security"
+	"schedrestd/security/seal"
+	own "schedrestd/service"
+)
+
+// counts returns a message with these cells, each with the same number.
+func counts(requests uint32, n uint32, cells ...int) []byte {
+	raw := little.LittleEndian.AppendUint32([]byte{byte(ipc.KindOf(new(query.Counts)))}, requests)
+	raw = little.LittleEndian.AppendUint32(raw, 0)
+	raw = little.LittleEndian.AppendUint16(raw, uint16(len(cells)))
+	for _, cell := range cells {
+		raw = little.LittleEndian.AppendUint32(little.LittleEndian.AppendUint16(raw, uint16(cell)), n)
+	}
+	return raw
+}
+
+// sends returns an attack that sends one message.
+func sends(name string, raw func() []byte, fds int) attack {
+	return attack{name, func() string { sendFrame(raw(), fds); return wait() }}
+}
+
+// countAttacks are the attacks of a worker on the counters. The first one shows how far
+// a worker can change them.
+var countAttacks = []attack{
+	{"the largest number for a counter of requests", func() string {
+		sendFrame(counts(0, 1<<32-1, metric.FromWorkers), 0)
+		return "is added"
+	}},
+	{"the largest number for the last cell, which stands for nothing", func() string {
+		sendFrame(counts(0, 1<<32-1, metric.MostCells-1), 0)
+		return "is not shown"
+	}},
+	{"a million requests in progress", func() string { sendFrame(counts(1<<20, 0), 0); return "are shown until it reports again" }},
+	sends("more than a million requests in progress", func() []byte { return counts(1<<20+1, 0) }, 0),
+	sends("a number of the dispatcher's: workers that were killed by their sandbox", func() []byte { return counts(0, 1, metric.WorkersExited.Cell(metric.ExitForbidden)) }, 0),
+	sends("a counter twice in a message", func() []byte { return counts(0, 1, metric.FromWorkers, metric.FromWorkers) }, 0),
+	{"numbers without end", func() string {
+		for {
+			sendFrame(counts(0, 1, metric.FromWorkers), 0)
+		}
+	}},
+	sends("Counts cut short", func() []byte { return counts(0, 1, metric.FromWorkers)[:12] }, 0),
+	sends("Counts with more behind it", func() []byte { return append(counts(0, 1, metric.FromWorkers), 0) }, 0),
+	sends("the exporter's question, Scrape", func() []byte { return []byte{byte(ipc.KindOf(new(query.Scrape)))} }, 0),
+	frame("the dispatcher's answer, Samples", ipc.KindOf(new(query.Samples)), 3, 0),
+	frame("a socket for scrapes (MetricsFD)", ipc.KindOf(new(ipc.MetricsFD)), 0, 0),
+}
+
+// exporterAttacks are the attacks of a compromised exporter. The first one shows which
+// text it can send to servers that scrape.
+var exporterAttacks = slices.Concat([]attack{
+	{"false numbers and labels for servers that scrape", func() string { return "are sent" }},
+	{"numbers, as an intact exporter asks for them", func() string { sendFrame([]byte{byte(ipc.KindOf(new(query.Scrape)))}, 0); return "are sent to it" }},
+}, chosen(
+	"read /etc/shadow", "read /proc/1/environ", "make a file in /tmp", "climb out over a descriptor", "list a directory",
+	"signal the parent", "kill all that it may", "get hold of a process (pidfd_open)", "read another's memory", "debug another (ptrace)",
+	"fork", "execute /bin/sh", "make a program in memory", "become root", "unshare a user namespace", "enter a namespace",
+	"map memory to write and execute", "io_uring", "bpf", "keyctl", "put another filter over this one",
+	"a socket: IPv4", "a socket: UNIX", "a socket: netlink", "make a pair of sockets",
+), []attack{
+	{"connect from the socket for scrapes", func() string { return onListener(unix.SYS_CONNECT, address(unix.AF_UNIX), 16) }},
+	{"bind it to another address", func() string { return onListener(unix.SYS_BIND, address(unix.AF_UNIX), 16) }},
+	{"listen on it with another length", func() string { return onListener(unix.SYS_LISTEN, 1) }},
+	{"shut it down", func() string { return onListener(unix.SYS_SHUTDOWN, unix.SHUT_RDWR) }},
+	{"shut it down for reading", func() string { return onListener(unix.SYS_SHUTDOWN, unix.SHUT_RD) }},
+	{"shut it down for writing", func() string {
+		return "returns " + onListener(unix.SYS_SHUTDOWN, unix.SHUT_WR) + ": another scrape is answered"
+	}},
+	{"questions without end", func() string {
+		for {
+			sendFrame([]byte{byte(ipc.KindOf(new(query.Scrape)))}, 0)
+		}
+	}},
+	frame("a word that is not in the protocol table", 99, 0, 0),
+	frame("an empty frame's kind, 0", 0, 0, 0),
+	frame("Scrape with more behind it", ipc.KindOf(new(query.Scrape)), 1, 0),
+	frame("Scrape with a descriptor", ipc.KindOf(new(query.Scrape)), 0, 1),
+	frame("Samples, as the dispatcher", ipc.KindOf(new(query.Samples)), 3, 0),
+	frame("Counts, as a worker", ipc.KindOf(new(query.Counts)), 10, 0),
+	frame("Breach, to have a worker killed", ipc.KindOf(new(work.Breach)), 6, 0, 0, 1),
+	frame("Start, to have a process started", ipc.KindOf(new(ipc.Start)), 26, 0),
+	frame("Renew, to have the generation replaced", ipc.KindOf(new(ipc.Renew)), 4, 0),
+	frame("Dial, for a connection to a daemon", ipc.KindOf(new(work.Dial)), 10, 0),
+	frame("Lookup, for a name", ipc.KindOf(new(work.Lookup)), 15, 0),
+	frame("Verify, for a guess at a token", ipc.KindOf(new(query.Verify)), 42, 0),
+	frame("Sign, for a handshake", ipc.KindOf(new(query.Sign)), 16, 0),
+	frame("Done, of a client's connection", ipc.KindOf(new(work.Done)), 8, 0),
+	frame("SecretKeys of its own", ipc.KindOf(new(ipc.SecretKeys)), 4, 0),
+	frame("Kept, as the keeper", ipc.KindOf(new(ipc.Kept)), 4, 0, 0, 1),
+	frame("Ready for the second time", ipc.KindOf(new(ipc.Ready)), 4, 0),
+	frame("Pong without Ping", ipc.KindOf(new(ipc.Pong)), 8, 0),
+	frame("an oversized message", ipc.KindOf(new(query.Scrape)), 60_000, 0),
+	{"half of its channel closed", func() string { _ = unix.Shutdown(ipc.ServiceChannelFD, unix.SHUT_WR); return wait() }},
+	{"an empty packet", func() string { _, _ = unix.Write(ipc.ServiceChannelFD, nil); return wait() }},
+})
+
+// chosen returns the attacks of a worker with these names.
+func chosen(names ...string) (list []attack) {
+	for _, name := range names {
+		list = append(list, attacks[slices.IndexFunc(attacks, func(a attack) bool { return a.name == name })])
+	}
+	return list
+}
+
+// onListener makes a system call on the socket that listens for scrapes.
+func onListener(number uintptr, args ...uintptr) string {
+	for fd := ipc.ServiceChannelFD + 1; fd < 100; fd++ {
+		if is, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || is != unix.SOCK_STREAM {
+			continue
+		}
+		if _, err := unix.Getpeername(fd); err == unix.ENOTCONN {
+			return sys(number, append([]uintptr{uintptr(fd)}, args...)...)
+		}
+	}
+	return "NO SOCKET FOUND"
+}
+
+// playExporter runs the usual exporter, or a compromised one. The compromised exporter
+// runs in its whole sandbox, and makes one attack for each request that asks for one.
+func playExporter(args []string) int {
+	if len(args) == 0 {
+		return exporter.Main()
+	}
+	confine := func(s ipc.ServiceSetup) (security.Sealed, error) {
+		return seal.Close(seal.Options{Kind: seal.Exporter}, false)
+	}
+	return own.Main(ipc.Exporter, confine, func(*ipc.Channel) own.Service { return compromisedExporter{} })
+}
+
+type compromisedExporter struct{}
+
+func (compromisedExporter) Handle(m ipc.Received) (bool, error) {
+	if _, ok := m.Message.(*ipc.MetricsFD); ok {
+		f := os.NewFile(uintptr(m.FDs[0]), "metrics")
+		l, err := net.FileListener(f)
+		if err != nil {
+			return true, err
+		}
+		l.(*net.UnixListener).SetUnlinkOnClose(false)
+		mux := http.NewServeMux()
+		mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, `invented{user="alice"} 1`) })
+		mux.HandleFunc("/attack", func(w http.ResponseWriter, r *http.Request) { captureOf(exporterAttacks, w, r) })
+		go func() { _ = http.Serve(l, mux) }()
+	}
+	return true, nil
+}
+
+func (compromisedExporter) Serve(*own.Client) {}
+func (compromisedExporter) Counters() []any   { return nil }
+func (compromisedExporter) Close()            {}
+
+const (
+	beginCounting  = "<!-- attacks on the metrics: generated by go test ./privsep -run TestCaptured -update -->\n"
+	endCounting    = "<!-- end of attacks on the metrics -->\n"
+	beginExporting = "<!-- attacks of an exporter: generated by go test ./privsep -run TestCaptured -update -->\n"
+	endExporting   = "<!-- end of attacks of an exporter -->\n"
+)
+
+// measured returns a gateway with metrics, and a client for its exporter.
+func measured(t *testing.T, as user, c testConfig) (*gateway, *http.Client) {
+	t.Helper()
+	path := filepath.Join(socketDir(t, t.TempDir(), as), "metrics")
+	c.Metrics = listens("unix:" + path)
+	c.Setup = packed(work.Setup{Setup: ipc.Setup{JWT: true}, Metrics: true})
+	g := serve(t, as, c)
+	g.await("exporter is ready", nil)
+	return g, client("unix", path, false)
+}
+
+// byRootAndOthers runs a test with a gateway that an ordinary user started, and with one
+// that root started.
+func byRootAndOthers(t *testing.T, test func(*testing.T, user, testConfig)) {
+	needSandbox(t)
+	t.Run("without root", func(t *testing.T) {
+		t.Parallel()
+		test(t, plain(t), testConfig{})
+	})
+	t.Run("as root", func(t *testing.T) {
+		t.Parallel()
+		needRoot(t)
+		test(t, nil, testConfig{Service: identityOf("nobody", "nogroup", "")})
+	})
+}
+
+// TestCapturedCounts checks that each message with which a captured worker falsifies
+// metrics has the effect that the page states. The exporter is the same process at the
+// end, and has answered after each message.
+func TestCapturedCounts(t *testing.T) {
+	byRootAndOthers(t, func(t *testing.T, as user, c testConfig) {
+		g, scraper := measured(t, as, c)
+		first := int(g.await("exporter is ready", nil)["pid"].(float64))
+		table := &strings.Builder{}
+		fmt.Fprintf(table, "| sent as counts | result |\n|---|---|\n")
+		for _, a := range countAttacks {
+			fmt.Fprintf(table, "| %s | %s |\n", a.name, g.attack(a.name))
+			g.mustGet("/pid")
+			if text, err := get(scraper, "/metrics"); err != nil || !strings.Contains(text, "\nschedrestd_workers 2\n") && !strings.Contains(text, "\nschedrestd_workers 1\n") {
+				t.Errorf("after %q: %v: %s", a.name, err, text)
+			}
+		}
+		if text, err := get(scraper, "/metrics"); err != nil || strings.Count(text, "} 4.29496") != 1 {
+			t.Errorf("error %v; exactly one counter should have the largest number: %s", err, text)
+		}
+		if n := g.count("exporter is ready"); n != 1 || syscall.Kill(first, 0) != nil {
+			t.Errorf("there were %d exporters", n)
+		}
+		show(t, beginCounting, endCounting, table.String())
+	})
+}
+
+// TestCapturedExporter checks that each attack of a compromised exporter has the effect
+// that the page states. No attack ends a worker, and the gateway serves clients of the
+// API after each attack.
+func TestCapturedExporter(t *testing.T) {
+	byRootAndOthers(t, func(t *testing.T, as user, c testConfig) {
+		c.Argv = argv{ipc.Exporter: {"compromised"}}
+		g, scraper := measured(t, as, c)
+		if text, err := get(scraper, "/metrics"); err != nil || !strings.HasPrefix(text, "invented") {
+			t.Fatalf("%q, %v", text, err)
+		}
+		table := &strings.Builder{}
+		fmt.Fprintf(table, "| attempt | result |\n|---|---|\n")
+		for _, a := range exporterAttacks {
+			fmt.Fprintf(table, "| %s | %s |\n", a.name, g.attackBy(scraper, a.name))
+			g.mustGet("/pid")
+		}
+		for _, msg := range []string{"worker died", "worker was killed", "worker was ended"} {
+			if n := g.count(msg); n > 0 {
+				t.Errorf("%s %d times", msg, n)
+			}
+		}
+		show(t, beginExporting, endExporting, table.String())
+	})
+}
+
+// attackBy makes the exporter that scraper reaches attack, and returns the outcome.
+func (g *gateway) attackBy(scraper *http.Client, name string) string {
+	g.t.Helper()
+	lives := g.count("exporter exited")
+	g.eventually("an exporter runs", func() bool { return g.count("exporter is ready") > lives })
+	time.Sleep(250 * time.Millisecond) // an exporter that exits sooner makes the parent pause before the next one
+	answer, err := get(scraper, "/attack?name="+url.QueryEscape(name))
+	if err == nil {
+		if answer == "EPERM" || answer == "ENOSYS" {
+			answer += " from the filter"
+		}
+		return answer
+	}
+	var why string
+	g.eventually("the exporter exits of "+name, func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		n := 0
+		for _, r := range g.records {
+			if r["msg"] == "exporter exited" {
+				if n++; n > lives {
+					why = fmt.Sprint(r["because"])
+					return true
+				}
+			}
+		}
+		return false
+	})
+	switch {
+	case strings.Contains(why, "forbidden system call"):
+		return "is killed by SIGSYS"
+	case strings.Contains(why, "signal 9"):
+		return "loses its channel, and ends"
+	}
+	return "is killed: " + why
+}

@@ -1,0 +1,88 @@
+package privsep
+
+import (
+	"io/fs"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"schedrestd/ipc"
+	"schedrestd/plan"
+)
+
+// testConfig has the settings of a parent that a test changes. The test sends it to the
+// parent's process as JSON.
+type testConfig struct {
+	Listen, Metrics                                      []ipc.Listen
+	Netns, ControllerNetns                               string
+	Service                                              ipc.Service
+	Switches                                             ipc.Switches
+	Setup                                                ipc.Setup
+	Connections, PerSource, Identities, Workers, Threads int
+	SocketMode                                           fs.FileMode
+	SocketGroup                                          *uint32
+	Audit                                                ipc.Audit
+	ipc.Secrets
+
+	Argv                              argv
+	StartLimit, Silence, Watch, Still time.Duration // 0 stands for the usual value
+	Mode                              ipc.Mode      // 0: serve
+}
+
+// config returns the Config that schedrestd-config would make.
+func (c testConfig) config() Config {
+	run := ipc.Run{Switches: c.Switches, LogLevel: c.Setup.LogLevel, Audit: c.Audit, Netns: c.Netns, ControllerNetns: c.ControllerNetns,
+		Numbers: ipc.Numbers{Connections: uint32(c.Connections), PerSource: uint32(c.PerSource), Identities: uint32(c.Identities), Workers: uint32(c.Workers), Threads: uint32(c.Threads)}}
+	p := ipc.WholePlan{Listen: c.Listen, Metrics: c.Metrics, Setup: c.Setup, Plan: ipc.Plan{Mode: c.Mode, Run: run, Service: c.Service, SocketMode: uint16(c.SocketMode), Secrets: c.Secrets}}
+	if c.SocketGroup != nil {
+		p.HasSocketGroup, p.SocketGID = true, *c.SocketGroup
+	}
+	if err := plan.Complete(&p.Plan, &p.Setup, &p.Listen); err != nil {
+		panic(err)
+	}
+	return Config{WholePlan: p, Level: new(slog.LevelVar)}
+}
+
+// shorten sets the time limits that this process has for all parents.
+func (c testConfig) shorten() {
+	programArgs = c.Argv
+	for to, value := range map[*time.Duration]time.Duration{&startLimit: c.StartLimit, &silence: c.Silence, &watch: c.Watch, &still: c.Still} {
+		if value != 0 {
+			*to = value
+		}
+	}
+}
+
+// TestNumbers checks that a parent refuses numbers that no gateway can have.
+func TestNumbers(t *testing.T) {
+	for name, change := range map[string]func(*ipc.Numbers){
+		"no connections":   func(n *ipc.Numbers) { n.Connections = 0 },
+		"no workers":       func(n *ipc.Numbers) { n.Workers = 0 },
+		"no threads":       func(n *ipc.Numbers) { n.Threads = 0 },
+		"no identities":    func(n *ipc.Numbers) { n.Identities = 0 },
+		"many connections": func(n *ipc.Numbers) { n.Connections = ipc.MaxConnections + 1 },
+		"many waiting":     func(n *ipc.Numbers) { n.Waiting = 1 << 31 },
+	} {
+		c := testConfig{}.config()
+		if err := c.check(); err != nil {
+			t.Fatal(err)
+		}
+		if change(&c.Numbers); c.check() == nil {
+			t.Errorf("%s: %+v is accepted", name, c.Numbers)
+		}
+	}
+}
+
+// TestFixed checks that the log names each changed setting that needs a restart.
+func TestFixed(t *testing.T) {
+	c := testConfig{Listen: []ipc.Listen{{Network: ipc.Unix, Path: "/s"}}, SocketMode: 0o666}.config()
+	next := &ipc.WholePlan{Plan: ipc.Plan{SocketMode: 0o600, Service: ipc.Service{SchedUID: 65534}}, Listen: c.Listen}
+	if diff := cmp.Diff([]string{"SchedUser", "AuthAltTypes (for the mode of UNIX sockets)"}, c.fixed(next)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if list := c.fixed(&c.WholePlan); list != nil {
+		t.Errorf("nothing has changed: %v", list)
+	}
+}

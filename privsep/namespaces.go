@@ -1,0 +1,75 @@
+package privsep
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"schedrestd/errs"
+	"schedrestd/ipc"
+	"schedrestd/privsep/program"
+	"schedrestd/privsep/spawn"
+	"schedrestd/security"
+)
+
+// A PID namespace ends with its init process, and the kernel then kills all other
+// processes in it. Its spawner can start no process any more. Making a PID namespace
+// takes CAP_SYS_ADMIN, which the parent has dropped by the time it serves. So the parent
+// prepares spare namespaces.
+//
+// The spawner that follows the last spare puts each process into a user namespace of its
+// own, where the kernel permits that. It has no PID namespace to lose.
+
+// spareNamespaces is how many spare namespaces the parent prepares. Each takes about 2
+// MB.
+const spareNamespaces = 2
+
+// prepareSpares makes the spare spawners while this process has the capabilities. There
+// may be fewer: the kernel limits the number of namespaces.
+func (m *monitor) prepareSpares() {
+	if m.spawner.Lost() == nil || m.config.Setup.Inetd {
+		return
+	}
+	for range spareNamespaces {
+		next, err := m.spawner.Another()
+		if err != nil {
+			m.config.Log.Warn("namespace not prepared", "error", err, "hint", "the gateway ends when the last one that it has ends")
+			return
+		}
+		m.spares = append(m.spares, next)
+	}
+}
+
+// namespaceLost replaces the spawner, whose PID namespace has ended, and asks for a
+// generation of processes from the next one.
+func (m *monitor) namespaceLost() error {
+	const hint = "find out what kills processes called schedrestd-init"
+	for m.spawner.IsLost() {
+		var next *spawn.Spawner
+		var err error
+		if len(m.spares) > 0 {
+			next, m.spares = m.spares[0], m.spares[1:]
+		} else if next, err = m.spawner.Another(); err != nil {
+			m.config.Log.Error("namespace init exited", "error", err, "hint", "the gateway ends: only a new start can make namespaces; "+hint)
+			return errs.New(errs.Unavailable, "each PID namespace that was made for workers has ended")
+		}
+		m.spawner.Stop()
+		m.spawner = next
+	}
+	m.config.Log.Error("namespace init exited", "hint", "workers and services are started in the next namespace; "+hint)
+	if m.current != nil && m.current.home != m.spawner {
+		m.renew(m.current.id)
+	}
+	return nil
+}
+
+// startConfined starts a process in the current namespace. If that namespace has ended,
+// it uses the next one.
+func (m *monitor) startConfined(p *program.Program, who security.Identity, b spawn.Spec, setup ipc.Message) (*spawn.Started, error) {
+	for {
+		started, err := p.Start(m.spawner, who, b, setup)
+		if !errors.Is(err, unix.ENOMEM) || !m.spawner.IsEnding() || m.namespaceLost() != nil {
+			return started, err
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package client_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"schedrestd/errs"
+	"schedrestd/model"
+	"schedrestd/rpc/client"
+)
+
+// TestPromptTakesNoMemory checks that a prompt answer is read as fast as its records are
+// used: the controller still sends it, no memory of the budget is used, and requests
+// for other lists wait until it is read.
+func TestPromptTakesNoMemory(t *testing.T) {
+	const jobs, size = 20_000, 64 << 20
+	l := newLister(t, jobs)
+	budget := client.NewBudget(size)
+	c := client.New(client.Config{Controllers: []client.Address{l.Address}, Answers: budget})
+	hold, held := make(chan struct{}), make(chan struct{}, client.MostAsked+1)
+	results := make(chan error, client.MostAsked+1)
+	count := func() {
+		n := 0
+		_, err := c.Jobs(context.Background(), ann, model.Query{Prompt: true}, func(*model.Job) error {
+			if n++; n == 10 {
+				held <- struct{}{}
+				<-hold
+			}
+			return nil
+		})
+		if err == nil && n != jobs {
+			t.Errorf("%d jobs", n)
+		}
+		results <- err
+	}
+	for range client.MostAsked + 1 {
+		go count()
+	}
+	for range client.MostAsked {
+		<-held
+	}
+	if free, open := budget.Free(), l.open.Load(); free != size || open != client.MostAsked {
+		t.Errorf("%d of %d bytes free, %d connections", free, size, open)
+	}
+	close(hold)
+	for range client.MostAsked + 1 {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := l.lists.Load(); n != client.MostAsked+1 {
+		t.Errorf("%d lists", n)
+	}
+	// A request that is not prompt waits for as much memory as the answer took.
+	if !budget.Hold(model.Credential{Token: "bob"}, size/2) || !budget.Hold(model.Credential{Token: "carol"}, size/8*3-l.length/2) {
+		t.Fatal("no memory")
+	}
+	l.lists.Store(0)
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := c.Jobs(ctx, ann, model.Query{}, func(*model.Job) error { return nil }); errs.KindOf(err) != errs.Unavailable || l.lists.Load() != 0 {
+		t.Errorf("%d lists were requested without memory: %v", l.lists.Load(), err)
+	}
+	if _, err := c.Jobs(context.Background(), ann, model.Query{Prompt: true}, func(*model.Job) error { return nil }); err != nil {
+		t.Errorf("without memory: %v", err)
+	}
+}

@@ -1,0 +1,66 @@
+package self
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"schedrestd/become"
+	"schedrestd/ipc"
+	"schedrestd/security"
+)
+
+// Attributes is the set of process attributes that the kernel reports, by name,
+// each value as /proc shows it. It includes everything that the confinement
+// promises.
+type Attributes map[string]string
+
+// Expect returns the attributes of a confined process for which the parent has
+// set a. files is the process's limit of open descriptors, and tasks is its
+// user's limit of processes and threads.
+func Expect(a *ipc.Attributes, files, tasks uint64) Attributes {
+	id := func(n uint32) string { return strings.TrimSpace(strings.Repeat(fmt.Sprint(n)+" ", 4)) }
+	none := security.Capabilities(0).String()
+	p := Attributes{
+		"uid":             id(a.UID), // real, effective, saved, file system
+		"gid":             id(a.GID),
+		"groups":          groups(a),
+		"cap_inheritable": none,
+		"cap_permitted":   none,
+		"cap_effective":   none,
+		"cap_bounding":    a.Bounding,
+		"cap_ambient":     none,
+		"no_new_privs":    "1",
+		"seccomp":         a.Seccomp,
+		"dumpable":        "0",
+		"session":         "own",
+		"limit_core":      "0 0",
+		"limit_file_size": fmt.Sprintf("%d %d", a.FileSize, a.MaxSize),
+		"limit_files":     fmt.Sprintf("%d %d", files, files),
+		"limit_tasks":     fmt.Sprintf("%d %d", tasks, tasks),
+		"descriptors":     "0 1 2 3",
+	}
+	for _, n := range a.Namespaces {
+		if p["ns_"+n.Type] = n.ID; n.Other {
+			p["ns_"+n.Type] = other + n.ID
+		}
+	}
+	return p
+}
+
+// groups returns the supplementary groups in the form in which the kernel shows
+// them: sorted by number, with the overflow id for each group that the user
+// namespace lacks.
+func groups(a *ipc.Attributes) string {
+	list := slices.Sorted(slices.Values(a.Groups))
+	for i, gid := range list {
+		if a.Foreign && gid != a.GID {
+			list[i] = become.Overflow
+		}
+	}
+	return strings.Trim(fmt.Sprint(list), "[]")
+}
+
+// other is the prefix of a value that an attribute must not have, such as the namespace
+// of the parent.
+const other = "other than "
