@@ -1,7 +1,8 @@
-# Puts what is in bin/ in its place, with pages and units. It is part of the Makefile, and it is
+# Installs the programs in bin/, with manual pages and units. It is part of the Makefile, and it is
 # the Makefile of the archive that "make dist" packs.
 
-# DESTDIR goes before each of these, for a package. Its other programs are looked for beside schedrestd.
+# DESTDIR is put before each of these paths, for building a package. schedrestd looks for its other
+# programs in its own directory.
 PREFIX      ?= /usr/local
 BINDIR      ?= $(PREFIX)/bin
 SBINDIR     ?= $(PREFIX)/sbin
@@ -16,18 +17,19 @@ UNITDIR     ?= $(PREFIX)/lib/systemd/system
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
 TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
 
-# The systemd that the units are for: this machine's, or the newest.
+# Version of systemd for which the units are installed: this machine's, or the newest.
 SYSTEMD_VERSION ?= $(shell systemctl --version 2>/dev/null | awk 'NR == 1 { print $$2 + 0 }')
 
-# Where the programs are, and where those that this machine can run are: they write the completions.
+# BIN has the programs to install. COMPLETER has programs that this machine can run, which write the
+# completions.
 BIN      ?= bin
 COMPLETER ?= $(BIN)
 
-# All programs: what is built, installed and packed comes from these lists.
+# All programs. These lists determine what is built, installed and packed.
 SERVERS  = schedrestd scheddbd
 COMMANDS = schedctl
-# Executable but unreadable for all: other processes of the same user can't trace such a process,
-# not even before its first instruction.
+# Executable but not readable: other processes of the same user can't trace such a process, not even
+# before its first instruction.
 UNREADABLE = schedrestd-config schedrestd-worker schedrestd-keeper schedrestd-resolver schedrestd-auditor schedrestd-exporter schedrestd-dispatcher schedctld
 PROGRAMS = $(SERVERS) $(COMMANDS) $(UNREADABLE)
 
@@ -36,9 +38,11 @@ PAGES    = $(notdir $(wildcard docs/man/*.[1-9]))
 DOCS     = README.md CHANGELOG.md SECURITY.md LICENSE THIRD-PARTY.txt $(filter-out docs/README.md,$(wildcard docs/*.md))
 EXAMPLES = $(wildcard deploy/examples/*)
 
-# Owned by root whatever the umask and the group are. Other users than root install their own files.
+# If root installs, root owns the files whatever the umask and the group are. Other users own the
+# files that they install.
 PUT    = install $(if $(filter 0,$(shell id -u)),-o root -g root)
-# Paths, and the part that all units share. systemd before 254 would warn about DelegateSubgroup=.
+# Fills in the paths and the settings that all units share. systemd before 254 would warn about
+# DelegateSubgroup=.
 FILL   = sed -e '/^@HARDENING@$$/{' -e 'r deploy/systemd/hardening.conf' -e 'd' -e '}' \
 	$(if $(filter 1,$(shell [ '$(or $(SYSTEMD_VERSION),254)' -lt 254 ] && echo 1)),-e '/^DelegateSubgroup=/d') \
 	-e 's|@SBINDIR@|$(SBINDIR)|g' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|g' -e 's|@DOCDIR@|$(DOCDIR)|g'
@@ -53,7 +57,7 @@ usage:
 	@echo 'make install    DESTDIR= and PREFIX=$(PREFIX) say where to'; echo 'make uninstall'
 endif
 
-install: $(addprefix $(BIN)/,$(SERVERS) $(COMMANDS) $(UNREADABLE)) ## what is in bin/, with pages and units, to PREFIX (/usr/local) below DESTDIR
+install: $(addprefix $(BIN)/,$(SERVERS) $(COMMANDS) $(UNREADABLE)) ## install the programs in bin/, with manual pages and units, to PREFIX (/usr/local) below DESTDIR
 	$(PUT) -d $(addprefix $(DESTDIR),$(BINDIR) $(SBINDIR) $(DOCDIR)/examples $(UNITDIR) $(SYSUSERSDIR) $(TMPFILESDIR) \
 		$(sort $(foreach page,$(PAGES),$(MANDIR)/man$(subst .,,$(suffix $(page))))) $(BASHDIR) $(ZSHDIR) $(FISHDIR))
 	$(PUT) -m 0755 $(addprefix $(BIN)/,$(SERVERS)) $(DESTDIR)$(SBINDIR)
@@ -73,7 +77,7 @@ install: $(addprefix $(BIN)/,$(SERVERS) $(COMMANDS) $(UNREADABLE)) ## what is in
 		write $(FISHDIR)/$$name.fish $(COMPLETER)/$$name completion fish; \
 	done
 
-uninstall: ## remove what "make install" put there; configuration and state stay
+uninstall: ## remove the files of "make install"; configuration and state stay
 	rm -f $(addprefix $(DESTDIR)$(SBINDIR)/,$(SERVERS) $(UNREADABLE)) $(addprefix $(DESTDIR)$(BINDIR)/,$(COMMANDS))
 	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(UNITS)) $(addprefix $(DESTDIR),$(SYSUSERSDIR)/schedrestd.conf $(TMPFILESDIR)/schedrestd.conf $(COMPLETIONS))
 	rm -f $(foreach page,$(PAGES),$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(page))

@@ -1,6 +1,6 @@
 // Command sbom writes the list of software that programs contain, as CycloneDX
-// 1.6, from what the linker recorded in them. Its output depends on nothing
-// but the arguments and the programs.
+// 1.6, from the information that the linker recorded in them, and Swagger UI. Its
+// output depends only on the arguments and the programs.
 //
 //	sbom NAME VERSION PROGRAM...
 package main
@@ -14,9 +14,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"schedrestd/handlers/apipage"
 )
 
-// bom and the types below have the fields of CycloneDX that are written.
+// bom and the types below contain the fields of CycloneDX that sbom writes.
 type bom struct {
 	Format       string       `json:"bomFormat"`
 	Spec         string       `json:"specVersion"`
@@ -72,7 +74,8 @@ func main() {
 	}
 }
 
-// describe lists the programs, and every module that one of them contains.
+// describe lists the programs, and every module that at least one of them
+// contains.
 func describe(name, version string, programs []string) (*bom, error) {
 	b := &bom{Format: "CycloneDX", Spec: "1.6", Version: 1}
 	b.Metadata.Component = component{Type: "application", Ref: name, Name: name, Version: version}
@@ -104,7 +107,8 @@ func describe(name, version string, programs []string) (*bom, error) {
 	return b, nil
 }
 
-// inspect reads a program and returns it with the modules in it, sorted.
+// inspect reads a program, and returns it with the modules that it contains,
+// sorted.
 func inspect(path, version string) (component, []component, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -132,6 +136,10 @@ func inspect(path, version string) (component, []component, error) {
 		}
 		modules = append(modules, library(m.Path, m.Version, m.Sum))
 	}
+	if info.Path == apiPage {
+		url := "pkg:npm/swagger-ui-dist@" + apipage.Version
+		modules = append(modules, component{Type: "library", Ref: url, Name: "swagger-ui-dist", Version: apipage.Version, URL: url})
+	}
 	slices.SortFunc(modules, func(a, b component) int {
 		if a.Ref < b.Ref {
 			return -1
@@ -141,7 +149,12 @@ func inspect(path, version string) (component, []component, error) {
 	return program, modules, nil
 }
 
-// library returns a module. Its sum is the one of go.sum, which is no hash of a file.
+// apiPage is the program that contains the page at /docs: software that is no module, and
+// that the linker does not record.
+const apiPage = "schedrestd/cmd/schedrestd-worker"
+
+// library returns the component for a module. sum is the module's sum in
+// go.sum, which is not the hash of a file.
 func library(path, version, sum string) component {
 	url := "pkg:golang/" + path + "@" + version
 	c := component{Type: "library", Ref: url, Name: path, Version: version, URL: url}
