@@ -89,7 +89,6 @@ var newer = map[string]bool{"another user cancels jobs": true, "user cancels job
 // our gateway alone.
 func TestDay(t *testing.T) {
 	m := fresh(t)
-	m.run(t, "root", "rm", "-f", "/tmp/signal-of0", "/tmp/signal-of1") // left by an earlier run
 	version := map[string]string{"22.05": "v0.0.42", "24.11": "v0.0.42", "26.05": "v0.0.45"}[m.release]
 	if m.release != "22.05" {
 		m.reference(t)
