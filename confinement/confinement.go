@@ -29,17 +29,17 @@ func Complete(inherited []ipc.Part, how ipc.Seal, s security.Sealed) []ipc.Part 
 	calls := ipc.Part{Name: CallFilter, Is: ipc.PartOn, Why: filter}
 	switch {
 	case how&ipc.SealAudit != 0:
-		calls.Is, calls.Why = ipc.PartOff, "audit_confinement: it logs, and kills no process"
+		calls.Is, calls.Why = ipc.PartOff, "audit_confinement: it only logs"
 	case !s.Filter || s.Audit:
-		calls.Is, calls.Why = ipc.PartMissing, "the process has none that kills"
+		calls.Is, calls.Why = ipc.PartMissing, "not installed, or it only logs"
 	}
 	land := ipc.Part{Name: Landlock, Is: ipc.PartOn, Why: denied}
 	if s.Landlock == 0 {
-		land.Is, land.Why = ipc.PartMissing, "this kernel has none, or lsm= does not name it: Linux 5.13"
+		land.Is, land.Why = ipc.PartMissing, "needs Linux 5.13 and landlock in lsm="
 	}
 	list := append(inherited[:len(inherited):len(inherited)], calls, land)
 	if how&ipc.SealUnix != 0 && s.Denies&security.DeniesTCP == 0 {
-		list = append(list, ipc.Part{Name: LandlockTCP, Is: ipc.PartMissing, Why: "workers connect UNIX sockets, and this kernel's knows no TCP: Linux 6.7"})
+		list = append(list, ipc.Part{Name: LandlockTCP, Is: ipc.PartMissing, Why: "needs Linux 6.7, since workers connect to UNIX sockets"})
 	}
 	return list
 }
@@ -69,7 +69,7 @@ func Log(log *slog.Logger, parts []ipc.Part, inetd bool) {
 		attrs = append(attrs, "off", strings.Join(off, ", "))
 	}
 	if left != nil {
-		attrs = append(attrs, "left_out", strings.Join(left, ", "))
+		attrs = append(attrs, "unavailable", strings.Join(left, ", "))
 	}
 	log.Log(context.Background(), level, "confinement of the workers", attrs...)
 }

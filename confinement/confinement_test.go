@@ -24,17 +24,17 @@ func TestLog(t *testing.T) {
 	}{
 		"everything": {inherited, 0, all, false, `level=INFO msg="confinement of the workers" on="IPC namespace, seccomp, Landlock 7 (files, TCP)"`},
 		"audit": {inherited, ipc.SealAudit, security.Sealed{Filter: true, Audit: true, Landlock: 7}, false,
-			`level=INFO msg="confinement of the workers" on="IPC namespace, Landlock 7 ()" off="system call filter (audit_confinement: it logs, and kills no process)"`},
+			`level=INFO msg="confinement of the workers" on="IPC namespace, Landlock 7 ()" off="system call filter (audit_confinement: it only logs)"`},
 		"no Landlock": {inherited, 0, security.Sealed{Filter: true}, true,
-			`level=WARN msg="confinement of the workers" on="IPC namespace, seccomp" left_out="Landlock (this kernel has none, or lsm= does not name it: Linux 5.13)"`},
+			`level=WARN msg="confinement of the workers" on="IPC namespace, seccomp" unavailable="Landlock (needs Linux 5.13 and landlock in lsm=)"`},
 		"no filter, and TCP": {inherited, ipc.SealUnix, security.Sealed{Landlock: 1, Denies: security.DeniesFiles}, false,
-			`level=WARN msg="confinement of the workers" on="IPC namespace, Landlock 1 (files)" left_out="system call filter (the process has none that kills), Landlock for TCP (workers connect UNIX sockets, and this kernel's knows no TCP: Linux 6.7)"`},
+			`level=WARN msg="confinement of the workers" on="IPC namespace, Landlock 1 (files)" unavailable="system call filter (not installed, or it only logs), Landlock for TCP (needs Linux 6.7, since workers connect to UNIX sockets)"`},
 		"no TCP, which is not connected": {inherited, 0, security.Sealed{Filter: true, Landlock: 1, Denies: security.DeniesFiles}, false,
 			`level=INFO msg="confinement of the workers" on="IPC namespace, seccomp, Landlock 1 (files)"`},
 		"no permission": {[]ipc.Part{{Name: "PID namespace", Is: ipc.PartUnpermitted, Why: "operation not permitted"}}, 0, all, false,
-			`level=WARN msg="confinement of the workers" on="seccomp, Landlock 7 (files, TCP)" left_out="PID namespace"`},
+			`level=WARN msg="confinement of the workers" on="seccomp, Landlock 7 (files, TCP)" unavailable="PID namespace"`},
 		"no permission, for one client": {[]ipc.Part{{Name: "PID namespace", Is: ipc.PartUnpermitted, Why: "no space left on device"}}, 0, all, true,
-			`level=INFO msg="confinement of the workers" on="seccomp, Landlock 7 (files, TCP)" left_out="PID namespace (no space left on device)"`},
+			`level=INFO msg="confinement of the workers" on="seccomp, Landlock 7 (files, TCP)" unavailable="PID namespace (no space left on device)"`},
 	} {
 		out := new(strings.Builder)
 		log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

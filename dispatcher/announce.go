@@ -39,7 +39,7 @@ func (d *dispatcher) announceRules(a work.Admission) {
 		d.log.Warn("every address is exempt: no client has penalties", "exempt", prefixes(a.Exempt))
 	}
 	if c.PerSource >= c.Connections && c.Connections > 1 {
-		d.log.Warn("--max-per-source bounds nothing: one source may have all connections", "max_per_source", c.PerSource, "connections", c.Connections)
+		d.log.Warn("--max-per-source has no effect: one source may have all connections", "max_per_source", c.PerSource, "connections", c.Connections)
 	}
 }
 

@@ -390,7 +390,7 @@ func (d *dispatcher) finish() {
 		return nil
 	})
 	// A compromised worker may ignore its own limit.
-	late := d.After(drain+process.LastWords, func() { d.End("it did not end in time") })
+	late := d.After(drain+process.LastWords, func() { d.End("did not exit in time") })
 	defer late.Stop()
 	<-d.Over
 	_ = d.Call(func() error {

@@ -80,7 +80,7 @@ func (x *scraper) handle(m ipc.Message) (handled bool, err error) {
 	switch m.(type) {
 	case *query.Scrape:
 		if x.busy.Swap(true) || !x.asked.Take(time.Now(), 1) {
-			return true, errors.New("it sent Scrape too often")
+			return true, errors.New("sent Scrape too often")
 		}
 		go x.answer()
 		return true, nil

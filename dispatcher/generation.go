@@ -141,7 +141,7 @@ func (d *dispatcher) startKeeper(g *generation) (*ipc.Kept, error) {
 		case kept <- answer:
 			return true, nil
 		default:
-			return true, errors.New("it sent Kept of keys that it was not given")
+			return true, errors.New("sent Kept for keys that it was not given")
 		}
 	}
 	var err error
@@ -155,7 +155,7 @@ func (d *dispatcher) startKeeper(g *generation) (*ipc.Kept, error) {
 	case <-g.keeper.Over:
 		return nil, g.keeper.Why()
 	case <-time.After(d.config.StartLimit):
-		return nil, errs.New(errs.Unavailable, "the keeper has not read the keys within %s", d.config.StartLimit)
+		return nil, errs.New(errs.Unavailable, "the keeper did not read the keys within %s", d.config.StartLimit)
 	}
 }
 
@@ -210,7 +210,7 @@ func (g *generation) isBroken() bool {
 // ask sends m to the resolver.
 func (g *generation) ask(m ipc.Message, fds ...int) error {
 	if g == nil || g.resolver == nil {
-		return errs.New(errs.Unavailable, "there is no resolver")
+		return errs.New(errs.Unavailable, "no resolver is running")
 	}
 	return g.resolver.Channel.TrySend(m, fds...)
 }

@@ -46,7 +46,7 @@ func Check(list []string) error {
 func Parse(text string) (Endpoint, error) {
 	e := Endpoint{Text: text, Network: ipc.TCP}
 	bad := func(why string) (Endpoint, error) {
-		return e, errs.New(errs.Invalid, "can't listen on %q: %s", text, why).WithHint(listenHint)
+		return e, errs.New(errs.Invalid, "listen on %q: %s", text, why).WithHint(listenHint)
 	}
 	if path, ok := strings.CutPrefix(text, "unix:"); ok {
 		e.Network, e.Path = ipc.Unix, path
@@ -90,7 +90,7 @@ func (e Endpoint) Addresses() ([]netip.AddrPort, error) {
 	}
 	found, err := nss.Host(e.Host)
 	if err != nil {
-		return nil, &errs.Error{Kind: errs.KindOf(err), Message: fmt.Sprintf("can't listen on %q", e.Text), Err: err,
+		return nil, &errs.Error{Kind: errs.KindOf(err), Message: fmt.Sprintf("listen on %q", e.Text), Err: err,
 			Hint: "getent ahosts " + guard.Quote(e.Host) + "  # a name that this machine knows, or an address"}
 	}
 	var list []netip.AddrPort

@@ -74,7 +74,7 @@ func Parent(path string, rule Rule) (dir *os.File, real, name string, err error)
 	cut := strings.LastIndexByte(path, '/') + 1 // not cleaned: ".." applies after links are followed
 	name = path[cut:]
 	if name == "" || name == "." || name == ".." {
-		return nil, "", "", w.refuse(errs.Invalid, "not the name of a file").WithHint("ls -ld %s  # name a file in it", Quote(path))
+		return nil, "", "", w.refuse(errs.Invalid, "not a file name").WithHint("ls -ld %s  # use the path of a file in it", Quote(path))
 	}
 	if _, err := w.to(path[:cut], false); err != nil {
 		return nil, "", "", err
@@ -125,7 +125,7 @@ func (w *walk) judge(fd int, path string) (Facts, error) {
 	case w.rule.Secret && mode&0o027 != 0, w.rule.Create != 0 && mode&0o077 != 0:
 		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets other users access it", mode).WithHint("chmod 0600 %s", quoted)
 	case w.rule.Create != 0 && st.Nlink > 1:
-		return Facts{}, w.refuse(errs.Invalid, "it has %d names", st.Nlink).WithHint("ls -li %s  # one file, one name", quoted)
+		return Facts{}, w.refuse(errs.Invalid, "has %d hard links", st.Nlink).WithHint("ls -li %s  # remove the other links", quoted)
 	case mode&0o002 != 0:
 		return Facts{}, w.refuse(errs.Invalid, "mode %04o lets other users write it", mode).WithHint("chmod %s %s", w.noWriting(&st), quoted)
 	}
@@ -143,7 +143,7 @@ func (w *walk) judge(fd int, path string) (Facts, error) {
 
 // irregular refuses what is not a regular file.
 func (w *walk) irregular(path string) error {
-	return w.refuse(errs.Invalid, "not a regular file").WithHint("ls -ld %s  # name a file", Quote(path))
+	return w.refuse(errs.Invalid, "not a regular file").WithHint("ls -ld %s  # use the path of a file", Quote(path))
 }
 
 // oneOf joins uids with "or", each once.

@@ -50,7 +50,7 @@ func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool, holders ..
 	if w.groupWrites(st) {
 		err := w.refuse(errs.Invalid, "%s is writable by group %d (mode %04o)", what, st.Gid, mode)
 		if len(t.Groups) > 0 {
-			return err.WithHint("chmod g-w %s  # or let group %d write it instead: chgrp %[2]d %[1]s", Quote(path), t.Groups[0])
+			return err.WithHint("chmod g-w %s  # or let group %d write to it: chgrp %[2]d %[1]s", Quote(path), t.Groups[0])
 		}
 		return err.WithHint("chmod g-w %s  # or use another path", Quote(path))
 	}
@@ -61,7 +61,7 @@ func (w *walk) check(st *unix.Stat_t, what, path string, sticky bool, holders ..
 // right owner.
 func (w *walk) give(err *errs.Error, st *unix.Stat_t, path, or string) error {
 	if isStandIn(st.Uid) {
-		return err.WithHint("cat /proc/self/uid_map  # its owner has no uid in this user namespace: map it, or use another path")
+		return err.WithHint("cat /proc/self/uid_map  # map its owner in this user namespace, or use another path")
 	}
 	return err.WithHint("chown %s %s%s", w.owner(st), Quote(path), or)
 }

@@ -162,7 +162,7 @@ func TestTrustedFile(t *testing.T) {
 // socket is in the directory that was checked.
 func TestParentNames(t *testing.T) {
 	for _, path := range []string{"", "/", "/tmp/", "/tmp/.", "/tmp/.."} {
-		if dir, _, _, err := Parent(path, Rule{What: "socket"}); err == nil || !strings.Contains(err.Error(), "not the name of a file") {
+		if dir, _, _, err := Parent(path, Rule{What: "socket"}); err == nil || !strings.Contains(err.Error(), "not a file name") {
 			t.Errorf("%q: %v, %v", path, dir, err)
 		}
 	}

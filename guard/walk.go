@@ -120,7 +120,7 @@ func (w *walk) step(name string, last bool) (file int, target string, err error)
 		return -1, "", w.explain(fmt.Errorf("%s: %w", at, unix.ENOTDIR))
 	case last && !w.rule.Links:
 		return -1, "", w.refuse(errs.Invalid, "a symbolic link; name the file itself").
-			WithHint("readlink -f %s  # name the file itself", Quote(at))
+			WithHint("readlink -f %s  # use the path of the file itself", Quote(at))
 	}
 	target, err = w.follow(fd, name)
 	return -1, target, err
@@ -145,11 +145,11 @@ func (w *walk) follow(link int, name string) (string, error) {
 	if never || st.Uid != 0 && int(st.Uid) != os.Geteuid() && st.Uid != w.dirStat.Uid {
 		at := filepath.Join(w.dirName, name)
 		return "", w.refuse(errs.Invalid, "passes through symbolic link %s of uid %d", at, st.Uid).
-			WithHint("readlink -f %s  # name a way without that link", Quote(at))
+			WithHint("readlink -f %s  # use a path without that link", Quote(at))
 	}
 	if w.links++; w.links > maxLinks {
 		return "", w.refuse(errs.Invalid, "passes through too many symbolic links").
-			WithHint("ls -l %s  # name the file itself", Quote(filepath.Join(w.dirName, name)))
+			WithHint("ls -l %s  # use the path of the file itself", Quote(filepath.Join(w.dirName, name)))
 	}
 	buf := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(link, "", buf)

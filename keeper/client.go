@@ -84,7 +84,7 @@ func (c *client) slow(cost float64) {
 // report asks the parent to kill the worker.
 func (c *client) report(why string) {
 	c.keeper.counts.breaches.Add(1)
-	slog.Error("worker broke the protocol and is no longer served", "client", c.number, "because", why)
+	slog.Error("worker violated the protocol and is no longer served", "client", c.number, "because", why)
 	if err := c.keeper.channel.Send(&work.Breach{Number: c.number, Reason: ipc.Refuse(why).Reason}); err != nil {
 		slog.Warn("report not sent to the parent", "client", c.number, "error", err)
 	}

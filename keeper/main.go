@@ -44,7 +44,7 @@ func Main() int {
 		return 2
 	}
 	if err := begin(channel); err != nil {
-		slog.Error("keeper does not serve", "error", err)
+		slog.Error("keeper not started", "error", err)
 		if !errors.Is(err, io.EOF) {
 			_ = channel.Send(ipc.Refuse(err.Error()))
 		}

@@ -20,7 +20,7 @@ func TestBecomeUserIsRefused(t *testing.T) {
 		{"tokens", options{listen: []string{"unix:/s"}}, listening, "rest_auth/jwt", "-a rest_auth/local"},
 		{"-u", options{auth: local, user: "nobody", listen: []string{"unix:/s"}}, listening, "not as -u or -g", "leave out"},
 		{"-g", options{auth: local, group: "nogroup", listen: []string{"unix:/s"}}, listening, "not as -u or -g", "leave out"},
-		{"TCP", options{auth: local, listen: []string{"unix:/s", "127.0.0.1:0"}}, listening, "can't listen on 127.0.0.1:0", "unix:"},
+		{"TCP", options{auth: local, listen: []string{"unix:/s", "127.0.0.1:0"}}, listening, "cannot listen on 127.0.0.1:0", "unix:"},
 		{"as it should be", options{auth: local, listen: []string{"unix:/s"}}, listening, "", ""},
 		{"an inetd run with -u", options{auth: local, user: "nobody"}, inetd, "", ""},
 	} {

@@ -107,7 +107,7 @@ func TestRefusals(t *testing.T) {
 		{name: "a user without a group", args: []string{"-u", "2999999999", "127.0.0.1:0"}, env: daemonEnv, error: "-u 2999999999 has no entry", hint: "-g"},
 		{name: "a group of sockets that does not exist", args: []string{"--socket-group", "nobody-has-this-name", "unix:/nowhere/s"}, env: daemonEnv, error: "--socket-group nobody-has-this-name: ", hint: "groupadd --system nobody-has-this-name"},
 		{name: "no such host", args: []string{"nosuch.invalid:0"}, env: daemonEnv, error: "nosuch.invalid does not exist", hint: "getent ahosts nosuch.invalid"},
-		{name: "no address", args: []string{"localhost"}, error: `can't listen on "localhost"`, hint: "[host]:port"},
+		{name: "no address", args: []string{"localhost"}, error: `listen on "localhost"`, hint: "[host]:port"},
 		{name: "no address in the environment", args: nil, env: map[string]string{"SCHEDRESTD_LISTEN": ","}, error: "SCHEDRESTD_LISTEN=, names no address"},
 		{name: "data parser", args: []string{"-d", "v0.0.39", "127.0.0.1:0"}, error: `-d: unknown data parser "v0.0.39"`, hint: "latest"},
 		{name: "data parser's flag", args: []string{"-d", "v0.0.43+prefer_refs", "127.0.0.1:0"}, error: `v0.0.43 has no flag "+prefer_refs"`, hint: "+minimize_refs"},

@@ -207,7 +207,7 @@ func (o *options) becoming(m mode) error {
 	}
 	for _, l := range o.listen {
 		if !strings.HasPrefix(l, "unix:") {
-			return errs.New(errs.Invalid, "become_user can't listen on %s: the kernel does not report the user of a TCP connection", l).
+			return errs.New(errs.Invalid, "become_user cannot listen on %s: the kernel does not report the user of a TCP connection", l).
 				WithHint("listen on unix:/path/to/socket alone")
 		}
 	}

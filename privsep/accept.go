@@ -77,7 +77,7 @@ func (m *monitor) acceptFrom(l *listen.Listener, c Config) {
 		}
 		// Out of descriptors or of memory: pause, or this loop would spin.
 		trouble = min(max(2*trouble, 10*time.Millisecond), time.Second)
-		c.Log.Warn("can't accept a connection", "listener", l.Name, "error", err, "pause", trouble)
+		c.Log.Warn("connection not accepted", "listener", l.Name, "error", err, "pause", trouble)
 		time.Sleep(trouble)
 	}
 }
@@ -102,7 +102,7 @@ func (m *monitor) arrived(l *listen.Listener, fd int, peer unix.Sockaddr, switch
 				a.ID = m.lastPeer
 				m.peers[a.ID] = security.Identity{UID: facts.UID, GID: facts.GID}
 				if len(m.peers) > m.mostPeers && m.dispatcher != nil {
-					m.dispatcher.condemn(fmt.Sprintf("it keeps more than %d connections", m.mostPeers))
+					m.dispatcher.condemn(fmt.Sprintf("holds more than %d connections", m.mostPeers))
 				}
 			})
 		}

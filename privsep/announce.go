@@ -11,7 +11,7 @@ import (
 func announce(c Config, who identity.Service, listeners []*listen.Listener) {
 	switch {
 	case c.Switches.BecomeUser:
-		c.Log.Info("workers start with their users", "most", c.Identities, "connections", c.Connections,
+		c.Log.Info("serving each user with a worker of their own", "most", c.Identities, "connections", c.Connections,
 			"worker_per_connection", c.Switches.WorkerPerConnection, "listen", listen.Names(listeners))
 	default:
 		c.Log.Info("starting workers", "user", who.Name, "uid", who.UID, "gid", who.GID, "workers", c.Workers,
@@ -19,8 +19,8 @@ func announce(c Config, who identity.Service, listeners []*listen.Listener) {
 	}
 	for _, l := range listeners {
 		if l.ExposesTokens() {
-			c.Log.Warn("listener takes plain HTTP from other machines", "listen", l.Name,
-				"hint", "anyone who can read the traffic can use the tokens in it; listen on 127.0.0.1 behind a proxy with TLS, or on https://")
+			c.Log.Warn("listener accepts plain HTTP from other machines", "listen", l.Name,
+				"hint", "anyone who can read the traffic can use its tokens; listen on 127.0.0.1 behind a proxy with TLS, or on https://")
 		}
 	}
 }

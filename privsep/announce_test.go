@@ -36,7 +36,7 @@ func TestRulesInForce(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		if n := g.count("every address is") + g.count("--max-per-source bounds nothing"); n > 0 {
+		if n := g.count("every address is") + g.count("--max-per-source has no effect"); n > 0 {
 			t.Errorf("%d warnings", n)
 		}
 	}
@@ -47,7 +47,7 @@ func TestRulesInForce(t *testing.T) {
 func TestPlainHTTPBeyondLoopback(t *testing.T) {
 	g := serve(t, plain(t), testConfig{Listen: listens("127.0.0.1:0", "0.0.0.0:0")})
 	g.await("rules in force", nil)
-	if n := g.count("listener takes plain HTTP from other machines"); n != 1 {
+	if n := g.count("listener accepts plain HTTP from other machines"); n != 1 {
 		t.Errorf("%d warnings", n)
 	}
 }
@@ -59,5 +59,5 @@ func TestRulesThatRuleNothing(t *testing.T) {
 	g := serve(t, plain(t), testConfig{Connections: 6, PerSource: 6, Setup: packed(work.Setup{Admission: work.Admission{Threshold: time.Second, Proxies: everybody, Exempt: everybody}})})
 	g.await("every address is a trusted proxy: no client has penalties, and X-Forwarded-For of every client counts", nil)
 	g.await("every address is exempt: no client has penalties", nil)
-	g.await("--max-per-source bounds nothing: one source may have all connections", nil)
+	g.await("--max-per-source has no effect: one source may have all connections", nil)
 }

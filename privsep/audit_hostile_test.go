@@ -139,7 +139,7 @@ func TestAuditLiars(t *testing.T) {
 				}
 				defer conn.Close()
 			}
-			g.because("worker was killed", tt.want)
+			g.because("worker killed", tt.want)
 			_ = g.cmd.Process.Signal(syscall.SIGTERM) // the gateway exits when every line is written
 			g.wait()
 			lines := auditRecords(t, c.Audit.Path)

@@ -103,7 +103,7 @@ func tellsTheAuditor(t *testing.T, as user, c testConfig) {
 	c.Audit.Path = auditDir(t, as)
 	c.Audit.Claims = filepath.Join(filepath.Dir(c.Audit.Path), "keys")
 	g := serve(t, as, c)
-	auditor := int(g.await("auditor is ready", nil)["pid"].(float64))
+	auditor := int(g.await("auditor ready", nil)["pid"].(float64))
 	table := &strings.Builder{}
 	fmt.Fprintf(table, "| sent to the auditor | result | logged about that worker |\n|---|---|---|\n")
 	for _, one := range auditorSayings {
@@ -113,7 +113,7 @@ func tellsTheAuditor(t *testing.T, as user, c testConfig) {
 	if lines := auditRecords(t, c.Audit.Path); len(lines) > 0 {
 		t.Errorf("the audit log has %v", lines)
 	}
-	if n := g.count("auditor is ready"); n != 1 || syscall.Kill(auditor, 0) != nil {
+	if n := g.count("auditor ready"); n != 1 || syscall.Kill(auditor, 0) != nil {
 		t.Errorf("there were %d auditors", n)
 	}
 	show(t, beginAuditing, endAuditing, table.String())

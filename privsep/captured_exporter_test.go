@@ -186,7 +186,7 @@ func measured(t *testing.T, as user, c testConfig) (*gateway, *http.Client) {
 	c.Metrics = listens("unix:" + path)
 	c.Setup = packed(work.Setup{Setup: ipc.Setup{JWT: true}, Metrics: true})
 	g := serve(t, as, c)
-	g.await("exporter is ready", nil)
+	g.await("exporter ready", nil)
 	return g, client("unix", path, false)
 }
 
@@ -211,7 +211,7 @@ func byRootAndOthers(t *testing.T, test func(*testing.T, user, testConfig)) {
 func TestCapturedCounts(t *testing.T) {
 	byRootAndOthers(t, func(t *testing.T, as user, c testConfig) {
 		g, scraper := measured(t, as, c)
-		first := int(g.await("exporter is ready", nil)["pid"].(float64))
+		first := int(g.await("exporter ready", nil)["pid"].(float64))
 		table := &strings.Builder{}
 		fmt.Fprintf(table, "| sent as counts | result |\n|---|---|\n")
 		for _, a := range countAttacks {
@@ -224,7 +224,7 @@ func TestCapturedCounts(t *testing.T) {
 		if text, err := get(scraper, "/metrics"); err != nil || strings.Count(text, "} 4.29496") != 1 {
 			t.Errorf("error %v; exactly one counter should have the largest number: %s", err, text)
 		}
-		if n := g.count("exporter is ready"); n != 1 || syscall.Kill(first, 0) != nil {
+		if n := g.count("exporter ready"); n != 1 || syscall.Kill(first, 0) != nil {
 			t.Errorf("there were %d exporters", n)
 		}
 		show(t, beginCounting, endCounting, table.String())
@@ -247,7 +247,7 @@ func TestCapturedExporter(t *testing.T) {
 			fmt.Fprintf(table, "| %s | %s |\n", a.name, g.attackBy(scraper, a.name))
 			g.mustGet("/pid")
 		}
-		for _, msg := range []string{"worker died", "worker was killed", "worker was ended"} {
+		for _, msg := range []string{"worker exited unexpectedly", "worker killed", "worker terminated"} {
 			if n := g.count(msg); n > 0 {
 				t.Errorf("%s %d times", msg, n)
 			}
@@ -260,7 +260,7 @@ func TestCapturedExporter(t *testing.T) {
 func (g *gateway) attackBy(scraper *http.Client, name string) string {
 	g.t.Helper()
 	lives := g.count("exporter exited")
-	g.eventually("an exporter runs", func() bool { return g.count("exporter is ready") > lives })
+	g.eventually("an exporter runs", func() bool { return g.count("exporter ready") > lives })
 	time.Sleep(250 * time.Millisecond) // an exporter that exits sooner makes the parent pause before the next one
 	answer, err := get(scraper, "/attack?name="+url.QueryEscape(name))
 	if err == nil {

@@ -152,9 +152,9 @@ var services = []struct {
 	sayings  []said
 	reported string // the log's message about a worker that broke the protocol
 }{
-	{ipc.Resolver, 0, resolverSayings, "resolver: worker broke the protocol"},
-	{ipc.Keeper, 1, sayings, "keeper: worker broke the protocol"},
-	{ipc.Auditor, 1, auditorSayings, "auditor: worker broke the protocol"},
+	{ipc.Resolver, 0, resolverSayings, "resolver: worker violated the protocol"},
+	{ipc.Keeper, 1, sayings, "keeper: worker violated the protocol"},
+	{ipc.Auditor, 1, auditorSayings, "auditor: worker violated the protocol"},
 }
 
 // steal returns the worker's nth channel to a service. It takes the channel out of the
@@ -294,7 +294,7 @@ func asksTheKeeper(t *testing.T, as user, c testConfig) {
 		g.comes(hs256(v.key), "good")
 		g.comes(hs256(strangersKey), "bad")
 	}
-	if n := g.count("keeper is ready"); n != 1 || syscall.Kill(keeper, 0) != nil {
+	if n := g.count("keeper ready"); n != 1 || syscall.Kill(keeper, 0) != nil {
 		t.Errorf("there were %d keepers", n)
 	}
 	show(t, beginSaying, endSaying, table.String())
@@ -307,7 +307,7 @@ func (g *gateway) saying(to int, one said) (outcome, logged string) {
 	g.t.Helper()
 	pid, c := g.worker()
 	defer c.CloseIdleConnections()
-	number := g.await("worker is ready", func(r map[string]any) bool { return r["pid"] == float64(pid) })["worker"]
+	number := g.await("worker ready", func(r map[string]any) bool { return r["pid"] == float64(pid) })["worker"]
 	answer, err := get(c, fmt.Sprintf("/says?to=%d&name=%s", to, url.QueryEscape(one.name)))
 	refused := strings.Contains(answer, "no signature")
 	reported := services[to].reported
@@ -325,13 +325,13 @@ func (g *gateway) saying(to int, one said) (outcome, logged string) {
 	}
 	end := g.awaitAny(func(r map[string]any) bool {
 		msg := fmt.Sprint(r["msg"])
-		return r["worker"] == number && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended" || msg == process.WorkerViolation)
+		return r["worker"] == number && (msg == "worker exited unexpectedly" || msg == "worker killed" || msg == "worker terminated" || msg == process.WorkerViolation)
 	})
 	if err != nil && end["msg"] == process.WorkerViolation {
 		return "is killed by SIGSYS", ""
 	}
 	if err != nil {
-		return "is " + strings.TrimPrefix(fmt.Sprint(end["msg"]), "worker was "), fmt.Sprint(end["because"])
+		return "is " + strings.TrimPrefix(fmt.Sprint(end["msg"]), "worker "), fmt.Sprint(end["because"])
 	}
 	return answer, logged
 }

@@ -87,7 +87,7 @@ func TestCapturedAsksTheResolver(t *testing.T) {
 
 func asksTheResolver(t *testing.T, as user, c testConfig) {
 	g := serve(t, as, c)
-	resolver := int(g.await("resolver is ready", nil)["pid"].(float64))
+	resolver := int(g.await("resolver ready", nil)["pid"].(float64))
 	table := &strings.Builder{}
 	fmt.Fprintf(table, "| sent to the resolver | result | logged about that worker |\n|---|---|---|\n")
 	for _, one := range resolverSayings {
@@ -97,7 +97,7 @@ func asksTheResolver(t *testing.T, as user, c testConfig) {
 			t.Errorf("after %q uid 0 is %q", one.name, name)
 		}
 	}
-	if n := g.count("resolver is ready"); n != 1 || syscall.Kill(resolver, 0) != nil {
+	if n := g.count("resolver ready"); n != 1 || syscall.Kill(resolver, 0) != nil {
 		t.Errorf("there were %d resolvers", n)
 	}
 	show(t, beginAsking, endAsking, table.String())

@@ -119,7 +119,7 @@ func (g *gateway) attack(name string) string {
 	}
 	r := g.awaitAny(func(r map[string]any) bool {
 		msg := fmt.Sprint(r["msg"])
-		return r["pid"] == float64(pid) && (msg == "worker died" || msg == "worker was killed" || msg == "worker was ended" || msg == process.WorkerViolation)
+		return r["pid"] == float64(pid) && (msg == "worker exited unexpectedly" || msg == "worker killed" || msg == "worker terminated" || msg == process.WorkerViolation)
 	})
 	switch {
 	case r["because"] != nil:

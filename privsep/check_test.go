@@ -158,7 +158,7 @@ func TestCheckFinds(t *testing.T) {
 // configuration requires all protections.
 func TestCheckRequires(t *testing.T) {
 	needSandbox(t)
-	const ends = "part of the confinement can't be had by this start, and all of it is required (require_confinement): "
+	const ends = "require_confinement: parts of the confinement are not available: "
 	some := testConfig{Switches: ipc.Switches{RequireConfinement: true, DisableUnshareSysV: true}}
 	if os.Geteuid() == 0 {
 		some.Service = identityOf("nobody", "nogroup", "")

@@ -46,7 +46,7 @@ var programArgs map[ipc.Role][]string
 func (c Config) check() error {
 	n := c.Numbers
 	if max(n.Connections, n.PerSource, n.Identities, n.Workers, n.Threads, n.Waiting) > ipc.MaxConnections || min(n.Connections, n.Identities, n.Workers, n.Threads) == 0 {
-		return errs.New(errs.Invalid, "numbers not from 1 to %d: %+v", ipc.MaxConnections, n)
+		return errs.New(errs.Invalid, "numbers must be from 1 to %d: %+v", ipc.MaxConnections, n)
 	}
 	return nil
 }

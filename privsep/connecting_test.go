@@ -110,7 +110,7 @@ func TestCapturedConnects(t *testing.T) {
 	c := testConfig{Service: identityOf("nobody", "nogroup", ""), Listen: listens("127.0.0.1:0", "unix:"+filepath.Join(home, "socket")),
 		Setup: packed(work.Setup{Setup: ipc.Setup{Local: true, JWT: true}, Munge: work.Munge{Socket: "/nowhere/munge"}})}
 	g := serve(t, nil, c)
-	sealed := fmt.Sprint(g.await("worker is ready", nil)["sealed"])
+	sealed := fmt.Sprint(g.await("worker ready", nil)["sandbox"])
 	if !strings.Contains(sealed, "TCP") {
 		t.Skip("this kernel's Landlock knows no TCP: " + sealed)
 	}

@@ -124,7 +124,7 @@ func (m *monitor) keysInForce() *keys.Keys {
 func (m *monitor) judgeKeys(v *ipc.Verdict) error {
 	g := m.next
 	if g == nil {
-		return fmt.Errorf("it sent Verdict while nothing is built")
+		return fmt.Errorf("sent Verdict while no generation is being built")
 	}
 	if v.OK {
 		g.keys.Announce(m.keysInForce())
@@ -142,7 +142,7 @@ func (m *monitor) judgeKeys(v *ipc.Verdict) error {
 func (m *monitor) decided(o *ipc.Outcome) error {
 	g := m.next
 	if g == nil || g.id != o.ID {
-		return fmt.Errorf("it sent Outcome of generation %d, which is not built", o.ID)
+		return fmt.Errorf("sent Outcome for generation %d, which is not being built", o.ID)
 	}
 	m.next = nil
 	if !o.OK {
@@ -168,10 +168,10 @@ func (m *monitor) decided(o *ipc.Outcome) error {
 	case m.ready != nil:
 	case g.why == becauseOfReload:
 		m.config.Level.Set(slog.Level(m.config.LogLevel))
-		m.config.Log.Info("configuration is reread", "took", took)
+		m.config.Log.Info("configuration reloaded", "took", took)
 		notify.Ready()
 	default:
-		m.config.Log.Info("workers and services are replaced", "took", took)
+		m.config.Log.Info("workers and services replaced", "took", took)
 	}
 	if m.ready != nil {
 		m.ready()
@@ -192,10 +192,10 @@ func (m *monitor) rejected(g *generation, err error) {
 	}
 	attrs := errs.LogAttrs(errs.HintOf(err), "error", err)
 	if g.why == becauseOfReload {
-		log.Error("nothing is changed: the configuration that was reread can't be used", attrs...)
+		log.Error("new configuration rejected; keeping the old one", attrs...)
 		notify.Ready()
 	} else {
-		log.Error("nothing is replaced: new workers can't serve", attrs...)
+		log.Error("new workers cannot serve; keeping the old ones", attrs...)
 		if kind := errs.KindOf(err); kind == errs.Internal || kind == errs.Unavailable { // the files may be all right
 			m.tried = ""
 		}

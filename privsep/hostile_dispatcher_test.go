@@ -30,7 +30,7 @@ var violations = map[string]struct {
 }{
 	"another generation's process": {func(g uint32) []ipc.Message {
 		return []ipc.Message{&ipc.Start{Number: 1, Role: ipc.Worker, Generation: g + 1, Threads: 1}}
-	}, "it asked for process 1 of generation 2 with 1 threads"},
+	}, "requested process 1 of generation 2 with 1 threads"},
 	"too many threads": {func(g uint32) []ipc.Message {
 		return []ipc.Message{&ipc.Start{Number: 1, Role: ipc.Worker, Generation: g, Threads: 1 << 20}}
 	}, "with 1048576 threads"},
@@ -40,26 +40,26 @@ var violations = map[string]struct {
 	"a number twice": {func(g uint32) []ipc.Message {
 		start := &ipc.Start{Number: 5, Role: ipc.Resolver, Generation: g, Threads: 1}
 		return []ipc.Message{start, start}
-	}, "it asked for process 5"},
+	}, "requested process 5"},
 	"an auditor without an audit log": {func(g uint32) []ipc.Message {
 		return []ipc.Message{&ipc.Start{Number: 1, Role: ipc.Auditor, Generation: g, Threads: 1}}
 	}, "without an audit log"},
-	"Follow without an audit log": {func(uint32) []ipc.Message { return []ipc.Message{new(ipc.Follow)} }, "it sent Follow"},
+	"Follow without an audit log": {func(uint32) []ipc.Message { return []ipc.Message{new(ipc.Follow)} }, "sent Follow"},
 	"another generation's outcome": {func(g uint32) []ipc.Message {
 		return []ipc.Message{&ipc.Outcome{ID: g + 1, OK: true}}
-	}, "it sent Outcome of generation 2, which is not built"},
+	}, "sent Outcome for generation 2, which is not being built"},
 	"an outcome twice": {func(g uint32) []ipc.Message {
 		o := &ipc.Outcome{ID: g, OK: true}
 		return []ipc.Message{o, o}
-	}, "it sent Outcome of generation 1, which is not built"},
+	}, "sent Outcome for generation 1, which is not being built"},
 	"two roles at once": {func(g uint32) []ipc.Message {
 		return []ipc.Message{&ipc.Start{Number: 1, Role: ipc.Worker | ipc.Keeper, Generation: g, Threads: 1}}
 	}, "with the role roles 0b110"},
 	"another dispatcher": {func(g uint32) []ipc.Message {
 		return []ipc.Message{&ipc.Start{Number: 1, Role: ipc.Dispatcher, Generation: g, Threads: 1}}
 	}, "with the role dispatcher"},
-	"Pong unasked":            {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Pong{Number: 9}} }, "it sent Pong 9, which was not asked for"},
-	"Served without a client": {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Served{OK: true}} }, "it sent Served"},
+	"Pong unasked":            {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Pong{Number: 9}} }, "sent Pong 9, which was not requested"},
+	"Served without a client": {func(uint32) []ipc.Message { return []ipc.Message{&ipc.Served{OK: true}} }, "sent Served"},
 }
 
 // playCompromised plays a dispatcher that commits a violation.
@@ -117,7 +117,7 @@ func TestDispatcherDies(t *testing.T) {
 			g := serve(t, as, c)
 			for n := range 3 {
 				pid := 0
-				g.await("dispatcher is ready", func(r map[string]any) bool {
+				g.await("dispatcher ready", func(r map[string]any) bool {
 					pid = int(r["pid"].(float64))
 					n--
 					return n < 0

@@ -29,7 +29,7 @@ func TestHostileWorkers(t *testing.T) {
 	}{
 		{part: "early", want: "Done of the worker is not permitted while proving"},
 		{part: "unknown kind", want: "kind 99 of the worker is not in the protocol table"},
-		{part: "dial of nothing", want: "which the configuration has not"},
+		{part: "dial of nothing", want: "which the configuration does not have"},
 		{part: "parent's kind", want: "Drain of the worker may not be sent by a worker"},
 		{part: "ready twice", want: "Ready of the worker is not permitted while serving"},
 		{part: "done of nothing", want: "which it does not hold"},
@@ -41,17 +41,17 @@ func TestHostileWorkers(t *testing.T) {
 		{part: "oversized", want: "longer than"},
 		{part: "descriptor", want: "came with 1 descriptors"},
 		{part: "descriptors", want: "cut off"},
-		{part: "pong of nothing", want: "which was not asked for"},
+		{part: "pong of nothing", want: "which was not requested"},
 		{part: "done untaken", want: "which it does not hold", knock: true},
 		{part: "taken twice", want: "which it was not given", knock: true},
 		{part: "done twice", want: "which it does not hold", knock: true},
 		{part: "done of another", want: "which it does not hold", knock: true},
-		{part: "progress of nothing", want: "Progress of connection 1, which it does not hold"},
+		{part: "progress of nothing", want: "Progress for connection 1, which it does not hold"},
 		{part: "no stage", want: "has a stage that is 0"},
 		{part: "progress untaken", want: "which it does not hold", knock: true},
 		{part: "progress of another", want: "which it does not hold", knock: true},
 		{part: "progress after done", want: "which it does not hold", knock: true},
-		{part: "progress twice", want: "it sent twice", knock: true},
+		{part: "progress twice", want: "reported twice", knock: true},
 		{part: "progress without end", want: "Progress too often", knock: true},
 	}
 	for _, tt := range tests {
@@ -65,12 +65,12 @@ func TestHostileWorkers(t *testing.T) {
 				}
 				defer c.Close()
 			}
-			r := g.because("worker was killed", tt.want)
+			r := g.because("worker killed", tt.want)
 			if r["level"] != "ERROR" || r["worker"] == nil || r["uid"] == nil || r["pid"] == nil {
 				t.Errorf("the record does not say who it was: %v", r)
 			}
 			if tt.part != "early" { // the worker called early stops the start
-				g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == firstWorker+1 })
+				g.await("worker ready", func(r map[string]any) bool { return r["worker"] == firstWorker+1 })
 			}
 		})
 	}
@@ -80,7 +80,7 @@ func TestHostileWorkers(t *testing.T) {
 // and answers no request.
 func TestStoppedWorker(t *testing.T) {
 	g := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"stopped"}}, Workers: 1, Silence: 400 * time.Millisecond})
-	g.because("worker was ended", "has not read its channel")
+	g.because("worker terminated", "has not read its channel")
 }
 
 // TestQueuedConnections checks that another worker answers the connections that wait in
@@ -105,7 +105,7 @@ func TestQueuedConnections(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	g.await("worker was ended", func(r map[string]any) bool { return r["connections_lost"] == 0.0 && r["handed_again"] != 0.0 })
+	g.await("worker terminated", func(r map[string]any) bool { return r["connections_lost"] == 0.0 && r["connections_retried"] != 0.0 })
 }
 
 // TestTwiceIsEnough checks that the dispatcher gives a connection that has ended two
@@ -121,17 +121,17 @@ func TestTwiceIsEnough(t *testing.T) {
 	if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the connection is still there: %v", err)
 	}
-	g.await("worker died", func(r map[string]any) bool { return r["worker"] == firstWorker && r["handed_again"] == 1.0 })
-	g.await("worker died", func(r map[string]any) bool { return r["worker"] == firstWorker+1 && r["connections_lost"] == 1.0 })
-	g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == firstWorker+2 })
+	g.await("worker exited unexpectedly", func(r map[string]any) bool { return r["worker"] == firstWorker && r["connections_retried"] == 1.0 })
+	g.await("worker exited unexpectedly", func(r map[string]any) bool { return r["worker"] == firstWorker+1 && r["connections_lost"] == 1.0 })
+	g.await("worker ready", func(r map[string]any) bool { return r["worker"] == firstWorker+2 })
 }
 
 // TestOrphan checks that a worker's death is noticed although a process that the worker
 // left behind still runs.
 func TestOrphan(t *testing.T) {
 	g := launch(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"orphan"}}, Workers: 1})
-	g.await("worker died", nil)
-	g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == firstWorker+1 })
+	g.await("worker exited unexpectedly", nil)
+	g.await("worker ready", func(r map[string]any) bool { return r["worker"] == firstWorker+1 })
 }
 
 // TestDeadlyRequest checks that the parent pauses between the starts of workers while
@@ -143,7 +143,7 @@ func TestDeadlyRequest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.await("worker died", func(r map[string]any) bool {
+		g.await("worker exited unexpectedly", func(r map[string]any) bool {
 			return r["worker"] == firstWorker+float64(n) && r["connections_lost"] == 1.0
 		})
 		c.Close()
@@ -152,7 +152,7 @@ func TestDeadlyRequest(t *testing.T) {
 	defer g.mu.Unlock()
 	var starts []time.Time
 	for _, r := range g.records {
-		if r["msg"] == "worker is ready" {
+		if r["msg"] == "worker ready" {
 			at, err := time.Parse(time.RFC3339Nano, r["time"].(string))
 			if err != nil {
 				t.Fatal(err)
@@ -238,5 +238,5 @@ func TestBackOff(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	g.await("connection is closed unserved", func(r map[string]any) bool { return strings.Contains(fmt.Sprint(r["because"]), "within 20ms") })
+	g.await("connection refused", func(r map[string]any) bool { return strings.Contains(fmt.Sprint(r["because"]), "within 20ms") })
 }

@@ -248,7 +248,7 @@ func TestRest(t *testing.T) {
 	c, _, body := askAs(t, socket, 31002, 31101, "/pid")
 	goes := pidOf(t, body)
 	c.Close()
-	g.await("worker is done", func(r map[string]any) bool { return r["pid"] == float64(goes) })
+	g.await("worker exited", func(r map[string]any) bool { return r["pid"] == float64(goes) })
 	if _, body, err := ask(kept, "/pid"); err != nil || pidOf(t, body) != stays {
 		t.Errorf("the one with a connection: %s %v", body, err)
 	}
@@ -294,7 +294,7 @@ func TestSubordinate(t *testing.T) {
 					}
 				}
 			}
-			g.await("connection is closed unserved", func(r map[string]any) bool { return r["because"] == "its uid belongs to no user" })
+			g.await("connection refused", func(r map[string]any) bool { return r["because"] == "its uid belongs to no user" })
 		})
 	}
 }
@@ -332,15 +332,15 @@ func TestStubbornWorker(t *testing.T) {
 			captured, err := thread.DialAs(31001, 31101, socket)
 			must(t, err)
 			defer captured.Close()
-			g.await("worker is ready", func(r map[string]any) bool { return r["uid"] == 31001.0 })
+			g.await("worker ready", func(r map[string]any) bool { return r["uid"] == 31001.0 })
 			for i := range 1 + rooms {
 				if _, status, body := askAs(t, socket, 31002+i, 31101, "/pid"); status != http.StatusOK {
 					t.Errorf("the next one: %d %s", status, body)
 				}
 			}
 			if rooms == 0 {
-				g.await("worker was ended", func(r map[string]any) bool { return r["uid"] == 31001.0 })
-			} else if g.count("worker was ended") > 0 {
+				g.await("worker terminated", func(r map[string]any) bool { return r["uid"] == 31001.0 })
+			} else if g.count("worker terminated") > 0 {
 				t.Error("it was ended needlessly: another one was idle")
 			}
 		})
@@ -383,7 +383,7 @@ func TestKilledByItsUser(t *testing.T) {
 		_, _, body := askAs(t, socket, 31001, 31101, "/pid")
 		pid := pidOf(t, body)
 		syscall.Kill(pid, syscall.SIGKILL)
-		r := g.await("worker died", func(r map[string]any) bool { return r["pid"] == float64(pid) })
+		r := g.await("worker exited unexpectedly", func(r map[string]any) bool { return r["pid"] == float64(pid) })
 		if r["workers_lost_so_far"] != float64(n+1) {
 			t.Errorf("death %d is logged as %v", n+1, r)
 		}

@@ -35,7 +35,7 @@ func Inetd(signals <-chan os.Signal, c Config, in, out *os.File) error {
 		return err
 	}
 	if refused != nil { // a worker answers
-		c.Log.Warn("the client is not served", "uid", client.UID, "gid", client.GID, "because", refused)
+		c.Log.Warn("client refused", "uid", client.UID, "gid", client.GID, "because", refused)
 		who.Identity = c.anyWorker(who)
 	}
 	c.kernelTells = client.Network != ipc.TCP

@@ -203,7 +203,7 @@ func secured(c *http.Client, path string) (*http.Response, string, error) {
 func (g *gateway) keeperPID(nth int) int {
 	g.t.Helper()
 	n := 0
-	r := g.await("keeper is ready", func(map[string]any) bool { n++; return n == nth })
+	r := g.await("keeper ready", func(map[string]any) bool { n++; return n == nth })
 	return int(r["pid"].(float64))
 }
 
@@ -341,7 +341,7 @@ func TestKeeperWithoutKey(t *testing.T) {
 	mark := filepath.Join(socketDir(t, t.TempDir(), as), "mark")
 	g := serve(t, as, s.config(testConfig{Argv: argv{ipc.Keeper: {"second has no key", mark}}}))
 	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL))
-	r := g.await("renewed certificates are not used, those before them stay", nil)
+	r := g.await("new certificates rejected; keeping the old ones", nil)
 	if !strings.Contains(r["error"].(string), "not to my taste") {
 		t.Errorf("%v", r)
 	}
@@ -359,10 +359,10 @@ func (g *gateway) eventually(what string, happened func() bool) {
 // serve, exits or breaks the protocol, and that the error gives the reason.
 func TestHostileKeepers(t *testing.T) {
 	for part, want := range map[string]string{
-		"refuses":         `the keeper refuses to serve: no\x1bkeeper`,
-		"crash":           "the keeper died",
+		"refuses":         `the keeper cannot serve: no\x1bkeeper`,
+		"crash":           "the keeper exited unexpectedly",
 		"kept of nothing": "", // the error depends on whether the message comes before the keys are sent
-		"pong of nothing": "which was not asked for",
+		"pong of nothing": "which was not requested",
 		"worker's kind":   "may not be sent by a keeper",
 		"descriptor":      "came with 1 descriptors",
 		"mute":            "was not ready within",
@@ -404,7 +404,7 @@ func TestKeyFilesRefused(t *testing.T) {
 		{"others read it", func(s *site) { os.Chmod(s.Key, 0o604) }, "mode 0604 lets other users access it", "chmod 0600"},
 		{"the serving user's", func(s *site) { os.Chown(s.Key, 65534, 0); os.Chmod(s.Key, 0o640) }, "owned by uid 65534", "chown root"},
 		{"another's alone", func(s *site) { os.Chown(s.Key, 31237, 31237) }, "permission denied", "chown root"},
-		{"the serving group reads it", func(s *site) { os.Chown(s.Key, 0, 65534); os.Chmod(s.Key, 0o640) }, "who serves, can read it", "chown root:root"},
+		{"the serving group reads it", func(s *site) { os.Chown(s.Key, 0, 65534); os.Chmod(s.Key, 0o640) }, "can read it", "chown root:root"},
 		{"a link", func(s *site) { os.Rename(s.Key, s.Key+"1"); os.Symlink(s.Key+"1", s.Key) }, "link", ""},
 		{"a directory", func(s *site) { os.Remove(s.Key); os.Mkdir(s.Key, 0o700) }, "not a regular file", ""},
 		{"not there", func(s *site) { os.Remove(s.Key) }, "key.pem", "restd_cert_key_file"},

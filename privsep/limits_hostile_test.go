@@ -120,7 +120,7 @@ func TestNoThreadLeft(t *testing.T) {
 	}
 	before := limitTasksOf(t, plain(t), parent, 1)
 	must(t, syscall.Kill(first, syscall.SIGKILL))
-	r := g.await("a worker can't be started", nil)
+	r := g.await("worker not started", nil)
 	if hint := fmt.Sprint(r["hint"]); !strings.Contains(fmt.Sprint(r["error"]), "a limit of processes and threads is reached") || !strings.Contains(hint, "TasksMax=") {
 		t.Errorf("%v, hint %q", r["error"], hint)
 	}
@@ -140,7 +140,7 @@ func TestNoThreadLeft(t *testing.T) {
 	clients.Wait()
 	g.awaitMany("counters", 1)
 	limitTasksOf(t, plain(t), parent, before)
-	g.await("worker is ready", func(r map[string]any) bool { return r["worker"].(float64) > 2 })
+	g.await("worker ready", func(r map[string]any) bool { return r["worker"].(float64) > 2 })
 }
 
 // limitTasksOf sets how many processes and threads the user of pid may have
@@ -192,7 +192,7 @@ func threadsOfAWorker(t *testing.T, as user, c testConfig, bound int) {
 	if text, err := get(client, "/greed?of=threads&n="+strconv.Itoa(2*spawn.MostOfUser)); err == nil {
 		t.Fatalf("it got %s", text)
 	}
-	g.await("worker died", func(r map[string]any) bool { return r["pid"] == float64(pid) })
+	g.await("worker exited unexpectedly", func(r map[string]any) bool { return r["pid"] == float64(pid) })
 	r := g.awaitAny(func(r map[string]any) bool {
 		return strings.Contains(fmt.Sprint(r["msg"]), "failed to create new OS thread")
 	})
@@ -215,7 +215,7 @@ func TestStaysRetired(t *testing.T) {
 	for range 2 {
 		g.mustGet("/")
 	}
-	g.because("worker was ended", "it was asked to end, has held nothing for 1s")
+	g.because("worker terminated", "was told to exit, has had no connection for 1s")
 	g.mustGet("/")
 }
 
@@ -232,10 +232,10 @@ func TestNeverDone(t *testing.T) {
 	c.Setup = packed(work.Setup{Limits: limits})
 	g := serve(t, plain(t), c)
 	g.mustGet("/")
-	if r := g.await("a retired worker has to finish", nil); r["worker"] != firstWorker || r["after"].(float64) < float64(2*time.Second) {
+	if r := g.await("retired worker told to finish", nil); r["worker"] != firstWorker || r["after"].(float64) < float64(2*time.Second) {
 		t.Errorf("%v", r)
 	}
-	g.because("worker was ended", "it was retired, and then told to finish")
+	g.because("worker terminated", "was retired, told to finish")
 	g.mustGet("/pid")
 }
 
@@ -244,9 +244,9 @@ func TestNeverDone(t *testing.T) {
 // limit on instances.
 func TestVisitEnds(t *testing.T) {
 	for part, want := range map[string]string{
-		"stays":         "it has said that its client is served, and it did not end in time",
-		"is never done": "its client has gone, and it did not end in time",
-		"stopped":       "it has not read its channel",
+		"stays":         "reported that its client is served, and did not exit in time",
+		"is never done": "its client has gone, and did not exit in time",
+		"stopped":       "has not read its channel",
 	} {
 		t.Run(part, func(t *testing.T) {
 			c := testConfig{Argv: argv{ipc.Worker: {part}}, Silence: time.Second}
@@ -286,7 +286,7 @@ func TestStaysAfterItsConnection(t *testing.T) {
 	for range 4 {
 		g.mustGet("/")
 	}
-	g.awaitMany("worker was ended", 4)
+	g.awaitMany("worker terminated", 4)
 }
 
 // TestStaysForOthers checks that a worker that does not exit keeps no other
@@ -300,7 +300,7 @@ func TestStaysForOthers(t *testing.T) {
 			c.Close()
 		}
 	}
-	g.because("worker was ended", "it was asked to end")
+	g.because("worker terminated", "was told to exit")
 }
 
 // TestKeepsAll checks that a worker that sends Done for connections that it
@@ -335,11 +335,11 @@ func TestLogWeighed(t *testing.T) {
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Dispatcher: within(dispatcher.Limits{LogBurst: burst, LogRate: 1})}, Workers: 1})
 	began := time.Now()
 	for life := range 2 {
-		pid := int(g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == firstWorker+float64(life) })["pid"].(float64))
+		pid := int(g.await("worker ready", func(r map[string]any) bool { return r["worker"] == firstWorker+float64(life) })["pid"].(float64))
 		g.mustGet("/greed?of=log&n=1000")
 		must(t, syscall.Kill(pid, syscall.SIGKILL))
 		g.await("worker: too many log lines", func(r map[string]any) bool { return r["worker_pid"] == float64(pid) })
-		g.await("worker died", func(r map[string]any) bool { return r["pid"] == float64(pid) })
+		g.await("worker exited unexpectedly", func(r map[string]any) bool { return r["pid"] == float64(pid) })
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -546,7 +546,7 @@ func (g *gateway) workerPID() int {
 // dispatcherPID returns the pid of the first dispatcher.
 func (g *gateway) dispatcherPID() int {
 	g.t.Helper()
-	return int(g.await("dispatcher is ready", nil)["pid"].(float64))
+	return int(g.await("dispatcher ready", nil)["pid"].(float64))
 }
 
 // here has the pid of each worker of these tests, by the worker's token.

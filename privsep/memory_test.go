@@ -111,10 +111,10 @@ func TestKeyStaysInTheKeeper(t *testing.T) {
 func TestKeeperIsConfined(t *testing.T) {
 	needRoot(t)
 	g := serve(t, nil, newSite(t, nil).config(testConfig{Service: identityOf("65534", "65534", "")}))
-	r := g.await("keeper is ready", nil)
+	r := g.await("keeper ready", nil)
 	keeper, parent := int(r["pid"].(float64)), g.cmd.Process.Pid
-	if sealed := g.await("worker is ready", nil)["sealed"]; r["sealed"] != sealed {
-		t.Errorf("it is sealed with %v, a worker with %v", r["sealed"], sealed)
+	if sealed := g.await("worker ready", nil)["sandbox"]; r["sandbox"] != sealed {
+		t.Errorf("it is sealed with %v, a worker with %v", r["sandbox"], sealed)
 	}
 	for _, id := range []string{"Uid", "Gid"} {
 		ids := strings.Fields(status(t, keeper, id))

@@ -137,7 +137,7 @@ func (m *monitor) loop(signals <-chan os.Signal) error {
 			case s != m.stopping || time.Now().After(same):
 				// A terminal and some supervisors send the same signal twice at
 				// once, to the process and to its group. That counts as one.
-				return errs.New(errs.Unavailable, "stopped by a second signal (%s) before all was answered", s)
+				return errs.New(errs.Unavailable, "stopped by a second signal (%s) before every request was answered", s)
 			}
 		case err := <-m.exit:
 			return err
@@ -152,7 +152,7 @@ const sameSignal = 500 * time.Millisecond
 func (m *monitor) stop(s os.Signal) {
 	m.stopping = s
 	if m.arrivals.Load() == nil && m.client == nil {
-		m.config.Log.Info("stopped while it did not serve", "signal", s.String())
+		m.config.Log.Info("stopped before it served", "signal", s.String())
 		m.end(nil)
 		return
 	}
@@ -171,9 +171,9 @@ func (m *monitor) startDispatcher() error {
 	}
 	d := &dispatcherProcess{Started: started, started: time.Now(), processes: map[uint32]*spawn.Process{}, auditors: map[uint32]*ipc.Channel{}, answered: true}
 	d.late = time.AfterFunc(startLimit, func() {
-		why := fmt.Sprintf("it was not ready within %s", startLimit)
+		why := fmt.Sprintf("was not ready within %s", startLimit)
 		if d.Channel.Phase() == ipc.Serving {
-			why = fmt.Sprintf("it has not read its channel for %s", silence)
+			why = fmt.Sprintf("has not read its channel for %s", silence)
 		}
 		d.condemn(why)
 	})
@@ -257,10 +257,10 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 	case *ipc.Ready:
 		return m.brief(d, security.Sealed(*msg))
 	case *ipc.Refused:
-		return errs.New(errs.Denied, "the dispatcher refuses to serve: %s", msg.Reason)
+		return errs.New(errs.Denied, "the dispatcher cannot serve: %s", msg.Reason)
 	case *ipc.Pong:
 		if d.answered || msg.Number != d.pings {
-			return fmt.Errorf("it sent Pong %d, which was not asked for", msg.Number)
+			return fmt.Errorf("sent Pong %d, which was not requested", msg.Number)
 		}
 		d.answered = true
 		d.late.Stop()
@@ -287,13 +287,13 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 		m.release(msg.ID)
 	case *ipc.Follow:
 		if m.audit == nil || m.following == mostFollowing {
-			return errors.New("it sent Follow without an audit log, or too often")
+			return errors.New("sent Follow without an audit log, or too often")
 		}
 		m.following++
 		m.audit.Follow(d.logs(), false, func(reply *ipc.Followed) { m.do(func() { m.following--; m.send(reply) }) })
 	case *ipc.Served:
 		if m.client == nil {
-			return errors.New("it sent Served without a client")
+			return errors.New("sent Served without a client")
 		}
 		err := error(nil)
 		if !msg.OK {
@@ -310,7 +310,7 @@ func (m *monitor) handle(d *dispatcherProcess, msg ipc.Message) error {
 func (m *monitor) brief(d *dispatcherProcess, sealed security.Sealed) error {
 	c := m.config
 	d.late.Stop()
-	c.Log.Info("dispatcher is ready", "pid", d.PID, "sealed", sealed.String(), "took", time.Since(d.started).Round(10*time.Microsecond))
+	c.Log.Info("dispatcher ready", "pid", d.PID, "sandbox", sealed.String(), "took", time.Since(d.started).Round(10*time.Microsecond))
 	dispatch := c.dispatch(m.who)
 	dispatch.Sealed, dispatch.Confinement = ipc.Ready(m.sealed), m.parts
 	m.send(dispatch)
@@ -370,7 +370,7 @@ func (m *monitor) restart() {
 		return
 	}
 	if err := m.startDispatcher(); err != nil {
-		m.config.Log.Error("dispatcher can't be started", "error", err)
+		m.config.Log.Error("dispatcher not started", "error", err)
 		m.failures++
 		time.AfterFunc(pause(m.failures), func() { m.do(m.restart) })
 	}

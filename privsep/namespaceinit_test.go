@@ -100,7 +100,7 @@ func TestNamespaceInitGone(t *testing.T) {
 		}
 		must(t, syscall.Kill(namespaceInitOf(t, g, worker), syscall.SIGKILL))
 		g.awaitMany("namespace init exited", i+1)
-		g.awaitMany("workers and services are replaced", i+1)
+		g.awaitMany("workers and services replaced", i+1)
 		await(t, "its worker is gone, too", func() bool { return syscall.Kill(worker, 0) != nil })
 	}
 	worker := g.workerPID()
@@ -130,8 +130,8 @@ func TestNamespaceInitAsksForGeneration(t *testing.T) {
 	for n := range 2 {
 		must(t, syscall.Kill(namespaceInitOf(t, g, g.workerPID()), syscall.SIGKILL))
 		g.awaitMany("namespace init exited", n+1)
-		g.awaitMany("workers and services are replaced", n+1)
-		if got := g.count("resolver is ready"); got != n+2 {
+		g.awaitMany("workers and services replaced", n+1)
+		if got := g.count("resolver ready"); got != n+2 {
 			t.Errorf("%d resolvers were started", got)
 		}
 		g.mustGet("/pid")
@@ -155,7 +155,7 @@ func TestPreparedGone(t *testing.T) {
 	await(t, "it is gone", func() bool { return syscall.Kill(list[1], 0) != nil })
 	must(t, syscall.Kill(inUse, syscall.SIGKILL))
 	g.await("namespace init exited", nil)
-	g.await("workers and services are replaced", nil)
+	g.await("workers and services replaced", nil)
 	if got := namespaceInitOf(t, g, g.workerPID()); got != list[2] {
 		t.Errorf("the first process is now %d of %v", got, list)
 	}

@@ -33,7 +33,7 @@ func (m *monitor) prepareSpares() {
 	for range spareNamespaces {
 		next, err := m.spawner.Another()
 		if err != nil {
-			m.config.Log.Warn("namespace not prepared", "error", err, "hint", "the gateway ends when the last one that it has ends")
+			m.config.Log.Warn("namespace not prepared", "error", err, "hint", "the gateway exits when its last namespace ends")
 			return
 		}
 		m.spares = append(m.spares, next)
@@ -50,13 +50,13 @@ func (m *monitor) namespaceLost() error {
 		if len(m.spares) > 0 {
 			next, m.spares = m.spares[0], m.spares[1:]
 		} else if next, err = m.spawner.Another(); err != nil {
-			m.config.Log.Error("namespace init exited", "error", err, "hint", "the gateway ends: only a new start can make namespaces; "+hint)
-			return errs.New(errs.Unavailable, "each PID namespace that was made for workers has ended")
+			m.config.Log.Error("namespace init exited", "error", err, "hint", "the gateway exits, since only a restart can create namespaces; "+hint)
+			return errs.New(errs.Unavailable, "no PID namespace for workers is left")
 		}
 		m.spawner.Stop()
 		m.spawner = next
 	}
-	m.config.Log.Error("namespace init exited", "hint", "workers and services are started in the next namespace; "+hint)
+	m.config.Log.Error("namespace init exited", "hint", "workers and services start in the next namespace; "+hint)
 	if m.current != nil && m.current.home != m.spawner {
 		m.renew(m.current.id)
 	}

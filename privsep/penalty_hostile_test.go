@@ -86,7 +86,7 @@ func TestPenaltyLiars(t *testing.T) {
 		part, want string
 		knock      bool
 	}{
-		{part: "offence of nothing", want: "Offence of connection 1, which it does not hold"},
+		{part: "offence of nothing", want: "Offence for connection 1, which it does not hold"},
 		{part: "offence that is none", want: "has a wrong that is 0"},
 		{part: "offence cut off", want: "has 16 bytes, not 17"},
 		{part: "offence with a descriptor", want: "came with 1 descriptors"},
@@ -115,7 +115,7 @@ func TestPenaltyLiars(t *testing.T) {
 				}
 				defer conn.Close()
 			}
-			g.because("worker was killed", tt.want)
+			g.because("worker killed", tt.want)
 			_ = g.cmd.Process.Signal(syscall.SIGTERM)
 			g.wait()
 			if lines := auditRecords(t, c.Audit.Path); len(lines) > 0 {
@@ -156,7 +156,7 @@ func TestFramed(t *testing.T) {
 		t.Errorf("another user got %q", got)
 	case <-time.After(100 * time.Millisecond): // this worker answers no request
 	}
-	if n := g.count("worker was killed"); n > 0 {
+	if n := g.count("worker killed"); n > 0 {
 		t.Error("it was killed for what it may say")
 	}
 }

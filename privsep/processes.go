@@ -15,14 +15,14 @@ import (
 func (m *monitor) startFor(d *dispatcherProcess, r *ipc.Start) error {
 	g := m.generations[r.Generation]
 	if r.Number <= d.number || g == nil || m.programs[r.Role] == nil || r.Role == ipc.Dispatcher || r.Threads < 1 || r.Threads > m.config.Threads {
-		return fmt.Errorf("it asked for process %d of generation %d with %d threads, with the role %s", r.Number, r.Generation, r.Threads, r.Role)
+		return fmt.Errorf("requested process %d of generation %d with %d threads, with the role %s", r.Number, r.Generation, r.Threads, r.Role)
 	}
 	if most := m.config.mostProcesses(); len(d.processes) >= most {
-		return fmt.Errorf("it asked for more than %d processes", most)
+		return fmt.Errorf("requested more than %d processes", most)
 	}
 	d.number = r.Number
 	if r.Role == ipc.Auditor && m.audit == nil {
-		return errors.New("it asked for an auditor without an audit log")
+		return errors.New("requested an auditor without an audit log")
 	}
 	started, err := m.startOne(g, r)
 	if err != nil {

@@ -80,7 +80,7 @@ func TestReload(t *testing.T) {
 	old := g.workerPID()
 
 	g.cmd.Process.Signal(syscall.SIGHUP)
-	g.await("configuration is reread", nil)
+	g.await("configuration reloaded", nil)
 	if got := cluster(t, g.dial(t, "")); got != "two" {
 		t.Errorf("a new connection: cluster %q", got)
 	}
@@ -93,7 +93,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("the one that rested: %q", rest)
 	}
 	flight.Close()
-	g.await("worker is done", func(r map[string]any) bool { return r["pid"] == float64(old) })
+	g.await("worker exited", func(r map[string]any) bool { return r["pid"] == float64(old) })
 	if g.cmd.Process.Signal(syscall.SIGTERM); g.wait() != 0 {
 		t.Error("the end is not a clean one")
 	}
@@ -125,7 +125,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 	for n := range 10 {
 		g.cmd.Process.Signal(syscall.SIGHUP)
-		g.awaitMany("configuration is reread", n+1)
+		g.awaitMany("configuration reloaded", n+1)
 	}
 	close(stop)
 	wg.Wait()
@@ -147,7 +147,7 @@ func TestBadReload(t *testing.T) {
 	} {
 		bad()
 		g.cmd.Process.Signal(syscall.SIGHUP)
-		g.awaitMany("nothing is changed: the configuration that was reread can't be used", n+1)
+		g.awaitMany("new configuration rejected; keeping the old one", n+1)
 		for _, c := range []net.Conn{kept, g.dial(t, "")} {
 			if got := cluster(t, c); got != "one" {
 				t.Errorf("after bad reload %d: cluster %q", n, got)
@@ -159,14 +159,14 @@ func TestBadReload(t *testing.T) {
 	}
 	write(packed(work.Setup{Cluster: "two"}))
 	g.cmd.Process.Signal(syscall.SIGHUP)
-	g.await("configuration is reread", nil)
+	g.await("configuration reloaded", nil)
 	if got := cluster(t, g.dial(t, "")); got != "two" {
 		t.Errorf("a good one after bad ones: cluster %q", got)
 	}
 	write(packed(work.Setup{Cluster: "three", Setup: ipc.Setup{LogLevel: quiet}}))
 	g.cmd.Process.Signal(syscall.SIGHUP)
 	await(t, "the next good one is in force", func() bool { return cluster(t, g.dial(t, "")) == "three" })
-	if n := g.count("configuration is reread"); n != 1 {
+	if n := g.count("configuration reloaded"); n != 1 {
 		t.Errorf("after a log level of warn was accepted, %d lines at info", n-1)
 	}
 }
@@ -186,7 +186,7 @@ func TestReloadOfUsersWorkers(t *testing.T) {
 		t.Fatalf("cluster %q", got)
 	}
 	g.cmd.Process.Signal(syscall.SIGHUP)
-	g.await("configuration is reread", nil)
+	g.await("configuration reloaded", nil)
 	next, err := thread.DialAs(31001, 31101, socket)
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func TestReloadOfUsersWorkers(t *testing.T) {
 	for n, bad := range []ipc.Setup{packed(work.Setup{Setup: ipc.Setup{Local: true}, Cluster: refusedCluster}), {Local: true, JWT: true}} {
 		write(bad)
 		g.cmd.Process.Signal(syscall.SIGHUP)
-		g.awaitMany("nothing is changed: the configuration that was reread can't be used", n+1)
+		g.awaitMany("new configuration rejected; keeping the old one", n+1)
 	}
 	if got := cluster(t, next); got != "two" {
 		t.Errorf("after a bad one: cluster %q", got)
@@ -228,7 +228,7 @@ func TestReloadMakesNoCrowd(t *testing.T) {
 	first := long()
 	g.awaitMany("worker: a request waits", 1)
 	g.cmd.Process.Signal(syscall.SIGHUP)
-	g.awaitMany("configuration is reread", 1)
+	g.awaitMany("configuration reloaded", 1)
 	if c, status, body := askAs(t, socket, 31002, 31102, "/setup"); status != http.StatusOK || !strings.Contains(body, `"Cluster":"two"`) {
 		t.Errorf("another user: %d %s", status, body)
 	} else {
@@ -237,7 +237,7 @@ func TestReloadMakesNoCrowd(t *testing.T) {
 	long()
 	g.awaitMany("worker: a request waits", 2)
 	g.cmd.Process.Signal(syscall.SIGHUP)
-	g.awaitMany("configuration is reread", 2)
+	g.awaitMany("configuration reloaded", 2)
 	next, err := thread.DialAs(31002, 31102, socket)
 	if err != nil {
 		t.Fatal(err)
@@ -290,10 +290,10 @@ func TestAgedAfterReload(t *testing.T) {
 				g.mu.Lock()
 				defer g.mu.Unlock()
 				for _, r := range g.records {
-					if r["msg"] == "nothing is replaced: new workers can't serve" {
+					if r["msg"] == "new workers cannot serve; keeping the old ones" {
 						t.Fatal(r)
 					}
-					if r["msg"] == "worker is done" && r["pid"] == float64(pid) {
+					if r["msg"] == "worker exited" && r["pid"] == float64(pid) {
 						return true
 					}
 				}
@@ -308,11 +308,11 @@ func TestAgedAfterReload(t *testing.T) {
 	}
 	write(packed(work.Setup{Cluster: refusedCluster}))
 	g.cmd.Process.Signal(syscall.SIGHUP)
-	g.await("nothing is changed: the configuration that was reread can't be used", nil)
+	g.await("new configuration rejected; keeping the old one", nil)
 	wearOut("one")
 	write(packed(work.Setup{Cluster: "two"}))
 	g.cmd.Process.Signal(syscall.SIGHUP)
-	g.await("configuration is reread", nil)
+	g.await("configuration reloaded", nil)
 	wearOut("two")
 }
 
@@ -327,7 +327,7 @@ func TestAgedWorkers(t *testing.T) {
 		}
 	}
 	for _, pid := range first {
-		g.await("worker is done", func(r map[string]any) bool { return r["pid"] == float64(pid) && r["connections_lost"] == 0.0 })
+		g.await("worker exited", func(r map[string]any) bool { return r["pid"] == float64(pid) && r["connections_lost"] == 0.0 })
 	}
 	g.mustGet("/pid")
 }

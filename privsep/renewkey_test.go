@@ -24,7 +24,7 @@ func TestRenewal(t *testing.T) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		for _, r := range g.records {
-			if r["msg"] == "renewed certificates are not used, those before them stay" && strings.Contains(fmt.Sprint(r["error"]), text) {
+			if r["msg"] == "new certificates rejected; keeping the old ones" && strings.Contains(fmt.Sprint(r["error"]), text) {
 				n++
 			}
 		}
@@ -103,7 +103,7 @@ func TestClientCertificates(t *testing.T) {
 	// A broken file of authorities changes nothing. In particular, it admits no
 	// client.
 	s.put(s.ClientCA, "broken", 0o644)
-	g.await("renewed certificates are not used, those before them stay", nil)
+	g.await("new certificates rejected; keeping the old ones", nil)
 	if _, _, err := secured(s.client(g.addr), "/pid"); err == nil {
 		t.Error("with broken authorities a client without a certificate came in")
 	}

@@ -70,9 +70,9 @@ func playResolver(part string) int {
 // has the reason.
 func TestHostileResolvers(t *testing.T) {
 	for part, want := range map[string]string{
-		"crash":   "the resolver died: exit status 2",
-		"refuses": `the resolver refuses to serve: no\x1bresolver`,
-		"mute":    "the resolver was ended: it was not ready within 500ms",
+		"crash":   "the resolver exited unexpectedly: exit status 2",
+		"refuses": `the resolver cannot serve: no\x1bresolver`,
+		"mute":    "the resolver was terminated: was not ready within 500ms",
 	} {
 		t.Run(part, func(t *testing.T) {
 			g := launch(t, plain(t), testConfig{Argv: argv{ipc.Resolver: {part}}, StartLimit: 500 * time.Millisecond})
@@ -82,12 +82,12 @@ func TestHostileResolvers(t *testing.T) {
 		})
 	}
 	for part, want := range map[string]string{
-		"pong of nothing":  "it sent Pong 0, which was not asked for",
+		"pong of nothing":  "sent Pong 0, which was not requested",
 		"worker's kind":    "Done of the resolver may not be sent by a resolver to a parent",
 		"keeper's kind":    "Kept of the resolver may not be sent by a resolver to a parent",
 		"descriptor":       "Pong of the resolver came with 1 descriptors, not 0",
-		"reports everyone": "it reported too many workers",
-		"exits":            "the resolver died: exit status 3",
+		"reports everyone": "reported too many workers",
+		"exits":            "the resolver exited unexpectedly: exit status 3",
 	} {
 		t.Run(part, func(t *testing.T) {
 			g := serve(t, plain(t), testConfig{Argv: argv{ipc.Resolver: {part}}})
@@ -103,10 +103,10 @@ func TestResolverDies(t *testing.T) {
 	g := serve(t, plain(t), testConfig{Workers: 1, Silence: 400 * time.Millisecond})
 	for n, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		var pid int
-		g.eventually("a resolver is ready", func() bool { return g.count("resolver is ready") == n+1 })
+		g.eventually("a resolver is ready", func() bool { return g.count("resolver ready") == n+1 })
 		g.mu.Lock()
 		for _, r := range g.records {
-			if r["msg"] == "resolver is ready" {
+			if r["msg"] == "resolver ready" {
 				pid = int(r["pid"].(float64))
 			}
 		}
@@ -181,7 +181,7 @@ func TestVisitLosesAService(t *testing.T) {
 	head := make([]byte, len("HTTP/1.1 200 "))
 	_, err = io.ReadFull(client, head)
 	must(t, err)
-	must(t, unix.Kill(int(g.await("resolver is ready", nil)["pid"].(float64)), unix.SIGKILL))
+	must(t, unix.Kill(int(g.await("resolver ready", nil)["pid"].(float64)), unix.SIGKILL))
 	if _, err := io.ReadAll(client); err != nil {
 		t.Error(err)
 	}

@@ -40,6 +40,6 @@ func TestLingeringWorker(t *testing.T) {
 	c, err := net.Dial("tcp", g.addr)
 	must(t, err)
 	defer c.Close() // the client reads nothing
-	g.await("worker died", nil)
+	g.await("worker exited unexpectedly", nil)
 	g.mustGet("/pid")
 }

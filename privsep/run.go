@@ -204,7 +204,7 @@ func dropCapabilities(who identity.Service) error {
 		return err
 	}
 	if kept != keep {
-		return errs.New(errs.Internal, "of the capabilities %s only %s were kept", keep, kept)
+		return errs.New(errs.Internal, "only %[2]s of the capabilities %[1]s were kept", keep, kept)
 	}
 	return security.HideFromNeighbours()
 }

@@ -138,7 +138,7 @@ func TestUnprivilegedStart(t *testing.T) {
 	defer g.mu.Unlock()
 	var left []any
 	for _, r := range g.records {
-		if l, ok := r["left_out"]; ok {
+		if l, ok := r["unavailable"]; ok {
 			left = append(left, l)
 		}
 	}
@@ -190,7 +190,7 @@ func TestStartsFrom0700(t *testing.T) {
 			}
 			old := g.workerPID()
 			syscall.Kill(old, syscall.SIGKILL)
-			g.await("worker is ready", func(r map[string]any) bool { return r["worker"] == firstWorker+2 })
+			g.await("worker ready", func(r map[string]any) bool { return r["worker"] == firstWorker+2 })
 			g.mustGet("/pid")
 		})
 	}
@@ -222,8 +222,8 @@ func TestStartIsRefused(t *testing.T) {
 		{"-g root", nil, testConfig{Service: identityOf("nobody", "root", "")}, "group 0, which is a group of root", "-g", nil},
 		{"SchedUser", nil, testConfig{Service: identityOf("nobody", "", "nobody")}, "would serve as SchedUser nobody", "-u", nil},
 		{"SchedUser's group", nil, testConfig{Service: identityOf("31234", "daemon", "daemon")}, "group of SchedUser", "-g", nil},
-		{"-u without root", plain(t), testConfig{Service: identityOf("nobody", "", "")}, "only root can serve as another", "root", nil},
-		{"no program", nil, testConfig{Service: identityOf("nobody", "", "")}, "no such file", "beside schedrestd", remove},
+		{"-u without root", plain(t), testConfig{Service: identityOf("nobody", "", "")}, "needs root (", "root", nil},
+		{"no program", nil, testConfig{Service: identityOf("nobody", "", "")}, "no such file", "the directory of schedrestd", remove},
 		{"program in an open directory", nil, testConfig{Service: identityOf("nobody", "", "")}, "writable by every user", "chmod o-w", open},
 		{"program of the one who serves", nil, testConfig{Service: identityOf("nobody", "", "")}, "which serves requests", "chown", theirs},
 		{"program of another machine", nil, testConfig{Service: identityOf("nobody", "", "")}, "exec format error", "schedrestd-worker", junk},
@@ -255,7 +255,7 @@ func TestWorkerRefuses(t *testing.T) {
 		{"leaky", patience, `descriptors is`},
 		{"unbuilt", patience, `no\x1bhandlers`},
 		{"mute", time.Second, "not ready within"},
-		{"crash", patience, "died before it was ready"},
+		{"crash", patience, "exited before it was ready"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.part, func(t *testing.T) {
@@ -279,7 +279,7 @@ func TestSignalDuringStart(t *testing.T) {
 	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	g.await("stopped while it did not serve", nil)
+	g.await("stopped before it served", nil)
 	if status := g.wait(); status != 0 {
 		t.Errorf("exit status %d", status)
 	}

@@ -168,9 +168,9 @@ func (g *gateway) settled(t *testing.T, n int) {
 		defer g.mu.Unlock()
 		for _, r := range g.records {
 			switch r["msg"] {
-			case "worker is ready":
+			case "worker ready":
 				ready++
-			case "worker died":
+			case "worker exited unexpectedly":
 				ended++
 			}
 		}
@@ -289,7 +289,7 @@ func TestDrainHasAnEnd(t *testing.T) {
 	limits.Drain = 50 * time.Millisecond
 	g := serve(t, plain(t), testConfig{Argv: argv{ipc.Worker: {"never ends"}}, Setup: packed(work.Setup{Limits: limits})})
 	g.cmd.Process.Signal(syscall.SIGTERM)
-	g.because("worker was ended", "did not end in time")
+	g.because("worker terminated", "did not exit in time")
 	g.wait()
 }
 

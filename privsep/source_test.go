@@ -144,8 +144,8 @@ func TestParkingHasAnEnd(t *testing.T) {
 			t.Errorf("over the bound: %d %v", status, err)
 		}
 	}
-	g.because("connection is closed unserved", "too many connections of its source wait")
-	g.because("connection is closed unserved", "none ended in time")
+	g.because("connection refused", "too many connections of its source wait")
+	g.because("connection refused", "none ended in time")
 	held[0].Close()
 	for range 10 {
 		g.mustGet("/pid")

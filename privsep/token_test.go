@@ -192,9 +192,9 @@ func TestTokenKeys(t *testing.T) {
 				g := serve(t, as, c)
 				g.verifies(v)
 				g.cmd.Process.Signal(syscall.SIGHUP)
-				g.await("configuration is reread", nil)
+				g.await("configuration reloaded", nil)
 				g.verifies(v)
-				if n := g.count("keeper is ready"); n != 2 {
+				if n := g.count("keeper ready"); n != 2 {
 					t.Errorf("%d keepers", n)
 				}
 			})
@@ -239,7 +239,7 @@ func TestTokenKeysRefused(t *testing.T) {
 		{"another's", func(v *vault) { os.Chown(v.Key, 31237, 31237) }, "owned by uid 31237", "chown 31234", true},
 		{"the key set is another's", func(v *vault) { os.Chown(v.JWKS, 31237, 31237) }, "owned by uid 31237", "chown 31234", true},
 		{"the serving user's", func(v *vault) { os.Chown(v.Key, 65534, 0) }, "owned by uid 65534", "chown 31234", true},
-		{"the serving group reads it", func(v *vault) { os.Chown(v.Key, 0, 65534); os.Chmod(v.Key, 0o640) }, "who serves, can read it", "chmod 0600", true},
+		{"the serving group reads it", func(v *vault) { os.Chown(v.Key, 0, 65534); os.Chmod(v.Key, 0o640) }, "can read it", "chmod 0600", true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -287,13 +287,13 @@ func TestNoTokenKeys(t *testing.T) {
 	}
 	g := serve(t, as, v.config(testConfig{}))
 	for what, path := range map[string]string{"key": v.Key, "key set": v.JWKS} {
-		g.await("there is no "+what+" of "+map[string]string{"key": "HS256", "key set": "RS256"}[what]+" tokens for this gateway: such tokens are verified by the daemons",
+		g.await("no "+what+" of "+map[string]string{"key": "HS256", "key set": "RS256"}[what]+" tokens; the daemons verify such tokens",
 			func(r map[string]any) bool { return r["level"] == "INFO" && r["file"] == path })
 	}
 	g.keeps("no key", hs256(v.key), "unknown")
 	g.keeps("no key, forged", hs256(strangersKey), "unknown")
 	g.keeps("no key set", rs256(t, v.rsa), "unknown")
-	if g.count("keeper is ready") != 0 {
+	if g.count("keeper ready") != 0 {
 		t.Error("a keeper was started")
 	}
 	must(t, os.Chmod(v.Key, 0o600))
@@ -315,7 +315,7 @@ func TestTokensNotServed(t *testing.T) {
 	g := serve(t, as, c)
 	g.keeps("HS256", hs256(v.key), "unknown")
 	g.keeps("RS256", rs256(t, v.rsa), "unknown")
-	if g.count("keeper is ready") != 0 {
+	if g.count("keeper ready") != 0 {
 		t.Error("a keeper was started")
 	}
 }
@@ -325,7 +325,7 @@ func (g *gateway) complaints(what, text string) (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, r := range g.records {
-		if r["msg"] == "the new "+what+" is not used; the one before it, if any, stays" && strings.Contains(fmt.Sprint(r["error"]), text) {
+		if r["msg"] == "new "+what+" rejected; keeping the old one, if any" && strings.Contains(fmt.Sprint(r["error"]), text) {
 			n++
 		}
 	}
@@ -402,7 +402,7 @@ func TestTokenKeyInPieces(t *testing.T) {
 	}
 	v.renew()
 	g.cmd.Process.Signal(syscall.SIGHUP)
-	g.await("configuration is reread", nil)
+	g.await("configuration reloaded", nil)
 	g.verifies(v)
 }
 
@@ -416,7 +416,7 @@ func TestBrokenKeySet(t *testing.T) {
 			v.put(v.JWKS, text, 0o644)
 			g := launch(t, as, v.config(testConfig{}))
 			failure, hint := g.failure()
-			if !strings.Contains(failure, "can't use the key set of RS256 tokens") || !strings.Contains(hint, "daemons' log") {
+			if !strings.Contains(failure, "cannot use the key set of RS256 tokens") || !strings.Contains(hint, "daemons' log") {
 				t.Errorf("%s, hint %q", failure, hint)
 			}
 			if g.count("serving") != 0 {
@@ -437,13 +437,13 @@ func TestBrokenKeySetLater(t *testing.T) {
 	pid := g.mustGet("/pid")
 	for i, text := range []string{`{"keys": [`, "<html>"} {
 		v.put(v.JWKS, text, 0o644)
-		g.awaitMany("nothing is replaced: new workers can't serve", i+1)
+		g.awaitMany("new workers cannot serve; keeping the old ones", i+1)
 		g.keeps("RS256", rs256(t, v.rsa), "good")
 		if !g.serves(pid) {
 			t.Fatal("the workers were replaced")
 		}
 	}
-	if r := g.await("nothing is replaced: new workers can't serve", nil); !strings.Contains(fmt.Sprint(r["error"]), "key set "+v.JWKS+": a worker can't use the key set") {
+	if r := g.await("new workers cannot serve; keeping the old ones", nil); !strings.Contains(fmt.Sprint(r["error"]), "key set "+v.JWKS+": a worker cannot use the key set") {
 		t.Errorf("logged %v", r)
 	}
 	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL)) // the dispatcher asks for another generation while the file can't be used
@@ -453,7 +453,7 @@ func TestBrokenKeySetLater(t *testing.T) {
 	v.put(v.JWKS, setOf(v.rsa)+"\n", 0o644)
 	g.comes(rs256(t, strangersRSA()), "bad")
 	g.comes(rs256(t, v.rsa), "good")
-	if n := g.count("nothing is replaced: new workers can't serve"); n != 2 {
+	if n := g.count("new workers cannot serve; keeping the old ones"); n != 2 {
 		t.Errorf("%d generations failed", n)
 	}
 }
@@ -489,7 +489,7 @@ func TestKeySetChanges(t *testing.T) {
 	g.comes(rs256(t, v.rsa), "good")
 	g.comes(rs256(t, strangersRSA()), "bad")
 	must(t, os.Remove(v.JWKS))
-	r := g.await("the new key set of RS256 tokens is not used; the one before it, if any, stays", func(r map[string]any) bool {
+	r := g.await("new key set of RS256 tokens rejected; keeping the old one, if any", func(r map[string]any) bool {
 		return strings.Contains(fmt.Sprint(r["error"]), "no such file")
 	})
 	if hint := fmt.Sprint(r["hint"]); !strings.Contains(hint, v.JWKS) || !strings.Contains(hint, "take jwks= out of the configuration, and reload") {

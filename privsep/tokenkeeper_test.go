@@ -49,7 +49,7 @@ func TestTokenKeyWrittenOver(t *testing.T) {
 	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // the addresses are sorted
 	must(t, os.WriteFile(v.Key, []byte("short"), 0o600))
 	must(t, syscall.Kill(g.keeperPID(1), syscall.SIGKILL))
-	g.await("the keeper has no key of HS256 tokens: they are verified by the daemons", nil)
+	g.await("keeper has no key of HS256 tokens; the daemons verify them", nil)
 	g.eventually("handshakes are served", func() bool { _, _, err := secured(s.client(secure), "/pid"); return err == nil })
 	g.comes(hs256(v.key), "unknown")
 	v.renew()
@@ -72,28 +72,28 @@ func TestTokenKeyByReload(t *testing.T) {
 		g.awaitMany(want, n)
 	}
 	g.want("none", hs256(v.key), "unknown")
-	hup(1, ipc.Secrets{Tokens: v.Tokens}, "configuration is reread")
+	hup(1, ipc.Secrets{Tokens: v.Tokens}, "configuration reloaded")
 	g.verifies(v)
 
 	// A key that can't be used changes nothing.
 	other := ipc.Tokens{Key: v.Key + ".other", JWKS: v.JWKS}
 	v.put(other.Key, "short", 0o600)
-	hup(1, ipc.Secrets{Tokens: other}, "nothing is changed: the configuration that was reread can't be used")
+	hup(1, ipc.Secrets{Tokens: other}, "new configuration rejected; keeping the old one")
 	v.put(other.Key, strings.Repeat("k", 32), 0o644)
-	hup(2, ipc.Secrets{Tokens: other}, "nothing is changed: the configuration that was reread can't be used")
+	hup(2, ipc.Secrets{Tokens: other}, "new configuration rejected; keeping the old one")
 	g.keeps("the key of before", hs256(v.key), "good")
 	// A missing key file is equivalent to no key.
 	must(t, os.Remove(other.Key))
 	keeper := g.keeperPID(1)
-	hup(2, ipc.Secrets{Tokens: other}, "configuration is reread")
+	hup(2, ipc.Secrets{Tokens: other}, "configuration reloaded")
 	g.eventually("the keeper is gone", func() bool { return syscall.Kill(keeper, 0) == syscall.ESRCH })
 	g.keeps("no key", hs256(v.key), "unknown")
 	g.keeps("the key set", rs256(t, v.rsa), "good")
-	hup(3, ipc.Secrets{}, "configuration is reread")
+	hup(3, ipc.Secrets{}, "configuration reloaded")
 	g.keeps("no key set", rs256(t, v.rsa), "unknown")
 	g.keeps("no key set, forged", rs256(t, strangersRSA()), "unknown")
 
-	hup(4, ipc.Secrets{Tokens: v.Tokens}, "configuration is reread")
+	hup(4, ipc.Secrets{Tokens: v.Tokens}, "configuration reloaded")
 	g.verifies(v)
 }
 
@@ -101,7 +101,7 @@ func TestTokenKeyByReload(t *testing.T) {
 // warns that its workers can open the key file. With root they can't, and there
 // is no warning.
 func TestTokenKeyOpenToWorkers(t *testing.T) {
-	says := "an attacker who controls a worker can read the key of HS256 tokens by its path: without root, workers run as the user who started the gateway"
+	says := "a compromised worker can read the key of HS256 tokens: without root, workers run as the user who started the gateway"
 	as := plain(t)
 	v := newVault(t, as)
 	g := serve(t, as, v.config(testConfig{}))
@@ -153,7 +153,7 @@ func TestSecretsTogether(t *testing.T) {
 			spoil()
 			g.cmd.Process.Signal(syscall.SIGHUP)
 			refusals++
-			g.awaitMany("nothing is changed: the configuration that was reread can't be used", refusals)
+			g.awaitMany("new configuration rejected; keeping the old one", refusals)
 		}
 		g.verifies(v)
 		if _, _, err := secured(s.client(secure), "/pid"); err != nil {
@@ -162,7 +162,7 @@ func TestSecretsTogether(t *testing.T) {
 	}
 	good()
 	g.cmd.Process.Signal(syscall.SIGHUP)
-	g.await("configuration is reread", nil)
+	g.await("configuration reloaded", nil)
 	g.keeps("the next key", hs256(strangersKey), "good")
 	g.keeps("the next key set", rs256(t, strangersRSA()), "good")
 	if _, _, err := secured(next.client(secure), "/pid"); err != nil {
@@ -185,7 +185,7 @@ func TestRenewalWithABadKey(t *testing.T) {
 	write(ipc.Setup{JWT: true}, ipc.Secrets{TLS: s.TLS, Tokens: ipc.Tokens{Key: v.Key + ".other", JWKS: v.JWKS}})
 	s.renew()
 	g.cmd.Process.Signal(syscall.SIGHUP)
-	g.await("nothing is changed: the configuration that was reread can't be used", nil)
+	g.await("new configuration rejected; keeping the old one", nil)
 	g.eventually("handshakes are served", func() bool { _, _, err := secured(s.client(secure), "/pid"); return err == nil })
 }
 
@@ -204,7 +204,7 @@ func TestTokenKeyWithoutKeeper(t *testing.T) {
 	replace(t, ipc.Keeper, remove)
 	c := v.config(testConfig{})
 	text, hint := launch(t, as, c).failure()
-	if !strings.Contains(text, "schedrestd-keeper: no such file") || !strings.Contains(hint, "belongs beside schedrestd") {
+	if !strings.Contains(text, "schedrestd-keeper: no such file") || !strings.Contains(hint, "must be in the directory of schedrestd") {
 		t.Errorf("error %q, hint %q", text, hint)
 	}
 	write := rereadingSecrets(t)
@@ -212,7 +212,7 @@ func TestTokenKeyWithoutKeeper(t *testing.T) {
 	c.Tokens = ipc.Tokens{}
 	g := serve(t, as, c)
 	g.cmd.Process.Signal(syscall.SIGHUP)
-	r := g.await("nothing is changed: the configuration that was reread can't be used", nil)
+	r := g.await("new configuration rejected; keeping the old one", nil)
 	if !strings.Contains(r["error"].(string), "schedrestd-keeper: no such file") {
 		t.Errorf("%v", r)
 	}
@@ -232,7 +232,7 @@ func TestTokenKeyForgotten(t *testing.T) {
 	g.verifies(v)
 	write(ipc.Setup{JWT: true}, ipc.Secrets{TLS: s.TLS})
 	g.cmd.Process.Signal(syscall.SIGHUP)
-	g.await("configuration is reread", nil)
+	g.await("configuration reloaded", nil)
 	g.keeperPID(2)
 	g.keeps("no key", hs256(v.key), "unknown")
 	secure := g.await("serving", nil)["listen"].([]any)[1].(string) // the addresses are sorted
@@ -262,7 +262,7 @@ func TestUnfollowedTokenKey(t *testing.T) {
 	g := serve(t, nil, c)
 	hints := map[string]string{}
 	for what, path := range map[string]string{"key": v.Key, "key set": v.JWKS} {
-		r := g.await("there is no "+what+" of "+map[string]string{"key": "HS256", "key set": "RS256"}[what]+" tokens for this gateway: such tokens are verified by the daemons", nil)
+		r := g.await("no "+what+" of "+map[string]string{"key": "HS256", "key set": "RS256"}[what]+" tokens; the daemons verify such tokens", nil)
 		if r["level"] != "INFO" || r["file"] != path || !strings.Contains(fmt.Sprint(r["because"]), "permission denied") {
 			t.Errorf("%v", r)
 		}
@@ -271,7 +271,7 @@ func TestUnfollowedTokenKey(t *testing.T) {
 	for what, token := range map[string]string{"HS256": hs256(v.key), "HS256 forged": hs256(strangersKey), "RS256": rs256(t, v.rsa), "RS256 forged": rs256(t, strangersRSA())} {
 		g.keeps(what, token, "unknown")
 	}
-	if g.count("keeper is ready") != 0 {
+	if g.count("keeper ready") != 0 {
 		t.Error("a keeper was started")
 	}
 	v.renew() // which changes nothing
@@ -346,9 +346,9 @@ func TestTokenKeyStaysInTheKeeper(t *testing.T) {
 // the reason.
 func TestHostileKeepersOfTokens(t *testing.T) {
 	for part, want := range map[string]string{
-		"refuses":         `the keeper refuses to serve: no\x1bkeeper`,
+		"refuses":         `the keeper cannot serve: no\x1bkeeper`,
 		"kept of nothing": "", // the error depends on whether the message comes before the keys are sent
-		"silent":          "has not read the keys within",
+		"silent":          "did not read the keys within",
 	} {
 		t.Run(part, func(t *testing.T) {
 			as := plain(t)

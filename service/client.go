@@ -74,7 +74,7 @@ func (c *Client) Answer(m ipc.Message) {
 
 // report asks the parent to kill the worker.
 func (c *Client) report(why error) {
-	slog.Error("worker broke the protocol and is no longer served", "client", c.Number, "because", why)
+	slog.Error("worker violated the protocol and is no longer served", "client", c.Number, "because", why)
 	if err := c.parent.Send(&work.Breach{Number: c.Number, Reason: ipc.Refuse(why.Error()).Reason}); err != nil {
 		slog.Warn("report not sent to the parent", "client", c.Number, "error", err)
 	}

@@ -141,7 +141,7 @@ func TestRefusals(t *testing.T) {
 		{name: "abstract by NUL", path: "\x00x", want: errs.Invalid, text: "not an absolute path"},
 		{name: "relative", path: "x", want: errs.Invalid, text: "not an absolute path"},
 		{name: "NUL in it", path: "/tmp/x\x00", want: errs.Invalid, text: "not an absolute path"},
-		{name: "a directory", path: "/tmp/", want: errs.Invalid, text: "not the name of a file"},
+		{name: "a directory", path: "/tmp/", want: errs.Invalid, text: "not a file name"},
 		{name: "too long", path: "/tmp/" + strings.Repeat("x", socket.MaxPath-4), want: errs.Invalid, text: "longer than 107"},
 		{name: "no directory", path: "/nonexistent/dir/x", want: errs.NotFound, text: "/nonexistent: no such file or directory"},
 		{name: "all users may write the directory", want: errs.Invalid, text: "writable by every user",

@@ -62,7 +62,7 @@ func Main(build Build) int {
 	defer log.flush()
 	s, err := begin(channel, build, log)
 	if err != nil {
-		slog.Error("worker does not serve", "error", err)
+		slog.Error("worker not started", "error", err)
 		if !errors.Is(err, io.EOF) {
 			_ = channel.Send(ipc.Refuse(reason(err)))
 		}

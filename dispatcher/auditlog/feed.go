@@ -59,7 +59,7 @@ func (f *Feed) handle(m ipc.Message) (handled bool, err error) {
 		return false, nil
 	}
 	if f.looking.Swap(true) || !f.follow.Take(time.Now(), 1) {
-		return true, errors.New("it sent Follow too often")
+		return true, errors.New("sent Follow too often")
 	}
 	f.log.look(f)
 	return true, nil

@@ -14,7 +14,7 @@ import (
 func Check(log *slog.Logger) {
 	_, err := portowner.Listener(netip.AddrPortFrom(netip.IPv6Loopback(), 1))
 	if err != nil && !errors.Is(err, sockdiag.ErrUnknown) {
-		log.Warn("daemons can't be asked over TCP: the kernel does not report the owner of a port of this machine", "error", err,
+		log.Warn("no requests to daemons over TCP: the kernel does not report the owner of a local port", "error", err,
 			"hint", "allow AF_NETLINK, in RestrictAddressFamilies= of the unit")
 	}
 }

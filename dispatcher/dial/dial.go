@@ -78,7 +78,7 @@ func (d *Dialer) Handle(m ipc.Message) (done bool, err error) {
 func (d *Dialer) wait() error {
 	d.o.Counts.Limited.Add(1)
 	if !d.refused.Take(time.Now(), 1) {
-		return errors.New("it sent Dial or DialBatch too often")
+		return errors.New("sent Dial or DialBatch too often")
 	}
 	return nil
 }
@@ -215,7 +215,7 @@ func (d *Dialer) address(way work.Upstream, index uint8) (work.Address, error) {
 		work.UpstreamSack:            unixAddress(s.Sack...),
 	}[way]
 	if int(index) >= len(list) {
-		return work.Address{}, fmt.Errorf("it asked for way %d number %d, which the configuration has not", way, index)
+		return work.Address{}, fmt.Errorf("requested daemon %d of upstream %d, which the configuration does not have", way, index)
 	}
 	return list[index], nil
 }

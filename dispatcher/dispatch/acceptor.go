@@ -43,7 +43,7 @@ func (a *Acceptor) Run(from *ipc.Channel, owners int) {
 			a.hesitate()
 			a.submit(msg, m.FDs[0], addr, uid)
 		default:
-			a.log.Error("acceptor broke the protocol", "because", ipc.Unheard(msg))
+			a.log.Error("acceptor violated the protocol", "because", ipc.Unheard(msg))
 			return
 		}
 	}

@@ -59,7 +59,7 @@ func (h *identities) Take(c *pool.Connection) {
 // park puts c into the queue for a pool.
 func (h *identities) park(c *pool.Connection) {
 	h.waiting.Add(h.Loop, c, h.HandLimit, func(c *pool.Connection) {
-		h.Slots.Drop(c, pool.Unavailable, "as many users as may be are served already")
+		h.Slots.Drop(c, pool.Unavailable, "the limit of users served concurrently is reached")
 	})
 }
 
@@ -303,7 +303,7 @@ func (h *identities) expectLeaving(d *demand, now time.Time) {
 func (h *identities) givesWay(p *pool.Pool, busy bool, now time.Time) bool {
 	coming, stubborn := h.Slots.AskToYield(now, p.Held(), busy)
 	if stubborn {
-		p.End("it was asked to close a connection that rests, and has not")
+		p.End("did not close an idle connection when told to")
 	}
 	return coming || stubborn
 }

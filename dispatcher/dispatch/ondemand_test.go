@@ -98,7 +98,7 @@ func TestLostWorkersAreLimited(t *testing.T) {
 			defer set.Loop.Stop()
 			set.Starter = s
 			names := NewNames(set.Loop)
-			names.Send = func(ipc.Message, ...int) error { return errors.New("there is no resolver") }
+			names.Send = func(ipc.Message, ...int) error { return errors.New("no resolver is running") }
 			h := New(Options{Switches: switches, Identities: users, HandLimit: patience, Rest: patience, Names: names, Log: text}, set, nil)
 			set.Slots.Admit = h.Take
 			g := pool.NewGeneration(pool.Generation{Config: pool.Config{Workers: 1, Threads: 1, Connections: users, HandLimit: patience, StartLimit: patience, Log: text}})
@@ -121,7 +121,7 @@ func TestLostWorkersAreLimited(t *testing.T) {
 			}
 			set.Do(set.Close)
 			<-set.Over
-			if n := strings.Count(log.String(), "a worker can't be started"); n < 50 || n > 200 || !strings.Contains(log.String(), "workers_lost_so_far=") {
+			if n := strings.Count(log.String(), "worker not started"); n < 50 || n > 200 || !strings.Contains(log.String(), "workers_lost_so_far=") {
 				t.Errorf("%d lines about %d:\n%s", n, users, log)
 			}
 		})

@@ -120,7 +120,7 @@ func (v *visit) run() error {
 		case now := <-tick.C:
 			v.watch(now)
 		case <-v.late.C:
-			v.worker.Condemn(cmp.Or(v.told, "it was not ready") + ", and it did not end in time")
+			v.worker.Condemn(cmp.Or(v.told, "was not ready") + ", and did not exit in time")
 		case <-finish:
 			finish = nil
 			v.stopped = true
@@ -137,17 +137,17 @@ func (v *visit) handle(m ipc.Message) error {
 		return v.Hello(v.worker)
 	case *ipc.Kept:
 		if !m.OK {
-			return errs.New(errs.Denied, "the worker can't use the key set of RS256 tokens: %s", printable.Text(m.Reason))
+			return errs.New(errs.Denied, "the worker cannot use the key set of RS256 tokens: %s", printable.Text(m.Reason))
 		}
 		if v.handed {
-			return errors.New("it sent Kept of keys that it was not given")
+			return errors.New("sent Kept for keys that it was not given")
 		}
 		if v.told == "" {
 			v.late.Stop()
 		}
 		return v.hand()
 	case *ipc.Refused:
-		return errs.New(errs.Denied, "the worker refuses to serve: %s", printable.Text(m.Reason))
+		return errs.New(errs.Denied, "the worker cannot serve: %s", printable.Text(m.Reason))
 	case *work.Taken:
 		v.closeRelay()
 	case *work.Done:
@@ -210,7 +210,7 @@ func (v *visit) watch(now time.Time) {
 	}
 	switch {
 	case v.served:
-		v.finish("it has said that its client is served")
+		v.finish("reported that its client is served")
 	case gone:
 		v.finish("its client has gone")
 	case ended && now.Sub(v.ended) > halfClosed:
@@ -242,7 +242,7 @@ func (v *visit) end(why error) error {
 	v.closeRelay()
 	if v.copied != nil {
 		if err := <-v.copied; err != nil {
-			return errs.Wrap(err, errs.Unavailable, "can't write the answers to standard output")
+			return errs.Wrap(err, errs.Unavailable, "write the answers to standard output")
 		}
 	}
 	switch {
@@ -253,9 +253,9 @@ func (v *visit) end(why error) error {
 	case v.stopped, v.served && status == exitstatus.OK:
 		return nil
 	case v.worker.EndReason != "":
-		return errs.New(errs.Unavailable, "the worker was ended: %s", v.worker.EndReason)
+		return errs.New(errs.Unavailable, "the worker was terminated: %s", v.worker.EndReason)
 	case v.served:
 		return errs.New(errs.Unavailable, "the worker could not write the answers (%s): the request may have been carried out", status)
 	}
-	return errs.New(errs.Internal, "the worker ended before all was answered: %s", status)
+	return errs.New(errs.Internal, "the worker exited before it had answered every request: %s", status)
 }

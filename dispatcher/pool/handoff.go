@@ -17,7 +17,7 @@ func (p *Pool) Take(c *Connection) {
 		p.Slots.Drop(c, Unavailable, Stopping)
 		return
 	case p.barren:
-		p.Slots.Drop(c, Unavailable, "its worker could not be started a moment ago")
+		p.Slots.Drop(c, Unavailable, "the last start of its worker failed")
 		return
 	}
 	p.used = time.Now()
@@ -31,7 +31,7 @@ func (p *Pool) Take(c *Connection) {
 // that becomes ready too late would wait forever.
 func (p *Pool) enqueue(c *Connection) {
 	p.waiting.Add(p.Loop, c, p.HandLimit, func(c *Connection) {
-		p.Slots.Drop(c, Unavailable, fmt.Sprintf("no worker took it within %s", p.HandLimit))
+		p.Slots.Drop(c, Unavailable, fmt.Sprintf("no worker accepted it within %s", p.HandLimit))
 		if p.Once {
 			p.Drain()
 		}

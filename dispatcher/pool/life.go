@@ -106,11 +106,11 @@ func (p *Pool) join(w *worker) {
 	p.Slots.counts.started++
 	p.workers[w.Number] = w
 	if p.IsLeaving() { // the pool began to end while the process was being started
-		w.Condemn("it is not needed any more")
+		w.Condemn("is no longer needed")
 	}
 	w.late = p.After(p.StartLimit, func() {
 		if p.workers[w.Number] == w && !w.ready {
-			w.Condemn(fmt.Sprintf("it was not ready within %s", p.StartLimit))
+			w.Condemn(fmt.Sprintf("was not ready within %s", p.StartLimit))
 		}
 	})
 }
@@ -123,16 +123,16 @@ func (p *Pool) handle(w *worker, m ipc.Message) error {
 		return nil
 	case *ipc.Kept:
 		if w.sealed == nil || w.ready {
-			return errors.New("it sent Kept of keys that it was not given")
+			return errors.New("sent Kept for keys that it was not given")
 		}
 		if !m.OK {
-			return errs.New(errs.Denied, "a worker can't use the key set of RS256 tokens: %s", printable.Text(m.Reason)).
+			return errs.New(errs.Denied, "a worker cannot use the key set of RS256 tokens: %s", printable.Text(m.Reason)).
 				WithHint("the daemons' log has the command that fixes the file, which they refuse as well")
 		}
 		p.setReady(w)
 		return nil
 	case *ipc.Refused:
-		return errs.New(errs.Denied, "a worker refuses to serve: %s", printable.Text(m.Reason))
+		return errs.New(errs.Denied, "a worker cannot serve: %s", printable.Text(m.Reason))
 	case *work.Taken:
 		return p.taken(w, m.ID)
 	case *work.Done:
@@ -153,7 +153,7 @@ func (p *Pool) setReady(w *worker) {
 	w.ready = true
 	w.late.Stop()
 	p.dequeue()
-	p.mention("worker is ready", "worker", w.Number, "pid", w.PID, "uid", p.who.UID, "gid", p.who.GID, "sealed", w.sealed.String(),
+	p.mention("worker ready", "worker", w.Number, "pid", w.PID, "uid", p.who.UID, "gid", p.who.GID, "sandbox", w.sealed.String(),
 		"took", time.Since(w.Started).Round(10*time.Microsecond))
 	p.prove(w.place, nil)
 }
@@ -209,7 +209,7 @@ func (p *Pool) reap(w *worker, d departure) {
 // if the worker had finished.
 func (p *Pool) judge(w *worker, d departure) error {
 	closed, counts := errors.Is(d.why, io.EOF), &p.Slots.counts
-	attrs := []any{"worker", w.Number, "pid", w.PID, "uid", p.who.UID, "connections_lost", d.lost, "handed_again", d.again, "status", d.status}
+	attrs := []any{"worker", w.Number, "pid", w.PID, "uid", p.who.UID, "connections_lost", d.lost, "connections_retried", d.again, "status", d.status}
 	blame := func() { p.Slots.Crash(time.Now(), d.suspects) }
 	switch {
 	case w.ForbiddenCall:
@@ -220,39 +220,39 @@ func (p *Pool) judge(w *worker, d departure) error {
 		}
 		p.alarm(process.WorkerViolation, attrs...)
 		return errs.New(errs.Internal, "%s", process.WorkerViolation).
-			WithHint("on a kernel that was not tested: SCHEDRESTD_SECURITY=audit_confinement serves, and the kernel's log has the system call")
+			WithHint("on an untested kernel set SCHEDRESTD_SECURITY=audit_confinement: the gateway then serves, and the kernel logs the system call")
 	case w.EndReason != "":
 		counts.killed++
-		p.complain(slog.LevelWarn, "worker was ended", append(attrs, "because", w.EndReason)...)
-		return errs.New(errs.Unavailable, "a worker was ended: %s", w.EndReason)
+		p.complain(slog.LevelWarn, "worker terminated", append(attrs, "because", w.EndReason)...)
+		return errs.New(errs.Unavailable, "a worker was terminated: %s", w.EndReason)
 	case !closed:
 		counts.killed++
 		blame()
 		attrs = append(attrs, "because", d.why)
 		if errs.KindOf(d.why) == errs.Denied { // refusing to serve is no violation
-			p.complain(slog.LevelError, "worker was killed", attrs...)
+			p.complain(slog.LevelError, "worker killed", attrs...)
 		} else {
-			p.alarm("worker was killed", attrs...)
+			p.alarm("worker killed", attrs...)
 		}
 		return d.why
 	case d.drained && d.lost == 0:
 		counts.done++
-		p.mention("worker is done", attrs...)
+		p.mention("worker exited", attrs...)
 		return nil
 	}
 	counts.died++
 	if w.Crashed {
 		blame()
 	}
-	p.complain(slog.LevelError, "worker died", attrs...)
-	return errs.New(errs.Internal, "a worker died before it was ready: %s", d.status).WithHint("its last words are in the log above")
+	p.complain(slog.LevelError, "worker exited unexpectedly", attrs...)
+	return errs.New(errs.Internal, "a worker exited before it was ready: %s", d.status).WithHint("its last messages are in the log above")
 }
 
 // unborn records that a worker could not be started.
 func (p *Pool) unborn(at *place, err error) {
 	p.prove(at, err)
 	if errs.KindOf(err) == errs.Internal {
-		p.complain(slog.LevelError, "a worker can't be started", errs.LogAttrs(errs.HintOf(err), "uid", p.who.UID, "error", err)...)
+		p.complain(slog.LevelError, "worker not started", errs.LogAttrs(errs.HintOf(err), "uid", p.who.UID, "error", err)...)
 	}
 	p.vacate(at, nil)
 }
@@ -284,7 +284,7 @@ func (p *Pool) vacate(at *place, w *worker) {
 // connections that wait for one.
 func (p *Pool) setBarren() {
 	p.barren = true
-	p.dropWaiting("its worker can't be started")
+	p.dropWaiting("its worker could not be started")
 	if p.Once {
 		p.Drain()
 	}

@@ -37,9 +37,9 @@ func TestRoutineIsLimited(t *testing.T) {
 	p, log := idle(t, patience)
 	p.routine = newLimitedCount()
 	for range 1000 {
-		p.mention("worker is ready")
+		p.mention("worker ready")
 	}
-	if n := strings.Count(log.String(), "worker is ready"); n < 50 || n > 500 {
+	if n := strings.Count(log.String(), "worker ready"); n < 50 || n > 500 {
 		t.Errorf("%d lines", n)
 	}
 }
@@ -50,7 +50,7 @@ func TestAlarmsAreNotLimited(t *testing.T) {
 	p, log := idle(t, patience)
 	p.lost = newLimitedCount()
 	for range 1000 {
-		p.complain(slog.LevelError, "worker died")
+		p.complain(slog.LevelError, "worker exited unexpectedly")
 		p.alarm(process.WorkerViolation)
 	}
 	if n := strings.Count(log.String(), process.WorkerViolation); n != 1000 {

@@ -42,16 +42,16 @@ func (p *Pool) count(w *worker, m *query.Counts) error {
 	t := &p.Slots.totals
 	switch {
 	case t.cells == nil:
-		return fmt.Errorf("it sent Counts, and there are no metrics")
+		return fmt.Errorf("sent Counts, but metrics are off")
 	case !w.counts.Take(time.Now(), 1):
 		return errTooOften("Counts")
 	case m.Requests > mostGauge || m.Calls > mostGauge:
-		return fmt.Errorf("it sent Counts of %d requests and %d calls in progress", m.Requests, m.Calls)
+		return fmt.Errorf("sent Counts of %d requests and %d calls in progress", m.Requests, m.Calls)
 	}
 	last := metric.FromWorkers - 1
 	for _, c := range m.Cells {
 		if int(c.Cell) <= last {
-			return fmt.Errorf("it sent Counts of cell %d after %d", c.Cell, last)
+			return fmt.Errorf("sent Counts of cell %d after %d", c.Cell, last)
 		}
 		last = int(c.Cell)
 		t.cells[last] += uint64(c.N)

@@ -75,7 +75,7 @@ func TestCompromisedCounts(t *testing.T) {
 		{"out of order", "after", false, query.Counts{Cells: []query.Count{{Cell: first + 1, N: 1}, {Cell: first, N: 1}}}},
 		{"too many requests", "in progress", false, query.Counts{Requests: mostGauge + 1}},
 		{"too many calls", "in progress", false, query.Counts{Calls: mostGauge + 1}},
-		{"without metrics", "no metrics", true, query.Counts{}},
+		{"without metrics", "metrics are off", true, query.Counts{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, p, w, _ := counting(!tt.off)

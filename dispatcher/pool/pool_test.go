@@ -158,7 +158,7 @@ func TestQueueDeadline(t *testing.T) {
 		turnedAway(t, c)
 	}
 	await(t, "the slots are free", func() bool { return p.Slots.held() == 0 })
-	await(t, "the log counts three", func() bool { return strings.Contains(log.String(), "unserved_so_far=3") })
+	await(t, "the log counts three", func() bool { return strings.Contains(log.String(), "refused_so_far=3") })
 }
 
 // TestDeadlineOfTheOnlyOne checks that a pool that was made for one connection

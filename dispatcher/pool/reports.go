@@ -15,7 +15,7 @@ import (
 func (p *Pool) taken(w *worker, id uint64) error {
 	c, ok := w.held[id]
 	if !ok || c.FD < 0 {
-		return fmt.Errorf("it sent Taken of connection %d, which it was not given", id)
+		return fmt.Errorf("sent Taken for connection %d, which it was not given", id)
 	}
 	fdpass.Close(c.FD)
 	c.FD = -1
@@ -54,7 +54,7 @@ func (p *Pool) progress(w *worker, m *work.Progress) error {
 		return err
 	}
 	if !p.Slots.Progress(&c.Conn, m.Stage) {
-		return fmt.Errorf("it sent twice that connection %d is %s", m.ID, m.Stage)
+		return fmt.Errorf("reported twice that connection %d is %s", m.ID, m.Stage)
 	}
 	if !w.reports.Take(time.Now(), 1) {
 		return errTooOften("Progress")
@@ -81,4 +81,4 @@ func (p *Pool) offence(w *worker, m *work.Offence) error {
 	return nil
 }
 
-func errTooOften(what string) error { return fmt.Errorf("it sent %s too often", what) }
+func errTooOften(what string) error { return fmt.Errorf("sent %s too often", what) }

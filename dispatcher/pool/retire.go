@@ -42,7 +42,7 @@ func (p *Pool) Drain() {
 	p.dropWaiting(Stopping)
 	for _, w := range p.workers {
 		if err := w.Channel.TrySend(new(work.Drain)); err != nil && !errors.Is(err, os.ErrClosed) {
-			w.Condemn("it did not receive the request to drain")
+			w.Condemn("could not be told to finish")
 		}
 	}
 	p.checkOver()
@@ -58,7 +58,7 @@ func (p *Pool) Retire() []*Connection {
 	p.retired, p.told = true, time.Now()
 	for _, w := range p.workers {
 		if !w.ready {
-			w.Condemn("it is not needed any more")
+			w.Condemn("is no longer needed")
 			continue
 		}
 		// A worker that does not read its channel receives this message later,
@@ -79,7 +79,7 @@ func (p *Pool) EndIdle(limit time.Duration) {
 	}
 	for _, w := range p.workers {
 		if len(w.held) == 0 {
-			w.Condemn(fmt.Sprintf("it was asked to end, has held nothing for %s, and is still there", limit))
+			w.Condemn(fmt.Sprintf("was told to exit, has had no connection for %s, and still runs", limit))
 		}
 	}
 }
@@ -93,10 +93,10 @@ func (p *Pool) endOld() {
 	switch {
 	case !p.retired:
 	case p.draining && told > p.Setup.Limits.Drain+process.LastWords:
-		p.End("it was retired, and then told to finish, and is still there")
+		p.End("was retired, told to finish, and still runs")
 	case !p.draining && told > p.Farewell:
 		for _, w := range p.workers {
-			p.complain(slog.LevelWarn, "a retired worker has to finish", "worker", w.Number, "pid", w.PID, "uid", p.who.UID, "after", told.Round(time.Second))
+			p.complain(slog.LevelWarn, "retired worker told to finish", "worker", w.Number, "pid", w.PID, "uid", p.who.UID, "after", told.Round(time.Second))
 		}
 		p.Drain()
 	}

@@ -161,7 +161,7 @@ func (s *Slots) turnAway(c *Connection, status int, after time.Duration, why str
 	fdpass.Close(c.FD)
 	s.Closed(c)
 	if total, ok := s.unserved.add(); ok {
-		s.log.Warn("connection is closed unserved", "listener", c.Listener, "peer", c.peer(), "because", why, "unserved_so_far", total)
+		s.log.Warn("connection refused", "listener", c.Listener, "peer", c.peer(), "because", why, "refused_so_far", total)
 	}
 }
 

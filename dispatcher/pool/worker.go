@@ -48,7 +48,7 @@ func (w *worker) holds(id uint64, what string) (*Connection, error) {
 	if c := w.held[id]; c != nil && c.FD < 0 {
 		return c, nil
 	}
-	return nil, fmt.Errorf("it sent %s of connection %d, which it does not hold", what, id)
+	return nil, fmt.Errorf("sent %s for connection %d, which it does not hold", what, id)
 }
 
 // load returns the number of connections that w holds, minus the number of

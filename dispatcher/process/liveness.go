@@ -24,7 +24,7 @@ func (l *Liveness) Ask(p *Process, limit time.Duration) {
 		l.since = time.Now()
 		_ = p.Channel.TrySend(&ipc.Ping{Number: l.asked}) // a full channel counts as silence, too
 	case time.Since(l.since) > limit:
-		p.Condemn(fmt.Sprintf("it has not read its channel for %s", limit))
+		p.Condemn(fmt.Sprintf("has not read its channel for %s", limit))
 	}
 }
 
@@ -35,7 +35,7 @@ func (l *Liveness) Since() time.Time { return l.since }
 // Otherwise a process could keep the dispatcher busy.
 func (l *Liveness) Answered(number uint64) error {
 	if l.since.IsZero() || number != l.asked {
-		return fmt.Errorf("it sent Pong %d, which was not asked for", number)
+		return fmt.Errorf("sent Pong %d, which was not requested", number)
 	}
 	l.since = time.Time{}
 	return nil

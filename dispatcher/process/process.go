@@ -84,7 +84,7 @@ func (p *Process) Reap(patience time.Duration) string {
 
 // Messages of alarms. docs/INCIDENTS.md explains how to respond.
 const (
-	WorkerViolation = "worker was killed by its sandbox: it made a forbidden system call"
+	WorkerViolation = "worker killed by its sandbox: it made a forbidden system call"
 	CaptureHint     = `an attacker may control it; look for type=1326 and its pid in the kernel's log, and see INCIDENTS.md`
 )
 

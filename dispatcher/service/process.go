@@ -68,9 +68,9 @@ func (p *Process) run() {
 	case p.ForbiddenCall:
 		why = errs.New(errs.Internal, "the %s was killed by its sandbox: it made a forbidden system call (%s)", p.spec.Role, status).WithHint("%s", process.CaptureHint)
 	case p.EndReason != "":
-		why = errs.New(errs.Unavailable, "the %s was ended: %s", p.spec.Role, p.EndReason)
+		why = errs.New(errs.Unavailable, "the %s was terminated: %s", p.spec.Role, p.EndReason)
 	case closed:
-		why = errs.New(errs.Internal, "the %s died: %s", p.spec.Role, status).WithHint("its last words are in the log above")
+		why = errs.New(errs.Internal, "the %s exited unexpectedly: %s", p.spec.Role, status).WithHint("its last messages are in the log above")
 	}
 	p.why = why
 	select {
@@ -113,7 +113,7 @@ func (p *Process) serve() error {
 				return err
 			}
 		case <-late.C:
-			p.Condemn(fmt.Sprintf("it was not ready within %s", p.spec.StartLimit))
+			p.Condemn(fmt.Sprintf("was not ready within %s", p.spec.StartLimit))
 		case <-tick.C:
 			if p.Channel.Phase() == ipc.Serving {
 				p.alive.Ask(p.Process, p.spec.Silence)
@@ -127,13 +127,13 @@ func (p *Process) handle(m ipc.Message) error {
 	switch m := m.(type) {
 	case *ipc.Ready:
 		name := p.spec.Role.String()
-		p.spec.Log.Info(name+" is ready", name, p.Number, "pid", p.PID, "sealed", security.Sealed(*m).String(), "took", time.Since(p.Started).Round(10*time.Microsecond))
+		p.spec.Log.Info(name+" ready", name, p.Number, "pid", p.PID, "sandbox", security.Sealed(*m).String(), "took", time.Since(p.Started).Round(10*time.Microsecond))
 		p.ready <- nil
 	case *ipc.Refused:
-		return errs.New(errs.Denied, "the %s refuses to serve: %s", p.spec.Role, printable.Text(m.Reason))
+		return errs.New(errs.Denied, "the %s cannot serve: %s", p.spec.Role, printable.Text(m.Reason))
 	case *work.Breach:
 		if !p.spec.reported.Take(time.Now(), 1) { // a compromised service could otherwise have all workers killed
-			return errors.New("it reported too many workers")
+			return errors.New("reported too many workers")
 		}
 		p.hooks.Report(m.Number, fmt.Sprintf("to the %s: %s", p.spec.Role, printable.Text(m.Reason)))
 	case *ipc.Pong:

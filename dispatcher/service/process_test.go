@@ -35,7 +35,7 @@ func TestReports(t *testing.T) {
 // TestUnasked checks that a message that has no handler ends a service, as does
 // an answer without a question.
 func TestUnasked(t *testing.T) {
-	for want, m := range map[string]ipc.Message{"was not asked for": &ipc.Pong{Number: 1}, "Kept": &ipc.Kept{OK: true}} {
+	for want, m := range map[string]ipc.Message{"was not requested": &ipc.Pong{Number: 1}, "Kept": &ipc.Kept{OK: true}} {
 		parent, compromised := serving(t)
 		must(t, compromised.Send(m))
 		p := &Process{Process: &process.Process{Channel: parent}, spec: &Spec{Options: Options{Role: ipc.Keeper, StartLimit: time.Hour, Silence: time.Hour}},

@@ -122,7 +122,7 @@ func TestNetworkNamespaces(t *testing.T) {
 	own.forget()
 	check("without names")
 	harness.Must(t, syscall.Kill(g.PID(), syscall.SIGHUP))
-	harness.Eventually(t, "it rereads", func() bool { return strings.Contains(g.Logged(), "configuration is reread") })
+	harness.Eventually(t, "it rereads", func() bool { return strings.Contains(g.Logged(), "configuration reloaded") })
 	check("reread")
 	for _, pid := range g.Workers() {
 		harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
@@ -168,15 +168,15 @@ func TestNetworkNamespaceRefused(t *testing.T) {
 		value, listen, want string
 		daemonsToo          bool // also try the value with the other variable
 	}{
-		"unknown":    {"no-such-name", "127.0.0.1:0", "there is no network namespace /run/netns/no-such-name", true},
-		"gone":       {"/proc/0/ns/net", "127.0.0.1:0", "there is no network namespace", true},
+		"unknown":    {"no-such-name", "127.0.0.1:0", "no network namespace /run/netns/no-such-name", true},
+		"gone":       {"/proc/0/ns/net", "127.0.0.1:0", "no network namespace", true},
 		"a file":     {"/etc/passwd", "127.0.0.1:0", "is not a network namespace", true},
 		"directory":  {"/proc", "127.0.0.1:0", "is not a network namespace", true},
 		"other kind": {fmt.Sprintf("/proc/%d/ns/ipc", other.Process.Pid), "127.0.0.1:0", "is not a network namespace", true},
 		"relative":   {"netns/x", "127.0.0.1:0", "neither the name of a network namespace nor an absolute path", true},
 		"parent":     {"..", "127.0.0.1:0", "neither the name", true},
 		"address":    {own, "192.0.2.1:0", "no such address", false},
-		"no TCP":     {own, unixOnly, "without a TCP address", false},
+		"no TCP":     {own, unixOnly, "needs a TCP address", false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

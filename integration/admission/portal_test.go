@@ -115,7 +115,7 @@ func TestPortalOfFifty(t *testing.T) {
 	close(over)
 	others.Wait()
 	t.Logf("%d retries; %d requests of the others were served", retries, served.Load())
-	if log := a.Logged(); strings.Contains(log, "source blocked") || strings.Contains(log, "closed unserved") {
+	if log := a.Logged(); strings.Contains(log, "source blocked") || strings.Contains(log, `msg="connection refused"`) {
 		t.Errorf("the log:\n%s", strings.Join(a.LastLines(8), "\n"))
 	}
 }
@@ -143,12 +143,14 @@ func TestKilledWorkers(t *testing.T) {
 		for range 10 {
 			busy()
 		}
-		before := strings.Count(a.Logged(), `msg="worker died"`)
+		before := strings.Count(a.Logged(), `msg="worker exited unexpectedly"`)
 		workers := a.Workers()
 		for _, pid := range workers {
 			harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 		}
-		harness.Eventually(t, "the deaths are noticed", func() bool { return strings.Count(a.Logged(), `msg="worker died"`) == before+len(workers) })
+		harness.Eventually(t, "the deaths are noticed", func() bool {
+			return strings.Count(a.Logged(), `msg="worker exited unexpectedly"`) == before+len(workers)
+		})
 	}
 	if status, _ := a.ask(source(t, self, false)); status != http.StatusOK || strings.Contains(a.Logged(), "source blocked") {
 		t.Errorf("after it: %d\n%s", status, strings.Join(a.LastLines(8), "\n"))

@@ -165,7 +165,7 @@ func (g *besieged) mustHave(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(g.daemon.Log)
 	harness.Must(t, err)
-	for key, says := range map[string]string{"jwt_key": "the key of HS256 tokens is in use", "jwks": "the key set of RS256 tokens is handed to the workers"} {
+	for key, says := range map[string]string{"jwt_key": "key of HS256 tokens in use", "jwks": "key set of RS256 tokens in use"} {
 		if want := strings.Contains(g.name, key); strings.Contains(string(text), says) != want {
 			t.Fatalf("%s: %q in its log is not %t:\n%s", g.name, says, want, text)
 		}

@@ -297,7 +297,7 @@ func TestGatewayKeySet(t *testing.T) {
 	}
 	harness.Replace(t, set, []byte("{"), 0o644)
 	harness.Eventually(t, "a set that is none is complained of", func() bool {
-		return strings.Contains(k.Logged(), "can't use the key set of RS256 tokens")
+		return strings.Contains(k.Logged(), "cannot use the key set of RS256 tokens")
 	})
 	if status := k.status(k.rs256(other)); status != http.StatusOK {
 		t.Errorf("after a broken set, the token of the one before: status %d", status)

@@ -98,11 +98,11 @@ func TestReread(t *testing.T) {
 	if got := cluster(); got != "demo" {
 		t.Fatalf("cluster %q", got)
 	}
-	reread(strings.Replace(string(text), "ClusterName=demo", "ClusterName=renamed", 1), "configuration is reread")
+	reread(strings.Replace(string(text), "ClusterName=demo", "ClusterName=renamed", 1), "configuration reloaded")
 	if got := cluster(); got != "renamed" {
 		t.Errorf("cluster %q after it was renamed", got)
 	}
-	reread("ClusterName=broken\nSchedctldPort=none\n", "nothing is changed")
+	reread("ClusterName=broken\nSchedctldPort=none\n", "new configuration rejected")
 	if log := l.Logged(); !strings.Contains(log, filepath.Base(l.Conf())+":2: SchedctldPort") {
 		t.Errorf("the log does not say what is wrong:\n%s", log)
 	}

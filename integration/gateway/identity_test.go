@@ -327,7 +327,7 @@ func TestRootWithoutCapabilities(t *testing.T) {
 	for _, one := range []string{"setuid", "setgid", "kill"} {
 		cmd := exec.Command("setpriv", "--bounding-set", "-"+one, filepath.Join(harness.Bin, "schedrestd"), "-f", l.Conf(), "-u", "nobody", "127.0.0.1:0")
 		cmd.Env = append(os.Environ(), l.Restd.Env...)
-		if _, log, status := harness.Finish(t, cmd); status != 1 || !strings.Contains(log, "start and end workers: CAP_"+strings.ToUpper(one)+" missing") {
+		if _, log, status := harness.Finish(t, cmd); status != 1 || !strings.Contains(log, "start and stop workers: CAP_"+strings.ToUpper(one)) {
 			t.Errorf("without %s: exit status %d\n%s", one, status, log)
 		}
 	}

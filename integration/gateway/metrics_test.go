@@ -76,7 +76,7 @@ func TestMetrics(t *testing.T) {
 	l := harness.NewLab(t)
 	address, rest := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)), fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
 	g := l.Gate(t, []string{"SCHEDRESTD_METRICS=" + address}, rest)
-	harness.Eventually(t, "the exporter runs", func() bool { return strings.Contains(g.Logged(), "exporter is ready") })
+	harness.Eventually(t, "the exporter runs", func() bool { return strings.Contains(g.Logged(), "exporter ready") })
 	const requests = `schedrestd_http_requests_total{method="GET",route="/sched/ping",status="200",version="` + harness.Version + `"}`
 	last := map[string]float64{}
 	sent := 0.
@@ -107,13 +107,13 @@ func TestMetrics(t *testing.T) {
 	for _, pid := range g.Workers() {
 		harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 	}
-	harness.Eventually(t, "new workers", func() bool { return strings.Count(g.Logged(), "worker is ready") >= 4 })
+	harness.Eventually(t, "new workers", func() bool { return strings.Count(g.Logged(), "worker ready") >= 4 })
 	look("workers were killed")
 	if died := last[`schedrestd_workers_exited_total{cause="died"}`]; died != 2 {
 		t.Errorf("%v workers died", died)
 	}
 	harness.Must(t, syscall.Kill(g.PID(), syscall.SIGHUP))
-	harness.Eventually(t, "a reload", func() bool { return strings.Contains(g.Logged(), "configuration is reread") })
+	harness.Eventually(t, "a reload", func() bool { return strings.Contains(g.Logged(), "configuration reloaded") })
 	look("a reload")
 	if n := last["schedrestd_generations_total"]; n != 2 {
 		t.Errorf("%v generations", n)
@@ -130,7 +130,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("Seccomp %q, NoNewPrivs %q", status["Seccomp"], status["NoNewPrivs"])
 	}
 	harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
-	harness.Eventually(t, "another exporter", func() bool { return strings.Count(g.Logged(), "exporter is ready") == 2 })
+	harness.Eventually(t, "another exporter", func() bool { return strings.Count(g.Logged(), "exporter ready") == 2 })
 	text += look("the exporter was killed")
 	a := l.Ask("GET", "/sched/"+harness.Version+"/ping", "")
 	for what, secret := range map[string]string{"the name of a user": fmt.Sprint(a.Get("meta", "client", "user")), "a token": l.OwnToken, "an address": "127.0.0.1"} {
@@ -149,7 +149,7 @@ func TestMetricsSocket(t *testing.T) {
 	l := harness.NewLab(t)
 	path := filepath.Join(harness.ServedDir(t, l), "metrics")
 	g := l.Gate(t, nil, "--metrics", "unix:"+path, "--socket-mode", "0660", fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t)))
-	harness.Eventually(t, "the exporter runs", func() bool { return strings.Contains(g.Logged(), "exporter is ready") })
+	harness.Eventually(t, "the exporter runs", func() bool { return strings.Contains(g.Logged(), "exporter ready") })
 	if values, _ := scraped(t, "unix", path); values["schedrestd_slots"] != 124 {
 		t.Errorf("%v slots", values["schedrestd_slots"])
 	}
@@ -172,7 +172,7 @@ func TestMetricsAddress(t *testing.T) {
 	harness.Must(t, err)
 	defer busy.Close()
 	for address, want := range map[string]string{
-		"https://127.0.0.1:9820": "without TLS", "nonsense": "metrics", busy.Addr().String(): "can't listen on",
+		"https://127.0.0.1:9820": "without TLS", "nonsense": "metrics", busy.Addr().String(): "listen on",
 	} {
 		if log := l.FailsToStart(t, nil, nil, append(l.Restd.Args[:len(l.Restd.Args)-1:len(l.Restd.Args)-1], "--metrics", address, "127.0.0.1:0")...); !strings.Contains(log, want) {
 			t.Errorf("%s: %s", address, log)

@@ -85,7 +85,7 @@ func TestActivated(t *testing.T) {
 		cmd.Args = append([]string{"/bin/sh", "-c", `LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
 		cmd.Path = "/bin/sh"
 		cmd.ExtraFiles = []*os.File{null}
-		if _, log, status := harness.Finish(t, cmd); status != 1 || !strings.Contains(log, "does not listen") {
+		if _, log, status := harness.Finish(t, cmd); status != 1 || !strings.Contains(log, "is not a listening stream socket") {
 			t.Errorf("exit status %d\n%s", status, log)
 		}
 	})

@@ -144,7 +144,7 @@ func TestInetdConfinement(t *testing.T) {
 		if status != 0 || harness.Statuses(harness.AnswersIn(t, out)) != "[200]" || !strings.Contains(log, tt.want) {
 			t.Errorf("%q %s: exit status %d, %s\n%s", tt.switches, tt.args, status, out, log)
 		}
-		if said := strings.Contains(log, "confinement of the workers"); said != (tt.want != "") || strings.Contains(log, "left_out") {
+		if said := strings.Contains(log, "confinement of the workers"); said != (tt.want != "") || strings.Contains(log, "not_applied") {
 			t.Errorf("%q %s: %s", tt.switches, tt.args, log)
 		}
 	}
@@ -156,7 +156,7 @@ func TestInetdConfinement(t *testing.T) {
 	cmd.Args = []string{cmd.Path, "-f", conf} // without -u
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: []uint32{u.GID, u.GID + 40_000}}}
 	cmd.Stdin = strings.NewReader(request)
-	if out, log, status := harness.Finish(t, cmd); status != 1 || out != "" || !strings.Contains(log, "all of it is required (require_confinement): ") || !strings.Contains(log, "dropping of supplementary groups") {
+	if out, log, status := harness.Finish(t, cmd); status != 1 || out != "" || !strings.Contains(log, "require_confinement: parts of the confinement are not available: ") || !strings.Contains(log, "dropping of supplementary groups") {
 		t.Errorf("not all of it, where all is required: exit status %d, %q\n%s", status, out, log)
 	}
 }
@@ -178,7 +178,7 @@ func TestInetdFails(t *testing.T) {
 		change     func(*exec.Cmd)
 	}{
 		{"no configuration", "/nowhere", func(c *exec.Cmd) { c.Args = append(c.Args, "-f", "/nowhere/at/all") }},
-		{"a socket of packets", "not one of streams", func(c *exec.Cmd) { c.Stdin = one }},
+		{"a socket of packets", "not a stream socket", func(c *exec.Cmd) { c.Stdin = one }},
 		{"no client gets the answer", "could not write the answers", func(c *exec.Cmd) {
 			c.Stdin, c.Stdout = strings.NewReader("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), full
 		}},

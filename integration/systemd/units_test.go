@@ -59,7 +59,7 @@ func TestUnitsStart(t *testing.T) {
 			m.run(t, tt.before+"\n"+tt.start)
 			m.run(t, tt.ask)
 			log := m.since(t, tt.unit)
-			line := regexp.MustCompile(`msg="confinement of the workers" on="([^"]*)"(?: left_out="([^"]*)")?\n`).FindStringSubmatch(log)
+			line := regexp.MustCompile(`msg="confinement of the workers" on="([^"]*)"(?: unavailable="([^"]*)")?\n`).FindStringSubmatch(log)
 			if line == nil {
 				t.Fatalf("no line about the confinement:\n%s", log)
 			}
@@ -95,7 +95,7 @@ func TestInetdUnit(t *testing.T) {
 	if out, err := m.try(ping); err == nil {
 		t.Errorf("answered without the whole sandbox: %s", out)
 	}
-	if log := m.run(t, `journalctl --sync; journalctl -o cat --no-pager -u 'schedrestd-inetd@*'`); !strings.Contains(log, "(require_confinement)") {
+	if log := m.run(t, `journalctl --sync; journalctl -o cat --no-pager -u 'schedrestd-inetd@*'`); !strings.Contains(log, "require_confinement") {
 		t.Errorf("the journal:\n%s", log)
 	}
 	if left := m.run(t, `systemctl list-units --all --no-legend --plain 'schedrestd-inetd@*' --state=active`); left != "" {

@@ -35,7 +35,7 @@ func openFile(o Options, what, path string, how int) (*file, error) {
 	}
 	f := &file{path: path, log: o.Log, rule: guard.Rule{What: what, Owners: []uint32{uint32(os.Geteuid())}, Secret: true, Create: how, Trust: trust}}
 	if path[0] != '/' {
-		return nil, errs.New(errs.Invalid, "%s %s: not an absolute path", what, path).WithHint("use a path as /var/log/schedrestd/audit.log")
+		return nil, errs.New(errs.Invalid, "%s %s: not an absolute path", what, path).WithHint("use a path such as /var/log/schedrestd/audit.log")
 	}
 	return f, f.reopen()
 }
@@ -86,7 +86,7 @@ func (f *file) endsTorn() bool {
 func (f *file) follow(again bool) (changed bool, err error) {
 	var ours, named unix.Stat_t
 	if err := unix.Fstat(int(f.open.Fd()), &ours); err != nil {
-		return false, fmt.Errorf("look at the audit log: %w", err)
+		return false, fmt.Errorf("inspect the audit log: %w", err)
 	}
 	if err := unix.Lstat(f.path, &named); err == nil && named.Dev == ours.Dev && named.Ino == ours.Ino && !again {
 		return false, nil
@@ -96,11 +96,11 @@ func (f *file) follow(again bool) (changed bool, err error) {
 	f.astray = err != nil
 	switch {
 	case err == nil && moved:
-		f.log.Warn("the audit log was moved or removed, and is opened again by its name", "removed", removed)
+		f.log.Warn("audit log moved or removed; reopening it", "removed", removed)
 	case err == nil:
-		f.log.Info("the audit log is opened again")
+		f.log.Info("audit log reopened")
 	case again || !before:
-		f.log.Error("the audit log can't be opened again", errs.LogAttrs(errs.HintOf(err), "removed", removed, "error", err)...)
+		f.log.Error("audit log not reopened", errs.LogAttrs(errs.HintOf(err), "removed", removed, "error", err)...)
 	}
 	if err != nil && removed {
 		return false, fmt.Errorf("its file was removed: %w", err)

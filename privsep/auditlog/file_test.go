@@ -34,7 +34,7 @@ func TestAuditFile(t *testing.T) {
 			succeed(t, os.WriteFile(p, nil, 0o600))
 			succeed(t, os.Chown(p, 65534, 65534))
 		}, "owned by uid 65534"},
-		{"two names", func(t *testing.T, p string) { succeed(t, os.WriteFile(p, nil, 0o600)); succeed(t, os.Link(p, p+"2")) }, "2 names"},
+		{"two names", func(t *testing.T, p string) { succeed(t, os.WriteFile(p, nil, 0o600)); succeed(t, os.Link(p, p+"2")) }, "2 hard links"},
 		{"every user writes the directory", func(t *testing.T, p string) { succeed(t, os.Chmod(filepath.Dir(p), 0o777)) }, "writable by every user"},
 		{"and it is sticky", func(t *testing.T, p string) { succeed(t, os.Chmod(filepath.Dir(p), 0o777|os.ModeSticky)) }, "writable by every user"},
 		{"the server's directory", func(t *testing.T, p string) {
@@ -148,7 +148,7 @@ func TestClaimsFile(t *testing.T) {
 	}
 	l.Close()
 	o.Path = o.Claims
-	if _, err := Open(o); err == nil || !strings.Contains(err.Error(), "the audit log has this name") {
+	if _, err := Open(o); err == nil || !strings.Contains(err.Error(), "this is the path of the audit log") {
 		t.Error(err)
 	}
 	o.Path = ""

@@ -49,7 +49,7 @@ func Open(o Options) (*Log, error) {
 			return nil, err
 		}
 		if l.file != nil && l.kept.path == l.file.path { // it would be overwritten
-			return nil, errs.New(errs.Invalid, "idempotency file %s: the audit log has this name", o.Claims).WithHint("use another path")
+			return nil, errs.New(errs.Invalid, "idempotency file %s: this is the path of the audit log", o.Claims).WithHint("use another path")
 		}
 	}
 	go func() {

@@ -33,7 +33,7 @@ func Determine(p *ipc.WholePlan) (Service, error) {
 	s.Identity = chosen(p.Service)
 	if !s.Root {
 		if s.UID != uint32(os.Getuid()) || s.GID != uint32(os.Getgid()) {
-			return s, errs.New(errs.Denied, "only root can serve as another user or group (%s)", p.Service.Given).
+			return s, errs.New(errs.Denied, "serving as another user or group needs root (%s)", p.Service.Given).
 				WithHint("start as root, or as that user without -u and -g")
 		}
 		groups, err := os.Getgroups()
@@ -60,7 +60,7 @@ func (s Service) becoming(p *ipc.WholePlan) (Service, error) {
 		return s, err
 	}
 	if p.Switches.DisableUserCheck {
-		s.Unfit = errors.New("would serve root and SchedUser as themselves")
+		s.Unfit = errors.New("root and SchedUser would be served by workers with their own rights")
 	}
 	return s, nil
 }
@@ -110,7 +110,7 @@ func (s Service) Refuses(c ipc.Connection, unchecked bool) string {
 	case !c.Verified && c.GID == 0:
 		return "its group is 0, and a worker of that could write what group root may"
 	case !c.Verified:
-		return "its uid and gid stand for no user"
+		return "its uid and gid belong to no user"
 	case unchecked:
 		return ""
 	case c.UID == s.SchedUID:

@@ -23,7 +23,7 @@ func TestRefusedPeers(t *testing.T) {
 		{"root, unchecked", ipc.Connection{Network: ipc.Unix, GID: 5, Verified: true}, unchecked, ""},
 		{"group root, unchecked", ipc.Connection{Network: ipc.Unix}, unchecked, "its group is 0"},
 		{"group root", ipc.Connection{Network: ipc.Unix, UID: 1000}, checked, "its group is 0"},
-		{"another namespace's", ipc.Connection{Network: ipc.Unix, UID: 65534, GID: 65534}, checked, "stand for no user"},
+		{"another namespace's", ipc.Connection{Network: ipc.Unix, UID: 65534, GID: 65534}, checked, "belong to no user"},
 		{"SchedUser", ipc.Connection{Network: ipc.Unix, UID: 7, GID: 7, Verified: true}, checked, "it is SchedUser's"},
 		{"TCP", ipc.Connection{Network: ipc.TCP, UID: ipc.NoID, GID: ipc.NoID}, checked, "the kernel does not say"},
 	} {

@@ -28,10 +28,10 @@ func Meet(in, out *os.File) (*Client, error) {
 	c := &Client{Connection: ipc.Connection{ID: 1, Network: ipc.Stdio, Listener: "stdin", UID: ipc.NoID, GID: ipc.NoID}, in: int(in.Fd()), out: int(out.Fd())}
 	var i, o unix.Stat_t
 	if err := unix.Fstat(c.in, &i); err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "look at standard input")
+		return nil, errs.Wrap(err, errs.Internal, "inspect standard input")
 	}
 	if err := unix.Fstat(c.out, &o); err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "look at standard output")
+		return nil, errs.Wrap(err, errs.Internal, "inspect standard output")
 	}
 	if i.Mode&unix.S_IFMT == unix.S_IFSOCK {
 		if done, err := c.meetSocket(i.Dev == o.Dev && i.Ino == o.Ino); done || err != nil {
@@ -49,7 +49,7 @@ func Meet(in, out *os.File) (*Client, error) {
 func (c *Client) meetSocket(same bool) (bool, error) {
 	kind, err := unix.GetsockoptInt(c.in, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil || kind != unix.SOCK_STREAM {
-		return false, errs.New(errs.Invalid, "standard input is a socket, but not one of streams")
+		return false, errs.New(errs.Invalid, "standard input is a socket, but not a stream socket")
 	}
 	peer, err := unix.Getpeername(c.in)
 	if err != nil {

@@ -18,12 +18,12 @@ func (c *Client) ServeAs(p *ipc.WholePlan) (who identity.Service, refused, err e
 	}
 	switch {
 	case c.Network != ipc.Unix:
-		return who, nil, errs.New(errs.Invalid, "become_user needs a connected UNIX socket on standard input: only there the kernel says who the client is")
+		return who, nil, errs.New(errs.Invalid, "become_user needs a connected UNIX socket on standard input, on which the kernel identifies the client")
 	case c.Nameless:
 		// For a connection that was made from here the kernel names the process
 		// that listens at the other end. A user who starts this program could
 		// be served as the owner of any service that echoes its input.
-		return who, nil, errs.New(errs.Invalid, "become_user needs a connection that was accepted at a UNIX socket with a path, as a service manager or inetd passes it")
+		return who, nil, errs.New(errs.Invalid, "become_user needs a connection accepted on a UNIX socket with a path, as a service manager or inetd passes it")
 	}
 	who.Identity = security.Identity{Name: fmt.Sprintf("uid %d", c.UID), UID: c.UID, GID: c.GID}
 	if p.Switches.DisableUserCheck {
@@ -31,7 +31,7 @@ func (c *Client) ServeAs(p *ipc.WholePlan) (who identity.Service, refused, err e
 	}
 	refused = security.CheckIdentity(who.Identity, identity.ProtectedAccounts(p.Service)...)
 	if refused == nil && !c.Verified {
-		refused = errs.New(errs.Denied, "the peer's uid %d and gid %d stand for no user", c.UID, c.GID)
+		refused = errs.New(errs.Denied, "the peer's uid %d and gid %d belong to no user", c.UID, c.GID)
 	}
 	if refused != nil {
 		c.Refuse = 403

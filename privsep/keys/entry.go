@@ -33,7 +33,7 @@ func (e *entry) keep(before entry, newest bool) error {
 		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 		if err != nil {
 			e.close()
-			return errs.Wrap(err, errs.Unavailable, "keep %s open", f.Name())
+			return errs.Wrap(err, errs.Unavailable, "duplicate the descriptor of %s", f.Name())
 		}
 		e.files = append(e.files, os.NewFile(uintptr(fd), f.Name()))
 	}
@@ -101,7 +101,7 @@ func (t tokenFile) entry(before entry) (e entry, err error) {
 		if errs.KindOf(err) == errs.Denied {
 			hint = t.unlock(t.path)
 		}
-		t.log.Info("there is no "+t.what+" for this gateway: such tokens are verified by the daemons", errs.LogAttrs(hint, "file", t.path, "because", err)...)
+		t.log.Info("no "+t.what+"; the daemons verify such tokens", errs.LogAttrs(hint, "file", t.path, "because", err)...)
 		return e, nil
 	}
 	return e, err
@@ -117,7 +117,7 @@ func (t tokenFile) fallBack(e *entry, before entry, why error) error {
 	case errs.Denied:
 		hint = t.unlock(t.path)
 	}
-	t.log.Error("the new "+t.what+" is not used; the one before it, if any, stays", errs.LogAttrs(hint, "error", why)...)
+	t.log.Error("new "+t.what+" rejected; keeping the old one, if any", errs.LogAttrs(hint, "error", why)...)
 	return e.keep(before, false)
 }
 

@@ -29,7 +29,7 @@ func (o Options) openTokenKey() (*os.File, error) {
 	// requested explicitly.
 	_, group, err := o.workersRead(f)
 	if err == nil && group {
-		err = errs.New(errs.Invalid, "key file %s: the group of %s, who serves, can read it", f.Name(), o.Worker.Name).
+		err = errs.New(errs.Invalid, "key file %s: the group of the serving user %s can read it", f.Name(), o.Worker.Name).
 			WithHint("%s", o.shareTokenKey(f.Name()))
 	}
 	return closeUnless(f, err)
@@ -55,7 +55,7 @@ func (o Options) openPair() (files []*os.File, err error) {
 		if err != nil {
 			closeAll(files)
 			if errs.KindOf(err) == errs.NotFound {
-				err = errs.New(errs.NotFound, "%v", err).WithHint("put it there, or name another one in TLSParameters=: restd_cert_file, restd_cert_key_file, restd_ca_file")
+				err = errs.New(errs.NotFound, "%v", err).WithHint("create it, or set another path in TLSParameters=: restd_cert_file, restd_cert_key_file, restd_ca_file")
 			}
 			return nil, err
 		}
@@ -80,7 +80,7 @@ func (o Options) openPrivateKey() (*os.File, error) {
 	}
 	owner, group, err := o.workersRead(f)
 	if err == nil && (owner || group) {
-		err = errs.New(errs.Invalid, "key file %s: %s, who serves, can read it", path, o.Worker.Name).
+		err = errs.New(errs.Invalid, "key file %s: the serving user %s can read it", path, o.Worker.Name).
 			WithHint("chown root:root %[1]s; chmod 0600 %[1]s", guard.Quote(path))
 	}
 	return closeUnless(f, err)

@@ -100,7 +100,7 @@ func (k *Keys) openPair(before *Keys, strict bool) (err error) {
 // keepPair makes k use the private key and the certificates of before, and logs the
 // reason.
 func (k *Keys) keepPair(before *Keys, why error) error {
-	k.options.Log.Error("renewed certificates are not used, those before them stay", errs.LogAttrs(errs.HintOf(why), "error", why)...)
+	k.options.Log.Error("new certificates rejected; keeping the old ones", errs.LogAttrs(errs.HintOf(why), "error", why)...)
 	return k.pair.keep(before.pair, false)
 }
 
@@ -117,7 +117,7 @@ func (k *Keys) Refused(token bool, why error, before *Keys, strict bool) error {
 		}
 		return o.tokenKey().fallBack(&k.token, before.token, why)
 	case token && k.token.files != nil: // it was written over
-		o.Log.Error("the keeper has no key of HS256 tokens: they are verified by the daemons", errs.LogAttrs(newTokenKey(k.token.files[0]), "error", why)...)
+		o.Log.Error("keeper has no key of HS256 tokens; the daemons verify them", errs.LogAttrs(newTokenKey(k.token.files[0]), "error", why)...)
 		return k.token.keep(entry{}, false)
 	case token || k.pair.files == nil:
 		return why
@@ -145,13 +145,13 @@ func (k *Keys) Announce(before *Keys) {
 	log := k.options.Log
 	isNew := func(now, then entry) bool { return now.newest && (now.path != then.path || now.stamp != then.stamp) }
 	if isNew(k.token, before.token) {
-		log.Info("the key of HS256 tokens is in use", "file", k.token.path)
+		log.Info("key of HS256 tokens in use", "file", k.token.path)
 	}
 	if isNew(k.set, before.set) {
-		log.Info("the key set of RS256 tokens is handed to the workers", "file", k.set.path)
+		log.Info("key set of RS256 tokens in use", "file", k.set.path)
 	}
 	if k.pair.newest && (k.pair.stamp != before.pair.stamp || before.options.TLS != k.options.TLS) {
-		log.Info("certificate is in use", "file", k.options.TLS.Certificate, "client_certificates", k.options.TLS.ClientCA != "")
+		log.Info("certificate in use", "file", k.options.TLS.Certificate, "client_certificates", k.options.TLS.ClientCA != "")
 	}
 }
 
@@ -163,11 +163,11 @@ func (k *Keys) Warn(before *Keys) {
 		return
 	}
 	if !before.NeedKeeper() {
-		o.Log.Warn("the keeper has the workers' uid: a start as root gives it one of its own", "uid", o.Worker.UID)
+		o.Log.Warn("keeper has the uid of the workers; it gets its own if started as root", "uid", o.Worker.UID)
 	}
 	if k.token.files != nil && before.token.path != k.token.path {
-		o.Log.Warn("an attacker who controls a worker can read the key of HS256 tokens by its path: without root, workers run as the user who started the gateway",
-			"file", k.token.path, "uid", o.Worker.UID, "hint", "start as root with -u; or name no jwt_key= that "+o.Worker.Name+" can read, and the daemons vouch")
+		o.Log.Warn("a compromised worker can read the key of HS256 tokens: without root, workers run as the user who started the gateway",
+			"file", k.token.path, "uid", o.Worker.UID, "hint", "start as root with -u, or use a jwt_key= that "+o.Worker.Name+" cannot read; then the daemons verify tokens")
 	}
 }
 

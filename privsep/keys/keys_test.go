@@ -113,18 +113,18 @@ func TestSuccession(t *testing.T) {
 				s.put(path, "new")
 			}
 		}, true, "new|new|new|new", "new|new|new", "", ""},
-		{"a certificate is gone", func(s *site) { must(s.t, os.Remove(s.TLS.Certificate)) }, false, allSecret, allPublic, "", "renewed certificates are not used"},
+		{"a certificate is gone", func(s *site) { must(s.t, os.Remove(s.TLS.Certificate)) }, false, allSecret, allPublic, "", "new certificates rejected"},
 		{"… at a SIGHUP", func(s *site) { must(s.t, os.Remove(s.TLS.Certificate)) }, true, "", "", "cert.pem", ""},
 		{"… and another one is named", func(s *site) { s.TLS.Certificate += ".other" }, false, "", "", "cert.pem.other", ""},
 		{"the key lies open", func(s *site) { must(s.t, os.Chmod(s.TLS.Key, 0o644)) }, false, allSecret, allPublic, "", "lets other users access it"},
-		{"the key of tokens is gone", func(s *site) { must(s.t, os.Remove(s.Tokens.Key)) }, true, allSecret, allPublic, "", "the new key of HS256 tokens is not used"},
+		{"the key of tokens is gone", func(s *site) { must(s.t, os.Remove(s.Tokens.Key)) }, true, allSecret, allPublic, "", "new key of HS256 tokens rejected"},
 		{"the key of tokens lies open", func(s *site) { must(s.t, os.Chmod(s.Tokens.Key, 0o644)) }, true, allSecret, allPublic, "", "lets other users access it"},
 		{"another key of tokens lies open", func(s *site) {
 			s.Tokens.Key += ".other"
 			s.put(s.Tokens.Key, "new")
 			must(s.t, os.Chmod(s.Tokens.Key, 0o644))
 		}, true, "", "", "lets other users access it", ""},
-		{"another key set is not there", func(s *site) { s.Tokens.JWKS += ".other" }, true, allSecret, "certificates|authorities|", "", "there is no key set of RS256 tokens"},
+		{"another key set is not there", func(s *site) { s.Tokens.JWKS += ".other" }, true, allSecret, "certificates|authorities|", "", "no key set of RS256 tokens"},
 		{"the key set is too long", func(s *site) { s.put(s.Tokens.JWKS, strings.Repeat(" ", maxCopied+1)) }, true, allSecret, allPublic, "", "longer than"},
 		{"no tokens are served", func(s *site) { s.JWT = false }, true, "key|certificates|authorities|", "certificates|authorities|", "", ""},
 		{"… and their key lies open", func(s *site) { s.JWT = false; must(s.t, os.Chmod(s.Tokens.Key, 0o644)) }, true, "", "", "lets other users access it", ""},

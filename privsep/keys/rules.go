@@ -28,8 +28,8 @@ type Options struct {
 // checkTLS rejects https:// without its files.
 func checkTLS(t ipc.TLS) error {
 	if t.Certificate == "" || t.Key == "" {
-		return errs.New(errs.Invalid, "https:// without a certificate and a key").
-			WithHint("TLSParameters=restd_cert_file=…,restd_cert_key_file=… in the configuration names them")
+		return errs.New(errs.Invalid, "https:// needs a certificate and a key").
+			WithHint("set TLSParameters=restd_cert_file=…,restd_cert_key_file=… in the configuration")
 	}
 	return nil
 }

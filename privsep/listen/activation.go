@@ -27,11 +27,11 @@ func Activated() ([]*os.File, error) {
 	notify.Prepare()
 	files, err := notify.Sockets()
 	if err != nil || !notify.Listens(0) {
-		return files, errs.Wrap(err, errs.Invalid, "take the sockets of the service manager")
+		return files, errs.Wrap(err, errs.Invalid, "take over the sockets of the service manager")
 	}
 	fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "keep the listening socket of standard input")
+		return nil, errs.Wrap(err, errs.Internal, "duplicate the listening socket on standard input")
 	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -54,8 +54,8 @@ func adopt(f *os.File) (*Listener, error) {
 	}
 	fd := int(f.Fd())
 	if !notify.Listens(fd) {
-		return nil, errs.New(errs.Invalid, "%s does not listen for streams", what).
-			WithHint("a socket unit with ListenStream= and Accept=no; for one process a connection StandardInput=socket")
+		return nil, errs.New(errs.Invalid, "%s is not a listening stream socket", what).
+			WithHint("use a socket unit with ListenStream= and Accept=no, or for a process per connection StandardInput=socket")
 	}
 	l := &Listener{TLS: f.Name() == nameTLS}
 	local, err := unix.Getsockname(fd)
@@ -68,13 +68,13 @@ func adopt(f *os.File) (*Listener, error) {
 			// The socket has no owner, no mode and no directory, so any user can take
 			// its name first.
 			return nil, errs.New(errs.Invalid, "%s is an abstract UNIX socket", what).
-				WithHint("ListenStream=/run/schedrestd/socket")
+				WithHint("use a path, such as ListenStream=/run/schedrestd/socket")
 		}
 	default:
 		return nil, errs.New(errs.Invalid, "%s is neither TCP nor UNIX: %v", what, err)
 	}
 	if l.TLS && l.Network == ipc.Unix {
-		return nil, errs.New(errs.Invalid, "%s is a UNIX socket, and TLS is served over TCP", what)
+		return nil, errs.New(errs.Invalid, "%s is a UNIX socket, but TLS needs TCP", what)
 	}
 	// Other processes may hold the listener as well. If one of them takes a
 	// connection first, accept must not block.

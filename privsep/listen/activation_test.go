@@ -41,11 +41,11 @@ func TestAdopt(t *testing.T) {
 		{"TCP", file(t, unix.AF_INET, unix.SOCK_STREAM, loopback, "http"), ipc.TCP, "127.0.0.1:", false, ""},
 		{"TLS", file(t, unix.AF_INET, unix.SOCK_STREAM, loopback, "https"), ipc.TCP, "127.0.0.1:", true, ""},
 		{"UNIX", file(t, unix.AF_UNIX, unix.SOCK_STREAM, &unix.SockaddrUnix{Name: path}, ""), ipc.Unix, "unix:" + path, false, ""},
-		{"TLS on UNIX", file(t, unix.AF_UNIX, unix.SOCK_STREAM, &unix.SockaddrUnix{Name: path + "2"}, "https"), 0, "", false, "TLS is served over TCP"},
+		{"TLS on UNIX", file(t, unix.AF_UNIX, unix.SOCK_STREAM, &unix.SockaddrUnix{Name: path + "2"}, "https"), 0, "", false, "TLS needs TCP"},
 		{"abstract", file(t, unix.AF_UNIX, unix.SOCK_STREAM, &unix.SockaddrUnix{Name: abstract}, ""), 0, "", false, "abstract"},
-		{"packets", file(t, unix.AF_UNIX, unix.SOCK_SEQPACKET, &unix.SockaddrUnix{Name: path + "3"}, ""), 0, "", false, "does not listen for streams"},
-		{"datagrams", file(t, unix.AF_INET, unix.SOCK_DGRAM, loopback, ""), 0, "", false, "does not listen"},
-		{"not bound", file(t, unix.AF_INET, unix.SOCK_STREAM, nil, "x"), 0, "", false, `as "x" does not listen`},
+		{"packets", file(t, unix.AF_UNIX, unix.SOCK_SEQPACKET, &unix.SockaddrUnix{Name: path + "3"}, ""), 0, "", false, "is not a listening stream socket"},
+		{"datagrams", file(t, unix.AF_INET, unix.SOCK_DGRAM, loopback, ""), 0, "", false, "is not a listening stream socket"},
+		{"not bound", file(t, unix.AF_INET, unix.SOCK_STREAM, nil, "x"), 0, "", false, `as "x" is not a listening stream socket`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			defer tt.file.Close()

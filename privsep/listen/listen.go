@@ -55,8 +55,8 @@ func Open(o Options) (list []*Listener, err error) {
 		}
 		list = append(list, l)
 		if o.UnixOnly && l.Network != ipc.Unix {
-			return list, errs.New(errs.Invalid, "SCHEDRESTD_SECURITY=become_user can't serve %s, which the service manager passed", l.Name).
-				WithHint("ListenStream=/path/to/socket in the socket's unit")
+			return list, errs.New(errs.Invalid, "become_user cannot serve %s, which the service manager passed", l.Name).
+				WithHint("use ListenStream=/path/to/socket in the socket unit")
 		}
 	}
 	space, err := o.space()
@@ -138,8 +138,8 @@ func listenUnix(e ipc.Listen, o socket.Options) ([]*Listener, error) {
 // space opens the network namespace of the TCP addresses.
 func (o Options) space() (*netns.Space, error) {
 	if o.Netns != "" && !slices.ContainsFunc(o.Addresses, func(e ipc.Listen) bool { return e.Network == ipc.TCP }) {
-		return nil, errs.New(errs.Invalid, "SCHEDRESTD_NETNS=%s without a TCP address to open there", o.Netns).
-			WithHint("name one; a socket that the service manager opens is where its unit says (NetworkNamespacePath=), and a UNIX socket in none")
+		return nil, errs.New(errs.Invalid, "SCHEDRESTD_NETNS=%s needs a TCP address to listen on", o.Netns).
+			WithHint("add a TCP address; for sockets of the service manager use NetworkNamespacePath= in their unit; UNIX sockets belong to no network namespace")
 	}
 	return netns.Open("SCHEDRESTD_NETNS", o.Netns)
 }
@@ -233,7 +233,7 @@ func explainBind(err error, address string, s *netns.Space) error {
 	if s != nil {
 		address += " in " + s.String()
 	}
-	return errs.New(errs.Unavailable, "can't listen on %s: %v", address, err).WithHint("%s", hint)
+	return errs.New(errs.Unavailable, "listen on %s: %v", address, err).WithHint("%s", hint)
 }
 
 // Names returns the names of listeners, sorted.

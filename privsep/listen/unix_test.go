@@ -55,7 +55,7 @@ func TestUnixRefusals(t *testing.T) {
 		{"abstract by NUL", "\x00name", "not an absolute path"},
 		{"no path", "", "not an absolute path"},
 		{"relative", "run/s", "not an absolute path"},
-		{"a directory", sharedDir(t) + "/", "not the name of a file"},
+		{"a directory", sharedDir(t) + "/", "not a file name"},
 		{"too long", sharedDir(t) + "/" + strings.Repeat("x", 108), "longer than 107"},
 		{"no directory", sharedDir(t) + "/no/s", "no such file"},
 		{"others may write the directory", open + "/s", "writable by every user"},

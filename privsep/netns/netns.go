@@ -35,8 +35,8 @@ func Open(variable, text string) (*Space, error) {
 		path = filepath.Join("/run/netns", text)
 	}
 	missing := func() error {
-		return errs.New(errs.NotFound, "%s: there is no network namespace %s", what, path).
-			WithHint("ip netns list shows those that have a name; ip netns add NAME makes one")
+		return errs.New(errs.NotFound, "%s: no network namespace %s", what, path).
+			WithHint("ip netns list shows the existing ones; ip netns add NAME creates one")
 	}
 	trust := guard.Trust{Owners: []uint32{uint32(os.Geteuid())}, Private: become.PrivateGroup}
 	dir, _, name, err := guard.Parent(path, guard.Rule{What: what + ": network namespace", Trust: &trust})
@@ -53,8 +53,8 @@ func Open(variable, text string) (*Space, error) {
 	case errors.Is(err, unix.ENOENT):
 		return nil, missing()
 	case err != nil:
-		return nil, errs.New(errs.Denied, "%s: can't open %s: %v", what, path, err).
-			WithHint("those of another process take root with CAP_SYS_PTRACE; ip netns attach NAME PID gives one a name that root alone opens")
+		return nil, errs.New(errs.Denied, "%s: open %s: %v", what, path, err).
+			WithHint("the namespace of another process needs root with CAP_SYS_PTRACE; after ip netns attach NAME PID use its name, which needs only root")
 	}
 	return &Space{fd, what}, nil
 }
@@ -100,8 +100,8 @@ func (s *Space) Enter() error {
 		return errs.New(errs.Invalid, "%s is not a network namespace", s.what).
 			WithHint("use a name that ip netns list shows, or a path such as /run/netns/NAME or /proc/PID/ns/net")
 	case errors.Is(err, unix.EPERM):
-		return errs.New(errs.Denied, "%s: to enter another network namespace takes root with CAP_SYS_ADMIN", s.what).
-			WithHint("start as root with -u USER, or have the service manager do it: NetworkNamespacePath= in the unit of the service, and of its sockets")
+		return errs.New(errs.Denied, "%s: entering another network namespace needs root with CAP_SYS_ADMIN", s.what).
+			WithHint("start as root with -u USER, or use NetworkNamespacePath= in the units of the service and its sockets")
 	}
-	return errs.Wrap(err, errs.Internal, "%s: enter it", s.what)
+	return errs.Wrap(err, errs.Internal, "enter %s", s.what)
 }

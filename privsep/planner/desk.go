@@ -29,7 +29,7 @@ func (p *Planner) converse(channel *ipc.Channel) (*ipc.WholePlan, error) {
 		if err := channel.Send(&ipc.Variable{Text: v}); err != nil {
 			if _, ok := errors.AsType[*ipc.Violation](err); ok {
 				name, _, _ := strings.Cut(v, "=")
-				return nil, errs.New(errs.Invalid, "environment: the value of %s is too long", name)
+				return nil, errs.New(errs.Invalid, "environment variable %s is too long", name)
 			}
 			return nil, io.EOF
 		}
@@ -50,7 +50,7 @@ func (p *Planner) converse(channel *ipc.Channel) (*ipc.WholePlan, error) {
 			return nil, m.Err()
 		case *ipc.Plan:
 			if d.root && len(d.files) > d.judged {
-				return nil, errs.New(errs.Internal, "%s sent a plan from files that were not judged", configName)
+				return nil, errs.New(errs.Internal, "%s sent a plan before its files were checked", configName)
 			}
 			plan = &ipc.WholePlan{Plan: *m}
 		case *ipc.PlanListen, *ipc.PlanSubuids:
@@ -77,7 +77,7 @@ type desk struct {
 // answer answers m.
 func (d *desk) answer(channel *ipc.Channel, m *ipc.OpenFile) error {
 	if d.asked++; d.asked > mostQuestions {
-		return errs.New(errs.Internal, "%s asks for more than %d files", configName, mostQuestions)
+		return errs.New(errs.Internal, "%s requested more than %d files", configName, mostQuestions)
 	}
 	f, err := d.open(m)
 	if f == nil {

@@ -97,9 +97,9 @@ func (p *Planner) Plan() (plan *ipc.WholePlan, status int, err error) {
 	case plan != nil:
 		return plan, 0, nil
 	case status == stage.ExitIdentity, status == stage.ExitTarget:
-		return nil, 1, errs.New(errs.Internal, "%s can't be executed", p.program.Name())
+		return nil, 1, errs.New(errs.Internal, "%s cannot be executed", p.program.Name())
 	case p.setup.Again:
-		return nil, 1, errs.New(errs.Internal, "%s has exited without a plan", configName)
+		return nil, 1, errs.New(errs.Internal, "%s exited without a plan", configName)
 	case ws.Signaled(): // the reader of its output is gone
 		return nil, 1, nil
 	}

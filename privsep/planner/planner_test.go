@@ -181,8 +181,8 @@ func TestPlannerIsHostile(t *testing.T) {
 		part, want string
 		root       bool
 	}{
-		{"unjudged", "not judged", true},
-		{"judged too early", "not judged", true},
+		{"unjudged", "before its files were checked", true},
+		{"judged too early", "before its files were checked", true},
 		{"asks after the plan", "not permitted while planned", false},
 		{"asks for ever", "more than 10000", false},
 		{"out of order", "out of order", false},

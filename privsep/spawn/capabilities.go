@@ -28,6 +28,6 @@ func CheckCapabilities() error {
 		return nil
 	}
 	slices.Sort(missing)
-	return errs.New(errs.Denied, "root without the capabilities to start and end workers: %s missing", strings.Join(missing, ", ")).
-		WithHint("give it back (a unit's CapabilityBoundingSet=, a container's --cap-add), or start as the serving user without -u")
+	return errs.New(errs.Denied, "root lacks capabilities to start and stop workers: %s", strings.Join(missing, ", ")).
+		WithHint("add them (CapabilityBoundingSet= of a unit, --cap-add of a container), or start as the serving user without -u")
 }

@@ -43,6 +43,6 @@ func (s *Spawner) CheckRequired() error {
 	if !s.Switches.RequireConfinement || lacks == "" {
 		return nil
 	}
-	return errs.New(errs.Unsupported, "part of the confinement can't be had by this start, and all of it is required (require_confinement): %s", lacks).
-		WithHint("schedrestd --check-confinement shows each part and what would give it; without require_confinement the rest is used")
+	return errs.New(errs.Unsupported, "require_confinement: parts of the confinement are not available: %s", lacks).
+		WithHint("schedrestd --check-confinement shows what each part needs; without require_confinement the other parts are used")
 }

@@ -20,7 +20,7 @@ import (
 // the gateway.
 func (s *Spawner) start(b Spec, channel, log int) (p *Process, err error) {
 	if !s.Do(func() { p, err = s.execute(b, channel, log) }) { // a signal ended the start that this belongs to
-		return nil, errs.New(errs.Unavailable, "no process starts while the gateway stops")
+		return nil, errs.New(errs.Unavailable, "the gateway is stopping")
 	}
 	return p, err
 }
@@ -78,7 +78,7 @@ func (s *Spawner) execute(b Spec, channel, log int) (*Process, error) {
 	pid, _, err := syscall.StartProcess(path, argv, attr)
 	failed := hide()
 	if failed == nil && err == nil && pidfd < 0 {
-		failed = errs.New(errs.Unsupported, "this kernel has no pidfd: Linux 5.3 or later is needed")
+		failed = errs.New(errs.Unsupported, "this kernel has no pidfd; use Linux 5.3 or later")
 	}
 	if failed != nil { // this process can be traced, with its keys, or the child can't be waited for
 		if err == nil {
@@ -107,7 +107,7 @@ func environ(threads int) []string {
 func OutOfTheWay(program *os.File, files []uintptr) (fd int, err error) {
 	least := int(slices.Max(files)) + 1 + 1 + len(files)
 	fd, err = unix.FcntlInt(program.Fd(), unix.F_DUPFD_CLOEXEC, least)
-	return fd, errs.Wrap(err, errs.Internal, "keep %s open for a start", program.Name())
+	return fd, errs.Wrap(err, errs.Internal, "duplicate the descriptor of %s", program.Name())
 }
 
 // expect returns the attributes that a process must have, as far as the parent knows

@@ -75,6 +75,6 @@ func (l layers) coversAll(other layers) bool {
 }
 
 var (
-	errUnconfined = errors.New("this build is for measuring")
+	errUnconfined = errors.New("this build has no sandbox, for measurements")
 	errNoNest     = errors.New(ipc.NoUserNamespace)
 )

@@ -70,7 +70,7 @@ func (s *Spawner) enterPIDs() error {
 		}
 	}
 	if failed := unix.Setns(own, unix.CLONE_NEWPID); failed != nil {
-		return errs.Wrap(failed, errs.Internal, "go back to the PID namespace, after: %v", err)
+		return errs.Wrap(failed, errs.Internal, "return to the PID namespace, after: %v", err)
 	}
 	if s.space != nil {
 		if failed := root.MountProc(); failed != nil {
@@ -95,7 +95,7 @@ func (s *Spawner) startFirst(who security.Identity) (*Started, error) {
 	}
 	if _, err := p.proven(s.Worker.Name(), s.StartLimit); err != nil {
 		p.stop()
-		return nil, errs.Wrap(err, errs.Unsupported, "the init process of the PID namespace")
+		return nil, errs.Wrap(err, errs.Unsupported, "start the init process of the PID namespace")
 	}
 	return p, nil
 }

@@ -55,7 +55,7 @@ func (s *Spawner) Another() (*Spawner, error) {
 	next, err := New(s.Options)
 	if err == nil && !next.layers.coversAll(s.layers) {
 		next.Stop()
-		return nil, errs.New(errs.Unsupported, "its processes would be less confined: %s", next.lacks())
+		return nil, errs.New(errs.Unsupported, "the processes would lack parts of their confinement: %s", next.lacks())
 	}
 	return next, err
 }

@@ -31,7 +31,7 @@ func newProcess(name string, pid, pidfd int) *Process {
 func pipe() (*os.File, int, error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-		return nil, -1, errs.Wrap(err, errs.Internal, "make a pipe")
+		return nil, -1, errs.Wrap(err, errs.Internal, "create a pipe")
 	}
 	_ = unix.SetNonblock(fds[0], true)
 	return os.NewFile(uintptr(fds[0]), "log of a process"), fds[1], nil

@@ -45,7 +45,7 @@ func OpenProgram(what, path, name string, who security.Identity, root bool, neve
 	f, err := findProgram(what, path, root, never)
 	if errs.KindOf(err) == errs.NotFound {
 		return nil, errs.New(errs.NotFound, "%v", err).
-			WithHint("%s belongs beside schedrestd: make build puts both into bin", name)
+			WithHint("%s must be in the directory of schedrestd; make build puts both into bin", name)
 	}
 	if err != nil {
 		return nil, err

@@ -36,10 +36,10 @@ func (s *Spawner) ProveDeath() (sealed security.Sealed, err error) {
 	what := ipc.ProveSmoke
 	switch {
 	case !security.Sandboxed:
-		s.Log.Warn("the workers are confined by next to nothing: this build is for measuring what that costs")
+		s.Log.Warn("workers have almost no sandbox: this build is for measurements only")
 		return sealed, nil
 	case s.Switches.AuditConfinement:
-		s.Log.Warn("system calls that should end a worker are only logged by the kernel (audit_confinement): that the sandbox kills is not proven")
+		s.Log.Warn("forbidden system calls are only logged (audit_confinement); the sandbox was not verified")
 		what = ipc.ProveClosed
 	}
 	return s.Prove(what, nil)
@@ -87,8 +87,8 @@ func (s *Started) proven(program string, limit time.Duration) (sealed security.S
 	if code := s.Ended.ExitStatus(); code == stage.ExitIdentity || code == stage.ExitTarget {
 		return sealed, unstarted(program, why)
 	}
-	return sealed, errs.New(errs.Denied, "the workers' sandbox is not proven: %s (%s)", why, exitstatus.Describe(s.Ended)).
-		WithHint("%s is of another build than this program, or another program: make install puts all of one build in place", program)
+	return sealed, errs.New(errs.Denied, "the workers' sandbox was not verified: %s (%s)", why, exitstatus.Describe(s.Ended)).
+		WithHint("%s may be from another build: install all programs from the same build with make install", program)
 }
 
 // unstarted returns the error for a program that the stage could not execute. why is

@@ -67,7 +67,7 @@ func (s *Spawner) Start(b Spec, setup func(tasks uint64) ipc.Message) (*Started,
 		}
 		p.Kill()
 		p.Close()
-		return nil, errs.Wrap(err, errs.Internal, "tell a %s what it needs", b.Role)
+		return nil, errs.Wrap(err, errs.Internal, "send a %s its settings", b.Role)
 	}
 	p.UID, p.GID, p.Foreign = b.Who.UID, b.Who.GID, s.nest != nil
 	return p, nil
