@@ -182,7 +182,8 @@ func truth[T schema.Integer]() schema.Type[T] {
 		})
 }
 
-// optTruth is like truth, for an optional number.
+// optTruth returns the type of an optional number that is shown as a boolean,
+// like that of truth.
 func optTruth[T model.Unsigned]() schema.Type[model.Opt[T]] {
 	parse := truth[T]().Parser(schema.View{})
 	return schema.Simple(&schema.Shape{Kind: "boolean"},
